@@ -43,7 +43,7 @@ function projectsIn(folder: string): TestProjectInlineConfiguration[] {
   const common = { extends: "./vitest.package.ts", root: folder };
   const globalSetup = globalSetupOf(folder);
   const retry = process.env.CI && retried.includes(folder) ? 1 : 0;
-  const beside = {
+  const parallel = {
     ...common,
     test: {
       name: folder,
@@ -53,7 +53,7 @@ function projectsIn(folder: string): TestProjectInlineConfiguration[] {
       retry,
     },
   };
-  if (!existsSync(join(folder, alone))) return [beside];
+  if (!existsSync(join(folder, alone))) return [parallel];
   const test = {
     name: `${folder} (alone)`,
     globalSetup,
@@ -63,7 +63,7 @@ function projectsIn(folder: string): TestProjectInlineConfiguration[] {
     maxWorkers: 1,
     sequence: { groupOrder: 1 },
   };
-  return [beside, { ...common, test }];
+  return [parallel, { ...common, test }];
 }
 
 /** All packages that have tests, in one run. */

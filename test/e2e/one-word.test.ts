@@ -175,13 +175,13 @@ describe("one field of the request", () => {
 
     const run = async (sandbox: string) => {
       const endpoint = `http://${here}:${callbackPort}/tools/call`;
-      const told = await runOn(server, requestFor(sandbox, `http://${here}:${modelPort}`, endpoint));
-      expect(told.result, `${told.result.error}\n${server.log()}`).toMatchObject({
+      const recorded = await runOn(server, requestFor(sandbox, `http://${here}:${modelPort}`, endpoint));
+      expect(recorded.result, `${recorded.result.error}\n${server.log()}`).toMatchObject({
         ok: true,
         stopReason: "end_turn",
       });
-      expect(JSON.stringify(told.records)).not.toContain(key);
-      return told;
+      expect(JSON.stringify(recorded.records)).not.toContain(key);
+      return recorded;
     };
     const local = await run("local");
     const remote = await run("daytona");
@@ -229,13 +229,13 @@ describe("one field of the request", () => {
     const run = async (sandbox: string) => {
       const endpoint = `http://${address}:${callbackPort}/tools/call`;
       const request = requestFor(sandbox, `http://${address}:${modelPort}`, endpoint, env);
-      const told = await runOn(server, request);
-      expect(told.result, `${JSON.stringify(told.result.failure)} ${server.log()}`).toMatchObject({
+      const recorded = await runOn(server, request);
+      expect(recorded.result, `${JSON.stringify(recorded.result.failure)} ${server.log()}`).toMatchObject({
         ok: true,
         stopReason: "end_turn",
       });
-      expect(JSON.stringify(told.records)).not.toContain(key);
-      return told;
+      expect(JSON.stringify(recorded.records)).not.toContain(key);
+      return recorded;
     };
     const local = await run("local");
     const inside = await run(runtime);

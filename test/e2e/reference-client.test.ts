@@ -14,8 +14,8 @@ beforeAll(async () => {
   model = await startModelServer({
     expectedKey: "test-key",
     script: (turn) => {
-      const isToldToGoOn = turn.lastUserText.includes("Make the same tool call again");
-      if (turn.tools.length > 0 && isToldToGoOn && turn.toolResults.length === 0)
+      const isAskedToContinue = turn.lastUserText.includes("Make the same tool call again");
+      if (turn.tools.length > 0 && isAskedToContinue && turn.toolResults.length === 0)
         return call(wanted.tool, wanted.input);
       return followMarkers(turn);
     },
@@ -60,12 +60,12 @@ function expectWellFormed({ status, records, events, result }: ReferenceTurn): v
   expect(result?.events).toEqual([]);
   expect(events.filter(({ type }) => type === "done")).toHaveLength(1);
   expect(events.at(-1)?.type).toBe("done");
-  const told = new Set<string>();
+  const announced = new Set<string>();
   for (const event of events) {
-    if (event.type === "tool_call") told.add(event.id);
-    if (event.type === "tool_result") expect(told).toContain(event.id);
+    if (event.type === "tool_call") announced.add(event.id);
+    if (event.type === "tool_result") expect(announced).toContain(event.id);
     if (event.type !== "interaction_request") continue;
-    expect(told).toContain(questionSchema.parse(event.payload).toolCallId);
+    expect(announced).toContain(questionSchema.parse(event.payload).toolCallId);
   }
 }
 

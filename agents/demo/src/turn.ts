@@ -56,7 +56,7 @@ export class Turn {
   reportedUsage: Usage | undefined;
   readonly #client: AgentContext;
   #wordsSaid = 0;
-  #spoken = false;
+  #hasSpoken = false;
 
   /** @param asksFirst whether permission is asked before each of the agent's own tools. */
   constructor(
@@ -85,7 +85,7 @@ export class Turn {
 
   /** Sends exactly `text`, as one chunk. */
   async say(text: string): Promise<void> {
-    this.#spoken = true;
+    this.#hasSpoken = true;
     this.#wordsSaid += wordsIn(text);
     this.session.history.add({ kind: "message", text });
     await this.update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
@@ -93,7 +93,7 @@ export class Turn {
 
   /** Sends `text` on a new line below the turn's earlier text. */
   async sayLine(text: string): Promise<void> {
-    await this.say(this.#spoken ? `\n${text}` : text);
+    await this.say(this.#hasSpoken ? `\n${text}` : text);
   }
 
   async think(text: string): Promise<void> {

@@ -22,11 +22,11 @@ function isSwap(one: string, other: string): boolean {
 
 /** The known spelling that the word is probably a typo of; undefined when there is none, or more than one. */
 export function nearestKey(word: string, known: readonly string[]): string | undefined {
-  const near = known
+  const suggestion = known
     .flatMap((candidate) => {
       const edits = slipBetween(word, candidate);
       return edits === undefined ? [] : [{ candidate, edits }];
     })
     .sort((one, other) => one.edits - other.edits);
-  return near[0]?.edits === near[1]?.edits ? undefined : near[0]?.candidate;
+  return suggestion[0]?.edits === suggestion[1]?.edits ? undefined : suggestion[0]?.candidate;
 }

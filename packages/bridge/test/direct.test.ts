@@ -39,12 +39,12 @@ describe("a pipe that carries any bytes", () => {
             ),
           );
           const frames: Frame[] = [];
-          const heard = new Map<string, Buffer>();
+          const received = new Map<string, Buffer>();
           const listener = new ByteFrames({
             frame: (frame) => frames.push(frame),
             data: (channel, on, piece) => {
               const key = `${channel} ${on}`;
-              heard.set(key, Buffer.concat([heard.get(key) ?? Buffer.alloc(0), piece]));
+              received.set(key, Buffer.concat([received.get(key) ?? Buffer.alloc(0), piece]));
             },
             signal: () => expect.unreachable(),
           });
@@ -60,7 +60,7 @@ describe("a pipe that carries any bytes", () => {
             const key = `${one[0]} ${one[1]}`;
             sent.set(key, Buffer.concat([sent.get(key) ?? Buffer.alloc(0), one[2]]));
           }
-          expect(heard).toEqual(sent);
+          expect(received).toEqual(sent);
         },
       ),
       { numRuns: 300 },

@@ -79,13 +79,13 @@ describe("a transport with an untrusted peer", () => {
     // Nor is it parsed.
     deaf.hear(["data", 2, streams.messages, "\n{\n"]);
 
-    const heard: unknown[] = [];
-    const hearing = new Runner({ message: (message) => heard.push(message) });
+    const received: unknown[] = [];
+    const hearing = new Runner({ message: (message) => received.push(message) });
     hearing.hear(["open", 2, "connection"]);
     for (let sent = 0; sent < 8 * MB; sent += maxChunkBytes)
       hearing.hear(["data", 2, streams.messages, piece]);
     expect(() => hearing.hear(["data", 2, streams.messages, "\n"])).toThrow(SyntaxError);
-    expect(heard).toEqual([]);
+    expect(received).toEqual([]);
   });
 
   it("sends no more than a window, whatever the peer acknowledges", async () => {

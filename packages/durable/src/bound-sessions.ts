@@ -92,7 +92,7 @@ export class BoundSessions {
   }
 
   /** Offers it to other replicas. This replica keeps it until another one takes it, or the lease ends. */
-  left(name: SessionName): void {
+  onClosed(name: SessionName): void {
     this.#bound.delete(keyOf(name));
   }
 

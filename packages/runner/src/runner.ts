@@ -202,13 +202,13 @@ export class Runner {
   }
 
   /** @throws RequestInvalid for an id that another run has, or for two ids. */
-  #requireNewId(inBody: string | undefined, beside: string | undefined): void {
+  #requireNewId(inBody: string | undefined, inHeader: string | undefined): void {
     const refuse = (message: string) => {
       throw new RequestInvalid([{ path: "runId", message }]);
     };
-    if (inBody !== undefined && beside !== undefined && inBody !== beside)
+    if (inBody !== undefined && inHeader !== undefined && inBody !== inHeader)
       refuse("differs from the header Idempotency-Key: send one of the two");
-    const id = inBody ?? beside;
+    const id = inBody ?? inHeader;
     if (id !== undefined && this.#runs.has(id))
       refuse("is the id of a run in progress: give each run its own id");
   }

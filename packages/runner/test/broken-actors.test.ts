@@ -34,13 +34,13 @@ describe("a failure of an actor ends the run, with the error code for the person
       script: says("never"),
       sandbox: { onOpen: () => Promise.reject(error) },
     });
-    const told = await world.run();
-    expect(told.result).toMatchObject({ ok: false, failure: { code } });
-    expect(told.result.error).toContain(message);
-    expect(told.result.error).not.toContain("secret detail");
-    expect(told.result.receipt).toBeUndefined();
-    expect(eventsOf(told, "error")).toEqual([{ type: "error", message: told.result.error }]);
-    expect(told.failure?.code).toBe(code);
+    const recorded = await world.run();
+    expect(recorded.result).toMatchObject({ ok: false, failure: { code } });
+    expect(recorded.result.error).toContain(message);
+    expect(recorded.result.error).not.toContain("secret detail");
+    expect(recorded.result.receipt).toBeUndefined();
+    expect(eventsOf(recorded, "error")).toEqual([{ type: "error", message: recorded.result.error }]);
+    expect(recorded.failure?.code).toBe(code);
   });
 
   test("a sandbox that opens unconfined under a boundary", async () => {
@@ -87,9 +87,9 @@ describe("a failure of an actor ends the run, with the error code for the person
         throw error;
       },
     });
-    const told = await world.run();
-    expect(told.result).toMatchObject({ ok: false, output: "half a sen", failure: { code } });
-    expect(told.events.slice(-3).map(({ type }) => type)).toEqual(["message_end", "error", "done"]);
+    const recorded = await world.run();
+    expect(recorded.result).toMatchObject({ ok: false, output: "half a sen", failure: { code } });
+    expect(recorded.events.slice(-3).map(({ type }) => type)).toEqual(["message_end", "error", "done"]);
   });
 
   test("an agent that ends its turn without a done event", async () => {

@@ -69,16 +69,16 @@ describe("a successful run", () => {
       output: "sunny",
       data: { icon: 1 },
     });
-    const told = await world.run({
+    const recorded = await world.run({
       customTools: [{ ...tool, render }],
       toolCallback: { endpoint: "http://127.0.0.1:1/" },
     });
-    expect(told.result.ok).toBe(true);
+    expect(recorded.result.ok).toBe(true);
     expect(world.callback.calls).toMatchObject([{ id: "call-1", arguments: { city: "Bern" } }]);
-    expect(eventsOf(told, "tool_call")).toEqual([
+    expect(eventsOf(recorded, "tool_call")).toEqual([
       { type: "tool_call", id: "call-1", name: "look_up", input: { city: "Bern" }, render },
     ]);
-    expect(eventsOf(told, "tool_result")).toEqual([
+    expect(eventsOf(recorded, "tool_result")).toEqual([
       { type: "tool_result", id: "call-1", output: "sunny", isError: false, data: { icon: 1 }, render },
     ]);
   });
@@ -91,8 +91,8 @@ describe("a successful run", () => {
       },
     });
     const secret = { ...tool, code: "secret code", env: { KEY: "secret value" } };
-    const told = await world.run({ customTools: [{ ...secret, description: "looks", readOnly: true }] });
-    const [, listed] = eventsOf(told, "data");
+    const recorded = await world.run({ customTools: [{ ...secret, description: "looks", readOnly: true }] });
+    const [, listed] = eventsOf(recorded, "data");
     const inputSchema = { type: "object", properties: {} };
     expect(listed?.data).toEqual([{ name: "look_up", description: "looks", inputSchema, readOnly: true }]);
   });
@@ -123,9 +123,9 @@ describe("a successful run", () => {
         yield done;
       },
     });
-    const told = await world.run();
-    expect(told.result.receipt?.decisions).toEqual({ allowed: 1, refused: 3 });
-    expect(eventsOf(told, "boundary_decision")).toEqual([
+    const recorded = await world.run();
+    expect(recorded.result.receipt?.decisions).toEqual({ allowed: 1, refused: 3 });
+    expect(eventsOf(recorded, "boundary_decision")).toEqual([
       {
         type: "boundary_decision",
         target: "evil.example:443",

@@ -142,7 +142,7 @@ describe("a turn without output or calls fails", () => {
         yield done;
       },
     });
-    const told = await world.run({ customTools: [{ ...asks, permission: "allow" }] });
-    expect(told.result.ok).toBe(true);
+    const recorded = await world.run({ customTools: [{ ...asks, permission: "allow" }] });
+    expect(recorded.result.ok).toBe(true);
   });
 });

@@ -45,7 +45,7 @@ const maxLineLength = 2_000;
  */
 export class WholeLines {
   #waiting = "";
-  #left = 0;
+  #omittedLength = 0;
 
   constructor(readonly said: (line: string) => void) {}
 
@@ -61,16 +61,16 @@ export class WholeLines {
 
   /** The last line, without a line break. */
   end(): void {
-    if (this.#left > 0) this.said(`[a line of ${this.#left} characters]`);
+    if (this.#omittedLength > 0) this.said(`[a line of ${this.#omittedLength} characters]`);
     else if (this.#waiting.trim() !== "") this.said(this.#waiting);
     this.#waiting = "";
-    this.#left = 0;
+    this.#omittedLength = 0;
   }
 
   #add(text: string): void {
-    const length = Math.max(this.#left, this.#waiting.length) + text.length;
+    const length = Math.max(this.#omittedLength, this.#waiting.length) + text.length;
     if (length > maxLineLength) {
-      this.#left = length;
+      this.#omittedLength = length;
       this.#waiting = "";
     } else this.#waiting += text;
   }

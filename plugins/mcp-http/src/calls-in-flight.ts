@@ -19,17 +19,17 @@ export class CallsInFlight {
   }
 
   /** @param left aborts when the agent's connection ends. */
-  begin(id: string | number, left: AbortSignal): CallInFlight {
+  begin(id: string | number, disconnected: AbortSignal): CallInFlight {
     const controller = new AbortController();
-    const leave = () => controller.abort(left.reason);
-    if (left.aborted) leave();
-    left.addEventListener("abort", leave, { once: true });
+    const leave = () => controller.abort(disconnected.reason);
+    if (disconnected.aborted) leave();
+    disconnected.addEventListener("abort", leave, { once: true });
     const same = this.#byId.get(id) ?? new Set();
     this.#byId.set(id, same.add(controller));
     return {
       signal: controller.signal,
       [Symbol.dispose]: () => {
-        left.removeEventListener("abort", leave);
+        disconnected.removeEventListener("abort", leave);
         same.delete(controller);
         if (same.size === 0) this.#byId.delete(id);
       },

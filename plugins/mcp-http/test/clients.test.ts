@@ -116,12 +116,12 @@ describe("progress of a long call", () => {
     ["the current SDK's client", modernClient],
     ["the former SDK's client", legacyClient],
   ])("reaches %s if it asked for it", async (_who, connect) => {
-    const heard = deferred();
+    const received = deferred();
     const beats: number[] = [];
     const client = await connect(
       await publish(
         async (call) => {
-          await heard.promise;
+          await received.promise;
           return echo(call);
         },
         { config: { heartbeatMs: 20 } },
@@ -133,7 +133,7 @@ describe("progress of a long call", () => {
       {
         onprogress: ({ progress }) => {
           beats.push(progress);
-          if (beats.length === 3) heard.resolve();
+          if (beats.length === 3) received.resolve();
         },
       },
     );

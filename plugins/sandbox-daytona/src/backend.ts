@@ -57,7 +57,7 @@ export class DaytonaSandbox implements SandboxBackend {
     // The platform's SDK and the bridge are loaded with the first sandbox or probe, so that a server starts without
     // them.
     const { openSandbox } = await import("./open/open.js");
-    this.#account.reaper.reapBeside(spec.log);
+    this.#account.reaper.reapInBackground(spec.log);
     return this.#opening(scope, () => openSandbox(this.#account, spec, scope));
   }
 
@@ -82,7 +82,7 @@ export class DaytonaSandbox implements SandboxBackend {
       const gaps = this.gaps(spec.boundary);
       refuseBeyond({ sandbox: "The Daytona sandbox", claims: this.claims, gaps }, spec);
       const { takeOverSandbox } = await import("./open/take-over.js");
-      this.#account.reaper.reapBeside(spec.log);
+      this.#account.reaper.reapInBackground(spec.log);
       return this.#opening(scope, () => takeOverSandbox(this.#account, spec, handover, scope));
     },
     discard: async (spec, handover) => {

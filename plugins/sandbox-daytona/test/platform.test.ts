@@ -86,8 +86,8 @@ describe("Daytona's error responses", () => {
       "never_started",
       /createTimeoutMs/,
     ],
-  ])("%j", (told, kind, text) => {
-    const failure = serviceFailure({ name: "DaytonaError", message: "", ...told }, key);
+  ])("%j", (fields, kind, text) => {
+    const failure = serviceFailure({ name: "DaytonaError", message: "", ...fields }, key);
     expect(failure.kind).toBe(kind);
     expect(asSandboxFailed(failure, "creating a sandbox").message).toMatch(text);
   });

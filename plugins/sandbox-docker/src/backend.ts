@@ -90,7 +90,7 @@ export class DockerSandbox implements SandboxBackend {
   }
 
   async probe(signal: AbortSignal): Promise<readonly Finding[]> {
-    this.#reaper.reapBeside(this.#log);
+    this.#reaper.reapInBackground(this.#log);
     const { probeEngine } = await import("./probe.js");
     this.#findings = await probeEngine((...given) => this.#open(...given), this.#config, signal);
     return this.#findings;
@@ -101,7 +101,7 @@ export class DockerSandbox implements SandboxBackend {
     const limits = { claims: this.claims, gaps: this.gaps(boundary), findings: this.#findings };
     const hides = (secret: HiddenCredential) => this.hides(secret, boundary);
     refuseBeyond({ sandbox: `The sandbox ${this.name}`, ...limits, hides }, spec);
-    this.#reaper.reapBeside(log);
+    this.#reaper.reapInBackground(log);
     this.#log = log;
     const shape = shapeOf(spec);
     const give = (warm: PreparedSandbox) => warm.give(spec, { lookup: this.#lookup }, scope.signal);
@@ -124,8 +124,8 @@ export class DockerSandbox implements SandboxBackend {
   async #prepare(id: string, shape: Shape, log: Log, signal: AbortSignal): Promise<PreparedSandbox> {
     const { PreparedSandbox } = await import("./open/prepared.js");
     const [engine, host] = [await this.#engine(), await this.#host()];
-    return await this.#reaper.holding(id, (owner, onGone) => {
-      const options = { engine, config: this.#config, owner, shape, host, id, onGone };
+    return await this.#reaper.holding(id, (owner, onEnded) => {
+      const options = { engine, config: this.#config, owner, shape, host, id, onEnded };
       return PreparedSandbox.make(options, log, signal);
     });
   }

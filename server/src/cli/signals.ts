@@ -14,7 +14,7 @@ export const sameRequestMs = 300;
  */
 export class EndingSignals {
   readonly #now: () => number;
-  readonly #unheard: EndingSignal[] = [];
+  readonly #pending: EndingSignal[] = [];
   #hear: ((name: EndingSignal) => void) | undefined;
   #lastAt = Number.NEGATIVE_INFINITY;
 
@@ -29,7 +29,7 @@ export class EndingSignals {
 
   /** The next signal, which may already have arrived. One call at a time. */
   next(): Promise<EndingSignal> {
-    const waiting = this.#unheard.shift();
+    const waiting = this.#pending.shift();
     if (waiting !== undefined) return Promise.resolve(waiting);
     return new Promise((resolve) => {
       this.#hear = resolve;
@@ -40,7 +40,7 @@ export class EndingSignals {
     const now = this.#now();
     if (now - this.#lastAt < sameRequestMs) return;
     this.#lastAt = now;
-    if (this.#hear === undefined) this.#unheard.push(ending);
+    if (this.#hear === undefined) this.#pending.push(ending);
     this.#hear?.(ending);
     this.#hear = undefined;
   }

@@ -54,7 +54,7 @@ export class Bodies {
       const chunks: Buffer[] = [];
       const end = (settle: () => void) => {
         clearTimeout(timer);
-        incoming.off("data", take).off("end", whole).off("error", fail).off("close", left).pause();
+        incoming.off("data", take).off("end", whole).off("error", fail).off("close", onDisconnect).pause();
         // Later errors of an abandoned body are ignored.
         incoming.on("error", () => {});
         this.#readings.delete(reading);
@@ -63,7 +63,7 @@ export class Bodies {
         settle();
       };
       const fail = (error: Error) => end(() => reject(error));
-      const left = () => fail(new Error("the caller left in the middle of its request"));
+      const onDisconnect = () => fail(new Error("the caller left in the middle of its request"));
       const whole = () => end(() => resolve(Buffer.concat(chunks)));
       const take = (chunk: Buffer) => {
         reading.bytes += chunk.length;
@@ -76,7 +76,7 @@ export class Bodies {
       const timer = setTimeout(reading.cut, this.limits.bodyMs);
       this.#readings.add(reading);
       this.#makeRoom();
-      incoming.on("data", take).once("end", whole).once("error", fail).once("close", left);
+      incoming.on("data", take).once("end", whole).once("error", fail).once("close", onDisconnect);
     });
   }
 

@@ -3,13 +3,15 @@ import { expect, test } from "vitest";
 import { type EndingSignal, EndingSignals, sameRequestMs } from "../../src/cli/signals.js";
 
 /** What a reader of the signals gets of those that come at these times, in milliseconds. */
-async function heardOf(arrivals: readonly (readonly [EndingSignal, number])[]): Promise<readonly string[]> {
+async function receivedFrom(
+  arrivals: readonly (readonly [EndingSignal, number])[],
+): Promise<readonly string[]> {
   const source = new EventEmitter();
   let now = 0;
   const signals = new EndingSignals(source, () => now);
-  const heard: string[] = [];
+  const received: string[] = [];
   const listen = async (): Promise<void> => {
-    heard.push(await signals.next());
+    received.push(await signals.next());
     await listen();
   };
   void listen();
@@ -18,7 +20,7 @@ async function heardOf(arrivals: readonly (readonly [EndingSignal, number])[]): 
     source.emit(name);
   }
   await new Promise(setImmediate);
-  return heard;
+  return received;
 }
 
 test.each<[string, readonly (readonly [EndingSignal, number])[], readonly EndingSignal[]]>([
@@ -56,6 +58,6 @@ test.each<[string, readonly (readonly [EndingSignal, number])[], readonly Ending
     ],
     ["SIGINT", "SIGINT"],
   ],
-])("of %s is heard what asks anew", async (_name, arrivals, heard) => {
-  expect(await heardOf(arrivals)).toEqual(heard);
+])("of %s is heard what asks anew", async (_name, arrivals, received) => {
+  expect(await receivedFrom(arrivals)).toEqual(received);
 });

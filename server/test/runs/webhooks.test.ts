@@ -167,9 +167,9 @@ describe("a run's webhook", () => {
     expect(before).toMatchObject({ event: { type: "data", name: "ambit.run_ended" } });
     expect(whole.map(({ number }) => number)).toEqual(whole.map((_, index) => index + 1));
     // A reader that counts lines gets each of them once, wherever its connection broke.
-    for (let had = 0; had < whole.length; had += 1) {
-      const rest = await recordsOf(await get(`/runs/${runId}/events?after=${had}`));
-      expect(rest).toEqual(whole.slice(had).map(({ number: _number, ...record }) => record));
+    for (let position = 0; position < whole.length; position += 1) {
+      const rest = await recordsOf(await get(`/runs/${runId}/events?after=${position}`));
+      expect(rest).toEqual(whole.slice(position).map(({ number: _number, ...record }) => record));
     }
     expect((await get(`/runs/${runId}/events?after=${result.number}`)).status).toBe(204);
     const late = await post(`/runs/${runId}/interactions/${id}`, { approved: true });

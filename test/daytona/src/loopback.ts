@@ -55,7 +55,7 @@ async function assemble(
     { folder, name, essentials, openResolver, leaks },
     (said) => {
       if (said.report === "exited") sandboxes.ended(said.id);
-      else if (said.report === "query") world.heardQuery(said.id, said.name);
+      else if (said.report === "query") world.recordQuery(said.id, said.name);
       else world.heardDatagram(said.id, said.host, said.port);
     },
   );

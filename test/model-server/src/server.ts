@@ -46,15 +46,15 @@ export async function startModelServer(options: ModelServerOptions = {}): Promis
   const server = createServer((request, response) => {
     const record = startRecord(request, response);
     if (options.record !== false) recording.add(record);
-    const gone = new AbortController();
+    const disconnected = new AbortController();
     response.once("close", () => {
       record.aborted = !response.writableEnded && record.answer?.kind !== "drop";
       record.finished = true;
-      gone.abort();
+      disconnected.abort();
       recording.changed(record);
       options.onFinished?.(record);
     });
-    const signal = AbortSignal.any([gone.signal, closing.signal]);
+    const signal = AbortSignal.any([disconnected.signal, closing.signal]);
     handle(request, response, record, {
       ...settings,
       signal,

@@ -51,8 +51,8 @@ async function spied(stage: Stage, from: "tool" | "agent", run: string, env: obj
   const secrets = secretsOf(run);
   const reversed = (text: string) => [...text].reverse().join("");
   // An agent has its own key, and may have it.
-  const sought = Object.entries(secrets).filter(([name]) => from === "tool" || name !== "modelKey");
-  const needles = sought.map(([, text]) => reversed(text));
+  const expected = Object.entries(secrets).filter(([name]) => from === "tool" || name !== "modelKey");
+  const needles = expected.map(([, text]) => reversed(text));
   // Unconfined, "everywhere" would be this whole host: the folder of the sessions is enough.
   const roots = stage === unconfined ? { roots: [".", "/var/lib/ambit"] } : {};
   const input = JSON.stringify({ needles, runner: process.pid, ...roots });
@@ -80,7 +80,7 @@ async function spied(stage: Stage, from: "tool" | "agent", run: string, env: obj
   const [output = ""] = String(finished.resultsOf(from === "tool" ? "spy" : "run")[0]?.output).split("\n");
   const answer: Found = JSON.parse(output);
   const names = Object.entries(answer.found).map(([needle, where]) => {
-    const name = sought.find(([, text]) => reversed(text) === needle)?.[0] ?? needle;
+    const name = expected.find(([, text]) => reversed(text) === needle)?.[0] ?? needle;
     return [name, where];
   });
   return { ...answer, found: Object.fromEntries(names) };

@@ -60,10 +60,11 @@ describe.each(["demo", "gemini", "codex"] as const)("%s calls every kind of tool
     }
     expect(first.resultsOf("value").map(({ output }) => output)).toEqual(values);
     // The same of every agent, whatever it wraps a tool's text in: data is there where the tool gave some.
-    const toldOf = (tool: string) => first.resultsOf(tool).map(({ id: _id, type: _type, ...told }) => told);
-    expect(toldOf("lookup")).toEqual([{ output: '{"found":"by the platform"}' }]);
-    expect(toldOf("double")).toEqual([{ output: '{"python":42}', data: { python: 42 } }]);
-    expect(toldOf("speak")).toEqual([{ output: "two\nlines", data: "two\nlines" }]);
+    const resultsWithoutIds = (tool: string) =>
+      first.resultsOf(tool).map(({ id: _id, type: _type, ...rest }) => rest);
+    expect(resultsWithoutIds("lookup")).toEqual([{ output: '{"found":"by the platform"}' }]);
+    expect(resultsWithoutIds("double")).toEqual([{ output: '{"python":42}', data: { python: 42 } }]);
+    expect(resultsWithoutIds("speak")).toEqual([{ output: "two\nlines", data: "two\nlines" }]);
     expect(first.of("tool_call").find(({ name }) => name === "speak")?.input).toEqual({});
     expect(first.of("interaction_request")).toMatchObject([
       { kind: "client_tool", payload: { toolName: "pick", input: { from: "reds" } } },

@@ -51,8 +51,9 @@ it("Gemini CLI works with one allowed host, and its refused connections are even
   expect(decisions).toContainEqual(expect.objectContaining({ target: `model.test:${port}`, allowed: true }));
   expect(decisions).toContainEqual(expect.objectContaining({ target: "elsewhere.test:80", allowed: false }));
   expect(result.receipt?.decisions.refused).toBeGreaterThan(0);
-  const told = gemini.model?.requests.flatMap(({ toolResults }) => toolResults).map(({ text }) => text) ?? [];
-  expect(told.join("\n")).toMatch(/boundary/i);
-  expect(told.join("\n")).toMatch(/Read-only file system/);
+  const outputs =
+    gemini.model?.requests.flatMap(({ toolResults }) => toolResults).map(({ text }) => text) ?? [];
+  expect(outputs.join("\n")).toMatch(/boundary/i);
+  expect(outputs.join("\n")).toMatch(/Read-only file system/);
   await Promise.all([runner.drain(0), gemini.close()]);
 });

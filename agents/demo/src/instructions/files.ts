@@ -19,8 +19,9 @@ export async function readPath(instruction: InstructionOf<"read">, turn: Turn): 
     },
     async () => {
       const whole = await readFile(path, { encoding: "utf8", signal: turn.signal });
-      const left = whole.length - shownLimit;
-      const text = left > 0 ? `${whole.slice(0, shownLimit)}\n[${left} more characters left out]` : whole;
+      const remaining = whole.length - shownLimit;
+      const text =
+        remaining > 0 ? `${whole.slice(0, shownLimit)}\n[${remaining} more characters left out]` : whole;
       return { failed: false, text, rawOutput: { text } };
     },
   );

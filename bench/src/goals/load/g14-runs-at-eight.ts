@@ -47,11 +47,11 @@ export const runsAtEight: Goal = {
 };
 
 async function perSecond(step: () => Promise<unknown>): Promise<number> {
-  let left = total;
+  let remaining = total;
   const begun = performance.now();
   const work = async () => {
-    while (left > 0) {
-      left -= 1;
+    while (remaining > 0) {
+      remaining -= 1;
       await step();
     }
   };

@@ -51,11 +51,11 @@ async function untilNothingIsLeft({ caller, program }: AmbitServer): Promise<num
   await untilLine(response, '"type":"tool_call"');
   // The command itself starts a process or two after its announcement.
   await pause(60);
-  const left: readonly ProcessIdentity[] = descendantsOf(program.pid);
-  if (left.length < 2) throw new Error("the run had no processes to begin with");
+  const survivors: readonly ProcessIdentity[] = descendantsOf(program.pid);
+  if (survivors.length < 2) throw new Error("the run had no processes to begin with");
   const begun = performance.now();
   response.destroy();
-  while (left.some(isRunning)) {
+  while (survivors.some(isRunning)) {
     if (performance.now() - begun > 30_000) throw new Error("the run's processes don't end");
     await pause(1);
   }

@@ -38,7 +38,7 @@ export const credentialBroker: Goal = {
       const bulk = { path: `/${64 * MB}`, isKept: false };
       const unpaced = await measured(bulk, whole, { pairs: pairs(8) });
       const relay = await measured(bulk, whole, { pairs: pairs(8), ways: ["relayed", "direct"] });
-      const beside = await measured(bulk, whole, { pairs: pairs(8), ways: ["through", "relayed"] });
+      const relayed = await measured(bulk, whole, { pairs: pairs(8), ways: ["through", "relayed"] });
       const later = (what: string, { subject, floor }: Pairs) => ({
         what: `first byte through the broker − directly; ${what}`,
         unit: "ms" as const,
@@ -71,7 +71,7 @@ export const credentialBroker: Goal = {
           limit,
         },
         throughput("the same through a bare relay that ends TLS on both sides ÷ directly", relay),
-        { ...throughput("the same through the broker ÷ through that relay", beside), limit },
+        { ...throughput("the same through the broker ÷ through that relay", relayed), limit },
       ];
     } finally {
       await world.close();

@@ -27,7 +27,7 @@ export const modelRoute: Goal = {
       const paced = await whole("1000/1000", "routed", "direct", 6);
       const unpaced = await whole(many, "routed", "direct", 8);
       const relay = await whole(many, "relayed", "direct", 8);
-      const beside = await whole(many, "routed", "relayed", 8);
+      const relayed = await whole(many, "routed", "relayed", 8);
       const throughput = (what: string, taken: Pairs) => ({
         what,
         unit: "×" as const,
@@ -58,7 +58,7 @@ export const modelRoute: Goal = {
           limit,
         },
         throughput("the same through a bare relay ÷ directly", relay),
-        { ...throughput("the same over the route ÷ through that relay", beside), limit },
+        { ...throughput("the same over the route ÷ through that relay", relayed), limit },
       ];
     } finally {
       await world.close();

@@ -44,27 +44,27 @@ export const docker: Goal = {
         const limit = isGoal ? { limit: { atMost } } : {};
         return { what: `${what} ÷ docker exec`, unit: "×", values: measured.ratios, ...limit, note };
       };
-      const besideEchoes = (argv: Argv) => async () => echoes(containers.exec(sandbox, argv));
+      const echoesOverExec = (argv: Argv) => async () => echoes(containers.exec(sandbox, argv));
       const inside = (argv: Argv) => () => timed(async () => all((await spawned(sandbox, argv)).output));
-      const beside = (argv: Argv) => () => timed(() => all(containers.exec(sandbox, argv).output));
+      const overExec = (argv: Argv) => () => timed(() => all(containers.exec(sandbox, argv).output));
       return [
         await opening("open and first output, made then", containers, few),
         // Preparing the next one takes as long as two or three openings.
         await opening("the same, with one that was made ahead", ahead, few, () => pause(1_500)),
-        await against("first output", inside(hello), beside(hello)),
+        await against("first output", inside(hello), overExec(hello)),
         await against(
           `an echo of 100 bytes (${rounds} in turn)`,
           async () => echoes(await spawned(sandbox, cat)),
-          besideEchoes(cat),
+          echoesOverExec(cat),
         ),
         await against(
           "the same through docker exec of a Node relay",
-          besideEchoes(relayed("node", cat)),
-          besideEchoes(cat),
+          echoesOverExec(relayed("node", cat)),
+          echoesOverExec(cat),
           false,
         ),
-        await against("1 MB", inside(lines(MB)), beside(lines(MB))),
-        await against("100 MB", inside(lines(100 * MB)), beside(lines(100 * MB))),
+        await against("1 MB", inside(lines(MB)), overExec(lines(MB))),
+        await against("100 MB", inside(lines(100 * MB)), overExec(lines(100 * MB))),
         await manyAtOnce(containers),
       ];
     } finally {

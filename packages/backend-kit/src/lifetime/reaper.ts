@@ -114,7 +114,7 @@ export class Reaper {
   }
 
   /** The same during an opening, which must not wait for leftovers of others: a failure is logged. */
-  reapBeside(log: Log): void {
+  reapInBackground(log: Log): void {
     this.keepReaping(log).catch((error: unknown) =>
       log.warn({ error }, "leftovers of dead runners couldn't be listed"),
     );

@@ -40,8 +40,8 @@ export async function probeSandboxes(probe: StandardProbe, signal: AbortSignal):
     return await closingAfter(signal, closeAll, async () => {
       // First and alone: if it fails there is one reason for everything.
       await bench.closed();
-      const beside = [...trials, ...limitTrials].filter(claimed);
-      const outcomes = await Promise.all(beside.map((trial) => runTrial(trial, bench)));
+      const parallel = [...trials, ...limitTrials].filter(claimed);
+      const outcomes = await Promise.all(parallel.map((trial) => runTrial(trial, bench)));
       // Last, since it measures what the others leave.
       outcomes.push(...(await runInTurn([cpuTrial].filter(claimed), bench, signal)));
       // Then the missing observations say nothing about the platform, and everything must be tried again.

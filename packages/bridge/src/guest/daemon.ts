@@ -75,7 +75,7 @@ export class Daemon {
   }
 
   /** The runner has sent something. */
-  heard(): void {
+  recordActivity(): void {
     this.#lingering.refresh();
   }
 

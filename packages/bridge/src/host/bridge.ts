@@ -72,7 +72,7 @@ function wayInto(platform: RemotePlatform | DirectPlatform, channels: () => Chan
   const transport = new DirectTransport({
     frame: (frame) => channels().deliver(frame),
     data: (channel, stream, bytes) => channels().deliverData(channel, stream, bytes),
-    signal: (op, value) => connection?.heard(op, value),
+    signal: (op, value) => connection?.receiveSignal(op, value),
   });
   const connect = ({ program: [node, file], settings, ...rest }: ConnectOptions) => {
     connection = new DirectConnection({

@@ -18,7 +18,7 @@ export interface DirectConnectionOptions {
 }
 
 /** Characters that are kept of output before the greeting. */
-const noiseKept = 500;
+const maxNoiseLength = 500;
 /** Milliseconds for a pipe to close, before the platform ends it with the sandbox. */
 const closeMs = 2_000;
 /** Milliseconds for a platform to report why a pipe ended. */
@@ -31,7 +31,7 @@ export class DirectConnection {
   #isOpen = false;
   #failure: SandboxFailed | undefined;
   #isClosed = false;
-  #heardAt = Date.now();
+  #lastActivityAt = Date.now();
   #watch: NodeJS.Timeout | undefined;
   #greeted: (version: number) => void = () => undefined;
   /** Output before the greeting, which may say why there is none. */
@@ -83,7 +83,7 @@ export class DirectConnection {
   }
 
   /** What the guest daemon reports about the pipe. */
-  heard(op: ByteSignal, value: number): void {
+  receiveSignal(op: ByteSignal, value: number): void {
     if (op === "hello") this.#greeted(value);
   }
 
@@ -96,8 +96,8 @@ export class DirectConnection {
         this.#lost(why);
       };
       pipe.output.on("data", (bytes: Buffer) => {
-        this.#heardAt = Date.now();
-        if (!this.#isOpen) this.#noise = (this.#noise + bytes.toString("latin1")).slice(0, noiseKept);
+        this.#lastActivityAt = Date.now();
+        if (!this.#isOpen) this.#noise = (this.#noise + bytes.toString("latin1")).slice(0, maxNoiseLength);
         try {
           this.#options.transport.accept(bytes);
         } catch (error) {
@@ -117,7 +117,7 @@ export class DirectConnection {
   #watchOver(): void {
     const { heartbeatTimeoutMs, orphanTimeoutMs } = this.#options.bridge;
     this.#watch = setInterval(() => {
-      if (Date.now() - this.#heardAt > heartbeatTimeoutMs)
+      if (Date.now() - this.#lastActivityAt > heartbeatTimeoutMs)
         this.#lost(new Error(`nothing was heard for ${heartbeatTimeoutMs} ms`));
       else this.#options.transport.signal("ping", 0);
       // Each side considers the other lost when it is silent for too long.

@@ -57,8 +57,8 @@ export class Exposures {
     return new Promise((resolve, reject) => {
       const channel = this.#channels().open("listen", () => ({
         message: (message) => {
-          const heard = listening.safeParse(message);
-          if (heard.success) return resolve(heard.data.port);
+          const parsed = listening.safeParse(message);
+          if (parsed.success) return resolve(parsed.data.port);
           const refused = refusal.safeParse(message);
           const why = refused.success ? `: ${refused.data.refused}` : "";
           reject(new SandboxFailed(`Nothing can be exposed in the sandbox${why}`));

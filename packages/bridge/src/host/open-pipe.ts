@@ -9,7 +9,7 @@ import { maxLineLength } from "../transport/payload.js";
 import { PipeWriter } from "./pipe-writer.js";
 
 /** Characters of unexpected output that are kept to explain why no bridge responded. */
-const noiseKept = 500;
+const maxNoiseLength = 500;
 
 /** A runner's credentials for the guest daemon. */
 export interface Ownership {
@@ -38,7 +38,7 @@ export class OpenPipe {
   #at = 0;
   readonly #watch: NodeJS.Timeout;
   #read = 0;
-  #heardAt = Date.now();
+  #lastActivityAt = Date.now();
   #noise = "";
   #closed: Promise<void> | undefined;
   #why: unknown;
@@ -50,7 +50,7 @@ export class OpenPipe {
     this.#reader = pipe.output.getReader();
     this.writer = new PipeWriter(pipe, (error) => void this.close(error));
     this.#watch = setInterval(() => {
-      if (Date.now() - this.#heardAt > heartbeatTimeoutMs)
+      if (Date.now() - this.#lastActivityAt > heartbeatTimeoutMs)
         void this.close(new Error(`nothing was heard for ${heartbeatTimeoutMs} ms`));
       else this.#say(["ping"]);
       // Each side considers the other lost when it is silent for too long.
@@ -100,7 +100,7 @@ export class OpenPipe {
       for (let text = this.#waiting[this.#at]; text !== undefined; text = this.#waiting[this.#at]) {
         this.#at += 1;
         const line = readLine("inside", text);
-        if (line.kind === "noise") this.#noise = `${this.#noise}${text}\n`.slice(-noiseKept);
+        if (line.kind === "noise") this.#noise = `${this.#noise}${text}\n`.slice(-maxNoiseLength);
         yield { line, length: text.length };
       }
       const piece = await this.#reader.read().catch((error: unknown) => {
@@ -111,7 +111,7 @@ export class OpenPipe {
         this.#why ??= new Error("The pipe ended");
         return;
       }
-      this.#heardAt = Date.now();
+      this.#lastActivityAt = Date.now();
       this.#read += piece.value.length;
       this.#waiting = this.#lines.push(piece.value);
       this.#at = 0;

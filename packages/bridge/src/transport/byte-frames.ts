@@ -79,7 +79,7 @@ export class ByteFrames {
   readonly #listener: ByteFrameListener;
   #rest: Buffer = none;
   /** The remaining bytes of the current data frame. */
-  #left = 0;
+  #remaining = 0;
   #channel = 0;
   #stream: StreamId = 0;
 
@@ -94,9 +94,9 @@ export class ByteFrames {
     this.#rest = none;
     let at = 0;
     while (at < bytes.length) {
-      if (this.#left > 0) {
-        const end = Math.min(bytes.length, at + this.#left);
-        this.#left -= end - at;
+      if (this.#remaining > 0) {
+        const end = Math.min(bytes.length, at + this.#remaining);
+        this.#remaining -= end - at;
         this.#listener.data(this.#channel, this.#stream, bytes.subarray(at, end));
         at = end;
         continue;
@@ -123,7 +123,7 @@ export class ByteFrames {
       throw broken(`${length} bytes in one frame`);
     const start = at + headerLength;
     if (op === "data") {
-      [this.#left, this.#channel, this.#stream] = [length, channel, stream];
+      [this.#remaining, this.#channel, this.#stream] = [length, channel, stream];
       return start;
     }
     if (bytes.length - start < length) return undefined;

@@ -38,7 +38,7 @@ export class HostilePlatform implements RemotePlatform {
       number += 1;
       say(dataLine("inside", number, channel, stream, Buffer.from(content)));
     };
-    const heard = (frame: Frame) => {
+    const received = (frame: Frame) => {
       if (frame[0] === "open") kinds.set(frame[1], frame[2]);
       if (frame[0] !== "data" || frame[2] !== streams.messages) return;
       const [, channel] = frame;
@@ -50,7 +50,7 @@ export class HostilePlatform implements RemotePlatform {
       write: async (lines) => {
         for (const text of lines.split("\n")) {
           const line = readLine("runner", text);
-          if (line.kind === "frame") heard(line.frame);
+          if (line.kind === "frame") received(line.frame);
           if (line.kind === "frame") say(signalLine("inside", ["ack", line.number]));
           if (line.kind !== "signal" || line.signal[0] !== "hello") continue;
           say(this.greeting ?? signalLine("inside", ["hello", 1, "epoch", line.signal[3], 0]));

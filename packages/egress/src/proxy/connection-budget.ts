@@ -29,7 +29,7 @@ export class ConnectionBudget {
   join(): Share {
     this.#sessions += 1;
     let own = 0;
-    let left = false;
+    let isReleased = false;
     return {
       take: () => {
         const equalPart = Math.max(1, Math.floor(this.#limit / this.#sessions));
@@ -43,8 +43,8 @@ export class ConnectionBudget {
         this.#taken -= 1;
       },
       leave: () => {
-        if (left) return;
-        left = true;
+        if (isReleased) return;
+        isReleased = true;
         this.#sessions -= 1;
       },
     };

@@ -113,8 +113,8 @@ describe.each(["connect", "socks5"] as const)("tunnels by %s", (protocol) => {
     "judges a handshake for %s that comes byte by byte, and passes it on whole or not at all",
     async (servername, passes) => {
       const flight = await realClientHello(servername);
-      const heard: Buffer[] = [];
-      const server = await openTcp((socket) => socket.on("data", (chunk: Buffer) => heard.push(chunk)));
+      const received: Buffer[] = [];
+      const server = await openTcp((socket) => socket.on("data", (chunk: Buffer) => received.push(chunk)));
       const { socket } = await open("ok.test", server.port);
       for (const byte of flight) {
         socket.write(Buffer.from([byte]));
@@ -122,9 +122,9 @@ describe.each(["connect", "socks5"] as const)("tunnels by %s", (protocol) => {
       }
       if (!passes) await gather(socket);
       else
-        while (Buffer.concat(heard).length < flight.length)
+        while (Buffer.concat(received).length < flight.length)
           await new Promise((resolve) => setImmediate(resolve));
-      expect(Buffer.concat(heard)).toEqual(passes ? flight : Buffer.alloc(0));
+      expect(Buffer.concat(received)).toEqual(passes ? flight : Buffer.alloc(0));
       expect(session.decisions).toMatchObject([{ allowed: passes }]);
       socket.destroy();
       await server.close();
@@ -195,9 +195,9 @@ describe.each(["connect", "socks5"] as const)("tunnels by %s", (protocol) => {
   it("supports protocols in which the server speaks first, and half-closed connections", async () => {
     const server = await openTcp((socket) => {
       socket.write("220 ready\r\n");
-      const heard: Buffer[] = [];
-      socket.on("data", (chunk: Buffer) => heard.push(chunk));
-      socket.on("end", () => socket.end(`heard ${Buffer.concat(heard).length}`));
+      const received: Buffer[] = [];
+      socket.on("data", (chunk: Buffer) => received.push(chunk));
+      socket.on("end", () => socket.end(`heard ${Buffer.concat(received).length}`));
     });
     const { socket } = await open("ok.test", server.port);
     socket.resume();

@@ -66,12 +66,12 @@ export class Observation {
   }
 
   modelCalled(model: string): ModelExchange {
-    const told = [...this.#observations].flatMap(([name, one]) => {
+    const exchanges = [...this.#observations].flatMap(([name, one]) => {
       const exchange = this.#safely(name, () => one.modelCalled?.(model));
       return exchange === undefined ? [] : [{ name, exchange }];
     });
     const tell = (step: (exchange: ModelExchange) => void) => {
-      for (const { name, exchange } of told) this.#safely(name, () => step(exchange));
+      for (const { name, exchange } of exchanges) this.#safely(name, () => step(exchange));
     };
     return {
       used: (usage) => tell((exchange) => exchange.used(usage)),

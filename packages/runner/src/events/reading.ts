@@ -9,15 +9,15 @@ export type Reader<Item> = (
 
 /** Yields the events one by one, then the result. */
 export const nextRecord: Reader<StreamRecord> = (events, result) => {
-  let told = false;
+  let isDelivered = false;
   const waitForNext = async (): Promise<IteratorResult<StreamRecord, undefined>> => {
     while (await events.more()) {
       const event = events.take();
       if (event !== undefined) return recordOf(event);
     }
-    const last = told ? undefined : await result();
+    const last = isDelivered ? undefined : await result();
     if (last === undefined) return { done: true, value: undefined };
-    told = true;
+    isDelivered = true;
     return { done: false, value: { kind: "result", result: last } };
   };
   // What has already arrived costs only one promise.
@@ -32,15 +32,15 @@ export type RunPart = { readonly events: readonly AgentEvent[] } | { readonly re
 
 /** Yields all waiting events together, then the result. */
 export const nextPart: Reader<RunPart> = (events, result) => {
-  let told = false;
+  let isDelivered = false;
   return async () => {
     while (await events.more()) {
       const waiting = events.takeAll();
       if (waiting.length > 0) return { done: false, value: { events: waiting } };
     }
-    const last = told ? undefined : await result();
+    const last = isDelivered ? undefined : await result();
     if (last === undefined) return { done: true, value: undefined };
-    told = true;
+    isDelivered = true;
     return { done: false, value: { result: last } };
   };
 };

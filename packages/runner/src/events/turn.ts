@@ -65,7 +65,7 @@ export class Turn {
         onInput: (question) => this.userInput.answer(question),
       });
       await readBounded(events, ended.signal, limits.closeMs, (event) => {
-        deadlines.heard();
+        deadlines.recordActivity();
         if (event.type === "done") {
           done = true;
           stopReason = event.stopReason;

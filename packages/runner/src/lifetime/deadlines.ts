@@ -49,7 +49,7 @@ export class Deadlines {
   }
 
   /** The agent did something: resets the idle timer, once per batch of events. */
-  heard(): void {
+  recordActivity(): void {
     if (!this.#prompted || this.#isFresh) return;
     this.#isFresh = true;
     process.nextTick(() => {

@@ -5,7 +5,7 @@ import type { SessionName } from "../session/session-name.js";
 import { Spent } from "./spent.js";
 
 const maxSessions = 10_000;
-const keptMs = 86_400_000;
+const retentionMs = 86_400_000;
 
 /**
  * What each named session has used of its models. It outlives the session itself: one that is closed, because its
@@ -35,7 +35,7 @@ export class SessionSpending {
   }
 
   #forget(): void {
-    const oldest = this.now() - keptMs;
+    const oldest = this.now() - retentionMs;
     for (const [key, { lastUsed }] of this.#sessions) {
       if (lastUsed > oldest && this.#sessions.size < maxSessions) return;
       this.#sessions.delete(key);

@@ -41,10 +41,10 @@ export function historyOf(messages: readonly Message[]): readonly Message[] {
 function startOfTurn(messages: readonly Message[]): number {
   const lastOther = messages.findLastIndex((message) => !bearsResults(message));
   if (lastOther < messages.length - 1) return lastOther + 1;
-  const spoken = messages.findLastIndex(
+  const lastText = messages.findLastIndex(
     (message) => message.role === "user" && !bearsResults(message) && saidIn(message).length > 0,
   );
-  return spoken === -1 ? messages.length : spoken;
+  return lastText === -1 ? messages.length : lastText;
 }
 
 function bearsResults({ role, content }: Message): boolean {

@@ -70,11 +70,11 @@ export const commandFields: ReadonlySet<string> = new Set(["command", "cmd", "sc
 
 /** Each text, joined with those that follow it. */
 function joined(texts: readonly string[]): string[] {
-  const told = texts.filter((text) => text !== "");
-  return told.map((text, index) => {
+  const nonEmpty = texts.filter((text) => text !== "");
+  return nonEmpty.map((text, index) => {
     let line = text;
-    for (let next = index + 1; next < told.length && line.length < maxPrefixLength; next += 1) {
-      line += ` ${told[next]}`;
+    for (let next = index + 1; next < nonEmpty.length && line.length < maxPrefixLength; next += 1) {
+      line += ` ${nonEmpty[next]}`;
     }
     return line;
   });

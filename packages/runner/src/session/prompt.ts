@@ -14,7 +14,7 @@ export function composePrompt(request: RunRequest, remembers: boolean): readonly
   // Text of the user next to an answer is sent too.
   const said = prompt.kind === "none" ? [] : prompt.blocks;
   const blocks = prompt.kind === "prompt" ? said : [text(continuation), ...said];
-  const transcript = remembers ? "" : transcriptOf(toldBefore(request.messages, prompt.kind));
+  const transcript = remembers ? "" : transcriptOf(earlierConversation(request.messages, prompt.kind));
   return transcript === "" ? blocks : [text(`${transcript}\n\n`), ...blocks];
 }
 
@@ -22,7 +22,7 @@ export function composePrompt(request: RunRequest, remembers: boolean): readonly
  * The conversation before this turn. Answers are next to their calls, often in the assistant's
  * own message. An agent that has to repeat those calls must see the calls, but not the answers.
  */
-function toldBefore(messages: readonly Message[], kind: Prompt["kind"]): readonly Message[] {
+function earlierConversation(messages: readonly Message[], kind: Prompt["kind"]): readonly Message[] {
   const before = historyOf(messages);
   if (kind !== "continuation") return before;
   const turn = messages.slice(before.length).map(({ role, content }) => ({

@@ -43,5 +43,5 @@ export interface SessionKeeper {
   /** Called when its sandbox was closed here. */
   closed(name: SessionName): Promise<void>;
   /** Called when its sandbox waits for another runner. */
-  left(name: SessionName): void;
+  onClosed(name: SessionName): void;
 }

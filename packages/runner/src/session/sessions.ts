@@ -27,7 +27,7 @@ export interface Loan {
 @injectable()
 export class Sessions {
   readonly #kept = new Map<string, Kept>();
-  readonly #lent = new Set<string>();
+  readonly #inUse = new Set<string>();
   readonly #open = new Set<Session>();
   #isLeaving = false;
   #closed = false;
@@ -54,8 +54,9 @@ export class Sessions {
     const { signal, secrets } = borrower;
     const key = keyOf(request.sessionId, projectOf(request));
     if (key === undefined) return this.#lend(await this.#openNew(plan, secrets, signal), borrower, undefined);
-    if (this.#lent.has(key)) throw new AtCapacity(`Session '${request.sessionId}' is busy with another run.`);
-    this.#lent.add(key);
+    if (this.#inUse.has(key))
+      throw new AtCapacity(`Session '${request.sessionId}' is busy with another run.`);
+    this.#inUse.add(key);
     try {
       const kept = this.#take(key);
       const holding = this.keeper?.holding(nameOf(key));
@@ -72,14 +73,14 @@ export class Sessions {
       await this.#announce(key, opened, holding);
       return this.#lend(opened, borrower, key);
     } catch (error) {
-      this.#lent.delete(key);
+      this.#inUse.delete(key);
       throw error;
     }
   }
 
   /** The sessions that are open here, including those in use. */
   get names(): readonly SessionName[] {
-    return [...this.#lent, ...this.#kept.keys()].map(nameOf);
+    return [...this.#inUse, ...this.#kept.keys()].map(nameOf);
   }
 
   /** The number of open sessions, including those in use, and of processes in their sandboxes. */
@@ -160,7 +161,7 @@ export class Sessions {
         takeBack();
         if (key === undefined) return this.#discard(session);
         const isHeld = !keep || (await this.#keepRecord(key, session));
-        this.#lent.delete(key);
+        this.#inUse.delete(key);
         if (!isHeld) await this.#discard(session);
         else if (keep && !this.#closed && this.limits.sessions > 0) await this.#keep(key, session);
         else await this.#end(session, key);
@@ -210,7 +211,7 @@ export class Sessions {
       });
       return;
     }
-    keeper?.left(nameOf(key));
+    keeper?.onClosed(nameOf(key));
     this.#open.delete(session);
     await session.leave();
   }

@@ -25,8 +25,8 @@ describe("after the turn paused", () => {
       yield { type: "tool_call", id: "bash", name: "Bash", input: {} };
       yield* reporting("send", { type: "tool_result", ...result })(turn);
     };
-    const told = await (await createWorld({ script })).run({ customTools: [asks] });
-    expect(eventsOf(told, "tool_result")).toEqual([
+    const recorded = await (await createWorld({ script })).run({ customTools: [asks] });
+    expect(eventsOf(recorded, "tool_result")).toEqual([
       { type: "tool_result", id: "bash", output: expect.stringMatching(/^DEFERRED/), isError: true },
     ]);
   });
@@ -36,12 +36,16 @@ describe("a call is announced", () => {
   test("again if its user is asked only after its announcement, and the first announcement ends", async () => {
     const world = await createWorld({ script: reporting("form") });
     world.callback.behaviour.execute = async () => ({ status: "parked", interaction: "user_input" });
-    const told = await world.run({ customTools: [{ name: "form", callRef: "ref", permission: "allow" }] });
-    expect(eventsOf(told, "tool_call").map(({ id }) => id)).toEqual(["agents-own", issued]);
-    expect(eventsOf(told, "tool_result")).toMatchObject([
+    const recorded = await world.run({
+      customTools: [{ name: "form", callRef: "ref", permission: "allow" }],
+    });
+    expect(eventsOf(recorded, "tool_call").map(({ id }) => id)).toEqual(["agents-own", issued]);
+    expect(eventsOf(recorded, "tool_result")).toMatchObject([
       { id: "agents-own", output: expect.stringContaining("It continues under another id"), isError: true },
     ]);
-    expect(questions(told)).toMatchObject([{ kind: "user_input", id: eventsOf(told, "tool_call")[1]?.id }]);
+    expect(questions(recorded)).toMatchObject([
+      { kind: "user_input", id: eventsOf(recorded, "tool_call")[1]?.id },
+    ]);
   });
 
   test("before its stored answer, if the agent hasn't reported it", async () => {
@@ -51,24 +55,24 @@ describe("a call is announced", () => {
         yield done;
       },
     });
-    const told = await world.run({ customTools: [asks], messages: withAnswer({ approved: true }) });
-    const types = told.events.map(({ type }) => type);
+    const recorded = await world.run({ customTools: [asks], messages: withAnswer({ approved: true }) });
+    const types = recorded.events.map(({ type }) => type);
     expect(types.slice(1)).toEqual(["tool_call", "interaction_response", "message", "done"]);
   });
 
   test("under the issued id only, if the user fulfils it, whatever the permissions are", async () => {
     const world = await createWorld({ script: reporting("pick") });
-    const told = await world.run({ customTools: [client], permissions: { default: "allow" } });
-    expect(eventsOf(told, "tool_call").map(({ id }) => id)).toEqual([issued]);
-    expect(eventsOf(told, "tool_result")).toEqual([]);
+    const recorded = await world.run({ customTools: [client], permissions: { default: "allow" } });
+    expect(eventsOf(recorded, "tool_call").map(({ id }) => id)).toEqual([issued]);
+    expect(eventsOf(recorded, "tool_result")).toEqual([]);
   });
 
   test("under the issued id only, if its server's permission asks", async () => {
     const script = calls("search", given, { server: "docs" });
     const world = await createWorld({ script, harness: { supportsPermissionRequests: false } });
-    const told = await world.run({ mcpServers: [asking], permissions: { default: "allow" } });
-    expect(eventsOf(told, "tool_call").map(({ id }) => id)).toEqual([issued]);
-    expect(questions(told)).toMatchObject([{ payload: { server: "docs" } }]);
+    const recorded = await world.run({ mcpServers: [asking], permissions: { default: "allow" } });
+    expect(eventsOf(recorded, "tool_call").map(({ id }) => id)).toEqual([issued]);
+    expect(questions(recorded)).toMatchObject([{ payload: { server: "docs" } }]);
   });
 
   test("as soon as it is decided without a question", async () => {
@@ -81,10 +85,10 @@ describe("a call is announced", () => {
         yield done;
       },
     });
-    const told = await world.run({ mcpServers: [asking], permissions: { default: "allow" } });
-    const types = told.events.map(({ type }) => type);
+    const recorded = await world.run({ mcpServers: [asking], permissions: { default: "allow" } });
+    const types = recorded.events.map(({ type }) => type);
     expect(types.slice(1)).toEqual(["tool_call", "message", "tool_result", "done"]);
-    expect(eventsOf(told, "message")).toMatchObject([{ text: "allow" }]);
+    expect(eventsOf(recorded, "message")).toMatchObject([{ text: "allow" }]);
   });
 
   test("separately for two simultaneous equal calls with one id", async () => {
@@ -101,10 +105,12 @@ describe("a call is announced", () => {
       ids.push(id);
       return { status: "completed", output: `${ids.length}` };
     };
-    const told = await world.run({ customTools: [{ name: "look_up", callRef: "ref", permission: "allow" }] });
+    const recorded = await world.run({
+      customTools: [{ name: "look_up", callRef: "ref", permission: "allow" }],
+    });
     expect(new Set(ids).size).toBe(2);
     expect(ids).toContain("same");
-    expect(eventsOf(told, "tool_result")).toMatchObject([
+    expect(eventsOf(recorded, "tool_result")).toMatchObject([
       { id: "same", output: `${ids.indexOf("same") + 1}` },
     ]);
   });
@@ -124,10 +130,10 @@ describe("a call is announced", () => {
       return { status: "completed", output: "sent" };
     };
     const inputSchema = { type: "object", required: ["to"] };
-    const told = await world.run({
+    const recorded = await world.run({
       customTools: [{ name: "send", callRef: "ref", permission: "allow", inputSchema }],
     });
-    expect(told.result.ok).toBe(true);
+    expect(recorded.result.ok).toBe(true);
     expect(ids).toEqual(["same"]);
   });
 });

@@ -61,11 +61,11 @@ describe("a reader that doesn't read", () => {
       onDecision?.({ target: `host-${index}.example:443`, allowed: false, reason: "not listed" });
     }
     world.runner.cancel(run.id);
-    const told = await world.tell(run);
-    const decisions = eventsOf(told, "boundary_decision");
+    const recorded = await world.tell(run);
+    const decisions = eventsOf(recorded, "boundary_decision");
     expect(decisions.length).toBeLessThan(500);
     expect(decisions.reduce((sum, { count }) => sum + count, 0)).toBe(100_000);
-    expect(told.result.receipt?.decisions).toEqual({ allowed: 0, refused: 100_000 });
+    expect(recorded.result.receipt?.decisions).toEqual({ allowed: 0, refused: 100_000 });
   });
 });
 

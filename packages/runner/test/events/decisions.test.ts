@@ -6,14 +6,14 @@ describe("Decisions", () => {
   const decision = (target: string) => ({ target, allowed: false, reason: "not listed" });
 
   test("consecutive repeats are one event", () => {
-    const told: AgentEvent[] = [];
+    const recorded: AgentEvent[] = [];
     const decisions = new Decisions((event) => {
-      told.push(event);
+      recorded.push(event);
       return undefined;
     });
     for (const target of ["a", "a", "b", "a"]) decisions.record(decision(target));
     decisions.flush();
-    expect(told).toMatchObject([
+    expect(recorded).toMatchObject([
       { target: "a", count: 2 },
       { target: "b", count: 1 },
       { target: "a", count: 1 },
@@ -22,12 +22,12 @@ describe("Decisions", () => {
   });
 
   test("a recorded decision becomes an event by itself", async () => {
-    const told: AgentEvent[] = [];
+    const recorded: AgentEvent[] = [];
     const decisions = new Decisions((event) => {
-      told.push(event);
+      recorded.push(event);
       return undefined;
     }, 5);
     decisions.record(decision("a"));
-    await expect.poll(() => told).toHaveLength(1);
+    await expect.poll(() => recorded).toHaveLength(1);
   });
 });

@@ -307,8 +307,8 @@ describe("in a session", () => {
       },
     });
     await world.run(sending("key-of-monday"));
-    const told = await world.run(sending("key-of-tuesday"));
-    expect(told.result.output).toBe("yesterday's key was [redacted]");
+    const recorded = await world.run(sending("key-of-tuesday"));
+    expect(recorded.result.output).toBe("yesterday's key was [redacted]");
     // The control: it was the same session.
     expect(world.sandbox.opened).toBe(1);
     expect([...hidden].flat()).toEqual(["key-of-monday", "key-of-tuesday"]);
@@ -344,12 +344,12 @@ describe("in a run", () => {
       },
     });
     const customTools = [{ name: "look_up", permission: "allow", callRef: "r" }];
-    const told = await world.run({ modelConnection, customTools }, true);
-    expect(JSON.stringify(told.records)).not.toContain(secret);
-    expect(told.result.output).toBe("my key is [redacted].");
+    const recorded = await world.run({ modelConnection, customTools }, true);
+    expect(JSON.stringify(recorded.records)).not.toContain(secret);
+    expect(recorded.result.output).toBe("my key is [redacted].");
     // The control: it did reach the tool.
     expect(world.callback.calls[0]?.arguments).toEqual({ key: secret });
-    expect(eventsOf(told, "tool_result")).toMatchObject([{ output: '{"key":"[redacted]"}' }]);
+    expect(eventsOf(recorded, "tool_result")).toMatchObject([{ output: '{"key":"[redacted]"}' }]);
   });
 
   test("errors contain no secret, nor do open calls of a failed turn", async () => {
@@ -360,12 +360,12 @@ describe("in a run", () => {
         throw new HarnessFailed(`refused key ${secret}`);
       },
     });
-    const told = await world.run({ modelConnection });
-    expect(JSON.stringify(told.records)).not.toContain(secret);
-    expect(told.result.error).toBe("refused key [redacted]");
+    const recorded = await world.run({ modelConnection });
+    expect(JSON.stringify(recorded.records)).not.toContain(secret);
+    expect(recorded.result.error).toBe("refused key [redacted]");
     // What was held back turned out to be no secret.
-    expect(told.result.output).toBe(`begun ${secret.slice(0, 5)}`);
-    expect(eventsOf(told, "message_end")).toHaveLength(1);
+    expect(recorded.result.output).toBe(`begun ${secret.slice(0, 5)}`);
+    expect(eventsOf(recorded, "message_end")).toHaveLength(1);
   });
 
   test("a secret that equals a word of the wire doesn't break the record", async () => {

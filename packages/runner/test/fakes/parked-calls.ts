@@ -26,4 +26,4 @@ export function withAnswer(output: unknown, name = "send", input: unknown = give
   ];
 }
 
-export const questions = (told: Told) => eventsOf(told, "interaction_request");
+export const questions = (recorded: Told) => eventsOf(recorded, "interaction_request");

@@ -90,10 +90,10 @@ describe.each(stops)("during %s", (_at, make) => {
     const world = await createWorld({ ...options, limits: { closeMs: 60 } });
     prepare?.(world);
     const run = await world.admit(body);
-    const told = world.tell(run);
+    const recorded = world.tell(run);
     await reached;
     world.runner.cancel(run.id);
-    const { result, records, failure } = await told;
+    const { result, records, failure } = await recorded;
     expect(records.filter(({ kind }) => kind === "result")).toHaveLength(1);
     expect(result).toMatchObject({ ok: true, stopReason: "cancelled" });
     expect(failure).toMatchObject({ code: "run_cancelled", by: "caller" });
@@ -122,10 +122,10 @@ describe.each(stops)("during %s", (_at, make) => {
     const { options, reached, prepare } = make();
     const world = await createWorld({ ...options, limits: { closeMs: 60 } });
     prepare?.(world);
-    const told = world.tell(await world.admit(body));
+    const recorded = world.tell(await world.admit(body));
     await reached;
     await world.runner.drain(0);
-    expect((await told).result).toMatchObject({
+    expect((await recorded).result).toMatchObject({
       ok: false,
       failure: { code: "run_cancelled", retryable: true },
     });
@@ -147,10 +147,10 @@ test("a sandbox that opens after the cancel is closed", async () => {
     },
   });
   const run = await world.admit({});
-  const told = world.tell(run);
+  const recorded = world.tell(run);
   await reached;
   world.runner.cancel(run.id);
-  await told;
+  await recorded;
   expect(world.sandbox).toMatchObject({ opened: 0, closed: 0 });
   opening.reach();
   await expect.poll(() => world.sandbox.closed).toBe(1);
@@ -170,10 +170,10 @@ test("an agent that starts after the cancel is closed", async () => {
     },
   });
   const run = await world.admit({});
-  const told = world.tell(run);
+  const recorded = world.tell(run);
   await reached;
   world.runner.cancel(run.id);
-  await told;
+  await recorded;
   starting.reach();
   await expect.poll(() => world.harness.closed).toBe(1);
 });
@@ -233,8 +233,8 @@ test("calls that a cancel interrupts get results in the events, and the turn end
   const telling = world.tell(run);
   await reached;
   world.runner.cancel(run.id);
-  const told = await telling;
-  expect(eventsOf(told, "tool_result")).toEqual([
+  const recorded = await telling;
+  expect(eventsOf(recorded, "tool_result")).toEqual([
     {
       type: "tool_result",
       id: "bash-1",
@@ -242,7 +242,7 @@ test("calls that a cancel interrupts get results in the events, and the turn end
       isError: true,
     },
   ]);
-  expect(told.events.at(-1)).toEqual({ type: "done", stopReason: "cancelled" });
+  expect(recorded.events.at(-1)).toEqual({ type: "done", stopReason: "cancelled" });
 });
 
 test("the usage of a cancelled turn is kept if the agent reports it at its end", async () => {
@@ -261,9 +261,9 @@ test("the usage of a cancelled turn is kept if the agent reports it at its end",
   const telling = world.tell(run);
   await reached;
   world.runner.cancel(run.id);
-  const told = await telling;
-  expect(told.result).toMatchObject({ stopReason: "cancelled", usage });
-  expect(eventsOf(told, "usage")).toHaveLength(1);
+  const recorded = await telling;
+  expect(recorded.result).toMatchObject({ stopReason: "cancelled", usage });
+  expect(eventsOf(recorded, "usage")).toHaveLength(1);
 });
 
 test("a cancel after the end changes nothing", async () => {

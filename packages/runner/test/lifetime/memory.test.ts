@@ -44,10 +44,10 @@ describe("calls that an agent reports and never ends", () => {
         yield done;
       },
     });
-    const told = await world.run();
-    expect(told.result.failure?.code).toBe("harness_failed");
-    expect(told.result.error).toContain("more tool calls without their results than a run may have (50)");
-    expect(eventsOf(told, "tool_call")).toHaveLength(50);
+    const recorded = await world.run();
+    expect(recorded.result.failure?.code).toBe("harness_failed");
+    expect(recorded.result.error).toContain("more tool calls without their results than a run may have (50)");
+    expect(eventsOf(recorded, "tool_call")).toHaveLength(50);
   });
 
   test("ids count too, even a few very long ones", () => {
@@ -147,8 +147,8 @@ describe("calls beyond their number", () => {
         yield done;
       },
     });
-    const told = await world.run({ customTools });
-    const text = eventsOf(told, "message")[0]?.text ?? "";
+    const recorded = await world.run({ customTools });
+    const text = eventsOf(recorded, "message")[0]?.text ?? "";
     expect(max).toBe(8);
     expect(executor.calls).toHaveLength(20);
     expect(text.split("\n").filter((line) => line.includes("too many calls are open at once"))).toHaveLength(

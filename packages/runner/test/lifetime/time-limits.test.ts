@@ -78,9 +78,9 @@ describe("a tool's time limit is a result for the model", () => {
       script: calls("look_up"),
       limits: { toolMs: 30, closeMs: 50 },
     });
-    const told = await world.run({ customTools: [tool] });
-    expect(told.result.ok).toBe(true);
-    expect(eventsOf(told, "tool_result")).toEqual([
+    const recorded = await world.run({ customTools: [tool] });
+    expect(recorded.result.ok).toBe(true);
+    expect(eventsOf(recorded, "tool_result")).toEqual([
       { type: "tool_result", id: "call-1", output: "Tool 'look_up' took longer than 30 ms.", isError: true },
     ]);
   });
@@ -110,10 +110,10 @@ describe("a tool's time limit is a result for the model", () => {
     });
     world.toolSource.answer = forever;
     const connection = { type: "http", url: "https://docs.example/mcp" };
-    const told = await world.run({
+    const recorded = await world.run({
       mcpServers: [{ name: "docs", connection, policy: { permission: "allow" } }],
     });
-    expect(eventsOf(told, "tool_result")).toMatchObject([
+    expect(eventsOf(recorded, "tool_result")).toMatchObject([
       { isError: true, output: "Tool 'search' took longer than 30 ms." },
     ]);
   });

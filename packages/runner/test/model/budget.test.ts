@@ -50,7 +50,7 @@ describe("a budget", () => {
         return kept;
       },
       closed: async () => {},
-      left: () => {},
+      onClosed: () => {},
     };
     const [one, two, three, alone] = [await world(2), await world(1), await world(1), await world(1)];
     for (const { runner } of [one, two, three]) runner.keepSessionsIn(keeper);
@@ -73,7 +73,7 @@ describe("a budget", () => {
     const refuse = () => Promise.reject(new StoreFailed("The store is away."));
     runner.keepSessionsIn({
       ...{ holding: () => undefined, keep: async () => true, use: refuse },
-      ...{ closed: async () => {}, left: () => {} },
+      ...{ closed: async () => {}, onClosed: () => {} },
     });
     const { result } = await run({ sessionId: "s", budget: { session: { tokens: 250 } } });
     expect(result).toMatchObject({ ok: false, failure: { code: "store_failed" } });

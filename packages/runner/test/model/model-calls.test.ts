@@ -11,8 +11,8 @@ describe("the gateway's knowledge of the model", () => {
   it("an agent that ends its turn normally although its model only failed hasn't succeeded", async () => {
     const { run } = await world(2, { answer: { failure } });
     const { result } = await run({});
-    const told = { code: "model_failed", retryable: true, upstreamStatus: 429 };
-    expect(result).toMatchObject({ ok: false, failure: told });
+    const recorded = { code: "model_failed", retryable: true, upstreamStatus: 429 };
+    expect(result).toMatchObject({ ok: false, failure: recorded });
     expect(result.error).toBe("The model answered with 429: slow down.");
   });
 
@@ -120,10 +120,10 @@ describe("the gateway's knowledge of the model", () => {
       yield { type: "usage", input: 1, output: 2, cost: 0.5 };
       yield done;
     };
-    const told = await (await world(0, { gateway, script })).run({});
+    const recorded = await (await world(0, { gateway, script })).run({});
     const usage = { input: 100, cached: 40, output: 7, total: 107, cost: 0.5 };
-    expect(told.result.usage).toEqual(usage);
-    expect(eventsOf(told, "usage")).toEqual([{ type: "usage", ...usage }]);
+    expect(recorded.result.usage).toEqual(usage);
+    expect(eventsOf(recorded, "usage")).toEqual([{ type: "usage", ...usage }]);
   });
 
   it("carries nothing for an agent between two runs", async () => {

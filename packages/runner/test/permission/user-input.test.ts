@@ -6,22 +6,22 @@ import { createWorld, eventsOf, type Told } from "../fakes/world.js";
 const form = { type: "object", properties: { branch: { type: "string" } } };
 
 /** Asks its user for a branch, and says what it heard. */
-const asks = (heard: (InputAnswer | undefined)[]): Script =>
+const asks = (received: (InputAnswer | undefined)[]): Script =>
   async function* ({ onInput }) {
     const answer = await onInput?.({ message: "Which branch?", form });
-    heard.push(answer);
+    received.push(answer);
     yield { type: "message", text: "asked" };
     yield done;
   };
 
 async function world() {
-  const heard: (InputAnswer | undefined)[] = [];
-  return { heard, ...(await createWorld({ script: asks(heard) })) };
+  const received: (InputAnswer | undefined)[] = [];
+  return { received, ...(await createWorld({ script: asks(received) })) };
 }
 
 describe("a question of an agent to its user", () => {
   it("pauses the run, and is answered by the next request", async () => {
-    const { run, heard } = await world();
+    const { run, received } = await world();
     const first = await run({ sessionId: "s" });
     expect(first.result).toMatchObject({ ok: true, stopReason: "paused" });
     const [asked, ...more] = eventsOf(first, "interaction_request");
@@ -38,7 +38,7 @@ describe("a question of an agent to its user", () => {
       ],
     });
     const second = await run(answer({ branch: "main" }));
-    expect(heard).toEqual(["park", { action: "accept", content: { branch: "main" } }]);
+    expect(received).toEqual(["park", { action: "accept", content: { branch: "main" } }]);
     expect(eventsOf(second, "interaction_response")).toMatchObject([
       { id: asked?.id, kind: "user_input", payload: { action: "accept" } },
     ]);
@@ -47,13 +47,13 @@ describe("a question of an agent to its user", () => {
   });
 
   it.each([
-    { output: { branch: "main" }, heard: { action: "accept", content: { branch: "main" } } },
-    { output: { branch: { nested: true } }, heard: { action: "decline" } },
-    { output: "main", heard: { action: "decline" } },
-    { output: {}, isError: true, heard: { action: "decline" } },
+    { output: { branch: "main" }, received: { action: "accept", content: { branch: "main" } } },
+    { output: { branch: { nested: true } }, received: { action: "decline" } },
+    { output: "main", received: { action: "decline" } },
+    { output: {}, isError: true, received: { action: "decline" } },
   ])(
     "takes a live answer: $output is $heard.action",
-    async ({ output, isError = false, heard: expected }) => {
+    async ({ output, isError = false, received: expected }) => {
       const made = await world();
       const run = await made.admit({ interactions: { waitMs: 20_000 } });
       let result: Told["result"] | undefined;
@@ -62,15 +62,15 @@ describe("a question of an agent to its user", () => {
         else if (record.event.type === "interaction_request")
           made.runner.answer(run.id, record.event.id, { output, isError });
       }
-      expect(made.heard).toEqual([expected]);
+      expect(made.received).toEqual([expected]);
       expect(result).toMatchObject({ ok: true, output: "asked" });
     },
   );
 
   it("is declined after 64 questions in one run", async () => {
-    const heard: (InputAnswer | undefined)[] = [];
+    const received: (InputAnswer | undefined)[] = [];
     const script: Script = async function* ({ onInput }) {
-      for (let time = 0; time < 65; time += 1) heard.push(await onInput?.({ message: `${time}`, form }));
+      for (let time = 0; time < 65; time += 1) received.push(await onInput?.({ message: `${time}`, form }));
       yield { type: "message", text: "asked" };
       yield done;
     };
@@ -79,6 +79,6 @@ describe("a question of an agent to its user", () => {
     for await (const record of run.records())
       if (record.kind === "event" && record.event.type === "interaction_request")
         made.runner.answer(run.id, record.event.id, { output: {} });
-    expect(heard.slice(-2)).toEqual([{ action: "accept", content: {} }, { action: "decline" }]);
+    expect(received.slice(-2)).toEqual([{ action: "accept", content: {} }, { action: "decline" }]);
   });
 });

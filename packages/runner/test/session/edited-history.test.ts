@@ -21,11 +21,11 @@ async function secondTurn(first: readonly object[], second: readonly object[]) {
   return { history: result.receipt?.session.history, prompt, resumed, opened: world.sandbox.opened };
 }
 
-const told = [user("one"), assistant("ok"), user("two")];
+const recorded = [user("one"), assistant("ok"), user("two")];
 
 describe("a warm session continues", () => {
   test.each([
-    ["with the whole conversation", [...told, assistant("ok"), user("three")]],
+    ["with the whole conversation", [...recorded, assistant("ok"), user("three")]],
     [
       "whatever the caller makes of the agent's words",
       [user("one"), assistant("okay!"), user("two"), assistant(""), user("three")],
@@ -38,10 +38,10 @@ describe("a warm session continues", () => {
     ],
     [
       "with an image, which has no words",
-      [...told, assistant("ok"), { role: "user", content: [{ type: "text", text: "three" }, image] }],
+      [...recorded, assistant("ok"), { role: "user", content: [{ type: "text", text: "three" }, image] }],
     ],
   ])("%s", async (_what, messages) => {
-    const { history, resumed, prompt } = await secondTurn(told, messages);
+    const { history, resumed, prompt } = await secondTurn(recorded, messages);
     expect(history).toBe("warm");
     expect(resumed).toEqual([undefined]);
     expect(prompt).toContain("three");
@@ -64,10 +64,10 @@ describe("an edited conversation starts a new agent without the old conversation
   test.each([
     ["earlier words are others", [user("uno"), assistant("ok"), user("two"), assistant("ok"), user("three")]],
     ["the last turn was taken back", [user("one"), assistant("ok"), user("three")]],
-    ["the last turn is asked for again", told],
-    ["there is more of it than there was", [user("zero"), ...told, assistant("ok"), user("three")]],
+    ["the last turn is asked for again", recorded],
+    ["there is more of it than there was", [user("zero"), ...recorded, assistant("ok"), user("three")]],
   ])("%s", async (_what, messages) => {
-    const { history, resumed, prompt, opened } = await secondTurn(told, messages);
+    const { history, resumed, prompt, opened } = await secondTurn(recorded, messages);
     expect(history).toBe("replayed");
     expect(resumed).toEqual([undefined, undefined]);
     expect(prompt).toContain("The conversation so far:");
@@ -76,7 +76,7 @@ describe("an edited conversation starts a new agent without the old conversation
 
   test("and the next turn continues with it", async () => {
     const world = await createWorld({ script: says("ok") });
-    await world.run({ sessionId, messages: told });
+    await world.run({ sessionId, messages: recorded });
     const edited = [user("uno"), assistant("ok"), user("two")];
     await world.run({ sessionId, messages: edited });
     const { result } = await world.run({ sessionId, messages: [...edited, assistant("ok"), user("three")] });

@@ -201,10 +201,10 @@ describe("a named session", () => {
   ])("a run that %s leaves no session", async (_what, script) => {
     const world = await createWorld({ script, limits: { closeMs: 40 } });
     const run = await world.admit(named);
-    const told = world.tell(run);
+    const recorded = world.tell(run);
     await expect.poll(() => world.harness.prompts.length).toBe(1);
     run.cancel(new RunCancelled("stop", "caller"));
-    await told;
+    await recorded;
     expect(world.sandbox).toMatchObject({ opened: 1, closed: 1 });
     expect(await world.runner.endSession("one")).toBe(false);
   });
@@ -217,10 +217,10 @@ describe("a named session", () => {
     };
     const world = await createWorld({ script: [waits, says("ok")] });
     const run = await world.admit(named);
-    const told = world.tell(run);
+    const recorded = world.tell(run);
     await expect.poll(() => world.harness.prompts.length).toBe(1);
     run.cancel(new RunCancelled("stop", "caller"));
-    expect((await told).result).toMatchObject({ ok: true, stopReason: "cancelled" });
+    expect((await recorded).result).toMatchObject({ ok: true, stopReason: "cancelled" });
     expect(world.sandbox).toMatchObject({ opened: 1, closed: 0 });
     const { result } = await world.run(named);
     expect(result).toMatchObject({ ok: true, receipt: { session: { history: "warm" } } });
@@ -269,10 +269,10 @@ describe("a named session", () => {
     expect(await world.runner.endSession("one", "elsewhere")).toBe(false);
     expect(await world.runner.endSession("one")).toBe(true);
     expect(await world.runner.endSession("one")).toBe(false);
-    const told = world.tell(await world.admit(named));
+    const recorded = world.tell(await world.admit(named));
     await expect.poll(() => world.harness.prompts.length).toBe(2);
     expect(await world.runner.endSession("one")).toBe(true);
-    expect((await told).result.stopReason).toBe("cancelled");
+    expect((await recorded).result.stopReason).toBe("cancelled");
     expect(world.sandbox).toMatchObject({ opened: 2, closed: 2 });
     await expect(world.runner.endSession(" ")).rejects.toThrow(RequestInvalid);
   });

@@ -38,9 +38,11 @@ describe("arguments that take long to check", () => {
     const turning = setInterval(() => {
       turns += 1;
     }, 1);
-    const told = await new ToolArguments(checker(300)).problem(tool, given, never);
+    const recorded = await new ToolArguments(checker(300)).problem(tool, given, never);
     clearInterval(turning);
-    expect(told).toMatch(/^Tool 'tool' wasn't called: checking these arguments .* took longer than 300 ms/);
+    expect(recorded).toMatch(
+      /^Tool 'tool' wasn't called: checking these arguments .* took longer than 300 ms/,
+    );
     // In the event loop itself not one turn would have come.
     expect(turns).toBeGreaterThan(10);
   });
@@ -112,9 +114,9 @@ describe("sizes", () => {
         yield { type: "done", stopReason: "end_turn" };
       },
     ];
-    const told = await world.run({ customTools });
-    expect(told.result.ok).toBe(true);
-    expect(eventsOf(told, "message")[0]?.text).toContain("too many levels of lists and objects");
+    const recorded = await world.run({ customTools });
+    expect(recorded.result.ok).toBe(true);
+    expect(eventsOf(recorded, "message")[0]?.text).toContain("too many levels of lists and objects");
     expect(world.callback.calls).toEqual([]);
   });
 });

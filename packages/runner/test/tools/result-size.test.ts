@@ -15,10 +15,10 @@ async function resultOf(events: readonly AgentEvent[], keepsEvents = true) {
       yield done;
     },
   });
-  const told = await world.run({}, keepsEvents);
-  expect(runResultSchema.safeParse(JSON.parse(JSON.stringify(told.result))).error).toBeUndefined();
-  expect(told.result).toMatchObject({ ok: true, stopReason: "end_turn" });
-  return { ...told.result, streamed: told.events };
+  const recorded = await world.run({}, keepsEvents);
+  expect(runResultSchema.safeParse(JSON.parse(JSON.stringify(recorded.result))).error).toBeUndefined();
+  expect(recorded.result).toMatchObject({ ok: true, stopReason: "end_turn" });
+  return { ...recorded.result, streamed: recorded.events };
 }
 
 const text = (length: number, id = "m"): AgentEvent[] => [
@@ -48,10 +48,10 @@ describe("a result is limited, and reports what is missing", () => {
     );
     const { events } = await resultOf(results);
     const gap = events.findIndex((event) => event.type === "data" && event.name === "truncated");
-    const told = events.filter(({ type }) => type === "tool_result").length;
-    expect(told).toBeGreaterThan(10);
+    const recorded = events.filter(({ type }) => type === "tool_result").length;
+    expect(recorded).toBeGreaterThan(10);
     expect(events.slice(gap)).toEqual([
-      { type: "data", name: "truncated", data: { events: 1_000 - told, characters: 0 } },
+      { type: "data", name: "truncated", data: { events: 1_000 - recorded, characters: 0 } },
       done,
     ]);
   });

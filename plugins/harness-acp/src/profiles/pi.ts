@@ -163,8 +163,8 @@ function parsed(text: string): unknown {
 function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity {
   // A command's title is the command, which the adapter sends nowhere else.
   if (call.kind === "execute") {
-    const told = call.input === undefined && call.title !== undefined;
-    return { name: "bash", ...(told ? { input: { command: call.title } } : {}) };
+    const isCommand = call.input === undefined && call.title !== undefined;
+    return { name: "bash", ...(isCommand ? { input: { command: call.title } } : {}) };
   }
   const name = call.name ?? call.title ?? "tool";
   const [server] = servers;

@@ -25,10 +25,10 @@ async function stopStart(silent: string, options: Partial<FakeAgentOptions>) {
   const starting = fake.start();
   const failure = expect(starting).rejects.toThrow("no longer wanted");
   const cancelRequest = await reached;
-  const toldSo = once(cancelRequest, "abort");
+  const whenCancelled = once(cancelRequest, "abort");
   fake.scope()?.stop(new RunCancelled("no longer wanted"));
   await failure;
-  await toldSo;
+  await whenCancelled;
   return cancelRequest;
 }
 

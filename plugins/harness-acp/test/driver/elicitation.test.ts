@@ -12,11 +12,11 @@ const page = { mode: "url", elicitationId: "e1", message: "Sign in.", url: "http
 
 /** The response to the agent's question, and the question that the run got. */
 async function asked(params: object, answer: InputAnswer | (() => Promise<InputAnswer>)) {
-  const heard: unknown[] = [];
+  const received: unknown[] = [];
   const questions: InputQuestion[] = [];
   const fake = fakeAgent({
     onPrompt: async ({ elicit }) => {
-      heard.push(await elicit(params));
+      received.push(await elicit(params));
       return endTurn;
     },
   });
@@ -27,33 +27,33 @@ async function asked(params: object, answer: InputAnswer | (() => Promise<InputA
   };
   const events = await eventsOf(agent, turnOf({ onInput }));
   await scope.close();
-  return { heard, questions, events, greetings: fake.greetings };
+  return { received, questions, events, greetings: fake.greetings };
 }
 
 describe("a question of an agent to its user", () => {
   it("is a form, which the client announced to support, and its values are returned", async () => {
-    const { heard, questions, greetings } = await asked(form, {
+    const { received, questions, greetings } = await asked(form, {
       action: "accept",
       content: { branch: "main" },
     });
     expect(greetings).toMatchObject([{ clientCapabilities: { elicitation: { form: {}, url: {} } } }]);
     expect(questions).toEqual([{ message: "Which branch?", form: form.requestedSchema }]);
-    expect(heard).toEqual([{ action: "accept", content: { branch: "main" } }]);
+    expect(received).toEqual([{ action: "accept", content: { branch: "main" } }]);
   });
 
   it("is a page to visit", async () => {
-    const { heard, questions } = await asked(page, { action: "accept", content: {} });
+    const { received, questions } = await asked(page, { action: "accept", content: {} });
     expect(questions).toEqual([{ message: "Sign in.", url: page.url }]);
-    expect(heard).toEqual([{ action: "accept" }]);
+    expect(received).toEqual([{ action: "accept" }]);
   });
 
   it("may be declined", async () => {
-    expect((await asked(form, { action: "decline" })).heard).toEqual([{ action: "decline" }]);
+    expect((await asked(form, { action: "decline" })).received).toEqual([{ action: "decline" }]);
   });
 
   it("pauses the turn if the answer comes later", async () => {
-    const { heard, events } = await asked(form, "park");
-    expect(heard).toEqual([{ action: "cancel" }]);
+    const { received, events } = await asked(form, "park");
+    expect(received).toEqual([{ action: "cancel" }]);
     expect(events.at(-1)).toEqual({ type: "done", stopReason: "paused" });
   });
 
@@ -68,8 +68,8 @@ describe("a question of an agent to its user", () => {
     { what: "that is too long", params: { ...form, message: "x".repeat(70_000) } },
     { what: "of another session", params: { ...form, sessionId: "other" } },
   ])("isn't shown to a user if it is one $what", async ({ params }) => {
-    const { heard, questions } = await asked(params, { action: "accept", content: {} });
-    expect(heard).toEqual([{ action: "cancel" }]);
+    const { received, questions } = await asked(params, { action: "accept", content: {} });
+    expect(received).toEqual([{ action: "cancel" }]);
     expect(questions).toEqual([]);
   });
 

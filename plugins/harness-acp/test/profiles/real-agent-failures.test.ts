@@ -80,9 +80,10 @@ describe.each(tested)("failures of $title", { timeout: 120_000 }, (profile) => {
   const saysNothing = () =>
     it("emits nothing if its model responds with nothing, which the runner counts as a failure", async () => {
       const turn = turnOf({ prompt: "[[say]]" });
-      const told = await eventsOf(started.agent, turn).catch((error: unknown) => error);
-      if (told instanceof Error) expect(told).toBeInstanceOf(profile === qwen ? HarnessFailed : ModelFailed);
-      else expect(JSON.stringify(told)).not.toMatch(/"(message_delta|thought_delta|tool_call)"/);
+      const outcome = await eventsOf(started.agent, turn).catch((error: unknown) => error);
+      if (outcome instanceof Error)
+        expect(outcome).toBeInstanceOf(profile === qwen ? HarnessFailed : ModelFailed);
+      else expect(JSON.stringify(outcome)).not.toMatch(/"(message_delta|thought_delta|tool_call)"/);
     });
   // It queries its model again.
   if (profile !== claude) saysNothing();

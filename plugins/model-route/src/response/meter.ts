@@ -28,7 +28,7 @@ export class Meter {
   readonly #options: MeterOptions;
   readonly #reader: ResponseReader;
   #counted = nothingCounted;
-  #told = nothingCounted;
+  #reported = nothingCounted;
   #isCounted = false;
   /** The provider's error message. */
   error: string | undefined;
@@ -80,10 +80,10 @@ export class Meter {
 
   #tell(): void {
     const { price, model, exchange } = this.#options;
-    const before = this.#told;
+    const before = this.#reported;
     const now = this.#counted;
     if (isSame(before, now)) return;
-    this.#told = now;
+    this.#reported = now;
     exchange.used({
       model,
       input: now.input - before.input,

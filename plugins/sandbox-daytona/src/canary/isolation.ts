@@ -78,13 +78,13 @@ export const isolationTrials: readonly Trial[] = [
       const sleep = [account.config.bridge.node, "-e", "setTimeout(() => {}, 60000)", decoys.process];
       await open.machine.startInSession(session, shellLine(sleep));
       const search = { values: { process: decoys.process } };
-      const near = await searchPlatform(bench, open.machine, search);
+      const visible = await searchPlatform(bench, open.machine, search);
       const far = [
         await searchAsProcess(bench, search),
         await searchPlatform(bench, limited.machine, search),
       ];
       await open.machine.endSession(session);
-      if ((near.found.process ?? []).length === 0) {
+      if ((visible.found.process ?? []).length === 0) {
         throw new NotProven("a process isn't seen in its own sandbox either", imageFix);
       }
       if (far.some(({ found }) => (found.process ?? []).length > 0)) {

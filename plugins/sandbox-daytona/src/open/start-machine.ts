@@ -60,8 +60,8 @@ export async function startMachine(account: Account, request: MachineRequest): P
     return { machine, order, view, secrets: mounted, platform };
   } catch (error) {
     account.reaper.end(session);
-    await remove(account, platform, mounted).catch((left: unknown) =>
-      log.warn({ sandbox: session, error: left }, "the reaper removes what was created for a sandbox"),
+    await remove(account, platform, mounted).catch((cause: unknown) =>
+      log.warn({ sandbox: session, error: cause }, "the reaper removes what was created for a sandbox"),
     );
     if (signal.aborted) throw signal.reason;
     throw asSandboxFailed(error, "opening a sandbox");

@@ -3,7 +3,7 @@ import type { RemoteSandbox } from "@ambit/bridge";
 import { SandboxFailed, type SandboxSpec, type Scope } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import { ServiceFailure } from "../platform/failure.js";
-import { asGone, deleteMachine, endOf } from "../platform/remote-machine.js";
+import { asMissing, deleteMachine, endOf } from "../platform/remote-machine.js";
 import type { Machine } from "../platform/service.js";
 import { type MountedSecrets, removeSecrets } from "../secrets/organisation-secrets.js";
 import { readHandover } from "./handover.js";
@@ -75,7 +75,7 @@ async function claimed(
   // Before it is used: from now on its earlier owner no longer deletes it.
   await machine.setLabels(order.labels);
   const view = await machine.refresh().catch((error: unknown) => {
-    throw error instanceof ServiceFailure ? asGone(error) : error;
+    throw error instanceof ServiceFailure ? asMissing(error) : error;
   });
   const ended = endOf(view);
   if (ended !== undefined) throw ended;

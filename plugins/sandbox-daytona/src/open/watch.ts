@@ -1,6 +1,6 @@
 import { type Log, SandboxFailed } from "@ambit/core/plugin";
 import { isPassing, ServiceFailure } from "../platform/failure.js";
-import { asGone, endOf } from "../platform/remote-machine.js";
+import { asMissing, endOf } from "../platform/remote-machine.js";
 import type { Machine, SandboxOrder } from "../platform/service.js";
 import { differences } from "./read-back.js";
 
@@ -41,7 +41,7 @@ export function watch({ machine, order, everyMs, log, onFailure }: WatchOptions)
         )
       );
     } catch (error) {
-      if (error instanceof ServiceFailure && !isPassing(error)) return asGone(error);
+      if (error instanceof ServiceFailure && !isPassing(error)) return asMissing(error);
       log.warn({ sandbox: machine.name, error }, "the state of an open sandbox couldn't be read");
       return undefined;
     }

@@ -103,7 +103,7 @@ export class RemoteMachine implements RemotePlatform {
     try {
       return endOf(await this.#options.machine.refresh());
     } catch (second) {
-      if (second instanceof ServiceFailure && !isPassing(second)) return asGone(second);
+      if (second instanceof ServiceFailure && !isPassing(second)) return asMissing(second);
       return undefined;
     }
   }
@@ -119,7 +119,7 @@ export function endOf(view: {
   return new SandboxFailed(`Daytona: the sandbox is ${view.state}${reason} and was open: start a new run`);
 }
 
-export function asGone(failure: ServiceFailure): SandboxFailed {
+export function asMissing(failure: ServiceFailure): SandboxFailed {
   return failure.kind === "missing"
     ? new SandboxFailed("Daytona: the sandbox was deleted while it was open: start a new run", {
         cause: failure,

@@ -12,7 +12,7 @@ const none = Buffer.alloc(0);
  */
 class Payloads {
   #head: Buffer = none;
-  #left = 0;
+  #remaining = 0;
   #isError = false;
   #hasPrinted = false;
 
@@ -20,7 +20,7 @@ class Payloads {
   of(chunk: Buffer): readonly Buffer[] {
     const found: Buffer[] = [];
     for (let at = 0; at < chunk.length; ) {
-      if (this.#left === 0) {
+      if (this.#remaining === 0) {
         const end = at + headLength - this.#head.length;
         // Nearly always whole.
         const part = chunk.subarray(at, end);
@@ -28,13 +28,13 @@ class Payloads {
         at = end;
         if (this.#head.length < headLength) break;
         this.#isError = this.#head[0] === standardError;
-        this.#left = this.#head.readUInt32BE(4);
+        this.#remaining = this.#head.readUInt32BE(4);
         this.#head = none;
         continue;
       }
-      const piece = chunk.subarray(at, at + this.#left);
+      const piece = chunk.subarray(at, at + this.#remaining);
       at += piece.length;
-      this.#left -= piece.length;
+      this.#remaining -= piece.length;
       if (!this.#isError) this.#hasPrinted = true;
       if (!this.#isError || !this.#hasPrinted) found.push(piece);
     }

@@ -15,7 +15,7 @@ export interface PrepareOptions extends StartOptions {
   readonly id: string;
   readonly shape: Shape;
   /** Called once the container is gone. */
-  onGone(): void;
+  onEnded(): void;
 }
 
 const accessOf = { on: "write", workspace: "write", readonly: "read", off: "none" } as const;
@@ -87,7 +87,7 @@ export class PreparedSandbox implements Prepared {
   }
 
   async #bridge(signal: AbortSignal): Promise<RemoteSandbox> {
-    const { id, shape, config, onGone } = this.#options;
+    const { id, shape, config, onEnded } = this.#options;
     const { boundary, required, requiredPaths } = shape;
     const { container, evidence } = this.#started;
     const destroy = async () => {
@@ -96,7 +96,7 @@ export class PreparedSandbox implements Prepared {
         await container.destroy();
       } finally {
         // What couldn't be removed is the reaper's from now on.
-        onGone();
+        onEnded();
       }
     };
     // The session's log once it belongs to one: no other log may mention it.

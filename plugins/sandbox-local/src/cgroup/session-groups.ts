@@ -96,11 +96,11 @@ async function makeIn(
         await mkdir(path);
         made.push(path);
       }
-      const told: Record<string, string> = {};
+      const readBack: Record<string, string> = {};
       for (const setting of settings) {
-        if (await apply(path, setting)) told[setting.file] = setting.value;
+        if (await apply(path, setting)) readBack[setting.file] = setting.value;
       }
-      return told;
+      return readBack;
     } catch (error) {
       refusal = error;
       if (isNew && made.at(-1) === path) {

@@ -38,7 +38,7 @@ export class ConfinedProcess implements Process {
       signal?.removeEventListener("abort", onAbort);
       // bubblewrap ends after the jail's first process; if bubblewrap itself is killed, that process follows.
       endProcess(init);
-      await gone(init);
+      await untilEnded(init);
       if (this.#killed) return { code: null, signal: "SIGKILL" };
       return this.#asked && exit.code === 128 + constants.signals.SIGTERM
         ? { code: null, signal: "SIGTERM" }
@@ -63,6 +63,6 @@ export class ConfinedProcess implements Process {
   }
 }
 
-async function gone(init: HostProcess): Promise<void> {
+async function untilEnded(init: HostProcess): Promise<void> {
   while (!hasEnded(init)) await delay(2);
 }

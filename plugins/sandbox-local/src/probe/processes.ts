@@ -51,8 +51,8 @@ const contained: Trial = {
     const { length: before } = await startedOnHost(String(seconds), 7, bench.signal);
     expectThat(before >= 4, `only ${before} of the daemons came up, so nothing is proven`);
     await started.kill();
-    const { length: left } = await onHost(String(seconds));
-    expectThat(left === 0, `${left} daemons outlived their jail`);
+    const { length: survivors } = await onHost(String(seconds));
+    expectThat(survivors === 0, `${survivors} daemons outlived their jail`);
     return {
       "process.contained": `a decoy of the same user was signalled outside and wasn't there inside; ${before} processes, detached and ignoring signals, ended with their jail`,
     };

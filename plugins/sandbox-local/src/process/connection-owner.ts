@@ -92,8 +92,8 @@ async function everyProcess(): Promise<readonly HostProcess[]> {
       ["stat", "environ", "cmdline"].map((file) => textOf(`/proc/${name}/${file}`)),
     );
     const [, parent, , session] = fieldsOf(stat ?? "");
-    const sought = markArgument("");
-    const isMarked = texts.some((text) => text.startsWith(sought) || text.includes(`\0${sought}`));
+    const marker = markArgument("");
+    const isMarked = texts.some((text) => text.startsWith(marker) || text.includes(`\0${marker}`));
     found.push({ pid: Number(name), parent: Number(parent), session: Number(session), isMarked });
   }
   return found;

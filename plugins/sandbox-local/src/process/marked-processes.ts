@@ -60,7 +60,7 @@ export function startOf(pid: number): number | undefined {
 
 function findMarked(mark: string, { group, since = 0 }: MarkedOptions): readonly number[] {
   if (process.platform !== "linux") return [];
-  const sought = markArgument(mark);
+  const marker = markArgument(mark);
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
@@ -68,14 +68,14 @@ function findMarked(mark: string, { group, since = 0 }: MarkedOptions): readonly
       if (pid === process.pid) return false;
       const stat = statOf(pid);
       if (stat === undefined || stat.started < since) return false;
-      return (stat.group === group && stat.state !== "Z") || isMarked(pid, sought);
+      return (stat.group === group && stat.state !== "Z") || isMarked(pid, marker);
     });
 }
 
-function isMarked(pid: number, sought: string): boolean {
+function isMarked(pid: number, marker: string): boolean {
   return (["environ", "cmdline"] as const).some((file) => {
     const text = readProcess(pid, file);
-    return text.startsWith(sought) || text.includes(`\0${sought}`);
+    return text.startsWith(marker) || text.includes(`\0${marker}`);
   });
 }
 

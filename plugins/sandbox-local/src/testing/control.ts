@@ -7,7 +7,7 @@ import { withoutFor } from "./without.js";
 
 /** The local sandbox's own jail without the mechanism that stops the attack. Undefined for another backend. */
 export function control(backend: SandboxBackend): Control | undefined {
-  const weakened = WeakenedSandboxes.beside(backend);
+  const weakened = WeakenedSandboxes.of(backend);
   if (weakened === undefined) return undefined;
   const bare = bareControl();
   return {

@@ -33,7 +33,7 @@ export default function localBackend(): SandboxBackend {
   chmodSync(dataFolder, 0o755);
   const backend = new LocalSandbox({ ...config, dataFolder });
   if (without.length === 0) return backend;
-  const weakened = WeakenedSandboxes.beside(backend);
+  const weakened = WeakenedSandboxes.of(backend);
   if (weakened === undefined) throw new Error("the local sandbox isn't itself");
   return {
     name: "local, weakened",

@@ -50,7 +50,7 @@ export class UnconfinedSandbox extends SessionSandbox {
       onStarted: (started) => {
         this.#since ??= started ?? 0;
       },
-      onGone: async (stragglers) => {
+      onEnded: async (stragglers) => {
         if (stragglers > 0)
           this.#log.warn({ sandbox: this.#id, stragglers }, "processes outlived their parent");
         await this.#runner.trash.discard(own);

@@ -21,7 +21,7 @@ export interface UnconfinedPlace {
   /** Called with the result of `startOf`. */
   onStarted(started: number | undefined): void;
   /** Called once the process and everything it started are gone. */
-  onGone(stragglers: number): Promise<void>;
+  onEnded(stragglers: number): Promise<void>;
 }
 
 /** Starts a command on the host in a separate process group, with exactly the variables it names. */
@@ -44,7 +44,7 @@ export async function spawnUnconfined(command: Command, place: UnconfinedPlace):
       "session",
     );
   } catch (error) {
-    await place.onGone(0);
+    await place.onEnded(0);
     throw error;
   } finally {
     closeSync(devNull);
@@ -81,7 +81,7 @@ class UnconfinedProcess implements Process {
           resolve({ code, signal: name });
         };
         killMarked(place.mark, { group, since, looks: name === null ? 1 : 3 })
-          .then((stragglers) => place.onGone(stragglers))
+          .then((stragglers) => place.onEnded(stragglers))
           .then(settle, settle);
       });
     });

@@ -56,10 +56,10 @@ describe("values written to the kernel", () => {
     [{ cpus: 1.5 }, 2, { cpu: { "cpu.max": "150000 100000" } }],
     [{ cpus: 0.001 }, 2, { cpu: { "cpu.max": "1000 100000" } }],
   ] as const)("%j under version %i", (limits, version, expected) => {
-    const told = Object.entries(settingsFor(limits, version)).map(([controller, settings]) => [
+    const written = Object.entries(settingsFor(limits, version)).map(([controller, settings]) => [
       controller,
       Object.fromEntries((settings ?? []).map(({ file, value }) => [file, value])),
     ]);
-    expect(Object.fromEntries(told)).toEqual(expected);
+    expect(Object.fromEntries(written)).toEqual(expected);
   });
 });

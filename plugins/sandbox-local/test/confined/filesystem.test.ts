@@ -193,12 +193,12 @@ describe("modes", () => {
 describe("hard links that lead outside", () => {
   async function withLink(config: object) {
     const opened = await openWithHostSide({}, config);
-    const beside = join(dirname(dirname(dirname(dirname(opened.workspace)))), "outside");
-    await writeFile(beside, "outside\n", { mode: 0o666 });
-    await link(beside, join(opened.workspace, "inside"));
+    const outsideFile = join(dirname(dirname(dirname(dirname(opened.workspace)))), "outside");
+    await writeFile(outsideFile, "outside\n", { mode: 0o666 });
+    await link(outsideFile, join(opened.workspace, "inside"));
     await writeFile(join(opened.workspace, "one"), "own");
     await link(join(opened.workspace, "one"), join(opened.workspace, "two"));
-    return { ...opened, beside };
+    return { ...opened, outsideFile };
   }
 
   test("are distinguished from links among the workspace's own files", async () => {
@@ -214,11 +214,11 @@ describe("hard links that lead outside", () => {
   });
 
   test("become copies if configured, so that writes stay inside", async () => {
-    const { sandbox, beside, workspace } = await withLink({ hardLinks: "copy" });
+    const { sandbox, outsideFile, workspace } = await withLink({ hardLinks: "copy" });
     const { stdout } = await run(sandbox, shell("cat inside; ls"), { role: "agent" });
     expect(stdout).toBe("outside\ninside\none\ntwo\n");
     await writeFile(join(workspace, "inside"), "changed");
-    expect(await readFile(beside, "utf8")).toBe("outside\n");
+    expect(await readFile(outsideFile, "utf8")).toBe("outside\n");
   });
 });
 

@@ -45,7 +45,7 @@ describe("jails of the local sandbox with mechanisms removed", () => {
     async ({ attack, kept, without }, { skip, onTestFinished }) => {
       const { capability } = attack;
       requireProven({ skip }, backend, findings, capability);
-      const weakened = WeakenedSandboxes.beside(backend);
+      const weakened = WeakenedSandboxes.of(backend);
       if (weakened === undefined) throw new Error("the local sandbox has no weakened counterpart");
       const rest = without.filter((mechanism) => mechanism !== kept);
       const untouched = await startDecoys();

@@ -22,12 +22,12 @@ describe("the local sandbox without one part of its jail", () => {
   }, 400_000);
   const ofJails = () => findings.filter(({ capability }) => !capability.startsWith("resources."));
   const isWhole = () => ofJails().every(({ proven }) => proven);
-  const requireWhole = (context: TestContext) => {
+  const requireUnmodified = (context: TestContext) => {
     for (const { capability } of ofJails()) requireProven(context, backend, findings, capability);
   };
 
   it("is detected, whichever part is missing", (context) => {
-    requireWhole(context);
+    requireUnmodified(context);
     const survivors = rows.filter((row) => !isCaught(row)).map(({ name }) => name);
     // bubblewrap gives an ordinary user no capabilities to drop.
     expect(survivors).toEqual(isRoot ? [] : ["--cap-drop ALL"]);
@@ -35,7 +35,7 @@ describe("the local sandbox without one part of its jail", () => {
   });
 
   it("allows an attack that the complete jail stops", (context) => {
-    requireWhole(context);
+    requireUnmodified(context);
     const made = rows.flatMap(({ name, attack }) => (attack === undefined ? [] : [{ name, ...attack }]));
     expect(made.length).toBeGreaterThan(30);
     expect(made.filter((one) => one.with.result === "reached")).toEqual([]);
@@ -45,9 +45,9 @@ describe("the local sandbox without one part of its jail", () => {
   });
 
   it("is listed in docs/mutations.md", (context) => {
-    requireWhole(context);
-    const told = rows.filter(({ name, kind }) => kind === "system call filter" || name.startsWith("--"));
-    const missing = told.filter(({ name }) => !table.includes(`| \`${name}\` |`)).map(({ name }) => name);
+    requireUnmodified(context);
+    const calls = rows.filter(({ name, kind }) => kind === "system call filter" || name.startsWith("--"));
+    const missing = calls.filter(({ name }) => !table.includes(`| \`${name}\` |`)).map(({ name }) => name);
     expect(missing, "run: node scripts/mutations.mjs").toEqual([]);
   });
 });

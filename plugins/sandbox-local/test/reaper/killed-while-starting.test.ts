@@ -31,11 +31,11 @@ function holdersOf(dataFolder: string): readonly string[] {
 async function markedIn(folder: string): Promise<readonly string[]> {
   const runners = (await readdir(folder)).map((name) => readdir(join(folder, name, "runners")));
   const keys = (await Promise.all(runners)).flat();
-  const sought = keys.map((key) => markArgument(markOf(key)));
+  const markers = keys.map((key) => markArgument(markOf(key)));
   return hostPids().filter((pid) => {
     try {
       const files = ["environ", "cmdline"].map((file) => readFileSync(`/proc/${pid}/${file}`, "latin1"));
-      return sought.some((mark) => files.some((text) => `\0${text}`.includes(`\0${mark}`)));
+      return markers.some((mark) => files.some((text) => `\0${text}`.includes(`\0${mark}`)));
     } catch (error) {
       // Gone since it was listed, or another user's.
       if (error instanceof Error && "code" in error) return false;

@@ -54,7 +54,7 @@ const filter = "system call filter" satisfies Mechanism;
 const guard = "guard of the first process" satisfies Mechanism;
 
 async function openWithout(without: readonly Mechanism[]): Promise<Sandbox> {
-  const weakened = WeakenedSandboxes.beside(await confinedBackend());
+  const weakened = WeakenedSandboxes.of(await confinedBackend());
   if (weakened === undefined) throw new Error("the local sandbox has no weakened counterpart");
   const sandbox = await weakened.open(
     specOf({ boundary: closed }),

@@ -14,7 +14,7 @@ describe("weakened jails", () => {
 
   test("lack what is named, while the normal sandbox lacks nothing", async () => {
     const backend = await confinedBackend();
-    const weakened = WeakenedSandboxes.beside(backend);
+    const weakened = WeakenedSandboxes.of(backend);
     if (weakened === undefined) throw new Error("the local sandbox has no weakened counterpart");
     const decoys = { folders: [], environment: { CANARY: "seen" } };
     const open = await weakened.open(
@@ -44,6 +44,6 @@ describe("weakened jails", () => {
       probe: () => Promise.resolve([]),
       open: () => Promise.reject(new Error("another")),
     } as const;
-    expect(WeakenedSandboxes.beside(other)).toBeUndefined();
+    expect(WeakenedSandboxes.of(other)).toBeUndefined();
   });
 });

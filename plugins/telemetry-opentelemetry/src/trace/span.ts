@@ -88,10 +88,10 @@ export class Span {
       this.#droppedEvents += 1;
       return;
     }
-    const told = Object.entries(attributes).flatMap(([key, value]) =>
+    const plain = Object.entries(attributes).flatMap(([key, value]) =>
       value === undefined ? [] : [[key, shortened(value)] as const],
     );
-    this.#events.push({ name, at: this.now(), attributes: Object.fromEntries(told) });
+    this.#events.push({ name, at: this.now(), attributes: Object.fromEntries(plain) });
   }
 
   /** @param type a short word of the failure's kind (`error.type`). */

@@ -47,12 +47,12 @@ function summary(sandboxes: readonly ActorDescription[]): string[] {
     sandboxes
       .filter(({ findings }) => findings.some((found) => found.proven && found.capability === capability))
       .map(({ name }) => name);
-  const had = capabilities.filter((capability) => by(capability).length > 0);
+  const guaranteed = capabilities.filter((capability) => by(capability).length > 0);
   const missing = capabilities.filter((capability) => by(capability).length === 0);
   return [
-    had.length === 0
+    guaranteed.length === 0
       ? "This host can't guarantee anything: runs with a boundary are refused, runs without one are unconfined."
-      : `This host can guarantee: ${had.map((capability) => `${capability} (${by(capability).join(", ")})`).join(", ")}`,
+      : `This host can guarantee: ${guaranteed.map((capability) => `${capability} (${by(capability).join(", ")})`).join(", ")}`,
     ...(missing.length === 0 ? [] : [`It can't guarantee, and refuses: ${missing.join(", ")}`]),
   ];
 }

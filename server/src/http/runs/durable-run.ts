@@ -139,10 +139,10 @@ async function sendRun(
   run: Run,
   recorder: Recorder,
 ): Promise<void> {
-  const left = new AbortController();
+  const disconnected = new AbortController();
   const leave = () => {
     if (outgoing.writableFinished) return;
-    left.abort();
+    disconnected.abort();
     const onDisconnect = onDisconnectOf(run.request);
     log.info({ runId: run.id, onDisconnect }, "the caller left");
     if (onDisconnect === "cancel") run.cancel(new RunCancelled("The client went away.", "caller"));
@@ -150,7 +150,7 @@ async function sendRun(
   outgoing.once("close", leave);
   if (outgoing.destroyed) leave();
   if (form !== "json") {
-    await sendRecords(run.id, form, durable.follow(run.id, 0, left.signal), outgoing, log);
+    await sendRecords(run.id, form, durable.follow(run.id, 0, disconnected.signal), outgoing, log);
     return;
   }
   const result = await recorder.done;
@@ -160,9 +160,9 @@ async function sendRun(
     return;
   }
   // Another replica ended the run.
-  const stored = await durable.ended(run.id, left.signal);
+  const stored = await durable.ended(run.id, disconnected.signal);
   const max = runner.options.limits.resultCharacters;
-  if (stored !== undefined) await sendStoredResult(durable, stored, max, outgoing, left.signal);
+  if (stored !== undefined) await sendStoredResult(durable, stored, max, outgoing, disconnected.signal);
 }
 
 /** Responds to a repeated request with the run that the first one began. */
@@ -175,11 +175,11 @@ async function respondExisting(
 ): Promise<void> {
   const { outgoing } = exchange;
   if (form === "detached") return accept(exchange, run.id, run.state === "queued" ? "queued" : "running");
-  const left = new AbortController();
-  outgoing.once("close", () => left.abort());
+  const disconnected = new AbortController();
+  outgoing.once("close", () => disconnected.abort());
   if (form !== "json")
-    return sendRecords(run.id, form, durable.follow(run.id, 0, left.signal), outgoing, log);
-  const ended = await durable.ended(run.id, left.signal);
+    return sendRecords(run.id, form, durable.follow(run.id, 0, disconnected.signal), outgoing, log);
+  const ended = await durable.ended(run.id, disconnected.signal);
   const max = runner.options.limits.resultCharacters;
-  if (ended !== undefined) await sendStoredResult(durable, ended, max, outgoing, left.signal);
+  if (ended !== undefined) await sendStoredResult(durable, ended, max, outgoing, disconnected.signal);
 }

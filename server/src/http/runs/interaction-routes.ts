@@ -111,9 +111,9 @@ export async function handleDeleteSession(route: StoredRoute, session: string): 
   const { project } = projectFilter(query, projects);
   const name = { session, project: project ?? undefined };
   const ended = await context.runner.endSession(session, name.project);
-  const left = ended ? undefined : await server.durable.sessions.endAbandoned(name);
-  if (left !== undefined) await context.runner.discardSession(left);
-  if (!ended && left === undefined) {
+  const abandoned = ended ? undefined : await server.durable.sessions.endAbandoned(name);
+  if (abandoned !== undefined) await context.runner.discardSession(abandoned);
+  if (!ended && abandoned === undefined) {
     const elsewhere = await server.durable.sessions.addressOf(session, project ?? undefined);
     if (elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);
     const fix =

@@ -94,9 +94,9 @@ export async function handleEvents(route: StoredRoute, id: string): Promise<void
     outgoing.writeHead(204).end();
     return;
   }
-  const left = new AbortController();
-  outgoing.once("close", () => left.abort());
-  await sendRecords(id, form, server.durable.follow(id, after, left.signal), outgoing, context.log);
+  const disconnected = new AbortController();
+  outgoing.once("close", () => disconnected.abort());
+  await sendRecords(id, form, server.durable.follow(id, after, disconnected.signal), outgoing, context.log);
 }
 
 /** `DELETE /runs/:runId` */

@@ -7,7 +7,7 @@ import { ApiError, sendError } from "../http/api-error.js";
 import { sendJson } from "../http/json.js";
 import { Routes } from "../http/routes.js";
 import { addFileRoutes } from "./file-routes.js";
-import { listenBeside } from "./other-services.js";
+import { listenOnOtherPorts } from "./other-services.js";
 import { otherPorts, toolboxPort } from "./port.js";
 import { execute } from "./process/execute.js";
 import { addSessionRoutes } from "./process/session-routes.js";
@@ -40,4 +40,6 @@ const server = createServer(async (request, response) => {
 // Uploads and blocking commands take as long as they take.
 server.requestTimeout = 0;
 // On every address, as the daemon's own `:2280` is: whatever runs inside reaches it, too.
-server.listen(toolboxPort, "::", () => listenBeside(otherPorts, () => process.stdout.write("listening\n")));
+server.listen(toolboxPort, "::", () =>
+  listenOnOtherPorts(otherPorts, () => process.stdout.write("listening\n")),
+);

@@ -1,7 +1,7 @@
 import { createServer } from "node:net";
 
 /** Takes connections on the ports of the daemon's other services, and says a word: what they do isn't done here. */
-export function listenBeside(ports: readonly number[], ready: () => void): void {
+export function listenOnOtherPorts(ports: readonly number[], ready: () => void): void {
   let waiting = ports.length;
   for (const port of ports) {
     const server = createServer((socket) => {

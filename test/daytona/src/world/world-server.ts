@@ -77,7 +77,7 @@ export class WorldServer implements World {
     this.#queries = [];
   }
 
-  heardQuery(sandboxId: string, name: string): void {
+  recordQuery(sandboxId: string, name: string): void {
     this.#queries.push({ sandboxId, name });
   }
 

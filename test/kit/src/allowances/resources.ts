@@ -79,8 +79,8 @@ function neighbour(capability: Capability, program: string): Allowance {
     title: "two sessions can use their limits at the same time",
     alone: true,
     perform: async (stage: Stage) => {
-      const holder = await stage.openBeside();
-      const another = await stage.openBeside();
+      const holder = await stage.openAnother();
+      const another = await stage.openAnother();
       const holding = [];
       for (const sandbox of [holder, another]) {
         const started = await sandbox.spawn(commandOf(`${program}\nsay("HOLDING")\nsys.stdin.read()`, {}));

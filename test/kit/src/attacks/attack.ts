@@ -24,9 +24,9 @@ export interface Stage {
   /** A process of the same host user as the sandbox's, which holds the decoys' secret. Started at the first call. */
   decoyProcess(): Promise<DecoyProcess>;
   /** Everything that the backend has logged and decided for the stage's sandboxes. */
-  told(): string;
+  recordedText(): string;
   /** Another session, closed with the stage. */
-  openBeside(overrides?: BoundaryOverrides): Promise<Sandbox>;
+  openAnother(overrides?: BoundaryOverrides): Promise<Sandbox>;
   /** A runner in a separate process, if one can be started. */
   startRunner?(options: RunnerOptions): Promise<RunnerProcess>;
 }

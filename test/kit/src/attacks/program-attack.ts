@@ -40,7 +40,7 @@ export function programAttack(attack: ProgramAttack): Attack {
       await attack.prepare?.(stage);
       const nonce = freshNonce();
       const sandbox =
-        attack.inAnother === undefined ? stage.sandbox : await stage.openBeside(attack.inAnother(stage));
+        attack.inAnother === undefined ? stage.sandbox : await stage.openAnother(attack.inAnother(stage));
       const finished = await runProgram(sandbox, attack.program, { ...parameters, nonce }, attack.options);
       if (stage.decoys.saw(nonce)) return reached("a decoy on the host saw it");
       const happened = await attack.aftermath?.(stage, nonce);

@@ -5,15 +5,16 @@ import { type Exposure, type FetchHandler, newToken } from "@ambit/core/plugin";
 /** Serves a handler to every process on this host, without a token. */
 export async function serveOnLoopback(handler: FetchHandler): Promise<Exposure> {
   const server = createServer((incoming, outgoing) => {
-    const gone = new AbortController();
-    outgoing.on("close", () => gone.abort());
+    const disconnected = new AbortController();
+    outgoing.on("close", () => disconnected.abort());
     const passOn = async () => {
-      const response = await answer(handler, incoming, gone.signal);
+      const response = await answer(handler, incoming, disconnected.signal);
       outgoing.writeHead(response.status, Object.fromEntries(response.headers));
       for await (const chunk of response.body ?? []) {
         // No faster than the client reads.
-        if (!outgoing.write(chunk) && !gone.signal.aborted) await drained(outgoing, gone.signal);
-        if (gone.signal.aborted) return;
+        if (!outgoing.write(chunk) && !disconnected.signal.aborted)
+          await drained(outgoing, disconnected.signal);
+        if (disconnected.signal.aborted) return;
       }
       outgoing.end();
     };
@@ -34,9 +35,9 @@ export async function serveOnLoopback(handler: FetchHandler): Promise<Exposure> 
   };
 }
 
-function drained(outgoing: ServerResponse, gone: AbortSignal): Promise<unknown> {
+function drained(outgoing: ServerResponse, disconnected: AbortSignal): Promise<unknown> {
   // A client that leaves ends the wait as well.
-  return once(outgoing, "drain", { signal: gone }).catch(() => undefined);
+  return once(outgoing, "drain", { signal: disconnected }).catch(() => undefined);
 }
 
 async function answer(

@@ -215,8 +215,8 @@ export const gatewayChecks: readonly GatewayCheck[] = [
       }
       stage.upstream.answer = (response) => response.destroy();
       assert.equal((await stage.send()).status, 502);
-      const told = stage.ends.map((end) => [end?.status, end?.retryable]);
-      assert.deepEqual(told, [
+      const outcomes = stage.ends.map((end) => [end?.status, end?.retryable]);
+      assert.deepEqual(outcomes, [
         [401, false],
         [429, true],
         [503, true],

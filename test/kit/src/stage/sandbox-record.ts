@@ -19,8 +19,8 @@ export class SandboxRecord {
     return this.#text;
   }
 
-  keep(told: ConnectionDecision | object): void {
+  keep(entry: ConnectionDecision | object): void {
     // Not as JSON, which omits an error's message.
-    if (this.#text.length < maxCharacters) this.#text += `${inspect(told, { depth: 8 })}\n`;
+    if (this.#text.length < maxCharacters) this.#text += `${inspect(entry, { depth: 8 })}\n`;
   }
 }

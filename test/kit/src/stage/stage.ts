@@ -63,12 +63,12 @@ export async function openStage(options: StageOptions): Promise<OpenStage> {
     spec,
     sandbox,
     decoys,
-    told: () => record.text,
-    openBeside: async (overrides) => {
-      const beside = specFor(overrides);
-      const [gap] = options.gaps?.(beside.boundary) ?? [];
+    recordedText: () => record.text,
+    openAnother: async (overrides) => {
+      const another = specFor(overrides);
+      const [gap] = options.gaps?.(another.boundary) ?? [];
       try {
-        return await open(beside);
+        return await open(another);
       } catch (cause) {
         throw gap === undefined ? cause : new BoundaryRefused(`${gap.capability}: ${gap.reason}`, { cause });
       }

@@ -129,8 +129,8 @@ describe("a session whose sandbox is remote", { timeout: 60_000 }, () => {
     const secret = "of-the-first-run-40417";
     const toolCallback = { endpoint: "http://127.0.0.1:9/", authorization: `Bearer ${secret}` };
     // The sandbox knows it, whichever replica has the session next.
-    const told = await said(ask(one, "indiscreet", `echo ${secret} > kept`, { toolCallback }));
-    expect(told).toMatchObject({ ok: true });
+    const response = await said(ask(one, "indiscreet", `echo ${secret} > kept`, { toolCallback }));
+    expect(response).toMatchObject({ ok: true });
     const later = await said(ask(two, "indiscreet", "cat kept; echo redacted?"));
     expect(later).toMatchObject({ ok: true, output: expect.stringContaining("redacted?") });
     expect(later.output).not.toContain(secret);

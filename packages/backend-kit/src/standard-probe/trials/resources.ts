@@ -8,13 +8,13 @@ const [memoryMb, processes, cpus, diskMb] = [128, 40, 0.1, 16];
 /** Each in a separate sandbox, since a limit may end the whole sandbox. */
 export const limitTrials: readonly Trial[] = [
   limitTrial("resources.memory", { memoryMb }, (bench, sandbox) =>
-    lookInside(sandbox, bench, { had: { try: "memory", mib: memoryMb * 2 } }),
+    lookInside(sandbox, bench, { used: { try: "memory", mib: memoryMb * 2 } }),
   ),
   limitTrial("resources.processes", { processes }, (bench, sandbox) =>
-    lookInside(sandbox, bench, { had: { try: "processes", count: processes } }),
+    lookInside(sandbox, bench, { used: { try: "processes", count: processes } }),
   ),
   limitTrial("resources.disk", { diskMb }, (bench, sandbox) => {
-    const attempts = { had: { try: "disk", folder: sandbox.home, mib: diskMb * 2 } };
+    const attempts = { used: { try: "disk", folder: sandbox.home, mib: diskMb * 2 } };
     return lookInside(sandbox, bench, attempts, { role: "agent" });
   }),
 ];
@@ -55,7 +55,7 @@ function limitTrial(
         bench.closed().then((closed) => take(bench, closed)),
       ]);
       expectThat(
-        (free.had ?? null) !== null,
+        (free.used ?? null) !== null,
         "without the limit it can't be used either, so nothing is proven",
       );
       let kept: Reached = {};
@@ -69,9 +69,11 @@ function limitTrial(
         if (!(claim === "resources.memory" && error instanceof SandboxFailed)) throw error;
         ending = ", which ends the sandbox";
       }
-      expectThat((kept.had ?? null) === null, `${kept.had} could be used despite the limit`);
+      expectThat((kept.used ?? null) === null, `${kept.used} could be used despite the limit`);
       const [[name, value] = []] = Object.entries(limit);
-      return { [claim]: `${free.had} could be used without a limit, and not with ${name} ${value}${ending}` };
+      return {
+        [claim]: `${free.used} could be used without a limit, and not with ${name} ${value}${ending}`,
+      };
     },
   };
 }

@@ -21,9 +21,9 @@ export function serveDirectly(settings: Settings): void {
   transport.attach(stdout);
   stdin.on("data", (bytes: Buffer) => {
     transport.accept(bytes);
-    daemon.heard();
+    daemon.recordActivity();
   });
   // The runner or the platform closed the pipe, which can't be reopened.
-  for (const gone of ["end", "close", "error"]) stdin.once(gone, () => daemon.end());
+  for (const event of ["end", "close", "error"]) stdin.once(event, () => daemon.end());
   stdout.once("error", () => daemon.end());
 }

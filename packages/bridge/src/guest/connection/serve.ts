@@ -70,7 +70,7 @@ class SocketServer {
     socket.on("data", (bytes) => {
       try {
         for (const line of lines.push(bytes)) this.#read(attachment, line);
-        if (this.#current === attachment) this.#daemon.heard();
+        if (this.#current === attachment) this.#daemon.recordActivity();
       } catch (error) {
         socket.destroy();
         // A missing frame is sent again over the next pipe; any other error is fatal.

@@ -161,7 +161,7 @@ class RunningProcess {
     readonly isAgent: boolean,
     reaper: ProcessReaper,
     channel: Channel,
-    onGone: () => Promise<void>,
+    onEnded: () => Promise<void>,
   ) {
     this.#child = child;
     this.#reaper = reaper;
@@ -176,7 +176,7 @@ class RunningProcess {
         await reaper.finish();
         this.#isGone = true;
         // Cleaned up first, so that nothing is left when the exit is reported.
-        await onGone();
+        await onEnded();
         // Its output may wait for a reader, which may wait for the exit.
         await channel.send({ exit: { code, signal } });
         await Promise.all(outputs.map((output) => output.drained()));

@@ -9,8 +9,8 @@ const approved = { approved: true };
 type Block = Record<string, unknown>;
 
 /** What a client without knowledge of Ambit keeps of a run: its calls and results, inside the assistant's message. */
-function historyOf(told: Pick<Told, "events">): Block[] {
-  return told.events.flatMap((event): Block[] => {
+function historyOf(recorded: Pick<Told, "events">): Block[] {
+  return recorded.events.flatMap((event): Block[] => {
     if (event.type === "tool_call")
       return [{ type: "tool_call", toolCallId: event.id, toolName: event.name, input: event.input }];
     if (event.type === "tool_result")
@@ -30,10 +30,10 @@ async function sent(world: World, messages: readonly object[], more: object = {}
 
 /** A run that asks for `send`, with the blocks that a client keeps of it. */
 async function paused(world: World, more: object = {}) {
-  const told = await sent(world, [{ role: "user", content: "go" }], more);
-  expect(told.result.stopReason).toBe("paused");
-  const [question] = questions(told);
-  return { told, kept: historyOf(told), id: question?.id ?? "" };
+  const recorded = await sent(world, [{ role: "user", content: "go" }], more);
+  expect(recorded.result.stopReason).toBe("paused");
+  const [question] = questions(recorded);
+  return { recorded, kept: historyOf(recorded), id: question?.id ?? "" };
 }
 
 describe("an approval counts in any message with the call's id", () => {
@@ -61,27 +61,27 @@ describe("an approval counts in any message with the call's id", () => {
     test(what, async () => {
       const world = await createWorld({ script: calls("send", given) });
       const { kept, id } = await paused(world);
-      const told = await sent(world, messagesOf(kept, id));
-      expect(told.result).toMatchObject({ ok: true, stopReason: "end_turn" });
-      expect(told.result.warnings).toBeUndefined();
+      const recorded = await sent(world, messagesOf(kept, id));
+      expect(recorded.result).toMatchObject({ ok: true, stopReason: "end_turn" });
+      expect(recorded.result.warnings).toBeUndefined();
       expect(world.callback.calls).toHaveLength(1);
-      expect(eventsOf(told, "interaction_response")).toMatchObject([{ id, payload: approved }]);
+      expect(eventsOf(recorded, "interaction_response")).toMatchObject([{ id, payload: approved }]);
     });
 
   test("a client tool's output inside the assistant's message", async () => {
     const world = await createWorld({ script: calls("pick", given) });
     const { kept, id } = await paused(world);
-    const told = await sent(
+    const recorded = await sent(
       world,
       assistant(...kept, { type: "tool_result", toolCallId: id, output: "Bern" }),
     );
-    expect(eventsOf(told, "tool_result")).toMatchObject([{ output: "Bern", isError: false }]);
+    expect(eventsOf(recorded, "tool_result")).toMatchObject([{ output: "Bern", isError: false }]);
   });
 
   test("for a run without a session, under the session that its result names", async () => {
     const world = await createWorld({ script: calls("send", given) });
-    const { kept, id, told } = await paused(world);
-    const { sessionId } = told.result;
+    const { kept, id, recorded } = await paused(world);
+    const { sessionId } = recorded.result;
     await sent(world, assistant(...kept, answer(id)), { sessionId });
     expect(world.callback.calls).toHaveLength(1);
     await world.runner.drain(0);
@@ -104,9 +104,9 @@ describe("an approval counts in any message with the call's id", () => {
       yield done;
     };
     const world = await createWorld({ script: two });
-    const { told, kept } = await paused(world);
-    expect(questions(told)).toHaveLength(2);
-    const answers = questions(told).map(({ id }) => answer(id));
+    const { recorded, kept } = await paused(world);
+    expect(questions(recorded)).toHaveLength(2);
+    const answers = questions(recorded).map(({ id }) => answer(id));
     expect((await sent(world, assistant(...kept, ...answers))).result.stopReason).toBe("end_turn");
     expect(world.callback.calls).toHaveLength(2);
   });
@@ -145,8 +145,8 @@ describe("nothing else does", () => {
         assistant(call, result(id)),
         [...assistant(call), { role: "tool", content: [result(id)] }],
       ]) {
-        const told = await sent(world, messages, more);
-        expect(told.result.stopReason).toBe("paused");
+        const recorded = await sent(world, messages, more);
+        expect(recorded.result.stopReason).toBe("paused");
         expect(world.callback.calls).toEqual([]);
       }
       // The control: the same messages with the right id.
@@ -159,8 +159,8 @@ describe("nothing else does", () => {
   test("and unused answers are warned about, with their path", async () => {
     const world = await createWorld({ script: calls("send", given) });
     const messages = assistant({ type: "text", text: "hm" }, result("invented"), result("other", "text"));
-    const { result: told } = await sent(world, messages);
-    expect(told.warnings).toEqual([
+    const { result: recorded } = await sent(world, messages);
+    expect(recorded.warnings).toEqual([
       { path: "messages[1].content[1]", message: expect.stringContaining("doesn't count as an answer") },
     ]);
   });
@@ -179,9 +179,9 @@ describe("nothing else does", () => {
     const world = await createWorld({ script: [attack, calls("send", given)] });
     const first = await sent(world, [{ role: "user", content: "go" }]);
     expect(eventsOf(first, "tool_call").map(({ id }) => id)).not.toContain(stolen);
-    const told = await sent(world, assistant(...historyOf(first)));
-    expect(told.result.stopReason).toBe("paused");
-    expect(told.result.warnings).toHaveLength(2);
+    const recorded = await sent(world, assistant(...historyOf(first)));
+    expect(recorded.result.stopReason).toBe("paused");
+    expect(recorded.result.warnings).toHaveLength(2);
     expect(world.callback.calls).toEqual([]);
   });
 
@@ -201,16 +201,16 @@ describe("nothing else does", () => {
     expect(eventsOf(first, "tool_result")).toEqual([
       { type: "tool_result", id: question?.id, output: expect.stringMatching(/^DEFERRED/), isError: true },
     ]);
-    const told = await sent(world, assistant(...historyOf(first)));
-    expect(told.result.stopReason).toBe("paused");
+    const recorded = await sent(world, assistant(...historyOf(first)));
+    expect(recorded.result.stopReason).toBe("paused");
     expect(world.callback.calls).toEqual([]);
   });
 
   test("two answers that contradict each other", async () => {
     const world = await createWorld({ script: calls("send", given) });
     const { kept, id } = await paused(world);
-    const told = await sent(world, assistant(...kept, result(id, { approved: false }), result(id)));
-    expect(told.result.stopReason).toBe("paused");
+    const recorded = await sent(world, assistant(...kept, result(id, { approved: false }), result(id)));
+    expect(recorded.result.stopReason).toBe("paused");
     expect(world.callback.calls).toEqual([]);
   });
 });
@@ -233,19 +233,22 @@ describe("an answer is used once", () => {
     if (first === undefined || restarted === undefined) throw new Error("no worlds");
     const one = await paused(first);
     const later = issuedId({ name: "post" }, {}, undefined, "1".repeat(32));
-    const told = await sent(
+    const recorded = await sent(
       restarted,
       assistant(...one.kept, result(one.id), { type: "tool_call", toolCallId: later, toolName: "post" }),
     );
-    expect(told.result.stopReason).toBe("paused");
+    expect(recorded.result.stopReason).toBe("paused");
     expect(restarted.callback.calls).toEqual([]);
   });
 
   test("and not after the user's next message", async () => {
     const world = await createWorld({ script: calls("send", given) });
     const { kept, id } = await paused(world);
-    const told = await sent(world, [...assistant(...kept, result(id)), { role: "user", content: "again" }]);
-    expect(told.result.stopReason).toBe("paused");
+    const recorded = await sent(world, [
+      ...assistant(...kept, result(id)),
+      { role: "user", content: "again" },
+    ]);
+    expect(recorded.result.stopReason).toBe("paused");
   });
 
   test("given live, it allows nothing in the next request", async () => {
@@ -262,8 +265,8 @@ describe("an answer is used once", () => {
     const [question] = eventsOf({ events }, "interaction_request");
     expect(eventsOf({ events }, "tool_result")).toMatchObject([{ id: question?.id, isError: false }]);
     for (const kept of [historyOf({ events }), []]) {
-      const told = await sent(world, assistant(...kept, result(question?.id ?? "")));
-      expect(told.result.stopReason).toBe("paused");
+      const recorded = await sent(world, assistant(...kept, result(question?.id ?? "")));
+      expect(recorded.result.stopReason).toBe("paused");
     }
     expect(world.callback.calls).toHaveLength(1);
   });
@@ -343,9 +346,14 @@ describe("a call is announced before its question, under the question's id", () 
       yield done;
     };
     const world = await createWorld({ script });
-    const { told, id } = await paused(world);
-    expect(told.events.map(({ type }) => type)).toEqual(["data", "tool_call", "interaction_request", "done"]);
-    expect(eventsOf(told, "tool_call")).toMatchObject([{ id, name: "send", input: given }]);
+    const { recorded, id } = await paused(world);
+    expect(recorded.events.map(({ type }) => type)).toEqual([
+      "data",
+      "tool_call",
+      "interaction_request",
+      "done",
+    ]);
+    expect(eventsOf(recorded, "tool_call")).toMatchObject([{ id, name: "send", input: given }]);
   });
 
   test("again, if it was announced under the agent's id: with the arguments of the question", async () => {
@@ -356,8 +364,8 @@ describe("a call is announced before its question, under the question's id", () 
       yield done;
     };
     const world = await createWorld({ script });
-    const { told, id } = await paused(world);
-    const announced = eventsOf(told, "tool_call");
+    const { recorded, id } = await paused(world);
+    const announced = eventsOf(recorded, "tool_call");
     expect(announced.filter((call) => call.id === id)).toEqual([
       { type: "tool_call", id, name: "send", input: given },
     ]);
@@ -366,9 +374,9 @@ describe("a call is announced before its question, under the question's id", () 
   test("a call that runs unasked has the agent's id", async () => {
     const allowed = { ...asks, permission: "allow" };
     const world = await createWorld({ script: calls("send", given) });
-    const told = await world.run({ customTools: [allowed] });
-    expect(eventsOf(told, "tool_call")).toMatchObject([{ id: "call-1" }]);
-    expect(eventsOf(told, "tool_result")).toMatchObject([{ id: "call-1" }]);
+    const recorded = await world.run({ customTools: [allowed] });
+    expect(eventsOf(recorded, "tool_call")).toMatchObject([{ id: "call-1" }]);
+    expect(eventsOf(recorded, "tool_result")).toMatchObject([{ id: "call-1" }]);
   });
 
   test("a held call that the agent never makes is announced at the turn's end, before other events", async () => {
@@ -379,8 +387,8 @@ describe("a call is announced before its question, under the question's id", () 
       yield done;
     };
     const world = await createWorld({ script });
-    const told = await world.run();
-    expect(told.events.slice(1)).toMatchObject([
+    const recorded = await world.run();
+    expect(recorded.events.slice(1)).toMatchObject([
       { type: "tool_call", id: "2" },
       { type: "tool_result", id: "2" },
       { type: "tool_call", id: "1" },
@@ -391,6 +399,6 @@ describe("a call is announced before its question, under the question's id", () 
 
 test("messages without an answer never ask for the key", async () => {
   const world = await createWorld({ script: says("ok") });
-  const told = await world.run({ messages: withAnswer("text", "other", {}, "call-1") });
-  expect(told.result.warnings).toBeUndefined();
+  const recorded = await world.run({ messages: withAnswer("text", "other", {}, "call-1") });
+  expect(recorded.result.warnings).toBeUndefined();
 });

@@ -13,19 +13,19 @@ describe("an answer in the next request", () => {
         yield done;
       },
     });
-    const told = await world.run({ customTools: [asks], messages: withAnswer({ approved: true }) });
+    const recorded = await world.run({ customTools: [asks], messages: withAnswer({ approved: true }) });
     expect(world.callback.calls).toHaveLength(1);
-    expect(told.result.stopReason).toBe("paused");
-    expect(eventsOf(told, "interaction_response")).toMatchObject([
+    expect(recorded.result.stopReason).toBe("paused");
+    expect(eventsOf(recorded, "interaction_response")).toMatchObject([
       { kind: "user_approval", payload: { toolName: "send", approved: true } },
     ]);
   });
 
   test("a denial is a result for the model, and is marked as denied", async () => {
     const world = await createWorld({ script: calls("send", given) });
-    const told = await world.run({ customTools: [asks], messages: withAnswer({ approved: false }) });
+    const recorded = await world.run({ customTools: [asks], messages: withAnswer({ approved: false }) });
     expect(world.callback.calls).toEqual([]);
-    expect(eventsOf(told, "tool_result")).toEqual([
+    expect(eventsOf(recorded, "tool_result")).toEqual([
       {
         type: "tool_result",
         id: "call-1",
@@ -41,9 +41,9 @@ describe("an answer in the next request", () => {
     ["an object", { city: "Bern", approved: true }, '{"approved":true,"city":"Bern"}'],
   ])("a client tool's output: %s", async (_what, output, text) => {
     const world = await createWorld({ script: calls("pick", given) });
-    const told = await world.run({ customTools: [client], messages: withAnswer(output, "pick") });
-    expect(told.result.stopReason).toBe("end_turn");
-    expect(eventsOf(told, "tool_result")).toMatchObject([{ output: text, isError: false }]);
+    const recorded = await world.run({ customTools: [client], messages: withAnswer(output, "pick") });
+    expect(recorded.result.stopReason).toBe("end_turn");
+    expect(eventsOf(recorded, "tool_result")).toMatchObject([{ output: text, isError: false }]);
   });
 
   test.each([
@@ -61,21 +61,21 @@ describe("an answer in the next request", () => {
     ["that isn't about approval", withAnswer({ approved: "yes" })],
   ])("an answer %s is none: the call parks again", async (_what, messages) => {
     const world = await createWorld({ script: calls("send", given) });
-    const told = await world.run({ customTools: [asks], messages });
-    expect(told.result.stopReason).toBe("paused");
+    const recorded = await world.run({ customTools: [asks], messages });
+    expect(recorded.result.stopReason).toBe("paused");
     expect(world.callback.calls).toEqual([]);
-    expect(questions(told)).toHaveLength(1);
+    expect(questions(recorded)).toHaveLength(1);
   });
 
   test("a deny overrides a stale approval", async () => {
     const world = await createWorld({ script: calls("send", given) });
     const denied = { ...asks, permission: "deny" };
-    const told = await world.run({ customTools: [denied], messages: withAnswer({ approved: true }) });
+    const recorded = await world.run({ customTools: [denied], messages: withAnswer({ approved: true }) });
     expect(world.callback.calls).toEqual([]);
-    expect(eventsOf(told, "tool_result")).toMatchObject([
+    expect(eventsOf(recorded, "tool_result")).toMatchObject([
       { denied: true, output: "Tool 'send' is denied by policy." },
     ]);
-    expect(told.result.stopReason).toBe("end_turn");
+    expect(recorded.result.stopReason).toBe("end_turn");
   });
 
   test("the user's text next to it reaches the agent", async () => {
@@ -113,9 +113,9 @@ describe("the agent asks before it calls", () => {
 
   test("an approval of its question is used by the execution, without a second question", async () => {
     const world = await createWorld({ script: asking({}) });
-    const told = await world.run({ customTools: [asks], messages: withAnswer({ approved: true }) });
-    expect(told.result).toMatchObject({ output: 'allow\n\n{"to":"ann"}', stopReason: "end_turn" });
-    expect(eventsOf(told, "interaction_response")).toHaveLength(1);
+    const recorded = await world.run({ customTools: [asks], messages: withAnswer({ approved: true }) });
+    expect(recorded.result).toMatchObject({ output: 'allow\n\n{"to":"ann"}', stopReason: "end_turn" });
+    expect(eventsOf(recorded, "interaction_response")).toHaveLength(1);
   });
 
   test("an approval for other arguments doesn't count when the call is executed", async () => {
@@ -127,17 +127,17 @@ describe("the agent asks before it calls", () => {
         yield done;
       },
     });
-    const told = await world.run({ customTools: [asks], messages: withAnswer({ approved: true }) });
-    expect(told.result.stopReason).toBe("paused");
+    const recorded = await world.run({ customTools: [asks], messages: withAnswer({ approved: true }) });
+    expect(recorded.result.stopReason).toBe("paused");
     expect(world.callback.calls).toEqual([]);
-    expect(questions(told)).toMatchObject([{ payload: { input: { to: "eve" } } }]);
+    expect(questions(recorded)).toMatchObject([{ payload: { input: { to: "eve" } } }]);
   });
 
   test("its claim that a published tool only reads isn't trusted", async () => {
     const unsaid = { name: "send", callRef: "ref" };
     const world = await createWorld({ script: asking({ readOnly: true }) });
-    const told = await world.run({ customTools: [unsaid] });
-    expect(told.result).toMatchObject({ stopReason: "paused", output: "park" });
+    const recorded = await world.run({ customTools: [unsaid] });
+    expect(recorded.result).toMatchObject({ stopReason: "paused", output: "park" });
     expect(world.callback.calls).toEqual([]);
     // The control: only the agent can know that about its own tools.
     const own = await createWorld({
@@ -151,8 +151,8 @@ describe("the agent asks before it calls", () => {
       script: calls("search", {}, { server: "docs" }),
     });
     const connection = { type: "http", url: "https://docs.example/mcp" };
-    const told = await world.run({ mcpServers: [{ name: "docs", connection }] });
-    expect(told.result.stopReason).toBe("paused");
+    const recorded = await world.run({ mcpServers: [{ name: "docs", connection }] });
+    expect(recorded.result.stopReason).toBe("paused");
     expect(world.toolSource.received).toEqual([]);
     const allowed = await world.run({
       mcpServers: [{ name: "docs", connection, policy: { permission: "allow" } }],

@@ -4,17 +4,21 @@ import { asks, client, questions } from "../../fakes/parked-calls.js";
 import { createWorld, eventsOf, type Told } from "../../fakes/world.js";
 
 const bash = (id: string) => ({ toolCallId: id, toolName: "Bash", input: { command: id } });
-const answered = (told: Told, approved = true) => [
+const answered = (recorded: Told, approved = true) => [
   { role: "user", content: "go" },
   {
     role: "assistant",
-    content: eventsOf(told, "tool_call").map(({ id, name, input }) => ({
+    content: eventsOf(recorded, "tool_call").map(({ id, name, input }) => ({
       ...{ type: "tool_call", toolCallId: id, toolName: name, input },
     })),
   },
   {
     role: "tool",
-    content: questions(told).map(({ id }) => ({ type: "tool_result", toolCallId: id, output: { approved } })),
+    content: questions(recorded).map(({ id }) => ({
+      type: "tool_result",
+      toolCallId: id,
+      output: { approved },
+    })),
   },
 ];
 
@@ -80,8 +84,8 @@ describe("a question while the turn is pausing for another", () => {
         yield { type: "done", stopReason: "cancelled" };
       },
     });
-    const told = await world.run({ customTools: [asks, ...others] });
-    expect(questions(told)).toHaveLength(1);
+    const recorded = await world.run({ customTools: [asks, ...others] });
+    expect(questions(recorded)).toHaveLength(1);
     await expect.poll(() => outcomes, { timeout: 10_000 }).toEqual(others.map(() => "DEFERRED_NOT_EXECUTED"));
     expect(world.callback.calls).toEqual([]);
   });
@@ -98,8 +102,8 @@ describe("a question while the turn is pausing for another", () => {
 
   test("has no time limit: only the next turn can answer it", async () => {
     const world = await createWorld({ script: asksTwice });
-    const told = await world.run({ interactions: { waitMs: 30 } });
-    const [held, late] = questions(told).map(({ payload }) => payload);
+    const recorded = await world.run({ interactions: { waitMs: 30 } });
+    const [held, late] = questions(recorded).map(({ payload }) => payload);
     expect(held).toHaveProperty("expiresAt");
     expect(late).not.toHaveProperty("expiresAt");
   });

@@ -9,21 +9,26 @@ describe("a call that needs the user pauses the run", () => {
     ["a permission that asks", asks, "user_approval"],
   ])("%s", async (_what, tool, kind) => {
     const world = await createWorld({ script: calls(tool.name, given) });
-    const told = await world.run({ customTools: [tool] });
-    expect(told.result).toMatchObject({ ok: true, stopReason: "paused" });
-    const [call] = eventsOf(told, "tool_call");
+    const recorded = await world.run({ customTools: [tool] });
+    expect(recorded.result).toMatchObject({ ok: true, stopReason: "paused" });
+    const [call] = eventsOf(recorded, "tool_call");
     expect(call).toMatchObject({
       id: expect.stringMatching(/^ask_[\w-]{60}$/),
       name: tool.name,
       input: given,
     });
     const payload = { toolCallId: call?.id, toolName: tool.name, input: given };
-    expect(questions(told)).toEqual([{ type: "interaction_request", id: call?.id, kind, payload }]);
-    expect(told.events.map(({ type }) => type)).toEqual(["data", "tool_call", "interaction_request", "done"]);
+    expect(questions(recorded)).toEqual([{ type: "interaction_request", id: call?.id, kind, payload }]);
+    expect(recorded.events.map(({ type }) => type)).toEqual([
+      "data",
+      "tool_call",
+      "interaction_request",
+      "done",
+    ]);
     // The call waits for its answer: it has no result yet, and the turn's end comes last.
-    expect(eventsOf(told, "tool_result")).toEqual([]);
-    expect(eventsOf(told, "done")).toEqual([{ type: "done", stopReason: "paused" }]);
-    expect(told.events.at(-1)).toEqual({ type: "done", stopReason: "paused" });
+    expect(eventsOf(recorded, "tool_result")).toEqual([]);
+    expect(eventsOf(recorded, "done")).toEqual([{ type: "done", stopReason: "paused" }]);
+    expect(recorded.events.at(-1)).toEqual({ type: "done", stopReason: "paused" });
     expect(world.callback.calls).toEqual([]);
   });
 
@@ -35,9 +40,11 @@ describe("a call that needs the user pauses the run", () => {
         yield done;
       },
     });
-    const told = await world.run({ customTools: [asks] });
-    expect(eventsOf(told, "tool_call")).toHaveLength(1);
-    expect(questions(told)).toMatchObject([{ payload: { toolCallId: eventsOf(told, "tool_call")[0]?.id } }]);
+    const recorded = await world.run({ customTools: [asks] });
+    expect(eventsOf(recorded, "tool_call")).toHaveLength(1);
+    expect(questions(recorded)).toMatchObject([
+      { payload: { toolCallId: eventsOf(recorded, "tool_call")[0]?.id } },
+    ]);
   });
 
   test("an agent that continues after the pause gets nothing executed", async () => {
@@ -53,8 +60,8 @@ describe("a call that needs the user pauses the run", () => {
         outcomes.push(await parked);
       },
     });
-    const told = await world.run({ customTools: [asks, allowed] });
-    expect(told.result.stopReason).toBe("paused");
+    const recorded = await world.run({ customTools: [asks, allowed] });
+    expect(recorded.result.stopReason).toBe("paused");
     expect(world.callback.calls).toEqual([]);
     await expect.poll(() => outcomes).toHaveLength(2);
     expect(outcomes).toEqual([
@@ -81,7 +88,7 @@ describe("a call that needs the user pauses the run", () => {
     });
     world.callback.behaviour.execute = ({ tool }) =>
       tool.name === "slow" ? forever() : Promise.resolve({ status: "completed", output: "quick answer" });
-    const told = await world.run({ customTools: [asks, slow, quick] }, true);
+    const recorded = await world.run({ customTools: [asks, slow, quick] }, true);
     const expected = [
       {
         type: "tool_result",
@@ -97,8 +104,8 @@ describe("a call that needs the user pauses the run", () => {
       },
       { type: "tool_result", id: "quick", output: "quick answer", isError: false },
     ];
-    expect(eventsOf(told, "tool_result")).toEqual(expected);
-    expect(eventsOf({ events: told.result.events }, "tool_result")).toEqual(expected);
+    expect(eventsOf(recorded, "tool_result")).toEqual(expected);
+    expect(eventsOf({ events: recorded.result.events }, "tool_result")).toEqual(expected);
   });
 
   test("an agent that ignores the pause isn't reused for the session's next run", async () => {

@@ -6,13 +6,13 @@ const limitMs = 500;
 const lookMs = 5;
 
 /** Settles when the call's input is known, the turn stops, or the time is over: there may be no input. */
-export async function inputTold(
-  tools: Pick<ToolCalls, "isInputTold">,
+export async function inputReported(
+  tools: Pick<ToolCalls, "isInputReported">,
   id: string,
   stopped: () => boolean,
 ): Promise<void> {
   for (const end = Date.now() + limitMs; Date.now() < end && !stopped(); ) {
-    if (tools.isInputTold(id)) return;
+    if (tools.isInputReported(id)) return;
     await delay(lookMs);
   }
 }

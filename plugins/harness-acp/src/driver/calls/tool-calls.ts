@@ -78,7 +78,7 @@ export class ToolCalls {
     return this.#settled.has(id);
   }
 
-  isInputTold(id: string): boolean {
+  isInputReported(id: string): boolean {
     return hasContent(this.#open.get(id)?.input);
   }
 

@@ -1,5 +1,5 @@
 import { type AgentEvent, type AgentEventIterator, HarnessFailed, type Turn } from "@ambit/core/plugin";
-import { inputTold } from "../calls/await-input.js";
+import { inputReported } from "../calls/await-input.js";
 import {
   cancelledElicitation,
   type ElicitationResponse,
@@ -98,7 +98,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
       return cancelled;
     }
     const { asksBeforeInput = false } = this.#options.profile.quirks;
-    if (asksBeforeInput) await inputTold(tools, id, () => this.#stop !== undefined);
+    if (asksBeforeInput) await inputReported(tools, id, () => this.#stop !== undefined);
     if (tools.isSettled(id)) return cancelled;
     const question = questionOf(id, tools.describe(id), this.#options.profile.ownTools);
     const answer = await this.#answer(() => this.#turn.onPermission(question), withdrawn);

@@ -51,7 +51,7 @@ export class UpdateReader {
     if (!isRecord(update)) return;
     switch (update.sessionUpdate) {
       case "agent_message_chunk":
-        if (!this.#toldFailure(update)) this.#chunk("message", update);
+        if (!this.#isReportedFailure(update)) this.#chunk("message", update);
         break;
       case "agent_thought_chunk":
         this.#chunk("thought", update);
@@ -112,7 +112,7 @@ export class UpdateReader {
   }
 
   /** A failure that an agent reports as text and marks as a failure. */
-  #toldFailure({ _meta: meta, content }: JsonRecord): boolean {
+  #isReportedFailure({ _meta: meta, content }: JsonRecord): boolean {
     const failure = meta === undefined ? undefined : this.failureIn(meta);
     if (failure === undefined) return false;
     const words = isRecord(content) ? (textAt(content, "text") ?? "") : "";

@@ -65,9 +65,9 @@ export function readInitialize(response: unknown, title: string): AgentAbilities
   if (parsed.success) return parsed.data;
   const version = z.looseObject({ protocolVersion: z.unknown() }).safeParse(response);
   if (version.success && version.data.protocolVersion !== 1) {
-    const spoken = JSON.stringify(version.data.protocolVersion) ?? "none";
+    const offered = JSON.stringify(version.data.protocolVersion) ?? "none";
     throw new HarnessFailed(
-      `${title} answered with ACP version ${spoken.slice(0, 20)}; version 1 is needed: install a release that speaks it.`,
+      `${title} answered with ACP version ${offered.slice(0, 20)}; version 1 is needed: install a release that speaks it.`,
     );
   }
   throw invalid("initialize", title, parsed.error);

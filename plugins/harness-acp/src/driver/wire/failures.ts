@@ -37,8 +37,8 @@ export function requestFailure(
       retryable: isRetryable(status),
     });
   }
-  const spoken = error.code === internalError ? statusIn(words) : undefined;
-  if (spoken !== undefined) return modelFailure(title, words, options);
+  const modelStatus = error.code === internalError ? statusIn(words) : undefined;
+  if (modelStatus !== undefined) return modelFailure(title, words, options);
   const kind = modelsErrorKind(error);
   if (kind !== undefined) {
     const retryable = /rate|limit|overload|server|unavailable|timeout|connection/i.test(kind);

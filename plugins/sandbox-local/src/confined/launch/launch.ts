@@ -131,10 +131,10 @@ async function seeIn(child: ChildProcess, options: LaunchOptions): Promise<Launc
 
   const words = gateWords(gate);
   const next = async () => (await words.next()).value;
-  const told = await beginningOf(info);
+  const json = await beginningOf(info);
   const number = await next();
   if (number === undefined || !/^\d+$/.test(number)) throw await explain(child, options, number);
-  const jail: JailInfo = jailInfoSchema.parse(JSON.parse(told));
+  const jail: JailInfo = jailInfoSchema.parse(JSON.parse(json));
   const init = hostProcess(jail["child-pid"]);
   try {
     const { payload, evidence } = await look(jail, Number(number), options);

@@ -54,13 +54,13 @@ export async function runMutants(
   backend: SandboxBackend,
   isWanted: (name: string) => boolean = () => true,
 ): Promise<readonly MutantRow[] | undefined> {
-  const weakened = WeakenedSandboxes.beside(backend);
+  const weakened = WeakenedSandboxes.of(backend);
   if (weakened === undefined) return undefined;
   const decoys = await startDecoys();
   const rootsOwn = once(() => detectionWith(weakened, { keepsRoot: true }));
-  const wholeJails = new Map<string, Promise<Outcome>>();
+  const unmodifiedJails = new Map<string, Promise<Outcome>>();
   const attacked = (on: AttackOnPart | undefined, change: JailChange) =>
-    attackBoth(weakened, decoys, on, change, wholeJails);
+    attackBoth(weakened, decoys, on, change, unmodifiedJails);
   try {
     const ofParts = (await partsOf(weakened)).filter(isWanted).map((part) => async (): Promise<MutantRow> => {
       const detected = await detectionOf(weakened, part, rootsOwn);
@@ -154,7 +154,7 @@ async function attackBoth(
   decoys: Decoys,
   on: AttackOnPart | undefined,
   change: JailChange,
-  wholeJails: Map<string, Promise<Outcome>>,
+  unmodifiedJails: Map<string, Promise<Outcome>>,
 ): Promise<MutantRow["attack"]> {
   if (on === undefined || (on.asRoot === true && process.getuid?.() !== 0)) return undefined;
   const { alsoRemoved, asRoot = false } = on;
@@ -168,8 +168,8 @@ async function attackBoth(
       open: () => Promise.reject(new SandboxFailed("only the control opens here")),
     });
   const key = JSON.stringify(on);
-  const withPart = wholeJails.get(key) ?? made(both);
-  wholeJails.set(key, withPart);
+  const withPart = unmodifiedJails.get(key) ?? made(both);
+  unmodifiedJails.set(key, withPart);
   return { ...on, with: await withPart, without: await made({ ...both, ...change }) };
 }
 

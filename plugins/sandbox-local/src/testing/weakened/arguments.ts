@@ -59,12 +59,12 @@ export function weakenedArguments(planned: readonly string[], rewriting: Rewriti
 
 function replace(
   planned: readonly string[],
-  sought: readonly string[],
+  sequence: readonly string[],
   by: readonly string[],
 ): readonly string[] {
   const at = planned.findIndex((_argument, start) =>
-    sought.every((argument, offset) => planned[start + offset] === argument),
+    sequence.every((argument, offset) => planned[start + offset] === argument),
   );
-  if (at === -1) throw new RangeError(`A jail has no ${sought.join(" ")} to remove`);
-  return [...planned.slice(0, at), ...by, ...planned.slice(at + sought.length)];
+  if (at === -1) throw new RangeError(`A jail has no ${sequence.join(" ")} to remove`);
+  return [...planned.slice(0, at), ...by, ...planned.slice(at + sequence.length)];
 }

@@ -65,7 +65,7 @@ export class WeakenedSandboxes {
   }
 
   /** Undefined for a sandbox of another kind. */
-  static beside(backend: SandboxBackend): WeakenedSandboxes | undefined {
+  static of(backend: SandboxBackend): WeakenedSandboxes | undefined {
     const setup = backend instanceof LocalSandbox ? setupOf(backend) : undefined;
     return setup && new WeakenedSandboxes(setup);
   }

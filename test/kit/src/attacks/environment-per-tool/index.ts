@@ -109,11 +109,11 @@ function perTool(
     perform: async (stage) => {
       const holder = await stage.sandbox.spawn(holderCommand(stage, roles.holder));
       try {
-        const told = await waitForLine(holder.stdout, "{");
-        if (told === undefined) return notRun("the process that holds the secret ended");
+        const line = await waitForLine(holder.stdout, "{");
+        if (line === undefined) return notRun("the process that holds the secret ended");
         const options = { role: roles.attacker ?? "tool" } as const;
         return outcomeOf(
-          await runProgram(stage.sandbox, `${holderMark}${program}`, JSON.parse(told), options),
+          await runProgram(stage.sandbox, `${holderMark}${program}`, JSON.parse(line), options),
         );
       } finally {
         await holder.kill();
@@ -130,11 +130,11 @@ function leftovers(): Attack {
     title: "find what an earlier tool left in its scratch and home",
     perform: async (stage) => {
       const holder = await stage.sandbox.spawn(holderCommand(stage));
-      const told = await waitForLine(holder.stdout, "{");
+      const line = await waitForLine(holder.stdout, "{");
       await holder.stdin.close().catch(() => undefined); // Ended already: its first line reports that.
       await holder.exit;
-      if (told === undefined) return notRun("the process that holds the secret ended");
-      const found = outcomeOf(await runProgram(stage.sandbox, searchLeftovers, JSON.parse(told)));
+      if (line === undefined) return notRun("the process that holds the secret ended");
+      const found = outcomeOf(await runProgram(stage.sandbox, searchLeftovers, JSON.parse(line)));
       return found.result === "reached" ? reached(`still there: ${found.detail}`) : found;
     },
   };

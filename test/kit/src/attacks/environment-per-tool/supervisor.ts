@@ -17,7 +17,7 @@ export const supervisor: Attack = {
   title: "make a service of the platform, as a tool and as the agent, read another tool's environment",
   perform: async (stage) => {
     const { decoys } = stage;
-    const sandbox = await stage.openBeside({ network: "off" });
+    const sandbox = await stage.openAnother({ network: "off" });
     const holder = await sandbox.spawn(holderCommand(stage));
     try {
       if ((await waitForLine(holder.stdout, "{")) === undefined)

@@ -32,7 +32,7 @@ function anotherSession(): Attack {
     capability: "filesystem.host-hidden",
     title: "read the workspace and home of another session",
     perform: async (stage) => {
-      const other = await stage.openBeside();
+      const other = await stage.openAnother();
       const name = freshNonce();
       const paths = [`${other.workspace}/${name}`, `${other.home}/${name}`];
       await other.writeFiles(paths.map((path) => ({ path, content: stage.decoys.secret })));

@@ -23,7 +23,7 @@ function deniedFile(slug: string, title: string, action: string): Attack {
     capability: "filesystem.workspace-only",
     title,
     perform: async (stage) => {
-      const sandbox = await stage.openBeside({
+      const sandbox = await stage.openAnother({
         filesystem: { mode: "workspace", denied: [denied.split("/").slice(0, 2).join("/")] },
       });
       const path = `${sandbox.workspace}/${denied}`;
@@ -76,11 +76,11 @@ function listedPathReplaced(list: "denied" | "writable"): Attack {
     capability: "filesystem.workspace-only",
     title: `replace a folder above a ${list} path by a link to the host between two processes`,
     perform: async (stage) => {
-      const { decoys, openBeside } = stage;
+      const { decoys, openAnother } = stage;
       const name = decoys.folder.victimFile.slice(decoys.folder.path.length + 1);
       const lists =
         list === "denied" ? { denied: [`area/spot/${name}`] } : { writable: ["area", `area/spot/${name}`] };
-      const sandbox = await openBeside({ filesystem: { mode: "workspace", ...lists } });
+      const sandbox = await openAnother({ filesystem: { mode: "workspace", ...lists } });
       const parameters = {
         area: `${sandbox.workspace}/area`,
         spot: `${sandbox.workspace}/area/spot`,

@@ -52,9 +52,9 @@ attempt("send", send)`,
   programAttack({
     id: "network.allow-cidr/another-sessions-list",
     title: "reach a host that only another open session lists",
-    parameters: async ({ decoys, openBeside }) => {
+    parameters: async ({ decoys, openAnother }) => {
       const { host, port } = decoys.tcp;
-      await openBeside({ network: { allowlist: [`${host}:${port}`] } });
+      await openAnother({ network: { allowlist: [`${host}:${port}`] } });
       return { port };
     },
     program: `${proxyProgram}

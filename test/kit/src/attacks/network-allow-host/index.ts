@@ -105,10 +105,10 @@ attempt("query", query)`,
   programAttack({
     id: "network.allow-host/another-sessions-list",
     title: "reach a host that only another open session lists",
-    parameters: async ({ decoys, openBeside, spec }) => {
+    parameters: async ({ decoys, openAnother, spec }) => {
       const { host, port } = decoys.tcp;
       const lists = spec.required.includes("network.allow-cidr") ? [`${host}:${port}`] : [];
-      await openBeside({ network: { allowlist: ["localhost", ...lists] } });
+      await openAnother({ network: { allowlist: ["localhost", ...lists] } });
       return { port };
     },
     program: `${proxyProgram}

@@ -53,7 +53,7 @@ function anotherSessionsProcess(): Attack {
     title: "see a process of another session, and its environment",
     perform: async (stage) => {
       const mark = freshNonce();
-      const other = await stage.openBeside();
+      const other = await stage.openAnother();
       const env = { BESIDE_SECRET: stage.decoys.secret };
       const holder = await other.spawn(commandOf("sys.stdin.read()", { mark }, { env }));
       try {

@@ -78,8 +78,8 @@ tries = [lambda: ask(lines(b"/echo", sent)), lambda: ask(lines(b"/?key=" + key()
          lambda: ask(lines(b"/echo", b"Authorization: Bearer " + key("IMPOSTOR"), host=named), "impostor")]
 for one in tries:
     attempt("told", lambda: one() and "")`,
-    aftermath: async ({ told, decoys }) =>
-      [decoys.secret, btoa(decoys.secret)].some((text) => told().includes(text))
+    aftermath: async ({ recordedText, decoys }) =>
+      [decoys.secret, btoa(decoys.secret)].some((text) => recordedText().includes(text))
         ? "the runner's log or a decision holds the value"
         : undefined,
   }),
