@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { agentsFolder, benchKey } from "../../floors/agent-launch.js";
@@ -8,7 +7,7 @@ import { type AmbitServer, startAmbit } from "../server/ambit-server.js";
 import { type AcpDirect, startAcpDirect } from "./acp-direct.js";
 import { agentsInside } from "./agent-container.js";
 
-const modelServerEntry = fileURLToPath(new URL("../main.js", import.meta.resolve("@ambit/model-server")));
+const modelServerEntry = fileURLToPath(new URL("./main.js", import.meta.resolve("@ambit/model-server")));
 
 /** One real agent on both sides: through Ambit, and driven by the ACP SDK directly; with the same scripted model. */
 export interface AgentPair extends AsyncDisposable {
@@ -87,11 +86,14 @@ export async function openPair(agent: RealAgent, options: PairOptions = {}): Pro
   };
 }
 
-async function firstLine({ child }: Program): Promise<string> {
+async function firstLine({ child, lastWords }: Program): Promise<string> {
   if (child.stdout === null) throw new Error("the model server prints nowhere");
   const lines = createInterface({ input: child.stdout });
-  const [line] = await once(lines, "line");
+  const line = await new Promise<string>((resolve, reject) => {
+    lines.once("line", resolve);
+    lines.once("close", () => reject(new Error(`the model server left: ${lastWords()}`)));
+  });
   lines.close();
   child.stdout.resume();
-  return String(line);
+  return line;
 }
