@@ -11,10 +11,9 @@ const { workspaces }: { workspaces: string[] } = JSON.parse(readFileSync("packag
 /** Tests that measure what the machine has left for them: each runs alone, after all others. */
 const alone = "test/alone";
 
-/** Packages whose tests keep servers, jails or engines in what modules share: each file needs a worker of its own. */
+/** Packages whose tests keep servers or engines in what modules share: each file needs a worker of its own. */
 const isolated = [
   "plugins/sandbox-docker",
-  "plugins/sandbox-local",
   "test",
   "test/daytona",
   "test/replicas",
