@@ -6,7 +6,7 @@ import { forgetUse } from "./session-use.js";
 import { keptSize, recount, sizeOfRun, uncount } from "./sizes.js";
 
 /** Runs that are deleted in one transaction: others wait for it. */
-const mostAtOnce = 200;
+const maxDeletedAtOnce = 200;
 
 /** Deletes ended runs with their data. */
 export class RunRetention {
@@ -37,7 +37,7 @@ export class RunRetention {
   #olderThan(maxAgeMs: number): Statement {
     return statement(
       `SELECT id FROM ambit_runs WHERE state = 'ended' AND ended_at < ${this.database.now} - CAST($1 AS BIGINT)
-      ORDER BY ended_at, id LIMIT ${mostAtOnce}`,
+      ORDER BY ended_at, id LIMIT ${maxDeletedAtOnce}`,
       maxAgeMs,
     );
   }
@@ -100,7 +100,7 @@ function oldest(excess: number): Statement {
     `SELECT id FROM (
       SELECT id, SUM(${sizeOfRun}) OVER (ORDER BY ended_at, id) - (${sizeOfRun}) AS before_it
       FROM (SELECT id, size, ended_at FROM ambit_runs WHERE state = 'ended'
-        ORDER BY ended_at, id LIMIT ${mostAtOnce}) AS first_ended
+        ORDER BY ended_at, id LIMIT ${maxDeletedAtOnce}) AS first_ended
     ) AS measured WHERE before_it < CAST($1 AS BIGINT)`,
     excess,
   );

@@ -26,6 +26,15 @@ export function oddEnglish(files: readonly SourceFile[]): string[] {
   return matches([...pages, ...printed], oddTurns, "is odd English: say it plainly");
 }
 
+/** Names of limits that no standard term would have. Settings of earlier versions keep theirs. */
+const oddLimit = /\b(?:most|longest|fewest|least|shortest)[A-Z]\w*(?!\w*:\s*")/g;
+
+/** A limit is `max…`, `min…` or `…TimeoutMs`. */
+export function oddNames(files: readonly SourceFile[]): string[] {
+  const sources = files.filter(({ path }) => path.endsWith(".ts"));
+  return matches(sources, oddLimit, "is an odd name: use max…, min… or …TimeoutMs");
+}
+
 /** Homes that exist only inside a sandbox, and are documented there. */
 const sandboxHomes = "agent|sandbox";
 const machinePath = new RegExp(

@@ -12,7 +12,7 @@ import { missingInjections } from "../rules/injection.js";
 import { incompleteManifests, lockfileDrift } from "../rules/manifests.js";
 import { importCycles, roomImports } from "../rules/rooms.js";
 import type { SourceFile } from "../rules/source-file.js";
-import { credentials, longFiles, machinePaths, oddEnglish, registryHosts } from "../rules/texts.js";
+import { credentials, longFiles, machinePaths, oddEnglish, oddNames, registryHosts } from "../rules/texts.js";
 import { isCode, readManifests, readText, readTree, root } from "../rules/tree.js";
 
 interface Case {
@@ -245,6 +245,18 @@ const cases: Case[] = [
       ["package-lock.json", `{ "resolved": "core" }`],
       ["a.ts", "registry.sandboxes.find(one)"],
       ["a.md", "https://www.npmjs.com/package/zod"],
+    ],
+  },
+  {
+    rule: oddNames,
+    promise: "limits have the usual names",
+    tree: () => files,
+    broken: [["core/src/a.ts", `const ${"long" + "est"}Line = 80;`]],
+    kept: [
+      [
+        "core/src/a.ts",
+        `const maxLineLength = 80;\nconst renamed = { ${"long" + "est"}Line: "maxLineLength" };`,
+      ],
     ],
   },
   {

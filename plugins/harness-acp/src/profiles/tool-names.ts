@@ -14,7 +14,7 @@ export function publishedTool(
   servers: readonly string[],
 ): ToolIdentity | undefined {
   if (text === undefined) return undefined;
-  for (const server of longestFirst(servers)) {
+  for (const server of byDescendingLength(servers)) {
     for (const pattern of patterns) {
       const [before = "", after = ""] = pattern.replace("{server}", () => server).split("{tool}");
       if (text.length <= before.length + after.length) continue;
@@ -26,7 +26,7 @@ export function publishedTool(
 }
 
 /** `docs` must not match the tools of `docs_internal`. */
-function longestFirst(servers: readonly string[]): readonly string[] {
+function byDescendingLength(servers: readonly string[]): readonly string[] {
   return [...servers].sort((one, other) => other.length - one.length);
 }
 
