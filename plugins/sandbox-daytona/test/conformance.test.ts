@@ -33,7 +33,12 @@ if (reason !== undefined) {
   const nobody = { address: "10.99.0.77:80", name: "nobody.example.test:80" };
   // A sandbox is opened for each of a hundred attacks.
   const canary = { ...settings.canary, ...nobody, attemptMs: 150 };
-  const config = configSchema.parse({ ...settings, dataFolder, canary });
+  /** As on a host of its own: with a separate data folder. */
+  const settingsOn = (host: string) => ({ ...settings, dataFolder: join(dataFolder, host), canary });
+  const configOn = (host: string) => configSchema.parse(settingsOn(host));
+  const runnerModule = new URL("support/backend.mjs", import.meta.url);
+  runnerModule.searchParams.set("config", JSON.stringify(settingsOn("killed")));
+  const takeover = { makeOther: () => new DaytonaSandbox(configOn("other")), runnerModule };
   const remains = async () => whatIsLeft(daytona).map(({ name, state }) => `${name}: ${state}`);
-  describeSandboxBackend(() => new DaytonaSandbox(config), { remains, exempt });
+  describeSandboxBackend(() => new DaytonaSandbox(configOn("first")), { remains, exempt, takeover });
 }

@@ -8,18 +8,20 @@ const request: RunnerRequest = JSON.parse(process.argv[2] ?? "{}");
 const module: { default: () => SandboxBackend } = await import(request.module);
 const scope = new KitScope();
 const backend = module.default();
-await backend.probe(scope.signal);
+if (request.fence === undefined) await backend.probe(scope.signal);
 const sandbox = await backend.open(
   {
     id: request.id,
     boundary: request.boundary,
     required: request.required,
+    ...(request.fence === undefined ? {} : { fence: request.fence }),
     requiredPaths: [],
     onDecision: () => undefined,
     log: silentLog,
   },
   scope,
 );
+if (sandbox.handover !== undefined) process.stdout.write(`handover ${sandbox.handover}\n`);
 const started = await sandbox.spawn({ argv: request.argv, env: { PATH: searchPath } });
 const forward = async (from: ReadableStream<Uint8Array>, to: NodeJS.WriteStream) => {
   for await (const chunk of from) to.write(chunk);

@@ -9,6 +9,8 @@ export interface RunnerRequest extends Demand {
   /** A module whose default export makes the backend. */
   readonly module: string;
   readonly id: string;
+  /** Its sandbox can be taken over: it reports `handover …`, then what its program says. */
+  readonly fence?: number;
   readonly argv: readonly [string, ...string[]];
 }
 

@@ -14,6 +14,7 @@ import type { ChangingNames } from "../decoys/changing-names.js";
 import type { CredentialHost } from "../decoys/credential-host.js";
 import { applicable, type CapabilityReport, judgeCapability } from "../judge/judge-capability.js";
 import { probeWithin } from "../stage/kit-scope.js";
+import { describeTakeover, type TakeoverOptions } from "./describe-takeover.js";
 import { mustProve } from "./must-prove.js";
 
 export interface SandboxSuiteOptions {
@@ -37,6 +38,8 @@ export interface SandboxSuiteOptions {
   readonly capabilities?: readonly Capability[];
   /** Whether the contract is also tested without a boundary if one is proven. Default: it is. */
   readonly contractWithoutBoundary?: boolean;
+  /** Other runners for a backend that offers `takeover`: required there. */
+  readonly takeover?: TakeoverOptions;
   /** Leftovers of sandboxes on this host, in the author's words. Called at the end, and must be empty. */
   readonly remains?: () => Promise<readonly string[]>;
 }
@@ -89,6 +92,9 @@ export function describeSandboxBackend(
         context.skip(`host: no boundary is proven here for ${backend.name}`);
       });
     }
+    const [loose, tight] = shapes;
+    if (backend.takeover !== undefined && loose !== undefined)
+      describeTakeover(backend, [loose, tight], findings, options.takeover);
     for (const capability of options.capabilities ?? capabilities)
       describeCapability(backend, findings, capability, options);
 
