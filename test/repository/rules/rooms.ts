@@ -35,7 +35,7 @@ export function roomImports(files: readonly SourceFile[]): string[] {
   });
 }
 
-const production = /^(core|server|(packages|plugins|agents)\/[^/]+)\/src\//;
+const production = /^(core|server|bench|test\/kit|(packages|plugins|agents)\/[^/]+)\/src\//;
 
 /** Source files that import each other in a cycle, types included. */
 export function importCycles(files: readonly SourceFile[]): string[] {

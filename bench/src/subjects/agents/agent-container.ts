@@ -7,12 +7,23 @@ import { agentsFolder } from "../../floors/agent-launch.js";
 import { type CpuMeter, cpuOfGroup, meterGroup } from "../../machine/cpu-meter.js";
 import { processesWith } from "../../machine/processes.js";
 import { temporaryFolder } from "../../machine/temporary-folder.js";
-import type { DockerPlace } from "./real-agents.js";
 
 const execute = promisify(execFile);
 const modules = join(agentsFolder, "node_modules");
 const inside = "/opt/agents/node_modules";
 const waiting = "while :; do sleep 1000000 & wait $!; done";
+
+/** Where both sides run their agents in containers. */
+export interface DockerPlace {
+  readonly socket: string;
+  readonly image: string;
+  /** The running container, with this host's network, in which the ACP SDK's agent is started. */
+  readonly container: string;
+  /** A folder that the container has at the same path. */
+  readonly folder: string;
+  /** Number of sandboxes that Ambit prepares. */
+  readonly prewarm: number;
+}
 
 /** A container that is up and has the agents: what an agent without Ambit is started in. */
 export interface AgentContainer extends AsyncDisposable {

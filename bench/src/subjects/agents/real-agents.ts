@@ -5,7 +5,7 @@ import type { RealAgent, Subject } from "../../floors/driver-messages.js";
 import { type Program, startProgram } from "../../machine/program.js";
 import { type AmbitServer, startAmbit } from "../server/ambit-server.js";
 import { type AcpDirect, startAcpDirect } from "./acp-direct.js";
-import { agentsInside } from "./agent-container.js";
+import { agentsInside, type DockerPlace } from "./agent-container.js";
 
 const modelServerEntry = fileURLToPath(new URL("./main.js", import.meta.resolve("@ambit/model-server")));
 
@@ -22,17 +22,6 @@ export interface PairOptions {
   readonly confined?: boolean;
   /** Both sides in containers of one engine; Ambit's confined. Default: on this machine. */
   readonly docker?: DockerPlace;
-}
-
-export interface DockerPlace {
-  readonly socket: string;
-  readonly image: string;
-  /** That the ACP SDK's agent is started in: one that is up, with this host's network. */
-  readonly container: string;
-  /** Which that container has at the same path. */
-  readonly folder: string;
-  /** Sandboxes of Ambit's that wait. */
-  readonly prewarm: number;
 }
 
 const connections = {
