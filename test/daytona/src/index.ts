@@ -1,6 +1,6 @@
 /**
- * A Daytona on 127.0.0.1 for tests. The official SDK drives it unchanged; behind it stand real processes in real
- * containers, on a real network that applies the limits. What passes here proves a client, not the platform.
+ * A Daytona on 127.0.0.1 for tests. The official SDK drives it unchanged; it has real processes in real
+ * containers, on a real network that applies the limits. A test that passes here proves a client, not the platform.
  */
 
 export type {

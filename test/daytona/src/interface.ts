@@ -10,11 +10,11 @@ export interface LoopbackDaytona {
   readonly limits: readonly string[];
   readonly faults: Faults;
   readonly world: World;
-  /** All that exist now, stopped and failed ones included, deleted ones not. */
+  /** All existing sandboxes, including stopped and failed ones. */
   sandboxes(): readonly LoopbackSandboxView[];
-  /** Organisation secrets that exist now, with their values: what a test compares traffic and files with. */
+  /** The existing organisation secrets with their values, for comparison with traffic and files. */
   secrets(): readonly LoopbackSecretView[];
-  /** Every request that arrived, oldest first: to look at what a plugin asked for, and how often. */
+  /** Every request that arrived, oldest first. */
   requests(): readonly ApiRequest[];
   /** Safe to call twice. No process, network namespace, mount, cgroup, socket or folder remains. */
   close(): Promise<void>;
@@ -49,7 +49,7 @@ export interface LoopbackSecretView {
   readonly id: string;
   readonly name: string;
   readonly value: string;
-  /** What stands in the sandbox's environment instead of the value. */
+  /** The value's replacement in the sandbox's environment. */
   readonly placeholder: string;
   readonly hosts: readonly string[];
 }
@@ -58,16 +58,16 @@ export interface ApiRequest {
   readonly method: string;
   /** Path and query, from the server's root: `/api/sandbox?limit=2`, `/toolbox/<id>/process/execute`. */
   readonly url: string;
-  /** The answer's; 0 while it is under way or where the connection was cut. */
+  /** The response's status; 0 while the request is in progress, or if the connection was cut. */
   readonly status: number;
 }
 
-/** Things that go wrong on the platform's side. Each concerns what comes after the call, unless it says otherwise. */
+/** Faults of the platform. Each applies to what follows the call, unless stated otherwise. */
 export interface Faults {
   /** Answers the next matching requests with an error, or cuts them off. The oldest matching fault is used first. */
   answer(fault: RequestFault): void;
   /**
-   * What becomes of the sandbox that the next create makes. `never_starts`: stays `creating`. `error` and
+   * The fate of the next created sandbox. `never_starts`: stays `creating`. `error` and
    * `build_failed`: gets there instead of `started`, with an `errorReason`. Called twice, it holds for two.
    */
   nextSandbox(fate: "never_starts" | "error" | "build_failed"): void;
@@ -99,11 +99,11 @@ export interface RequestFault {
   readonly headers?: Readonly<Record<string, string>>;
   /** How many requests it answers. Default: 1. */
   readonly times?: number;
-  /** The request is carried out first, so only its answer is lost. Default: false. Not for WebSockets. */
+  /** The request is executed first, so only its response is lost. Default: false. Not for WebSockets. */
   readonly afterwards?: boolean;
 }
 
-/** The hosts outside. They answer on a network that only sandboxes of this loopback have a route to. */
+/** The hosts outside. They listen on a network that only sandboxes of this loopback have a route to. */
 export interface World {
   hosts(): readonly WorldHostView[];
   /** Resolves when it listens. A name or address that is taken rejects. */

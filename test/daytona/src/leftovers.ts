@@ -17,13 +17,13 @@ function startTime(pid: number): string | undefined {
   }
 }
 
-/** Whether the name is a loopback's whose owner doesn't live any more. */
+/** Whether the name belongs to a loopback whose owner has ended. */
 function isLeft(name: string): boolean {
   const [, pid, started] = pattern.exec(name) ?? [];
   return pid !== undefined && startTime(Number(pid)) !== started;
 }
 
-/** A folder of one's own. Its name, which the cgroups bear too, tells whether its owner lives. */
+/** A separate folder. Its name, which the cgroups have too, shows whether its owner lives. */
 export async function createFolder(): Promise<{ readonly folder: string; readonly name: string }> {
   const own = `${prefix}${process.pid}-${startTime(process.pid)}-`;
   const folder = await mkdtemp(join(tmpdir(), own));

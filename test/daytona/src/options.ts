@@ -11,7 +11,10 @@ export const worldHost = z.strictObject({
   address: ipv4.optional(),
   /** TCP ports it listens on. The same ports receive UDP, which is recorded and answered with `pong`. */
   ports: z.array(z.int().min(1).max(65535)).min(1).default([80]),
-  /** Carries every TCP connection, as bytes, to this port of this machine's 127.0.0.1. Its requests aren't recorded then. */
+  /**
+   * Carries every TCP connection, as bytes, to this port of this machine's 127.0.0.1. Its requests aren't recorded
+   * then.
+   */
   forwardTo: z.int().min(1).max(65535).optional(),
   /** Answers its HTTP requests. Default: 200 and `hello from <name>`. */
   respond: z.custom<RequestListener>((value) => typeof value === "function").optional(),
@@ -31,9 +34,9 @@ export const snapshot = z.strictObject({
   privileged: z.boolean().default(true),
   /** Of `/etc/shells`. The daemon takes zsh before bash, and `sh` where there is neither. */
   shells: z.array(z.string().startsWith("/")).default(["/bin/sh", "/bin/bash"]),
-  /** Whether everybody may enter root's home, as in some images. */
+  /** Whether all users may enter root's home, as in some images. */
   openHome: z.boolean().default(false),
-  /** Folders and files of this machine that stand in the image, read-only: source → absolute path inside. */
+  /** Folders and files of this machine that are in the image, read-only: source → absolute path inside. */
   binds: z.record(z.string().startsWith("/"), z.string().startsWith("/")).default({}),
   /** Variables of the image. A sandbox's own `env` wins. */
   env: z.record(z.string(), z.string()).default({}),
@@ -84,7 +87,7 @@ export const loopbackOptions = z.strictObject({
   image: snapshot.prefault({}),
   world: z.array(worldHost).default([]),
   /**
-   * A program of this machine that stands in every sandbox in the place of the loopback's own daemon: Daytona's, built
+   * A program of this machine that replaces the loopback's own daemon in every sandbox: Daytona's, built
    * from its source. It is started without arguments, and all of `/toolbox` is its own. Default: what
    * `AMBIT_DAYTONA_DAEMON` names, or none.
    */
@@ -102,7 +105,7 @@ export const loopbackOptions = z.strictObject({
   holdMs: z.int().min(0).default(30_000),
   /** What `autoStopInterval`, `autoDeleteInterval` and `ttlMinutes` call a minute, in milliseconds. */
   minuteMs: z.int().positive().default(60_000),
-  /** Milliseconds after its create from which a sandbox that changes its state can be deleted all the same. */
+  /** Milliseconds after creation after which a sandbox can be deleted even while its state changes. */
   stuckMs: z.int().min(0).default(1_500),
   /** Between SIGTERM and SIGKILL when a session is deleted. Daytona's is 5 s. */
   sessionGraceMs: z.int().min(0).default(5_000),

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 
-/** What has to work, and what it is for. Each is done, not looked up. */
+/** What has to work, and its purpose. Each is tested by doing it. */
 const trials = [
   { does: "namespaces (unshare, of util-linux)", run: ["unshare", "--mount", "--net", "true"] },
   {

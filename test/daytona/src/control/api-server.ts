@@ -16,7 +16,7 @@ import { type FaultPlan, faultError } from "./fault-plan.js";
 import type { LogStreams } from "./logs/log-streams.js";
 import type { ToolboxProxy } from "./toolbox/toolbox-proxy.js";
 
-/** On a request that this server sends itself: no fault concerns it. */
+/** On a request that this server sends itself: faults don't apply to it. */
 const repeatHeader = "x-loopback-repeat";
 
 interface Recorded extends ApiRequest {
@@ -90,7 +90,7 @@ export class ApiServer {
     await route.handler({ request, response, path: route.path, query: url.searchParams });
   }
 
-  /** Does the request as ever, by asking itself, and drops the answer. */
+  /** Executes the request normally, by sending it to itself, and drops the response. */
   async #carryOut(request: IncomingMessage): Promise<void> {
     const again = httpRequest(`${this.url}${request.url}`, {
       method: request.method,
@@ -113,7 +113,7 @@ export class ApiServer {
         fail(fault, request);
         return;
       }
-      // Without socket.io, as here, the SDK falls back to asking.
+      // Without socket.io, as here, the SDK falls back to polling.
       if (!url.pathname.startsWith("/toolbox/")) throw notFound(`Cannot GET ${url.pathname}`);
       this.#authorize(request);
       await this.parts.logStreams.upgrade(request, socket, head, this.parts.toolbox.target(url));
@@ -142,7 +142,7 @@ export class ApiServer {
   }
 }
 
-/** Cuts the connection, or throws what is to be answered. */
+/** Cuts the connection, or throws the response's error. */
 function fail(fault: RequestFault, request: IncomingMessage): void {
   if (fault.status !== "cut") throw faultError(fault);
   request.socket.destroy();

@@ -3,7 +3,7 @@ import type { Faults, RequestFault } from "../interface.js";
 
 export type Fate = Parameters<Faults["nextSandbox"]>[0];
 
-/** What is to go wrong, and hasn't yet. */
+/** Faults that are planned and not used yet. */
 export class FaultPlan {
   #faults: { readonly fault: RequestFault; left: number }[] = [];
   #fates: Fate[] = [];
@@ -23,7 +23,7 @@ export class FaultPlan {
     this.keyIsExpired = false;
   }
 
-  /** The fault of this request, used up by it. */
+  /** The fault for this request, which uses it up. */
   take(method: string, url: URL): RequestFault | undefined {
     const entry = this.#faults.find(({ fault, left }) => left > 0 && matches(fault, method, url));
     if (entry) entry.left -= 1;

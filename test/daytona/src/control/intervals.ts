@@ -1,7 +1,10 @@
 import { SandboxState } from "@daytona/api-client";
 import type { Sandboxes } from "./sandboxes/sandboxes.js";
 
-/** Stops what was inactive for too long, deletes what was stopped for too long, and what has lived its time. */
+/**
+ * Stops sandboxes that were inactive for too long, and deletes those that were stopped for too long or have exceeded
+ * their time to live.
+ */
 export function watchIntervals(
   sandboxes: Sandboxes,
   minuteMs: number,

@@ -24,14 +24,14 @@ const updateSecret = z.object({
 
 type Time = "createdAt" | "updatedAt";
 
-/** Never with its value. Times are text on the wire. */
+/** Without its value. Times are strings on the wire. */
 function secretDto(secret: StoredSecret): Omit<Secret, Time> & Record<Time, string> {
   const { id, name, description, placeholder, createdAt, updatedAt } = secret;
   const described = description === undefined ? {} : { description };
   return { id, name, ...described, placeholder, hosts: [...secret.hosts], createdAt, updatedAt };
 }
 
-/** What belongs to the organisation and not to one sandbox: secrets, snapshots. */
+/** Resources of the organisation: secrets, snapshots. */
 export function addOrganizationRoutes(
   routes: Routes,
   secrets: Secrets,

@@ -9,7 +9,7 @@ export interface StoredSecret extends LoopbackSecretView {
   readonly updatedAt: string;
 }
 
-/** An organisation's secrets. A value never leaves but to the proxy. */
+/** An organisation's secrets. Values go only to the proxy. */
 export class Secrets {
   readonly #secrets = new Map<string, StoredSecret>();
 
@@ -59,7 +59,7 @@ export class Secrets {
     this.#secrets.delete(id);
   }
 
-  /** The variables of a sandbox that hold placeholders. A name that isn't there throws 404. */
+  /** The variables of a sandbox that hold placeholders. An unknown name throws 404. */
   variables(wanted: ReadonlyMap<string, string>): Record<string, string> {
     const found: Record<string, string> = {};
     for (const [variable, name] of wanted) {
@@ -70,7 +70,7 @@ export class Secrets {
     return found;
   }
 
-  /** What the proxy replaces for a sandbox. A secret that was deleted since isn't replaced any more. */
+  /** The replacements of the proxy for a sandbox. A deleted secret isn't replaced any more. */
   substitutions(wanted: ReadonlyMap<string, string>): Substitution[] {
     return [...wanted.values()].flatMap((name) => {
       const secret = this.#named(name);

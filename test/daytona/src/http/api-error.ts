@@ -1,7 +1,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
 import { sendJson } from "./json.js";
 
-/** Which of Daytona's services speaks: the SDK chooses its error class by this and the code. */
+/** The service of Daytona that responds: the SDK chooses its error class by this and the code. */
 export type ErrorSource = "DAYTONA_API" | "DAYTONA_DAEMON" | "DAYTONA_PROXY";
 
 const codes: Readonly<Record<number, string>> = {
@@ -45,7 +45,7 @@ export function errorBody(error: ApiError, method: string, path: string, source:
   };
 }
 
-/** Answers with whatever went wrong. What isn't an {@link ApiError} is a mistake of ours: 500 with its message. */
+/** Responds with an error. One that isn't an {@link ApiError} is a bug: 500 with its message. */
 export function sendError(
   request: IncomingMessage,
   response: ServerResponse,

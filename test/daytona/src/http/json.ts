@@ -6,7 +6,7 @@ export async function readBody(request: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** The body as JSON: undefined where it is empty or no JSON. */
+/** The body as JSON; undefined if it is empty or not JSON. */
 export async function readJson(request: IncomingMessage): Promise<unknown> {
   const body = await readBody(request);
   try {

@@ -1,4 +1,4 @@
-/** A runner's process: told by its parent what to do, and gone with it. */
+/** A runner's process: controlled by its parent, and ends with it. */
 import { rm } from "node:fs/promises";
 import { numberedCall, type Report, setup } from "./messages.js";
 import { Runner } from "./runner.js";
@@ -7,7 +7,7 @@ const say = (report: Report) => {
   if (process.connected) process.send?.(report);
 };
 
-// What it makes for its sandboxes is read by their users.
+// The sandboxes' users must be able to read what it creates for them.
 process.umask(0o022);
 
 const message = await new Promise<unknown>((resolve) => process.once("message", resolve));
@@ -15,13 +15,13 @@ const settings = setup.parse(message);
 
 let runner: Runner | undefined;
 
-/** The parent is gone without having closed: what it would have removed is removed here. */
+/** The parent ended without closing: removes what the parent would have removed. */
 process.once("disconnect", async () => {
   try {
     await runner?.close();
     await rm(settings.folder, { recursive: true, force: true });
   } finally {
-    // With this process go its namespaces, and every container in them.
+    // Its namespaces, and every container in them, end with this process.
     process.exit();
   }
 });

@@ -29,14 +29,14 @@ export const sandboxSpec = z.strictObject({
   memoryBytes: z.int(),
   diskBytes: z.int(),
   sessionGraceMs: z.int(),
-  /** In the place of the loopback's own. */
+  /** Replaces the loopback's own. */
   daemon: z.string().optional(),
 });
 export type SandboxSpec = z.infer<typeof sandboxSpec>;
 
 const id = z.string();
 
-/** What the control plane asks of its runner. */
+/** The control plane's requests to its runner. */
 export const call = z.discriminatedUnion("method", [
   z.strictObject({ method: z.literal("create"), spec: sandboxSpec }),
   z.strictObject({
@@ -65,7 +65,7 @@ export const call = z.discriminatedUnion("method", [
 export type Call = z.infer<typeof call>;
 export const numberedCall = z.strictObject({ number: z.int(), call });
 
-/** How a runner is started: the first message it gets. */
+/** The first message to a runner. */
 export const setup = z.strictObject({
   /** Holds its sockets and the sandboxes' mount points. */
   folder: z.string(),
@@ -78,7 +78,7 @@ export const setup = z.strictObject({
 });
 export type Setup = z.infer<typeof setup>;
 
-/** What a runner says. `pid` answers a start. */
+/** A runner's messages. `pid` is the response to a start. */
 export const report = z.discriminatedUnion("report", [
   z.strictObject({ report: z.literal("ready"), limits: z.array(z.string()) }),
   z.strictObject({ report: z.literal("done"), number: z.int(), pid: z.int().optional() }),

@@ -7,21 +7,21 @@ import { askToolbox } from "../toolbox/toolbox-client.js";
 import type { ToolboxTarget } from "../toolbox/toolbox-proxy.js";
 import { marksStreams, WithoutMarkers } from "./stream-markers.js";
 
-/** The daemon reads a log in pieces of this size, and each piece is a frame. */
+/** The daemon reads a log in pieces of this size, each of which becomes a frame. */
 const frameBytes = 1024;
-/** Frames wait in memory up to here; then the daemon waits. */
+/** Bytes of frames that wait in memory; beyond that, the daemon waits. */
 const maxBufferedBytes = 256 * 1024;
 
-/** Log streams over WebSockets: from the log's first byte, at every connection again. */
+/** Log streams over WebSockets: each connection begins at the log's first byte. */
 export class LogStreams {
   readonly #server = new WebSocketServer({ noServer: true });
   readonly #open = new Set<WebSocket>();
   readonly #raw = new Set<() => void>();
 
-  /** @param isRaw whether the daemon is Daytona's own, and speaks WebSocket itself. */
+  /** @param isRaw whether the daemon is Daytona's own, which supports WebSocket itself. */
   constructor(private readonly isRaw: boolean) {}
 
-  /** Throws before the upgrade where there is no such command. */
+  /** Throws before the upgrade if there is no such command. */
   async upgrade(
     request: IncomingMessage,
     socket: Duplex,
@@ -52,7 +52,7 @@ export class LogStreams {
       webSocket.on("error", () => webSocket.terminate());
       send(output, webSocket);
     });
-    // What a pipe doesn't pass on: the sandbox ended under it.
+    // A pipe doesn't report that its sandbox ended.
     if (output !== log) log.once("error", (error) => output.destroy(error));
   }
 
@@ -81,6 +81,6 @@ function send(log: Readable, webSocket: WebSocket): void {
     if (webSocket.bufferedAmount >= maxBufferedBytes) log.pause();
   });
   log.once("end", () => webSocket.close(1000));
-  // The sandbox ended under it: nothing says goodbye then.
+  // The sandbox ended: there is no close frame then.
   log.once("error", () => webSocket.terminate());
 }

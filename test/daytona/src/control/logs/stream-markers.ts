@@ -3,19 +3,19 @@ import { Transform, type TransformCallback } from "node:stream";
 
 const versionHeader = "x-daytona-sdk-version";
 const versionProtocol = "X-Daytona-SDK-Version~";
-/** Older ones expect both streams as one. */
+/** Older versions expect both streams merged. */
 const firstWithMarkers = [0, 27, 0] as const;
 
 /**
- * Whether a client of a log gets the markers that tell its streams apart (`apps/daemon/pkg/session/common.go`): where
- * it names a version of the SDK that knows them, or names none and asks for them.
+ * Whether a client of a log gets the markers that distinguish its streams (`apps/daemon/pkg/session/common.go`): where
+ * it names a version of the SDK that supports them, or names none and requests them.
  */
 export function marksStreams(headers: IncomingHttpHeaders): boolean {
   const version = versionOf(headers);
   if (version === undefined) return headers["x-daytona-split-output"] === "true";
   if (version.includes("dev")) return true;
   const numbers = /^v?(\d+)\.(\d+)\.(\d+)/.exec(version)?.slice(1).map(Number);
-  // The daemon takes what it can't read for new.
+  // The daemon treats an unreadable version as a new one.
   if (numbers === undefined) return true;
   for (const [index, first] of firstWithMarkers.entries()) {
     const number = numbers[index] ?? 0;
@@ -38,7 +38,7 @@ function versionOf(headers: IncomingHttpHeaders): string | undefined {
 const isMarker = (bytes: Buffer, at: number) =>
   (bytes[at] === 1 || bytes[at] === 2) && bytes[at + 1] === bytes[at] && bytes[at + 2] === bytes[at];
 
-/** Takes the markers out, wherever the pieces are cut (`apps/daemon/pkg/session/log.go`). */
+/** Removes the markers, no matter how the pieces are split (`apps/daemon/pkg/session/log.go`). */
 export class WithoutMarkers extends Transform {
   #held = Buffer.alloc(0);
 

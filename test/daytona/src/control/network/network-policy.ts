@@ -11,14 +11,14 @@ import {
 
 type Organization = ResolvedOptions["organization"];
 
-/** What of a sandbox's settings the organisation applies. */
+/** The part of a sandbox's settings that the organisation applies. */
 export function appliedIn(organization: Organization, settings: NetworkSettings): Network {
   if (organization.networkOverride === "ignored") return unlimited;
   const network = applied(settings);
   return organization.domainLists === "ignored" ? { ...network, domains: null } : network;
 }
 
-/** Throws what the API answers an organisation that may not limit a sandbox of its own at its creation. */
+/** Throws the API's error for an organisation that may not limit its sandboxes, at creation. */
 export function allowCreate(organization: Organization, settings: NetworkSettings): void {
   if (organization.networkOverride === "refused" && overrides(settings))
     throw new ApiError(403, "Network settings cannot be overridden for organizations on this tier");

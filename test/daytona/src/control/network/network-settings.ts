@@ -2,14 +2,14 @@ import { isIPv4 } from "node:net";
 import { badRequest } from "../../http/api-error.js";
 import type { Network } from "../../runner/messages.js";
 
-/** A sandbox's network settings as they stand on the wire. */
+/** A sandbox's network settings in their wire format. */
 export interface NetworkSettings {
   readonly networkBlockAll: boolean;
   readonly networkAllowList?: string | undefined;
   readonly domainAllowList?: string | undefined;
 }
 
-/** As a create or an update asks for them: what is absent stays as it is, an empty list clears. */
+/** The settings in a create or update request: absent ones stay unchanged, an empty list clears. */
 export interface NetworkChange {
   readonly networkBlockAll?: boolean | undefined;
   readonly networkAllowList?: string | undefined;
@@ -21,7 +21,7 @@ const domain = /^(\*\.)?([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]
 
 const entriesOf = (list: string) => list.split(",").map((entry) => entry.trim());
 
-/** Throws what the API answers to a list of ranges that it doesn't take. */
+/** Throws the API's error for an invalid list of ranges. */
 export function validateNetworkAllowList(list: string): void {
   const networks = entriesOf(list);
   for (const network of networks) {
@@ -52,7 +52,7 @@ export function validateDomainAllowList(list: string): void {
 
 const isSet = (list: string | undefined): list is string => list !== undefined && list.trim() !== "";
 
-/** Whether a request asks for settings of its own at all, which the lower tiers refuse. */
+/** Whether a request has network settings, which the lower tiers refuse. */
 export const overrides = (change: NetworkChange) =>
   change.networkBlockAll === true || isSet(change.networkAllowList) || isSet(change.domainAllowList);
 
@@ -63,7 +63,7 @@ export function created(change: NetworkChange): NetworkSettings {
   return { networkBlockAll, networkAllowList, domainAllowList };
 }
 
-/** Blocking clears the ranges, and ranges end the blocking; lifting the block clears the ranges too. */
+/** Blocking clears the ranges, and ranges end the blocking; unblocking clears the ranges too. */
 export function updated(settings: NetworkSettings, change: NetworkChange): NetworkSettings {
   let { networkBlockAll, networkAllowList, domainAllowList } = settings;
   if (change.domainAllowList !== undefined) {
@@ -87,7 +87,7 @@ export function updated(settings: NetworkSettings, change: NetworkChange): Netwo
 const listed = (list: string | undefined) =>
   isSet(list) ? entriesOf(list).filter((entry) => entry !== "") : null;
 
-/** What the settings mean to the network. Blocking wins over both lists. */
+/** The effective network rules. Blocking takes precedence over both lists. */
 export function applied(settings: NetworkSettings): Network {
   return {
     blockAll: settings.networkBlockAll,

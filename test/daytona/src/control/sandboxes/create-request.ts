@@ -4,7 +4,7 @@ import { badRequest } from "../../http/api-error.js";
 
 const texts = z.record(z.string(), z.string());
 
-/** What a create may hold. Fields that the SDK can send and that mean nothing here are taken and dropped. */
+/** The fields of a create request. Fields that the SDK can send but that have no effect here are accepted and dropped. */
 const createRequest = z.object({
   name: z.string().min(1).optional(),
   snapshot: z.string().optional(),
@@ -26,7 +26,7 @@ const createRequest = z.object({
 }) satisfies z.ZodType<unknown, Partial<CreateSandbox>>;
 export type CreateRequest = z.output<typeof createRequest>;
 
-/** Throws 400 with every problem that a body has. */
+/** Throws 400 with all problems of a body. */
 export function parseBody<Output>(schema: z.ZodType<Output>, body: unknown): Output {
   const { success, data, error } = schema.safeParse(body ?? {});
   if (success) return data;

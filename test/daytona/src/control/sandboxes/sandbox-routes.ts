@@ -41,7 +41,7 @@ export interface SandboxRoutesContext {
   readonly sandboxes: Sandboxes;
   readonly faults: FaultPlan;
   readonly options: ResolvedOptions;
-  /** Where sandboxes' toolboxes are reached. */
+  /** The base URL of the sandboxes' toolboxes. */
   toolboxUrl(): string;
 }
 
@@ -58,7 +58,7 @@ export function addSandboxRoutes(routes: Routes, context: SandboxRoutesContext):
   routes.on("POST", "/api/sandbox", async ({ request, response }) => {
     const wanted = parseCreateRequest(await readJson(request));
     const sandbox = sandboxes.create(wanted, context.faults.takeFate());
-    // As the client sees it: what it is told now is what it was when it was taken.
+    // A snapshot for the client: later changes don't affect it.
     const taken = dto(sandbox);
     if (!wanted.buildInfo) {
       await sandboxes.settled(sandbox);

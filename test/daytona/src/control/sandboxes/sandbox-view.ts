@@ -2,7 +2,7 @@ import type { LoopbackSandboxView } from "../../interface.js";
 import { sandboxAddress } from "../../runner/network/addresses.js";
 import type { Sandbox } from "./sandbox.js";
 
-/** What a test may look at. */
+/** The view of a sandbox for tests. */
 export function sandboxView(sandbox: Sandbox): LoopbackSandboxView {
   const { blockAll, allowList, domains } = sandbox.applied;
   return {

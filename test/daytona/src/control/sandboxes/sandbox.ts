@@ -6,7 +6,7 @@ import type { NetworkSettings } from "../network/network-settings.js";
 
 export const organizationId = "org-loopback";
 
-/** One sandbox as the control plane knows it. */
+/** One sandbox, as the control plane sees it. */
 export interface Sandbox {
   readonly id: string;
   readonly name: string;
@@ -39,10 +39,10 @@ export interface Sandbox {
   pid: number | undefined;
 }
 
-/** As many as there are networks for. */
+/** Limited by the number of networks. */
 const maxSandboxes = 254;
 
-/** The first number that none of these has. */
+/** The lowest number that isn't in use. */
 export function freeIndex(sandboxes: readonly Sandbox[]): number {
   const taken = new Set(sandboxes.map(({ index }) => index));
   for (let index = 1; index <= maxSandboxes; index += 1) if (!taken.has(index)) return index;
@@ -105,7 +105,7 @@ export function sandboxDto(sandbox: Sandbox, minuteMs: number, toolboxProxyUrl: 
   };
 }
 
-/** A list leaves out what the network is limited to: a client that needs it must get the sandbox. */
+/** A list omits the network's limits: a client that needs them must get the sandbox. */
 export function sandboxListItem(
   sandbox: Sandbox,
   minuteMs: number,

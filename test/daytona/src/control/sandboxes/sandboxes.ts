@@ -14,10 +14,10 @@ import { chooseImage } from "./snapshots.js";
 
 const gibibyte = 1024 ** 3;
 
-/** The organisation's sandboxes and what becomes of them. */
+/** The organisation's sandboxes and their states. */
 export class Sandboxes {
   readonly #sandboxes = new Map<string, Sandbox>();
-  /** What is under way for a sandbox: one thing after the other. */
+  /** Pending operations of a sandbox, which run in order. */
   readonly #work = new Map<string, Promise<unknown>>();
 
   constructor(
@@ -36,7 +36,7 @@ export class Sandboxes {
     return sandbox;
   }
 
-  /** Returns it while it is still `creating`; {@link settled} tells when that is over. */
+  /** Returns it while it is still `creating`; {@link settled} resolves when that is over. */
   create(request: CreateRequest, fate: Fate | undefined): Sandbox {
     const id = randomUUID();
     const name = request.name ?? id;
@@ -73,7 +73,7 @@ export class Sandboxes {
       pid: undefined,
     };
     this.#sandboxes.set(id, sandbox);
-    // What goes wrong there becomes the sandbox's state.
+    // An error there becomes the sandbox's state.
     void this.#run(sandbox, () => this.#provision(sandbox, fate));
     return sandbox;
   }
@@ -139,7 +139,7 @@ export class Sandboxes {
     });
   }
 
-  /** A container that ended by itself stops its sandbox. */
+  /** A container that exits stops its sandbox. */
   ended(id: string): void {
     const sandbox = this.#sandboxes.get(id);
     if (sandbox?.state !== SandboxState.STARTED) return;
@@ -157,7 +157,7 @@ export class Sandboxes {
     await this.#applyNetwork(sandbox);
   }
 
-  /** The proxy knows the new set at once; variables change with the next start. */
+  /** The proxy gets the new set at once; variables change with the next start. */
   async changeSecrets(sandbox: Sandbox, secrets: ReadonlyMap<string, string>): Promise<void> {
     this.secrets.variables(secrets);
     sandbox.secrets = secrets;
@@ -227,7 +227,7 @@ export class Sandboxes {
   }
 
   #enter(sandbox: Sandbox, state: Sandbox["state"]): void {
-    // A delete that came in between has the last word.
+    // A delete that came in between takes precedence.
     if (sandbox.state === SandboxState.DESTROYING && state !== SandboxState.DESTROYED) return;
     sandbox.state = state;
     sandbox.updatedAt = Date.now();

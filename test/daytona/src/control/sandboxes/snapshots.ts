@@ -13,7 +13,7 @@ export function snapshotsOf(options: ResolvedOptions): ReadonlyMap<string, Resol
   ]);
 }
 
-/** The same for a name at every start. */
+/** The same id for a name at every start. */
 const idOf = (name: string) => {
   const hex = createHash("sha256").update(name).digest("hex");
   return [
@@ -33,7 +33,7 @@ export function snapshotNamed(idOrName: string, options: ResolvedOptions): strin
 
 type Time = "createdAt" | "updatedAt" | "lastUsedAt";
 
-/** As it is on the wire, where times are text. */
+/** In its wire format, where times are strings. */
 export function snapshotDto(
   name: string,
   { cpu, memory, disk }: ResolvedSnapshot,
@@ -59,7 +59,7 @@ export function snapshotDto(
   };
 }
 
-/** What a sandbox is made from, and what it gets. Throws what the API answers to what it doesn't take. */
+/** The source and resources of a new sandbox. Throws the API's error for an invalid request. */
 export function chooseImage(request: CreateRequest, options: ResolvedOptions) {
   const { buildInfo, cpu, memory, disk } = request;
   if (buildInfo) {

@@ -6,7 +6,7 @@ import { ApiError } from "../../http/api-error.js";
 import { join } from "../../runner/container/join.js";
 import type { ToolboxTarget } from "./toolbox-proxy.js";
 
-/** A request with all of its headers and its body, as it came; the answer likewise. */
+/** Forwards a request unchanged with its headers and body, and its response. */
 export async function forwardRequest(
   request: IncomingMessage,
   response: ServerResponse,
@@ -28,7 +28,10 @@ export async function forwardRequest(
   await pipeline(answer, response).catch(() => response.destroy());
 }
 
-/** An upgrade, as it came: from then on it is bytes both ways. Returns what ends it as a lost connection would. */
+/**
+ * Forwards an upgrade unchanged; then copies bytes in both directions. Returns a function that ends it like a lost
+ * connection.
+ */
 export function forwardUpgrade(
   request: IncomingMessage,
   socket: Duplex,

@@ -10,7 +10,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** The control plane's side of its runner's process. */
+/** The control plane's client of its runner's process. */
 export class RunnerClient {
   readonly #waiting = new Map<number, Waiting>();
   #number = 0;
@@ -30,7 +30,7 @@ export class RunnerClient {
         resolve();
       };
       child.once("error", (error) => end(error.message));
-      // Not "close": a child that was disconnected from doesn't always say it.
+      // Not "close", which a disconnected child doesn't always emit.
       child.once("exit", async () => {
         if (child.stderr && !child.stderr.readableEnded) await once(child.stderr, "end");
         end(Buffer.concat(errors).toString("utf8").trim());
@@ -58,7 +58,7 @@ export class RunnerClient {
     return this.#limits;
   }
 
-  /** Resolves when it is done; a start with the pid. */
+  /** Resolves when it is done; for a start, with the pid. */
   async call(call: Call): Promise<number | undefined> {
     if (!this.child.connected) throw new Error("the runner isn't there any more");
     const answered = this.#answer();

@@ -2,7 +2,7 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { ApiError } from "../../http/api-error.js";
 
-/** One request to the daemon of a sandbox, over its socket. The answer's body is the caller's to read. */
+/** One request to the daemon of a sandbox, over its socket. The caller reads the response's body. */
 export function askToolbox(
   socketPath: string,
   method: string,

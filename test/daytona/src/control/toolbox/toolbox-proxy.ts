@@ -7,23 +7,23 @@ import type { Sandboxes } from "../sandboxes/sandboxes.js";
 import { forwardRequest } from "./raw-proxy.js";
 import { askToolbox } from "./toolbox-client.js";
 
-/** Where a path of the proxy leads. */
+/** The target of a path of the proxy. */
 export interface ToolboxTarget {
   readonly socketPath: string;
-  /** Path and query, as the daemon knows them. */
+  /** Path and query for the daemon. */
   readonly path: string;
 }
 
-/** Leads what arrives at `/toolbox/<sandbox>/…` to the daemon inside. */
+/** Forwards requests for `/toolbox/<sandbox>/…` to the daemon inside. */
 export class ToolboxProxy {
   constructor(
     private readonly sandboxes: Sandboxes,
     private readonly folder: string,
-    /** Whether the daemon is Daytona's own, which does all by itself: nothing is done here but to carry bytes. */
+    /** Whether the daemon is Daytona's own, which implements everything: bytes are only forwarded. */
     readonly isRaw: boolean,
   ) {}
 
-  /** Counts as activity. Throws where the sandbox isn't there or isn't started. */
+  /** Counts as activity. Throws if the sandbox doesn't exist or isn't started. */
   target(url: URL): ToolboxTarget {
     const [, , id = "", ...rest] = url.pathname.split("/");
     const sandbox = this.sandboxes.get(decodeURIComponent(id));

@@ -26,7 +26,7 @@ const privileged = [...capabilities, "SYS_ADMIN", "NET_ADMIN"];
 /** Read-only parts of the machine's own /etc that programs of /usr expect. */
 const systemSettings = ["/etc/ssl", "/etc/alternatives", "/etc/pam.d", "/etc/security", "/etc/login.defs"];
 
-/** Where a daemon that isn't the loopback's own stands inside. */
+/** The path inside of a daemon that isn't the loopback's own. */
 const foreignDaemon = "/opt/daytona-daemon";
 
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

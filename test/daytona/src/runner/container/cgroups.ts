@@ -5,7 +5,7 @@ import { kill } from "./kill.js";
 
 const root = "/sys/fs/cgroup";
 
-/** More processes than any test needs, fewer than a machine can't bear. */
+/** More processes than any test needs, but few enough for the machine. */
 const maxProcesses = 4096;
 const periodMicroseconds = 100_000;
 
@@ -75,7 +75,7 @@ export class Cgroups {
     const found = await hierarchies();
     for (const { folder } of found) await mkdir(`${folder}/${name}`, { recursive: true });
     const cgroups = new Cgroups(name, found);
-    // Sandboxes are one level further down, which must be told of the controllers there too.
+    // Sandboxes are one level further down, where the controllers must be enabled too.
     for (const { folder, limits } of found)
       if (existsSync(`${folder}/${name}/cgroup.subtree_control`))
         await writeFile(

@@ -13,7 +13,7 @@ import { join } from "./join.js";
 import { kill } from "./kill.js";
 import { run } from "./run.js";
 
-/** Which of the child's pipes is what, beside stdio. */
+/** The numbers of the child's pipes, in addition to stdio. */
 const argsPipe = 3;
 const infoPipe = 4;
 const blockPipe = 5;
@@ -85,7 +85,7 @@ export class Container {
     // Unused once the container is up.
     failed.catch(() => {});
 
-    // A bwrap that gives up closes all of these: its exit and its words tell.
+    // A bwrap that fails closes all of these: its exit and output have the reason.
     for (const stream of child.stdio) stream?.on("error", () => {});
     let pid: number | undefined;
     try {
@@ -100,7 +100,7 @@ export class Container {
       if (this.spec.daemon === undefined) await Promise.race([firstData(child.stdout), failed]);
       child.stdout?.resume();
       if (this.spec.daemon !== undefined) {
-        // What it says isn't known; whether it listens is.
+        // Its output isn't known, but whether it listens is.
         const waiting = new AbortController();
         const listens = toolboxListens(sandboxAddress(this.spec.index), waiting.signal);
         await Promise.race([listens, failed]).finally(() => waiting.abort());
@@ -109,7 +109,7 @@ export class Container {
         this.#running = undefined;
         await exited();
       });
-      // Awaited by the code that stops it; if it ends by itself, nothing awaits it.
+      // Awaited by the code that stops it; if it exits on its own, nothing awaits it.
       over.catch(() => {});
       this.#running = { pid, over };
       return pid;
@@ -118,7 +118,7 @@ export class Container {
       if (pid !== undefined) kill(pid);
       child.kill("SIGKILL");
       await ended;
-      // What bwrap said explains more than what failed because of it.
+      // bwrap's output explains more than the failures that follow from it.
       const text = Buffer.concat(said).toString("utf8").trim();
       // On a busy machine bubblewrap sometimes gets no reply about its loopback: ECHILD, which no such request has.
       if (text.includes("loopback: Failed RTM_") && tries > 1)
@@ -182,7 +182,7 @@ function firstData(stream: Readable | null): Promise<void> {
   return new Promise((resolve) => stream?.once("data", () => resolve()));
 }
 
-/** Asks as Daytona's runner does, until there is an answer (`apps/runner/pkg/docker/daemon.go`). */
+/** Polls as Daytona's runner does, until there is a response (`apps/runner/pkg/docker/daemon.go`). */
 async function toolboxListens(host: string, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const connected = await new Promise<boolean>((resolve) => {

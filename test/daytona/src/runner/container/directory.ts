@@ -12,7 +12,7 @@ export function nameMatches(pattern: string, name: string): boolean {
   return wanted.startsWith("*.") ? name.endsWith(wanted.slice(1)) : wanted === name;
 }
 
-/** Who is who on a runner's network: sandboxes by their addresses, the world's hosts by their names. */
+/** The names and addresses of a runner's network: sandboxes by address, hosts of the world by name. */
 export class Directory {
   readonly #sandboxes = new Map<string, Neighbour>();
   readonly #hosts = new Map<string, string>();
@@ -41,7 +41,7 @@ export class Directory {
     return this.#hosts.get(name.toLowerCase());
   }
 
-  /** The name of a host that goes by this name or this address. */
+  /** The name of a host with this name or address. */
   host(nameOrAddress: string): string | undefined {
     const wanted = nameOrAddress.toLowerCase();
     if (this.#hosts.has(wanted)) return wanted;

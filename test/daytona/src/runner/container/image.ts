@@ -70,7 +70,7 @@ export async function fillRoot(root: string, spec: SandboxSpec): Promise<void> {
   }
 }
 
-/** Where the daemon stands inside, and from where it is bound. */
+/** The daemon's path inside, and its source. */
 export const daemon = {
   source: fileURLToPath(new URL("../..", import.meta.url)),
   manifest: fileURLToPath(new URL("../../../package.json", import.meta.url)),

@@ -1,4 +1,4 @@
-/** SIGKILL; one that is gone already is as good. */
+/** Sends SIGKILL; a process that has already ended is fine. */
 export function kill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");

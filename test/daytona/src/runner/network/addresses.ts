@@ -4,7 +4,7 @@ export const worldAddress = (number: number) => `10.99.0.${number}`;
 /** The runner's side of a sandbox's link: gateway and resolver. */
 export const gatewayAddress = (index: number) => `10.98.${index}.1`;
 export const sandboxAddress = (index: number) => `10.98.${index}.2`;
-/** The same of IPv6, where it is there at all. */
+/** The same for IPv6, if it is available. */
 export const worldAddress6 = (address: string) => `fd99::${address.split(".").at(-1)}`;
 export const gatewayAddress6 = (index: number) => `fd98:0:0:${index}::1`;
 export const sandboxAddress6 = (index: number) => `fd98:0:0:${index}::2`;
@@ -12,6 +12,6 @@ export const sandboxAddress6 = (index: number) => `fd98:0:0:${index}::2`;
 /** Of the runner's own API, as Daytona's. */
 export const gatewayServicePort = 8080;
 
-/** Where web traffic of a limited sandbox is led to. */
+/** The target of a limited sandbox's web traffic. */
 export const httpProxyPort = 3128;
 export const tlsProxyPort = 3129;

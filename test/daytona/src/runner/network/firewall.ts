@@ -1,7 +1,7 @@
 import type { Network, Setup } from "../messages.js";
 import { gatewayAddress, gatewayServicePort, httpProxyPort, tlsProxyPort, worldRange } from "./addresses.js";
 
-/** What holds for every sandbox: nothing passes that its own chain doesn't accept, and nothing is passed on. */
+/** Rules for every sandbox: only what its own chain accepts passes, and nothing is forwarded. */
 export const base = (leaks: Setup["leaks"]) => `
 table inet loopback {
   map nat_of { type ifname : verdict; }
@@ -47,7 +47,7 @@ function natRules({ network, substitutes, essentialAddresses }: Rules): string[]
     `meta nfproto ipv4 tcp dport 443 redirect to :${tlsProxyPort}`,
   ];
   if (substitutes) {
-    // Limited by address alone: only what may be reached is led through the proxy.
+    // Limited by address only: just the allowed traffic goes through the proxy.
     if (network.domains === null && network.allowList !== null) {
       const reachable = [...network.allowList, ...essentialAddresses];
       return reachable.length === 0 ? [] : redirect.map((rule) => `ip daddr ${set(reachable)} ${rule}`);

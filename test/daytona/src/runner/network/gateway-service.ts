@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { gatewayServicePort } from "./addresses.js";
 
-/** What a machine with sandboxes serves on every address of its own: Daytona's runner has its API there. */
+/** A service on every address of the sandboxes' machine, where Daytona's runner has its API. */
 export function listenOnGateways(): Promise<void> {
   const server = createServer((_, response) => response.end("the runner's own\n"));
   return new Promise((resolve, reject) => {

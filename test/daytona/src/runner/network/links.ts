@@ -76,7 +76,7 @@ async function ip(
   try {
     await run("ip", ["-batch", "-"], `${lines.join("\n")}\n`);
   } catch (error) {
-    // Gone before it was looked for, or between that and the deletion.
+    // It disappeared before or during the deletion.
     const isGone = error instanceof Error && /Cannot find device|No such device/.test(error.message);
     if (gone === "must be there" || !isGone) throw error;
   }

@@ -28,7 +28,7 @@ function questionOf(message: Buffer): Question | undefined {
   return { name: labels.join(".").toLowerCase(), type: message.readUInt16BE(position), end: position + 4 };
 }
 
-/** The answer to one query, or undefined where it is none. `address` is asked for every name. */
+/** The response to one query; undefined for an invalid one. `address` is called for every name. */
 export function answer(query: Buffer, address: (name: string) => string | undefined): Buffer | undefined {
   const question = questionOf(query);
   if (!question) return undefined;
@@ -36,7 +36,7 @@ export function answer(query: Buffer, address: (name: string) => string | undefi
   const hasAnswer = found !== undefined && question.type === typeA;
 
   const header = Buffer.from(query.subarray(0, headerLength));
-  // A response, recursion desired and available; a name that isn't there is an error, a missing type isn't.
+  // A response, recursion desired and available; an unknown name is an error, a missing type isn't.
   header.writeUInt16BE(0x8180 | (found === undefined ? nameError : 0), 2);
   header.writeUInt16BE(1, 4);
   header.writeUInt16BE(hasAnswer ? 1 : 0, 6);
@@ -55,7 +55,7 @@ export function answer(query: Buffer, address: (name: string) => string | undefi
   return Buffer.concat(parts);
 }
 
-/** Answers the world's names to every sandbox, and tells who asked for what. It forwards nothing. */
+/** Resolves the world's names for every sandbox, and reports who asked for what. It forwards nothing. */
 export async function serveNames(
   directory: Directory,
   asked: (id: string, name: string) => void,

@@ -29,7 +29,7 @@ export function serverName(data: Buffer): string | undefined | "incomplete" {
       position += 4 + length;
     }
   } catch (error) {
-    // Cut short within: it is no message that a server would take.
+    // Truncated: no server would accept this message.
     if (!(error instanceof RangeError)) throw error;
   }
   return undefined;

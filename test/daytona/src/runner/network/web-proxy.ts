@@ -28,7 +28,7 @@ interface Way {
   readonly upstream: Duplex;
 }
 
-/** Where a sandbox's web traffic ends up: passed on by name, or refused. Nothing is passed on by address alone. */
+/** The proxy for a sandbox's web traffic: forwarded by name, or refused. Nothing is forwarded by address alone. */
 export class WebProxy {
   constructor(
     private readonly directory: Directory,
