@@ -1,7 +1,7 @@
 import { HarnessFailed } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { chunk, endTurn, fakeAgent } from "../support/fake-agent.js";
-import { eventsOf, failureOf, textOf, turnOf } from "../support/runs.js";
+import { eventsOf, failureOf, ofType, textOf, turnOf } from "../support/runs.js";
 
 const offered = {
   sessionId: "s1",
@@ -72,6 +72,28 @@ describe("a server of the run's tools", () => {
   it("that it queried doesn't (the control)", async () => {
     const { agent, scope } = await started(true);
     expect(textOf(await eventsOf(agent, turnOf()))).toBe("without");
+    await scope.close();
+  });
+
+  it("that it hides behind a search of its own is called by its name once it was found", async () => {
+    const calls = [
+      { toolCallId: "s", title: "ToolSearch", kind: "search", rawInput: { query: "lookup" } },
+      { toolCallId: "c", title: "mcp__ambit__lookup", kind: "other", rawInput: { key: "k" } },
+    ];
+    const fake = fakeAgent({
+      onPrompt: async (turn) => {
+        for (const call of calls)
+          await turn.update({ sessionUpdate: "tool_call", status: "completed", ...call });
+        return endTurn;
+      },
+      servers: { servers: [server(true)] },
+    });
+    const { agent, scope } = await fake.start();
+    const called = ofType(await eventsOf(agent, turnOf()), "tool_call");
+    expect(called.map(({ name, input }) => ({ name, input }))).toEqual([
+      { name: "ToolSearch", input: { query: "lookup" } },
+      { name: "lookup", input: { key: "k" } },
+    ]);
     await scope.close();
   });
 });
