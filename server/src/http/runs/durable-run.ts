@@ -3,6 +3,7 @@ import {
   AtCapacity,
   IdempotencyKeyReused,
   limits,
+  messageOf,
   onDisconnectOf,
   RequestInvalid,
   RunCancelled,
@@ -117,7 +118,7 @@ async function begin({ durable, quotas }: DurableServer, run: Run, digest: strin
     else if ("existing" in started) run.cancel(new RunCancelled("A run of this id exists."));
     return started;
   } catch (error) {
-    run.cancel(new RunCancelled("The run could not be stored."));
+    run.cancel(new RunCancelled(messageOf(error)));
     throw error;
   }
 }
