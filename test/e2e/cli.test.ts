@@ -57,6 +57,17 @@ describe("ambit run", () => {
     expect(code).toBe(expected);
   });
 
+  it("exits quietly when the reader of its output has gone, as `head` does", async () => {
+    const child = startAmbit(["--help"]);
+    child.stdout?.destroy();
+    let complaint = "";
+    child.stderr?.on("data", (chunk) => {
+      complaint += chunk;
+    });
+    const [code] = await once(child, "close");
+    expect({ code, complaint }).toEqual({ code: 0, complaint: "" });
+  });
+
   it("ends with its result when it is interrupted", async () => {
     const marker = `sleep ${700_000 + process.pid}`;
     const child = startAmbit(["run", "-"]);

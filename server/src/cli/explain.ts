@@ -1,6 +1,7 @@
 import { PluginLoadFailed } from "@ambit/core";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { printable } from "../logging/printable.js";
+import { isClosedPipe } from "./closed-pipe.js";
 import { exitCodes } from "./exit-codes.js";
 import { ServerRefused } from "./server-client.js";
 
@@ -11,8 +12,7 @@ export function explain(error: unknown, output: { write(text: string): unknown }
 }
 
 function linesOf(error: unknown): readonly string[] {
-  // The pipe's reader has closed it.
-  if (error instanceof Error && "code" in error && error.code === "EPIPE") return [];
+  if (isClosedPipe(error)) return [];
   if (error instanceof ConfigurationInvalid) {
     return error.problems.map((problem) => `${error.where}: ${problem}`);
   }

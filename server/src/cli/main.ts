@@ -2,6 +2,7 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { version } from "../version.js";
 import { holdYoungHeap } from "../young-heap.js";
+import { isClosedPipe } from "./closed-pipe.js";
 import { completionScript, shells } from "./completion.js";
 import { exitCodes } from "./exit-codes.js";
 import { tooFewOpenFiles } from "./open-files.js";
@@ -198,6 +199,11 @@ if (shortage !== undefined) {
   process.stderr.write(`ambit: ${shortage}\n`);
   process.exit(exitCodes.usage);
 }
+
+// A reader such as `head` closes the pipe early: the rest of the output isn't wanted.
+process.stdout.on("error", (error) => {
+  if (!isClosedPipe(error)) throw error;
+});
 
 try {
   await program().parseAsync();

@@ -16,6 +16,8 @@ export function printerFor(
   output: NodeJS.WriteStream,
 ): RecordPrinter {
   const print = async (text: string) => {
+    // Its reader has closed the pipe: the caller stops.
+    if (output.errored) throw output.errored;
     if (text !== "" && !output.write(text)) await once(output, "drain");
   };
   const line = (value: unknown) => print(`${JSON.stringify(value)}\n`);
