@@ -6,7 +6,7 @@ import { questionSchema, ReferenceClient, type ReferenceTurn } from "./support/r
 
 let server: Server;
 let model: ModelServer;
-/** The call that the model makes when it is told to make the last one again. */
+/** The call that the model makes when it is asked to repeat the last one. */
 let wanted = { tool: "mail", input: { to: "ann" } };
 
 beforeAll(async () => {

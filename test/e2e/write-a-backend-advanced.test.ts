@@ -13,7 +13,7 @@ import { installPacked } from "./support/outside.js";
 import { writePageCode } from "./support/page-code.js";
 import { running } from "./support/processes.js";
 
-/** What the page's backend holds wherever it may make namespaces. */
+/** What the page's backend enforces if it may create namespaces. */
 const claims = ["network.deny", "process.contained", "environment.named-only", "environment.per-tool"];
 const mustProve = (process.env.AMBIT_MUST_PROVE ?? "").split(",");
 

@@ -157,7 +157,7 @@ describe("a sandbox over one direct pipe", () => {
 });
 
 describe("an untrusted guest daemon on a direct pipe", () => {
-  /** Says what it likes, and hears everything unless it is deaf. */
+  /** Sends anything, and receives everything unless it is deaf. */
   async function opening(say: (output: PassThrough) => void | Promise<void>, isDeaf = false) {
     const failures: SandboxFailed[] = [];
     let destroyed = 0;

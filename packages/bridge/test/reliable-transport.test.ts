@@ -7,7 +7,7 @@ import { FrameMissing, ReliableTransport, TransportBroken } from "../src/transpo
 
 const MB = 2 ** 20;
 
-/** The runner's side, and whatever the guest daemon may say to it. */
+/** The runner's side, and anything that the guest daemon may send to it. */
 class Runner {
   readonly accepted: Channel[] = [];
   readonly sent: Frame[] = [];
@@ -33,7 +33,7 @@ class Runner {
     this.transport.attach(sink, 0);
   }
 
-  hear(frame: Frame, length = 100): void {
+  receive(frame: Frame, length = 100): void {
     this.#number += 1;
     this.transport.accept({ kind: "frame", number: this.#number, frame }, length);
   }
@@ -49,51 +49,53 @@ const piece = "x".repeat(maxChunkBytes);
 describe("a transport with an untrusted peer", () => {
   it("opens a bounded number of channels for it, and forgets those that close", () => {
     const runner = new Runner();
-    for (let id = 2; id <= 20_000; id += 2) runner.hear(["open", id, "connection"]);
+    for (let id = 2; id <= 20_000; id += 2) runner.receive(["open", id, "connection"]);
     expect(runner.accepted).toHaveLength(512);
     expect(runner.count("close")).toBe(10_000 - 512);
-    for (const { id } of runner.accepted) runner.hear(["close", id]);
-    runner.hear(["open", 2, "connection"]);
+    for (const { id } of runner.accepted) runner.receive(["close", id]);
+    runner.receive(["open", 2, "connection"]);
     expect(runner.accepted).toHaveLength(513);
   });
 
   it("lets it open no channel with a local number, and none twice", () => {
     const runner = new Runner();
-    expect(() => runner.hear(["open", 3, "connection"])).toThrow("can't be opened");
-    runner.hear(["open", 4, "connection"]);
-    expect(() => runner.hear(["open", 4, "connection"])).toThrow("can't be opened");
+    expect(() => runner.receive(["open", 3, "connection"])).toThrow("can't be opened");
+    runner.receive(["open", 4, "connection"]);
+    expect(() => runner.receive(["open", 4, "connection"])).toThrow("can't be opened");
   });
 
   it("fails if it receives more than its window allows", () => {
     const runner = new Runner({ data: () => undefined });
-    runner.hear(["open", 2, "connection"]);
+    runner.receive(["open", 2, "connection"]);
     expect(() => {
-      for (let sent = 0; sent < 2 * MB; sent += maxChunkBytes) runner.hear(["data", 2, streams.main, piece]);
+      for (let sent = 0; sent < 2 * MB; sent += maxChunkBytes)
+        runner.receive(["data", 2, streams.main, piece]);
     }).toThrow("more than its window");
   });
 
   it("drops messages without a listener, and bounds one without an end", () => {
-    const deaf = new Runner();
-    deaf.hear(["open", 2, "connection"]);
-    for (let sent = 0; sent < 8 * MB; sent += maxChunkBytes) deaf.hear(["data", 2, streams.messages, piece]);
+    const unreadPeer = new Runner();
+    unreadPeer.receive(["open", 2, "connection"]);
+    for (let sent = 0; sent < 8 * MB; sent += maxChunkBytes)
+      unreadPeer.receive(["data", 2, streams.messages, piece]);
     // Nor is it parsed.
-    deaf.hear(["data", 2, streams.messages, "\n{\n"]);
+    unreadPeer.receive(["data", 2, streams.messages, "\n{\n"]);
 
     const received: unknown[] = [];
     const hearing = new Runner({ message: (message) => received.push(message) });
-    hearing.hear(["open", 2, "connection"]);
+    hearing.receive(["open", 2, "connection"]);
     for (let sent = 0; sent < 8 * MB; sent += maxChunkBytes)
-      hearing.hear(["data", 2, streams.messages, piece]);
-    expect(() => hearing.hear(["data", 2, streams.messages, "\n"])).toThrow(SyntaxError);
+      hearing.receive(["data", 2, streams.messages, piece]);
+    expect(() => hearing.receive(["data", 2, streams.messages, "\n"])).toThrow(SyntaxError);
     expect(received).toEqual([]);
   });
 
   it("sends no more than a window, whatever the peer acknowledges", async () => {
     const runner = new Runner();
-    runner.hear(["open", 2, "connection"]);
+    runner.receive(["open", 2, "connection"]);
     const [channel] = runner.accepted;
     for (let time = 0; time < 10; time++)
-      runner.hear(["windowUpdate", 2, streams.main, Number.MAX_SAFE_INTEGER]);
+      runner.receive(["windowUpdate", 2, streams.main, Number.MAX_SAFE_INTEGER]);
     void channel?.write(streams.main, Buffer.alloc(4 * MB, "x"));
     await letTasksRun();
     expect(runner.count("data") * maxChunkBytes).toBeLessThan(MB);
@@ -101,21 +103,21 @@ describe("a transport with an untrusted peer", () => {
 
   it("stops writing to a peer that acknowledges nothing, and continues when it does", async () => {
     const runner = new Runner();
-    runner.hear(["open", 2, "connection"]);
+    runner.receive(["open", 2, "connection"]);
     const [channel] = runner.accepted;
     let isWritten = false;
     const writing = channel?.write(streams.main, Buffer.alloc(64 * MB, "x"))?.then(() => {
       isWritten = true;
     });
     for (let time = 0; time < 1_000; time++) {
-      runner.hear(["windowUpdate", 2, streams.main, MB]);
+      runner.receive(["windowUpdate", 2, streams.main, MB]);
       await letTasksRun();
     }
     expect(isWritten).toBe(false);
     expect(runner.transport.kept).toBeLessThan(9 * MB);
     for (let time = 0; time < 1_000 && !isWritten; time++) {
       runner.transport.acknowledged(runner.sent.length);
-      runner.hear(["windowUpdate", 2, streams.main, MB]);
+      runner.receive(["windowUpdate", 2, streams.main, MB]);
       await letTasksRun();
     }
     await writing;
@@ -125,7 +127,7 @@ describe("a transport with an untrusted peer", () => {
   it("fails for a peer that causes endless responses and acknowledges nothing", () => {
     const runner = new Runner();
     expect(() => {
-      for (let id = 2; id < 8_000_000; id += 2) runner.hear(["open", id, "connection"]);
+      for (let id = 2; id < 8_000_000; id += 2) runner.receive(["open", id, "connection"]);
     }).toThrow(TransportBroken);
     expect(runner.transport.kept).toBeLessThan(64 * MB);
   });

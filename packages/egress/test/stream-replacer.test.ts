@@ -35,7 +35,7 @@ describe("a value in a stream", () => {
     const passed = pass([Buffer.from(text)]);
     expect(passed.length).toBe(text.length);
     const shown = `${passed} ${Buffer.from(passed.toString(), "base64")} ${decodeURIComponent(passed.toString())}`;
-    // What is left beside it are bits of the first and last characters.
+    // Only bits of the first and last characters remain next to it.
     expect(shown).not.toContain(value.slice(2, -2));
   });
 

@@ -7,12 +7,12 @@ import { createWorld, eventsOf, type Told, type World } from "./fakes/world.js";
 
 const refused = { target: "a.example:443", allowed: false, reason: "the network is off" };
 
-/** Tells of a connection, says something, and goes on as the script does. */
+/** Reports a connection, says something, and continues with the script. */
 const connecting = (then: Script): Script =>
   async function* (turn) {
     yield { type: "message_start", id: "m" };
     yield { type: "message_delta", id: "m", delta: "so" };
-    // Its reader gets that before the turn goes on.
+    // Its reader gets that before the turn continues.
     await new Promise((resolve) => setImmediate(resolve));
     yield* then(turn);
   };
@@ -66,7 +66,7 @@ const ends: Readonly<Record<string, End>> = {
 
 describe("one done ends the events of every run", () => {
   test.each(Object.entries(ends))("%s", async (_what, { script, stopReason, during, body }) => {
-    // Connections are decided until the sandbox is closed, and told of later than they are decided.
+    // Connections are decided on until the sandbox is closed, and reported later.
     const world: World = await createWorld({
       script: connecting(script),
       limits: { closeMs: 60 },

@@ -35,7 +35,7 @@ export interface LocalSetup {
 
 const setups = new WeakMap<LocalSandbox, LocalSetup>();
 
-/** For the kit's controls, which are opened like the sandboxes beside them. */
+/** For the kit's controls, which are opened like the sandboxes that they are compared with. */
 export const setupOf = (backend: LocalSandbox): LocalSetup | undefined => setups.get(backend);
 
 /** Sandboxes on the runner's own host: confined by bubblewrap, or not at all. */

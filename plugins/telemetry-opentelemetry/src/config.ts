@@ -22,7 +22,7 @@ export const configSchema = z.strictObject({
    * neighbours. Link-local and metadata addresses are refused either way.
    */
   privateHosts: z.enum(["allow", "refuse"]).default("allow"),
-  /** Ranges that a request's endpoint may lead to, beside those. Default none. */
+  /** Further ranges that a request's endpoint may lead to. Default none. */
   allowedRanges: z.array(rangeSchema).default([]),
   /** The resource's `service.name`. Default `ambit`. */
   serviceName: z.string().min(1).default("ambit"),

@@ -15,7 +15,7 @@ export const sameRequestMs = 300;
 export class EndingSignals {
   readonly #now: () => number;
   readonly #pending: EndingSignal[] = [];
-  #hear: ((name: EndingSignal) => void) | undefined;
+  #resolveNext: ((name: EndingSignal) => void) | undefined;
   #lastAt = Number.NEGATIVE_INFINITY;
 
   /** @param source emits the signals; @param now a clock in milliseconds. */
@@ -32,7 +32,7 @@ export class EndingSignals {
     const waiting = this.#pending.shift();
     if (waiting !== undefined) return Promise.resolve(waiting);
     return new Promise((resolve) => {
-      this.#hear = resolve;
+      this.#resolveNext = resolve;
     });
   }
 
@@ -40,9 +40,9 @@ export class EndingSignals {
     const now = this.#now();
     if (now - this.#lastAt < sameRequestMs) return;
     this.#lastAt = now;
-    if (this.#hear === undefined) this.#pending.push(ending);
-    this.#hear?.(ending);
-    this.#hear = undefined;
+    if (this.#resolveNext === undefined) this.#pending.push(ending);
+    this.#resolveNext?.(ending);
+    this.#resolveNext = undefined;
   }
 }
 

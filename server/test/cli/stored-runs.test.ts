@@ -18,7 +18,7 @@ let folder: string;
 let server: RunningServer;
 let paused: { readonly runId: string };
 
-/** Asks for leave, and says what it was told. */
+/** Asks for permission, and prints the answer. */
 const cautious: Script = async function* ({ onPermission }) {
   const verdict = await onPermission({ toolCallId: "c1", toolName: "wipe", input: { path: "/tmp" } });
   if (verdict === "park") return;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Script } from "../support/scripted-agent.js";
 import { asking, serveScript } from "../support/server.js";
 
-/** An agent that goes on when the test says, and tells how its turn ended. */
+/** An agent that continues when the test says so, and reports how its turn ended. */
 function patient() {
   const turn = { begun: 0, ended: "running", proceed: () => {} };
   const script: Script = async function* ({ signal }) {

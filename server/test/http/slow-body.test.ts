@@ -4,7 +4,7 @@ import { Bodies } from "../../src/http/body.js";
 import { saying } from "../support/scripted-agent.js";
 import { asking, serveScript } from "../support/server.js";
 
-/** A request whose body begins, and goes on when the test says. */
+/** A request whose body begins, and continues when the test says so. */
 function begun(
   url: string,
   path = "/run",

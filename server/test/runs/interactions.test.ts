@@ -3,7 +3,7 @@ import type { Script } from "../support/scripted-agent.js";
 import { asking, bodyOf } from "../support/server.js";
 import { databaseFile, serveStored } from "../support/stored-server.js";
 
-/** Asks to do the same thing in each turn, and says what it was told. */
+/** Asks to do the same thing in each turn, and prints the answer. */
 const cautious: Script = async function* ({ onPermission }) {
   const verdict = await onPermission({ toolCallId: "c1", toolName: "wipe", input: { path: "/tmp" } });
   if (verdict === "park") return;

@@ -18,7 +18,7 @@ interface LazyReader {
   read(): Promise<string>;
 }
 
-/** Begins a run, and takes nothing after the first bytes until it is told to. */
+/** Begins a run, and reads nothing after the first bytes until the test says so. */
 function lazyReader(url: string, body: string): Promise<LazyReader> {
   const headers = { accept: "application/x-ndjson", "content-type": "application/json" };
   return new Promise((resolve, reject) => {

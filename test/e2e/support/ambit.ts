@@ -26,7 +26,7 @@ function environmentWith(variables: Readonly<Record<string, string>>): NodeJS.Pr
   return { ...Object.fromEntries(own), XDG_CACHE_HOME: cache, AMBIT_SQLITE_FILE: store, ...variables };
 }
 
-/** An empty folder, gone with the test. */
+/** An empty folder, removed with the test. */
 export async function emptyFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "ambit-e2e-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -2,10 +2,10 @@ import { createRequire } from "node:module";
 
 const require = createRequire(import.meta.url);
 
-/** Arguments that make the program use one of the configurations beside this file. */
+/** Arguments that make the program use one of the configurations next to this file. */
 export const noJail = ["--config", require.resolve("./no-jail.config.mjs")];
 export const ownData = ["--config", require.resolve("./own-data.config.mjs")];
 export const unconfined = ["--config", require.resolve("./unconfined.config.mjs")];
-/** Runs end at once when the server is told to end. */
+/** Runs end at once when the server is asked to end. */
 export const noPatience = ["--config", require.resolve("./no-patience.config.json")];
 export const shortLimits = ["--config", require.resolve("./short-limits.config.json")];

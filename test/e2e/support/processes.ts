@@ -36,7 +36,7 @@ export function descendantsOf(pid: number): readonly ProcessInfo[] {
   return below(pid);
 }
 
-/** Processes whose command line holds a text that only this test uses, wherever they hang in the tree. */
+/** Processes whose command line contains a text that only this test uses, anywhere in the tree. */
 export function running(marker: string): readonly ProcessInfo[] {
   return processes().filter(({ pid, command }) => pid !== process.pid && command.includes(marker));
 }

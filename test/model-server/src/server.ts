@@ -60,7 +60,7 @@ export async function startModelServer(options: ModelServerOptions = {}): Promis
       signal,
       changed: () => recording.changed(record),
     }).catch(
-      // A client that has left can't be told anything; the record says that it left.
+      // A client that has left gets nothing; the record says that it left.
       (error: unknown) => (signal.aborted ? response.destroy() : fail(response, record, error)),
     );
   });

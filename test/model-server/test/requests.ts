@@ -137,7 +137,7 @@ export async function post(
   });
 }
 
-/** The events of a finished stream: `event` beside the parsed `data`; `[DONE]` stays text. */
+/** The events of a finished stream: `event` with the parsed `data`; `[DONE]` stays text. */
 export function eventsOf(stream: string): readonly { event: string | undefined; data: unknown }[] {
   return stream
     .split("\n\n")

@@ -58,7 +58,7 @@ export class ExecPlatform implements RemotePlatform {
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  /** Ends every pipe at once, in the middle of whatever they carry. */
+  /** Ends every pipe at once, in the middle of its data. */
   cut(): void {
     for (const child of this.pipes) child.kill("SIGKILL");
   }

@@ -1,4 +1,4 @@
-// In a network namespace of its own: what a user and root hear of a service, before the rules of its argument and after.
+// In a network namespace of its own: whether a user and root reach a service, before and after the rules of its argument.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";

@@ -118,7 +118,7 @@ describe("the proxy's lifetime", () => {
       session.path,
       `CONNECT slow.test:${server.port} HTTP/1.1\r\nHost: x\r\n\r\n`,
     ).catch((error: NodeJS.ErrnoException) => {
-      // Cut, it may hear of that by a reset.
+      // A cut connection may end with a reset.
       if (error.code !== "ECONNRESET") throw error;
       return "";
     });

@@ -7,7 +7,7 @@ const connection = { type: "http", url: "https://docs.example/mcp" };
 const asking = { name: "docs", connection, policy: { permission: "ask" } };
 const issued = expect.stringMatching(/^ask_/);
 
-/** Reports a call, makes it, and reports what it is told to after that. */
+/** Reports a call, makes it, and then sends the given reports. */
 const reporting = (name: string, ...after: Parameters<typeof eventsOf>[0]["events"]): Script =>
   async function* ({ tools, signal }) {
     yield { type: "tool_call", id: "agents-own", name, input: given };

@@ -16,7 +16,7 @@ export function issuedId(
   return ids.issue({ kind: "user_approval", origin: "request", name: "send", input: given, ...call });
 }
 
-/** The next turn's messages, as a platform writes them from what it was told. */
+/** The next turn's messages, as a platform builds them from the events. */
 export function withAnswer(output: unknown, name = "send", input: unknown = given, id?: string) {
   const toolCallId = id ?? issuedId({ kind: name === "pick" ? "client_tool" : "user_approval", name, input });
   return [

@@ -2,7 +2,7 @@ import { type FakeAnswer, FakeGateway, fakeUse } from "../../../../core/test/fak
 import { done, type Script, untilAborted } from "../../../../core/test/fakes/harness.js";
 import { createWorld, type WorldOptions } from "../fakes/world.js";
 
-/** Asks its model so many times, and says how often it was answered; ends when it is told to. */
+/** Sends that many requests to its model, and reports the number of responses; ends on cancel. */
 export const asks = (
   gateway: FakeGateway,
   times: number,

@@ -78,7 +78,7 @@ function effectsOf(body: unknown) {
   };
 }
 
-/** Removes a field wherever it stands; how many times it stood. */
+/** Removes all occurrences of a field; returns their number. */
 function removeAt(value: unknown, [step = "", ...rest]: string[]): number {
   if (typeof value !== "object" || value === null) return 0;
   const key = step.replaceAll("[]", "");

@@ -33,7 +33,7 @@ const secretHeaders: readonly string[] = [
   ...["authorization", "api-key", "x-api-key", "x-goog-api-key", "x-amz-security-token"],
 ];
 
-/** A value shorter than this is no credential that could be told apart from other text. */
+/** A shorter value can't be distinguished from other text. */
 const minSecretLength = 8;
 
 /** Sends an admitted request with the real credential, and passes the response back. */

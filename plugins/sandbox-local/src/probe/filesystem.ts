@@ -76,7 +76,7 @@ const trial: Trial = {
       };
       only(inWrite, ["write-workspace", "write-scratch", "read-workspace"], "with a workspace");
       only(inRead, ["write-scratch", "read-workspace"], "with a read-only workspace");
-      // What is at its place is scratch: gone with the process, and not on the host.
+      // Its place is scratch: removed with the process, and not on the host.
       only(inNone, ["write-workspace", "write-scratch"], "without a workspace");
       expectThat(
         new TextDecoder().decode(await write.readFile("/workspace/made")) === "x\n",

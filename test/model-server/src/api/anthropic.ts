@@ -159,7 +159,7 @@ function stopReason(reply: Reply): string {
   return reply.calls.length > 0 ? "tool_use" : "end_turn";
 }
 
-/** Anthropic counts cached tokens beside the input, not in it. */
+/** Anthropic counts cached tokens separately from the input. */
 function usageOf({ usage }: Reply) {
   return {
     input_tokens: usage.input - usage.cachedInput,
