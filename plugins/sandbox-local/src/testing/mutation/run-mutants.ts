@@ -147,7 +147,7 @@ function detectionIn({ isUp, findings }: PartProbe): Detection | undefined {
 /**
  * Makes the attack in two jails that differ only in the part.
  *
- * @param wholeJails outcomes of attacks with the part: one jail serves all parts that the same attack detects.
+ * @param unmodifiedJails outcomes of attacks with the part: one jail serves all parts that the same attack detects.
  */
 async function attackBoth(
   weakened: WeakenedSandboxes,
