@@ -21,7 +21,7 @@ export const pluginEntriesSchema = z.array(entrySchema);
 
 export const probeSettingsSchema = z.strictObject({
   /** Milliseconds one probe may take; a claim without a finding by then is not proven. */
-  timeoutMs: z.int().positive().default(30_000),
+  timeoutMs: z.int().positive().default(120_000),
   /** Milliseconds after which evidence is too old to plan with, and the actor is probed again. */
   maxAgeMs: z.int().positive().default(3_600_000),
   /** The same for an actor without a proven claim, such as one whose platform didn't respond. Never above `maxAgeMs`. */

@@ -110,7 +110,9 @@ export class Prober {
       this.log.warn({ actor: actor.name, error }, "a probe failed");
       const why = error instanceof z.ZodError ? "its findings have no usable shape" : messageOf(error);
       const reason = `its probe failed (${why})`;
-      const fix = "the runner's log has the cause; then probe again with `ambit doctor`";
+      const fix = limit.signal.aborted
+        ? "try again when this host is less busy, or raise probes.timeoutMs"
+        : "the runner's log has the cause; then probe again with `ambit doctor`";
       return actor.claims.map((capability) => ({ capability, proven: false, reason, fix }));
     } finally {
       clearTimeout(timer);

@@ -45,9 +45,12 @@ export class Registry {
     return this.#prober.probing;
   }
 
-  /** All actors, with evidence that is fresh enough to plan with. */
-  async candidates(): Promise<Candidates> {
-    await this.#refresh();
+  /**
+   * All actors, with evidence that is fresh enough to plan with.
+   * @param sandbox the only one that is needed: the others' probes aren't waited for. Default: all.
+   */
+  async candidates(sandbox?: string): Promise<Candidates> {
+    await this.#refresh(({ kind, actor }) => kind !== "sandbox" || actor.name === (sandbox ?? actor.name));
     return this.candidatesAsSeen();
   }
 
@@ -102,8 +105,8 @@ export class Registry {
     }
   }
 
-  #refresh(): Promise<void> {
-    return this.#prober.refresh(this.registrations.map(({ actor }) => actor));
+  #refresh(isNeeded: (one: Registration) => boolean = () => true): Promise<void> {
+    return this.#prober.refresh(this.registrations.filter(isNeeded).map(({ actor }) => actor));
   }
 
   #describe({ plugin, kind, actor }: Registration): ActorDescription {

@@ -138,5 +138,7 @@ describe("probing", () => {
     }, 20);
     await prober.refresh([actor]);
     expect(seen[0]?.aborted).toBe(true);
+    const fix = "try again when this host is less busy, or raise probes.timeoutMs";
+    expect(prober.probed(actor).findings.get("network.deny")).toMatchObject({ fix });
   });
 });

@@ -202,6 +202,17 @@ describe("the candidates", () => {
     expect(candidates).toMatchObject({ executors: [], deliveries: [], harnesses: [], toolSources: [] });
   });
 
+  test("of a run that names its sandbox don't wait for the probe of another", async () => {
+    const hanging = new FakeSandboxBackend({ name: "hanging" });
+    const registry = await load([
+      offering("a", "sandbox", Object.assign(hanging, { probe: () => new Promise<never>(() => {}) })),
+      offering("b", "sandbox", new FakeSandboxBackend({ name: "there" })),
+    ]);
+    const { sandboxes } = await registry.candidates("there");
+    expect(sandboxes.map(({ findings }) => findings.size > 0)).toEqual([false, true]);
+    expect((await registry.candidates("unknown")).sandboxes).toHaveLength(2);
+  });
+
   test("two registries in one process share nothing", async () => {
     const one = await load([offering("a", "sandbox", new FakeSandboxBackend())]);
     const other = await load([]);

@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { findingsOf, NotProven, refuseBeyond, runInTurn, runTrial, type Trial } from "../src/index.js";
+import {
+  findingsOf,
+  Inconclusive,
+  NotProven,
+  refuseBeyond,
+  runInTurn,
+  runTrial,
+  type Trial,
+} from "../src/index.js";
 
 const claims = ["network.deny", "process.contained"] as const;
 type Claim = (typeof claims)[number];
@@ -50,6 +58,27 @@ describe("a claim", () => {
   ])("isn't proven when %s", async (_what, trials, reason, fix) => {
     expect((await found(...trials))[0]).toEqual({ capability: "network.deny", proven: false, reason, fix });
   });
+});
+
+it.each([
+  ["that proves nothing either way is made again", [new Inconclusive("late")], undefined],
+  [
+    "is given up when it stays so",
+    Array.from({ length: 3 }, (_, index) => new Inconclusive(`late ${index}`)),
+    "late 2",
+  ],
+  ["isn't made again once an attack worked", [new NotProven("it leaks")], "it leaks"],
+  ["isn't made again after any other error", [new Error("broken")], "broken"],
+])("a trial %s", async (_what, errors, reason) => {
+  const left = [...errors];
+  const one = trial(async () => {
+    const error = left.shift();
+    if (error !== undefined) throw error;
+    return { "network.deny": "a", "process.contained": "b" };
+  });
+  const [finding] = await found(one);
+  expect(finding).toMatchObject(reason === undefined ? { proven: true } : { proven: false, reason });
+  expect(left).toEqual([]);
 });
 
 it("no trial starts after the signal has aborted", async () => {

@@ -112,7 +112,8 @@ export async function admit(
   const asked = bounded(request);
   const secrets = secretsOf(request);
   // A boundary without requirements needs no proof, so the run doesn't wait for probes.
-  const all = asked.required.length === 0 ? registry.candidatesAsSeen() : await registry.candidates();
+  const isProofNeeded = asked.required.length > 0;
+  const all = isProofNeeded ? await registry.candidates(request.sandbox) : registry.candidatesAsSeen();
   const candidates = caller === undefined ? all : candidatesFor(all, caller);
   const ceiling =
     caller === undefined

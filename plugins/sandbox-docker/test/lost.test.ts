@@ -1,13 +1,14 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { probeSpec } from "@ambit/backend-kit";
+import { probeSpec, runToEnd } from "@ambit/backend-kit";
+import type { RemoteSandbox } from "@ambit/bridge";
 import type { SandboxFailed } from "@ambit/core/plugin";
-import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
+import { dockerEngine, startSmallEngine, unavailableReason } from "@ambit/docker-engine";
 import Docker from "dockerode";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { configSchema, DockerSandbox } from "../src/index.js";
-import { settingsFor } from "./support/on-engine.js";
+import { scope, settingsFor, specOf } from "./support/on-engine.js";
 
 const reason = unavailableReason("runc");
 
@@ -70,4 +71,64 @@ describe("a sandbox that is lost during a run", () => {
       expect.stringMatching(/^The sandbox can't be reached any more/),
     ]);
   });
+});
+
+const boundary = { network: { mode: "off", rules: [] } } as const;
+
+const shell = (sandbox: RemoteSandbox, script: string) =>
+  runToEnd(sandbox, { argv: ["/bin/sh", "-c", script], env: { PATH: "/usr/bin:/bin" } });
+
+it("opens nothing while the engine's disk is full, leaves nothing, and keeps the sessions that it has", {
+  timeout: 60_000,
+}, async (context) => {
+  const reason = unavailableReason();
+  if (reason !== undefined) context.skip(`host: ${reason}`);
+  if (process.getuid?.() !== 0) context.skip("host: a second engine needs root");
+  const engine = await startSmallEngine(64);
+  onTestFinished(() => engine.close());
+  const dataFolder = await mkdtemp(join(tmpdir(), "ambit-docker-full-"));
+  onTestFinished(() => rm(dataFolder, { recursive: true, force: true, maxRetries: 5 }));
+  const { socket, image, mounts, node } = engine;
+  const settings = { engine: `unix://${socket}`, image, mounts, network: "none", dataFolder };
+  const backend = new DockerSandbox(configSchema.parse({ ...settings, bridge: { node } }));
+  const docker = new Docker({ socketPath: socket });
+  const left = async () => {
+    const [containers, { Volumes }] = [
+      await docker.listContainers({ all: true }),
+      await docker.listVolumes(),
+    ];
+    return [containers.length, (Volumes ?? []).length];
+  };
+  const failures: string[] = [];
+  const open = () =>
+    backend.open(specOf(boundary, { onFailure: ({ message }) => failures.push(message) }), scope);
+
+  const greedy = await open();
+  const [other, third] = [await open(), await open()];
+  expect(await left()).toEqual([3, 3]);
+  // The attack, and its control: a workspace without a limit takes what the engine's disk has.
+  const filled = await shell(greedy, "head -c 100000000 /dev/zero > fill; stat -c %s fill");
+  expect(filled.stderr).toMatch(/No space left on device/);
+  expect(Number(filled.stdout)).toBeGreaterThan(1_000_000);
+
+  await expect(open()).rejects.toMatchObject({
+    name: "SandboxFailed",
+    message: expect.stringMatching(/no space left on device: free space where the engine keeps its data/i),
+  });
+  expect(await left()).toEqual([3, 3]);
+  expect((await shell(other, "echo up")).stdout).toBe("up\n");
+  const write = other.writeFiles([{ path: `${other.workspace}/more`, content: "x".repeat(100_000) }]);
+  await expect(write).rejects.toThrow(/can.t be written: ENOSPC/);
+  await third.close();
+  expect(await left()).toEqual([2, 2]);
+
+  await greedy.close();
+  await other.writeFiles([{ path: `${other.workspace}/more`, content: "room" }]);
+  expect((await shell(other, "cat more")).stdout).toBe("room");
+  const next = await open();
+  expect((await shell(next, "echo up")).stdout).toBe("up\n");
+  await next.close();
+  await other.close();
+  expect(await left()).toEqual([0, 0]);
+  expect(failures).toEqual([]);
 });

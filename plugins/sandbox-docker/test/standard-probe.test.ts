@@ -1,5 +1,5 @@
 import { probeSandboxes } from "@ambit/backend-kit/standard-probe";
-import { capabilities, SandboxFailed } from "@ambit/core/plugin";
+import { type Command, capabilities, SandboxFailed } from "@ambit/core/plugin";
 import { attacks, bareControl, startDecoys } from "@ambit/testkit";
 import { expect, it, onTestFinished } from "vitest";
 
@@ -40,6 +40,37 @@ it("proves no capability of a backend that claims everything and enforces nothin
       /^[\d.]+ cores were used without a limit, and [\d.]+ with one of 0.1$/,
     ),
   });
+});
+
+it("proves nothing by a program that was killed before it could look", async () => {
+  const control = bareControl();
+  const [attack] = attacks["process.contained"];
+  const decoys = await startDecoys();
+  onTestFinished(() => decoys.close());
+  let killed = 0;
+  const [finding] = await probeSandboxes(
+    {
+      claims: ["process.contained"],
+      open: async (spec, scope) => {
+        const sandbox = await control.open(attack, spec, scope, decoys);
+        const spawn = sandbox.spawn.bind(sandbox);
+        return Object.assign(sandbox, {
+          spawn: async (command: Command) => {
+            if (command.argv[2]?.startsWith("eval(") !== true) return await spawn(command);
+            killed += 1;
+            const exit = Promise.resolve({ code: null, signal: "SIGKILL" });
+            return Object.assign(await spawn({ ...command, argv: ["/bin/true"] }), { exit });
+          },
+        });
+      },
+      node: process.execPath,
+      fixFor: () => "the backend's fix",
+    },
+    AbortSignal.timeout(60_000),
+  );
+  expect(finding).toMatchObject({ proven: false, reason: "a probe's program was ended by SIGKILL" });
+  // Both sandboxes' programs, three times: it says nothing either way.
+  expect(killed).toBe(6);
 });
 
 it("proves nothing when a sandbox was lost in the middle, though other trials held", async () => {

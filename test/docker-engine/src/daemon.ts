@@ -27,17 +27,20 @@ const init = ["/usr/bin/docker-init", "--"];
  * reaches what a test listens on. It sets no firewall rule and has no default bridge.
  *
  * @param name of its cgroup.
+ * @param dataMb the size of what it may keep, in MiB, which is in memory then. Default: on disk, without a limit.
  * @throws Error with the end of its log, if it doesn't start.
  */
-export async function startDaemon(folder: string, name: string): Promise<Daemon> {
+export async function startDaemon(folder: string, name: string, dataMb?: number): Promise<Daemon> {
   const path = (entry: string) => join(folder, entry);
   const socket = path("docker.sock");
-  await mkdir(path("exec"));
+  for (const entry of ["data", "exec"]) await mkdir(path(entry));
   await writeFile(path("daemon.json"), JSON.stringify(settings()));
   // Mount points that are missing can't be covered.
   for (const fixed of fixedPaths) await mkdir(fixed, { recursive: true });
   const log = openSync(path("log"), "w");
-  const cover = fixedPaths.map((fixed) => `mount -t tmpfs tmpfs ${fixed}`).join(" && ");
+  const mounts = fixedPaths.map((fixed) => `mount -t tmpfs tmpfs ${fixed}`);
+  if (dataMb !== undefined) mounts.push(`mount -t tmpfs -o size=${dataMb}m tmpfs ${path("data")}`);
+  const cover = mounts.join(" && ");
   const daemon = [
     ...["dockerd", "--config-file", path("daemon.json"), "--host", `unix://${socket}`],
     ...["--data-root", path("data"), "--exec-root", path("exec"), "--pidfile", path("pid")],

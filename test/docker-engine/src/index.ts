@@ -5,4 +5,5 @@
 
 export { crashEngine } from "./crash.js";
 export { type DockerEngine, dockerEngine, unavailableReason } from "./shared.js";
+export { startSmallEngine } from "./small-engine.js";
 export { type StartedEngine, startDockerEngine } from "./start.js";

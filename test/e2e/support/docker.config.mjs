@@ -26,5 +26,4 @@ export default {
     "@ambit/executor-code",
     "@ambit/executor-client",
   ],
-  probes: { timeoutMs: 120_000 },
 };

@@ -47,7 +47,6 @@ export async function openPair(agent: RealAgent, options: PairOptions = {}): Pro
       ...(docker === undefined ? [] : [agentsInside(docker)]),
     ],
     // An engine that opens its first containers beside other work takes its time.
-    ...(docker === undefined ? {} : { probes: { timeoutMs: 120_000 } }),
   });
   const { key, path, model: name } = connections[agent];
   return {

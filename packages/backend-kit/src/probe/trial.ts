@@ -27,6 +27,14 @@ export class NotProven extends Error {
   }
 }
 
+/** The trial showed nothing either way, for example because a busy host kept its control from working. It is repeated. */
+export class Inconclusive extends NotProven {}
+
+/** Repeats the trial unless `holds`; the last attempt fails with this message. For controls, never for an attack. */
+export function expectConclusive(holds: boolean, otherwise: string): asserts holds {
+  if (!holds) throw new Inconclusive(otherwise);
+}
+
 /** Fails a trial with this message unless `holds`. */
 export function expectThat(holds: boolean, otherwise: string): asserts holds {
   if (!holds) throw new NotProven(otherwise);
@@ -35,17 +43,22 @@ export function expectThat(holds: boolean, otherwise: string): asserts holds {
 /** For each claim that a trial covers: how it was proven, or why it wasn't. */
 export type Outcome<Claim extends Capability = Capability> = ReadonlyMap<Claim, string | Error>;
 
+const maxAttempts = 3;
+
 /** Never rejects: an error is the outcome of every claim that the trial covers. */
 export async function runTrial<Bench, Claim extends Capability>(
   { shows, run }: Trial<Bench, Claim>,
   bench: Bench,
 ): Promise<Outcome<Claim>> {
-  try {
-    const seen = await run(bench);
-    return new Map(shows.map((claim) => [claim, seen[claim] ?? new NotProven("nothing was seen of it")]));
-  } catch (thrown) {
-    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
-    return new Map(shows.map((claim) => [claim, error]));
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const seen = await run(bench);
+      return new Map(shows.map((claim) => [claim, seen[claim] ?? new NotProven("nothing was seen of it")]));
+    } catch (thrown) {
+      if (thrown instanceof Inconclusive && attempt < maxAttempts) continue;
+      const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+      return new Map(shows.map((claim) => [claim, error]));
+    }
   }
 }
 

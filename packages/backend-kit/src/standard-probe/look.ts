@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import type { Command, Sandbox } from "@ambit/core/plugin";
 import { z } from "zod";
 import { runToEnd } from "../probe/bench.js";
-import { NotProven } from "../probe/trial.js";
+import { Inconclusive } from "../probe/trial.js";
 import type { Bench } from "./bench.js";
 
 /** The attempts of `inside/look.cjs`, by id. */
@@ -15,7 +15,10 @@ export type Reached = Readonly<Record<string, string | null>>;
 const reachedSchema = z.record(z.string(), z.string().nullable());
 const source = new URL("../../inside/look.cjs", import.meta.url);
 
-/** Runs the attempts as a process of a run. */
+/** The program was killed before it could report. */
+export class Killed extends Inconclusive {}
+
+/** Runs the attempts as a process of a run. @throws Killed, Inconclusive */
 export async function lookInside(
   sandbox: Sandbox,
   { probe, signal }: Pick<Bench, "probe" | "signal">,
@@ -26,8 +29,8 @@ export async function lookInside(
   const env = { PATH: searchPathOf(sandbox), ...command.env };
   const { stdout, stderr, exit } = await runToEnd(sandbox, { cwd: "/", signal, ...command, argv, env });
   if (exit.code === 0) return readLook(stdout);
-  if (exit.signal !== null) return {};
-  throw new NotProven(`a probe's program ended with ${exit.code}: ${stderr.trim().slice(-300)}`);
+  if (exit.signal !== null) throw new Killed(`a probe's program was ended by ${exit.signal}`);
+  throw new Inconclusive(`a probe's program ended with ${exit.code}: ${stderr.trim().slice(-300)}`);
 }
 
 /** The same attempts as a plain process of this host: the control. */
@@ -52,6 +55,6 @@ async function lookProgram(node: string, attempts: Attempts): Promise<readonly [
 
 function readLook(output: string): Reached {
   const line = output.split("\n").find((text) => text.startsWith("{"));
-  if (line === undefined) throw new NotProven(`a probe's program said "${output.trim().slice(0, 200)}"`);
+  if (line === undefined) throw new Inconclusive(`a probe's program said "${output.trim().slice(0, 200)}"`);
   return reachedSchema.parse(JSON.parse(line));
 }

@@ -44,6 +44,7 @@ async function attack(options: VerifyOptions): Promise<number> {
   const report: VerifyReport = await runAttacks(backend, {
     control: await controlFor(backend, ambit),
     capabilities: wanted,
+    probeMs: ambit.settings.probes.timeoutMs,
     onCapability: ({ capability, assurance }) =>
       process.stderr.write(`${assurance.padEnd(9)} ${capability}\n`),
   });

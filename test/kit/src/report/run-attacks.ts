@@ -6,7 +6,7 @@ import { probeWithin } from "../stage/kit-scope.js";
 export interface RunAttacksOptions extends JudgeOptions {
   /** Default: the whole vocabulary. */
   readonly capabilities?: readonly Capability[];
-  /** Milliseconds for the backend's own probe. Default one minute. */
+  /** Milliseconds for the backend's own probe. Default: two minutes. */
   readonly probeMs?: number;
   /** Called after each capability, for progress. */
   onCapability?(report: CapabilityReport): void;
@@ -27,7 +27,7 @@ export interface VerifyReport {
 
 /** Probes a backend and runs every attack on it, one after the other. */
 export async function runAttacks(backend: SandboxBackend, options: RunAttacksOptions): Promise<VerifyReport> {
-  const findings = await probeWithin(backend, options.probeMs ?? 60_000);
+  const findings = await probeWithin(backend, options.probeMs);
   const reports: CapabilityReport[] = [];
   for (const capability of options.capabilities ?? capabilities) {
     const report = await judgeCapability(backend, findings, capability, options);

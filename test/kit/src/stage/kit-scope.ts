@@ -28,8 +28,11 @@ export class KitScope implements Scope {
   }
 }
 
+/** The server's default. */
+const probeTimeoutMs = 120_000;
+
 /** Probes like the server: with a signal of the same kind, aborted when it takes too long. */
-export async function probeWithin(actor: Actor<never>, ms: number): Promise<readonly Finding[]> {
+export async function probeWithin(actor: Actor<never>, ms = probeTimeoutMs): Promise<readonly Finding[]> {
   const limit = newPluginAbort();
   const timer = setTimeout(() => limit.abort(new Error(`the probe took longer than ${ms} ms`)), ms);
   try {

@@ -44,7 +44,6 @@ export interface SandboxSuiteOptions {
   readonly remains?: () => Promise<readonly string[]>;
 }
 
-const probeMs = 60_000;
 const checkMs = 120_000;
 const capabilityMs = 300_000;
 
@@ -60,7 +59,7 @@ export function describeSandboxBackend(
 
   describe(`sandbox backend ${backend.name}`, async () => {
     // Before the tests, since their list depends on what is proven here.
-    const findings = await probeWithin(backend, probeMs);
+    const findings = await probeWithin(backend);
 
     it("describes itself as data, and its gaps without a side effect", () => {
       expect(backend.site).toBe("sandbox");

@@ -1,5 +1,5 @@
 import type { Sandbox } from "@ambit/core/plugin";
-import { expectThat } from "../../probe/trial.js";
+import { expectConclusive, expectThat } from "../../probe/trial.js";
 import type { Trial } from "../bench.js";
 import { type Attempts, lookInside, lookOutside, type Reached, reachedOf } from "../look.js";
 
@@ -13,7 +13,7 @@ export const filesTrial: Trial = {
       put: { try: "write", path: `${decoys.folder}/${name}` },
     });
     const control = await lookOutside(bench, hidden("control"));
-    expectThat(
+    expectConclusive(
       control.file === decoys.secret && control.put !== null,
       "a plain process can't read the decoy either",
     );
@@ -44,7 +44,7 @@ export const filesTrial: Trial = {
       claimed("filesystem.read-only") ? bench.listed().then(look) : undefined,
       claimed("filesystem.none") ? bench.empty().then(look) : undefined,
     ]);
-    expectThat(
+    expectConclusive(
       writable.write !== null && writable.read === "given",
       "the workspace can't be written and read",
     );

@@ -1,4 +1,4 @@
-import { expectThat } from "../../probe/trial.js";
+import { expectConclusive, expectThat } from "../../probe/trial.js";
 import type { Trial } from "../bench.js";
 import { type Attempts, lookInside, lookOutside, reachedOf } from "../look.js";
 
@@ -12,7 +12,7 @@ export const networkTrial: Trial = {
     ]);
     const attempts: Attempts = { ...Object.fromEntries(hosts), links: { try: "links" } };
     const control = await lookOutside(bench, attempts);
-    expectThat(
+    expectConclusive(
       Object.entries(control).some(([id, what]) => id.startsWith("connect ") && what !== null),
       "nothing of this host answers a plain process",
     );
@@ -48,8 +48,11 @@ export const listsTrial: Trial = {
       links: { try: "links" },
     });
     const { address, name, ...rest } = seen;
-    expectThat(address === says && name === says, "what is listed didn't answer through the runner's proxy");
     expectThat(reachedOf(rest) === "", `reached although it isn't listed: ${reachedOf(rest)}`);
+    expectConclusive(
+      address === says && name === says,
+      "what is listed didn't answer through the runner's proxy",
+    );
     const how = "answered through the runner's proxy; what isn't listed, and every direct way, was refused";
     return { "network.allow-cidr": `a listed address ${how}`, "network.allow-host": `a listed name ${how}` };
   },

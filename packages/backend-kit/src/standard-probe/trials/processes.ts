@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Sandbox } from "@ambit/core/plugin";
-import { expectThat, NotProven } from "../../probe/trial.js";
+import { expectConclusive, expectThat, NotProven } from "../../probe/trial.js";
 import type { Bench, Trial } from "../bench.js";
 import { type Attempts, lookInside, lookOutside, reachedOf, searchPathOf } from "../look.js";
 
@@ -13,16 +13,23 @@ async function whileRunning<Result>(
 ): Promise<Result> {
   const text = `decoy-${randomUUID()}`;
   const decoy = await sandbox.spawn({
-    argv: [probe.node, "-e", "console.log('up');setTimeout(() => {}, 60000)", text],
+    argv: [probe.node, "-e", "console.log('up');setInterval(() => {}, 60000)", text],
     env: { PATH: searchPathOf(sandbox), DECOY: text },
     signal,
   });
+  let hasEnded = false;
+  void decoy.exit.then(() => {
+    hasEnded = true;
+  });
   try {
     await decoy.stdout.getReader().read();
-    return await look(
-      { arguments: { try: "arguments", text }, environment: { try: "environment", text } },
-      text,
-    );
+    const find: Attempts = {
+      arguments: { try: "arguments", text },
+      environment: { try: "environment", text },
+    };
+    const result = await look(find, text);
+    expectConclusive(!hasEnded, "the process that was looked for ended too early");
+    return result;
   } finally {
     await decoy.kill();
   }
@@ -37,7 +44,7 @@ export const processTrial: Trial = {
     const runner: Attempts = words === undefined ? {} : { runner: { try: "arguments", text: words } };
     return whileRunning(bench, closed, async (find) => {
       const control = words === undefined ? undefined : await lookOutside(bench, runner);
-      expectThat(control?.runner !== null, "a plain process doesn't see the runner's process either");
+      expectConclusive(control?.runner !== null, "a plain process doesn't see the runner's process either");
       const seen = await Promise.all([
         lookInside(empty, bench, { ...find, ...runner }),
         lookInside(closed, bench, runner),
@@ -62,7 +69,10 @@ export const perToolTrial: Trial = {
         lookInside(sandbox, bench, find),
         lookInside(sandbox, bench, find, { role: "agent" }),
       ]);
-      expectThat(own.own !== null, "a process doesn't see its own environment in /proc, so nothing is shown");
+      expectConclusive(
+        own.own !== null,
+        "a process doesn't see its own environment in /proc, so nothing is shown",
+      );
       const seen = reachedOf(near) || reachedOf(agent);
       const why = sandbox.facts?.whyShared;
       if (seen !== "" || why !== undefined) {
@@ -83,7 +93,7 @@ export const namedTrial: Trial = {
     const { variable } = bench.decoys;
     const attempts: Attempts = { names: { try: "names" } };
     const control = await lookOutside(bench, attempts);
-    expectThat(
+    expectConclusive(
       control.names?.includes(variable) === true,
       "a plain process doesn't inherit the decoy either",
     );

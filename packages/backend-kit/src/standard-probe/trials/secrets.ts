@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:https";
 import type { NetworkRule } from "@ambit/core/plugin";
 import { listeningPort } from "../../exposed-handlers.js";
-import { expectThat } from "../../probe/trial.js";
+import { expectConclusive, expectThat } from "../../probe/trial.js";
 import type { Trial } from "../bench.js";
 import { type Attempts, lookInside } from "../look.js";
 
@@ -49,9 +49,12 @@ export const secretTrial: Trial = {
       };
       const placeholder = sandbox.placeholders?.[name] ?? "";
       const plain = await lookInside(sandbox, bench, attempts, { env: { [name]: value } });
-      expectThat(plain.environment?.includes(value) === true, "a plain variable isn't found inside either");
+      expectConclusive(
+        plain.environment?.includes(value) === true,
+        "a plain variable isn't found inside either",
+      );
       const hidden = await lookInside(sandbox, bench, attempts, { env: { [name]: placeholder } });
-      expectThat(
+      expectConclusive(
         received.at(-1) === `Bearer ${value}`,
         `the value didn't arrive at its host: ${hidden.response}`,
       );
