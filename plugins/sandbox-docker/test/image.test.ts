@@ -111,6 +111,27 @@ describe.skipIf(unavailableReason() !== undefined)("an image of one's own", () =
     );
   });
 
+  it("is refused with a fix once it is removed, and the session that it has runs on", async () => {
+    const name = `ambit-test-removed:${process.pid}`;
+    const tag = await buildImage(name, ["LABEL ambit-removed=1"]);
+    const backend = backendWith({ image: name, deployment: `${deployment}-removed` });
+    const sandbox = await backend.open(specOf(workspaceOnly), scope);
+    try {
+      // As an operator's clean-up does between a plan and its run.
+      await tag.remove({ force: true });
+      await expect(backend.open(specOf(workspaceOnly), scope)).rejects.toMatchObject({
+        name: "SandboxFailed",
+        message: expect.stringMatching(/No such image: .*: pull it, set sandbox-docker's pull to "missing"/),
+      });
+      const { stdout } = await runToEnd(sandbox, { argv: ["/bin/echo", "runs"], env: {} });
+      expect(stdout).toBe("runs\n");
+    } finally {
+      await sandbox.close();
+    }
+    const filters = { label: [`ambit-deployment=${deployment}-removed`] };
+    expect(await docker.listContainers({ all: true, filters })).toEqual([]);
+  });
+
   it("gives none of its containers to the reaper, whatever its labels say", async () => {
     const mine = await plain(`mine-${process.pid}`);
     const fake = await plain("ambit-fake-gone");

@@ -115,7 +115,7 @@ export const mutants: readonly MutantCase[] = [
         "this.#killed ||= !hasEnded(this.#init);\n        endProcess(this.#init);",
         'this.launcher.kill("SIGKILL");',
       ),
-      plugin("confined/process.js", "endProcess(init);\n            await gone(init);", ""),
+      plugin("confined/process.js", "endProcess(init);\n            await untilEnded(init);", ""),
       plugin("confined/launch/arguments.js", '"--die-with-parent", ', ""),
     ],
     capability: "process.contained",
