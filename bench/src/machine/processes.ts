@@ -74,9 +74,13 @@ export function descendantsOf(pid: number): readonly ProcessIdentity[] {
   return found;
 }
 
-/** Processes whose arguments or environment contain a text; those of other users only if readable. */
+/**
+ * Processes whose arguments or environment contain a text, without a runner's watch process; those of other users only if
+ * readable.
+ */
 export function processesWith(text: string): readonly ProcessIdentity[] {
   return allProcesses().flatMap((pid) => {
+    if (readable(`/proc/${pid}/cmdline`).includes(watch)) return [];
     const holds = ["cmdline", "environ"].some((file) => readable(`/proc/${pid}/${file}`).includes(text));
     const identity = holds && pid !== process.pid ? identify(pid) : undefined;
     return identity === undefined || !isRunning(identity) ? [] : [identity];
