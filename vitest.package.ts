@@ -14,7 +14,7 @@ export default defineConfig({
     expect: { poll: { timeout: 10_000 } },
     // A Docker engine is ended, and its data removed, after the last test.
     teardownTimeout: 60_000,
-    // Other packages as Node loads them itself, which is faster than through vite, and can use Node's compile cache.
+    // Other packages as Node loads them itself, which is faster than through vite.
     server: { deps: { external: [/\/dist\/.*\.js$/] } },
     globalSetup: globalSetupOf("."),
     // Most tests wait for processes of their own. Each project has a limit of its own: the default is one worker here.

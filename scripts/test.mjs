@@ -87,8 +87,6 @@ async function run(command, { onCounts, name } = {}) {
       ...process.env,
       ...demands(),
       PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}`,
-      // The tests start thousands of Node processes, which mostly load the same modules.
-      NODE_COMPILE_CACHE: join(root, ".cache/compile"),
     },
     stdio: onCounts ? ["ignore", output, output, "ipc"] : ["ignore", output, output],
     timeout: checkTimeoutMs,
