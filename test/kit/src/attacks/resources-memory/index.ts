@@ -6,13 +6,15 @@ const limit = smallLimits.memoryMb;
 const much = limit * 2 + 64;
 
 const take = `
-def take(megabytes):
+def hold(megabytes):
     held = []
     for _ in range(megabytes // 4):
         block = bytearray(4 << 20)
         block[::4096] = b"x" * len(block[::4096])
         held.append(block)
-    return "%d MiB were used" % (4 * len(held))
+    return held
+def take(megabytes):
+    return "%d MiB were used" % (4 * len(hold(megabytes)))
 `;
 
 export const resourcesMemory = [
@@ -34,27 +36,34 @@ attempt("allocate", lambda: take(P["much"]))`,
     program: `${take}
 import select
 def children():
-    ready, hold = os.pipe(), os.pipe()
+    ready, again, release = os.pipe(), os.pipe(), os.pipe()
     pids = []
     for _ in range(4):
         pid = os.fork()
         if pid == 0:
-            os.close(hold[1])
-            kept = take(P["each"])
+            os.close(again[1])
+            os.close(release[1])
+            held = hold(P["each"])
             os.write(ready[1], b"x")
-            os.read(hold[0], 1)
+            # A process that was killed meanwhile can't say it again, although it may not have ended yet.
+            os.read(again[0], 1)
+            os.write(ready[1], b"x" * (1 if len(held) == P["each"] // 4 else 0))
+            os.read(release[0], 1)
             os._exit(0)
         pids.append(pid)
     os.close(ready[1])
     count, ended = 0, set()
-    while count < 4 and not ended:
+    while count < 8 and not ended:
         if select.select([ready[0]], [], [], 0.05)[0]:
-            count += len(os.read(ready[0], 1))
+            before = count
+            count += len(os.read(ready[0], 8))
+            if before < 4 <= count:
+                os.write(again[1], b"x" * 4)
         ended = {pid for pid in pids if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)}
-    os.close(hold[1])
     for pid in pids:
+        os.kill(pid, 9)
         os.waitpid(pid, 0)
-    return "4 processes held %d MiB each at once" % P["each"] if count == 4 and not ended else None
+    return "4 processes held %d MiB each at once" % P["each"] if count == 8 and not ended else None
 attempt("children", children)`,
   }),
   programAttack({
