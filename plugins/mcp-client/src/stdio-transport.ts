@@ -5,6 +5,7 @@ import {
   serializeMessage,
   type Transport,
 } from "@modelcontextprotocol/client";
+import { LineSplitter } from "./line-splitter.js";
 
 /** MCP's stdio transport over a process in the sandbox: one JSON message per line (MCP specification, "stdio"). */
 export class SandboxStdioTransport implements Transport {
@@ -39,13 +40,9 @@ export class SandboxStdioTransport implements Transport {
   }
 
   async #read(): Promise<void> {
-    const decoder = new TextDecoder();
-    let waiting = "";
+    const lines = new LineSplitter(this.maxMessageBytes);
     for await (const chunk of this.process.stdout) {
-      const lines = (waiting + decoder.decode(chunk, { stream: true })).split("\n");
-      waiting = lines.pop() ?? "";
-      if (waiting.length > this.maxMessageBytes) throw new Error("a message of the MCP server is too large");
-      for (const line of lines) this.#receive(line);
+      for (const line of lines.push(chunk)) this.#receive(line);
     }
     await this.close();
   }

@@ -19,12 +19,14 @@ test("a server in the sandbox: stray output is skipped, its environment is priva
   process.env.AMBIT_CANARY = "canary";
   const scope = new TestScope();
   const source = new StdioToolSource(configSchema.parse({}));
-  const publication = await source.connect(stdioServer("node", [program], { TOKEN: "t0ken" }), scope);
+  // Longer than a pipe holds: its response arrives in several pieces.
+  const token = "ü".repeat(50_000);
+  const publication = await source.connect(stdioServer("node", [program], { TOKEN: token }), scope);
   delete process.env.AMBIT_CANARY;
   expect(publication.tools.map(({ name }) => name)).toEqual(["environment"]);
   const { output } = await publication.call({ name: "environment", arguments: {}, signal });
   const { TOKEN, AMBIT_CANARY } = JSON.parse(output);
-  expect({ TOKEN, AMBIT_CANARY }).toEqual({ TOKEN: "t0ken", AMBIT_CANARY: undefined });
+  expect({ TOKEN, AMBIT_CANARY }).toEqual({ TOKEN: token, AMBIT_CANARY: undefined });
   expect(scope.commands).toMatchObject([{ role: "tool" }]);
   await scope.close();
   await Promise.all(scope.exits);
@@ -40,6 +42,11 @@ test.each([
   [
     "sends an endless message",
     ["-e", "process.stdout.write('x'.repeat(3000)); setInterval(() => {}, 1000)"],
+    /missing\.$/,
+  ],
+  [
+    "sends a message of fewer characters than the limit, but more bytes",
+    ["-e", "process.stdout.write('ü'.repeat(600)); setInterval(() => {}, 1000)"],
     /missing\.$/,
   ],
 ])("a server that %s fails the run, and nothing of it remains", async (_what, args, message) => {

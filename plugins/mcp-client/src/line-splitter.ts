@@ -1,0 +1,39 @@
+const lineFeed = 0x0a;
+
+/** Splits bytes at line feeds. Each byte is searched and copied a bounded number of times, however small the pieces are. */
+export class LineSplitter {
+  #open = Buffer.alloc(0);
+  #length = 0;
+
+  /** @param maxBytes Bytes of a line, without its line feed. */
+  constructor(readonly maxBytes: number) {}
+
+  /**
+   * The lines that this piece completes, as text.
+   *
+   * @throws Error for a line that is longer than `maxBytes`.
+   */
+  *push(piece: Uint8Array): Generator<string> {
+    let start = 0;
+    for (let end = piece.indexOf(lineFeed); end >= 0; end = piece.indexOf(lineFeed, start)) {
+      this.#append(piece.subarray(start, end));
+      const line = this.#open.toString("utf8", 0, this.#length);
+      this.#length = 0;
+      start = end + 1;
+      yield line;
+    }
+    this.#append(piece.subarray(start));
+  }
+
+  #append(bytes: Uint8Array): void {
+    const length = this.#length + bytes.length;
+    if (length > this.maxBytes) throw new Error("a message of the MCP server is too large");
+    if (length > this.#open.length) {
+      const larger = Buffer.allocUnsafe(Math.min(2 * length, this.maxBytes));
+      this.#open.copy(larger, 0, 0, this.#length);
+      this.#open = larger;
+    }
+    this.#open.set(bytes, this.#length);
+    this.#length = length;
+  }
+}
