@@ -39,7 +39,13 @@ describe("a sandbox of a runner that is dead", () => {
     const { log, lines } = logged();
     const next = new DaytonaSandbox(config);
     const secrets = [{ name: "KEY", value: "value", hosts: ["name.example.test"] }];
-    const spec = specOf({ id: "taken", boundary, secrets, fence: 2, log });
+    const spec = specOf({ id: "taken", boundary, secrets, fence: 3, log });
+    // Its labels and limits decide before anything runs inside.
+    const refused = (change: Partial<SandboxSpec>) =>
+      expect(next.takeover.takeOver({ ...spec, ...change }, taken1 ?? "none", scopeOf())).rejects;
+    await refused({ fence: 1 }).toThrow("has another owner");
+    await refused({ id: "else" }).toThrow("has another owner");
+    await refused({ fence: 2, boundary: closed }).toThrow("no longer matches the request");
     const second = await taken(next, spec, taken1 ?? "none");
     expect(second.placeholders?.KEY).toMatch(/./);
     expect(waiting).toContain("machine");

@@ -15,7 +15,7 @@ import { LimitsNotApplied, orderOf, remoteMachine, type StartedMachine } from ".
  * Takes over the sandbox of another runner: labels it as this runner's, reads its limits back and tests them from
  * inside. After that, its bridge ignores every other runner.
  *
- * @throws SandboxFailed; the sandbox then stays as it was.
+ * @throws SandboxFailed. If the labels had been changed by then, the sandbox is this runner's, which discards or reaps it.
  */
 export async function takeOverSandbox(
   account: Account,
