@@ -104,7 +104,7 @@ describe("Gemini CLI's own tools", () => {
     const run = await stage.run({
       ...agents.gemini.request,
       ...asking(
-        '[[shell touch denied]] [[shell mkdir allowed]] [[call write_file {"file_path":"/workspace/w","content":"x"}]] [[shell rm -r allowed]] [[shell ls]]',
+        '[[shell touch denied]] [[shell mkdir allowed]] [[call write_file {"file_path":"/workspace/w","content":"x"}]] [[shell rm -r allowed]] [[shell rmdir allowed]] [[shell ls]]',
       ),
       permissions: {
         default: "allow",
@@ -112,11 +112,12 @@ describe("Gemini CLI's own tools", () => {
           { pattern: "run_shell_command(touch:*)", permission: "deny" },
           { pattern: "write_file", permission: "deny" },
           { pattern: "Bash(rm:*)", permission: "deny" },
+          { pattern: "shell(rmdir:*)", permission: "deny" },
         ],
       },
     });
     expect(await run.result).toMatchObject({ ok: true, output: expect.stringMatching(/Output: allowed\s/) });
     const denied = run.of("tool_result").map((result) => result.denied === true);
-    expect(denied).toEqual([true, false, true, true, false]);
+    expect(denied).toEqual([true, false, true, true, true, false]);
   });
 });
