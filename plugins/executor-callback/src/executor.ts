@@ -20,7 +20,7 @@ import { issuesOfRequest, issuesOfTool } from "./call/issues.js";
 import { readPath } from "./call/json-path.js";
 import type { CallbackConfig } from "./config.js";
 import type { Outbound } from "./connection/outbound.js";
-import { type Answer, maxResponseCharacters, type Posting } from "./connection/posting.js";
+import { type Answer, maxResponseBytes, type Posting } from "./connection/posting.js";
 import { gapsOfCallback } from "./coverage.js";
 import { Remembered } from "./remembered.js";
 
@@ -97,7 +97,7 @@ function outcomeOf({ tool }: ToolCall, { url }: Posting, answer: Answer, { log }
   });
   if (answer.kind === "too_long") {
     return failed(
-      `its answer is longer than ${maxResponseCharacters / 1_000_000} MB. Request less: filter, paginate or summarise.`,
+      `its answer is longer than ${maxResponseBytes / 1_000_000} MB. Request less: filter, paginate or summarise.`,
     );
   }
   if (answer.kind === "rejected") {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { RunCancelled, RunTimedOut } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { maxResponseCharacters } from "../src/connection/posting.js";
+import { maxResponseBytes } from "../src/connection/posting.js";
 import { call, executorOf, type LogLine } from "./calls.js";
 import { deferred } from "./deferred.js";
 import { answerWith, startPlatform } from "./platform.js";
@@ -187,12 +187,10 @@ describe("a callback server that", () => {
   });
 
   it("answers at the size limit is read completely", async () => {
-    const platform = await startPlatform((_request, response) =>
-      response.end("a".repeat(maxResponseCharacters)),
-    );
+    const platform = await startPlatform((_request, response) => response.end("a".repeat(maxResponseBytes)));
     const outcome = await call({ endpoint: `${platform.origin}/` });
     expect(outcome.status).toBe("completed");
-    expect("output" in outcome && Buffer.byteLength(outcome.output)).toBe(maxResponseCharacters);
+    expect("output" in outcome && Buffer.byteLength(outcome.output)).toBe(maxResponseBytes);
   });
 
   it.each([301, 302, 303, 307, 308])("redirects is not followed: %i", async (status) => {

@@ -6,7 +6,7 @@ const backslash = 0x5c;
 /** Longest key in a path, in characters; a longer one matches no path. */
 const maxKeyLength = 128;
 /** Bytes of one captured value. */
-const maxCaptureLength = 16_384;
+const maxCaptureBytes = 16_384;
 /** Characters of a value's beginning that are reported whatever its length. */
 const maxHeadLength = 64;
 
@@ -212,7 +212,7 @@ export class JsonScan {
     const capture = this.#capture;
     if (capture === undefined) return;
     capture.size += bytes.length;
-    if (capture.size <= maxCaptureLength) capture.parts.push(Buffer.from(bytes));
+    if (capture.size <= maxCaptureBytes) capture.parts.push(Buffer.from(bytes));
     else if (capture.parts.length === 0) capture.parts.push(Buffer.from(bytes.subarray(0, maxHeadLength)));
   }
 
@@ -223,7 +223,7 @@ export class JsonScan {
     this.#capture = undefined;
     const { path, key, start, parts, size } = capture;
     const kept = Buffer.concat(parts);
-    const text = size > maxCaptureLength ? "" : kept.toString("utf8");
+    const text = size > maxCaptureBytes ? "" : kept.toString("utf8");
     const end = start + Buffer.byteLength(text.trimEnd());
     const head = kept.toString("latin1", 0, maxHeadLength).trimEnd();
     this.#onCaptured({ path, key, value: valueIn(text), head, start, end });

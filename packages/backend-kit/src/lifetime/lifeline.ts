@@ -3,7 +3,7 @@ import { codeOf } from "@ambit/core/plugin";
 import { inFolder, type OpenFolder } from "../safe-fs/index.js";
 
 /** Bytes of a socket's path that every system supports. */
-const maxPathLength = 103;
+const maxPathBytes = 103;
 
 /**
  * A socket that listens as long as this process lives: the kernel closes it however the process ends, SIGKILL included,
@@ -15,7 +15,7 @@ export async function listenAt(folder: OpenFolder, name: string): Promise<Server
   // By descriptor if possible, since a folder's path may be longer than a socket's path may be.
   const path = inFolder(folder, name);
   // Node.js silently truncates a longer one, and all sockets of the folder would share the result.
-  if (Buffer.byteLength(path) > maxPathLength) throw new Error(`${path} is too long for a socket`);
+  if (Buffer.byteLength(path) > maxPathBytes) throw new Error(`${path} is too long for a socket`);
   const server = createServer((connection) => connection.destroy());
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);

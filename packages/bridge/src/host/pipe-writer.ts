@@ -2,7 +2,7 @@ import type { Pipe } from "../platform.js";
 import type { FrameSink } from "../transport/reliable-transport.js";
 
 /** Characters in one write of a pipe, which may be a request to a platform's API. */
-const maxWriteBytes = 48 * 1024;
+const maxWriteCharacters = 48 * 1024;
 
 /** Hands lines to a pipe one write at a time; lines that arrive meanwhile are part of the next write. */
 export class PipeWriter implements FrameSink {
@@ -45,7 +45,7 @@ export class PipeWriter implements FrameSink {
 
 /** The end of the last line that fits into a write. A line is shorter than a write. */
 function cut(all: string, start: number): number {
-  if (all.length - start <= maxWriteBytes) return all.length;
-  const end = all.lastIndexOf("\n", start + maxWriteBytes - 1) + 1;
+  if (all.length - start <= maxWriteCharacters) return all.length;
+  const end = all.lastIndexOf("\n", start + maxWriteCharacters - 1) + 1;
   return end > start ? end : all.length;
 }

@@ -5,7 +5,7 @@ export const maxChunkBytes = 11_264;
 /** Characters of a line. Longer ones are noise. */
 export const maxLineLength = 16_384;
 /** Bytes of a text as JSON in a line. */
-const maxTextLength = 15_800;
+const maxTextBytes = 15_800;
 
 /** Text if possible, since that adds no overhead; otherwise base64 with a marker. */
 export type Payload = readonly [text: string] | readonly [base64: string, isBase64: 1];
@@ -18,7 +18,7 @@ export function payloadJson(bytes: Uint8Array): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (isUtf8(buffer) && !buffer.includes(0)) {
     const json = JSON.stringify(buffer.toString("utf8"));
-    if (Buffer.byteLength(json) <= maxTextLength) return json;
+    if (Buffer.byteLength(json) <= maxTextBytes) return json;
   }
   return `"${buffer.toString("base64")}",1`;
 }

@@ -17,9 +17,9 @@ const bytesUnacknowledged = 64 * 1024;
 /** Milliseconds that it waits for more frames at most. */
 const acknowledgementMs = 50;
 /** Characters that may await acknowledgement; beyond that, data waits. */
-const maxBufferedBytes = 8 * 1024 * 1024;
+const maxBufferedCharacters = 8 * 1024 * 1024;
 /** Including frames that don't wait: a peer that sends without acknowledging would fill our memory. */
-const maxUnacknowledgedBytes = 4 * maxBufferedBytes;
+const maxUnacknowledgedCharacters = 4 * maxBufferedCharacters;
 
 /** The current destination of lines. Takes them at once and keeps their order. */
 export interface FrameSink {
@@ -83,7 +83,7 @@ export class ReliableTransport implements Transport {
 
   /** Settles when there may be room for data; undefined if there is room. */
   room(): Promise<void> | undefined {
-    if (this.#kept <= maxBufferedBytes || this.#isClosed) return undefined;
+    if (this.#kept <= maxBufferedCharacters || this.#isClosed) return undefined;
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
@@ -110,7 +110,8 @@ export class ReliableTransport implements Transport {
     if (line.number !== this.#received + 1) {
       throw new FrameMissing(`Frame ${line.number} came after ${this.#received}`);
     }
-    if (this.#kept > maxUnacknowledgedBytes) throw new TransportBroken("The peer sends no acknowledgements");
+    if (this.#kept > maxUnacknowledgedCharacters)
+      throw new TransportBroken("The peer sends no acknowledgements");
     this.#received = line.number;
     this.#framesOwed += 1;
     this.#bytesOwed += length;
@@ -157,7 +158,7 @@ export class ReliableTransport implements Transport {
     if (count <= 0) return;
     for (const line of this.#journal.splice(0, count)) this.#kept -= line.length;
     this.#acknowledged = received;
-    if (this.#kept <= maxBufferedBytes) this.#wake();
+    if (this.#kept <= maxBufferedCharacters) this.#wake();
   }
 
   #wake(): void {

@@ -1,6 +1,6 @@
 import { messageOf, unlessAborted } from "@ambit/core/plugin";
 import { type Dispatcher, request } from "undici";
-import { type Answer, maxResponseCharacters, type Posting } from "./posting.js";
+import { type Answer, maxResponseBytes, type Posting } from "./posting.js";
 
 /** Bytes of an error's text that are read: what it says to a model is short, and comes as one JSON. */
 const maxErrorBodyBytes = 64 * 1024;
@@ -35,11 +35,11 @@ export async function exchange(
 }
 
 async function readAnswer({ headers, body }: Dispatcher.ResponseData): Promise<Answer> {
-  if (Number(headers["content-length"]) > maxResponseCharacters) {
+  if (Number(headers["content-length"]) > maxResponseBytes) {
     await read(body, 0);
     return { kind: "too_long" };
   }
-  const { text, complete } = await read(body, maxResponseCharacters);
+  const { text, complete } = await read(body, maxResponseBytes);
   return complete ? { kind: "answered", body: text } : { kind: "too_long" };
 }
 

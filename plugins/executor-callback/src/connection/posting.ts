@@ -16,8 +16,8 @@ export type Answer =
       readonly location?: string;
       readonly body: string;
     }
-  /** Longer than `maxResponseCharacters`. */
+  /** Longer than `maxResponseBytes`. */
   | { readonly kind: "too_long" };
 
 /** Bytes read off the wire before a 2xx answer is given up: 4 MB. */
-export const maxResponseCharacters = 4_000_000;
+export const maxResponseBytes = 4_000_000;

@@ -13,7 +13,7 @@ const script = `rm -rf -- "$1" 2>/dev/null && exit
 chmod -R u+rwx -- "$1" 2>/dev/null
 exec rm -rf -- "$1"`;
 
-/** Bytes of the programs' messages. */
+/** Characters of the programs' messages. */
 const maxReasonLength = 300;
 
 /**

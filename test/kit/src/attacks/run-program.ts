@@ -4,7 +4,7 @@ import { interpreter, python, searchPath } from "./python.js";
 /** Longer than any program of the kit takes on a busy machine: one that reaches it hangs. */
 const programMs = 60_000;
 /** Characters that are kept of a program's output. Programs print far less. */
-const maxOutputBytes = 1_000_000;
+const maxOutputCharacters = 1_000_000;
 
 export interface ProgramOptions extends Pick<Command, "role" | "cwd"> {
   readonly env?: Readonly<Record<string, string>>;
@@ -58,6 +58,6 @@ export async function textOf(stream: ReadableStream<Uint8Array>): Promise<string
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return text + decoder.decode();
-    if (text.length < maxOutputBytes) text += decoder.decode(value, { stream: true });
+    if (text.length < maxOutputCharacters) text += decoder.decode(value, { stream: true });
   }
 }

@@ -2,7 +2,7 @@ import { createServer, type Socket } from "node:net";
 import type { Endpoint } from "./endpoint.js";
 
 /** Bytes that a decoy keeps of what it receives: more than all attacks of a stage send. */
-const maxReceivedCharacters = 1_000_000;
+const maxReceivedBytes = 1_000_000;
 
 export interface StreamDecoy {
   readonly name: string;
@@ -29,7 +29,7 @@ export function openStreamDecoy(
     socket.on("close", () => sockets.delete(socket));
     socket.on("error", () => socket.destroy()); // Attacks interrupt connections, which needs no report.
     socket.on("data", (data) => {
-      if (received.length < maxReceivedCharacters) received += data.toString("latin1");
+      if (received.length < maxReceivedBytes) received += data.toString("latin1");
       socket.write(response);
     });
   });

@@ -9,7 +9,7 @@ import { inside } from "../launch/inside.js";
 export const maxRepositories = 64;
 
 const maxLinks = 8;
-/** Length of a file that points to a repository elsewhere: a path and a keyword. */
+/** Bytes of a file that points to a repository elsewhere: a path and a keyword. */
 const maxPointerBytes = 8_192;
 
 /**
