@@ -1,8 +1,8 @@
 export { type DurableOptions, DurableRuns, type Started } from "./durable-runs.js";
-export type { Records } from "./follow.js";
-export { endedBy } from "./lost-result.js";
-export type { RecordedRun } from "./recorded-run.js";
-export { Recorder } from "./recorder.js";
+export type { Records } from "./log/follow.js";
+export type { RecordedRun } from "./log/recorded-run.js";
+export { Recorder } from "./log/recorder.js";
+export { endedBy } from "./replica/lost-result.js";
 export { Sealing } from "./sealing.js";
 export { type StoreSettings, storeSettingsSchema } from "./settings.js";
 export type { WebhookPost, WebhookResponse, WebhookSender } from "./webhooks/deliveries.js";

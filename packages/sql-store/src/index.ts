@@ -7,5 +7,5 @@ export {
   type Value,
 } from "./database.js";
 export { migrationsFrom, schemaVersion } from "./migrations.js";
-export { createRun } from "./runs.js";
+export { createRun } from "./runs/runs.js";
 export { sqlStore } from "./sql-store.js";

@@ -1,12 +1,12 @@
 import type { Store } from "@ambit/durable/store";
 import type { Database } from "./database.js";
-import { Deliveries } from "./deliveries.js";
-import { Quotas } from "./quotas.js";
-import { RunRetention } from "./retention.js";
-import { Runs } from "./runs.js";
-import { SessionUses } from "./session-use.js";
-import { Sessions } from "./sessions.js";
-import { Shared } from "./shared.js";
+import { Quotas } from "./runs/quotas.js";
+import { RunRetention } from "./runs/retention.js";
+import { Runs } from "./runs/runs.js";
+import { Deliveries } from "./shared/deliveries.js";
+import { SessionUses } from "./shared/session-use.js";
+import { Sessions } from "./shared/sessions.js";
+import { Shared } from "./shared/shared.js";
 
 /** A store over a database whose schema is up to date. */
 export function sqlStore(database: Database): Store {

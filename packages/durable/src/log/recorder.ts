@@ -1,12 +1,12 @@
 import { AtCapacity, messageOf, RunCancelled, toAmbitError } from "@ambit/core";
 import { type AgentEvent, type AgentEventOf, eventRecord, type RunResult } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
+import { patiently } from "../outage.js";
+import type { StoreSettings } from "../settings.js";
+import type { EventGroup, NewDelivery, NewInteraction, Store } from "../store/index.js";
+import { aboutEnd, aboutQuestion, type MessageSource } from "../webhooks/messages.js";
 import { LogTail } from "./log-tail.js";
-import { patiently } from "./outage.js";
 import type { RecordedRun } from "./recorded-run.js";
-import type { StoreSettings } from "./settings.js";
-import type { EventGroup, NewDelivery, NewInteraction, Store } from "./store/index.js";
-import { aboutEnd, aboutQuestion, type MessageSource } from "./webhooks/messages.js";
 
 /**
  * Characters that may be buffered while a group is being written; then the run waits. Large enough that the store's

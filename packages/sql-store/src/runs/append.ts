@@ -1,7 +1,7 @@
 import type { EventGroup, RunHead, Written } from "@ambit/durable/store";
-import { type Database, named, type Statement, statement } from "./database.js";
-import { addDelivery } from "./deliveries.js";
-import { headOf } from "./rows.js";
+import { type Database, named, type Statement, statement } from "../database.js";
+import { headOf } from "../rows.js";
+import { addDelivery } from "../shared/deliveries.js";
 
 /** Rows that only the owner may change. */
 export const owned = "id = $1 AND fence = $2 AND state = 'running'";

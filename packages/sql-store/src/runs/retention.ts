@@ -1,8 +1,8 @@
 import type { Retention } from "@ambit/durable/store";
+import { Columns, type Database, type Statement, statement } from "../database.js";
+import { lives } from "../shared/lease.js";
+import { forgetUse } from "../shared/session-use.js";
 import { dayMs } from "./counting.js";
-import { Columns, type Database, type Statement, statement } from "./database.js";
-import { lives } from "./lease.js";
-import { forgetUse } from "./session-use.js";
 import { keptSize, recount, sizeOfRun, uncount } from "./sizes.js";
 
 /** Runs that are deleted in one transaction: others wait for it. */

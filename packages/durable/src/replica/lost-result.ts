@@ -1,8 +1,8 @@
 import { type AmbitError, RunnerLost } from "@ambit/core";
 import type { RunResult } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
-import type { RunEnd, Store, StoredRun } from "./store/index.js";
-import { aboutEnd, type MessageSource } from "./webhooks/messages.js";
+import type { RunEnd, Store, StoredRun } from "../store/index.js";
+import { aboutEnd, type MessageSource } from "../webhooks/messages.js";
 
 /** The end of a run that produced no result. */
 export function endedBy(failure: AmbitError, run: MessageSource): RunEnd {

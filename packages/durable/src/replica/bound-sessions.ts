@@ -1,11 +1,11 @@
 import { messageOf, SessionElsewhere } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
-import { patiently } from "./outage.js";
-import type { RecordedRun } from "./recorded-run.js";
-import type { Sealing } from "./sealing.js";
-import type { StoreSettings } from "./settings.js";
-import type { SessionName, SessionUse, Store } from "./store/index.js";
+import type { RecordedRun } from "../log/recorded-run.js";
+import { patiently } from "../outage.js";
+import type { Sealing } from "../sealing.js";
+import type { StoreSettings } from "../settings.js";
+import type { SessionName, SessionUse, Store } from "../store/index.js";
 
 export interface BoundSessionsOptions {
   readonly store: Store;

@@ -1,8 +1,8 @@
 import type { SessionHold, SessionName, SessionPlace, StoredSession, Written } from "@ambit/durable/store";
-import { Columns, type Database, statement } from "./database.js";
+import { Columns, type Database, statement } from "../database.js";
+import { sessionOf } from "../rows.js";
+import { Where } from "../where.js";
 import { lives } from "./lease.js";
-import { sessionOf } from "./rows.js";
-import { Where } from "./where.js";
 
 /** A run of the session is in progress at its owner. */
 const isInUse = `EXISTS (SELECT 1 FROM ambit_runs r WHERE r.state = 'running' AND r.session = ambit_sessions.session

@@ -1,7 +1,7 @@
 import type { Backlog, Delivery, DeliveryOutcome, DeliveryQuery, NewDelivery } from "@ambit/durable/store";
-import { Columns, type Database, type Row, type Statement, statement, type Value } from "./database.js";
-import { deliveryOf } from "./rows.js";
-import { Where } from "./where.js";
+import { Columns, type Database, type Row, type Statement, statement, type Value } from "../database.js";
+import { deliveryOf } from "../rows.js";
+import { Where } from "../where.js";
 
 /**
  * Adds a message for a run that meets a condition.

@@ -1,6 +1,6 @@
 import { messageOf } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
-import type { RunHead, Store } from "./store/index.js";
+import type { RunHead, Store } from "../store/index.js";
 
 /** Milliseconds between two checks of runs on other replicas. */
 const pollMs = 100;

@@ -1,4 +1,4 @@
-import type { EventChunk } from "./store/index.js";
+import type { EventChunk } from "../store/index.js";
 
 /** Characters of committed events that are kept for readers that are nearly up to date. */
 const maxCharacters = 1_048_576;

@@ -1,6 +1,6 @@
 import { messageOf } from "@ambit/core";
+import type { Renewal, Store } from "../store/index.js";
 import { endLost, type LostRunEnder } from "./lost-result.js";
-import type { Renewal, Store } from "./store/index.js";
 
 /** Milliseconds between two renewals while runs are here: the response also brings requests of other replicas. */
 const busyMs = 250;

@@ -1,9 +1,9 @@
 import { NotFound } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
+import { patiently } from "../outage.js";
+import type { EventChunk, Store } from "../store/index.js";
 import type { Heads } from "./heads.js";
 import type { LogTail } from "./log-tail.js";
-import { patiently } from "./outage.js";
-import type { EventChunk, Store } from "./store/index.js";
 
 /** Characters that are read at a time for one reader. */
 const pageCharacters = 262_144;

@@ -1,4 +1,4 @@
-import { type Database, type Statement, statement } from "./database.js";
+import { type Database, type Statement, statement } from "../database.js";
 
 export const dayMs = 86_400_000;
 

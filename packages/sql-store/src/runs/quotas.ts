@@ -1,7 +1,7 @@
 import type { NewRun, ProjectUsage, RunQuota, StoredRun } from "@ambit/durable/store";
+import { Columns, type Database, type Row, statement } from "../database.js";
+import { runOf } from "../rows.js";
 import { countStart, dayMs, today } from "./counting.js";
-import { Columns, type Database, type Row, statement } from "./database.js";
-import { runOf } from "./rows.js";
 import { createRun } from "./runs.js";
 
 const minuteMs = 60_000;

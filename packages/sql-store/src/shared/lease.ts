@@ -1,4 +1,4 @@
-import type { Database } from "./database.js";
+import type { Database } from "../database.js";
 
 /** Whether the replica in a table's row has a valid lease. */
 export function lives({ now }: Pick<Database, "now">, table: string): string {

@@ -6,12 +6,12 @@ import type {
   StoredInteraction,
   StoredRun,
 } from "@ambit/durable/store";
-import { Columns, type Database, named, type Row, type Statement, statement } from "./database.js";
+import { Columns, type Database, named, type Row, type Statement, statement } from "../database.js";
+import { interactionOf, runOf } from "../rows.js";
+import { countExpiry } from "../runs/sizes.js";
+import { Where } from "../where.js";
 import { addDelivery } from "./deliveries.js";
 import { lives } from "./lease.js";
-import { interactionOf, runOf } from "./rows.js";
-import { countExpiry } from "./sizes.js";
-import { Where } from "./where.js";
 
 /** Replicas and their leases; questions. */
 export class Shared {

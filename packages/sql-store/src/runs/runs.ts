@@ -8,13 +8,13 @@ import type {
   StoredRun,
   Written,
 } from "@ambit/durable/store";
+import { Columns, type Database, named, type Row, type Statement, statement } from "../database.js";
+import { headOf, runOf } from "../rows.js";
+import { addDelivery } from "../shared/deliveries.js";
+import { Where } from "../where.js";
 import { appendGroup, owned, selectHead } from "./append.js";
 import { countMoney, countStart } from "./counting.js";
-import { Columns, type Database, named, type Row, type Statement, statement } from "./database.js";
-import { addDelivery } from "./deliveries.js";
-import { headOf, runOf } from "./rows.js";
 import { countRun } from "./sizes.js";
-import { Where } from "./where.js";
 
 /** All columns but those that hold a whole result or request: a page of them could fill the memory. */
 const listed = `id, project, session, state, replica, fence, digest, harness, sandbox, webhook, cancel_requested, events,
