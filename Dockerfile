@@ -1,7 +1,7 @@
 # Ambit in a container. `docker compose up` builds it; docs/deploy.md says what each flag is for.
 #
 #   BASE_IMAGE  a Debian with Node 22.19 or newer. It may have bubblewrap, socat, git and python3 already
-#   PACKAGES    build: compiles this folder. prebuilt: takes what `node scripts/install-packages.mjs .cache/container`
+#   PACKAGES    build: compiles this folder. prebuilt: takes what `node scripts/packages/install-packages.mjs .cache/container`
 #               made, without a network
 #   AGENTS      npm packages of agents, such as "@google/gemini-cli @agentclientprotocol/codex-acp". Default: none
 ARG BASE_IMAGE=node:24-bookworm-slim
@@ -15,7 +15,7 @@ RUN command -v bwrap && command -v socat && command -v git && command -v python3
 FROM base AS build
 COPY . /source
 WORKDIR /source
-RUN npm install --no-save --ignore-scripts && npm run build && node scripts/install-packages.mjs /packages
+RUN npm install --no-save --ignore-scripts && npm run build && node scripts/packages/install-packages.mjs /packages
 
 FROM base AS prebuilt
 COPY .cache/container /packages

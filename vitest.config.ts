@@ -2,9 +2,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { globbySync } from "globby";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
-import { globalSetupOf } from "./scripts/global-setup.ts";
-import { SlowestFirst } from "./scripts/slowest-first.ts";
-import { TestReporter } from "./scripts/test-reporter.ts";
+import { globalSetupOf } from "./scripts/vitest/global-setup.ts";
+import { SlowestFirst } from "./scripts/vitest/slowest-first.ts";
+import { TestReporter } from "./scripts/vitest/test-reporter.ts";
 
 const { workspaces }: { workspaces: string[] } = JSON.parse(readFileSync("package.json", "utf8"));
 

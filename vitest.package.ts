@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
-import { globalSetupOf } from "./scripts/global-setup.ts";
-import { TestReporter } from "./scripts/test-reporter.ts";
+import { globalSetupOf } from "./scripts/vitest/global-setup.ts";
+import { TestReporter } from "./scripts/vitest/test-reporter.ts";
 
 /** One configuration for every package, so that `npm test -w <package>` and the whole suite agree. */
 export default defineConfig({

@@ -17,7 +17,7 @@ const checkTimeoutMs = 30 * 60_000;
 
 /**
  * What CI's machine can guarantee, on the host and in containers with runc: there, a capability without proof is a
- * failure, not a skip. test/e2e/ordinary-user.test.ts proves an ordinary user's part of it.
+ * failure, not a skip. test/e2e/boundary/ordinary-user.test.ts proves an ordinary user's part of it.
  */
 const mustProve = [
   "network.deny",

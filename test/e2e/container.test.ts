@@ -64,7 +64,7 @@ describe("the container image", () => {
     port = await freePort();
     // In CI the check of the packages has just made it.
     if (!process.env.CI)
-      await execa(process.execPath, ["scripts/install-packages.mjs", ".cache/container"], {
+      await execa(process.execPath, ["scripts/packages/install-packages.mjs", ".cache/container"], {
         cwd: repository,
       });
     const built = await compose(["build"]);

@@ -1,20 +1,20 @@
 /** The wire: what a platform sends to Ambit and gets back. */
 export * from "./capability.js";
-export * from "./request/budget.js";
-export * from "./request/credentials.js";
+export * from "./request/boundary/credentials.js";
+export * from "./request/boundary/sandbox-permission.js";
 export { onDisconnectOf } from "./request/disconnect.js";
 export * from "./request/interactions.js";
 export * from "./request/limits.js";
-export * from "./request/mcp-server.js";
 export * from "./request/message.js";
-export * from "./request/model-connection.js";
-export * from "./request/permissions.js";
+export * from "./request/model/budget.js";
+export * from "./request/model/model-connection.js";
 export * from "./request/project.js";
 export * from "./request/request.js";
 export { runIdSchema } from "./request/run-id.js";
-export * from "./request/sandbox-permission.js";
 export * from "./request/skill.js";
-export * from "./request/tool.js";
+export * from "./request/tools/mcp-server.js";
+export * from "./request/tools/permissions.js";
+export * from "./request/tools/tool.js";
 export { type Webhook, type WebhookEvent, webhookEventSchema } from "./request/webhook.js";
 export * from "./result/actor-description.js";
 export * from "./result/events.js";

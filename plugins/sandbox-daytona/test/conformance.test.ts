@@ -9,7 +9,7 @@ import { z } from "zod";
 import { configSchema, DaytonaSandbox } from "../src/index.js";
 import { loopbackOptions, settingsFor, whatIsLeft } from "./support/loopback.js";
 
-/** Why an attack breaks no promise here, by its id. Also read by scripts/backends.mjs. */
+/** Why an attack breaks no promise here, by its id. Also read by scripts/docs/backends.mjs. */
 const exempt = z
   .record(z.string(), z.string())
   .parse(JSON.parse(readFileSync(new URL("support/exempt.json", import.meta.url), "utf8")));

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { limits, measure, outdated, overLimit, page, withSizes } from "../../../scripts/sizes.mjs";
+import { limits, measure, outdated, overLimit, page, withSizes } from "../../../scripts/docs/sizes.mjs";
 
 const sizes = measure();
 
@@ -20,7 +20,7 @@ describe("sizes", () => {
     ]);
   });
 
-  it("are about those of the page: run `node scripts/sizes.mjs`", () => {
+  it("are about those of the page: run `node scripts/docs/sizes.mjs`", () => {
     expect(outdated(readFileSync(page, "utf8"), sizes)).toEqual([]);
   });
 

@@ -1,19 +1,19 @@
 import { z } from "zod";
 import { headersSchema, httpUrlSchema } from "../values/http.js";
 import { jsonObjectSchema } from "../values/json.js";
-import { budgetSchema } from "./budget.js";
-import { credentialSchema } from "./credentials.js";
+import { credentialSchema } from "./boundary/credentials.js";
+import { sandboxPermissionSchema } from "./boundary/sandbox-permission.js";
 import { onDisconnectSchema } from "./disconnect.js";
 import { interactionSettingsSchema } from "./interactions.js";
 import { limits } from "./limits.js";
-import { mcpServerSchema } from "./mcp-server.js";
 import { messageSchema } from "./message.js";
-import { modelConnectionSchema } from "./model-connection.js";
-import { permissionsSchema } from "./permissions.js";
+import { budgetSchema } from "./model/budget.js";
+import { modelConnectionSchema } from "./model/model-connection.js";
 import { runIdSchema } from "./run-id.js";
-import { sandboxPermissionSchema } from "./sandbox-permission.js";
 import { harnessFileSchema, skillSchema } from "./skill.js";
-import { toolCallbackSchema, toolSpecSchema } from "./tool.js";
+import { mcpServerSchema } from "./tools/mcp-server.js";
+import { permissionsSchema } from "./tools/permissions.js";
+import { toolCallbackSchema, toolSpecSchema } from "./tools/tool.js";
 import { webhookSchema } from "./webhook.js";
 
 const contextSchema = z.strictObject({

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { renderHintSchema } from "../request/tool.js";
+import { renderHintSchema } from "../request/tools/tool.js";
 
 const event = <Type extends string, Shape extends z.core.$ZodLooseShape>(type: Type, shape: Shape) =>
   z.strictObject({ type: z.literal(type), ...shape });

@@ -3,7 +3,7 @@ import type { ExposedHandlers } from "@ambit/backend-kit/http";
 import type { Command, Evidence, Sandbox, SandboxSpec } from "@ambit/core/plugin";
 import type { BridgeOptions } from "../options.js";
 import type { DirectPlatform, RemotePlatform } from "../platform.js";
-import type { BridgeLink } from "./connection.js";
+import type { BridgeLink } from "./connection/connection.js";
 
 export interface RemoteSandboxOptions {
   readonly platform: RemotePlatform | DirectPlatform;

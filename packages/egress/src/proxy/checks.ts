@@ -1,5 +1,5 @@
-import { judgeFirstFlight } from "./first-flight.js";
 import { readHttpDestination } from "./http/destination.js";
+import { judgeFirstFlight } from "./tunnel/first-flight.js";
 
 /** Checks that an allowed connection really is for the name that it was allowed for. */
 export interface EgressChecks {

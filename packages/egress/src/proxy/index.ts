@@ -1,17 +1,17 @@
 export type { Lookup } from "../guarded-lookup.js";
 export type { EgressProtocol } from "./admitted.js";
 export { type EgressChecks, egressChecks } from "./checks.js";
-export {
-  type ClientEnvironmentOptions,
-  clientEnvironment,
-  directHosts,
-  nodePreload,
-} from "./client-environment.js";
 export { serverBudget } from "./connection-budget.js";
 export type { EgressDecision } from "./gate.js";
 export type { OwnServer } from "./http/own-address.js";
 export { BOUNDARY_HEADER } from "./http/own-response.js";
 export { defaultLimits, type EgressLimits } from "./limits.js";
 export { type EgressProxy, type EgressProxyOptions, openEgressProxy } from "./proxy.js";
-export { openSessionProxy, type SessionProxyOptions } from "./session-proxy.js";
-export { openWayOut, type WayOut, type WayOutOptions } from "./way-out.js";
+export {
+  type ClientEnvironmentOptions,
+  clientEnvironment,
+  directHosts,
+  nodePreload,
+} from "./session/client-environment.js";
+export { openSessionProxy, type SessionProxyOptions } from "./session/session-proxy.js";
+export { openWayOut, type WayOut, type WayOutOptions } from "./session/way-out.js";

@@ -6,7 +6,7 @@ import { escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import type { Tunnel } from "./http/clients.js";
 import { isOwnAddress } from "./http/own-address.js";
 import { SocketReader } from "./socket-reader.js";
-import { carryTunnel } from "./tunnel.js";
+import { carryTunnel } from "./tunnel/tunnel.js";
 
 /** Replies of RFC 1928 section 6. Only `notAllowed` comes from the boundary. */
 const reply = {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
-import { LONGEST_CLIENT_HELLO, readClientHello } from "../../src/proxy/client-hello.js";
-import { judgeFirstFlight } from "../../src/proxy/first-flight.js";
+import { LONGEST_CLIENT_HELLO, readClientHello } from "../../src/proxy/tunnel/client-hello.js";
+import { judgeFirstFlight } from "../../src/proxy/tunnel/first-flight.js";
 import { readTarget } from "../../src/target.js";
 import { realClientHello } from "./tls.js";
 

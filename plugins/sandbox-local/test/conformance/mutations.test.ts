@@ -48,7 +48,7 @@ describe("the local sandbox without one part of its jail", () => {
     requireUnmodified(context);
     const calls = rows.filter(({ name, kind }) => kind === "system call filter" || name.startsWith("--"));
     const missing = calls.filter(({ name }) => !table.includes(`| \`${name}\` |`)).map(({ name }) => name);
-    expect(missing, "run: node scripts/mutations.mjs").toEqual([]);
+    expect(missing, "run: node scripts/docs/mutations.mjs").toEqual([]);
   });
 });
 

@@ -2,7 +2,7 @@ import { appendFileSync } from "node:fs";
 
 const file = process.env.AMBIT_AGENTS_RESULTS;
 
-/** A cell of docs/agents.md, for `node scripts/agents.mjs`: what a run came to. Default: yes. */
+/** A cell of docs/agents.md, for `node scripts/docs/agents.mjs`: what a run came to. Default: yes. */
 export function record(agent: string, row: string, note: string | number = "yes"): void {
   if (file !== undefined) appendFileSync(file, `${JSON.stringify({ table: "runs", agent, row, note })}\n`);
 }

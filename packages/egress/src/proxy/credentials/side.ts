@@ -12,7 +12,7 @@ import type { Gate } from "../gate.js";
 import { HttpClients } from "../http/clients.js";
 import { valuesOf } from "../http/destination.js";
 import { SocketReader } from "../socket-reader.js";
-import { TLS_ACCESS_DENIED } from "../tunnel.js";
+import { TLS_ACCESS_DENIED } from "../tunnel/tunnel.js";
 import { readBody } from "./body.js";
 import { forward } from "./forward.js";
 import { sendText } from "./text-response.js";

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { type Duplex, pipeline } from "node:stream";
 import { formatTarget, type Target } from "../../target.js";
 import type { EgressLimits } from "../limits.js";
-import { join } from "../tunnel.js";
+import { join } from "../tunnel/tunnel.js";
 import { valuesOf } from "./destination.js";
 import { copyRequestHeaders, responseHeaders } from "./headers.js";
 import { bytesOf, headersOf, type OwnResponse, upstreamFailure } from "./own-response.js";

@@ -5,7 +5,7 @@ import { readAuthority, type Target } from "../../target.js";
 import type { Admitted, EgressProtocol } from "../admitted.js";
 import type { CredentialSide } from "../credentials/side.js";
 import { escapeForReport, type Gate, UpstreamFailure } from "../gate.js";
-import { carryTunnel } from "../tunnel.js";
+import { carryTunnel } from "../tunnel/tunnel.js";
 import { HttpClients, type Tunnel } from "./clients.js";
 import { valuesOf } from "./destination.js";
 import { endWith, passRequest, passUpgrade, type Route } from "./exchange.js";

@@ -125,12 +125,12 @@ export const mutants: readonly MutantCase[] = [
     name: "proxy shared between sessions",
     patches: [
       egress(
-        "proxy/session-proxy.js",
+        "proxy/session/session-proxy.js",
         "policy: spec.boundary.network,",
         "policy: (shared.rules.push(...spec.boundary.network.rules), shared),",
       ),
       egress(
-        "proxy/session-proxy.js",
+        "proxy/session/session-proxy.js",
         "export function openSessionProxy(",
         'const shared = { mode: "allowlist", rules: [] };\nexport function openSessionProxy(',
       ),
@@ -202,7 +202,7 @@ export const mutants: readonly MutantCase[] = [
     name: "server name not compared",
     patches: [
       egress(
-        "proxy/first-flight.js",
+        "proxy/tunnel/first-flight.js",
         "return judgeServerName(target, hello.serverName);",
         'return { verdict: "pass" };',
       ),

@@ -1,0 +1,85 @@
+import { z } from "zod";
+import { environmentNameSchema } from "../../values/environment.js";
+import { headerNameSchema } from "../../values/http.js";
+import { limits } from "../limits.js";
+
+/** Headers that frame or route a message: a credential in one would change the request itself. */
+const reservedHeaders =
+  /^(host|connection|content-.*|expect|te|trailer|transfer-encoding|upgrade|proxy-.*)$/i;
+
+/** How a request carries it: `Authorization: Bearer`, the password of `Authorization: Basic`, or another header. */
+export const credentialFormSchema = z.union([
+  z.enum(["bearer", "basic"]),
+  z.strictObject({
+    header: headerNameSchema
+      .refine((name) => !reservedHeaders.test(name), {
+        error: "must not be a header that frames or routes the request",
+      })
+      .meta({ description: "The header's name." }),
+  }),
+]);
+export type CredentialForm = z.infer<typeof credentialFormSchema>;
+
+/**
+ * A credential that stays outside the sandbox. Inside, the variable `name` holds a placeholder, which the egress proxy
+ * replaces on the way to one of `hosts`.
+ */
+export const credentialSchema = z.strictObject({
+  name: environmentNameSchema
+    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name: letters, digits and _")
+    .meta({ description: "The agent's variable that holds the placeholder." }),
+  value: z
+    .string()
+    // Shorter ones occur in any text: removing them from a response would garble it.
+    .min(8, "must have 8 characters or more")
+    .max(limits.credentialCharacters)
+    .regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, "must be printable ASCII: a header carries it")
+    .meta({
+      description: `The secret: 8 to ${limits.credentialCharacters.toLocaleString("en")} characters of printable ASCII. As \`basic\`: the password, or \`user:password\`.`,
+    }),
+  hosts: z
+    .array(
+      z
+        .string()
+        .toLowerCase()
+        .regex(
+          /^(?=.{1,253}(?::|$))(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z_](?:[a-z0-9_-]{0,61}[a-z0-9_])?(?::[1-9]\d{0,4})?$/,
+          "must be a host name, with an optional :port (default 443); no address, scheme, path or wildcard",
+        ),
+    )
+    .min(1)
+    .max(limits.credentialHosts)
+    .meta({
+      description:
+        "Names that it may be sent to, over TLS, each with an optional `:port` (default 443). The network's allowlist must include them.",
+    }),
+  as: credentialFormSchema.meta({
+    description:
+      "`bearer` or `basic` (in `Authorization`), or `{header}`: a header that holds only the value. It is replaced nowhere else.",
+  }),
+  methods: z
+    .array(z.string().regex(/^[A-Z]{1,20}$/, "must be an HTTP method in capitals"))
+    .min(1)
+    .max(32)
+    .optional()
+    .meta({ description: "The only HTTP methods that it is used with. Default: all." }),
+  paths: z
+    .array(
+      z
+        .string()
+        .max(2_048)
+        .regex(
+          /^\/[A-Za-z0-9._~!$&'()+,=:@/-]*\*?$/,
+          "must be a path that begins with /, with a * at its end only, and without % or ?",
+        ),
+    )
+    .min(1)
+    .max(limits.credentialPaths)
+    .optional()
+    .meta({ description: "The only paths that it is used with: exact, or `/prefix/*`. Default: all." }),
+  access: z.enum(["read", "write"]).default("write").meta({
+    description:
+      "`read`: only requests that read (GET, HEAD, OPTIONS, git fetch); a git push is refused. `write`, the default: all.",
+  }),
+});
+export type Credential = z.infer<typeof credentialSchema>;

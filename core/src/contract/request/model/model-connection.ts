@@ -1,0 +1,56 @@
+import { z } from "zod";
+import {
+  environmentNameSchema,
+  environmentSchema,
+  environmentValueSchema,
+} from "../../values/environment.js";
+import { headersSchema, httpUrlSchema } from "../../values/http.js";
+
+const endpointSchema = z.strictObject({
+  baseUrl: httpUrlSchema.optional().meta({ description: "An http(s) URL. Default: the provider's own." }),
+  apiVersion: z.string().optional().meta({ description: "The API version, where a deployment has several." }),
+  region: z.string().optional().meta({ description: "The region, where a deployment has several." }),
+  headers: headersSchema.optional().meta({ description: "Headers to send, where the agent can." }),
+});
+
+const credentialSchema = z.strictObject({
+  binding: z
+    .strictObject({
+      kind: z.literal("environment").meta({ description: "`environment`." }),
+      name: environmentNameSchema.meta({ description: "The variable's name, without `=` and NUL." }),
+    })
+    .meta({ description: "Where the value goes." }),
+  value: environmentValueSchema.meta({ description: "The secret, without NUL." }),
+  usage: z.enum(["opaque_http", "local_use"]).default("opaque_http").meta({
+    description:
+      "`opaque_http`, the default: only the provider reads it · `local_use`: a program inside signs with it.",
+  }),
+});
+
+/** How the agent reaches its model, and with which credential. */
+export const modelConnectionSchema = z.strictObject({
+  provider: z.string().optional().meta({
+    description: "The issuer of the credential: `anthropic`, `openai`, `google`, …",
+    earlier: "`provider`",
+  }),
+  deployment: z.string().optional().meta({
+    description: "How the provider is reached, where an agent distinguishes.",
+    earlier: "`deployment`",
+  }),
+  endpoint: endpointSchema.optional().meta({
+    description: "The model's address. A destination of the run: a restricted network must list it.",
+    earlier: "`endpoint`",
+  }),
+  credentialMode: z.enum(["env", "runtime_provided", "none"]).default("env").meta({
+    description: "`env`, the default: `credentials` · `runtime_provided`: the agent's own login · `none`.",
+    earlier: "`credentialMode`",
+  }),
+  environment: environmentSchema.optional().meta({
+    description: "Variables of the agent's process that are not secret.",
+  }),
+  credentials: z
+    .array(credentialSchema)
+    .default([])
+    .meta({ description: "The credentials. Default: none.", earlier: "`secrets`" }),
+});
+export type ModelConnection = z.infer<typeof modelConnectionSchema>;

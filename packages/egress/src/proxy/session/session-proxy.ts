@@ -1,0 +1,41 @@
+import { SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import type { CredentialBroker } from "../../credentials/broker.js";
+import { formatTarget } from "../../target.js";
+import { type EgressProxy, type EgressProxyOptions, openEgressProxy } from "../proxy.js";
+
+export interface SessionProxyOptions {
+  readonly spec: Pick<SandboxSpec, "id" | "boundary" | "onDecision" | "onFailure" | "log">;
+  readonly listen: EgressProxyOptions["listen"];
+  readonly own: EgressProxyOptions["own"];
+  readonly lookup?: EgressProxyOptions["lookup"] | undefined;
+  readonly checks?: EgressProxyOptions["checks"] | undefined;
+  readonly credentials?: CredentialBroker | undefined;
+}
+
+/**
+ * The egress proxy of one sandbox. It reports every decision to the run, and its own failure ends the run, which must
+ * not continue without a record.
+ */
+export function openSessionProxy({
+  spec,
+  listen,
+  own,
+  lookup,
+  checks,
+  credentials,
+}: SessionProxyOptions): Promise<EgressProxy> {
+  return openEgressProxy({
+    listen,
+    policy: spec.boundary.network,
+    onDecision: ({ target, allowed, reason }) =>
+      spec.onDecision({ target: formatTarget(target), allowed, reason }),
+    onFault: (cause) => {
+      spec.log.error({ sandbox: spec.id, fault: String(cause) }, "the boundary's proxy failed");
+      spec.onFailure?.(new SandboxFailed("The boundary's proxy failed: the run has no network.", { cause }));
+    },
+    ...(own === undefined ? {} : { own }),
+    ...(lookup === undefined ? {} : { lookup }),
+    ...(checks === undefined ? {} : { checks }),
+    ...(credentials === undefined ? {} : { credentials }),
+  });
+}

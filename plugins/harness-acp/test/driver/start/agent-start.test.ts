@@ -1,0 +1,106 @@
+import { HarnessFailed } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { chunk, endTurn, fakeAgent } from "../../support/fake-agent.js";
+import { eventsOf, textOf, turnOf } from "../../support/runs.js";
+
+describe("the start of an agent", () => {
+  it.each([
+    { what: "no object", initialize: null, says: "initialize" },
+    { what: "another protocol version", initialize: { protocolVersion: 2 }, says: "version 1 is needed" },
+    { what: "no protocol version", initialize: { hello: 1 }, says: "protocolVersion" },
+  ])("refuses $what", async ({ initialize, says }) => {
+    // null means a response of null, which the fake's default would replace.
+    const fake = fakeAgent({ onPrompt: async () => endTurn, initialize: initialize ?? [] });
+    const error = await fake.start().then(
+      () => undefined,
+      (failure: unknown) => failure,
+    );
+    expect(error).toBeInstanceOf(HarnessFailed);
+    expect(error).toMatchObject({ message: expect.stringContaining(says) });
+    expect(await fake.exit).toMatchObject({ signal: "SIGKILL" });
+  });
+
+  it("accepts null for an absent value", async () => {
+    const agentCapabilities = { loadSession: null, promptCapabilities: null, mcpCapabilities: null };
+    const fake = fakeAgent({
+      onPrompt: async () => endTurn,
+      initialize: { protocolVersion: 1, agentCapabilities, agentInfo: null, authMethods: null },
+      newSession: { sessionId: "s1", models: null, configOptions: null },
+    });
+    const { agent, scope } = await fake.start();
+    expect(agent.capabilities).toMatchObject({ images: false, mcpTools: false, sessionLifecycle: false });
+    await scope.close();
+  });
+
+  it.each([
+    { what: "no way to resume", sessionCapabilities: { list: {} }, resumes: false },
+    { what: "a way to resume", sessionCapabilities: { list: {}, resume: {} }, resumes: true },
+    { what: "none at all", sessionCapabilities: {}, resumes: false },
+  ])("accepts an agent whose session capabilities have $what", async ({ sessionCapabilities, resumes }) => {
+    const fake = fakeAgent({
+      onPrompt: async () => endTurn,
+      initialize: { protocolVersion: 1, agentCapabilities: { sessionCapabilities }, agentInfo: {} },
+      newSession: { sessionId: "s1", configOptions: [{ category: "model" }] },
+    });
+    const { agent, scope } = await fake.start();
+    expect(agent.capabilities.sessionLifecycle).toBe(resumes);
+    await scope.close();
+  });
+
+  it("refuses a session without an id", async () => {
+    const fake = fakeAgent({ onPrompt: async () => endTurn, newSession: {} });
+    await expect(fake.start()).rejects.toThrow("sessionId");
+  });
+
+  it("refuses tools for an agent that can't receive them, instead of dropping them", async () => {
+    const server = { name: "ambit", url: "http://127.0.0.1:1/mcp", headers: {}, listed: () => false };
+    const initialize = { protocolVersion: 1, agentCapabilities: {} };
+    const fake = fakeAgent({ onPrompt: async () => endTurn, initialize, servers: { servers: [server] } });
+    await expect(fake.start()).rejects.toThrow("can't receive tools");
+  });
+
+  it("discards what a loaded session replays", async () => {
+    const fake = fakeAgent({
+      resume: "s0",
+      onLoad: async (turn) => {
+        await turn.update(chunk("replayed"));
+        return {};
+      },
+      onPrompt: async (turn) => {
+        await turn.update(chunk("new"));
+        return endTurn;
+      },
+    });
+    const { agent, scope } = await fake.start();
+    expect(agent.history).toBe("loaded");
+    expect(textOf(await eventsOf(agent, turnOf()))).toBe("new");
+    await scope.close();
+  });
+
+  it("discards what an agent replays late, if its profile says that it does", async () => {
+    const quirks = {
+      savesBeforeAnswering: true,
+      promptsBeforeTools: false,
+      replaysLate: true,
+      failureMeta: [],
+    };
+    const fake = fakeAgent({
+      resume: "s0",
+      profile: { quirks },
+      onLoad: async (turn) => {
+        const replay = async () => {
+          for (let count = 0; count < 50; count += 1) await turn.update(chunk(`replayed ${count}`));
+        };
+        void replay();
+        return {};
+      },
+      onPrompt: async (turn) => {
+        await turn.update(chunk("new"));
+        return endTurn;
+      },
+    });
+    const { agent, scope } = await fake.start();
+    expect(textOf(await eventsOf(agent, turnOf()))).toBe("new");
+    await scope.close();
+  });
+});

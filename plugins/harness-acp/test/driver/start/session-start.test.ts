@@ -1,0 +1,110 @@
+import { HarnessFailed } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { chunk, endTurn, fakeAgent } from "../../support/fake-agent.js";
+import { eventsOf, failureOf, ofType, textOf, turnOf } from "../../support/runs.js";
+
+const offered = {
+  sessionId: "s1",
+  configOptions: [
+    { category: "model", currentValue: "p/one", options: [{ value: "p/one" }, { value: "p/two" }] },
+  ],
+};
+
+describe("a model that the request names", () => {
+  it.each(["one", "p/two"])("is accepted if the agent lists it: %s", async (model) => {
+    const fake = fakeAgent({
+      onPrompt: async () => endTurn,
+      newSession: offered,
+      launch: { model, requiresListed: true },
+    });
+    const { scope } = await fake.start();
+    await scope.close();
+  });
+
+  it("is refused if the agent doesn't list it, with its list", async () => {
+    const fake = fakeAgent({
+      onPrompt: async () => endTurn,
+      newSession: offered,
+      launch: { model: "three", requiresListed: true },
+    });
+    await expect(fake.start()).rejects.toThrow(
+      "The fake doesn't know the model 'three': it offers p/one, p/two.",
+    );
+  });
+
+  it("is accepted if the agent lists none, or another endpoint may have it", async () => {
+    for (const [newSession, requiresListed] of [
+      [{ sessionId: "s1" }, true],
+      [offered, false],
+    ] as const) {
+      const launch = { model: "three", requiresListed };
+      const { scope } = await fakeAgent({ onPrompt: async () => endTurn, newSession, launch }).start();
+      await scope.close();
+    }
+  });
+});
+
+describe("a server of the run's tools", () => {
+  const server = (listed: boolean) => ({
+    name: "ambit",
+    url: "http://127.0.0.1:9/",
+    headers: {},
+    listed: () => listed,
+  });
+  const started = (listed: boolean) =>
+    fakeAgent({
+      onPrompt: async (turn) => {
+        await turn.update(chunk("without"));
+        return endTurn;
+      },
+      servers: { servers: [server(listed)] },
+    }).start();
+
+  it("that the agent never queried fails the turn, which would run without tools", async () => {
+    const { agent, scope } = await started(false);
+    const { error, events } = await failureOf(agent, turnOf());
+    expect(error).toBeInstanceOf(HarnessFailed);
+    expect(String(error)).toContain("never asked for the run's tools");
+    expect(textOf(events)).toBe("without");
+    await scope.close();
+  });
+
+  it("that it queried doesn't (the control)", async () => {
+    const { agent, scope } = await started(true);
+    expect(textOf(await eventsOf(agent, turnOf()))).toBe("without");
+    await scope.close();
+  });
+
+  it("that it hides behind a search of its own is called by its name once it was found", async () => {
+    const calls = [
+      { toolCallId: "s", title: "ToolSearch", kind: "search", rawInput: { query: "lookup" } },
+      { toolCallId: "c", title: "mcp__ambit__lookup", kind: "other", rawInput: { key: "k" } },
+    ];
+    const fake = fakeAgent({
+      onPrompt: async (turn) => {
+        for (const call of calls)
+          await turn.update({ sessionUpdate: "tool_call", status: "completed", ...call });
+        return endTurn;
+      },
+      servers: { servers: [server(true)] },
+    });
+    const { agent, scope } = await fake.start();
+    const called = ofType(await eventsOf(agent, turnOf()), "tool_call");
+    expect(called.map(({ name, input }) => ({ name, input }))).toEqual([
+      { name: "ToolSearch", input: { query: "lookup" } },
+      { name: "lookup", input: { key: "k" } },
+    ]);
+    await scope.close();
+  });
+});
+
+describe("a turn with a trace", () => {
+  it("passes its traceparent to the agent", async () => {
+    const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const fake = fakeAgent({ onPrompt: async () => endTurn });
+    const { agent, scope } = await fake.start();
+    await eventsOf(agent, { ...turnOf(), traceparent }).catch(() => []);
+    expect(fake.prompts).toMatchObject([{ _meta: { traceparent } }]);
+    await scope.close();
+  });
+});

@@ -1,0 +1,82 @@
+import { chmod, mkdir, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { resolveRequiredPaths } from "../../../src/confined/files/required-paths.js";
+import { confinedBackend, openConfined, run, shell, temporaryFolder } from "../../support/specs.js";
+
+/** An agent in a home that is closed to others, next to a secret. */
+async function closedHome(): Promise<{ home: string; agent: string }> {
+  const home = await temporaryFolder();
+  const agent = join(home, "versions", "agent");
+  await mkdir(agent, { recursive: true });
+  await writeFile(join(agent, "run.sh"), "#!/bin/sh\necho runs\n");
+  await chmod(join(agent, "run.sh"), 0o755);
+  await writeFile(join(home, "versions", "secret"), "secret");
+  await chmod(home, 0o700);
+  return { home, agent };
+}
+
+test("an agent in a closed home is shown read-only at its path, without anything next to it", async () => {
+  const { home, agent } = await closedHome();
+  const sandbox = await openConfined({}, { requiredPaths: [{ path: agent, what: "The agent" }] });
+  expect((await run(sandbox, [join(agent, "run.sh")])).stdout).toBe("runs\n");
+  const script = `ls ${home}/versions; cat ${home}/versions/secret; echo x > ${agent}/run.sh; touch ${agent}/new; rm ${agent}/run.sh; echo ran`;
+  expect((await run(sandbox, shell(script))).stdout).toBe("agent\nran\n");
+  expect((await run(sandbox, [join(agent, "run.sh")])).stdout).toBe("runs\n");
+  await sandbox.close();
+  // A mount that was left on the host would show here.
+  const { readFile } = await import("node:fs/promises");
+  expect(await readFile("/proc/self/mountinfo", "latin1")).not.toContain(agent);
+});
+
+test("a link leads to the same content at both paths", async () => {
+  const { home, agent } = await closedHome();
+  await symlink(agent, join(home, "current"));
+  const sandbox = await openConfined(
+    {},
+    { requiredPaths: [{ path: join(home, "current"), what: "The agent" }] },
+  );
+  const script = `${home}/current/run.sh; ${agent}/run.sh; ls ${home}/versions`;
+  expect((await run(sandbox, shell(script))).stdout).toBe("runs\nruns\nagent\n");
+});
+
+test("what a deployer makes visible is visible and read-only", async () => {
+  const folder = await temporaryFolder();
+  await chmod(folder, 0o777);
+  await writeFile(join(folder, "tool"), "tool\n");
+  const sandbox = await openConfined({}, { config: { readOnlyMounts: [folder] } });
+  expect(
+    (await run(sandbox, shell(`cat ${folder}/tool; echo x > ${folder}/new || echo refused`))).stdout,
+  ).toBe("tool\nrefused\n");
+});
+
+test("the data folder stays hidden if one of its parents is shown", async () => {
+  const { shown, covered } = await resolveRequiredPaths(
+    [{ path: "/opt", what: "Tools" }],
+    [],
+    "/opt/ambit/data",
+    undefined,
+  );
+  expect(shown).toEqual([{ path: "/opt", source: "/opt" }]);
+  expect(covered).toEqual(["/opt/ambit/data"]);
+  const folder = await temporaryFolder();
+  await chmod(folder, 0o755);
+  const sandbox = await openConfined({}, { config: { dataFolder: folder, readOnlyMounts: [folder] } });
+  const { stdout } = await run(sandbox, shell(`ls -A ${folder}; echo ran`));
+  expect(stdout).toBe("ran\n");
+});
+
+test("a path of the system needs no mount, and the whole host can't be shown", async () => {
+  const system = [{ kind: "folder", path: "/usr" }] as const;
+  expect(
+    await resolveRequiredPaths([{ path: "/usr/bin/env", what: "env" }], system, "/data", undefined),
+  ).toEqual({
+    shown: [],
+    lifts: [],
+    covered: [],
+  });
+  await expect(
+    resolveRequiredPaths([{ path: "/", what: "All" }], system, "/data", undefined),
+  ).rejects.toThrow(/whole host/);
+  await expect(confinedBackend({ readOnlyMounts: ["relative"] })).rejects.toThrow(/absolute/);
+});

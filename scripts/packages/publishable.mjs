@@ -1,0 +1,61 @@
+import { execFileSync } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { root } from "../setup.mjs";
+
+/**
+ * A package that is published.
+ * @typedef {{ name: string, version: string, folder: string, dependencies: Record<string, string> }} Publishable
+ */
+
+/** All of them, each after those that it depends on. @returns {readonly Publishable[]} */
+export function publishable() {
+  const { workspaces } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const manifests = globSync(
+    workspaces.map((/** @type {string} */ folder) => `${folder}/package.json`),
+    { cwd: root },
+  );
+  /** @type {Map<string, Publishable>} */
+  const found = new Map();
+  for (const path of manifests) {
+    const manifest = JSON.parse(readFileSync(join(root, path), "utf8"));
+    if (manifest.private === true) continue;
+    const { name, version, dependencies = {} } = manifest;
+    found.set(name, { name, version, folder: join(root, dirname(path)), dependencies });
+  }
+  /** @type {Set<Publishable>} */
+  const ordered = new Set();
+  /** @param {Publishable} one */
+  const add = (one) => {
+    for (const name of Object.keys(one.dependencies)) {
+      const dependency = found.get(name);
+      if (dependency !== undefined && !ordered.has(dependency)) add(dependency);
+    }
+    ordered.add(one);
+  };
+  for (const one of found.values()) add(one);
+  return [...ordered];
+}
+
+/**
+ * Packs packages as a registry would get them.
+ * @param {readonly Publishable[]} packages
+ * @param {string} folder where the archives go.
+ * @returns {readonly string[]} the archives' paths, in the packages' order.
+ */
+export function pack(packages, folder) {
+  const chosen = packages.map((one) => `--workspace=${relative(root, one.folder)}`);
+  const argv = ["pack", "--json", "--ignore-scripts", "--loglevel=error", "--pack-destination", folder];
+  const output = execFileSync("npm", [...argv, ...chosen], {
+    cwd: root,
+    encoding: "utf8",
+    maxBuffer: 2 ** 26,
+  });
+  /** @type {readonly { name: string, filename: string }[]} */
+  const packed = JSON.parse(output);
+  return packages.map(({ name }) => {
+    const found = packed.find((one) => one.name === name);
+    if (found === undefined) throw new Error(`npm packed no ${name}`);
+    return join(folder, found.filename);
+  });
+}

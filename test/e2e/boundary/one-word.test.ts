@@ -1,0 +1,252 @@
+import { join } from "node:path";
+import type { RunResult, StreamRecord } from "@ambit/core";
+import { startLoopbackDaytona, unavailableReason } from "@ambit/daytona-loopback";
+import { dockerEngine, unavailableReason as whyNoRuntime } from "@ambit/docker-engine";
+import { startModelServer } from "@ambit/model-server";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { demo, emptyFolder, ndjson, recordsOf, repository, type Server, serve } from "../support/ambit.js";
+import { callbackServer, callbackTool } from "../support/callback-server.js";
+import { answerAt, takeAddress } from "../support/shared-address.js";
+
+const here = "10.99.0.10";
+const key = "model-key-of-the-test";
+const config = join(repository, "test/e2e/support/both-sandboxes.config.mjs");
+const reason = unavailableReason();
+
+const object = (properties: object) => ({ type: "object", properties, required: Object.keys(properties) });
+
+/** Its own value, and what it reaches: the listed address as a control, and one that would answer just as well. */
+const measure = (listed: string) => `
+import os, urllib.error, urllib.request
+def reaches(url):
+    try:
+        return urllib.request.urlopen(url, timeout=3).status == 200
+    except urllib.error.HTTPError as error:
+        return error.code == 401  # the model's own response without a key
+    except OSError:
+        return False
+def main(text):
+    reached = {"listed": reaches("${listed}/v1beta/models"), "unlisted": reaches("http://10.99.0.30/")}
+    return [len(text), len(os.environ.get("UNIT", "characters")), reached]
+`;
+
+/** The same for all sandboxes but for its one word. @param env the code tool's own variables. */
+function requestFor(
+  sandbox: string,
+  model: string,
+  endpoint: string,
+  env: Readonly<Record<string, string>> = { UNIT: "characters" },
+) {
+  const script = [
+    '[[call weather {"city":"Bern"}]]',
+    '[[call measure {"text":"abc"}]]',
+    '[[call choose {"question":"Which coat?"}]]',
+    "[[say All done.]]",
+  ];
+  return {
+    sandbox,
+    harness: "gemini",
+    sandboxPermission: { network: { allowlist: [new URL(model).hostname] } },
+    permissions: { default: "allow" },
+    interactions: { waitMs: 20_000 },
+    modelConnection: {
+      provider: "google",
+      endpoint: { baseUrl: model },
+      credentials: [{ binding: { kind: "environment", name: "GEMINI_API_KEY" }, value: key }],
+    },
+    toolCallback: { endpoint },
+    customTools: [
+      callbackTool("weather", { description: "Weather.", inputSchema: object({ city: { type: "string" } }) }),
+      {
+        name: "measure",
+        description: "Measures a text.",
+        kind: "code",
+        runtime: "python",
+        code: measure(model),
+        env,
+        inputSchema: object({ text: { type: "string" } }),
+      },
+      {
+        name: "choose",
+        description: "Asks the user.",
+        kind: "client",
+        inputSchema: object({ question: { type: "string" } }),
+      },
+    ],
+    messages: [{ role: "user", content: `Help me. ${script.join(" ")}` }],
+  };
+}
+
+/** Runs it, and answers the client tool as the user's browser would. */
+async function runOn(
+  { url, post }: Server,
+  request: object,
+): Promise<{ records: StreamRecord[]; result: RunResult }> {
+  const records: StreamRecord[] = [];
+  let runId = "";
+  for await (const record of recordsOf(await post("/run", request, ndjson))) {
+    records.push(record);
+    if (record.kind === "result") return { records, result: record.result };
+    const { event } = record;
+    if (event.type === "data" && event.name === "run") runId = String(Object(event.data).runId);
+    if (event.type !== "interaction_request" || event.kind !== "client_tool") continue;
+    const answer = await fetch(`${url}/runs/${runId}/interactions/${event.id}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ output: "the blue one" }),
+    });
+    expect(answer.status).toBeLessThan(300);
+  }
+  throw new Error("there is no result");
+}
+
+/** The outputs of the tools that the request brings. */
+function toolsOf(records: readonly StreamRecord[]): Record<string, unknown> {
+  const events = records.flatMap((record) => (record.kind === "event" ? [record.event] : []));
+  const names = new Map(
+    events.flatMap((event) => (event.type === "tool_call" ? [[event.id, event.name]] : [])),
+  );
+  const results = events.flatMap((event) => (event.type === "tool_result" ? [event] : []));
+  return Object.fromEntries(
+    results
+      .map(({ id, output }) => [names.get(id) ?? id, output] as const)
+      .filter(([name]) => ["weather", "measure", "choose"].includes(name)),
+  );
+}
+
+/** What a receipt says, without what is of one sandbox alone: its name, its facts and its words. */
+function shapeOf({ receipt }: RunResult) {
+  if (receipt === undefined) throw new Error("there is no receipt");
+  return {
+    keys: Object.keys(receipt).sort(),
+    confinement: receipt.confinement,
+    enforcement: receipt.enforcement,
+    required: receipt.required,
+    guarantees: receipt.guarantees.map(({ capability, by }) => [
+      capability,
+      by === receipt.sandbox ? "sandbox" : by,
+    ]),
+    actors: receipt.actors.map(({ kind, name, assurance, subjects }) => [
+      kind,
+      kind === "sandbox" ? "" : name,
+      assurance,
+      subjects,
+    ]),
+    visibleCredentials: receipt.visibleCredentials,
+    history: receipt.session.history,
+  };
+}
+
+describe("one field of the request", () => {
+  it("moves a real agent with all kinds of tools from this host to Daytona", {
+    timeout: 180_000,
+  }, async (context) => {
+    if (reason !== undefined) context.skip(`host: ${reason}`);
+    await using model = await startModelServer({ expectedKey: key });
+    const platform = await callbackServer((_name, { city }) => ({ city, sky: "clear" }));
+    const modelPort = Number(new URL(model.url).port);
+    const callbackPort = Number(new URL(platform.endpoint).port);
+    takeAddress(here);
+    await answerAt(here, modelPort);
+    await answerAt(here, callbackPort);
+    const daytona = await startLoopbackDaytona({
+      startDelayMs: 0,
+      snapshots: {
+        agents: {
+          user: "root",
+          binds: { [join(repository, "node_modules")]: "/opt/agents/node_modules" },
+          env: { PATH: "/opt/agents/node_modules/.bin:/usr/local/bin:/usr/bin:/bin" },
+        },
+      },
+      world: [
+        { name: "model.example.test", address: here, ports: [modelPort], forwardTo: modelPort },
+        { name: "address.example.test", address: "10.99.0.20" },
+        { name: "name.example.test" },
+        { name: "other.example.test", address: "10.99.0.30" },
+      ],
+    });
+    onTestFinished(() => daytona.close());
+    const server = await serve({
+      AMBIT_CONFIG: config,
+      LOOPBACK_DAYTONA_URL: daytona.apiUrl,
+      LOOPBACK_DAYTONA_DATA: await emptyFolder(),
+      DAYTONA_API_KEY: daytona.apiKey,
+    });
+
+    const run = async (sandbox: string) => {
+      const endpoint = `http://${here}:${callbackPort}/tools/call`;
+      const recorded = await runOn(server, requestFor(sandbox, `http://${here}:${modelPort}`, endpoint));
+      expect(recorded.result, `${recorded.result.error}\n${server.log()}`).toMatchObject({
+        ok: true,
+        stopReason: "end_turn",
+      });
+      expect(JSON.stringify(recorded.records)).not.toContain(key);
+      return recorded;
+    };
+    const local = await run("local");
+    const remote = await run("daytona");
+
+    expect(remote.result.output).toBe(local.result.output);
+    expect(toolsOf(remote.records)).toEqual(toolsOf(local.records));
+    expect(shapeOf(remote.result)).toEqual(shapeOf(local.result));
+    expect(toolsOf(remote.records)).toMatchObject({
+      weather: expect.stringContaining("clear"),
+      measure: '[3,10,{"listed":true,"unlisted":false}]',
+      choose: expect.stringContaining("the blue one"),
+    });
+    expect(platform.calls.map(({ arguments: given }) => given)).toEqual([{ city: "Bern" }, { city: "Bern" }]);
+
+    // Not part of the image: copied from here, with the packages it needs.
+    const copied = await runOn(server, { ...demo("say hello"), sandbox: "daytona" });
+    expect(copied.result, server.log()).toMatchObject({ ok: true, output: "hello" });
+    await expect.poll(() => daytona.sandboxes().map(({ state }) => state)).toEqual([]);
+  });
+
+  // gVisor's /proc shows every tool's variables: a tool that brings some is refused there, and not part of this.
+  it.for([
+    ["runc", { UNIT: "characters" }],
+    ["runsc", {}],
+  ] as const)("takes it to a container with %s", { timeout: 240_000 }, async ([runtime, env], context) => {
+    const missing = whyNoRuntime(runtime);
+    if (missing !== undefined) context.skip(`host: ${missing}`);
+    const { socket, image } = dockerEngine();
+    await using model = await startModelServer({ expectedKey: key });
+    const platform = await callbackServer((_name, { city }) => ({ city, sky: "clear" }));
+    const modelPort = Number(new URL(model.url).port);
+    const callbackPort = Number(new URL(platform.endpoint).port);
+    const address = "10.99.0.11";
+    takeAddress(address);
+    await answerAt(address, modelPort);
+    await answerAt(address, callbackPort);
+    const server = await serve({
+      AMBIT_CONFIG: join(repository, "test/e2e/support/docker.config.mjs"),
+      TEST_DOCKER_SOCKET: socket,
+      TEST_DOCKER_IMAGE: image,
+      TEST_DOCKER_RUNTIMES: runtime,
+      TEST_DOCKER_DATA: await emptyFolder(),
+      TEST_DOCKER_AGENTS: join(repository, "node_modules"),
+    });
+    const run = async (sandbox: string) => {
+      const endpoint = `http://${address}:${callbackPort}/tools/call`;
+      const request = requestFor(sandbox, `http://${address}:${modelPort}`, endpoint, env);
+      const recorded = await runOn(server, request);
+      expect(recorded.result, `${JSON.stringify(recorded.result.failure)} ${server.log()}`).toMatchObject({
+        ok: true,
+        stopReason: "end_turn",
+      });
+      expect(JSON.stringify(recorded.records)).not.toContain(key);
+      return recorded;
+    };
+    const local = await run("local");
+    const inside = await run(runtime);
+
+    expect(inside.result.output).toBe(local.result.output);
+    expect(toolsOf(inside.records)).toEqual(toolsOf(local.records));
+    expect(shapeOf(inside.result)).toEqual(shapeOf(local.result));
+    expect(toolsOf(inside.records)).toMatchObject({
+      measure: '[3,10,{"listed":true,"unlisted":false}]',
+    });
+    const mounted = await runOn(server, { ...demo("say hello"), sandbox: runtime });
+    expect(mounted.result, server.log()).toMatchObject({ ok: true, output: "hello" });
+  });
+});

@@ -1,0 +1,102 @@
+import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { RunResult } from "@ambit/core";
+import type { SandboxBackend } from "@ambit/core/plugin";
+import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
+import { bareControl, runAttacks } from "@ambit/testkit";
+import { execa } from "execa";
+import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { ambit, demo } from "../support/ambit.js";
+import { callbackServer } from "../support/callback-server.js";
+import { installPacked } from "../support/outside.js";
+import { pageJson, writePageCode } from "../support/page-code.js";
+
+const name = "ambit-containers";
+let folder = "";
+
+afterEach(() => vi.unstubAllEnvs());
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "ambit-page-"));
+  await installPacked(
+    folder,
+    ["core", "packages/backend-kit", "packages/bridge", "test/kit"],
+    ["vitest", "typescript", "@types/node"],
+  );
+  expect(await writePageCode("docs/write-a-backend.md", name, folder)).toBe(3);
+  const [manifest] = await pageJson("docs/write-a-backend.md");
+  const [, tsconfig] = await pageJson("docs/write-a-plugin.md");
+  await writeFile(join(folder, name, "package.json"), JSON.stringify(manifest));
+  await writeFile(join(folder, name, "tsconfig.json"), JSON.stringify(tsconfig));
+  await symlink(join("..", name), join(folder, "node_modules", name));
+  const compiler = join(folder, "node_modules/typescript/bin/tsc");
+  await execa(process.execPath, [compiler, "-p", join(folder, name)]);
+  return () => rm(folder, { recursive: true, force: true });
+}, 120_000);
+
+describe("the page 'Write a backend'", { retry: 0 }, () => {
+  it("has a backend that runs an agent with its tools, and keeps it off the network", async (context) => {
+    const reason = unavailableReason("runc");
+    if (reason !== undefined) context.skip(`host: ${reason}`);
+    const { socket, image } = dockerEngine();
+    await runsAnAgent({ image }, { DOCKER_HOST: `unix://${socket}` });
+  });
+
+  it("has a backend whose claims hold under the kit's attacks", { timeout: 180_000 }, async (context) => {
+    const reason = unavailableReason("runc");
+    if (reason !== undefined) context.skip(`host: ${reason}`);
+    const { socket, image } = dockerEngine();
+    vi.stubEnv("DOCKER_HOST", `unix://${socket}`);
+    const page: Page = await import(pathToFileURL(join(folder, name, "dist/index.js")).href);
+    const backend = new page.ContainerBackend(page.configSchema.parse({ image }));
+    const { capabilities } = await runAttacks(backend, {
+      control: bareControl(),
+      capabilities: backend.claims,
+    });
+    const found = capabilities.map(({ capability, assurance }) => `${assurance} ${capability}`);
+    expect(found, JSON.stringify(capabilities)).toEqual([
+      "proven network.deny",
+      "proven process.contained",
+      "proven environment.named-only",
+    ]);
+  });
+});
+
+interface Page {
+  readonly ContainerBackend: new (config: unknown) => SandboxBackend;
+  readonly configSchema: { parse(config: object): unknown };
+}
+
+/** The demo agent calls a code tool in the page's sandbox, then tries to reach this host. */
+async function runsAnAgent(config: object, env: Readonly<Record<string, string>> = {}): Promise<void> {
+  const outside = await callbackServer(() => "reached");
+  const plugins = [{ use: name, config }, "@ambit/harness-acp", "@ambit/mcp-http", "@ambit/executor-code"];
+  await writeFile(join(folder, "ambit.config.json"), JSON.stringify({ plugins }));
+  const input = {
+    ...demo('call add {"a": 2, "b": 40}', `fetch ${outside.endpoint}`),
+    customTools: [
+      {
+        name: "add",
+        kind: "code",
+        runtime: "python",
+        code: "def main(a, b):\n    return a + b",
+        permission: "allow",
+        inputSchema: { type: "object" },
+      },
+    ],
+    sandboxPermission: { network: "off" },
+  };
+  const { code, stdout, stderr } = await ambit(["run", "-"], { cwd: folder, input, env });
+  expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: "" });
+  const { events, receipt }: RunResult = JSON.parse(stdout);
+  const outputs = events.flatMap((event) => (event.type === "tool_result" ? [event.output] : []));
+  expect(outputs).toEqual(["42", expect.stringMatching(/^fetch failed/)]);
+  expect(outside.calls).toEqual([]);
+  expect(receipt?.guarantees.map(({ by, capability }) => `${by} ${capability}`)).toEqual([
+    "containers network.deny",
+    "containers process.contained",
+    "containers environment.named-only",
+  ]);
+}

@@ -1,0 +1,176 @@
+import { NotFound, RequestInvalid } from "@ambit/core";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { asking, startAgent } from "../support/agents.js";
+import { type Platform, startPlatform } from "../support/platform.js";
+import { Stage } from "../support/stage.js";
+import { callbackTool, clientTool } from "../support/tools.js";
+
+const token = "runner-token-1";
+let stage: Stage;
+let platform: Platform;
+beforeAll(async () => {
+  [stage, platform] = await Promise.all([Stage.serve({ token }), startPlatform()]);
+});
+afterAll(async () => {
+  await stage.close();
+  await platform[Symbol.asyncDispose]();
+});
+beforeEach(() => {
+  platform.calls.length = 0;
+});
+
+function requestWith(prompt: string, more: object = {}): object {
+  const customTools = [callbackTool("send", { permission: "ask" }), clientTool("pick")];
+  const toolCallback = { endpoint: platform.endpoint };
+  const interactions = { waitMs: 60_000 };
+  const shared = { harness: "demo", sessionId: "live", customTools, toolCallback, interactions };
+  return { ...shared, ...asking(prompt), ...more };
+}
+
+function answerOver(
+  http: { runId: string; id: string },
+  body: unknown,
+  headers: Record<string, string> = {},
+) {
+  return fetch(`${stage.url}/runs/${http.runId}/interactions/${http.id}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, ...headers },
+    body: JSON.stringify(body),
+  });
+}
+
+describe("POST /runs/:runId/interactions/:id", () => {
+  it("accepts a valid answer once, with the token", async () => {
+    const run = await stage.begin(requestWith('call send {"to":"ann"}'));
+    const [question] = await run.until("interaction_request");
+    const at = { runId: run.id, id: question?.id ?? "" };
+    const refused = [
+      [await answerOver(at, { approved: true }, { authorization: "Bearer wrong" }), 401, "unauthorized"],
+      [await answerOver({ ...at, id: "11111111-2222" }, { approved: true }), 404, "not_found"],
+      [await answerOver({ ...at, runId: "no-such-run" }, { approved: true }), 404, "not_found"],
+      [await answerOver(at, { output: "yes" }), 400, "request_invalid"],
+      [await answerOver(at, { approved: "yes" }), 400, "request_invalid"],
+      [await answerOver(at, { approved: true, output: 1 }), 400, "request_invalid"],
+      [await answerOver(at, []), 400, "request_invalid"],
+    ] as const;
+    for (const [response, status, code] of refused) {
+      expect(response.status).toBe(status);
+      expect(await response.json()).toMatchObject({ ok: false, failure: { code } });
+    }
+    expect(platform.calls).toEqual([]);
+
+    expect((await answerOver(at, { approved: true })).status).toBe(200);
+    expect((await answerOver(at, { approved: true })).status).toBe(404);
+    expect(await run.result).toMatchObject({ ok: true, stopReason: "end_turn" });
+    expect(platform.calls).toEqual([{ name: "ref__send", arguments: { to: "ann" } }]);
+    expect(run.of("interaction_response")).toMatchObject([{ id: at.id, payload: { approved: true } }]);
+    expect((await answerOver(at, { approved: true })).status).toBe(404);
+    expect(platform.calls).toHaveLength(1);
+  });
+
+  it("answers a stream's question while it is open", async () => {
+    const response = await fetch(`${stage.url}/run`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, accept: "application/x-ndjson" },
+      body: JSON.stringify(requestWith("call pick")),
+    });
+    let records = "";
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      records += chunk;
+      const id = /"interaction_request","id":"([^"]+)"/.exec(chunk)?.[1];
+      const runId = response.headers.get("x-ambit-run-id") ?? "";
+      if (id !== undefined) await answerOver({ runId, id }, { output: { colour: "teal" } });
+    }
+    expect(records).toContain('"type":"interaction_response"');
+    expect(records).toContain('"output":"{\\"colour\\":\\"teal\\"}"');
+    expect(records).toContain('"stopReason":"end_turn"');
+  });
+});
+
+describe("several parked calls", () => {
+  const four = [
+    'call pick {"n":1}',
+    'call pick {"n":2}',
+    'call send {"to":"ann"}',
+    'call! send {"to":"bob"}',
+  ];
+
+  it.each([
+    ["as they were asked", [0, 1, 2, 3]],
+    ["the last first", [3, 2, 1, 0]],
+  ])("are answered in any order: %s", async (_what, order) => {
+    const run = await stage.begin(requestWith(four.map((line) => `& ${line}`).join("\n")));
+    const questions = await run.until("interaction_request", 4);
+    for (const index of order) {
+      const { id, kind, payload } = questions[index] ?? { id: "", kind: "client_tool", payload: {} };
+      const input = JSON.stringify(payload);
+      const approved = input.includes("ann");
+      run.run.answer(id, kind === "user_approval" ? { approved } : { output: `to ${input.match(/"n":\d/)}` });
+    }
+    expect(await run.result).toMatchObject({ ok: true, stopReason: "end_turn" });
+    expect(platform.calls).toEqual([{ name: "ref__send", arguments: { to: "ann" } }]);
+    const outputs = run.resultsOf("pick").map(({ output }) => output);
+    expect(outputs.sort()).toEqual(['to "n":1', 'to "n":2']);
+    expect(run.resultsOf("send").filter(({ denied }) => denied === true)).toHaveLength(1);
+  });
+
+  it("pause together after one of them wasn't answered in time: other answers count, a late one doesn't", async () => {
+    const lines = ["& call send {}", '& call pick {"n":1}'];
+    const run = await stage.begin(requestWith(lines.join("\n"), { interactions: { waitMs: 1_500 } }));
+    const questions = await run.until("interaction_request", 2);
+    const idOf = (wanted: string) => questions.find(({ kind }) => kind === wanted)?.id ?? "";
+    run.run.answer(idOf("client_tool"), { output: "in time" });
+    expect((await run.result).stopReason).toBe("paused");
+    expect(run.resultsOf("pick").map(({ output }) => output)).toEqual(["in time"]);
+    expect(run.resultsOf("send")).toEqual([]);
+    expect(() => run.run.answer(idOf("user_approval"), { approved: true })).toThrow(NotFound);
+    expect(() => stage.runner.answer(run.id, idOf("user_approval"), { approved: true })).toThrow(NotFound);
+    expect(platform.calls).toEqual([]);
+  });
+
+  it("are separate: an answer of another run, or an unsuitable one, leaves the question open", async () => {
+    const [one, other] = await Promise.all([
+      stage.begin(requestWith('call send {"to":"ann"}', { sessionId: "live-1" })),
+      stage.begin(requestWith('call send {"to":"ann"}', { sessionId: "live-2" })),
+    ]);
+    const [[first], [second]] = await Promise.all([
+      one.until("interaction_request"),
+      other.until("interaction_request"),
+    ]);
+    expect(() => one.run.answer(second?.id ?? "", { approved: true })).toThrow(NotFound);
+    expect(() => one.run.answer(first?.id ?? "", { output: "x" })).toThrow(RequestInvalid);
+    one.run.answer(first?.id ?? "", { approved: false });
+    other.run.answer(second?.id ?? "", { approved: true });
+    await Promise.all([one.result, other.result]);
+    expect(platform.calls).toHaveLength(1);
+    expect(one.resultsOf("send")).toMatchObject([{ denied: true }]);
+  });
+});
+
+describe("a cancelled run", () => {
+  it("executes none of the questioned calls", async () => {
+    const run = await stage.begin(requestWith("call send {}"));
+    const [question] = await run.until("interaction_request");
+    stage.runner.cancel(run.id);
+    expect((await run.result).stopReason).toBe("cancelled");
+    expect(() => run.run.answer(question?.id ?? "", { approved: true })).toThrow(NotFound);
+    expect(platform.calls).toEqual([]);
+  });
+});
+
+describe.each(["gemini", "codex"] as const)("%s", (id) => {
+  it("waits for live answers to two calls at once", { timeout: 60_000 }, async () => {
+    const agent = await startAgent(id);
+    const prompt = agent.together({ tool: "send", input: { to: "ann" } }, { tool: "pick", input: { n: 1 } });
+    const run = await stage.begin({ ...requestWith(prompt), sessionId: "", ...agent.request });
+    // Some agents make their calls one after the other, whatever their model wants.
+    for (let count = 1; count <= 2; count += 1) {
+      const { id: asked, kind } = (await run.until("interaction_request", count))[count - 1] ?? { id: "" };
+      run.run.answer(asked, kind === "user_approval" ? { approved: true } : { output: "crimson" });
+    }
+    expect(await run.result).toMatchObject({ ok: true });
+    expect(platform.calls).toEqual([{ name: "ref__send", arguments: { to: "ann" } }]);
+    expect(run.resultsOf("pick")).toMatchObject([{ output: "crimson" }]);
+    await agent.close();
+  });
+});
