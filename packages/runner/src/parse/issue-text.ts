@@ -92,12 +92,22 @@ function messageOf(found: Found, value: unknown): string {
     case "too_big":
       return tooMuch(found, value);
     case "too_small":
-      return found.origin === "string" ? "must not be empty" : `must be more than ${found.minimum}`;
+      return tooLittle(found);
     case "not_multiple_of":
       return `must be a multiple of ${found.divisor}`;
     default:
       return found.message;
   }
+}
+
+function tooLittle({ origin, minimum, inclusive }: z.core.$ZodIssueTooSmall): string {
+  const min = minimum.toLocaleString("en");
+  if (origin !== "string" && origin !== "array")
+    return inclusive === true ? `must be ${min} or more` : `must be more than ${min}`;
+  if (minimum <= 1) return "must not be empty";
+  return origin === "string"
+    ? `must have ${min} characters or more: send a longer one`
+    : `must have ${min} entries or more: send more`;
 }
 
 function tooMuch(found: z.core.$ZodIssueTooBig, value: unknown): string {

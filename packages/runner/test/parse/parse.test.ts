@@ -167,6 +167,16 @@ describe("refused requests and their messages", () => {
     ["customTools[0].name", "must be 1 to 128 of A-Z a-z 0-9 _ . -", { customTools: [{ name: "a b" }] }],
     ["customTools[0].inputSchema", "must be an object", { customTools: [{ name: "a", inputSchema: [] }] }],
     ["customTools[0].timeoutMs", "must be a whole number", { customTools: [{ name: "a", timeoutMs: 1.5 }] }],
+    [
+      "credentials[0].value",
+      "must have 8 characters or more: send a longer one",
+      { credentials: [{ name: "KEY", value: "secret", hosts: ["a.test"], as: "bearer" }] },
+    ],
+    [
+      "credentials[0].hosts",
+      "must not be empty",
+      { credentials: [{ name: "KEY", value: "long-enough", hosts: [], as: "bearer" }] },
+    ],
     ["customTools[0].timeoutMs", "must be more than 0", { customTools: [{ name: "a", timeoutMs: 0 }] }],
     [
       "customTools[0].timeoutMs",
