@@ -1,5 +1,5 @@
 import { type AcceptedPlan, type AmbitError, type AtCapacity, RunCancelled, toAmbitError } from "@ambit/core";
-import { onDisconnectOf, type RunRequest, type StreamRecord } from "@ambit/core/contract";
+import { type AgentEvent, onDisconnectOf, type RunRequest, type StreamRecord } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { announcement } from "./events/announcement.js";
@@ -39,11 +39,9 @@ import { ToolCalls } from "./tools/tool-calls.js";
 @injectable()
 export class Run {
   #state: RunState = { name: "admitted" };
-  #settle: (failure: AmbitError | undefined) => void = () => {};
+  readonly #settled = Promise.withResolvers<AmbitError | undefined>();
   /** Resolves when everything the run opened is closed, with its failure if there was one. Never rejects. */
-  readonly ended = new Promise<AmbitError | undefined>((resolve) => {
-    this.#settle = resolve;
-  });
+  readonly ended = this.#settled.promise;
 
   constructor(
     @inject(tokens.runId) readonly id: string,
@@ -69,6 +67,7 @@ export class Run {
   /** Starts its time limit. A run that is ended before it is read still ends. */
   admitted(): void {
     this.observation.begin((text) => this.events.redactor.text(text));
+    this.events.emit(announcement(this.id, this.request, this.plan));
     this.deadlines.admitted();
     this.scope.signal.addEventListener("abort", () => this.#begin(), { once: true });
   }
@@ -83,10 +82,18 @@ export class Run {
     this.scope.abort(reason);
   }
 
-  /**
-   * The reader disconnected: the run is cancelled or continues, as the request's `onDisconnect` says. Its later events
-   * are dropped, and no longer slow the agent.
-   */
+  /** Its first events, which are there before it begins. Its reader gets them here or with the others. */
+  announced(): readonly AgentEvent[] {
+    return this.events.takeAll();
+  }
+
+  /** Ends it before it begins: observers don't count it as a run. */
+  withdraw(): void {
+    this.observation.withdraw();
+    this.cancel(new RunCancelled("The run did not begin."));
+  }
+
+  /** The reader left: the run is cancelled or goes on (`onDisconnect`). Its later events are dropped. */
   leave(): void {
     if (onDisconnectOf(this.request) === "cancel")
       this.cancel(new RunCancelled("The client went away.", "caller"));
@@ -154,15 +161,14 @@ export class Run {
     };
     const { result, failure } = conclude(request, plan, outcome, this.log);
     this.#advance({ name: "ended", progress, result });
-    this.#settle(failure);
+    this.#settled.resolve(failure);
   }
 
   /** Steps 3 to 6, and the events of a turn that didn't complete. Never rejects. */
   async #turn(): Promise<TurnEnd> {
     const end = await this.#drive().catch((thrown: unknown) => this.#failed(thrown));
     try {
-      this.turn.tellEnd(end);
-      this.turn.tellUsage();
+      this.turn.finish(end);
       return end;
     } catch (thrown) {
       return this.#failed(thrown, end);
@@ -170,11 +176,10 @@ export class Run {
   }
 
   async #drive(): Promise<TurnEnd> {
-    const { request, plan, scope, events, toolCalls } = this;
+    const { request, plan, scope, toolCalls } = this;
     // Deferred first, so that it runs after an agent that isn't kept has been closed.
     scope.defer(() => toolCalls.end());
     scope.signal.throwIfAborted();
-    events.emit(announcement(this.id, request, plan));
     for (const warning of await this.asking.read()) this.warnings.add(warning);
 
     // 3 open: the session's sandbox, and what the request puts into it

@@ -1,6 +1,6 @@
 import type { Registry } from "@ambit/core";
 import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "@ambit/core";
-import { projectOf } from "@ambit/core/contract";
+import { type Failure, projectOf } from "@ambit/core/contract";
 import type { LocalConnection, RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
 import { type Admitted, admit } from "./admission.js";
@@ -82,11 +82,15 @@ export class Runner {
           return this.#begin(admitted, options, () => free());
         } catch (error) {
           free();
-          tellRefused(this.registry.observers, error, this.options.log);
           throw error;
         }
       },
     };
+  }
+
+  /** Tells the observers about a request that starts no run. */
+  refused(failure: Failure): void {
+    tellRefused(this.registry.observers, failure, this.options.log);
   }
 
   /** Called before that many bytes are read for a request. @throws AtCapacity if the runner lacks the memory */

@@ -85,7 +85,9 @@ export function serverApp(context: ServerContext): Hono<Environment> {
     else if (isOurFault(error)) log.error({ error }, "a request could not be answered");
     const byDefault = runRoutes.get(req.path);
     const form = byDefault === undefined ? "json" : responseFormat(incoming.headers.accept, byDefault);
-    sendRefusal(outgoing, form, refusalOf(error));
+    const refusal = refusalOf(error);
+    if (byDefault !== undefined && !outgoing.destroyed) runner.refused(refusal.body.failure);
+    sendRefusal(outgoing, form, refusal);
     return RESPONSE_ALREADY_SENT;
   });
   return app;

@@ -53,6 +53,8 @@ describe("two replicas", () => {
     if (owner === undefined || other === undefined) throw new Error("the replicas aren't there");
     return { owner, other };
   };
+  const metricsOf = async ({ url }: Replica) =>
+    (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${operator}` } })).text();
   const post = (replica: Replica, body: string, headers: Record<string, string> = {}) =>
     fetch(`${replica.url}/run`, { method: "POST", body, headers: { ...ofSessions, ...headers } });
 
@@ -75,6 +77,9 @@ describe("two replicas", () => {
     expect((await post(owner, turn("local"))).status).toBe(200);
     const ending = await fetch(`${other.url}/sessions/local`, { method: "DELETE", headers: ofSessions });
     expect([ending.status, await ending.json()]).toMatchObject([409, { failure: { address: owner.url } }]);
+    const figures = await metricsOf(other);
+    expect(figures).toContain('ambit_requests_refused_total{code="session_elsewhere"} 3\n');
+    expect(figures).not.toMatch(/^ambit_runs_total\{/m);
   });
 
   it("enforce a project's quotas together, and queue its detached runs", async () => {
@@ -90,6 +95,7 @@ describe("two replicas", () => {
     expect([refused.status, refused.headers.get("retry-after"), await refused.json()]).toMatchObject([
       ...[429, "1", { error: "Project at its quota: 1 concurrent runs." }],
     ]);
+    expect(await metricsOf(other)).toContain('ambit_requests_refused_total{code="at_capacity"} 1\n');
     const second = await begin(other);
     expect(second).toMatchObject({ state: "queued" });
     // Other projects have their own.
@@ -125,10 +131,8 @@ describe("two replicas", () => {
       failure: { code: "budget_exceeded" },
     });
     // Who ended its run counted that.
-    const metrics = async () =>
-      (await fetch(`${other.url}/metrics`, { headers: { authorization: `Bearer ${operator}` } })).text();
     await expect
-      .poll(metrics, { timeout: 10_000 })
+      .poll(() => metricsOf(other), { timeout: 10_000 })
       .toContain('ambit_runs_total{outcome="runner_lost",harness="counting",sandbox="none"} 1');
   });
 });

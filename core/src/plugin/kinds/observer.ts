@@ -9,9 +9,12 @@ import type { Backlog } from "./store.js";
  */
 export interface RunObserver {
   readonly name: string;
-  /** A run was admitted. Undefined: it doesn't observe this one. Synchronous. */
+  /**
+   * A run was admitted. Undefined: it doesn't observe this one. A run that can't begin after all, because another replica
+   * has its session, is `refused` without an `ended`. Synchronous.
+   */
   observe(run: ObservedRun): RunObservation | undefined;
-  /** A request was refused before it became a run. Synchronous. */
+  /** A request for a run was refused before the run began. Synchronous. */
   refused?(refusal: ObservedRefusal): void;
   /**
    * A run of another process, which has died, was ended here as `runner_lost`. That process's observations of it are

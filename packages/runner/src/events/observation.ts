@@ -43,6 +43,11 @@ export class Observation {
     }
   }
 
+  /** The run won't begin: its observers hear no more of it. */
+  withdraw(): void {
+    this.#observations.clear();
+  }
+
   /** The trace that the run belongs to. Default: the caller's. */
   get traceId(): string | undefined {
     return this.#first((one) => one.traceId) ?? traceIdOf(this.request);

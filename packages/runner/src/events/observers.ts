@@ -1,10 +1,10 @@
-import { toAmbitError } from "@ambit/core";
+import type { Failure } from "@ambit/core/contract";
 import type { Log, LostRun, RunObserver, WebhookAttempt } from "@ambit/core/plugin";
 import type { RunLimits } from "../limits.js";
 
-/** A request was refused before it became a run. */
-export function tellRefused(observers: readonly RunObserver[], error: unknown, log: Log): void {
-  const { code, gaps = [] } = toAmbitError(error).toFailure();
+/** A request was refused before its run began. */
+export function tellRefused(observers: readonly RunObserver[], failure: Failure, log: Log): void {
+  const { code, gaps = [] } = failure;
   const capabilities = [...new Set(gaps.map(({ capability }) => capability))];
   tellAll(observers, (observer) => observer.refused?.({ code, capabilities }), log);
 }

@@ -118,14 +118,20 @@ export class Turn {
     );
   }
 
-  /** The turn's usage: as the model's provider counted it, plus what only the agent reports. */
-  tellUsage(): void {
+  /** Sends what is left when the turn has ended: the events of one that ended early, and its usage. */
+  finish(end: TurnEnd): void {
+    this.#tellEnd(end);
+    this.#tellUsage();
+  }
+
+  /** As the model's provider counted it, plus what only the agent reports. */
+  #tellUsage(): void {
     const usage = { ...this.#usage, ...this.modelCalls.usage };
     if (Object.keys(usage).length > 0) this.events.emit({ type: "usage", ...usage });
   }
 
   /** The events that are still to be sent for a turn that was ended early. */
-  tellEnd(end: TurnEnd): void {
+  #tellEnd(end: TurnEnd): void {
     const { events, callEvents } = this;
     if (end.how === "completed") return;
     events.endBlocks();

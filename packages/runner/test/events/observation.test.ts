@@ -32,7 +32,7 @@ describe("an observer of runs", () => {
     const { result } = await world.run({ customTools: [tool] });
     expect(result.ok).toBe(true);
     expect(runs[0]).toMatchObject({ harness: "scripted", sandbox: "fake", runId: result.runId });
-    expect(seen.slice(0, 4)).toEqual(["opening", "data", "starting", "streaming"]);
+    expect(seen.slice(0, 4)).toEqual(["data", "opening", "starting", "streaming"]);
     expect(seen).toEqual(expect.arrayContaining(["tool_call", "tool_result"]));
     expect(seen.slice(-3)).toEqual(["closing", "done", "ok"]);
   });
@@ -89,10 +89,21 @@ describe("an observer of runs", () => {
 
   it("is notified of refused requests, with the missing capabilities", async () => {
     const { seen, observer } = recorder();
-    const world = await createWorld({ observers: [observer], sandbox: { claims: [] } });
-    await expect(world.run({ sandboxPermission: { network: "off" } })).rejects.toThrow();
-    await expect(world.run({ messages: 1 })).rejects.toThrow();
-    expect(seen[0]).toMatch(/^boundary_refused .*network\.deny/);
-    expect(seen[1]).toBe("request_invalid");
+    const { runner } = await createWorld({ observers: [observer] });
+    const gap = { actor: "fake", capability: "network.deny", reason: "r", fix: "f" } as const;
+    runner.refused({ code: "boundary_refused", retryable: false, gaps: [gap, gap] });
+    runner.refused({ code: "session_elsewhere", retryable: false });
+    expect(seen).toEqual(["boundary_refused network.deny", "session_elsewhere"]);
+  });
+
+  it("hears nothing more of an admitted run that can't begin", async () => {
+    const { seen, observer } = recorder();
+    const world = await createWorld({ observers: [observer] });
+    const run = await world.admit({});
+    expect(run.announced()).toMatchObject([{ type: "data", name: "run" }]);
+    run.withdraw();
+    expect(await run.ended).toMatchObject({ code: "run_cancelled" });
+    expect(seen).toEqual(["data"]);
+    expect(world.sandbox.opened).toBe(0);
   });
 });

@@ -3,7 +3,6 @@ import {
   AtCapacity,
   IdempotencyKeyReused,
   limits,
-  messageOf,
   onDisconnectOf,
   RequestInvalid,
   RunCancelled,
@@ -114,11 +113,10 @@ async function begin({ durable, quotas }: DurableServer, run: Run, digest: strin
   try {
     await durable.sessions.bind(run);
     const started = await durable.start(run, digest, quotas.quotaOf(caller));
-    if (started === "over_quota") run.cancel(new RunCancelled("The project is at its quota."));
-    else if ("existing" in started) run.cancel(new RunCancelled("A run of this id exists."));
+    if (started === "over_quota" || "existing" in started) run.withdraw();
     return started;
   } catch (error) {
-    run.cancel(new RunCancelled(messageOf(error)));
+    run.withdraw();
     throw error;
   }
 }

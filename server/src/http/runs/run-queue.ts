@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { AtCapacity, type Log, messageOf, RunCancelled, toAmbitError, Unauthorized } from "@ambit/core";
+import { AtCapacity, type Log, messageOf, toAmbitError, Unauthorized } from "@ambit/core";
 import { type DurableRuns, endedBy, type Sealing } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
 import type { CallerRules, Runner, Slot } from "@ambit/runner";
@@ -131,7 +131,7 @@ export class RunQueue {
   }
 
   async #begin(id: string, slot: Slot): Promise<void> {
-    const { durable, sealing, log } = this.options;
+    const { durable, runner, sealing, log } = this.options;
     const claim = await durable.store.claim(id, durable.replica).catch((error: unknown) => {
       slot.release();
       throw error;
@@ -147,7 +147,7 @@ export class RunQueue {
       const options = { keepsEvents: false, runId: id, ...(rules === undefined ? {} : { caller: rules }) };
       const run = await slot.admit(body, options);
       await durable.sessions.bind(run).catch((error: unknown) => {
-        run.cancel(new RunCancelled("The run's session lives elsewhere."));
+        run.withdraw();
         throw error;
       });
       const recorder = durable.record(run, claim.fence);
@@ -156,8 +156,10 @@ export class RunQueue {
     } catch (error) {
       slot.release();
       log.warn({ runId: id, error }, "a queued run could not begin");
+      const failure = toAmbitError(error);
+      runner.refused(failure.toFailure());
       const run = await durable.get(id);
-      if (run !== undefined) await durable.store.finish(id, claim.fence, endedBy(toAmbitError(error), run));
+      if (run !== undefined) await durable.store.finish(id, claim.fence, endedBy(failure, run));
     }
   }
 
