@@ -2,6 +2,19 @@ import { dirname, join } from "node:path/posix";
 import { isRelative, violations } from "./imports.js";
 import { importsOf, type SourceFile } from "./source-file.js";
 
+const maxFolderFiles = 15;
+
+/** Folders that a newcomer takes in at a glance. */
+export function fullFolders(files: readonly SourceFile[]): string[] {
+  const folders = Map.groupBy(files, ({ path }) => dirname(path));
+  return [...folders]
+    .filter(([, inside]) => inside.length > maxFolderFiles)
+    .map(
+      ([folder, inside]) =>
+        `${folder} has ${inside.length} source files, ${maxFolderFiles} at most: give them subfolders by what they are about`,
+    );
+}
+
 /** The rooms of a folder from the bottom up: each may import those before it, and others of its own line. */
 const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
   "core/src": [
@@ -35,16 +48,10 @@ export function roomImports(files: readonly SourceFile[]): string[] {
   });
 }
 
-const production = /^(core|server|bench|test\/kit|(packages|plugins|agents)\/[^/]+)\/src\//;
-
 /** Source files that import each other in a cycle, types included. */
 export function importCycles(files: readonly SourceFile[]): string[] {
-  const sources = files.filter(({ path }) => production.test(path));
   const imports = new Map(
-    sources.map((file) => [
-      file.path,
-      importsOf(file).flatMap((specifier) => targetOf(file, specifier) ?? []),
-    ]),
+    files.map((file) => [file.path, importsOf(file).flatMap((specifier) => targetOf(file, specifier) ?? [])]),
   );
   const cycles: string[] = [];
   const done = new Set<string>();

@@ -10,7 +10,7 @@ import {
 } from "../rules/imports.js";
 import { missingInjections } from "../rules/injection.js";
 import { incompleteManifests, lockfileDrift } from "../rules/manifests.js";
-import { importCycles, roomImports } from "../rules/rooms.js";
+import { fullFolders, importCycles, roomImports } from "../rules/rooms.js";
 import type { SourceFile } from "../rules/source-file.js";
 import { credentials, longFiles, machinePaths, oddEnglish, oddNames, registryHosts } from "../rules/texts.js";
 import { isCode, readManifests, readText, readTree, root } from "../rules/tree.js";
@@ -130,6 +130,9 @@ const cases: Case[] = [
       ["core/src/plan/plan.ts", `export * from "./plan.js";`],
       ["packages/runner/src/run.ts", `import type { Run } from "./run.js";`],
       ["plugins/one/src/open/open.ts", `import { open } from "./open.js";`],
+      ["test/daytona/src/control/proxy.ts", `import type { Proxy } from "./proxy.js";`],
+      ["test/e2e/support/server.ts", `import "./server.js";`],
+      ["scripts/setup.mjs", `import "./setup.mjs";`],
     ],
     kept: [
       ["core/src/plan/plan.ts", `import "./gaps.js"; import "./choose.js";`],
@@ -316,6 +319,25 @@ for (const { rule, promise, tree, broken, kept } of cases) {
     });
   });
 }
+
+describe("no folder has more than 15 source files", () => {
+  const folder = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ path: `plugins/one/src/${index}.ts`, text: "" }));
+
+  it("refuses a folder with 16", () => {
+    expect(fullFolders(folder(16))).toEqual([expect.stringContaining("plugins/one/src has 16")]);
+  });
+
+  it("accepts 15, and as many in a subfolder", () => {
+    const below = folder(15).map(({ text }, index) => ({ path: `plugins/one/src/two/${index}.ts`, text }));
+    expect(fullFolders([...folder(15), ...below])).toEqual([]);
+  });
+
+  it("holds in this repository", () => {
+    expect(code.length).toBeGreaterThan(1_000);
+    expect(fullFolders(code)).toEqual([]);
+  });
+});
 
 describe(".ci/run is executable", () => {
   const isExecutable = (file: string) => (statSync(`${root}/${file}`).mode & 0o111) === 0o111;

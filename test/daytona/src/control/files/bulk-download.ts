@@ -3,8 +3,7 @@ import { pipeline } from "node:stream/promises";
 import { z } from "zod";
 import { badRequest } from "../../http/api-error.js";
 import { readJson } from "../../http/json.js";
-import { askToolbox } from "../toolbox/toolbox-client.js";
-import type { ToolboxTarget } from "../toolbox/toolbox-proxy.js";
+import { askToolbox, type ToolboxTarget } from "../toolbox/toolbox-client.js";
 
 const boundary = "DAYTONA-FILE-BOUNDARY";
 const downloadRequest = z.object({ paths: z.array(z.string()).min(1) });

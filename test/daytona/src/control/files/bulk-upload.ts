@@ -5,8 +5,7 @@ import { pipeline } from "node:stream/promises";
 import busboy from "busboy";
 import { badRequest } from "../../http/api-error.js";
 import { sendJson } from "../../http/json.js";
-import { askToolbox } from "../toolbox/toolbox-client.js";
-import type { ToolboxTarget } from "../toolbox/toolbox-proxy.js";
+import { askToolbox, type ToolboxTarget } from "../toolbox/toolbox-client.js";
 
 /** A multipart form of `files[i].path` and, after it, `files[i].file`. */
 export async function bulkUpload(

@@ -3,8 +3,7 @@ import type { Duplex, Readable } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import { ApiError, notFound } from "../../http/api-error.js";
 import { forwardUpgrade } from "../toolbox/raw-proxy.js";
-import { askToolbox } from "../toolbox/toolbox-client.js";
-import type { ToolboxTarget } from "../toolbox/toolbox-proxy.js";
+import { askToolbox, type ToolboxTarget } from "../toolbox/toolbox-client.js";
 import { marksStreams, WithoutMarkers } from "./stream-markers.js";
 
 /** The daemon reads a log in pieces of this size, each of which becomes a frame. */

@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { ApiError } from "../../http/api-error.js";
 import { join } from "../../runner/container/join.js";
-import type { ToolboxTarget } from "./toolbox-proxy.js";
+import type { ToolboxTarget } from "./toolbox-client.js";
 
 /** Forwards a request unchanged with its headers and body, and its response. */
 export async function forwardRequest(

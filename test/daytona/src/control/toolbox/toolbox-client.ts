@@ -2,6 +2,13 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { ApiError } from "../../http/api-error.js";
 
+/** Where the proxy forwards a path to. */
+export interface ToolboxTarget {
+  readonly socketPath: string;
+  /** Path and query for the daemon. */
+  readonly path: string;
+}
+
 /** One request to the daemon of a sandbox, over its socket. The caller reads the response's body. */
 export function askToolbox(
   socketPath: string,

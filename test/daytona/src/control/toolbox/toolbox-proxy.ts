@@ -5,14 +5,7 @@ import { bulkDownload } from "../files/bulk-download.js";
 import { bulkUpload } from "../files/bulk-upload.js";
 import type { Sandboxes } from "../sandboxes/sandboxes.js";
 import { forwardRequest } from "./raw-proxy.js";
-import { askToolbox } from "./toolbox-client.js";
-
-/** The target of a path of the proxy. */
-export interface ToolboxTarget {
-  readonly socketPath: string;
-  /** Path and query for the daemon. */
-  readonly path: string;
-}
+import { askToolbox, type ToolboxTarget } from "./toolbox-client.js";
 
 /** Forwards requests for `/toolbox/<sandbox>/…` to the daemon inside. */
 export class ToolboxProxy {
