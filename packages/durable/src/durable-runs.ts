@@ -2,7 +2,7 @@ import { messageOf, NotFound, RunCancelled } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
 import { follow, type Records } from "./log/follow.js";
 import { Heads } from "./log/heads.js";
-import type { RecordedRun } from "./log/recorded-run.js";
+import { announcedBy, type RecordedRun } from "./log/recorded-run.js";
 import { Recorder } from "./log/recorder.js";
 import { patiently } from "./outage.js";
 import { BoundSessions } from "./replica/bound-sessions.js";
@@ -80,7 +80,7 @@ export class DurableRuns {
     const { settings, log, store } = this.options;
     this.#starting.add(run.id);
     try {
-      const created = { ...this.newRun(run, digest), state: "running" as const };
+      const created = { ...this.newRun(run, digest), ...announcedBy(run), state: "running" as const };
       const existing = await patiently("create a run", settings.retryTimeoutMs, log, () =>
         quota === undefined ? store.create(created) : store.createWithin(created, quota),
       );
@@ -88,7 +88,7 @@ export class DurableRuns {
       // Created by an earlier attempt of this replica whose response was lost.
       const isOurs = existing?.replica === this.replica && existing.state === "running";
       if (existing !== undefined && !(isOurs && !this.#recorders.has(run.id))) return { existing };
-      return { recorder: this.record(run, 1) };
+      return { recorder: this.record(run, 1, created.announced) };
     } finally {
       this.#starting.delete(run.id);
     }
@@ -105,12 +105,12 @@ export class DurableRuns {
     };
   }
 
-  /** Starts a run that the store assigns to this replica. */
-  record(run: RecordedRun, fence: number): Recorder {
+  /** Starts a run that the store assigns to this replica. @param announced of its events, what the store has. */
+  record(run: RecordedRun, fence: number, announced?: NewRun["announced"]): Recorder {
     const { store, settings, log } = this.options;
     const { project, session, webhook } = this.newRun(run, "");
     const source = { id: run.id, project, session, webhook };
-    const recorder = new Recorder(store, run, source, fence, settings, log);
+    const recorder = new Recorder(store, run, source, fence, settings, log, announced);
     this.#recorders.set(run.id, recorder);
     this.lease.hurry();
     void recorder.done.then(() => {

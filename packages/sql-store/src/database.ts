@@ -18,6 +18,8 @@ export interface Database {
   readonly now: string;
   /** The end of a SELECT that locks its rows: ` FOR UPDATE`. */
   readonly lock: string;
+  /** Whether a WITH may insert rows: then one statement can create a run with its first events. */
+  readonly insertsInWith: boolean;
   /** Runs all of them in one transaction, in order. @returns the rows of each. */
   run(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]>;
   /** Runs an append without questions in one round trip, if the database can. False: not written. */

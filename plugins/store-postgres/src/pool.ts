@@ -58,6 +58,7 @@ const appendStatement = {
 export class PostgresDatabase implements Database {
   readonly now = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
   readonly lock = " FOR UPDATE";
+  readonly insertsInWith = true;
 
   constructor(readonly pool: pg.Pool) {}
 

@@ -24,6 +24,7 @@ export async function openSqlite(
 class DatabaseThread implements Database {
   readonly now = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
   readonly lock = "";
+  readonly insertsInWith = false;
   readonly #waiting = new Map<number, Waiting>();
   #worker: Worker | undefined;
   #opening: Promise<unknown> | undefined;

@@ -1,5 +1,6 @@
 import type { AmbitError, AtCapacity, RunCancelled } from "@ambit/core";
-import type { AgentEvent, RunRequest, RunResult } from "@ambit/core/contract";
+import { type AgentEvent, eventRecord, type RunRequest, type RunResult } from "@ambit/core/contract";
+import type { NewRun } from "../store/index.js";
 
 /** A run as it is recorded. The runner's `Run` is one. */
 export interface RecordedRun {
@@ -11,9 +12,24 @@ export interface RecordedRun {
   };
   /** Resolves when everything the run opened is closed, with its failure if there was one. */
   readonly ended: Promise<AmbitError | undefined>;
+  /** Its first events, which are there before it starts. Taken here, they aren't yielded again. */
+  announced(): readonly AgentEvent[];
   /** Starts it: yields its events in groups, then its one result. */
   parts(): AsyncIterable<{ readonly events: readonly AgentEvent[] } | { readonly result: RunResult }>;
+  /** Ends it before it starts. */
+  withdraw(): void;
   cancel(reason: RunCancelled | AtCapacity): void;
   /** A live answer. @throws NotFound, RequestInvalid */
   answer(interactionId: string, body: unknown): void;
+}
+
+/** Events as NDJSON. Joined at once: otherwise V8 would keep each line until the text is written. */
+export function textOf(events: readonly AgentEvent[]): string {
+  return events.map((event) => `${eventRecord(event)}\n`).join("");
+}
+
+/** What a run says of itself before it starts, to be stored with it. */
+export function announcedBy(run: RecordedRun): Pick<NewRun, "announced"> {
+  const events = run.announced();
+  return events.length === 0 ? {} : { announced: { count: events.length, text: textOf(events) } };
 }

@@ -1,12 +1,13 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { AtCapacity, messageOf, RunCancelled, toAmbitError } from "@ambit/core";
-import { type AgentEvent, type AgentEventOf, eventRecord, type RunResult } from "@ambit/core/contract";
+import type { AgentEvent, AgentEventOf, RunResult } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { patiently } from "../outage.js";
 import type { StoreSettings } from "../settings.js";
-import type { EventGroup, NewDelivery, NewInteraction, Store } from "../store/index.js";
+import type { EventGroup, NewDelivery, NewInteraction, NewRun, Store } from "../store/index.js";
 import { aboutEnd, aboutQuestion, type MessageSource } from "../webhooks/messages.js";
 import { LogTail } from "./log-tail.js";
-import type { RecordedRun } from "./recorded-run.js";
+import { type RecordedRun, textOf } from "./recorded-run.js";
 
 /**
  * Characters that may be buffered while a group is being written; then the run waits. Large enough that the store's
@@ -61,7 +62,11 @@ export class Recorder {
     readonly fence: number,
     readonly settings: StoreSettings,
     readonly log: Log,
+    announced: NewRun["announced"] = { count: 0, text: "" },
   ) {
+    this.#recorded = announced.count;
+    this.#size = announced.text.length;
+    if (announced.count > 0) this.tail.add({ first: 1, ...announced });
     this.done = this.#record().catch((thrown: unknown) => {
       log.error({ runId: run.id, error: toAmbitError(thrown) }, "a run could not be recorded");
       this.lose("The store can't be reached.");
@@ -80,6 +85,8 @@ export class Recorder {
 
   async #record(): Promise<RunResult | undefined> {
     let result: RunResult | undefined;
+    // Its readers get what is stored already before it starts to work.
+    if (this.#recorded > 0) await nextTurn();
     for await (const part of this.run.parts()) {
       if (this.#isLost) continue;
       if ("result" in part) result = part.result;
@@ -97,14 +104,11 @@ export class Recorder {
 
   #gather(events: readonly AgentEvent[]): void {
     const gathered = this.#gathered;
-    const lines: string[] = [];
     for (const event of events) {
-      lines.push(`${eventRecord(event)}\n`);
       if (event.type === "interaction_request" || event.type === "interaction_response")
         this.#note(event, gathered);
     }
-    // Joined early: otherwise V8 would keep each of them until the group is written.
-    const text = lines.join("");
+    const text = textOf(events);
     gathered.texts.push(text);
     gathered.size += text.length;
     gathered.count += events.length;

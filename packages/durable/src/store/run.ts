@@ -41,6 +41,8 @@ export interface NewRun extends OfProject {
   /** The request, encrypted with a key that isn't in the store; only while the run is queued. */
   readonly sealedRequest?: string;
   readonly webhook?: RunWebhook;
+  /** Its first events, which are in the log as soon as it exists. Default: none. */
+  readonly announced?: Omit<EventChunk, "first">;
 }
 
 /** Milliseconds since the epoch are the store's own: replicas' clocks differ. */

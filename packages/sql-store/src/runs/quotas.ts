@@ -2,7 +2,7 @@ import type { NewRun, ProjectUsage, RunQuota, StoredRun } from "@ambit/durable/s
 import { Columns, type Database, type Row, statement } from "../database.js";
 import { runOf } from "../rows.js";
 import { countStart, dayMs, today } from "./counting.js";
-import { createRun } from "./runs.js";
+import { announce, createRun } from "./runs.js";
 
 const minuteMs = 60_000;
 
@@ -13,7 +13,7 @@ export class Quotas {
   async createWithin(run: NewRun, quota: RunQuota): Promise<StoredRun | "over_quota" | undefined> {
     const { project = "" } = run;
     const { now } = this.database;
-    const [, created, , , found] = await this.database.run([
+    const rows = await this.database.run([
       // Locks the project's row: until this is committed, no other replica counts.
       statement(
         `INSERT INTO ambit_usage (project) VALUES ($1)
@@ -26,10 +26,11 @@ export class Quotas {
         `DELETE FROM ambit_starts WHERE project = $1 AND started_at <= ${now} - ${minuteMs}`,
         project,
       ),
+      ...announce(run),
       statement("SELECT * FROM ambit_runs WHERE id = $1", run.id),
     ]);
-    if (created?.length === 1) return undefined;
-    const [row] = found ?? [];
+    if (rows[1]?.length === 1) return undefined;
+    const row = rows.at(-1)?.[0];
     return row === undefined ? "over_quota" : runOf(row);
   }
 

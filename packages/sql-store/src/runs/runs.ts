@@ -32,15 +32,30 @@ const ended = "id = $1 AND fence = $2 AND state = 'ended'";
  */
 export function createRun({ now }: Pick<Database, "now">, run: NewRun, condition = "1 = 1"): Statement {
   const { id, project, session, state, replica, digest, harness, sandbox, sealedRequest, webhook } = run;
+  const { count, text } = run.announced ?? { count: 0, text: "" };
   return statement(
-    `INSERT INTO ambit_runs
-      (id, project, session, state, replica, fence, digest, harness, sandbox, sealed, webhook, created_at, started_at)
-    SELECT ${texts(1, 5)}, 1, ${texts(6, 10)}, ${now}, ${state === "running" ? now : "CAST(NULL AS BIGINT)"}
+    `INSERT INTO ambit_runs (id, project, session, state, replica, fence, digest, harness, sandbox, sealed, webhook,
+      events, size, created_at, started_at)
+    SELECT ${texts(1, 5)}, 1, ${texts(6, 10)}, CAST($11 AS BIGINT), CAST($12 AS BIGINT),
+      ${now}, ${state === "running" ? now : "CAST(NULL AS BIGINT)"}
     WHERE ${condition}
     ON CONFLICT (id) DO NOTHING RETURNING id`,
     ...[id, project, session, state, replica, digest, harness, sandbox, sealedRequest],
-    ...[webhook === undefined ? undefined : JSON.stringify(webhook)],
+    ...[webhook === undefined ? undefined : JSON.stringify(webhook), count, text.length],
   );
+}
+
+/** After `createRun`: its first events. Those of an existing run with its id stay as they are. */
+export function announce({ id, replica, announced }: NewRun): readonly Statement[] {
+  if (announced === undefined) return [];
+  const { count, text } = announced;
+  const one = statement(
+    `INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
+    SELECT id, 1, events, CAST($4 AS TEXT) FROM ambit_runs WHERE id = $1 AND replica = $2 AND events = $3 AND fence = 1
+    ON CONFLICT (run_id, first_event) DO NOTHING`,
+    ...[id, replica, count, text],
+  );
+  return [named("announce run", one)];
 }
 
 /** Placeholders for texts. */
@@ -48,13 +63,32 @@ function texts(first: number, last: number): string {
   return Array.from({ length: last - first + 1 }, (_, index) => `CAST($${first + index} AS TEXT)`).join(", ");
 }
 
+/** Both in one statement. */
+function createAnnounced(create: Statement, { count, text }: NonNullable<NewRun["announced"]>): Statement {
+  const values = create.values ?? [];
+  const [countAt, textAt] = [values.length + 1, values.length + 2];
+  return {
+    name: `${create.name} announced`,
+    text: `WITH created AS (${create.text})
+    INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
+    SELECT id, 1, CAST($${countAt} AS BIGINT), CAST($${textAt} AS TEXT) FROM created RETURNING run_id`,
+    values: [...values, count, text],
+  };
+}
+
 /** Runs and their events. */
 export class Runs {
   constructor(readonly database: Database) {}
 
   async create(run: NewRun): Promise<StoredRun | undefined> {
-    const created = await this.#rows(named(`create ${run.state}`, createRun(this.database, run)));
-    if (created.length === 1) return undefined;
+    const create = named(`create ${run.state}`, createRun(this.database, run));
+    const { announced } = run;
+    const [created] = await this.database.run(
+      announced !== undefined && this.database.insertsInWith
+        ? [createAnnounced(create, announced)]
+        : [create, ...announce(run)],
+    );
+    if (created?.length === 1) return undefined;
     const [row] = await this.#rows(selectRun(run.id));
     if (row === undefined) throw new Error(`The run '${run.id}' was deleted while it was created.`);
     return runOf(row);

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Log, onDisconnectOf, type RunResult } from "@ambit/core";
 import type { Run } from "@ambit/runner";
 import { RecordWriter } from "./record-writer.js";
@@ -58,6 +59,14 @@ async function stream(
   let index = 0;
   let text = "";
   try {
+    for (const event of run.announced()) {
+      index += 1;
+      text += encodeEvent(form, event, index);
+    }
+    void writer.write(text);
+    text = "";
+    // The run starts to work when these are sent.
+    await nextTurn();
     for await (const part of run.parts()) {
       if ("result" in part) {
         result = part.result;

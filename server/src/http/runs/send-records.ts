@@ -25,12 +25,14 @@ export async function sendRecords(
     "x-accel-buffering": "no",
     "x-ambit-run-id": runId,
   });
-  response.flushHeaders();
+  // The first records often follow at once: then the headers go with them.
+  const flush = setImmediate(() => response.flushHeaders());
   const writer = new RecordWriter(response);
   const beat = form === "events" ? ": running\n\n" : "";
   const beats = beat === "" ? undefined : setInterval(() => writer.idle && writer.write(beat), heartbeatMs);
   try {
     for await (const { first, text } of records) {
+      clearImmediate(flush);
       const room = writer.write(form === "ndjson" ? text : asEvents(first, text));
       if (room !== undefined) await room;
     }

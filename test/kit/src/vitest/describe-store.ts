@@ -37,8 +37,10 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
 
     it("keeps a run, its events in groups and its one result, also after it is reopened", async () => {
       const store = await opened();
-      expect(await store.create(newRun("r", { project: "p", session: "s" }))).toBeUndefined();
-      expect(await store.append(groupOf("r", 1, 3))).toBe("written");
+      const announced = { count: 1, text: groupOf("r", 1, 1).text };
+      expect(await store.create(newRun("r", { project: "p", session: "s", announced }))).toBeUndefined();
+      expect(await store.append(groupOf("r", 1, 1))).toBe("written");
+      expect(await store.append(groupOf("r", 2, 2))).toBe("written");
       expect(await store.append(groupOf("r", 4, 2))).toBe("written");
       expect(await store.finish("r", 1, ending('{"ok":true}'))).toBe("written");
       await store.close();
@@ -61,6 +63,11 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       ]);
       const [existing] = created.filter((run) => run !== undefined);
       expect(created.filter((run) => run === undefined)).toHaveLength(1);
+      const announced = { count: 1, text: groupOf("r", 1, 1).text };
+      expect(await one.create(newRun("r", { announced }))).toMatchObject({ events: 0 });
+      expect(await one.append(groupOf("r", 1, 2))).toBe("written");
+      expect(await two.createWithin(newRun("r", { announced }), {})).toMatchObject({ events: 2 });
+      expect(await numbersOf(two, "r")).toEqual(upTo(2));
       expect(existing?.digest).toBe((await one.get("r"))?.digest);
     });
 
