@@ -6,6 +6,7 @@ import { readFile, rm } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { englishOnly, lazyBuiltins, requireOfNode } from "../scripts/build/bundling.mjs";
 
 const dist = fileURLToPath(new URL("dist", import.meta.url));
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -61,17 +62,6 @@ const outsideOfBundle = {
 };
 
 /**
- * zod's messages in fifty languages, of which it uses the English ones: imported by themselves.
- * @type {import("esbuild").Plugin}
- */
-const englishOnly = {
-  name: "english-only",
-  setup({ onLoad }) {
-    onLoad({ filter: /\/node_modules\/zod\/v4\/locales\/index\.js$/ }, () => ({ contents: "export {};" }));
-  },
-};
-
-/**
  * tsyringe ends the process unless reflect-metadata came before it. Where a chunk holds both, only an import of its own
  * makes sure of that.
  * @type {import("esbuild").Plugin}
@@ -81,23 +71,6 @@ const polyfillFirst = {
   setup({ onLoad }) {
     onLoad({ filter: /\/node_modules\/tsyringe\/dist\/[^/]+\/index\.js$/ }, async ({ path }) => ({
       contents: `import "reflect-metadata";\n${await readFile(path, "utf8")}`,
-    }));
-  },
-};
-
-/**
- * An `import` of one of Node's modules reads every property that it exports, also those that load more when they are read:
- * `node:http` loads an HTTP client and its fetch that way. Taken as CommonJS, a property is read when it is used.
- * @type {import("esbuild").Plugin}
- */
-const lazyBuiltins = {
-  name: "lazy-builtins",
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^node:/ }, ({ path, kind }) =>
-      kind === "import-statement" ? { path, namespace: "builtin" } : { path, external: true },
-    );
-    onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({
-      contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
     }));
   },
 };
@@ -117,10 +90,7 @@ await build({
   minifySyntax: true,
   sourcemap: "linked",
   sourcesContent: false,
-  // For packages that are CommonJS and ask for Node's own modules.
-  banner: {
-    js: `import { createRequire as createBundleRequire } from "node:module"; const require = createBundleRequire(import.meta.url);`,
-  },
+  banner: { js: requireOfNode },
   plugins: [outsideOfBundle, ownLocations, englishOnly, polyfillFirst, lazyBuiltins],
   logLevel: "warning",
 });

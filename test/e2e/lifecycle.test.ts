@@ -68,7 +68,7 @@ describe("when a process is killed during a run", () => {
     const marker = uniqueSleep();
     const { records } = await runSleeping(server, marker);
     const agent = descendantsOf(server.pid).findLast(({ command }) =>
-      command.includes("agents/demo/dist/main.js"),
+      command.includes("agents/demo/dist/bundle/"),
     );
     expect(agent).toBeDefined();
     process.kill(agent?.pid ?? 0, "SIGKILL");

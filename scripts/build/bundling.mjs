@@ -1,0 +1,32 @@
+/** What bundles of Node programs have in common: they start fast. */
+
+/**
+ * zod's messages in fifty languages, of which it uses the English ones: imported by themselves.
+ * @type {import("esbuild").Plugin}
+ */
+export const englishOnly = {
+  name: "english-only",
+  setup({ onLoad }) {
+    onLoad({ filter: /\/node_modules\/zod\/v4\/locales\/index\.js$/ }, () => ({ contents: "export {};" }));
+  },
+};
+
+/**
+ * An `import` of one of Node's modules reads every property that it exports, also those that load more when they are read:
+ * `node:http` loads an HTTP client and its fetch that way. Taken as CommonJS, a property is read when it is used.
+ * @type {import("esbuild").Plugin}
+ */
+export const lazyBuiltins = {
+  name: "lazy-builtins",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^node:/ }, ({ path, kind }) =>
+      kind === "import-statement" ? { path, namespace: "builtin" } : { path, external: true },
+    );
+    onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({
+      contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
+    }));
+  },
+};
+
+/** For packages that are CommonJS and ask for Node's own modules. */
+export const requireOfNode = `import { createRequire as createBundleRequire } from "node:module"; const require = createBundleRequire(import.meta.url);`;
