@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { lstat, opendir, rmdir, unlink } from "node:fs/promises";
 import { Socket } from "node:net";
 import { constants, setPriority } from "node:os";
+import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { messageOf } from "@ambit/core/plugin";
 
@@ -16,13 +18,18 @@ exec rm -rf -- "$1"`;
 /** Characters of the programs' messages. */
 const maxReasonLength = 300;
 
+/** Entries of a folder that are removed without a process, such as a session's that wrote nothing. */
+const maxEntries = 16;
+
 /**
- * Removes a folder and everything in it, in a separate process: the folder's content, and so the amount of work, was
- * chosen by an agent. A missing folder is fine; links aren't followed. Only for folders that no process uses any more.
+ * Removes a folder and everything in it, in a separate process unless it holds a few files and empty folders at most:
+ * the folder's content, and so the amount of work, was chosen by an agent. A missing folder is fine; links aren't
+ * followed. Only for folders that no process uses any more.
  *
  * @returns why something is left; undefined if nothing is. Never rejects.
  */
 export async function removeTree(path: string): Promise<string | undefined> {
+  if (await isRemovedAtOnce(path)) return undefined;
   try {
     const child = spawn("/bin/sh", ["-c", script, "ambit-remove", path], {
       cwd: "/",
@@ -40,6 +47,24 @@ export async function removeTree(path: string): Promise<string | undefined> {
     return (await complaint) || `rm ended with ${signal ?? code}`;
   } catch (error) {
     return messageOf(error);
+  }
+}
+
+/** @returns false as soon as something needs more, which is left for the process. */
+async function isRemovedAtOnce(path: string): Promise<boolean> {
+  try {
+    if (!(await lstat(path)).isDirectory()) return false;
+    let count = 0;
+    for await (const entry of await opendir(path)) {
+      count += 1;
+      if (count > maxEntries) return false;
+      const inside = join(path, entry.name);
+      await (entry.isDirectory() ? rmdir(inside) : unlink(inside));
+    }
+    await rmdir(path);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { constants } from "node:fs";
-import { open as openFile, rename, rm } from "node:fs/promises";
+import { opendir, open as openFile, rename, rm } from "node:fs/promises";
 import { inFolder, openBeneath } from "@ambit/backend-kit/safe-fs";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import { beginningOf } from "../launch/gate-words.js";
@@ -38,6 +38,7 @@ const linked = ["-type", "f", "-links", "+1", "-printf", "l %D:%i %n %P\\0"];
  * @throws SandboxFailed when the tree can't be searched.
  */
 export async function lookThrough(root: string): Promise<Findings> {
+  if (await isEmpty(root)) return { outsideLinks: [], repositories: [] };
   const byInode = new Map<string, { links: number; paths: string[] }>();
   const found: string[] = [];
   for await (const line of recordsOf(root)) {
@@ -53,6 +54,20 @@ export async function lookThrough(root: string): Promise<Findings> {
   }
   const outsideLinks = [...byInode.values()].filter(({ links, paths }) => links > paths.length);
   return { outsideLinks, repositories: found };
+}
+
+/** As a session's workspace is when it opens. False for a folder that can't be read: `find` reports that. */
+async function isEmpty(folder: string): Promise<boolean> {
+  try {
+    const entries = await opendir(folder);
+    try {
+      return (await entries.read()) === null;
+    } finally {
+      await entries.close();
+    }
+  } catch {
+    return false;
+  }
 }
 
 /** The records that `find` prints, one character per byte. */
