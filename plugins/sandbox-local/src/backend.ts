@@ -116,7 +116,7 @@ export class LocalSandbox implements SandboxBackend {
 
   async #openConfined(
     spec: SandboxSpec,
-    { lookup = this.#lookup, trusted }: OpenOptions = {},
+    { lookup = this.#lookup, ...options }: OpenOptions = {},
   ): Promise<ConfinedSandbox> {
     const hides = (secret: HiddenCredential) => this.hides(secret, spec.boundary);
     refuseBeyond({ sandbox: "The local sandbox", claims, gaps: limitsOf(spec.boundary), hides }, spec);
@@ -128,7 +128,7 @@ export class LocalSandbox implements SandboxBackend {
     this.#kit ??= lazy(() => makeRunnerKit(runner.path));
     const kit = await this.#kit();
     const dataFolder = this.#dataFolder;
-    return openConfined({ spec, config: this.#config, dataFolder, runner, kit, lookup, trusted });
+    return openConfined({ spec, config: this.#config, dataFolder, runner, kit, lookup, ...options });
   }
 
   async #openUnconfined(spec: SandboxSpec): Promise<Sandbox> {

@@ -1,20 +1,19 @@
+import type { Evidence } from "@ambit/core/plugin";
 import { ConfinedSandbox } from "./sandbox.js";
-import { openSession, type SessionOptions } from "./session.js";
+import { type ConfinedSession, openSession, type SessionOptions } from "./session.js";
 import { spawnConfined } from "./spawn.js";
 
 /**
- * Opens a confined sandbox. Its first jail runs nothing; it shows that the session's limits can be applied.
+ * Opens a confined sandbox. Its first jail runs nothing; it shows that the session's limits can be applied. A probe, which
+ * starts jails of its own at once, leaves it out (`isTried`).
  *
  * @throws SandboxFailed when they can't; nothing of the session remains then.
  */
 export async function openConfined(options: SessionOptions): Promise<ConfinedSandbox> {
   const session = await openSession(options);
   try {
-    const nothing = { argv: ["/bin/sh", "-c", ":"], env: {} } as const;
-    const trial = await spawnConfined(session, nothing, { rules: false });
-    await trial.exit;
     return new ConfinedSandbox(session, {
-      ...trial.evidence,
+      ...(options.isTried === false ? untried(session) : await tried(session)),
       ...session.groups?.evidence,
       ...(session.folder.diskBytes === undefined ? {} : { "disk.bytes": String(session.folder.diskBytes) }),
       ...session.weakening?.evidence,
@@ -24,3 +23,13 @@ export async function openConfined(options: SessionOptions): Promise<ConfinedSan
     throw error;
   }
 }
+
+async function tried(session: ConfinedSession): Promise<Evidence> {
+  const nothing = { argv: ["/bin/sh", "-c", ":"], env: {} } as const;
+  const trial = await spawnConfined(session, nothing, { rules: false });
+  await trial.exit;
+  return trial.evidence;
+}
+
+/** What is known without a jail. */
+const untried = ({ user }: ConfinedSession): Evidence => (user === undefined ? {} : { uid: user.uid });

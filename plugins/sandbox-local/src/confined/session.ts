@@ -56,12 +56,14 @@ export interface SessionOptions {
   readonly lookup?: Lookup | undefined;
   /** Authorities in PEM, replacing the host's, of servers that credentials may be sent to. */
   readonly trusted?: readonly string[] | undefined;
+  /** Whether a first jail shows that the limits can be applied. Default true. */
+  readonly isTried?: boolean | undefined;
   /** Only for controls of the conformance kit. */
   readonly weakening?: Weakening;
 }
 
 /** What tests and probes open a sandbox with, replacing the host's own. */
-export type OpenOptions = Pick<SessionOptions, "lookup" | "trusted">;
+export type OpenOptions = Pick<SessionOptions, "lookup" | "trusted" | "isTried">;
 
 /** Opens everything that is shared, or nothing. */
 export async function openSession(options: SessionOptions): Promise<ConfinedSession> {

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import type { NetworkBoundary } from "@ambit/core/plugin";
 import { jailEnvironment } from "../confined/environment.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
-import { expectThat, runIn, shell, type Trial } from "./trial.js";
+import { closedBoundary, expectThat, runIn, shell, type Trial } from "./trial.js";
 
 const everyEnvironment = `cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'; env; echo ran`;
 const canaryName = "AMBIT_PROBE_CANARY";
@@ -14,7 +14,7 @@ const namedOnly: Trial = {
   shows: ["environment.named-only"],
   run: async (bench) => {
     const [canary, named] = [randomBytes(12).toString("hex"), randomBytes(12).toString("hex")];
-    const sandbox = await bench.open({ network: { mode: "off", rules: [] } });
+    const sandbox = await bench.shared(closedBoundary);
     process.env[canaryName] = canary;
     try {
       const { stdout: control } = await promisify(execFile)("/bin/sh", ["-c", everyEnvironment], {
@@ -61,7 +61,7 @@ const perTool: Trial = {
   shows: ["environment.per-tool"],
   run: async (bench) => {
     const secret = randomBytes(12).toString("hex");
-    const sandbox = await bench.open({ network: { mode: "off", rules: [] } });
+    const sandbox = await bench.shared(closedBoundary);
     const script = `for place in /tmp "$HOME" /dev/shm; do echo "$SECRET" > "$place/kept"; done; ${search}; sleep 60`;
     const owner = await sandbox.spawn({
       argv: [...shell(script), "sh", secret],

@@ -3,7 +3,15 @@ import { chmod, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { outcomeOnHost } from "./on-host.js";
-import { expectThat, filesystem, runIn, shell, type Trial } from "./trial.js";
+import {
+  closedBoundary,
+  emptyBoundary,
+  expectThat,
+  readOnlyBoundary,
+  runIn,
+  shell,
+  type Trial,
+} from "./trial.js";
 
 /** Prints the name of every attempt that succeeded, then the marker. `$1`: a folder of the host with a secret. */
 const attempts = `
@@ -46,9 +54,9 @@ const trial: Trial = {
   run: (bench) =>
     withDecoy(async (folder) => {
       const [write, read, none] = await Promise.all([
-        bench.open({ filesystem: filesystem("workspace") }),
-        bench.open({ filesystem: filesystem("readonly") }),
-        bench.open({ filesystem: filesystem("off") }),
+        bench.shared(closedBoundary),
+        bench.shared(readOnlyBoundary),
+        bench.shared(emptyBoundary),
       ]);
       for (const sandbox of [write, read])
         await sandbox.writeFiles([{ path: "/workspace/given", content: "given" }]);

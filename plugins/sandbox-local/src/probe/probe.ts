@@ -1,4 +1,12 @@
-import { closingAfter, findingsOf, probeSpec, runTrial, unproven } from "@ambit/backend-kit";
+import { availableParallelism } from "node:os";
+import {
+  closingAfter,
+  findingsOf,
+  probeSpec,
+  runTrial,
+  unlimitedBoundary,
+  unproven,
+} from "@ambit/backend-kit";
 import type { Finding, SandboxSpec } from "@ambit/core/plugin";
 import { claims } from "../claims.js";
 import type { LocalConfig } from "../config.js";
@@ -9,7 +17,7 @@ import { filesystemTrials } from "./filesystem.js";
 import { fixFor } from "./fixes.js";
 import { networkTrials } from "./network.js";
 import { processTrials } from "./processes.js";
-import { resourceTrials } from "./resources.js";
+import { cpuTrial, resourceTrials } from "./resources.js";
 import { secretTrial } from "./secrets.js";
 import { systemCalls } from "./system-calls/trial.js";
 import type { Bench, Trial } from "./trial.js";
@@ -29,39 +37,75 @@ export const trialsOf = (config: Pick<LocalConfig, "scratchMb">): readonly Trial
   systemCalls,
 ];
 
-/** Runs every trial, in parallel, and returns a finding for every claim. */
+/**
+ * Runs every trial and returns a finding for every claim. A few at once: each starts several jails, and more would only
+ * wait for each other.
+ */
 export async function probeConfinement(
   open: OpenForProbe,
   signal: AbortSignal,
   trials: readonly Trial[],
 ): Promise<readonly Finding[]> {
-  try {
-    // If this fails there is one reason for every claim: bubblewrap's.
-    await withBench(open, signal, (bench) => bench.open({}));
-  } catch (error) {
-    return claims.map((capability) => unproven(capability, error, fixFor));
-  }
-  const attempts = trials.map(({ shows, run }) => ({
-    shows,
-    run: () => withBench(open, signal, run),
-  }));
-  const outcomes = await Promise.all(attempts.map((attempt) => runTrial(attempt, undefined)));
-  return findingsOf(claims, outcomes, fixFor);
+  return withBench(open, signal, undefined, async (common) => {
+    try {
+      // If this fails there is one reason for every claim: bubblewrap's.
+      await common.shared(unlimitedBoundary);
+    } catch (error) {
+      return claims.map((capability) => unproven(capability, error, fixFor));
+    }
+    const attempt = ({ shows, run }: Trial) =>
+      runTrial({ shows, run: () => withBench(open, signal, common, run) }, undefined);
+    const outcomes = await inParallel(
+      trials.filter((trial) => trial !== cpuTrial),
+      attempt,
+    );
+    // Last, since it measures what the others leave.
+    if (trials.includes(cpuTrial)) outcomes.push(await attempt(cpuTrial));
+    return findingsOf(claims, outcomes, fixFor);
+  });
 }
 
+/** One more than the processors, since a trial also waits. */
+const maxAtOnce = availableParallelism() + 1;
+
+async function inParallel<Result>(
+  trials: readonly Trial[],
+  run: (trial: Trial) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  const waiting = trials.values();
+  const work = async () => {
+    for (const trial of waiting) results.push(await run(trial));
+  };
+  await Promise.all(Array.from({ length: maxAtOnce }, work));
+  return results;
+}
+
+/** @param common has the sandboxes that all trials share. Default: this one. */
 async function withBench<Result>(
   open: OpenForProbe,
   signal: AbortSignal,
+  common: Bench | undefined,
   work: (bench: Bench) => Promise<Result>,
 ): Promise<Result> {
   const opened: Promise<ConfinedSandbox>[] = [];
+  const shared = new Map<string, Promise<ConfinedSandbox>>();
   const bench: Bench = {
     signal,
     async open(boundary, { onDecision, secrets, ...options } = {}) {
       signal.throwIfAborted();
       const spec = probeSpec(boundary, onDecision === undefined ? {} : { onDecision });
-      const sandbox = open(secrets === undefined ? spec : { ...spec, secrets }, options);
+      // The first one shows that jails come up here; every other one is used at once.
+      const isTried = common === undefined && opened.length === 0;
+      const sandbox = open(secrets === undefined ? spec : { ...spec, secrets }, { ...options, isTried });
       opened.push(sandbox);
+      return sandbox;
+    },
+    shared(boundary) {
+      if (common !== undefined) return common.shared(boundary);
+      const key = JSON.stringify(boundary);
+      const sandbox = shared.get(key) ?? bench.open(boundary);
+      shared.set(key, sandbox);
       return sandbox;
     },
   };

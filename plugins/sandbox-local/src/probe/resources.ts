@@ -12,7 +12,7 @@ const memory: Trial = {
   run: async (bench) => {
     const [limited, free] = await Promise.all([
       bench.open({ resources: { memoryMb: 24 } }),
-      bench.open(unlimitedBoundary),
+      bench.shared(unlimitedBoundary),
     ]);
     const control = await runIn(free, fill);
     expectThat(
@@ -27,7 +27,7 @@ const memory: Trial = {
   },
 };
 
-const forks = 60;
+const forks = 40;
 const fork = shell(`i=0; while [ $i -lt ${forks} ]; do sleep 30 & echo started; i=$((i + 1)); done`);
 
 const processes: Trial = {
@@ -35,7 +35,7 @@ const processes: Trial = {
   run: async (bench) => {
     const [limited, free] = await Promise.all([
       bench.open({ resources: { processes: 30 } }),
-      bench.open(unlimitedBoundary),
+      bench.shared(unlimitedBoundary),
     ]);
     const count = ({ stdout }: { stdout: string }) => stdout.split("started").length - 1;
     const control = count(await runIn(free, fork));
@@ -54,7 +54,7 @@ const processes: Trial = {
 /** Uses a whole core until it is ended. */
 const burn = shell("while :; do :; done");
 
-const cpu: Trial = {
+export const cpuTrial: Trial = {
   shows: ["resources.cpu"],
   run: async (bench) => {
     const [limited, wide] = await Promise.all([
@@ -99,7 +99,7 @@ const disk: Trial = {
   run: async (bench) => {
     const [limited, free] = await Promise.all([
       bench.open({ resources: { diskMb } }),
-      bench.open(unlimitedBoundary),
+      bench.shared(unlimitedBoundary),
     ]);
     const written = async (sandbox: typeof free) => {
       const { stdout } = await runIn(sandbox, occupy);
@@ -116,4 +116,4 @@ const disk: Trial = {
   },
 };
 
-export const resourceTrials: readonly Trial[] = [memory, processes, cpu, disk];
+export const resourceTrials: readonly Trial[] = [memory, processes, cpuTrial, disk];

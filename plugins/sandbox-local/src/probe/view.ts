@@ -2,7 +2,16 @@ import type { Boundary } from "@ambit/core/plugin";
 import { z } from "zod";
 import { tellsOfHost } from "../confined/files/system.js";
 import { inside } from "../confined/launch/inside.js";
-import { expectThat, filesystem, NotProven, node, runIn, type Trial } from "./trial.js";
+import {
+  closedBoundary,
+  emptyBoundary,
+  expectThat,
+  NotProven,
+  node,
+  readOnlyBoundary,
+  runIn,
+  type Trial,
+} from "./trial.js";
 
 /**
  * Reports of every mount whether it can be written, by setting the mode that it already has: a read-only mount answers
@@ -71,7 +80,7 @@ export function viewTrial(scratchBytes: number): Trial {
     run: async (bench) => {
       const views = await Promise.all(
         places.map(async ({ boundary, role }) => {
-          const sandbox = await bench.open(boundary);
+          const sandbox = await bench.shared(boundary);
           const { stdout } = await runIn(sandbox, node(look, JSON.stringify(tellsOfHost)), { role });
           return viewSchema.parse(JSON.parse(stdout));
         }),
@@ -100,9 +109,9 @@ export function viewTrial(scratchBytes: number): Trial {
 
 /** Each shows something that the others don't: an agent's home, the host's network, a missing workspace. */
 const places: readonly { readonly boundary: Partial<Boundary>; readonly role: "agent" | "tool" }[] = [
-  { role: "tool", boundary: { network: { mode: "off", rules: [] }, filesystem: filesystem("workspace") } },
-  { role: "agent", boundary: { network: { mode: "on", rules: [] }, filesystem: filesystem("readonly") } },
-  { role: "tool", boundary: { network: { mode: "on", rules: [] }, filesystem: filesystem("off") } },
+  { role: "tool", boundary: closedBoundary },
+  { role: "agent", boundary: readOnlyBoundary },
+  { role: "tool", boundary: emptyBoundary },
 ];
 
 function mountsOf({ mounts }: View, scratchBytes: number, hasWorkspace: boolean): string | NotProven {

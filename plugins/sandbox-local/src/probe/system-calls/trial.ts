@@ -1,8 +1,8 @@
 import { constants } from "node:os";
 import type { Claim } from "../../claims.js";
 import type { ConfinedSandbox } from "../../confined/sandbox.js";
-import { isSeccompArchitecture, type SeccompArchitecture, syscallNumber } from "../../seccomp/index.js";
-import { expectThat, NotProven, type Trial } from "../trial.js";
+import { isSeccompArchitecture, syscallNumber } from "../../seccomp/index.js";
+import { closedBoundary, expectThat, NotProven, type Trial } from "../trial.js";
 import { allowedCall, type CallAttempt, callAttempts, claimsOnEveryRule } from "./attempts.js";
 import { foreignCallProgram, resultsIn, systemCallProgram } from "./program.js";
 
@@ -15,12 +15,12 @@ export const systemCalls: Trial = {
   run: async (bench) => {
     const architecture = process.arch;
     expectThat(isSeccompArchitecture(architecture), `no system call is known on ${architecture}`);
-    const sandbox = await bench.open({ network: { mode: "off", rules: [] } });
+    const sandbox = await bench.shared(closedBoundary);
     const attempts = callAttempts(architecture);
     const allowed = { ...allowedCall, number: syscallNumber(allowedCall.call, architecture) ?? -1 };
     const program = systemCallProgram(architecture, [...attempts, allowed]);
-    const { output, code } = await runProgram(sandbox, "calls", program);
-    const results = resultsIn(output);
+    const made = await runPrograms(sandbox, program, foreignCallProgram(architecture), attempts.length + 1);
+    const { results, code } = made;
     expectThat(
       code === 0 && results.length === attempts.length + 1,
       `the system calls weren't all made: ${results.length} of ${attempts.length + 1}, exit code ${code}`,
@@ -29,7 +29,7 @@ export const systemCalls: Trial = {
       results.at(-1) === -constants.errno.EINVAL,
       `the call ${allowedCall.name} didn't reach the kernel (${wordFor(results.at(-1))}), so nothing is proven`,
     );
-    const foreign = await foreignCall(sandbox, architecture);
+    const foreign = made.foreign && judgeForeign(made.foreign);
     return Object.fromEntries(
       claimsOnEveryRule.map((capability) => [capability, foreign ?? judge(capability, attempts, results)]),
     );
@@ -54,34 +54,58 @@ function judge(
   return new NotProven(`the filter lets system calls through to the kernel: ${words.join("; ")}`);
 }
 
+interface Ended {
+  readonly results: readonly number[];
+  readonly code: number;
+}
+
 /** What is wrong if a call of another architecture doesn't kill its process. */
-async function foreignCall(
-  sandbox: ConfinedSandbox,
-  architecture: SeccompArchitecture,
-): Promise<NotProven | undefined> {
-  const program = foreignCallProgram(architecture);
-  if (program === undefined) return undefined;
-  const { output, code } = await runProgram(sandbox, "foreign-call", program);
+function judgeForeign({ results, code }: Ended): NotProven | undefined {
   if (code === 128 + constants.signals.SIGSYS) return undefined;
   return new NotProven(
-    `a system call of another architecture, which no rule names, ended with ${wordFor(resultsIn(output)[0])} and exit code ${code}`,
+    `a system call of another architecture, which no rule names, ended with ${wordFor(results[0])} and exit code ${code}`,
   );
 }
 
-async function runProgram(
+/**
+ * Runs the programs in one jail.
+ *
+ * @param count how many results the first one has.
+ */
+async function runPrograms(
   sandbox: ConfinedSandbox,
-  name: string,
-  content: Buffer,
-): Promise<{ output: Uint8Array; code: number | null }> {
-  const path = `${sandbox.workspace}/${name}`;
-  await sandbox.writeFiles([{ path, content, executable: true }]);
-  const started = await sandbox.spawn({ argv: ["/bin/sh", "-c", '"$0"; exit $?', path], env: {} });
-  const [output, , { code }] = await Promise.all([
+  calls: Buffer,
+  foreignCall: Buffer | undefined,
+  count: number,
+): Promise<Ended & { readonly foreign?: Ended }> {
+  const path = `${sandbox.workspace}/calls`;
+  const foreignPath = `${sandbox.workspace}/foreign-call`;
+  await sandbox.writeFiles([
+    { path, content: calls, executable: true },
+    ...(foreignCall === undefined ? [] : [{ path: foreignPath, content: foreignCall, executable: true }]),
+  ]);
+  // Behind the results, which are binary: both exit codes.
+  const script = foreignCall === undefined ? '"$0"; echo " $? "' : '"$0"; calls=$?; "$1"; echo " $calls $?"';
+  const started = await sandbox.spawn({ argv: ["/bin/sh", "-c", script, path, foreignPath], env: {} });
+  const [output] = await Promise.all([
     new Response(started.stdout).arrayBuffer(),
     new Response(started.stderr).arrayBuffer(),
     started.exit,
   ]);
-  return { output: new Uint8Array(output), code };
+  const bytes = Buffer.from(output);
+  const end = bytes.lastIndexOf(" ", bytes.lastIndexOf(" ") - 1);
+  const [code, foreignCode] = bytes
+    .subarray(Math.max(0, end))
+    .toString("latin1")
+    .trim()
+    .split(" ")
+    .map(Number);
+  const all = resultsIn(bytes.subarray(0, Math.max(0, end)));
+  return {
+    results: all.slice(0, count),
+    code: code ?? Number.NaN,
+    ...(foreignCode === undefined ? {} : { foreign: { results: all.slice(count), code: foreignCode } }),
+  };
 }
 
 function wordFor(result: number | undefined): string {

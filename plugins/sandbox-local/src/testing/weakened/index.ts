@@ -132,7 +132,7 @@ export class WeakenedSandboxes {
     decoys: Decoys,
     listed: NetworkBoundary,
     change: JailChange,
-    { lookup = this.#setup.lookup, trusted }: OpenOptions = {},
+    { lookup = this.#setup.lookup, ...options }: OpenOptions = {},
   ): Promise<ConfinedSandbox> {
     const { folder, kit } = await this.#ownRunner(without);
     const { config, dataFolder } = this.#setup;
@@ -144,7 +144,7 @@ export class WeakenedSandboxes {
       runner: folder,
       kit,
       lookup,
-      trusted,
+      ...options,
       weakening: await this.#weakening(spec.id, without, decoys, change, { folder, kit }),
     });
   }
