@@ -1,7 +1,6 @@
 import type { McpServer } from "@agentclientprotocol/sdk/unstable";
 import type { CallToolResult, Client, Transport } from "@modelcontextprotocol/client";
 import { failureText } from "./failure-text.js";
-import { patientFetch } from "./http-fetch.js";
 
 /** Time limit of one call without progress, in milliseconds. Progress restarts it. */
 const callTimeout = 600_000;
@@ -123,6 +122,7 @@ async function connected(server: McpServer, signal: AbortSignal): Promise<Connec
   if ("type" in server) {
     if (server.type !== "http")
       throw new Error(`transport '${server.type}' isn't supported: use http or stdio`);
+    const { patientFetch } = await import("./http-fetch.js");
     transport = new StreamableHTTPClientTransport(new URL(server.url), {
       // The probe of `connect` ignores the given signal, so it is stopped here.
       fetch: (url, init) =>
