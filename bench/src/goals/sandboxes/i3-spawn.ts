@@ -2,9 +2,10 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { messageOf } from "@ambit/core";
 import type { Sandbox } from "@ambit/core/plugin";
+import { msLater } from "../../figures.js";
 import type { Goal, Measurement } from "../../goal.js";
 import { confinement } from "../../machine/needs.js";
-import { interleaved, median, short, timed } from "../../measure.js";
+import { interleaved, short, timed } from "../../measure.js";
 import { openBackend } from "../../subjects/sandboxes/confined.js";
 
 const together = 50;
@@ -44,18 +45,12 @@ async function overPlain(what: string, { limited, atMost, pairs }: Case): Promis
   const backend = await openBackend({ network: "own", limited });
   try {
     const sandbox = await backend.open();
-    const { subject, floor } = await interleaved(
+    const spawns = await interleaved(
       () => alone(() => untilFirstByte(sandbox)),
       () => alone(plainFirstByte),
       { pairs, warmUp: 5 },
     );
-    return {
-      what: `spawn until its first byte − the same plainly; ${what}`,
-      unit: "ms",
-      values: subject.map((ms, index) => ms - (floor[index] ?? Number.NaN)),
-      limit: { atMost },
-      note: `${short(median(subject))} − ${short(median(floor))} ms`,
-    };
+    return msLater(`spawn until its first byte − the same plainly; ${what}`, spawns, { atMost });
   } finally {
     await backend.close();
   }

@@ -1,5 +1,6 @@
+import { msLater, throughput } from "../../figures.js";
 import type { Goal } from "../../goal.js";
-import { interleaved, median, mediansOf, type Pairs, short } from "../../measure.js";
+import { interleaved } from "../../measure.js";
 import { type Fetched, openBrokered, type Task } from "../../subjects/outbound/brokered.js";
 
 const MB = 2 ** 20;
@@ -39,39 +40,24 @@ export const credentialBroker: Goal = {
       const unpaced = await measured(bulk, whole, { pairs: pairs(8) });
       const relay = await measured(bulk, whole, { pairs: pairs(8), ways: ["relayed", "direct"] });
       const relayed = await measured(bulk, whole, { pairs: pairs(8), ways: ["through", "relayed"] });
-      const later = (what: string, { subject, floor }: Pairs) => ({
-        what: `first byte through the broker − directly; ${what}`,
-        unit: "ms" as const,
-        values: subject.map((ms, index) => ms - (floor[index] ?? Number.NaN)),
-        limit: { atMost: 2 },
-        note: `${short(median(subject))} − ${short(median(floor))} ms`,
-      });
-      const throughput = (what: string, taken: Pairs) => ({
-        what,
-        unit: "×" as const,
-        values: taken.ratios.map((ratio) => 1 / ratio),
-        note: mediansOf(taken, "ms"),
-      });
+      const firstByte = "first byte through the broker − directly";
+      const later = { atMost: 2 };
       const limit = { atLeast: 0.9 };
       return [
-        later("a kept connection", kept),
-        later("a new connection", fresh),
-        {
-          ...throughput(
-            "throughput of 64 MiB from a server at 1 Gbit/s, through the broker ÷ directly",
-            paced,
-          ),
+        msLater(`${firstByte}; a kept connection`, kept, later),
+        msLater(`${firstByte}; a new connection`, fresh, later),
+        throughput(
+          "throughput of 64 MiB from a server at 1 Gbit/s, through the broker ÷ directly",
+          paced,
           limit,
-        },
-        {
-          ...throughput(
-            "throughput of 64 MiB as fast as loopback goes, through the broker ÷ directly",
-            unpaced,
-          ),
+        ),
+        throughput(
+          "throughput of 64 MiB as fast as loopback goes, through the broker ÷ directly",
+          unpaced,
           limit,
-        },
+        ),
         throughput("the same through a bare relay that ends TLS on both sides ÷ directly", relay),
-        { ...throughput("the same through the broker ÷ through that relay", relayed), limit },
+        throughput("the same through the broker ÷ through that relay", relayed, limit),
       ];
     } finally {
       await world.close();

@@ -1,5 +1,6 @@
+import { msLater, throughput } from "../../figures.js";
 import type { Goal } from "../../goal.js";
-import { interleaved, median, mediansOf, type Pairs, short } from "../../measure.js";
+import { interleaved } from "../../measure.js";
 import { openRouted } from "../../subjects/outbound/routed.js";
 
 /** The cost of the model route: the request is scanned, the response counted and searched. */
@@ -28,37 +29,21 @@ export const modelRoute: Goal = {
       const unpaced = await whole(many, "routed", "direct", 8);
       const relay = await whole(many, "relayed", "direct", 8);
       const relayed = await whole(many, "routed", "relayed", 8);
-      const throughput = (what: string, taken: Pairs) => ({
-        what,
-        unit: "×" as const,
-        values: taken.ratios.map((ratio) => 1 / ratio),
-        note: mediansOf(taken, "ms"),
-      });
       const limit = { atLeast: 0.9 };
       return [
-        {
-          what: "first byte over the route − directly",
-          unit: "ms",
-          values: first.subject.map((ms, index) => ms - (first.floor[index] ?? Number.NaN)),
-          limit: { atMost: 2 },
-          note: `${short(median(first.subject))} − ${short(median(first.floor))} ms`,
-        },
-        {
-          ...throughput(
-            "throughput of 1,000 events at a thousand a second, over the route ÷ directly",
-            paced,
-          ),
+        msLater("first byte over the route − directly", first, { atMost: 2 }),
+        throughput(
+          "throughput of 1,000 events at a thousand a second, over the route ÷ directly",
+          paced,
           limit,
-        },
-        {
-          ...throughput(
-            "throughput of 100,000 events, each a chunk, as fast as they go, over the route ÷ directly",
-            unpaced,
-          ),
+        ),
+        throughput(
+          "throughput of 100,000 events, each a chunk, as fast as they go, over the route ÷ directly",
+          unpaced,
           limit,
-        },
+        ),
         throughput("the same through a bare relay ÷ directly", relay),
-        { ...throughput("the same over the route ÷ through that relay", relayed), limit },
+        throughput("the same over the route ÷ through that relay", relayed, limit),
       ];
     } finally {
       await world.close();
