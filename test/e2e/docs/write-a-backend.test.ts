@@ -25,7 +25,7 @@ beforeAll(async () => {
     ["core", "packages/backend-kit", "packages/bridge", "test/kit"],
     ["vitest", "typescript", "@types/node"],
   );
-  expect(await writePageCode("docs/write-a-backend.md", name, folder)).toBe(3);
+  expect(await writePageCode("docs/write-a-backend.md", name, folder)).toBe(2);
   const [manifest] = await pageJson("docs/write-a-backend.md");
   const [, tsconfig] = await pageJson("docs/write-a-plugin.md");
   await writeFile(join(folder, name, "package.json"), JSON.stringify(manifest));
