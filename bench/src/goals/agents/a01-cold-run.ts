@@ -54,7 +54,7 @@ async function measure(options: RunOptions, confined: boolean): Promise<readonly
     return await eachAgent(
       options,
       async (pair, agent) => {
-        const what = `${agent}, ${confined ? "in its jail, its model over the route" : "unconfined"}`;
+        const what = `${agent}, ${confined ? "in its jail, with the model route" : "unconfined"}`;
         const runs = await coldRuns(pair, what, options.pairs(6), !confined);
         meters.push(...runs.meters);
         return runs.measured;

@@ -45,7 +45,7 @@ export const agentTools: Goal = {
       );
       return [
         {
-          what: `${agent}: a tool call, with the model's turn between two (${calls} in a warm turn)`,
+          what: `${agent}: a tool call and the model's turn after it (${calls} in a warm turn)`,
           unit: "×",
           values: measured.ratios,
           limit: { atMost: 1.1 },

@@ -46,7 +46,7 @@ export const agentMemory: Goal = {
       );
       return [
         {
-          what: `${agent}, and what the server grows by; unconfined`,
+          what: `${agent} and the growth of the server, unconfined`,
           unit: "×",
           values: measured.ratios,
           limit: { atMost: 1.03 },

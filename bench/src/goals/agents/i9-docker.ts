@@ -22,7 +22,7 @@ const quietMs = 1_500;
 export const agentsInDocker: Goal = {
   id: "I9",
   title: "G1 and G2 with real agents in Docker (runc): cold run ÷ the ACP SDK over docker exec, same agent",
-  goal: "≤ 1.05 with a container made ahead",
+  goal: "≤ 1.05 with a prepared container",
   needs: [linux, installedAgents, dockerEngine],
   async run(options) {
     const meters: CpuMeter[] = [];
@@ -37,10 +37,10 @@ export const agentsInDocker: Goal = {
         eachAgent(
           options,
           async (pair, agent) => {
-            const what = `${agent}, ${prewarm === 0 ? "a container made then" : "one that was made ahead"}`;
+            const what = `${agent}, ${prewarm === 0 ? "in a new container" : "in a prepared container"}`;
             const own = [meterCpu(pair.ambit.program.pid), meterCpu(pair.direct.program.pid)] as const;
             meters.push(...own);
-            // What is made ahead is the next run's: CPU is shown where each run makes its own.
+            // A prepared container is made during the run before: CPU is shown only for new ones.
             const engineMs = prewarm === 0 ? ofEngine?.ms : undefined;
             return await coldRuns(pair, container, what, own, engineMs, options);
           },

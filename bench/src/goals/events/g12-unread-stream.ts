@@ -30,11 +30,11 @@ export const unreadStream: Goal = {
     }
     return [
       {
-        what: "the server's PSS at most, with no reader",
+        what: "the largest growth of the server's PSS, with no reader",
         unit: "MiB",
         values: growths,
         limit: { atMost: 16 },
-        note: `grown by when all stood still: ${settled.map((growth) => growth.toFixed(1)).join(", ")} MiB`,
+        note: `growth at rest: ${settled.map((growth) => growth.toFixed(1)).join(", ")} MiB`,
       },
     ];
   },

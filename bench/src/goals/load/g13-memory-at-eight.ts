@@ -31,7 +31,7 @@ export const memoryAtEight: Goal = {
     const confined = await measure("allow");
     return [
       {
-        what: "the agent, and what the server grows by; unconfined",
+        what: "the agent and the growth of the server, unconfined",
         unit: "×",
         values: plain.ratios,
         limit: { atMost: 1.03 },

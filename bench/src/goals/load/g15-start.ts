@@ -62,7 +62,7 @@ export const start: Goal = {
         note: `${mediansOf(idle, "MiB")}; the more Node processes share its program, the smaller the floor`,
       },
       {
-        what: "idle RSS likewise, which counts what is shared in full",
+        what: "idle RSS, which counts shared pages in full",
         unit: "×",
         values: mapped.ratios,
         note: mediansOf(mapped, "MiB"),

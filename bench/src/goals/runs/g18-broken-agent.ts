@@ -9,8 +9,8 @@ import { demoRequest } from "../../subjects/server/requests.js";
 /** The defect of the agent's program, and the resulting message. */
 const broken = {
   "throws when it is loaded": "throw new Error('broken agent')\n",
-  "leaves at once, with success": "process.exit(0)\n",
-  "prints what is no ACP, and leaves": "console.log('hello, I am no agent'); process.exitCode = 3\n",
+  "exits at once, with success": "process.exit(0)\n",
+  "prints something other than ACP, and exits": "console.log('hello, I am no agent'); process.exitCode = 3\n",
 } as const;
 
 const limit = { atMost: 100 } as const;
@@ -42,11 +42,16 @@ export const brokenAgent: Goal = {
     return [
       ...measurements,
       {
-        what: "the last of these, right behind another failure: what is probed anew counts",
+        what: "the last of these, directly after another failure: includes a new probe",
         unit: "ms",
         values: again,
       },
-      { what: "an agent that crashes in its turn, from its last word", unit: "ms", values: crash, limit },
+      {
+        what: "an agent that crashes during its turn, from its last output",
+        unit: "ms",
+        values: crash,
+        limit,
+      },
     ];
   },
 };

@@ -50,8 +50,20 @@ export const codeTool: Goal = {
       const measurements: Measurement[] = [];
       for (const runtime of runtimes) {
         measurements.push(
-          await calls(`${runtime}, a call that starts its own`, runtime, fresh, sandbox, pairs(40)),
-          await calls(`${runtime}, a call that finds one waiting`, runtime, keeping, sandbox, pairs(40)),
+          await calls(
+            `${runtime}, a call that starts its own interpreter`,
+            runtime,
+            fresh,
+            sandbox,
+            pairs(40),
+          ),
+          await calls(
+            `${runtime}, a call that finds an interpreter waiting`,
+            runtime,
+            keeping,
+            sandbox,
+            pairs(40),
+          ),
           await waitingMemory(runtime, sandbox),
         );
       }
@@ -100,7 +112,7 @@ async function waitingMemory(runtime: Runtime, sandbox: Sandbox): Promise<Measur
     values.push(waiting.reduce((sum, { pid }) => sum + pssMibOf(pid), 0));
   }
   return {
-    what: `${runtime}, the one that waits (PSS)`,
+    what: `${runtime}, the waiting interpreter (PSS)`,
     unit: "MiB",
     values,
     note: `${processes} processes`,

@@ -50,7 +50,7 @@ async function overPlain(what: string, { limited, atMost, pairs }: Case): Promis
       () => alone(plainFirstByte),
       { pairs, warmUp: 5 },
     );
-    return msLater(`spawn until its first byte − the same plainly; ${what}`, spawns, { atMost });
+    return msLater(`spawn to first byte − a plain spawn; ${what}`, spawns, { atMost });
   } finally {
     await backend.close();
   }
@@ -93,7 +93,7 @@ async function manyAtOnce(): Promise<readonly Measurement[]> {
     await Promise.all(ending.splice(0));
     return [
       {
-        what: `${together} sandboxes opened at once, a program run in each: that failed`,
+        what: `${together} sandboxes opened at once, a program run in each: failures`,
         unit: "count",
         values: [together - up.length],
         limit: { atMost: 0 },

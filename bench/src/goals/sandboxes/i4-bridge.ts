@@ -39,7 +39,7 @@ export const bridge: Goal = {
           pipe: piped(far, hello),
           plain: plain(hello),
         })),
-        ...(await against(`an echo of 100 bytes (${rounds} in turn)`, few, bridgedEchoes(sandbox), {
+        ...(await against(`an echo of 100 bytes (${rounds} in sequence)`, few, bridgedEchoes(sandbox), {
           pipe: pipedEchoes(far),
           plain: plainEchoes,
         })),

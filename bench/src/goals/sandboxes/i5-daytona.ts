@@ -36,7 +36,7 @@ export const daytonaBridge: Goal = {
       return [
         await against("first output", bridged(sandbox, "echo here"), piped(far, "echo here", 5)),
         await against(
-          `an echo of 100 bytes (${rounds} in turn)`,
+          `an echo of 100 bytes (${rounds} in sequence)`,
           () => bridgedEchoes(sandbox),
           () => pipedEchoes(far),
         ),

@@ -48,12 +48,12 @@ export const docker: Goal = {
       const inside = (argv: Argv) => () => timed(async () => all((await spawned(sandbox, argv)).output));
       const overExec = (argv: Argv) => () => timed(() => all(containers.exec(sandbox, argv).output));
       return [
-        await opening("open and first output, made then", containers, few),
+        await opening("open and first output, in a new container", containers, few),
         // Preparing the next one takes as long as two or three openings.
-        await opening("the same, with one that was made ahead", ahead, few, () => pause(1_500)),
+        await opening("the same, in a prepared container", ahead, few, () => pause(1_500)),
         await against("first output", inside(hello), overExec(hello)),
         await against(
-          `an echo of 100 bytes (${rounds} in turn)`,
+          `an echo of 100 bytes (${rounds} in sequence)`,
           async () => echoes(await spawned(sandbox, cat)),
           echoesOverExec(cat),
         ),
@@ -135,7 +135,7 @@ async function manyAtOnce(containers: Containers): Promise<Measurement> {
   const up = opened.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
   await Promise.all(up.map((sandbox) => sandbox.close()));
   return {
-    what: `${together} sandboxes opened at once, a program run in each: that failed`,
+    what: `${together} sandboxes opened at once, a program run in each: failures`,
     unit: "count",
     values: [together - up.length],
     limit: { atMost: 0 },
