@@ -4,7 +4,6 @@ import { RunCancelled, RunTimedOut } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { maxResponseBytes } from "../src/connection/posting.js";
 import { call, executorOf, type LogLine } from "./calls.js";
-import { deferred } from "./deferred.js";
 import { answerWith, startPlatform } from "./platform.js";
 
 /** Aborts as a run does when the tool's time limit passes. */
@@ -49,7 +48,7 @@ describe("a callback server that", () => {
   });
 
   it("sends its headers byte by byte is abandoned at the time limit", async () => {
-    const closed = deferred<void>();
+    const closed = Promise.withResolvers<void>();
     const endpoint = await startRaw((socket) => {
       const bytes = [..."HTTP/1.1 200 OK\r\nx-slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"];
       const timer = setInterval(() => socket.write(bytes.shift() ?? "a"), 10);
@@ -63,7 +62,7 @@ describe("a callback server that", () => {
   });
 
   it("sends an endless slow body is abandoned at the time limit, and its connection is closed", async () => {
-    const closed = deferred<void>();
+    const closed = Promise.withResolvers<void>();
     const platform = await startPlatform((_request, response) => {
       response.writeHead(200);
       const timer = setInterval(() => response.write("."), 10);
@@ -167,7 +166,7 @@ describe("a callback server that", () => {
     ["announces it", { "content-length": String(1024 ** 3) }],
   ])("answers with 1 GB is cut off: %s", async (_what, headers) => {
     let sent = 0;
-    const closed = deferred<void>();
+    const closed = Promise.withResolvers<void>();
     const platform = await startPlatform((_request, response) => {
       response.writeHead(200, headers);
       const chunk = Buffer.alloc(1024 * 1024, "a");
@@ -274,7 +273,7 @@ describe("an aborted call", () => {
 
   it("is not executed later if it was aborted while its name was being resolved", async () => {
     const platform = await startPlatform();
-    const asked = deferred<() => void>();
+    const asked = Promise.withResolvers<() => void>();
     let lookups = 0;
     const executor = executorOf({
       lookup: async () => {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { legacyClient, modernClient, rawClient } from "./clients.js";
-import { deferred } from "./deferred.js";
 import { echo, publish, weirdSchema } from "./publications.js";
 
 describe.each([
@@ -71,7 +70,7 @@ describe.each([
 
   it("runs calls in parallel, each with its own response, in any order", async () => {
     const waiting = new Map<unknown, () => void>();
-    const all = deferred();
+    const all = Promise.withResolvers<void>();
     const client = await connect(
       await publish(async (call) => {
         await new Promise<void>((resolve) => {
@@ -91,7 +90,7 @@ describe.each([
   });
 
   it("ends a call that it cancels", async () => {
-    const begun = deferred<AbortSignal>();
+    const begun = Promise.withResolvers<AbortSignal>();
     const client = await connect(
       await publish(async ({ signal }) => {
         begun.resolve(signal);
@@ -116,7 +115,7 @@ describe("progress of a long call", () => {
     ["the current SDK's client", modernClient],
     ["the former SDK's client", legacyClient],
   ])("reaches %s if it asked for it", async (_who, connect) => {
-    const received = deferred();
+    const received = Promise.withResolvers<void>();
     const beats: number[] = [];
     const client = await connect(
       await publish(

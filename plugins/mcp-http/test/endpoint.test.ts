@@ -8,7 +8,6 @@ import { openEndpoint } from "../src/endpoint.js";
 import plugin, { configSchema, McpHttpDelivery } from "../src/index.js";
 import { probeSecrets } from "../src/probe.js";
 import { legacyClient, messagesOf, modernClient, post } from "./clients.js";
-import { deferred } from "./deferred.js";
 import { echo, type Published, publish, tools } from "./publications.js";
 
 const list = { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} };
@@ -94,8 +93,8 @@ describe("access to the endpoint", () => {
   });
 
   it("ends with the run, and aborts open calls", async () => {
-    const begun = deferred();
-    const ended = deferred();
+    const begun = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<void>();
     const published = await publish(async ({ signal }) => {
       begun.resolve();
       await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
@@ -154,8 +153,8 @@ describe("messages that aren't valid calls", () => {
   });
 
   it("a cancellation that names two calls ends neither", async () => {
-    const both = deferred();
-    const released = deferred();
+    const both = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
     const published: Published = await publish(async (call) => {
       if (published.calls.length === 2) both.resolve();
       await released.promise;

@@ -1,32 +1,17 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type PermissionDecision, RunCancelled } from "@ambit/core/plugin";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { AcpHarness } from "../../../src/index.js";
-import { demo } from "../../../src/profiles/demo.js";
-import { ProcessSandbox } from "../../support/process-sandbox.js";
-import { eventsOf, ofType, TestScope, textOf, turnOf } from "../../support/runs.js";
+import { describe, expect, it } from "vitest";
+import { DemoStage } from "../../support/demo-stage.js";
+import { eventsOf, ofType, textOf, turnOf } from "../../support/runs.js";
 import { startToolServer } from "../../support/tool-server.js";
 
-const limits = { cancelMs: 500, closeMs: 2_000, messageCharacters: 1_000_000, bufferedCharacters: 8_192 };
-const harness = new AcpHarness(demo, { limits, folder: import.meta.dirname, env: { FROM_DEPLOYER: "yes" } });
-
-let sandbox: ProcessSandbox;
-beforeEach(async () => {
-  sandbox = await ProcessSandbox.open();
-});
-afterEach(() => sandbox.close());
-
-async function started(options: ConstructorParameters<typeof TestScope>[1] = {}) {
-  const scope = new TestScope(sandbox, options);
-  const agent = await harness.start(scope);
-  return { scope, agent };
-}
+const stage = new DemoStage();
 
 describe("the demo agent, asking for permission", () => {
   it("calls a published tool: one call, one result, both with the tool's own name and input", async () => {
     await using tools = await startToolServer();
-    const { agent, scope } = await started({ servers: [tools.published] });
+    const { agent, scope } = await stage.start({ servers: [tools.published] });
     const turn = turnOf({ prompt: 'call! lookup {"key":"k"}' });
     const events = await eventsOf(agent, turn);
     expect(tools.calls).toEqual([{ key: "k" }]);
@@ -37,7 +22,7 @@ describe("the demo agent, asking for permission", () => {
   });
 
   it("denies: nothing is executed, the result says so, and the turn continues", async () => {
-    const { agent, scope } = await started();
+    const { agent, scope } = await stage.start();
     const events = await eventsOf(
       agent,
       turnOf({ prompt: "run! touch made\nsay still here", answer: "deny" }),
@@ -45,12 +30,12 @@ describe("the demo agent, asking for permission", () => {
     expect(ofType(events, "tool_result")).toMatchObject([{ isError: true, denied: true }]);
     expect(ofType(events, "tool_call")).toMatchObject([{ name: "run", input: { command: "touch made" } }]);
     expect(textOf(events)).toBe("still here");
-    await expect(readFile(join(sandbox.workspace, "made"))).rejects.toThrow();
+    await expect(readFile(join(stage.sandbox.workspace, "made"))).rejects.toThrow();
     await scope.close();
   });
 
   it("allows once only: the same question comes again", async () => {
-    const { agent, scope } = await started();
+    const { agent, scope } = await stage.start();
     const turn = turnOf({ prompt: "run! true\nrun! true" });
     await eventsOf(agent, turn);
     expect(turn.questions).toHaveLength(2);
@@ -58,7 +43,7 @@ describe("the demo agent, asking for permission", () => {
   });
 
   it("parks: the turn pauses with its call open, and the agent accepts another prompt", async () => {
-    const { agent, scope } = await started();
+    const { agent, scope } = await stage.start();
     const turn = turnOf({ prompt: "run! touch made\nsay not reached", answer: "park" });
     const events = await eventsOf(agent, turn);
     expect(events.at(-1)).toEqual({ type: "done", stopReason: "paused" });
@@ -69,7 +54,7 @@ describe("the demo agent, asking for permission", () => {
   });
 
   it("cancels: open calls are settled, and the agent keeps running", async () => {
-    const { agent, scope } = await started();
+    const { agent, scope } = await stage.start();
     const abort = new AbortController();
     const turn = turnOf({
       prompt: "run! sleep 100",

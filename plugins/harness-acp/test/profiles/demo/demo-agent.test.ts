@@ -1,30 +1,16 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { HarnessFailed, RunCancelled } from "@ambit/core/plugin";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { AcpHarness } from "../../../src/index.js";
+import { describe, expect, it } from "vitest";
 import { demo } from "../../../src/profiles/demo.js";
-import { ProcessSandbox } from "../../support/process-sandbox.js";
+import { DemoStage, demoHarness } from "../../support/demo-stage.js";
 import { eventsOf, failureOf, TestScope, textOf, turnOf } from "../../support/runs.js";
 
-const limits = { cancelMs: 500, closeMs: 2_000, messageCharacters: 1_000_000, bufferedCharacters: 8_192 };
-const harness = new AcpHarness(demo, { limits, folder: import.meta.dirname, env: { FROM_DEPLOYER: "yes" } });
-
-let sandbox: ProcessSandbox;
-beforeEach(async () => {
-  sandbox = await ProcessSandbox.open();
-});
-afterEach(() => sandbox.close());
-
-async function started(options: ConstructorParameters<typeof TestScope>[1] = {}) {
-  const scope = new TestScope(sandbox, options);
-  const agent = await harness.start(scope);
-  return { scope, agent };
-}
+const stage = new DemoStage();
 
 describe("the demo agent, as a process", () => {
   it("says, thinks and ends its turn: blocks, usage, then done", async () => {
-    const { agent, scope } = await started();
+    const { agent, scope } = await stage.start();
     const events = await eventsOf(agent, turnOf({ prompt: "say one\nthink two\nsay three" }));
     expect(events).toEqual([
       { type: "message_start", id: "message-1" },
@@ -42,17 +28,17 @@ describe("the demo agent, as a process", () => {
     expect(agent.history).toBe("new");
     expect(agent.capabilities).toMatchObject({ images: true, mcpTools: true, sessionLifecycle: true });
     await scope.close();
-    expect(await sandbox.spawned[0]?.exit).toMatchObject({ signal: "SIGKILL" });
+    expect(await stage.sandbox.spawned[0]?.exit).toMatchObject({ signal: "SIGKILL" });
   });
 
   it("exits by itself if its profile says that it stores late", async () => {
     const quirks = { ...demo.quirks, savesBeforeAnswering: false };
-    const patient = new AcpHarness({ ...demo, quirks }, { limits, folder: import.meta.dirname, env: {} });
+    const patient = demoHarness({ ...demo, quirks });
     const endOf = async (request: object) => {
-      const scope = new TestScope(sandbox, { request });
+      const scope = new TestScope(stage.sandbox, { request });
       await patient.start(scope);
       await scope.close();
-      return await sandbox.spawned.at(-1)?.exit;
+      return await stage.sandbox.spawned.at(-1)?.exit;
     };
     expect(await endOf({ sessionId: "s" })).toMatchObject({ code: 0 });
     // A conversation that can't be resumed needn't be stored.
@@ -61,7 +47,7 @@ describe("the demo agent, as a process", () => {
 
   it("gets a complete environment with nothing of the runner's", async () => {
     process.env.AMBIT_TEST_CANARY = "canary";
-    const { agent, scope } = await started({
+    const { agent, scope } = await stage.start({
       request: {
         modelConnection: {
           environment: { PLAIN: "1" },
@@ -72,7 +58,7 @@ describe("the demo agent, as a process", () => {
     const text = textOf(await eventsOf(agent, turnOf({ prompt: "env" })));
     expect(JSON.parse(text)).toEqual({
       PATH: expect.stringContaining("/usr/bin"),
-      HOME: sandbox.home,
+      HOME: stage.sandbox.home,
       LANG: "C.UTF-8",
       TERM: "dumb",
       NO_COLOR: "1",
@@ -85,7 +71,7 @@ describe("the demo agent, as a process", () => {
   });
 
   it("kills an agent that can't be stopped, and fails the next prompt with that reason", async () => {
-    const { agent, scope } = await started();
+    const { agent, scope } = await stage.start();
     const abort = new AbortController();
     const turn = turnOf({ prompt: "say ready\ndeaf", signal: abort.signal });
     const events = [];
@@ -94,14 +80,14 @@ describe("the demo agent, as a process", () => {
       if (event.type === "message_delta") abort.abort(new RunCancelled("cancelled"));
     }
     expect(events.at(-1)).toEqual({ type: "done", stopReason: "cancelled" });
-    expect(await sandbox.spawned[0]?.exit).toMatchObject({ signal: "SIGKILL" });
+    expect(await stage.sandbox.spawned[0]?.exit).toMatchObject({ signal: "SIGKILL" });
     const { error } = await failureOf(agent, turnOf());
     expect(error).toBeInstanceOf(HarnessFailed);
     await scope.close();
   });
 
   it("fails clearly: a failed turn, with open calls settled", async () => {
-    const { agent, scope } = await started();
+    const { agent, scope } = await stage.start();
     const { events, error } = await failureOf(agent, turnOf({ prompt: "say a\nfail the reason" }));
     expect(error).toBeInstanceOf(HarnessFailed);
     expect(error).toMatchObject({ message: expect.stringContaining("the reason") });
@@ -110,7 +96,7 @@ describe("the demo agent, as a process", () => {
   });
 
   it("fails clearly: a crash during a turn, with its exit code, and its last output only in the log", async () => {
-    const { agent, scope } = await started();
+    const { agent, scope } = await stage.start();
     const { error } = await failureOf(agent, turnOf({ prompt: "say a\ncrash sk-secret-words" }));
     expect(error).toBeInstanceOf(HarnessFailed);
     expect(error).toMatchObject({ message: expect.stringContaining("exit code 1") });
@@ -120,24 +106,24 @@ describe("the demo agent, as a process", () => {
   });
 
   it("ignores noise on stdout", async () => {
-    const { agent, scope } = await started();
+    const { agent, scope } = await stage.start();
     expect(textOf(await eventsOf(agent, turnOf({ prompt: "noise\nsay heard" })))).toBe("heard");
     await scope.close();
   });
 
   it("fails on a message over the limit", async () => {
-    const { agent, scope } = await started();
+    const { agent, scope } = await stage.start();
     const { error } = await failureOf(agent, turnOf({ prompt: "big 2000000" }));
     expect(error).toMatchObject({ message: expect.stringContaining("1000000 characters") });
     await scope.close();
   });
 
   it("stops reading while the events aren't consumed", async () => {
-    const { agent, scope } = await started();
+    const { agent, scope } = await stage.start();
     const turn = agent.prompt(turnOf({ prompt: `stream 20000 ${"x".repeat(100)}` }));
     const iterator = turn[Symbol.asyncIterator]();
     await iterator.next();
-    const held = await sandbox.settledOutput();
+    const held = await stage.sandbox.settledOutput();
     // 64 KiB for the pipe's reader and for each of the two streams in between, plus the limit of the queue.
     expect(held).toBeLessThan(300_000);
     let deltas = 0;
@@ -146,12 +132,12 @@ describe("the demo agent, as a process", () => {
     }
     expect(deltas).toBe(20_000);
     // The control: the whole output is ten times as much.
-    expect(await sandbox.settledOutput()).toBeGreaterThan(3_000_000);
+    expect(await stage.sandbox.settledOutput()).toBeGreaterThan(3_000_000);
     await scope.close();
   });
 
   it("is notified when the consumer stops reading", async () => {
-    const { agent, scope } = await started();
+    const { agent, scope } = await stage.start();
     for await (const event of agent.prompt(turnOf({ prompt: "say a\nhang" }))) {
       if (event.type === "message_delta") break;
     }
@@ -160,10 +146,10 @@ describe("the demo agent, as a process", () => {
   });
 
   it("resumes an earlier conversation in a new process, without replaying it as events", async () => {
-    const first = await started();
+    const first = await stage.start();
     await eventsOf(first.agent, turnOf({ prompt: "say remembered" }));
     await first.scope.close();
-    const second = await started({ resume: first.agent.conversation });
+    const second = await stage.start({ resume: first.agent.conversation });
     expect(second.agent.history).toBe("loaded");
     expect(second.agent.conversation).toBe(first.agent.conversation);
     expect(textOf(await eventsOf(second.agent, turnOf({ prompt: "recall" })))).toContain("remembered");
@@ -171,29 +157,29 @@ describe("the demo agent, as a process", () => {
   });
 
   it("begins a new conversation when the earlier one is lost", async () => {
-    const { agent, scope } = await started({ resume: "no-such-conversation" });
+    const { agent, scope } = await stage.start({ resume: "no-such-conversation" });
     expect(agent.history).toBe("new");
     expect(textOf(await eventsOf(agent, turnOf({ prompt: "say hello" })))).toBe("hello");
     await scope.close();
   });
 
   it("writes agentsMd into the workspace", async () => {
-    const { scope } = await started({ request: { agentsMd: "Be brief." } });
-    expect(await readFile(join(sandbox.workspace, "AGENTS.md"), "utf8")).toBe("Be brief.");
+    const { scope } = await stage.start({ request: { agentsMd: "Be brief." } });
+    expect(await readFile(join(stage.sandbox.workspace, "AGENTS.md"), "utf8")).toBe("Be brief.");
     await scope.close();
   });
 
   it("stops a start with the scope's own reason, and leaves no process", async () => {
-    const scope = new TestScope(sandbox);
-    const starting = harness.start(scope);
+    const scope = new TestScope(stage.sandbox);
+    const starting = demoHarness().start(scope);
     scope.stop(new RunCancelled("The client went away."));
     await expect(starting).rejects.toThrow("The client went away.");
-    await Promise.all(sandbox.spawned.map((process) => process.exit));
+    await Promise.all(stage.sandbox.spawned.map((process) => process.exit));
     await scope.close();
   });
 
   it("can be closed twice, and refuses prompts afterwards", async () => {
-    const { agent, scope } = await started();
+    const { agent, scope } = await stage.start();
     await Promise.all([agent.close(), agent.close()]);
     expect(() => agent.prompt(turnOf())[Symbol.asyncIterator]()).toThrow("closed");
     await scope.close();
