@@ -8,11 +8,30 @@ export const searchPath = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
  * ends it with neither.
  */
 const preamble = String.raw`
-import ctypes, errno, glob, json, os, re, signal, socket, stat, struct, subprocess, sys, time
-P = json.loads(sys.argv[1])
-libc = ctypes.CDLL(None, use_errno=True)
-libc.syscall.restype = ctypes.c_long
-SECRET = re.compile(rb"ambit-decoy-[0-9a-f]{32}")
+import errno, os, stat, sys, time
+
+class Lazy:
+    """Loaded when it is first used: most modules take longer to load than a program takes to run."""
+    def __init__(self, load):
+        self.__dict__["load"] = load
+    def __getattr__(self, name):
+        if "loaded" not in self.__dict__:
+            self.__dict__["loaded"] = self.__dict__["load"]()
+        return getattr(self.__dict__["loaded"], name)
+
+def module(name):
+    return Lazy(lambda: __import__(name))
+
+def load_libc():
+    loaded = ctypes.CDLL(None, use_errno=True)
+    loaded.syscall.restype = ctypes.c_long
+    return loaded
+
+ctypes, glob, json, re, signal = map(module, ("ctypes", "glob", "json", "re", "signal"))
+socket, struct, subprocess = map(module, ("socket", "struct", "subprocess"))
+libc = Lazy(load_libc)
+# JSON of the kit's own, read without its module.
+P = eval(sys.argv[1], {"true": True, "false": False, "null": None})
 
 def say(word, text=""):
     print(word, str(text).replace("\n", " ")[:300], flush=True)
@@ -21,7 +40,12 @@ def leaks(data):
     """The decoys' secrets in it. Nothing else that an attack reads is ever printed."""
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogateescape")
-    return " ".join(sorted({match.decode() for match in SECRET.findall(data)}))
+    found = set()
+    for rest in data.split(b"ambit-decoy-")[1:]:
+        number = rest[:32]
+        if len(number) == 32 and not number.strip(b"0123456789abcdef"):
+            found.add("ambit-decoy-" + number.decode())
+    return " ".join(sorted(found))
 
 def check(result):
     if result < 0:
