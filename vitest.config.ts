@@ -12,7 +12,7 @@ const { workspaces }: { workspaces: string[] } = JSON.parse(readFileSync("packag
 const alone = "test/alone";
 
 /** Packages whose tests keep servers or engines in what modules share: each file needs a worker of its own. */
-const isolated = ["plugins/sandbox-docker", "test", "test/daytona", "test/replicas", "test/tools"];
+const isolated = ["test", "test/replicas", "test/tools"];
 
 /**
  * Packages whose tests wait for many processes of their own, which a busy machine may delay: in CI such a test has a second
