@@ -8,14 +8,14 @@ export interface Measurement {
   readonly unit: "×" | "ms" | "MiB" | "/s" | "count";
   /** One value for each pair, or each time it was taken. */
   readonly values: readonly number[];
-  /** Absent: additional information without a limit. */
+  /** Absent: for information only. */
   readonly limit?: Limit;
   /** The medians of a ratio, and other information for readers. */
   readonly note?: string;
 }
 
 export interface RunOptions {
-  /** Interleaved pairs, unless the goal's own number is given by the caller of the bench. */
+  /** The number of interleaved pairs: the goal's usual one, unless the caller of the bench gives another. */
   pairs(usual: number): number;
   /** Reports progress on stderr. */
   progress(text: string): void;

@@ -1,11 +1,11 @@
 import type { Goal, Limit, Measurement } from "./goal.js";
 import { median, short } from "./measure.js";
 
-/** What became of one goal. */
+/** The outcome of one goal. */
 export interface Outcome {
   readonly goal: Pick<Goal, "id" | "title" | "goal">;
   readonly measurements: readonly Measurement[];
-  /** Why there are none. */
+  /** Why there are no measurements. */
   readonly notMeasured?: string;
 }
 

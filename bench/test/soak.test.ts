@@ -7,12 +7,12 @@ import { soakTable } from "../src/soak/report.js";
 import { hostileRuns, normalRuns } from "../src/soak/runs.js";
 import type { SoakReport } from "../src/soak/soak.js";
 
-/** As it is built: the server that it starts loads a plugin of the bench's own. */
+/** The built bench: the server that it starts loads a plugin of it. */
 const program = fileURLToPath(new URL("../dist/soak/main.js", import.meta.url));
 
-/** A server grows by its caches and by what eight runs hold at once; a leak grows with the number of runs. */
+/** A server grows by its caches and by eight concurrent runs; a leak grows with the number of runs. */
 const maxGrowthMib = 1_536;
-/** Eight runs at once, each with an agent and its jail's own processes, tools and probes. */
+/** For eight concurrent runs, each with an agent, the processes of its jail, tools and probes. */
 const maxProcesses = 200;
 const maxDescriptors = 1_000;
 
@@ -26,7 +26,7 @@ it("a server stays within bounds while hostile agents, slow readers and broken t
     "--json",
   ]).catch((failed: { readonly stdout: string }) => failed);
   const report: SoakReport = JSON.parse(stdout);
-  // Delays are for the reader: a busy machine adds its own.
+  // Not asserted, since a busy machine adds delays of its own.
   console.log(soakTable(report));
   expect(report.surprises).toEqual([]);
   expect(Object.keys(report.runs).toSorted()).toEqual(
@@ -38,6 +38,6 @@ it("a server stays within bounds while hostile agents, slow readers and broken t
   expect(report.after.processes).toBeLessThanOrEqual(report.before.processes);
   expect(report.after.descriptors).toBeLessThanOrEqual(report.before.descriptors + 10);
   expect(report.files.after).toBeLessThanOrEqual(report.files.before + 10);
-  // The control: all of it did happen at once.
+  // The control: the load really was concurrent.
   expect(report.max.processes).toBeGreaterThan(report.before.processes);
 }, 180_000);

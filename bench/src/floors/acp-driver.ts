@@ -80,7 +80,7 @@ async function openAgent(subject: Subject | undefined, toolUrl: string | undefin
       };
     },
     close: async () => {
-      // With everything that it started.
+      // With all processes that it started.
       if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
       await ended;
       await tools?.close();
@@ -94,11 +94,11 @@ interface Started {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Its variables are its own and PATH. In a container the folder has the same path, and PATH is the image's. */
+/** The agent's own variables and PATH. In a container the folder has the same path, and PATH is the image's. */
 function commandOf(subject: Subject | undefined, launch: AgentLaunch, home: string): Started {
   const own = { HOME: home, ...launch.environment };
   const program = [nodeOf(subject), ...launch.arguments] as const;
-  // Without what npm adds: pi-acp looks for updates with the `pi` that it finds.
+  // Without npm's additions: pi-acp looks for updates with the first `pi` on the PATH.
   const folders = (process.env.PATH ?? "").split(":");
   const path = folders.filter((folder) => !folder.endsWith("node_modules/.bin")).join(":");
   if (subject?.container === undefined) return { argv: program, env: { PATH: path, ...own } };

@@ -8,21 +8,21 @@ import type { Subject } from "./driver-messages.js";
 export interface AgentLaunch {
   readonly arguments: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Of `session/new`. */
+  /** For `session/new`. */
   readonly sessionMeta?: Readonly<Record<string, unknown>>;
-  /** The agent accepts no MCP server: it gets the tools in another way. */
+  /** The agent accepts no MCP server and gets its tools another way. */
   readonly hasTools?: true;
 }
 
-/** Where npm puts the agents: the repository's root. */
+/** The repository's root, where npm installs the agents. */
 export const agentsFolder = fileURLToPath(new URL("../../..", import.meta.url));
 const installed = (...path: string[]) => join(agentsFolder, "node_modules", ...path);
 
 export const benchKey = "key-of-the-bench";
 
 /**
- * Writes an agent's configuration into its home, and returns its start command. `toolUrl`: where its tool's calls are
- * posted.
+ * Writes an agent's configuration into its home, and returns its start command. `toolUrl`: the address that its tool
+ * posts calls to.
  */
 export function launchOf(
   subject: Subject | undefined,
@@ -41,7 +41,7 @@ export function launchOf(
   }
 }
 
-/** The program that runs an agent: in a container, the image's own. */
+/** The program that runs an agent; in a container, the image's. */
 export function nodeOf(subject: Subject | undefined): string {
   return subject?.container === undefined ? process.execPath : "node";
 }

@@ -6,16 +6,16 @@ export type RealAgent = (typeof realAgents)[number];
 const subjectSchema = z.object({
   agent: z.enum(realAgents),
   modelUrl: z.string(),
-  /** A container that is up, in which `docker exec` starts the agent. Default: this machine. */
+  /** A running container in which `docker exec` starts the agent. Default: this machine. */
   container: z.object({ socket: z.string(), id: z.string() }).optional(),
 });
 /** A real agent, and its scripted model server. */
 export type Subject = z.infer<typeof subjectSchema>;
 
-/** Without a subject it is the demo agent. */
+/** Default: the demo agent. */
 const shared = { id: z.number(), toolUrl: z.string().optional(), subject: subjectSchema.optional() };
 
-/** `run`: a fresh agent for one turn, gone when answered. The others share an open one. */
+/** `run`: a new agent for one turn, which ends with the response. The others share an open agent. */
 export const driverRequestSchema = z.discriminatedUnion("step", [
   z.object({ step: z.literal("run"), script: z.string(), ...shared }),
   z.object({ step: z.literal("open"), agent: z.string(), ...shared }),
@@ -29,16 +29,16 @@ export type DriverStep = DriverRequest extends infer Request
     : never
   : never;
 
-/** Milliseconds, but for `updates` and `completed`. */
+/** Milliseconds, except `updates` and `completed`. */
 const promptFiguresSchema = z.object({
   updates: z.number(),
-  /** From the prompt to its answer. */
+  /** From the prompt to its response. */
   ms: z.number(),
   /** Tool calls that the agent reports as completed. */
   completed: z.number(),
   /** From the first message of a tool call to the last. */
   toolsMs: z.number(),
-  /** From the first update to the prompt's answer. */
+  /** From the first update to the prompt's response. */
   sinceFirstMs: z.number(),
 });
 export type PromptFigures = z.infer<typeof promptFiguresSchema>;

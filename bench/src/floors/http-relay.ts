@@ -7,7 +7,7 @@ export interface HttpRelay {
   close(): Promise<void>;
 }
 
-/** The floor of the model route: a relay that passes each request and its answer on, and reads nothing of them. */
+/** The floor of the model route: a relay that forwards each request and response without reading them. */
 export async function openHttpRelay(upstream: string): Promise<HttpRelay> {
   const agent = new Agent({ keepAlive: true });
   const server = createServer((request, response) => {

@@ -1,6 +1,6 @@
 /**
- * One more process in a stream's way, as cheap as Node has it: what a guest daemon costs at least, which is one. As text,
- * since a container hasn't the bench's files.
+ * One more process between both ends of a stream, as cheap as Node allows: the minimal cost of a guest daemon. A string,
+ * since a container doesn't have the bench's files.
  */
 const source = `
 const { spawn } = require("node:child_process");

@@ -5,17 +5,17 @@ import { connect as connectTls, type SecureContext, TLSSocket } from "node:tls";
 export interface TlsRelayOptions {
   /** The unix socket to listen on. */
   readonly path: string;
-  /** For the clients' side: a certificate of the host that they ask for. */
+  /** For the clients' side: a certificate of the requested host. */
   readonly secureContext: SecureContext;
-  /** The server that every connection goes to. */
+  /** The server that every connection leads to. */
   readonly server: { readonly port: number; readonly host: string; readonly authority: string };
 }
 
 /**
- * The floor of the credential broker: a relay that decrypts and encrypts as it must, and reads nothing of what passes.
- * It takes what follows a CONNECT request's header for TLS.
+ * The floor of the credential broker: a relay that only decrypts and encrypts. It expects TLS after the header of a
+ * CONNECT request.
  *
- * @returns stops it.
+ * @returns a function that stops it.
  */
 export async function openTlsRelay({
   path,
@@ -35,7 +35,7 @@ export async function openTlsRelay({
         ca: server.authority,
       });
       client.pipe(upstream).pipe(client);
-      // What is still on its way to the client passes before its side ends.
+      // Data in flight reaches the client before its side ends.
       client.once("error", () => client.destroy()).once("close", () => upstream.destroy());
       upstream.once("error", () => client.destroy());
     });

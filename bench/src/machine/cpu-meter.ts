@@ -22,14 +22,14 @@ const hierarchies = [
 let made = 0;
 
 /**
- * Uses a separate control group for the process if this user may make one. Otherwise it uses the children that the
+ * Uses a separate control group for the process if this user may create one. Otherwise it uses the children that the
  * process has waited for, which excludes what a jail's init has reaped.
  */
 export function meterCpu(pid: number): CpuMeter & { readonly complete: boolean } {
   return meterGroup([pid]) ?? { complete: false, ms: () => cpuMsOf(pid), close: async () => undefined };
 }
 
-/** Of several processes, and of what they start from now on. Undefined where no control group can be made. */
+/** CPU of several processes and of all that they start from now on. Undefined if no control group can be created. */
 export function meterGroup(pids: readonly number[]): (CpuMeter & { readonly complete: true }) | undefined {
   for (const { folder, file, read } of hierarchies) {
     if (!existsSync(`${folder}/${file}`)) continue;
@@ -39,7 +39,7 @@ export function meterGroup(pids: readonly number[]): (CpuMeter & { readonly comp
       mkdirSync(group);
       for (const pid of pids) writeFileSync(`${group}/cgroup.procs`, String(pid));
     } catch {
-      // Only root, or a user with a delegated group, may make groups.
+      // Only root, or a user with a delegated group, may create groups.
       continue;
     }
     return {
@@ -51,7 +51,7 @@ export function meterGroup(pids: readonly number[]): (CpuMeter & { readonly comp
   return undefined;
 }
 
-/** CPU milliseconds of a control group that is there already, with all below it. Undefined where it isn't counted. */
+/** CPU milliseconds of an existing control group and its descendants. Undefined if the kernel doesn't count them. */
 export function cpuOfGroup(name: string): (() => number) | undefined {
   const found = hierarchies.find(({ folder, file }) => existsSync(`${folder}/${name}/${file}`));
   if (found === undefined) return undefined;
@@ -59,7 +59,7 @@ export function cpuOfGroup(name: string): (() => number) | undefined {
   return () => read(readFileSync(`${folder}/${name}/${file}`, "latin1"));
 }
 
-/** The kernel notices only after a moment that a group is empty. */
+/** Retries: the kernel needs a moment to notice that a group is empty. */
 async function removed(group: string): Promise<void> {
   for (let attempt = 0; attempt < 50; attempt += 1) {
     try {

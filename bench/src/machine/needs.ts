@@ -25,14 +25,14 @@ export const confinement: Need = {
   },
 };
 
-/** Not the entry of a PATH: a version manager's shim takes eight times as long as the interpreter. */
+/** The interpreter's own path: a version manager's shim on the PATH takes eight times as long. */
 export const systemPython = "/usr/bin/python3";
 
 export const python: Need = {
   missing: async () => (existsSync(systemPython) ? undefined : `there is no ${systemPython}`),
 };
 
-/** The address of this machine's own name if that is a loopback one: a name that a jail looks up through the proxy. */
+/** The address of this machine's name, if it is a loopback address: a name that a jail resolves through the proxy. */
 export async function ownLoopback(): Promise<
   { readonly name: string; readonly address: string } | undefined
 > {

@@ -10,11 +10,11 @@ interface Stat {
   readonly state: string;
   readonly parent: number;
   readonly started: string;
-  /** Of the process, and of all children that it has waited for. */
+  /** CPU of the process, and of all children that it has waited for. */
   readonly ticks: number;
 }
 
-/** Linux counts in hundredths of a second, whatever its timer does. */
+/** Linux counts in hundredths of a second, regardless of its timer. */
 const msPerTick = 10;
 
 function statOf(pid: number): Stat | undefined {
@@ -48,10 +48,10 @@ export function allProcesses(): readonly number[] {
     .map(Number);
 }
 
-/** Has this name on its command line: it belongs to the runner, and ends after it. */
+/** On the command line of the runner's watch process, which ends after the runner. */
 const watch = "ambit-watch";
 
-/** Everything that a process has started and that still runs below it, without itself and a runner's watch process. */
+/** All running descendants of a process, except a runner's watch process. */
 export function descendantsOf(pid: number): readonly ProcessIdentity[] {
   const children = new Map<number, ProcessIdentity[]>();
   for (const each of allProcesses()) {
@@ -75,7 +75,7 @@ export function descendantsOf(pid: number): readonly ProcessIdentity[] {
 }
 
 /**
- * Processes whose arguments or environment contain a text, without a runner's watch process; those of other users only if
+ * Processes whose arguments or environment contain a text, except a runner's watch process. Those of other users only if
  * readable.
  */
 export function processesWith(text: string): readonly ProcessIdentity[] {

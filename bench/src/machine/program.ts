@@ -2,13 +2,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** A Node program that was started for a measurement. */
+/** A Node program, started for a measurement. */
 export interface Program {
   readonly child: ChildProcess;
   readonly pid: number;
-  /** The end of what it wrote to stderr, for errors. */
+  /** The last part of its stderr, for errors. */
   lastWords(): string;
-  /** Asks it to exit, then kills it. Resolves when it is gone. */
+  /** Sends SIGTERM, then SIGKILL. Resolves when it has exited. */
   stop(): Promise<void>;
 }
 
@@ -19,7 +19,7 @@ export interface ProgramOptions {
   readonly folder?: string;
   /** Whether messages are exchanged: for programs of the bench itself. */
   readonly messages?: boolean;
-  /** Whether the caller reads its stdout. Default: it is discarded. */
+  /** Whether the caller reads its stdout. Default false: it is discarded. */
   readonly prints?: boolean;
 }
 

@@ -18,7 +18,7 @@ import {
 import { z } from "zod";
 import { dispatched } from "./dispatched.js";
 
-/** Publications by sandbox: the delivery passes tools on within the process. */
+/** Publications by sandbox: this delivery passes tools within the process. */
 const published = new WeakMap<StartScope["sandbox"], Publication>();
 
 const delivery: ToolDelivery = {

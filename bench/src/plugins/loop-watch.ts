@@ -1,6 +1,5 @@
 /**
- * A plugin that the soak loads into a real server: it records from inside how late that server's event loop was. It
- * acts in no run.
+ * A plugin that the soak loads into a real server, to record the delay of that server's event loop. It acts in no run.
  */
 import { writeFileSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -14,7 +13,7 @@ export default definePlugin({
   name: "loop-watch",
   api: 1,
   config: z.strictObject({
-    /** Absolute; replaced every half second: `{"p99Ms", "maxMs"}` since the server began. */
+    /** An absolute path. Written every half second: `{"p99Ms", "maxMs"}` since the server's start. */
     file: z.string(),
   }),
   register: (_registrar, { file }) => {

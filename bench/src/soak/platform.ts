@@ -11,7 +11,7 @@ const envelopeSchema = z.object({
   data: z.object({ id: z.string(), function: z.object({ name: z.string() }) }),
 });
 
-/** How a platform's tool endpoint answers, by the tool's name. */
+/** The platform's responses, by the tool's name. */
 const answers: Readonly<Record<string, (response: ServerResponse, id: string) => void>> = {
   answers: (response, id) => reply(response, id, "18 degrees"),
   isSilent: () => {},

@@ -3,7 +3,7 @@ import type { SoakReport } from "./soak.js";
 
 const round = (value: number) => Math.round(value).toLocaleString("en");
 
-/** The figures as a Markdown table, and what was run. */
+/** The figures as Markdown tables, and the number of runs of each kind. */
 export function soakTable(report: SoakReport): string {
   const { before, max, after, eventLoop, healthMs, runs, surprises } = report;
   const total = Object.values(runs).reduce((sum, count) => sum + count, 0);

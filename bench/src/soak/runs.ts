@@ -4,21 +4,21 @@ import { type Caller, linesOf } from "../subjects/server/http.js";
 import { demoRequest } from "../subjects/server/requests.js";
 import { brokenTools } from "./platform.js";
 
-/** What a run of the soak has to do with. */
+/** What a run of the soak gets. */
 export interface Stage {
   readonly caller: Caller;
-  /** Of the platform whose tools are called. */
+  /** The platform's endpoint for tool calls. */
   readonly endpoint: string;
-  /** Put into each request: a boundary, where this host can hold one. */
+  /** Added to each request: a boundary, if this host can enforce one. */
   readonly boundary: object;
-  /** Counts up, so that names differ. */
+  /** A number that differs in each run, for names. */
   next(): number;
 }
 
-/** One kind of caller or agent. Rejects where what is promised wasn't kept. */
+/** One kind of caller or agent. Rejects if a promise wasn't kept. */
 export type SoakRun = (stage: Stage) => Promise<void>;
 
-/** Runs that must go well, whatever happens beside them. */
+/** Runs that must succeed, whatever the others do. */
 export const normalRuns: Readonly<Record<string, SoakRun>> = {
   "a word": (stage) => succeeds(stage, "say hello"),
   "a callback": (stage) =>
@@ -47,7 +47,7 @@ export const hostileRuns: Readonly<Record<string, SoakRun>> = {
     const name = brokenTools[stage.next() % brokenTools.length] ?? "fails";
     return ends(stage, `call ${name} {}`, { customTools: [{ ...tool(name), timeoutMs: 500 }] });
   },
-  "a schema that burns": (stage) => {
+  "a pattern that backtracks": (stage) => {
     const inputSchema = { type: "object", properties: { a: { type: "string", pattern: "^((a+)+)\\1?$" } } };
     const script = `call answers {"a":"${"a".repeat(60)}!"}`;
     return ends(stage, script, { customTools: [{ ...tool("answers"), inputSchema }] });
@@ -56,7 +56,7 @@ export const hostileRuns: Readonly<Record<string, SoakRun>> = {
     ends(stage, Array.from({ length: 100 }, () => "& call answers {}").join("\n"), {
       customTools: [tool("answers")],
     }),
-  "nesting without end": async ({ caller }) => {
+  "endless nesting": async ({ caller }) => {
     const { status } = await caller.post("/run", `{"messages":${"[".repeat(50_000)}${"]".repeat(50_000)}}`);
     requireStatus(status, 400);
   },
@@ -78,11 +78,11 @@ async function succeeds(stage: Stage, script: string, more: object = {}, holds =
     throw new Error(`a normal run failed (${status}): ${text.slice(0, 500)}`);
 }
 
-/** In one result, whichever; but never in a fault of our own. */
+/** Any one result is accepted, except an internal error. */
 async function ends(stage: Stage, script: string, more: object = {}): Promise<void> {
   const { status, text } = await stage.caller.post("/run", body(stage, script, more));
   if (text.includes('"code":"internal"') || text.includes('"code":"plugin_broke_contract"') || status === 429)
-    throw new Error(`a hostile run ended so (${status}): ${text.slice(0, 500)}`);
+    throw new Error(`a hostile run ended unexpectedly (${status}): ${text.slice(0, 500)}`);
 }
 
 async function leaves(stage: Stage, script: string): Promise<void> {

@@ -12,22 +12,22 @@ import { type Delays, delaysIn, percentile, type Vitals, vitalsOf, watch } from 
 
 export interface SoakOptions {
   readonly seconds: number;
-  /** Runs at once. */
+  /** Concurrent runs. */
   readonly atOnce: number;
-  /** Only kinds of runs whose names hold this. Default: all. */
+  /** Only kinds of runs whose names contain this. Default: all. */
   readonly only?: string;
 }
 
 export interface SoakReport {
   readonly seconds: number;
   readonly atOnce: number;
-  /** Undefined where this host can't confine: then the runs had no boundary. */
+  /** Undefined if this host can't confine: then the runs had no boundary. */
   readonly boundary: string | undefined;
-  /** How many of each kind came to their end. */
+  /** Completed runs of each kind. */
   readonly runs: Readonly<Record<string, number>>;
-  /** What wasn't as promised. */
+  /** Broken promises. */
   readonly surprises: readonly string[];
-  /** After each kind was there once; while it lasted; and when all was over. */
+  /** After each kind ran once, the largest during the soak, and after it. */
   readonly before: Vitals;
   readonly max: Vitals;
   readonly after: Vitals;
@@ -42,7 +42,7 @@ export interface SoakReport {
   readonly files: { readonly before: number; readonly after: number };
 }
 
-/** Milliseconds after the last run, in which what it left behind goes. */
+/** Milliseconds after the last run in which its leftovers must be removed. */
 const settlingMs = 10_000;
 const loopWatch = fileURLToPath(new URL("../plugins/loop-watch.js", import.meta.url));
 
@@ -80,7 +80,7 @@ export async function soak({ seconds, atOnce, only = "" }: SoakOptions): Promise
     }
   };
 
-  // What a server grows to by having done everything once isn't what it loses.
+  // Growth until each kind has run once isn't a leak.
   for (const kind of [...hostile, ...normal]) await one(kind);
   await pause(2_000);
   const { pid } = ambit.program;
@@ -116,7 +116,7 @@ export async function soak({ seconds, atOnce, only = "" }: SoakOptions): Promise
   };
 }
 
-/** Waits until the server has as few processes and descriptors as before, as long as that may take. */
+/** Waits until the server has as few processes and descriptors as before, or until the time is over. */
 async function settled(pid: number, before: Vitals): Promise<Vitals> {
   const end = performance.now() + settlingMs;
   let now = vitalsOf(pid);
@@ -131,7 +131,7 @@ async function settled(pid: number, before: Vitals): Promise<Vitals> {
 }
 
 function filesIn(folder: string): number {
-  // It is made with the first session.
+  // It is created with the first session.
   return existsSync(folder) ? readdirSync(folder, { recursive: true }).length : 0;
 }
 
@@ -139,7 +139,7 @@ function weighted<Item>(items: readonly Item[], times: number): Item[] {
   return Array.from({ length: times }, () => items).flat();
 }
 
-/** Round and round; 7 and the number of kinds share no divisor, so that each lane meets every kind. */
+/** In rotation. 7 and the number of kinds have no common divisor, so each lane gets every kind. */
 function at<Item>(items: readonly Item[], index: number): Item {
   const item = items[index % items.length];
   if (item === undefined) throw new Error("there are no kinds of runs");

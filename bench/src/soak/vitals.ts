@@ -4,11 +4,11 @@ import { descendantsOf, memoryMibOf } from "../machine/processes.js";
 import { pause } from "../machine/program.js";
 import { Caller } from "../subjects/server/http.js";
 
-/** How a server is at one moment. */
+/** A server's state at one moment. */
 export interface Vitals {
   readonly rssMib: number;
   readonly descriptors: number;
-  /** All that it has started and that still runs. */
+  /** Its running descendants. */
   readonly processes: number;
 }
 
@@ -33,7 +33,7 @@ export function peakOf(one: Vitals, other: Vitals): Vitals {
   };
 }
 
-/** Looks at the server and asks for its health until the signal aborts. */
+/** Samples the server and requests its health until the signal aborts. */
 export async function watch(
   pid: number,
   url: string,
@@ -56,12 +56,12 @@ export async function watch(
 
 const delaysSchema = z.object({ p99Ms: z.number(), maxMs: z.number() });
 
-/** What the server's own watch has written of its event loop. */
+/** The delays of the event loop, as the plugin in the server has written them. */
 export function delaysIn(file: string): Delays {
   return delaysSchema.parse(JSON.parse(readFileSync(file, "utf8")));
 }
 
-/** The value below which so many hundredths of the values lie. */
+/** @param hundredths such as 99. */
 export function percentile(values: readonly number[], hundredths: number): number {
   const sorted = values.toSorted((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * hundredths) / 100))] ?? Number.NaN;

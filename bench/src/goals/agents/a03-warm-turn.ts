@@ -3,7 +3,7 @@ import { interleaved, mediansOf, timed } from "../../measure.js";
 import { run } from "../../subjects/server/runs.js";
 import { eachAgent, installedAgents } from "./each-agent.js";
 
-/** Model response time: real models take seconds, this one takes as long as a fast one. */
+/** Milliseconds that the model takes: as long as a fast one; real models take seconds. */
 const working = "[[slow 6 10]]";
 const instant = "[[say hi]]";
 

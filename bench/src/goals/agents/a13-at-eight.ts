@@ -11,7 +11,7 @@ const atOnce = 8;
 const prompt = "[[say hello]]";
 const names = Array.from({ length: atOnce }, (_, index) => `bench-${index}`);
 
-/** Each agent behind its first turn, kept for a second. */
+/** Each agent after its first turn, kept for a second. */
 async function perSession({ ambit: { caller, program }, request }: AgentPair): Promise<number> {
   const before = pssMibOf(program.pid);
   await Promise.all(names.map((sessionId) => run(caller, request(prompt, { sessionId }))));

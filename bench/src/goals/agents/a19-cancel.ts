@@ -7,7 +7,7 @@ import { eachAgent, installedAgents } from "./each-agent.js";
 interface Moment {
   readonly what: string;
   readonly prompt: string;
-  /** The event that shows that the moment has come. */
+  /** The event after which the run is cancelled. */
   readonly event: string;
   readonly more?: object;
 }

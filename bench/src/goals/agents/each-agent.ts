@@ -11,7 +11,7 @@ const packages: Readonly<Record<RealAgent, string>> = {
   pi: "pi-acp",
 };
 
-/** The agents of every test run are installed. */
+/** Agents that every test run has installed. */
 export const installedAgents: Need = {
   missing: async () => {
     const missing = realAgents.filter((id) => !existsSync(join(agentsFolder, "node_modules", packages[id])));

@@ -15,10 +15,10 @@ import { eachAgent, installedAgents } from "./each-agent.js";
 
 const prompt = "[[say hello]]";
 const warmUp = 1;
-/** In this time what ended is cleared away, and the next sandbox is made. */
+/** Milliseconds in which a closed sandbox is removed and the next one is prepared. */
 const quietMs = 1_500;
 
-/** Cold runs in a container, confined and with the model over the route, beside the agent that `docker exec` starts. */
+/** Cold runs in a container, confined and with the model route, compared with the agent that `docker exec` starts. */
 export const agentsInDocker: Goal = {
   id: "I9",
   title: "G1 and G2 with real agents in Docker (runc): cold run ÷ the ACP SDK over docker exec, same agent",

@@ -9,7 +9,7 @@ import { measuredStores } from "../../subjects/server/stores.js";
 
 const count = 200_000;
 
-/** An agent in the server's own process, whose events are all available, emits as fast as they are read. */
+/** An agent in the server's own process has all events available, and emits them as fast as they are read. */
 export const events: Goal = {
   id: "G10",
   title: "events/s through the server ÷ raw node NDJSON, back-pressure on",

@@ -21,7 +21,7 @@ export const unreadStream: Goal = {
     const settled: number[] = [];
     for (let time = 0; time < Math.min(3, pairs(3)); time += 1) {
       await using ambit = await startAmbit();
-      // Memory that any activity takes isn't the cost of an unread stream.
+      // Not the cost of an unread stream: memory that any activity needs.
       for (let earlier = 0; earlier < 3; earlier += 1) await run(ambit.caller, demoRequest("stream 5000"));
       await pause(1_000);
       const { growth, atEnd } = await unread(ambit);

@@ -11,7 +11,7 @@ import { demoRequest } from "../../subjects/server/requests.js";
 const runs = 8;
 const script = "say hello\nsleep 4000";
 
-/** The memory of a run without its agent. */
+/** What a run adds to its agent's memory. */
 export const memoryAtEight: Goal = {
   id: "G13",
   title: "PSS per concurrent run at 8 ÷ bare agent",

@@ -14,7 +14,7 @@ import {
 import { bareEntry, startBareServer } from "../../subjects/server/bare-server.js";
 import { Caller } from "../../subjects/server/http.js";
 
-/** Milliseconds for a started server to have settled. */
+/** Milliseconds until a started server has settled. */
 const settleMs = 3_000;
 
 /** A server that starts as fast as Node allows, and is small when idle. */

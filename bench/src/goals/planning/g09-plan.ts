@@ -71,7 +71,7 @@ const starts = () => Promise.reject(new Error("a plan starts nothing"));
 
 const noGaps = (): readonly ActorGap[] => [];
 
-/** Forty executors of the real callback kind, and sixty other actors; the sandbox that is chosen is the last. */
+/** Forty real callback executors and sixty other actors; the last sandbox is the one that is chosen. */
 function hundredActors(): Candidates {
   const inSandbox = {
     site: "sandbox",

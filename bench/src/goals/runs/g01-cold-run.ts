@@ -17,7 +17,7 @@ interface Cost {
 
 const measured = new Map<string, ReturnType<typeof measureColdRuns>>();
 
-/** Two costs of the same runs: G1 and G2 are two views of one measurement. */
+/** G1 and G2 are two costs of the same runs. */
 function coldRuns(unconfined: "allow" | "prefer", pairs: number): ReturnType<typeof measureColdRuns> {
   const known = measured.get(unconfined);
   if (known !== undefined) return known;
@@ -77,7 +77,7 @@ async function cost(meter: CpuMeter, step: () => Promise<unknown>): Promise<Cost
 
 const medians = ({ subject, floor }: Pairs) => `${short(median(subject))} / ${short(median(floor))} ms`;
 
-/** The ratios of one measure, without a boundary and in a jail. */
+/** The ratios of one cost, without a boundary and in a jail. */
 async function outcomes(measure: "wall" | "cpu", count: number): Promise<readonly Measurement[]> {
   const name = measure === "wall" ? "wall" : "CPU";
   const plain = (await coldRuns("prefer", count))[measure];

@@ -5,7 +5,7 @@ import { startAmbit } from "../../subjects/server/ambit-server.js";
 import { demoRequest } from "../../subjects/server/requests.js";
 import { run } from "../../subjects/server/runs.js";
 
-/** Turns of real agents take seconds; this one takes as long as a fast one. */
+/** Milliseconds: as long as a fast turn; those of real agents take seconds. */
 const script = "say let me see\nsleep 50\nsay done";
 
 /** A named session keeps its agent, so the next turn costs only itself. */

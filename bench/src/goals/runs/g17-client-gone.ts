@@ -9,7 +9,7 @@ import { run, untilLine } from "../../subjects/server/runs.js";
 
 const runs = 200;
 const atOnce = 4;
-/** What is still there after this time is left for good. */
+/** Milliseconds after which a remaining process counts as left behind. */
 const maxEndSeconds = 10;
 
 /** A client that disconnects leaves nothing. */
@@ -45,13 +45,13 @@ export const clientGone: Goal = {
   },
 };
 
-/** A working agent, with a command that would keep running. */
+/** A working agent with a command that keeps running. */
 async function untilNothingIsLeft({ caller, program }: AmbitServer): Promise<number> {
   const body = demoRequest("say hello\nrun sleep 600");
   const response = await caller.open("/run", body, "application/x-ndjson");
   response.on("error", () => undefined);
   await untilLine(response, '"type":"tool_call"');
-  // The command itself starts a process or two after its announcement.
+  // The command starts its processes shortly after it is announced.
   await pause(60);
   const survivors: readonly ProcessIdentity[] = descendantsOf(program.pid);
   if (survivors.length < 2) throw new Error("the run had no processes to begin with");
@@ -92,7 +92,7 @@ async function orphansAfterRuns(ambit: AmbitServer): Promise<number> {
     const others = found.filter((one) => one.pid !== program.pid && isRunning(one));
     return new Set(others.map(({ pid }) => pid)).size;
   };
-  // The runs that were cut last still end.
+  // The last cut runs are still ending.
   for (let seconds = 0; seconds < maxEndSeconds && remaining() > 0; seconds += 1) await pause(1_000);
   return remaining();
 }

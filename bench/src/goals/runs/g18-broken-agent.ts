@@ -6,7 +6,7 @@ import { startAmbit } from "../../subjects/server/ambit-server.js";
 import { linesOf } from "../../subjects/server/http.js";
 import { demoRequest } from "../../subjects/server/requests.js";
 
-/** The defect of the agent's program, and the resulting message. */
+/** Broken agents, by what they do: the program's text. */
 const broken = {
   "throws when it is loaded": "throw new Error('broken agent')\n",
   "exits at once, with success": "process.exit(0)\n",
@@ -15,7 +15,7 @@ const broken = {
 
 const limit = { atMost: 100 } as const;
 
-/** An impossible run fails at once. */
+/** A run that can't succeed fails at once. */
 export const brokenAgent: Goal = {
   id: "G18",
   title: "missing or broken agent → terminal record",
@@ -57,8 +57,8 @@ export const brokenAgent: Goal = {
 };
 
 /**
- * From the request to the terminal record, with this program instead of the agent. A failure makes the runner probe
- * again before it plans: unless it is to be `at once`, this waits for that before the next request.
+ * From the request to the terminal record, with this program instead of the agent. After a failure the runner probes
+ * again before it plans. This waits for that probe before the next request, unless `at once`.
  */
 async function endsOf(
   command: string,

@@ -19,7 +19,7 @@ const tools = {
   node: "exports.main = ({ words }) => ({ joined: words.join(' ') });\n",
 } as const;
 
-/** The same work without a jail or a bootstrap: reads the call, runs the code, prints the result. */
+/** The same work without a jail and a bootstrap program: reads the call, runs the code, prints the result. */
 const plain = {
   python: [
     [systemPython, "-I", "-c"],
@@ -119,7 +119,7 @@ async function waitingMemory(runtime: Runtime, sandbox: Sandbox): Promise<Measur
   };
 }
 
-/** A run as an executor sees it: calls, then its end. */
+/** A run from an executor's view: calls, then its end. */
 class OneRun implements AsyncDisposable {
   static #made = 0;
   readonly #id = `bench-${OneRun.#made++}`;

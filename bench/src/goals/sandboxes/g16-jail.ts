@@ -24,7 +24,7 @@ export const jail: Goal = {
   needs: [confinement, loopbackName],
   async run({ pairs }) {
     await using ambit = await startAmbit({ unconfined: "prefer" });
-    // By name: a jail looks for a literal loopback address in itself, without the proxy.
+    // By name: a literal loopback address is the jail's own, and doesn't pass the proxy.
     const own = await ownLoopback();
     if (own === undefined) throw new Error("this machine's own name no longer leads to loopback");
     await using model = await startBareServer(own.address);

@@ -67,7 +67,7 @@ async function untilFirstByte(sandbox: Sandbox): Promise<void> {
 
 const ending: Promise<unknown>[] = [];
 
-/** Waits, outside the measurement, until the previous processes are gone: their end must burden neither side. */
+/** Waits, outside the measurement, until the previous processes have ended, which would slow both sides. */
 async function alone(step: () => Promise<void>): Promise<number> {
   await Promise.all(ending.splice(0));
   return await timed(step);

@@ -63,7 +63,7 @@ async function against(
   pairs: number,
   subject: Side,
   { pipe, plain: without }: Floors,
-  // An opening isn't part of a stream: it is reported without a comparison.
+  // Opening isn't part of a stream, so it has no limit.
   isLimited = true,
 ): Promise<readonly Measurement[]> {
   const overPipe = await interleaved(subject, pipe, { pairs });
@@ -176,7 +176,7 @@ const plainEchoes = async () => {
   return ms;
 };
 
-/** Milliseconds of all of them. */
+/** The sum, in milliseconds. */
 async function echoes(
   output: ReadableStream<Uint8Array>,
   write: (bytes: Buffer) => Promise<void>,

@@ -57,7 +57,7 @@ const bridged = (sandbox: Sandbox, script: string) => () =>
     for await (const _ of child.stdout);
   });
 
-/** Until all output has arrived: the platform reports the end of a command a second later. */
+/** Until all output has arrived: the platform reports a command's end a second later. */
 const piped = (far: DaytonaPipes, script: string, bytes: number) => async () => {
   const begun = performance.now();
   const pipe = await far.pipe(script);
@@ -87,7 +87,7 @@ async function pipedEchoes(far: DaytonaPipes): Promise<number> {
   const pipe = await far.pipe("cat");
   let sent = 0;
   const echo = async () => {
-    // The platform adds the line's end.
+    // The platform adds the line break.
     await pipe.write(line.slice(0, -1));
     sent += line.length;
     await pipe.received(sent);

@@ -4,7 +4,7 @@ import { interleaved } from "../../measure.js";
 import { type Fetched, openBrokered, type Task } from "../../subjects/outbound/brokered.js";
 
 const MB = 2 ** 20;
-/** A link of 1 Gbit/s, which is a fast one to a code host or a registry. */
+/** Bytes per second at 1 Gbit/s: a fast connection to a code host or a registry. */
 const gigabit = 125_000_000;
 
 /** The cost of adding a credential outside: TLS termination, rewriting the request, searching the response. */

@@ -49,7 +49,7 @@ export const docker: Goal = {
       const overExec = (argv: Argv) => () => timed(() => all(containers.exec(sandbox, argv).output));
       return [
         await opening("open and first output, in a new container", containers, few),
-        // Preparing the next one takes as long as two or three openings.
+        // It takes as long to prepare the next one as to open two or three.
         await opening("the same, in a prepared container", ahead, few, () => pause(1_500)),
         await against("first output", inside(hello), overExec(hello)),
         await against(
@@ -84,7 +84,7 @@ async function spawned(sandbox: RemoteSandbox, argv: Argv): Promise<Streams> {
   return { output: child.stdout, write: (bytes) => writer.write(bytes), end: () => child.kill() };
 }
 
-/** @param before runs outside the measurement before each. */
+/** @param before called before each, outside the measurement. */
 async function opening(
   what: string,
   containers: Containers,
@@ -103,7 +103,7 @@ async function opening(
   return { what, unit: "ms", values, limit: { atMost: 350 } };
 }
 
-/** Milliseconds of all of them. */
+/** The sum, in milliseconds. */
 async function echoes({ output, write, end }: Streams): Promise<number> {
   const reader = output.getReader();
   const echo = async () => {

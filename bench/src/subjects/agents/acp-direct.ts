@@ -13,7 +13,7 @@ const entry = fileURLToPath(new URL("../../floors/acp-driver.js", import.meta.ur
 /** An agent, driven by the ACP SDK directly. */
 export interface AcpDirect extends AsyncDisposable {
   readonly program: Program;
-  /** A fresh agent, one turn, and nothing left. */
+  /** A new agent for one turn, which ends afterwards. */
   run(script: string, toolUrl?: string): Promise<PromptFigures>;
   open(agent: string, toolUrl?: string): Promise<void>;
   prompt(agent: string, script: string): Promise<PromptFigures>;
@@ -22,7 +22,7 @@ export interface AcpDirect extends AsyncDisposable {
 
 /**
  * @param subject default: the demo agent
- * @param folder for the agents' homes. Default: the system's, for what is temporary.
+ * @param folder for the agents' homes. Default: the system's temporary folder.
  */
 export function startAcpDirect(subject?: Subject, folder?: string): AcpDirect {
   const environment: Record<string, string> = folder === undefined ? {} : { TMPDIR: folder };

@@ -13,24 +13,24 @@ const modules = join(agentsFolder, "node_modules");
 const inside = "/opt/agents/node_modules";
 const waiting = "while :; do sleep 1000000 & wait $!; done";
 
-/** Where both sides run their agents in containers. */
+/** The containers in which both sides run their agents. */
 export interface DockerPlace {
   readonly socket: string;
   readonly image: string;
   /** The running container, with this host's network, in which the ACP SDK's agent is started. */
   readonly container: string;
-  /** A folder that the container has at the same path. */
+  /** A folder that is mounted in the container at the same path. */
   readonly folder: string;
   /** Number of sandboxes that Ambit prepares. */
   readonly prewarm: number;
 }
 
-/** A container that is up and has the agents: what an agent without Ambit is started in. */
+/** A running container with the agents, in which they are started without Ambit. */
 export interface AgentContainer extends AsyncDisposable {
   readonly id: string;
-  /** It has the folder at the same path. */
+  /** The folder, mounted at the same path. */
   readonly folder: string;
-  /** Ends all but the container itself: `docker exec` leaves what it started. */
+  /** Ends all processes but the container's first: `docker exec` leaves what it started. */
   clean(): Promise<void>;
 }
 
@@ -56,7 +56,7 @@ export async function openAgentContainer({ socket, image }: StartedEngine): Prom
   };
 }
 
-/** The sandbox plugin's entry of a configuration, whose containers have the agents. */
+/** The sandbox plugin's entry in a configuration; its containers have the agents. */
 export function agentsInside({ socket, image, folder, prewarm }: DockerPlace) {
   return {
     use: fileURLToPath(import.meta.resolve("@ambit/sandbox-docker")),
@@ -69,7 +69,7 @@ export function agentsInside({ socket, image, folder, prewarm }: DockerPlace) {
   };
 }
 
-/** CPU of an engine with its containers. Undefined where it isn't counted by groups, or the engine was found. */
+/** CPU of an engine with its containers. Undefined without control groups, or if the bench didn't start the engine. */
 export function meterEngine({ socket }: StartedEngine): CpuMeter | undefined {
   const folder = dirname(socket);
   const containers = cpuOfGroup(basename(folder));

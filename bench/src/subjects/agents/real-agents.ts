@@ -13,14 +13,14 @@ const modelServerEntry = fileURLToPath(new URL("./main.js", import.meta.resolve(
 export interface AgentPair extends AsyncDisposable {
   readonly ambit: AmbitServer;
   readonly direct: AcpDirect;
-  /** A request with this prompt, in which the agent may use what it likes. */
+  /** A request with this prompt, in which the agent may use all of its tools. */
   request(prompt: string, more?: object): string;
 }
 
 export interface PairOptions {
-  /** In its jail, without a network, its model's key outside. Default: unconfined, straight to its model. */
+  /** In its jail, without a network, with its model's key outside. Default: unconfined and connected to its model. */
   readonly confined?: boolean;
-  /** Both sides in containers of one engine; Ambit's confined. Default: on this machine. */
+  /** Both sides in containers of one engine, Ambit's confined. Default: on this machine. */
   readonly docker?: DockerPlace;
 }
 
@@ -46,7 +46,7 @@ export async function openPair(agent: RealAgent, options: PairOptions = {}): Pro
       ...(confined ? ["@ambit/model-route"] : []),
       ...(docker === undefined ? [] : [agentsInside(docker)]),
     ],
-    // An engine that opens its first containers beside other work takes its time.
+    // A busy engine is slow with its first containers.
   });
   const { key, path, model: name } = connections[agent];
   return {

@@ -1,4 +1,4 @@
-/** A thread: a program inside, which asks a TLS server directly or through the session's proxy. */
+/** A thread: the program in the sandbox, which requests from a TLS server directly or through the session's proxy. */
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent } from "node:https";

@@ -11,13 +11,13 @@ import { openTlsRelay } from "../../floors/tls-relay.js";
 const host = "bench.test";
 const value = "a-credential-of-the-bench-0123456789";
 
-/** What the client is asked to fetch. */
+/** A request for the client to send. */
 export interface Task {
-  /** `relayed`: through a bare relay in the proxy's place. */
+  /** `relayed`: through a bare relay instead of the proxy. */
   readonly way: "direct" | "through" | "relayed";
   /** `/<bytes>`, or `/<bytes>/<bytes a second>`. */
   readonly path: string;
-  /** Over the connection of the last such task. */
+  /** Over the connection of the previous such task. */
   readonly isKept: boolean;
 }
 
@@ -33,20 +33,20 @@ export interface ClientSetting {
 }
 
 export interface Way {
-  /** The unix socket of a proxy; absent: none. */
+  /** The unix socket of a proxy. Absent: no proxy. */
   readonly proxy?: string;
   readonly authority: string;
   readonly credential: string;
 }
 
-/** One server, reached by TLS directly and through a session's proxy that puts a credential on. */
+/** One server, reached over TLS directly and through a session's proxy that adds a credential. */
 export interface Brokered {
   fetch(task: Task): Promise<Fetched>;
   close(): Promise<void>;
 }
 
 /**
- * The proxy is alone in this thread, as it is in the runner; server and client have one each.
+ * The proxy has this thread to itself, as in the runner; the server and the client have one each.
  *
  * @throws when a thread doesn't start.
  */

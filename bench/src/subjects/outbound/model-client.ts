@@ -1,4 +1,4 @@
-/** A thread: an agent's model client, which parses each event of a streamed answer. */
+/** A thread: an agent's model client, which parses each event of a streamed response. */
 import { once } from "node:events";
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { parentPort } from "node:worker_threads";
@@ -29,7 +29,7 @@ async function post({ baseUrl, key, events }: Asked): Promise<Took> {
       if (line.startsWith("data: ") && typeof JSON.parse(line.slice(6)).type === "string") parsed += 1;
     }
   }
-  // One more tells the usage.
+  // One more event has the usage.
   if (parsed !== Number.parseInt(events, 10) + 1) throw new Error(`${parsed} of ${events} events arrived`);
   return { firstByteMs: firstByteMs ?? Number.NaN, totalMs: performance.now() - begun };
 }

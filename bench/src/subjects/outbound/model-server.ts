@@ -1,4 +1,4 @@
-/** A thread: a scripted model server. How it answers is the request's `user-agent`. */
+/** A thread: a scripted model server. The request's `user-agent` says how it responds. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { parentPort } from "node:worker_threads";
@@ -9,7 +9,7 @@ const event = Buffer.from(
 );
 const last = 'data: {"type":"message_delta","usage":{"input_tokens":9,"output_tokens":9}}\n\n';
 
-/** Events, and how many a second: `3`, `1000/1000`. */
+/** The number of events, and events per second: `3`, `1000/1000`. */
 const server = createServer(async (request, response) => {
   for await (const _part of request);
   const [events = 0, perSecond] = String(request.headers["user-agent"]).split("/").map(Number);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Writes as many bytes, as fast as the reader takes them, or at a link's speed. */
+/** Writes a number of bytes, as fast as the reader takes them or at a given rate. */
 export async function pacedWriter(
   to: Writable,
   chunk: Buffer,

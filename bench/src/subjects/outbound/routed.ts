@@ -7,11 +7,11 @@ import { type ModelUse, newToken, requireBearer, type Sandbox } from "@ambit/cor
 import { configSchema, ModelRouteGateway } from "@ambit/model-route";
 import { openHttpRelay } from "../../floors/http-relay.js";
 
-/** What the client is asked to fetch. */
+/** A request for the client to send. */
 export interface Asked {
   readonly baseUrl: string;
   readonly key: string;
-  /** How many; behind a slash, how many a second: `1000/1000`. */
+  /** The number of events, then events per second: `1000/1000`. */
   readonly events: string;
 }
 
@@ -23,8 +23,8 @@ export interface Took {
 const key = "sk-bench-0123456789";
 
 /**
- * A scripted model server on loopback, and the route to it as a backend exposes one. The route is alone in this thread,
- * as it is in the runner; server and client have one each.
+ * A scripted model server on loopback, and the route to it, exposed as by a backend. The route has this thread to
+ * itself, as in the runner; the server and the client have one each.
  */
 export async function openRouted() {
   const closers: (() => unknown)[] = [];
@@ -74,7 +74,7 @@ export async function openRouted() {
   };
   return {
     routed: (events: string) => ask({ ...route, events }),
-    /** Through a bare relay in the route's place. */
+    /** Through a bare relay instead of the route. */
     relayed: (events: string) => ask({ baseUrl: relay.url, key, events }),
     direct: (events: string) => ask({ baseUrl: upstream, key, events }),
     close: async () => {

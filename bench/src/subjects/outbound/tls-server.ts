@@ -1,4 +1,4 @@
-/** A thread: a TLS server that answers `/<bytes>` with as many bytes, to requests with the credential. */
+/** A thread: a TLS server that responds to `/<bytes>` with that number of bytes, if the request has the credential. */
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";

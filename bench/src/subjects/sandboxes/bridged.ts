@@ -20,9 +20,9 @@ import { boundaryOf, silent } from "./confined.js";
 
 type PipedChild = ChildProcessByStdio<Writable, Readable, null>;
 
-/** A process and network namespace of its own, reached by `nsenter`: as far away as one gets on one machine. */
+/** Separate process and network namespaces, entered with `nsenter`: as remote as one machine allows. */
 export interface Namespaces extends RemotePlatform {
-  /** Another sandbox over the bridge, each with a guest daemon of its own. */
+  /** Opens another sandbox over the bridge, with its own guest daemon. */
   open(): Promise<RemoteSandbox>;
   close(): Promise<void>;
 }
@@ -42,7 +42,7 @@ export async function openNamespaces(): Promise<Namespaces> {
       await mkdir(dirname(path), { recursive: true });
       await writeFile(path, content);
     },
-    // One sandbox's end: the namespaces are the measurement's.
+    // Only this sandbox ends: the namespaces belong to the measurement.
     destroy: () => Promise.resolve(),
   };
   const opened = new Set<RemoteSandbox>();
@@ -71,7 +71,7 @@ export async function openNamespaces(): Promise<Namespaces> {
   return { ...platform, open, close };
 }
 
-/** Namespaces can be made here: seen by making them. */
+/** Namespaces can be created here, which is shown by creating them. */
 export const namespaces: Need = {
   missing: async () => {
     try {
@@ -83,7 +83,7 @@ export const namespaces: Need = {
   },
 };
 
-/** The first process of the namespaces, by its number out here. */
+/** The host's process id of the namespaces' first process. */
 async function childOf(holder: ChildProcess): Promise<string> {
   const children = await readFile(`/proc/${holder.pid}/task/${holder.pid}/children`, "utf8");
   const [first = ""] = children.trim().split(" ");
@@ -98,7 +98,7 @@ async function start([program = "", ...rest]: readonly string[]): Promise<PipedC
 }
 
 function pipeOf(child: PipedChild): Pipe {
-  // Each write tells it, too.
+  // Each write fails with it, too.
   child.stdin.on("error", () => undefined);
   return {
     output: Readable.toWeb(child.stdout),

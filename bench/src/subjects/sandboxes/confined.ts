@@ -12,7 +12,7 @@ export const silent: Log = {
   error: () => undefined,
 };
 
-/** `own`: no connection is allowed, through the session's proxy. `limited`: memory, processes and CPU. */
+/** `own`: a network of its own, whose proxy allows no connection. `limited`: memory, processes and CPU. */
 export interface Confinement {
   readonly network: "own" | "shared";
   readonly limited: boolean;
@@ -20,7 +20,7 @@ export interface Confinement {
 
 export interface Backend {
   open(): Promise<Sandbox>;
-  /** Closes what was opened, and removes every trace. */
+  /** Closes what was opened and removes its files. */
   close(): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export function boundaryOf({ network, limited }: Confinement): Boundary {
   };
 }
 
-/** The local backend in this process, seen to work. */
+/** The local backend in this process, after a probe. */
 export async function openBackend(confinement: Confinement): Promise<Backend> {
   const folder = await temporaryFolder();
   const backend = new LocalSandbox(configSchema.parse({ dataFolder: join(folder.path, "data") }));
@@ -67,5 +67,5 @@ export async function openBackend(confinement: Confinement): Promise<Backend> {
   return { open, close };
 }
 
-/** A request in which only what is given matters. */
+/** A request with these fields and defaults for the others. */
 export const requestOf = (given: object) => runRequestSchema.parse(given);

@@ -7,23 +7,23 @@ import type { Need } from "../../goal.js";
 import { temporaryFolder } from "../../machine/temporary-folder.js";
 import { boundaryOf, silent } from "./confined.js";
 
-/** A session's command, as the platform's own SDK gives it. */
+/** A session's command, from the platform's own SDK. */
 interface SessionPipe {
-  /** One line, without its end. */
+  /** One line, without the line break. */
   write(line: string): Promise<void>;
-  /** Resolves when so many bytes of its output have come. */
+  /** Resolves when that many bytes of its output have arrived. */
   received(bytes: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A loopback Daytona with one sandbox for bare pipes, and one for each that is opened over the bridge. */
+/** A loopback Daytona with one sandbox for bare pipes, and one for each bridge. */
 export interface DaytonaPipes {
   open(): Promise<Sandbox>;
   pipe(script: string): Promise<SessionPipe>;
   close(): Promise<void>;
 }
 
-/** Daytona has none for paths. */
+/** Daytona has no boundary for paths. */
 const noRules = { mode: "on", readable: [], writable: [], denied: [] } as const;
 
 export const loopbackDaytona: Need = { missing: async () => unavailableReason() };
@@ -74,7 +74,7 @@ export async function openDaytonaPipes(): Promise<DaytonaPipes> {
         received: (bytes) => arrivals.until(bytes),
         close: async () => {
           await bare.process.deleteSession(session);
-          // The SDK takes the cut for the end.
+          // The SDK takes the cut connection for the end.
           await following.catch(() => undefined);
         },
       };

@@ -8,21 +8,21 @@ import { configSchema, DockerSandbox } from "@ambit/sandbox-docker";
 import type { Need } from "../../goal.js";
 import { temporaryFolder } from "../../machine/temporary-folder.js";
 
-/** A command's streams, by whatever way. */
+/** A command's streams, over the bridge or `docker exec`. */
 export interface Streams {
   readonly output: ReadableStream<Uint8Array>;
   write(bytes: Uint8Array): Promise<void>;
   end(): Promise<unknown>;
 }
 
-/** Containers of a real engine with runc, by the backend and by Docker's own command line. */
+/** Containers of a real engine with runc, opened by the backend and used by Docker's own command line. */
 export interface Containers extends AsyncDisposable {
   open(): Promise<RemoteSandbox>;
   /** `docker exec -i` in the container of a sandbox. */
   exec(sandbox: RemoteSandbox, argv: readonly string[]): Streams;
 }
 
-/** @param prewarm sandboxes that wait at most. */
+/** @param prewarm maximum number of prepared sandboxes. */
 export async function openContainers({ socket, image }: StartedEngine, prewarm: number): Promise<Containers> {
   const folder = await temporaryFolder();
   const backend = new DockerSandbox(
@@ -51,7 +51,7 @@ export async function openContainers({ socket, image }: StartedEngine, prewarm: 
   };
 }
 
-/** One of the bench's own. */
+/** Starts an engine for the bench. */
 export async function openEngine(): Promise<StartedEngine & AsyncDisposable> {
   const engine = await startDockerEngine();
   return { ...engine, [Symbol.asyncDispose]: () => engine.close() };

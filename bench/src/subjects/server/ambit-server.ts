@@ -5,15 +5,15 @@ import { freePort, type Program, pause, startProgram } from "../../machine/progr
 import { type TemporaryFolder, temporaryFolder } from "../../machine/temporary-folder.js";
 import { Caller } from "./http.js";
 
-/** The command as it is installed. */
+/** The installed command. */
 export const ambitEntry = fileURLToPath(new URL("../bin/ambit.mjs", import.meta.resolve("ambit")));
 
 export interface ServerOptions {
-  /** Whether a run without a boundary is confined all the same. Default `prefer`: it isn't. */
+  /** For runs without a boundary. `prefer`, the default: unconfined. `allow`: confined if the host can. */
   readonly unconfined?: "allow" | "prefer";
   /** Loaded before the plugins that come with Ambit: packages, or absolute paths. */
   readonly plugins?: readonly (string | { readonly use: string; readonly config: object })[];
-  /** Of harness-acp. */
+  /** Configuration of harness-acp. */
   readonly harness?: object;
   readonly limits?: object;
   readonly probes?: object;
@@ -22,12 +22,12 @@ export interface ServerOptions {
 export interface AmbitServer extends AsyncDisposable {
   readonly url: string;
   readonly program: Program;
-  /** Where its sessions live. */
+  /** Its data folder. */
   readonly dataFolder: string;
   readonly caller: Caller;
 }
 
-/** `ambit serve` as a real process on loopback, once it is healthy and has probed this host. */
+/** `ambit serve` as a real process on loopback. Resolves when it is healthy and has probed this host. */
 export async function startAmbit(options: ServerOptions = {}): Promise<AmbitServer> {
   const folder = await temporaryFolder();
   const port = await freePort();
@@ -49,7 +49,7 @@ export async function startAmbit(options: ServerOptions = {}): Promise<AmbitServ
   };
 }
 
-/** What `ambit serve` is started with, its configuration and its log's level included. */
+/** The environment and configuration for `ambit serve`. */
 export async function serveArguments(
   folder: TemporaryFolder,
   port: number,
@@ -81,14 +81,14 @@ export async function serveArguments(
   };
 }
 
-/** Resolves when `GET /health` is answered with 200; asks again after so many milliseconds. */
+/** Resolves when `GET /health` responds with 200. Repeats the request after this many milliseconds. */
 export async function healthy(program: Program, caller: Caller, everyMs: number): Promise<void> {
   for (;;) {
     if (program.child.exitCode !== null) throw new Error(`the server left: ${program.lastWords()}`);
     try {
       if ((await caller.get("/health")).status === 200) return;
     } catch {
-      // Nothing listens there yet.
+      // It doesn't listen yet.
     }
     await pause(everyMs);
   }

@@ -10,7 +10,7 @@ export interface BareServer extends AsyncDisposable {
   readonly caller: Caller;
 }
 
-/** Node's HTTP server without anything, in a process of its own as Ambit's is. @param address on loopback. */
+/** Node's bare HTTP server, in a process of its own like Ambit's. @param address on loopback. */
 export async function startBareServer(address = "127.0.0.1"): Promise<BareServer> {
   const port = await freePort();
   const program = startProgram(bareEntry, { arguments: [String(port), address] });

@@ -1,12 +1,12 @@
 import { Agent, type IncomingMessage, request } from "node:http";
 
-/** A caller with one kept connection, as a platform has it. */
+/** A caller with one persistent connection, like a platform's. */
 export class Caller {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 64 });
 
   constructor(readonly url: string) {}
 
-  /** Resolves when the answer begins. */
+  /** Resolves when the response begins. */
   open(path: string, body: string, accept = "application/json"): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const headers = {
@@ -52,7 +52,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** The lines of an NDJSON answer, each as soon as it is here. */
+/** The lines of an NDJSON response, each as soon as it arrives. */
 export async function* linesOf(response: IncomingMessage): AsyncGenerator<string, void, undefined> {
   response.setEncoding("utf8");
   let rest = "";

@@ -1,4 +1,4 @@
-/** A run of the demo agent with this script, unasked. */
+/** A run of the demo agent with this script, in which every tool is allowed. */
 export function demoRequest(script: string, more: object = {}): string {
   const messages = [{ role: "user", content: script }];
   return JSON.stringify({ harness: "demo", permissions: { default: "allow" }, messages, ...more });

@@ -16,10 +16,10 @@ const runSchema = z.object({
 });
 
 /**
- * One run in which every call of the agent must work: a script goes on behind a call that failed, and a failure is
- * soon had.
+ * One run in which every call of the agent must succeed. A script continues after a failed call, and a failed call is
+ * fast, so it would distort the measurement.
  *
- * @param connections that must have gone through the boundary's proxy.
+ * @param connections the number that must have passed through the boundary's proxy.
  */
 export async function runWorking(
   caller: Caller,
@@ -43,13 +43,13 @@ export interface StreamFigures {
   /** Milliseconds from the first `message_delta` to the result. */
   readonly sinceFirstDeltaMs: number;
   readonly deltas: number;
-  /** Tool calls that went well; one that doesn't is an error. */
+  /** Successful tool calls; a failed one is an error. */
   readonly results: number;
-  /** Milliseconds from the first word of a tool call to the last. */
+  /** Milliseconds from the first event of a tool call to the last. */
   readonly toolsMs: number;
 }
 
-/** One run, watched as its caller sees it. @throws Error when it failed. */
+/** One run, measured from its caller's view. @throws Error when it failed. */
 export async function watchRun(caller: Caller, body: string): Promise<StreamFigures> {
   let deltas = 0;
   let firstDelta = 0;
@@ -79,7 +79,7 @@ export async function watchRun(caller: Caller, body: string): Promise<StreamFigu
   };
 }
 
-/** Resolves when the answer's lines hold the text; the rest stays unread. */
+/** Resolves when a line of the response contains the text; the rest stays unread. */
 export async function untilLine(response: IncomingMessage, text: string): Promise<void> {
   response.setEncoding("utf8");
   let seen = "";

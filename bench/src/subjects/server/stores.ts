@@ -3,14 +3,14 @@ import { fileURLToPath } from "node:url";
 import { postgresIsMissing, startPostgres } from "@ambit/test-postgres";
 import { temporaryFolder } from "../../machine/temporary-folder.js";
 
-/** A store to measure with, on a database of its own. */
+/** A store on a database of its own. */
 export interface MeasuredStore extends AsyncDisposable {
   readonly name: string;
-  /** As a configuration names it. */
+  /** Its entry in a configuration. */
   readonly plugin: { readonly use: string; readonly config: object };
 }
 
-/** Every store that can be opened here, one after the other. */
+/** Every store that can be opened here, one at a time. */
 export async function* measuredStores(): AsyncGenerator<MeasuredStore> {
   const folder = await temporaryFolder();
   yield {
@@ -27,5 +27,5 @@ export async function* measuredStores(): AsyncGenerator<MeasuredStore> {
   };
 }
 
-/** A configuration in a temporary folder finds no package by its name. */
+/** Absolute, since a configuration in a temporary folder finds no package by name. */
 const moduleOf = (name: string) => fileURLToPath(import.meta.resolve(name));
