@@ -1,6 +1,6 @@
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Tokens; the numbers are made up, and appear in the API's own fields. `input` includes `cachedInput`. */
+/** Made-up numbers of tokens, which appear in the API's own fields. `input` includes `cachedInput`. */
 export interface Usage {
   readonly input: number;
   readonly cachedInput: number;
@@ -10,7 +10,7 @@ export interface Usage {
 export const DEFAULT_USAGE: Usage = { input: 1200, cachedInput: 200, output: 50 };
 
 /**
- * A tool call by name, or a shell command by whatever shell tool the agent offers.
+ * A tool call by name, or a shell command by any shell tool that the agent offers.
  * `tool` is matched against the offered tools: the exact name, or its last words (`lookup` finds
  * `mcp__ambit__lookup`), or a part of it. A leading `=` sends the rest as it is, offered or not.
  */
@@ -24,7 +24,7 @@ export interface MessageAnswer {
   readonly chunks?: readonly string[];
   /** Milliseconds between two chunks of a stream. Default 0. */
   readonly pauseMs?: number;
-  /** Calls in one answer are parallel. Default none. */
+  /** Calls in one response are parallel. Default none. */
   readonly calls?: readonly ScriptedCall[];
   /** Default {@link DEFAULT_USAGE}. */
   readonly usage?: Usage;
@@ -34,27 +34,27 @@ export type Answer =
   | MessageAnswer
   /** An error with this status, in the API's own shape. */
   | { readonly kind: "http"; readonly status: number; readonly message?: string }
-  /** Nothing, not even headers, until the client leaves or the server closes. */
+  /** Sends nothing, not even headers, until the client disconnects or the server closes. */
   | { readonly kind: "hang" }
-  /** The connection is cut: in a stream after its first half, otherwise before the headers. */
+  /** Cuts the connection: a stream after its first half, otherwise before the headers. */
   | { readonly kind: "drop" };
 
-/** A text answer that ends the turn, cut into about four chunks. */
+/** A text response that ends the turn, in about four chunks. */
 export function say(text: string): MessageAnswer {
   return { kind: "message", chunks: chunksOf(text) };
 }
 
-/** An answer that asks for one tool call. */
+/** A response with one tool call. */
 export function call(tool: string, input: JsonObject = {}): MessageAnswer {
   return { kind: "message", calls: [{ tool, input }] };
 }
 
-/** An answer that asks for one shell command. */
+/** A response with one shell command. */
 export function shell(command: string): MessageAnswer {
   return { kind: "message", calls: [{ shell: command }] };
 }
 
-/** The text in at most four pieces, cut after white space; joined they are the text. */
+/** The text in at most four pieces, split after white space. */
 export function chunksOf(text: string): readonly string[] {
   const words = text.match(/\s*\S+\s*/g) ?? (text === "" ? [] : [text]);
   const size = Math.ceil(words.length / 4);

@@ -1,13 +1,13 @@
 import type { ToolResult } from "./turn.js";
 
-/** What counts of a conversation, in order: texts of the user, one entry for each part, and tool results. */
+/** The relevant parts of a conversation, in order: each text part of the user, and tool results. */
 export type ConversationEntry = { readonly userText: string } | { readonly toolResult: ToolResult };
 
 /**
- * The instruction that the model is working on, and the tool results it has got for it.
+ * The current instruction, and the tool results for it.
  *
  * Only the last part that has text counts. Claude Code merges the messages after a cancelled or failed
- * turn into one, so joining the parts would carry out the cancelled instruction again.
+ * turn into one, so joined parts would execute the cancelled instruction again.
  */
 export function readConversation(entries: readonly ConversationEntry[]): {
   lastUserText: string;
@@ -28,7 +28,7 @@ export function readConversation(entries: readonly ConversationEntry[]): {
   return { lastUserText, toolResults };
 }
 
-/** Agents add context of their own as user text, always wrapped in a tag that names it. */
+/** Agents add context as user text, always in a tag with its name. */
 function withoutAgentContext(text: string): string {
   const rest = text.replace(/<system-reminder>[\s\S]*?<\/system-reminder>/g, "").trim();
   const wholeElement = /^<([A-Za-z][\w-]*)\b[^>]*>[\s\S]*<\/\1>$/;
@@ -45,7 +45,7 @@ export function userEntries(content: unknown): readonly ConversationEntry[] {
   });
 }
 
-/** Readable text of a tool result, which every API and agent nests in its own way. */
+/** Readable text of a tool result, whose structure differs between APIs and agents. */
 export function plainText(value: unknown): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "string") return value;

@@ -3,7 +3,7 @@ import type { RecordedRequest } from "./recording.js";
 
 const LONGEST_TEXT = 60;
 
-/** One line for a log. The query is left out, because Gemini's carries the key there. */
+/** One line for a log, without the query, which has Gemini's key. */
 export function describeRequest(request: RecordedRequest): string {
   const [path = ""] = request.path.split("?");
   const outcome = request.aborted ? "the client left" : String(request.status ?? "cut");

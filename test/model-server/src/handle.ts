@@ -6,14 +6,14 @@ import { respond, sendJson } from "./respond.js";
 import { APIS, routeOf } from "./routes.js";
 import { type ModelTurn, qualifiedName } from "./turn.js";
 
-/** What the answer to a request depends on, besides the request. */
+/** What a response depends on, besides its request. */
 export interface Handling {
   readonly decide: (turn: ModelTurn) => Promise<Answer>;
   readonly expectedKey: string | undefined;
   readonly models: readonly string[];
   /** Fires when the client has left or the server closes. */
   readonly signal: AbortSignal;
-  /** To be called when the record has changed. */
+  /** Call it when the record has changed. */
   readonly changed: () => void;
 }
 
@@ -44,7 +44,7 @@ export function startRecord(request: IncomingMessage, response: ServerResponse):
   };
 }
 
-/** Answers one request. Rejects for a body that the API refuses and for a script that fails. */
+/** Responds to one request. Rejects if the API refuses the body, or if the script fails. */
 export async function handle(
   request: IncomingMessage,
   response: ServerResponse,
@@ -79,7 +79,7 @@ export async function handle(
   }
 }
 
-/** A bad body is the client's fault (400), anything else the script's or ours (500); both say what happened. */
+/** 400 for a bad body, 500 for a failure of the script or the server; both with the message. */
 export function fail(response: ServerResponse, record: RecordedRequest, error: unknown): void {
   if (response.headersSent) {
     response.destroy();
@@ -98,7 +98,7 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   return text === "" ? undefined : JSON.parse(text);
 }
 
-/** The host plays no part: only the path and query of a request are read. */
+/** Only a base: the path and query of a request are read. */
 function urlOf(path: string): URL {
   return new URL(path, "http://model-server.invalid");
 }

@@ -20,8 +20,8 @@ const jsonObject = z.record(z.string(), z.unknown());
 
 /**
  * The markers of a text in order. A marker ends at the first `]]` at which it is well-formed, so JSON with
- * nested lists needs no escape. `[[` followed by anything but a small letter is ordinary text.
- * @throws MarkerError for an unknown verb or a malformed marker: a typo mustn't look like a prompt without markers.
+ * nested lists needs no escape. `[[` is ordinary text unless a lower-case letter follows.
+ * @throws MarkerError for an unknown verb or a malformed marker, so that a typo isn't taken for text.
  */
 export function parseMarkers(text: string): readonly Marker[] {
   const markers: Marker[] = [];

@@ -3,7 +3,7 @@ import type { Answer } from "./answer.js";
 import type { Operation } from "./routes.js";
 import type { ApiName, ToolResult } from "./turn.js";
 
-/** What the server saw of one request and did with it. Fields change until the answer has ended. */
+/** One request and its response. Fields change until the response has ended. */
 export interface RecordedRequest {
   readonly api: ApiName;
   readonly operation: Operation;
@@ -12,11 +12,11 @@ export interface RecordedRequest {
   readonly path: string;
   /** Names in lower case. */
   readonly headers: IncomingHttpHeaders;
-  /** Every credential the request carried, whichever header or query it came in. */
+  /** Every credential of the request, from any header or the query. */
   readonly credentials: readonly string[];
   /** As JSON; undefined when there was none. */
   body?: unknown;
-  /** This and the next four stay empty unless the operation is `generate` and the body was understood. */
+  /** This and the next four are empty unless the operation is `generate` and the body is valid. */
   model: string;
   /** Qualified names, in the order offered. */
   toolNames: readonly string[];
@@ -24,13 +24,13 @@ export interface RecordedRequest {
   /** Those since `lastUserText`. */
   toolResults: readonly ToolResult[];
   streamed: boolean;
-  /** What the script decided; undefined when it wasn't asked. */
+  /** The script's decision; undefined if it wasn't called. */
   answer?: Answer;
   /** HTTP status sent; undefined until headers are sent, and always after `hang`. */
   readonly status: number | undefined;
-  /** The client left before the answer had ended. */
+  /** Whether the client disconnected before the response had ended. */
   aborted: boolean;
-  /** The answer has ended, been cut or been left. */
+  /** Whether the response has ended, was cut, or the client disconnected. */
   finished: boolean;
 }
 
@@ -49,7 +49,7 @@ export class Recording {
     this.changed(request);
   }
 
-  /** To be called after every change of a field, or those who wait for it wait on. */
+  /** Call it after every change of a field, which may end a `waitFor`. */
   changed(request: RecordedRequest): void {
     for (const waiter of this.#waiting) {
       if (!waiter.matches(request)) continue;
@@ -58,7 +58,7 @@ export class Recording {
     }
   }
 
-  /** Resolves with the first request, past or future, that matches; how long to wait is the caller's. */
+  /** Resolves with the first request, past or future, that matches. Has no time limit of its own. */
   async waitFor(matches: Predicate): Promise<RecordedRequest> {
     const found = this.requests.find(matches);
     if (found !== undefined) return found;
@@ -66,7 +66,7 @@ export class Recording {
   }
 }
 
-/** Credentials of a request, wherever the four APIs put them. */
+/** Credentials of a request, at all places where the four APIs put them. */
 export function credentialsOf(headers: IncomingHttpHeaders, query: URLSearchParams): readonly string[] {
   const bearer = /^Bearer\s+(.+)$/i.exec(headers.authorization ?? "")?.[1];
   return [bearer, headers["x-api-key"], headers["x-goog-api-key"], query.get("key")].flatMap(

@@ -5,7 +5,7 @@ import type { ModelApi, Reply } from "./api/model-api.js";
 import { type ResolvedCall, resolveCall } from "./tools.js";
 import { type ModelTurn, qualifiedName } from "./turn.js";
 
-/** Carries out an answer on the wire. Rejects only with an AbortError, when `signal` fires during a pause. */
+/** Sends a response. Rejects only with an AbortError, when `signal` aborts during a pause. */
 export async function respond(
   answer: Answer,
   {
@@ -56,7 +56,7 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
   response.end(JSON.stringify(body));
 }
 
-/** A call of a tool that the agent doesn't offer becomes a text that says so: the test that reads it fails clearly. */
+/** A call of a tool that isn't offered becomes a text that says so, for a clear failure of the test. */
 function replyTo(turn: ModelTurn, answer: MessageAnswer): Reply {
   const calls: ResolvedCall[] = [];
   for (const call of answer.calls ?? []) {
@@ -110,7 +110,7 @@ function encode({ event, data }: { event?: string; data: string }): string {
   return `${event === undefined ? "" : `event: ${event}\n`}data: ${data}\n\n`;
 }
 
-/** Without this the half stream of `drop` would be lost with the connection. */
+/** Sends the first half of `drop` before the connection is cut. */
 async function flushed(response: ServerResponse): Promise<void> {
   if (!response.headersSent) return;
   await new Promise((resolve) => response.write(": cut\n\n", resolve));

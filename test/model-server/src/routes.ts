@@ -22,8 +22,8 @@ export const APIS: Readonly<Record<ApiName, ModelApi>> = {
 };
 
 /**
- * The API and operation that a request means. Only the end of the path counts: agents are given base
- * addresses with and without `/v1`. An unknown path gets the API whose error shape its sender most likely reads.
+ * The API and operation of a request. Only the end of the path counts: base addresses have a `/v1` or not. For an unknown
+ * path it is the API whose error shape the sender most likely reads.
  */
 export function routeOf(method: string, path: string, headers: IncomingHttpHeaders): Route {
   const geminiCall = /\/models\/([^/:]+):(streamGenerateContent|generateContent|countTokens)$/.exec(path);

@@ -3,17 +3,17 @@ import { type Marker, MarkerError, parseMarkers } from "./markers.js";
 import type { ModelTurn } from "./turn.js";
 
 /**
- * Decides every answer: a list is used up one answer for each request, a function is asked each time with
- * the number of the request from 0 (a number is spent also on an agent's side requests, such as for a title).
+ * Decides every response. Each request takes the next entry of a list, or calls the function with its number, from 0.
+ * An agent's own requests, such as for a title, count too.
  */
 export type Script = readonly Answer[] | ((turn: ModelTurn, index: number) => Answer | Promise<Answer>);
 
-/** What the model says to a prompt without markers. */
+/** The model's response to a prompt without markers. */
 export const PLAIN_TEXT = "Hello from the scripted model.";
 
 /**
- * The default script. It keeps no state: the markers of the last user text are the plan, and the tool
- * results that came since tell how far it has got.
+ * The default script. It keeps no state: the markers of the last user text are the plan, and the number of tool results
+ * since then is the progress.
  */
 export function followMarkers(turn: ModelTurn): Answer {
   let markers: readonly Marker[];
@@ -34,8 +34,8 @@ export function followMarkers(turn: ModelTurn): Answer {
 }
 
 /**
- * One step is one answer of the model. An agent ends its turn with an answer that calls no tool, so text
- * goes into the same answer as the calls that follow it.
+ * One step is one response of the model. An agent ends its turn at a response without a tool call, so text is in the
+ * same response as the calls that follow it.
  */
 function stepsOf(markers: readonly Marker[]): readonly Answer[] {
   const steps: Answer[] = [];
@@ -75,7 +75,7 @@ function ticks(count: number): readonly string[] {
   return Array.from({ length: count }, (_, index) => `tick ${index + 1} `);
 }
 
-/** A script as one function, whatever its form. @throws when a list has run out of answers. */
+/** A script as a function. @throws if a list has no more responses. */
 export function scriptFunction(script: Script | undefined): (turn: ModelTurn) => Promise<Answer> {
   if (script === undefined) return async (turn) => followMarkers(turn);
   let index = 0;

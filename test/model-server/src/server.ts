@@ -9,25 +9,25 @@ export interface ModelServerOptions {
   readonly script?: Script;
   /** Default 0: any free port. */
   readonly port?: number;
-  /** When set, a request that carries any other credential, or none, gets the API's own 401. */
+  /** If set, a request with another credential, or none, gets the API's own 401. */
   readonly expectedKey?: string;
-  /** Ids that the model lists name. Default `["scripted-model"]`. A request may name any model. */
+  /** Ids in the lists of models. Default `["scripted-model"]`. A request may name any model. */
   readonly models?: readonly string[];
-  /** Called when the answer to a request has ended, been cut or been left. */
+  /** Called when a response has ended, was cut, or its client disconnected. */
   readonly onFinished?: (request: RecordedRequest) => void;
-  /** Default true. False for a server that runs on and on: every recorded request keeps its body. */
+  /** Default true. Set false for a long-running server: every recorded request keeps its body. */
   readonly record?: boolean;
 }
 
 export interface ModelServer extends AsyncDisposable {
-  /** `http://127.0.0.1:PORT`, without a path: OpenAI clients want `/v1` behind it, the others don't. */
+  /** `http://127.0.0.1:PORT`, without a path: OpenAI clients need `/v1` after it, the others don't. */
   readonly url: string;
   readonly port: number;
-  /** In order of arrival, refused ones included. */
+  /** In order of arrival, including refused ones. */
   readonly requests: readonly RecordedRequest[];
-  /** The first request, past or future, that matches. It waits without limit: the test's own applies. */
+  /** The first request, past or future, that matches. Has no time limit but the test's own. */
   waitFor(matches: (request: RecordedRequest) => boolean): Promise<RecordedRequest>;
-  /** Cuts every open connection. Safe to call twice. */
+  /** Cuts every open connection. May be called twice. */
   close(): Promise<void>;
 }
 
@@ -60,7 +60,7 @@ export async function startModelServer(options: ModelServerOptions = {}): Promis
       signal,
       changed: () => recording.changed(record),
     }).catch(
-      // A client that has left gets nothing; the record says that it left.
+      // The client has disconnected, which the record says.
       (error: unknown) => (signal.aborted ? response.destroy() : fail(response, record, error)),
     );
   });

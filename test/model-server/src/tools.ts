@@ -1,7 +1,7 @@
 import type { JsonObject, ScriptedCall } from "./answer.js";
 import { type OfferedTool, qualifiedName } from "./turn.js";
 
-/** A call with the tool found and the input in that tool's own shape. */
+/** A call of a resolved tool, with the input in that tool's shape. */
 export interface ResolvedCall {
   readonly tool: OfferedTool;
   readonly input: JsonObject;
@@ -20,7 +20,7 @@ const SHELL_TOOLS = [
   "run_commands",
 ];
 
-/** Finds the tool that a scripted call means, or undefined when the agent doesn't offer it. */
+/** The tool of a scripted call; undefined if the agent doesn't offer it. */
 export function resolveCall(call: ScriptedCall, tools: readonly OfferedTool[]): ResolvedCall | undefined {
   if ("shell" in call) return resolveShell(call.shell, tools);
   if (call.tool.startsWith("=")) {
@@ -30,7 +30,7 @@ export function resolveCall(call: ScriptedCall, tools: readonly OfferedTool[]): 
   return tool && { tool, input: call.input };
 }
 
-/** The exact name wins over its last words, and those over any part of it; among equals, the first offered. */
+/** The exact name has priority, then its end, then any part of it; among equals, the first offered tool. */
 export function findTool(wanted: string, tools: readonly OfferedTool[]): OfferedTool | undefined {
   const exact = (tool: OfferedTool) => qualifiedName(tool) === wanted || tool.name === wanted;
   const ending = (tool: OfferedTool) => {
@@ -46,7 +46,7 @@ function resolveShell(command: string, tools: readonly OfferedTool[]): ResolvedC
   return tool && { tool, input: shellInput(command, tool) };
 }
 
-/** The tool's schema says what it calls the command line, and whether it wants a string or a list. */
+/** The tool's schema has the name of the command line's field, and whether it is a string or a list. */
 function shellInput(command: string, tool: OfferedTool): JsonObject {
   if (tool.form === "local_shell") return { command: ["sh", "-c", command] };
   const properties = propertiesOf(tool.inputSchema);
@@ -63,7 +63,7 @@ function propertiesOf(schema: unknown): JsonObject {
   return typeof properties === "object" && properties !== null ? { ...properties } : {};
 }
 
-/** Gemini writes the types of its schemas in capitals. */
+/** Gemini's schemas have types in upper case. */
 function propertyType(property: unknown): string | undefined {
   if (typeof property !== "object" || property === null || !("type" in property)) return undefined;
   return typeof property.type === "string" ? property.type.toLowerCase() : undefined;

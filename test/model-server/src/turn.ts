@@ -3,39 +3,39 @@ export type ApiName = "anthropic" | "openai-chat" | "openai-responses" | "gemini
 
 /** A tool that the agent offers to the model with a request. */
 export interface OfferedTool {
-  /** As the model has to call it, without the namespace. */
+  /** The name for a call, without the namespace. */
   readonly name: string;
-  /** Codex groups the tools of an MCP server under one, such as `mcp__ambit`. */
+  /** Codex groups the tools of an MCP server in a namespace, such as `mcp__ambit`. */
   readonly namespace?: string;
   /**
    * `custom` takes free text, `local_shell` a command line, and `tool_search` finds tools that the agent hasn't offered
    * yet. The three exist in OpenAI's Responses API only.
    */
   readonly form: "function" | "custom" | "local_shell" | "tool_search";
-  /** JSON Schema of the input; undefined where the form has none. */
+  /** JSON Schema of the input; undefined if this kind of tool has none. */
   readonly inputSchema?: unknown;
 }
 
-/** What the agent reports of a tool call that an earlier answer asked for. */
+/** The result of a tool call from an earlier response, as the agent reports it. */
 export interface ToolResult {
   readonly callId: string;
   /** Texts of the result joined by newlines; anything that isn't text, as JSON. */
   readonly text: string;
 }
 
-/** One request for an answer, whatever the wire format: all that a script can look at. */
+/** One request for a response, independent of its wire format: the input of a script. */
 export interface ModelTurn {
   readonly api: ApiName;
   readonly model: string;
   readonly streamed: boolean;
   readonly tools: readonly OfferedTool[];
-  /** The last piece of text from the user that isn't context added by the agent; "" when there is none. */
+  /** The last text part of the user, without context that the agent added; "" if there is none. */
   readonly lastUserText: string;
-  /** In order; only those that came after `lastUserText`. */
+  /** In order; only those after `lastUserText`. */
   readonly toolResults: readonly ToolResult[];
 }
 
-/** The name under which tests and markers know a tool: `mcp__ambit__lookup`, namespace included. */
+/** A tool's name in tests and markers, with its namespace: `mcp__ambit__lookup`. */
 export function qualifiedName(tool: OfferedTool): string {
   if (tool.namespace === undefined) return tool.name;
   const separator = tool.namespace.endsWith("__") ? "" : "__";

@@ -3,7 +3,7 @@ import { type ApiName, type ModelServer, startModelServer } from "../src/index.j
 import { COMPLETIONS, PROMPT, TEXT } from "./completions.js";
 import { API_CASES, eventsOf, post } from "./requests.js";
 
-/** Every text or JSON piece that a stream of this API carries in order, and the events around them. */
+/** The text and JSON pieces of an API's stream, in order, and the other events. */
 const STREAMS: Readonly<Record<ApiName, { pieces: RegExp; events: readonly string[] }>> = {
   anthropic: {
     pieces: /"(?:thinking|text|partial_json)":"((?:[^"\\]|\\.)*)"/g,
@@ -46,11 +46,11 @@ describe.each(API_CASES)("$api", ({ api, path, body }) => {
   const ask = async (prompt: string, streamed: boolean, results?: readonly string[]) =>
     (await post(server.url + path(streamed), body(prompt, streamed, results))).text();
 
-  it("answers in one body", async () => {
+  it("responds in one body", async () => {
     expect(JSON.parse(await ask(PROMPT, false))).toEqual(COMPLETIONS[api]);
   });
 
-  it("answers in a stream that carries the same, piece by piece", async () => {
+  it("streams the same response in pieces", async () => {
     const stream = await ask(PROMPT, true);
     const { pieces, events } = STREAMS[api];
     const carried = joined(stream, pieces);
@@ -59,7 +59,7 @@ describe.each(API_CASES)("$api", ({ api, path, body }) => {
     expect(eventsOf(stream).flatMap(({ event }) => event ?? [])).toEqual(events);
   });
 
-  it("reports the end of the instruction with the last result", async () => {
+  it("ends with the last result", async () => {
     expect(await ask(PROMPT, false, ["3", "file.txt"])).toContain('"FINAL: file.txt"');
     expect(server.requests.at(-1)).toMatchObject({
       api,
@@ -92,7 +92,7 @@ describe.each(API_CASES)("$api", ({ api, path, body }) => {
   });
 });
 
-describe("a search for tools that the agent keeps back (Responses)", () => {
+describe("a search for tools that aren't offered yet (Responses)", () => {
   const search = '[[call tool_search {"query":"add"}]] [[call add {"a":1}]]';
   const withInput = (...more: object[]) => ({
     model: "the-model",
@@ -104,7 +104,7 @@ describe("a search for tools that the agent keeps back (Responses)", () => {
     tools: [{ type: "namespace", name: "mcp__ambit", tools: [{ type: "function", name: "add" }] }],
   };
 
-  it("is called in its own form, and what it finds can be called", async () => {
+  it("has a call of its own kind, and the found tools can be called", async () => {
     await using server = await startModelServer();
     const ask = async (body: object) => (await post(`${server.url}/v1/responses`, body)).json();
     expect(await ask(withInput())).toMatchObject({
@@ -119,7 +119,7 @@ describe("a search for tools that the agent keeps back (Responses)", () => {
     ]);
   });
 
-  it("finds nothing that isn't in its result", async () => {
+  it("allows no call of a tool that it didn't find", async () => {
     await using server = await startModelServer();
     const answer = await post(`${server.url}/v1/responses`, withInput({ ...found, tools: [] }));
     expect(await answer.text()).toContain("NO TOOL add; offered: tool_search");
@@ -136,7 +136,7 @@ describe("the ends of streams", () => {
     });
   });
 
-  it("chat completions: usage only for those who ask, then [DONE]", async () => {
+  it("chat completions: usage on request, then [DONE]", async () => {
     const without = await streamOf("openai-chat", {});
     expect(JSON.stringify(without)).not.toContain("prompt_tokens");
     const events = await streamOf("openai-chat", { stream_options: { include_usage: true } });
@@ -145,7 +145,7 @@ describe("the ends of streams", () => {
     expect(events.at(-1)?.data).toBe("[DONE]");
   });
 
-  it("responses: the last event holds the whole response, and the numbers have no gap", async () => {
+  it("responses: the last event has the whole response, and the sequence numbers have no gap", async () => {
     const events = await streamOf("openai-responses", {});
     expect(events.at(-1)?.data).toMatchObject({
       response: {

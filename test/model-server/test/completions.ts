@@ -5,7 +5,7 @@ const anyId = expect.stringMatching(/\w/);
 export const PROMPT = '[[think hm]] [[say let me add]] [[both call add {"a":1} ;; shell ls]]';
 export const TEXT = "let me add";
 
-/** The complete JSON body of the answer to PROMPT, by each API's reference. */
+/** The JSON body of the response to PROMPT, from each API's reference. */
 export const COMPLETIONS: Readonly<Record<ApiName, unknown>> = {
   anthropic: {
     id: anyId,

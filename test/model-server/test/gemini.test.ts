@@ -13,8 +13,8 @@ const require = createRequire(import.meta.url);
 const GEMINI = join(dirname(require.resolve("@google/gemini-cli/package.json")), "bundle", "gemini.js");
 const KEY = "key-of-the-test";
 
-/** The real agent over its real protocol: what it accepts here, it accepts of the provider. */
-describe("Gemini CLI takes the server for its provider", () => {
+/** The real agent: what it accepts here, it accepts from its provider. */
+describe("Gemini CLI accepts the server as its provider", () => {
   let server: ModelServer;
   let folder: string;
 
@@ -30,7 +30,7 @@ describe("Gemini CLI takes the server for its provider", () => {
         telemetry: { enabled: false },
         general: { enableAutoUpdate: false, maxAttempts: 1 },
         security: { auth: { selectedType: "gemini-api-key" }, folderTrust: { enabled: false } },
-        // With `auto` a routing request comes before every turn, and wants JSON.
+        // With `auto` it sends a routing request before every turn, which expects JSON.
         model: { name: "gemini-2.5-flash" },
       }),
     );
@@ -41,7 +41,7 @@ describe("Gemini CLI takes the server for its provider", () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it("answers a text turn, then a turn with a shell call", async () => {
+  it("in a turn with text, then in a turn with a shell call", async () => {
     const child = spawn(process.execPath, [GEMINI, "--acp"], {
       cwd: join(folder, "work"),
       stdio: ["pipe", "pipe", "ignore"],
@@ -51,12 +51,12 @@ describe("Gemini CLI takes the server for its provider", () => {
         GEMINI_API_KEY: KEY,
         GOOGLE_GEMINI_BASE_URL: server.url,
         GEMINI_CLI_NO_RELAUNCH: "true",
-        // It writes a report of every failed request there, and leaves it.
+        // It writes a report of each failed request there and doesn't remove it.
         TMPDIR: folder,
       },
     });
     const exited = once(child, "exit");
-    // Writing to a child that has died is an error event of the pipe; the pending request reports it.
+    // After the child has exited, writing is an error event of the pipe; the pending request reports it.
     child.stdin.on("error", () => undefined);
     let text = "";
     const connection = acp

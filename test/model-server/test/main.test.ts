@@ -5,11 +5,11 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { API_CASES, post } from "./requests.js";
 
-// The built command, as a shell would start it.
+// The built command, started as from a shell.
 const MAIN = fileURLToPath(new URL("../dist/main.js", import.meta.url));
 
 describe("ambit-model-server", () => {
-  it("prints its address, then a line for each request without its key, and ends on SIGTERM", async () => {
+  it("prints its address, then a line without the key for each request, and exits on SIGTERM", async () => {
     const child = spawn(process.execPath, [MAIN], { stdio: ["ignore", "pipe", "pipe"] });
     try {
       const lines = createInterface(child.stderr)[Symbol.asyncIterator]();

@@ -1,6 +1,6 @@
 import type { ApiName } from "../src/index.js";
 
-/** How each API is asked, so that one test can ask all four. */
+/** The requests of each API, so that one test can cover all four. */
 export interface ApiCase {
   readonly api: ApiName;
   path(streamed: boolean): string;

@@ -51,14 +51,14 @@ describe("followMarkers", () => {
 });
 
 describe("scriptFunction", () => {
-  it("uses a list up and then fails with a fix", async () => {
+  it("takes a list's entries in order, and fails with a fix after the last", async () => {
     const decide = scriptFunction([say("one"), call("two")]);
     expect(await decide(turn("x"))).toEqual(say("one"));
     expect(await decide(turn("x"))).toEqual(call("two"));
     await expect(decide(turn("x"))).rejects.toThrow("has 2 answers and this is request 3: add an answer");
   });
 
-  it("asks a function each time, with the number of the request", async () => {
+  it("calls a function for each request, with its number", async () => {
     const decide = scriptFunction((asked, index) => say(`${asked.lastUserText} ${index}`));
     expect(await decide(turn("x"))).toEqual(say("x 0"));
     expect(await decide(turn("x"))).toEqual(say("x 1"));

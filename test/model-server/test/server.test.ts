@@ -39,7 +39,7 @@ describe.each(API_CASES)("errors of $api", ({ api, path, body, keyHeader }) => {
     expect(await response.json()).toEqual(shapes[api](status, words[api][status]));
   });
 
-  it("wants the expected key, wherever it is carried", async () => {
+  it("accept the expected key at each place, and no other", async () => {
     await using server = await startModelServer({ expectedKey: "right-key" });
     const url = server.url + path(false);
     const ask = (headers: Record<string, string>) => post(url, body("hello", false), { headers });
@@ -54,7 +54,7 @@ describe.each(API_CASES)("errors of $api", ({ api, path, body, keyHeader }) => {
     expect((await post(inQuery, body("hello", false))).status).toBe(200);
   });
 
-  it("records the key that arrived, and whether it was refused", async () => {
+  it("record the key, and whether it was refused", async () => {
     await using server = await startModelServer({ expectedKey: "right-key" });
     await post(server.url + path(false), body("hello", false), { headers: keyHeader("wrong-key") });
     const refused = await server.waitFor(({ finished }) => finished);
@@ -62,7 +62,7 @@ describe.each(API_CASES)("errors of $api", ({ api, path, body, keyHeader }) => {
     expect(refused.answer).toBeUndefined();
   });
 
-  it("cuts a stream in the middle", async () => {
+  it("include a stream that is cut in the middle", async () => {
     await using server = await startModelServer();
     const response = await post(server.url + path(true), body("[[drop]]", true));
     const reader = response.body?.getReader();
@@ -100,7 +100,7 @@ describe("a client that disconnects", () => {
 });
 
 describe("a script of answers", () => {
-  it("is used up in order, and its end is an error that names the fix", async () => {
+  it("is taken in order, and after the last an error names the fix", async () => {
     const [apiCase] = API_CASES;
     if (apiCase === undefined) throw new Error("No case");
     await using server = await startModelServer({
@@ -148,7 +148,7 @@ describe("other endpoints", () => {
     expect(server.requests).toMatchObject([{ operation: "count-tokens" }]);
   });
 
-  it("answers 404 elsewhere, without echoing the query", async () => {
+  it("respond with 404 elsewhere, without echoing the query", async () => {
     await using server = await startModelServer();
     const response = await fetch(`${server.url}/elsewhere?key=secret`);
     expect(response.status).toBe(404);
@@ -157,7 +157,7 @@ describe("other endpoints", () => {
     expect(text).not.toContain("secret");
   });
 
-  it("answers 400 to a body that isn't JSON", async () => {
+  it("respond with 400 to a body that isn't JSON", async () => {
     await using server = await startModelServer();
     const response = await fetch(`${server.url}/v1/messages`, { method: "POST", body: "{" });
     expect(response.status).toBe(400);
@@ -165,7 +165,7 @@ describe("other endpoints", () => {
 });
 
 describe("closing", () => {
-  it("cuts what hangs, twice without harm, and frees the port", async () => {
+  it("cuts hanging requests and frees the port, and can be repeated", async () => {
     const [apiCase] = API_CASES;
     if (apiCase === undefined) throw new Error("No case");
     const server = await startModelServer();

@@ -30,7 +30,7 @@ describe("findTool", () => {
 });
 
 describe("resolveCall", () => {
-  it("sends a name behind = as it is", () => {
+  it("sends a name after = unchanged", () => {
     const resolved = resolveCall({ tool: "=not_offered", input: { a: 1 } }, offered("read"));
     expect(resolved).toEqual({ tool: { name: "not_offered", form: "function" }, input: { a: 1 } });
   });

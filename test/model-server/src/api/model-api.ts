@@ -2,7 +2,7 @@ import type { Usage } from "../answer.js";
 import type { ResolvedCall } from "../tools.js";
 import type { ModelTurn } from "../turn.js";
 
-/** A message answer with every default filled in and every tool found. */
+/** A response with a message, with all defaults and resolved tools. */
 export interface Reply {
   readonly model: string;
   readonly thought: string;
@@ -20,37 +20,37 @@ export interface Frame {
   readonly pauseMs?: number;
 }
 
-/** What the path of a request says that the body doesn't (Gemini names model and streaming there). */
+/** From a request's path, if the API has it there: Gemini's model and streaming. */
 export interface RequestTarget {
   readonly model?: string;
   readonly streamed?: boolean;
 }
 
-/** One wire format. Every method is pure but for fresh ids and the date in what it returns. */
+/** One wire format. Every method is pure, except for new ids and the date in its result. */
 export interface ModelApi {
-  /** @throws ZodError for a body that this API would refuse. */
+  /** @throws ZodError if this API would refuse the body. */
   readTurn(body: unknown, target: RequestTarget): ModelTurn;
-  /** The whole answer as one JSON body. */
+  /** The response as one JSON body. */
   completion(reply: Reply): unknown;
-  /** The whole answer as a stream. `body` is the request's: some APIs let it choose what the stream holds. */
+  /** The response as a stream. `body` is the request's: in some APIs it selects the stream's content. */
   frames(reply: Reply, body: unknown): Iterable<Frame>;
-  /** Body of a token count; undefined where the API has none. */
+  /** Body of a token count; undefined if the API has none. */
   tokenCount(): unknown;
   modelList(models: readonly string[]): unknown;
   error(status: number, message: string): unknown;
 }
 
-/** An id that no other answer has; agents match tool results by it. */
+/** A unique id, by which agents match tool results. */
 export function freshId(prefix: string): string {
   return `${prefix}${crypto.randomUUID().replaceAll("-", "").slice(0, 24)}`;
 }
 
-/** The time as most APIs give it: whole seconds since 1970. */
+/** The time as in most APIs: seconds since 1970. */
 export function unixSeconds(): number {
   return Math.floor(Date.now() / 1000);
 }
 
-/** JSON arguments in two pieces, as a model streams them: a client that takes the first for all fails. */
+/** JSON arguments in two pieces, as models stream them, so that a client which uses only the first one fails. */
 export function inTwoPieces(json: string): readonly string[] {
   const middle = Math.ceil(json.length / 2);
   return [json.slice(0, middle), json.slice(middle)];

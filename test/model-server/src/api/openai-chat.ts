@@ -25,7 +25,7 @@ const streamOptions = z.looseObject({
   stream_options: z.looseObject({ include_usage: z.boolean() }),
 });
 
-/** Source: OpenAI API reference, "Chat Completions". Thoughts go as `reasoning_content`, as compatible servers do. */
+/** Source: OpenAI API reference, "Chat Completions". Thoughts are in `reasoning_content`, as with compatible servers. */
 export const openaiChat: ModelApi = {
   readTurn(body) {
     const { model, stream, messages, tools } = request.parse(body);
@@ -79,7 +79,7 @@ export const openaiChat: ModelApi = {
       }
     }
     yield chunk({}, finishReason(reply));
-    // Sent only on request: it has no choice in it, which clients that don't expect it trip over.
+    // Only on request: it has no `choices`, which breaks clients that don't expect that.
     if (streamOptions.safeParse(body).data?.stream_options.include_usage) {
       yield { data: JSON.stringify({ ...head, choices: [], usage: usageOf(reply) }) };
     }

@@ -17,7 +17,7 @@ const item = z.looseObject({
   content: z.unknown().optional(),
   output: z.unknown().optional(),
   call_id: z.string().optional(),
-  /** Of a `tool_search_output`: what was found. The model may call it from here on. */
+  /** The tools in a `tool_search_output`, which the model may call from then on. */
   tools: tools.optional(),
 });
 const request = z.looseObject({

@@ -13,7 +13,7 @@ const ERRORS: Readonly<Record<number, { type: string; code: string | null }>> = 
   429: { type: "requests", code: "rate_limit_exceeded" },
 };
 
-/** `models` is what Codex reads in place of `data`: empty, so that it falls back to its own list. */
+/** Codex reads `models` instead of `data`: empty, so that it uses its own list. */
 export function openaiModelList(models: readonly string[]): unknown {
   return {
     object: "list",
