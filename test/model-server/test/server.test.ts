@@ -32,7 +32,7 @@ describe.each(API_CASES)("errors of $api", ({ api, path, body, keyHeader }) => {
     },
   };
 
-  it.each([400, 401, 429, 500, 529] as const)("has its own shape for %i", async (status) => {
+  it.each([400, 401, 429, 500, 529] as const)("have their own shape for %i", async (status) => {
     await using server = await startModelServer();
     const response = await post(server.url + path(true), body(`[[http ${status}]]`, true));
     expect(response.status).toBe(status);

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-/** In one session, so that the agent needn't be started for each; with too few processes for a bomb to spread. */
+/** In one session, so that the agent starts once; with a low limit of processes against fork bombs. */
 function requestWith(prompt: string, tools: readonly object[], more: object = {}): object {
   const sandboxPermission = { resources: { processes: 60 } };
   return { harness: "demo", sandboxPermission, ...asking(prompt), customTools: tools, ...more };
@@ -70,7 +70,7 @@ describe("destructive code of a tool", () => {
 describe("two calls at once", () => {
   it("get their own results in any order", async () => {
     const arrived: (() => void)[] = [];
-    // Each is answered when both are there, the second one first.
+    // The responses are sent after both have arrived, the second one's first.
     await using platform = await startPlatform(async ({ arguments: { n } }) => {
       await new Promise<void>((resolve) => {
         arrived.push(resolve);
@@ -96,7 +96,7 @@ describe("two calls at once", () => {
     });
   });
 
-  it("may be equal, and stay separate", async () => {
+  it("stay separate, even if they are equal", async () => {
     let next = 0;
     await using platform = await startPlatform(() => {
       next += 1;
@@ -114,10 +114,10 @@ describe("two calls at once", () => {
 });
 
 describe("an aborted call", () => {
-  it("isn't executed later, and leaves nothing", async () => {
+  it("isn't executed later, and leaves no process", async () => {
     const marker = sleepMarker();
     await using platform = await startPlatform();
-    // What it would do, it would do half a second after it is aborted.
+    // It would act half a second after it is aborted.
     const code = `
 import json, subprocess, time, urllib.request
 def call_back(name):
@@ -171,7 +171,7 @@ describe("500 calls in one run", () => {
     }
     expect(results).toBe(500);
     const [first = 0, , , , last = 0] = used;
-    // Kept results would be 400 times their size.
+    // If results were kept, they would take 400 times this.
     expect(last - first).toBeLessThan((400 * resultSize) / 4);
   });
 });

@@ -14,7 +14,7 @@ afterAll(() => Promise.all([confined.close(), unconfined.close()]));
 
 const spy = readFileSync(fileURLToPath(new URL("./support/spy.py", import.meta.url)), "utf8");
 
-/** Made for each run, so that nothing of an earlier one is found. */
+/** New for each run, so that values of an earlier one aren't found. */
 function secretsOf(run: string) {
   return {
     toolSecret: `tool-secret-${run}`,
@@ -24,7 +24,7 @@ function secretsOf(run: string) {
   };
 }
 
-/** Holds its secret wherever a tool could: environment, a child's environment, memory, files. */
+/** Keeps its secret at every possible place: its environment, a child's environment, memory, files. */
 function victim({ toolSecret, toolCode }: ReturnType<typeof secretsOf>, env: object): object {
   const code = `
 import os, pathlib, subprocess, time
@@ -50,10 +50,10 @@ interface Found {
 async function spied(stage: Stage, from: "tool" | "agent", run: string, env: object): Promise<Found> {
   const secrets = secretsOf(run);
   const reversed = (text: string) => [...text].reverse().join("");
-  // An agent has its own key, and may have it.
+  // An agent may have its own key.
   const expected = Object.entries(secrets).filter(([name]) => from === "tool" || name !== "modelKey");
   const needles = expected.map(([, text]) => reversed(text));
-  // Unconfined, "everywhere" would be this whole host: the folder of the sessions is enough.
+  // Unconfined, it would search the whole host: the sessions' folder is enough.
   const roots = stage === unconfined ? { roots: [".", "/var/lib/ambit"] } : {};
   const input = JSON.stringify({ needles, runner: process.pid, ...roots });
   const attack = from === "tool" ? `& call spy ${input}` : `& run python3 spy.py '${input}'`;
@@ -96,7 +96,7 @@ describe.each(["tool", "agent"] as const)("a spy in another %s's process", { ret
   });
 
   it("finds all of them where nothing is confined (the control)", { timeout: 60_000 }, async () => {
-    // Without `env`, which no unconfined run may have.
+    // Without `env`, which is refused in an unconfined run.
     const { found } = await spied(unconfined, from, `${from}-2`, {});
     const all = ["authorization", "toolCode", "toolSecret", ...(from === "tool" ? ["modelKey"] : [])];
     expect(Object.keys(found).sort()).toEqual(all.sort());
@@ -125,7 +125,7 @@ it("a tool sees the variables that it was given, and the agent none of them", { 
     customTools: tools,
   });
   await run.result;
-  // PWD is the shell's, through which every process in a jail is started.
+  // PWD comes from the shell that starts every process in a jail.
   const allowed = [
     ...["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "PWD", "TMPDIR", "USER"],
     ...["ASAN_OPTIONS", "LSAN_OPTIONS"],

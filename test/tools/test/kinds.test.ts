@@ -29,7 +29,7 @@ describe.each(["demo", "gemini", "codex"] as const)("%s calls every kind of tool
     callbackTool("lookup"),
     pythonTool("double", "def main(x):\n    print('noise')\n    return {'python': x * 2}"),
     nodeTool("triple", "module.exports.main = async ({ x }) => ({ node: x * 3 });"),
-    // What is JSON but no object, some agents take for something else.
+    // Some agents interpret JSON that isn't an object.
     nodeTool("value", "module.exports = ({ json }) => JSON.parse(json);"),
     nodeTool("speak", "module.exports = () => 'two\\nlines';"),
     clientTool("pick", { render: { kind: "component", component: "Picker" } }),
@@ -59,7 +59,7 @@ describe.each(["demo", "gemini", "codex"] as const)("%s calls every kind of tool
       expect(first.resultsOf(tool)).toEqual([expect.objectContaining({ output })]);
     }
     expect(first.resultsOf("value").map(({ output }) => output)).toEqual(values);
-    // The same of every agent, whatever it wraps a tool's text in: data is there where the tool gave some.
+    // The same for every agent, however it wraps a tool's text: there is data if the tool returned some.
     const resultsWithoutIds = (tool: string) =>
       first.resultsOf(tool).map(({ id: _id, type: _type, ...rest }) => rest);
     expect(resultsWithoutIds("lookup")).toEqual([{ output: '{"found":"by the platform"}' }]);
@@ -90,7 +90,7 @@ describe.each(["demo", "gemini", "codex"] as const)("%s calls every kind of tool
   });
 });
 
-/** Some agents put a tool's text into JSON of their own. */
+/** Some agents wrap a tool's text in JSON. */
 function withoutEscapes(text: string): string {
   return text.replaceAll("\\", "");
 }

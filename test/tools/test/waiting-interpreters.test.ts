@@ -35,7 +35,7 @@ it("an interpreter waits for the run's next call, and ends with the run although
     sessionId,
   });
   await vi.waitFor(() => expect(platform.calls).toHaveLength(1), { timeout: 15_000 });
-  // The first call has been answered: whatever runs now waits.
+  // After the first call's result, a running interpreter is a waiting one.
   await vi.waitFor(() => expect(runningBelow(process.pid, python)).toBeGreaterThan(0), { timeout: 15_000 });
   release();
   expect(await run.result).toMatchObject({ ok: true, receipt: { confinement: "confined" } });
@@ -43,15 +43,15 @@ it("an interpreter waits for the run's next call, and ends with the run although
   await stage.runner.endSession(sessionId);
 });
 
-it("one without a call ends with the run too", async () => {
+it("an interpreter that got no call ends with the run too", async () => {
   const run = await stage.begin({ harness: "demo", ...asking("say hello"), customTools: [first] });
   expect(await run.result).toMatchObject({ ok: true });
   expect(run.of("tool_call")).toEqual([]);
   expect(runningBelow(process.pid, python)).toBe(0);
 });
 
-// That a spy finds all of this where nothing is confined, the tests of isolation show.
-it("another tool's process can't read the input of one that waited", async () => {
+// The control is in the tests of isolation: a spy finds all of this if nothing is confined.
+it("another tool's process can't read the input of an interpreter that waited", async () => {
   const secret = "secret-of-a-waiting-one";
   const victim = `
 import os, time

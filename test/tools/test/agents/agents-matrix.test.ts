@@ -56,7 +56,7 @@ describe.each(testedAgents)(
     const asked = () =>
       model.requests.filter(({ operation, toolNames }) => operation === "generate" && toolNames.length > 0);
 
-    it("answers with text and calls a code tool, as in its example", async () => {
+    it("responds with text and calls a code tool, as in its example", async () => {
       const { customTools: _tools, permissions, ...example } = await matrix.exampleRequest(agent, model);
       const own = confined();
       expect(example.sandboxPermission).toEqual(own.sandboxPermission);
@@ -73,7 +73,7 @@ describe.each(testedAgents)(
       expect(done.of("tool_result")[0]).toMatchObject({ output: "42" });
       expect(result.output).toContain("Twice 21 is 42.");
       expect(result.receipt?.visibleCredentials).toEqual([]);
-      // As the scripted model counts it, also for agents that report nothing themselves.
+      // Counted by the scripted model, also for agents that report nothing.
       const { input = 0, output = 0, cost } = result.usage ?? {};
       expect({ input: input % 1_200, output: output % 50, isCounted: input > 0 }).toEqual({
         ...{ input: 0, output: 0 },
@@ -91,7 +91,7 @@ describe.each(testedAgents)(
       recordFeature(agent.id, "tools without a search");
       if (example.model !== undefined) expect(first?.model).toBe(example.model);
       recordFeature(agent.id, "model");
-      // Of those that go by the proxy: without a network the others reach nothing, and nothing records them.
+      // Connections through the proxy only: without a network no other reaches anything, and none is recorded.
       const refused = done.of("boundary_decision").filter(({ allowed }) => !allowed);
       const hosts = [...new Set(refused.map(({ target }) => target))];
       expect(hosts).toEqual(hosts.length === 0 ? [] : matrix.askedFor[agent.id]);
@@ -102,11 +102,11 @@ describe.each(testedAgents)(
       record(agent.id, "usage and cost");
     });
 
-    it("goes on in a warm session", async () => {
+    it("continues in a warm session", async () => {
       const text = { type: "text", text: "[[say second]]" };
       const image = { type: "image", uri: `data:image/png;base64,${matrix.pixel}` };
       const { result } = await run("", { messages: [{ role: "user", content: [text, image] }] });
-      // Claude Code says of an image where it is, which the scripted model takes for the user's words.
+      // Claude Code adds an image's path as text, which the scripted model takes for the user's.
       expect(result).toMatchObject({ ok: true, output: expect.stringMatching(/second|Hello/) });
       const body = JSON.stringify(asked().at(-1)?.body);
       expect(body).toContain("Let me see.");
@@ -174,7 +174,7 @@ describe.each(testedAgents)(
     if (search === undefined) recordFeature(agent.id, "provider's search", "–");
     else isRefusedSearch();
 
-    it("pauses for the user's part of a tool", async () => {
+    it("pauses for a client tool", async () => {
       const { run: done, result } = await run('[[call pick {"of":"two"}]]');
       expect(result.stopReason).toBe("paused");
       expect(done.of("interaction_request")).toMatchObject([
@@ -183,7 +183,7 @@ describe.each(testedAgents)(
       record(agent.id, "client tool");
     });
 
-    // It ends its turn itself, and serves the next.
+    // The agent ends its turn itself and serves the next one.
     it("is cancelled during a response", async () => {
       await cancelled(runner, await begin(asking("[[slow 500 20]]")), "message_delta");
       record(agent.id, "cancel");
@@ -200,7 +200,7 @@ describe.each(testedAgents)(
       });
     if (testsAll || agent.id === "pi") isCancelledMidway();
 
-    it("tells of a failed model, its status, and whether a second try may help", async () => {
+    it("reports a model's failure, with its status and whether it is retryable", async () => {
       for (const [status, retryable] of testsAll ? matrix.statuses : matrix.statuses.slice(-1)) {
         const before = model.requests.length;
         const { run: done, result } = await run(`[[http ${status}]]`);
@@ -215,7 +215,7 @@ describe.each(testedAgents)(
       record(agent.id, "upstream errors");
       if (!testsAll) return;
       const { result } = await run("[[drop]]");
-      // One asks its model to go on where it stopped.
+      // One agent asks its model to continue where it stopped.
       const resumes = agent.id === "qwen";
       const failed = { ok: false, failure: { code: "model_failed", retryable: true } };
       expect(result).toMatchObject(resumes ? { ok: true, stopReason: "end_turn" } : failed);

@@ -24,7 +24,7 @@ let front: TlsFront;
 let runner: Runner;
 const dataFolder = mkdtempSync(join(tmpdir(), "ambit-brokered-models-"));
 
-/** Without the model route: what is left is the broker. */
+/** Without the model route, so that requests go through the broker. */
 beforeAll(async () => {
   model = await startModelServer({ expectedKey: modelKey });
   front = await startTlsFront(model.url);
@@ -61,7 +61,7 @@ describe.each(matrixAgents.filter(({ id }) => testsAll || id === "codex"))(
   "$id, its model reached through the credential broker",
   { timeout: 90_000 },
   (agent) => {
-    it("calls a tool and answers, with a placeholder for its key", async () => {
+    it("calls a tool and responds, with a placeholder for its key", async () => {
       const request = agentRequest(agent, { ...model, url: `https://${host}:${front.port}` });
       const run = await LiveRun.begin(runner, {
         ...request,
@@ -88,7 +88,7 @@ describe.each(matrixAgents.filter(({ id }) => testsAll || id === "codex"))(
         credentials: [{ name: agent.credential, hosts: [`${host}:${front.port}`], by: "broker" }],
       });
       expect(run.of("tool_result")[0]).toMatchObject({ output: "42" });
-      // By its digest: the value itself would be taken out of the run's events.
+      // Compared by digest: the value would be redacted in the run's events.
       const digest = createHash("sha256").update(`${modelKey}\n`).digest("hex");
       expect(JSON.stringify(run.events)).not.toContain(digest);
       const asked = model.requests.filter(({ operation }) => operation === "generate");

@@ -35,7 +35,7 @@ describe.each(matrixAgents.filter(({ id }) => testsAll || id === "codex"))(
     it("pauses, and continues with each approval in the next request", async () => {
       const budget = { session: { requests: 1 }, onExceeded: "ask" };
       let messages: object[] = [{ role: "user", content: prompt }];
-      // Agents send different numbers of requests in a turn, titles among them.
+      // Agents send different numbers of requests in a turn, for example for titles.
       for (let round = 1; ; round += 1) {
         const run = await begin({ budget, messages });
         const result = await run.result;
@@ -89,7 +89,7 @@ describe.each(matrixAgents.filter(({ id }) => testsAll || id === "codex"))(
       });
       expect(run.of("tool_result").map(({ output }) => output)).toEqual(["2", "4"]);
       expect(answered.size).toBeGreaterThanOrEqual(2);
-      // The agent may ask for one more answer of its model when the turn is over.
+      // The agent may send one more request to its model after the turn.
       expect(run.of("interaction_response").length).toBeGreaterThanOrEqual(2);
     });
   },

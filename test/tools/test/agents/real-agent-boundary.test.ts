@@ -10,7 +10,7 @@ import { LiveRun } from "../support/live-run.js";
 const require = createRequire(import.meta.url);
 const [folder = ""] = require.resolve("@agentclientprotocol/codex-acp/package.json").split("/node_modules/");
 
-/** Names that only this test knows; all of them lead here. */
+/** Made-up names, which all resolve to this host. */
 const onThisHost = definePlugin({
   name: "sandbox-with-names",
   api: 1,
@@ -39,7 +39,7 @@ it("Gemini CLI works with one allowed host, and its refused connections are even
     ...asking(leaving),
     permissions: { default: "allow" },
     sandboxPermission: {
-      // Its address is listed as well, because it is a loopback one.
+      // The address is listed too, because it is a loopback address.
       network: { allowlist: [`model.test:${port}`, `127.0.0.1/32:${port}`] },
       filesystem: "workspace",
     },

@@ -91,13 +91,13 @@ describe.each(["demo", "gemini", "codex"] as const)("%s", (id) => {
       expect(run.resultsOf("wreck").map(({ isError }) => isError)).toEqual([true, true]);
     }
     expect(remote.calls).not.toContain("wreck");
-    // Every request brought the credential, from the runner alone.
+    // Every request had the credential, and only the runner sent any.
     expect(remote.headers.map((headers) => headers.get("authorization"))).not.toContain(null);
     await agent.close();
   });
 });
 
-describe("what the agent can find out about the servers", () => {
+describe("what the agent can find of the servers", () => {
   async function spied(on: Stage, more: object): Promise<string[]> {
     const roots = on === unconfined ? { roots: ["."] } : {};
     const input = JSON.stringify({
@@ -117,7 +117,7 @@ describe("what the agent can find out about the servers", () => {
     expect(await spied(stage, {})).toEqual([]);
     const run = await stage.run({ harness: "demo", ...asking("call environment"), ...withServers() });
     expect((await run.result).ok).toBe(true);
-    // It is hidden from the events as well.
+    // It is redacted in the events too.
     expect(String(run.resultsOf("environment")[0]?.output)).toContain('"SERVER_SECRET":"[redacted]"');
   });
 
@@ -153,7 +153,7 @@ describe("permissions", () => {
       { default: "allow", rules: [{ pattern: "look", permission: "deny" }] },
       "denied",
     ],
-    // Its tool declares that it only reads, which isn't trusted.
+    // Its tool declares to be read-only, which isn't trusted.
     ["allow_reads, of a tool that says it only reads", {}, { default: "allow_reads" }, "asked"],
     ["a default that allows", {}, { default: "allow" }, "executed"],
   ])("%s", async (_what, policy, permissions, expected) => {

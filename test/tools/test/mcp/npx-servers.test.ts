@@ -9,7 +9,7 @@ import { asking } from "../support/agents.js";
 import { LiveRun } from "../support/live-run.js";
 import { type PackageRegistry, startPackageRegistry } from "../support/package-registry.js";
 
-/** Names that only this test knows; all of them lead here. */
+/** Made-up names, which all resolve to this host. */
 const onThisHost = definePlugin({
   name: "sandbox-with-names",
   api: 1,
@@ -45,9 +45,9 @@ async function run(network: object | string, filesystem = "workspace", env: obje
   return { live, result: await live.result };
 }
 
-// npm keeps its cache in HOME, which is scratch of the server's own: the workspace needn't be writable.
+// npm's cache is in HOME, which is the server's own scratch: the workspace needn't be writable.
 it.each(["workspace", "readonly"])(
-  "npx fetches a server from a listed registry and starts it: %s",
+  "npx downloads a server from a listed registry and starts it: %s",
   { timeout: 60_000 },
   async (filesystem) => {
     const before = packages.tarballs();
@@ -61,7 +61,7 @@ it.each(["workspace", "readonly"])(
   },
 );
 
-it("from an unlisted registry it can't, and the run reports that the boundary refused it", {
+it("npx can't download it from an unlisted registry, and the run reports the boundary's refusal", {
   timeout: 60_000,
 }, async () => {
   const before = packages.requests();
@@ -74,7 +74,7 @@ it("from an unlisted registry it can't, and the run reports that the boundary re
   expect(packages.requests()).toBe(before);
 });
 
-it("an installed one needs no network", { timeout: 60_000 }, async () => {
+it("npx needs no network for an installed server", { timeout: 60_000 }, async () => {
   const before = packages.requests();
   const { live, result } = await run("off", "readonly", { npm_config_prefix: packages.prefix });
   expect(result).toMatchObject({ ok: true });

@@ -21,15 +21,15 @@ beforeEach(() => {
 const given = { to: "ann" };
 const send = (script: string) => `${script} send ${JSON.stringify(given)}`;
 
-/** In one session, so that the agent needn't be started for each. */
+/** In one session, so that the agent starts once. */
 function requestWith(more: object): object {
   const customTools = [callbackTool("send", { permission: "ask" }), clientTool("pick")];
   const toolCallback = { endpoint: platform.endpoint };
   return { harness: "demo", sessionId: "answers", customTools, toolCallback, ...more };
 }
 
-// `call!` asks first, as Gemini does; `call` never asks, as Codex does here.
-describe.each(["call!", "call"])("an answer to a call that asks, by an agent that says `%s`", (verb) => {
+// With `call!` the agent asks first, like Gemini; with `call` it never asks, like Codex here.
+describe.each(["call!", "call"])("a call with `%s` that needs an approval", (verb) => {
   const answered = async (output: unknown, next = send(verb), input: object = given) => {
     const asked = `${verb} send ${JSON.stringify(input)}`;
     const paused = await stage.run(requestWith(asking(asked)));
@@ -48,7 +48,7 @@ describe.each(["call!", "call"])("an answer to a call that asks, by an agent tha
     expect(platform.calls).toEqual([]);
   });
 
-  it("is executed after the user approved, and reports that", async () => {
+  it("is executed after the user's approval, which is reported", async () => {
     const run = await answered({ approved: true });
     expect((await run.result).stopReason).toBe("end_turn");
     expect(platform.calls).toEqual([{ name: "ref__send", arguments: given }]);
@@ -57,7 +57,7 @@ describe.each(["call!", "call"])("an answer to a call that asks, by an agent tha
     ]);
   });
 
-  it("isn't executed if the user refused, and the agent continues with that", async () => {
+  it("isn't executed after the user's refusal, and the agent continues", async () => {
     const run = await answered({ approved: false }, `${send(verb)}\nsay going on`);
     expect(await run.result).toMatchObject({
       stopReason: "end_turn",
@@ -67,7 +67,7 @@ describe.each(["call!", "call"])("an answer to a call that asks, by an agent tha
     expect(platform.calls).toEqual([]);
   });
 
-  it("counts once: the same call again asks again", async () => {
+  it("needs another approval when it is repeated", async () => {
     const run = await answered({ approved: true }, `${send(verb)}\n${send(verb)}`);
     expect((await run.result).stopReason).toBe("paused");
     expect(platform.calls).toHaveLength(1);
@@ -77,15 +77,15 @@ describe.each(["call!", "call"])("an answer to a call that asks, by an agent tha
   it.each([
     ["for other arguments", { to: "bob" }, { approved: true }],
     ["that isn't about an approval", given, "approved"],
-    ["whose approval is no boolean", given, { approved: "true" }],
-    ["that the runner itself put there", given, "DEFERRED_NOT_EXECUTED: the turn paused"],
-  ])("doesn't take one %s", async (_what, input, output) => {
+    ["whose approval isn't a boolean", given, { approved: "true" }],
+    ["that is the runner's own text", given, "DEFERRED_NOT_EXECUTED: the turn paused"],
+  ])("isn't executed after an answer %s", async (_what, input, output) => {
     const run = await answered(output, send(verb), input);
     expect((await run.result).stopReason).toBe("paused");
     expect(platform.calls).toEqual([]);
   });
 
-  it("doesn't use an answer of an earlier turn", async () => {
+  it("isn't executed after an answer from an earlier turn", async () => {
     const paused = await stage.run(requestWith(asking(send(verb))));
     const { messages } = answering(
       send(verb),
@@ -115,7 +115,7 @@ describe("answers to client tools", () => {
     const next = ['{"n":2}', '{ "n" : 1 }', '{"n":1}', '{"n":1}']
       .map((input) => `call pick ${input}`)
       .join("\n");
-    // Held open, so that one run asks all of it.
+    // Held open, so that one run asks all of them.
     const calls = answers.map(({ input }) => `& call pick ${JSON.stringify(input)}`).join("\n");
     const paused = await stage.run(requestWith({ ...asking(calls), interactions: { waitMs: 1_500 } }));
     const run = await stage.run(requestWith(answering(calls, answers, next, paused)));
@@ -135,7 +135,7 @@ describe("answers to client tools", () => {
 });
 
 describe("an agent with a model", () => {
-  it("is told to make the call again, and gets the answer", { timeout: 60_000 }, async () => {
+  it("gets a request to repeat the call, and then the answer", { timeout: 60_000 }, async () => {
     const gemini = await startAgent("gemini", (turn) => {
       if (turn.toolResults.length > 0 || turn.tools.length === 0) return undefined;
       return turn.lastUserText.includes("Make the same tool call again") ? call("pick", { n: 1 }) : undefined;
@@ -144,7 +144,7 @@ describe("an agent with a model", () => {
     const first = gemini.prompt({ tool: "pick", input: { n: 1 } });
     const paused = await stage.run({ ...request, ...asking(first) });
     expect((await paused.result).stopReason).toBe("paused");
-    // Without a word of the user beside the answer, and without the session's agent: from the transcript.
+    // Without a user's text next to the answer, and without the session's agent: from the transcript.
     const { messages } = answering(first, [{ tool: "pick", input: { n: 1 }, output: "crimson" }], "", paused);
     const run = await stage.run({ ...request, messages: messages.slice(0, -1) });
     expect(await run.result).toMatchObject({ ok: true, receipt: { session: { history: "replayed" } } });

@@ -68,7 +68,7 @@ describe("POST /runs/:runId/interactions/:id", () => {
     expect(platform.calls).toHaveLength(1);
   });
 
-  it("answers a stream's question while it is open", async () => {
+  it("answers a question of a stream that is still open", async () => {
     const response = await fetch(`${stage.url}/run`, {
       method: "POST",
       headers: { authorization: `Bearer ${token}`, accept: "application/x-ndjson" },
@@ -114,7 +114,7 @@ describe("several parked calls", () => {
     expect(run.resultsOf("send").filter(({ denied }) => denied === true)).toHaveLength(1);
   });
 
-  it("pause together after one of them wasn't answered in time: other answers count, a late one doesn't", async () => {
+  it("pause together if one isn't answered in time: earlier answers count, a late one doesn't", async () => {
     const lines = ["& call send {}", '& call pick {"n":1}'];
     const run = await stage.begin(requestWith(lines.join("\n"), { interactions: { waitMs: 1_500 } }));
     const questions = await run.until("interaction_request", 2);
@@ -128,7 +128,7 @@ describe("several parked calls", () => {
     expect(platform.calls).toEqual([]);
   });
 
-  it("are separate: an answer of another run, or an unsuitable one, leaves the question open", async () => {
+  it("are separate: an answer for another run, or of the wrong kind, leaves the question open", async () => {
     const [one, other] = await Promise.all([
       stage.begin(requestWith('call send {"to":"ann"}', { sessionId: "live-1" })),
       stage.begin(requestWith('call send {"to":"ann"}', { sessionId: "live-2" })),
@@ -148,7 +148,7 @@ describe("several parked calls", () => {
 });
 
 describe("a cancelled run", () => {
-  it("executes none of the questioned calls", async () => {
+  it("executes none of the calls that wait for an answer", async () => {
     const run = await stage.begin(requestWith("call send {}"));
     const [question] = await run.until("interaction_request");
     stage.runner.cancel(run.id);
@@ -163,7 +163,7 @@ describe.each(["gemini", "codex"] as const)("%s", (id) => {
     const agent = await startAgent(id);
     const prompt = agent.together({ tool: "send", input: { to: "ann" } }, { tool: "pick", input: { n: 1 } });
     const run = await stage.begin({ ...requestWith(prompt), sessionId: "", ...agent.request });
-    // Some agents make their calls one after the other, whatever their model wants.
+    // Some agents make their calls in sequence, although their model made them in parallel.
     for (let count = 1; count <= 2; count += 1) {
       const { id: asked, kind } = (await run.until("interaction_request", count))[count - 1] ?? { id: "" };
       run.run.answer(asked, kind === "user_approval" ? { approved: true } : { output: "crimson" });

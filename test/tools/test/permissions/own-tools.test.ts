@@ -35,7 +35,7 @@ describe("an agent's own tools", () => {
     return { default: "allow", rules: [{ pattern, permission: "deny" }] };
   }
 
-  // A real agent once: what leads to an outcome is the runner's, whatever the agent. The others are below.
+  // With one real agent: the runner decides the outcome, not the agent. The other agents are below.
   const withGemini = ["nothing said: allow_reads"];
   const cases = [
     ...held.map((one) => ({ id: "demo" as const, ...one })),
@@ -98,7 +98,7 @@ describe("an agent's own tools", () => {
 });
 
 describe("Gemini CLI's own tools", () => {
-  it("obey the rules, by its names and by others', since it asks before every call", {
+  it("obey rules with its own names and with common ones, since it asks before every call", {
     timeout: 60_000,
   }, async () => {
     const run = await stage.run({

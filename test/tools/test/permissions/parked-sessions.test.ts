@@ -3,7 +3,7 @@ import { answering, asking, ownToolsAllowed, startAgent } from "../support/agent
 import { Stage } from "../support/stage.js";
 import { clientTool } from "../support/tools.js";
 
-// The second stage keeps a session for a moment only: it is over before another run can begin.
+// The second stage keeps a session for a millisecond only, so it ends before another run can start.
 let patient: Stage;
 let forgetful: Stage;
 beforeAll(async () => {
@@ -14,7 +14,7 @@ afterAll(() => Promise.all([patient.close(), forgetful.close()]));
 const pick = 'call pick {"n":1}';
 const answers = [{ tool: "pick", input: { n: 1 }, output: "crimson" }];
 
-/** The agent's process, by when it was started; and what its session remembers. */
+/** The agent's process, identified by its start time, and what its session remembers. */
 const whoAmI = "run cut -d' ' -f22 /proc/$PPID/stat\nrecall";
 
 function requestWith(sessionId: string, more: object = {}): object {
@@ -22,7 +22,7 @@ function requestWith(sessionId: string, more: object = {}): object {
   return { harness: "demo", sessionId, permissions, customTools: [clientTool("pick")], ...more };
 }
 
-/** Until a session that is kept for a millisecond has gone. */
+/** Waits until a session that is kept for a millisecond has ended. */
 function expiry(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 100));
 }
@@ -43,7 +43,7 @@ async function pausedThenAnswered(stage: Stage, sessionId: string, changes: obje
   };
 }
 
-describe("a session whose run waits for its user", () => {
+describe("a session whose run waits for the user", () => {
   it("is resumed by the same process of the agent", async () => {
     expect(await pausedThenAnswered(patient, "warm")).toEqual({
       ...{ history: "warm", sameProcess: true, remembers: true },
@@ -78,7 +78,7 @@ const loaded = { history: "loaded", stageOf: () => patient, changes: { permissio
 const replayed = { history: "replayed", stageOf: () => forgetful, changes: {} };
 
 describe("the agents with a model", () => {
-  // Gemini CLI can't load what it stored within the same minute: see harness-acp's README.
+  // Gemini CLI can't load what it stored in the same minute: see harness-acp's README.
   it.each([
     { id: "gemini", ...warm },
     { id: "gemini", ...replayed },
@@ -97,7 +97,7 @@ describe("the agents with a model", () => {
     const second = await stage.run({ ...request, ...changes, ...answering(said, answers, call, first) });
     expect(await second.result).toMatchObject({ ok: true, receipt: { session: { history } } });
     expect(second.resultsOf("pick")).toMatchObject([{ output: "crimson" }]);
-    // The model sees the earlier turn either way: as the agent's own record, or as our transcript.
+    // The model gets the earlier turn in both cases: from the agent's record, or from Ambit's transcript.
     const last = agent.model?.requests.filter(({ operation }) => operation === "generate").at(-1);
     const body = JSON.stringify(last?.body);
     expect(body).toContain("An earlier word.");

@@ -27,7 +27,7 @@ beforeEach(() => {
 
 const given = { to: "ann" };
 
-/** What became of the one call of a tool: `approved` and `refused` were put to the user, the others not. */
+/** The outcome of the one call of a tool: the user was asked for `approved` and `refused` only. */
 function outcomeOf(run: LiveRun, tool: string): string {
   const executed = platform.calls.filter(({ name }) => name === `ref__${tool}`).length;
   const denied = run.resultsOf(tool).filter((result) => result.denied === true).length;
@@ -40,7 +40,7 @@ function outcomeOf(run: LiveRun, tool: string): string {
   return `executed ${executed} times, denied ${denied} times, asked ${answers.length} times`;
 }
 
-/** Answers whatever is asked: yes, but not for tools that say so in their name. */
+/** Answers every question: yes, except for tools whose name says no. */
 async function answered(run: LiveRun): Promise<LiveRun> {
   const seen = new Set<string>();
   const answer = () => {
@@ -105,7 +105,7 @@ describe("published tools", () => {
     await answered(run);
     const outcomes = cases.map(({ tool, why }) => ({ tool, why, outcome: outcomeOf(run, tool) }));
     expect(outcomes).toEqual(cases.map(({ tool, why, expected }) => ({ tool, why, outcome: expected })));
-    // How they are shown travels onto both events of every call, and what was denied says so to the model.
+    // The `render` hint is on both events of every call, and the model gets the reason for a denial.
     const calls = [...run.of("tool_call"), ...run.of("tool_result")];
     expect(calls).toHaveLength(2 * cases.length);
     for (const event of calls) expect(event).toMatchObject({ render });

@@ -16,30 +16,30 @@ export interface WantedCall {
   readonly input?: object;
 }
 
-/** How one of the agents is asked to make calls, and what its request needs for that. */
+/** The prompts that make an agent call tools, and the agent's part of a request. */
 export interface TestAgent {
   readonly id: "demo" | "gemini" | "codex";
-  /** Makes the calls one after the other; each waits for the result of the one before it. */
+  /** Makes the calls in sequence. */
   prompt(...calls: readonly WantedCall[]): string;
-  /** All at once. */
+  /** Makes the calls in parallel. */
   together(...calls: readonly WantedCall[]): string;
   /** The agent's part of a request. */
   readonly request: object;
-  /** The scripted model, for the agents that have one. */
+  /** The scripted model, if the agent has one. */
   readonly model: ModelServer | undefined;
   close(): Promise<void>;
 }
 
-/** Rules that leave an agent its own tools, whatever the default for others. */
+/** Rules that allow an agent's own tools. */
 export const ownToolsAllowed = ["shell", "edit", "read", "fetch"].map((pattern) => ({
   pattern,
   permission: "allow",
 }));
 
-/** Given to the agents that have a model, to be looked for where it mustn't be. */
+/** The key of agents with a model, to search for where it mustn't be. */
 export const modelKey = "model-key-0b1f7c";
 
-/** @param script what the model says instead of following the prompt's markers, where it says anything. */
+/** @param script of the model. Default: it follows the prompt's markers. */
 export async function startAgent(
   id: TestAgent["id"],
   script: (turn: ModelTurn) => Answer | undefined = () => undefined,
@@ -85,7 +85,7 @@ function line({ tool, input = {} }: WantedCall): string {
   return `call ${tool} ${JSON.stringify(input)}`;
 }
 
-/** The user's words, as the only message. */
+/** The user's text, as the only message. */
 export function asking(prompt: string): object {
   return { messages: [{ role: "user", content: prompt }] };
 }
@@ -97,8 +97,8 @@ export interface GivenAnswer {
 }
 
 /**
- * The next request's messages after a pause: what was said, the parked calls with the user's answers, and what is
- * asked now.
+ * The next request's messages after a pause: the earlier messages, the parked calls with the user's answers, and the
+ * new prompt.
  * @param paused the run that asked.
  */
 export function answering(

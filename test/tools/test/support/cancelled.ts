@@ -3,7 +3,7 @@ import type { Runner } from "@ambit/runner";
 import { expect } from "vitest";
 import type { LiveRun } from "./live-run.js";
 
-/** Cancels a run at its first event of a type, and expects its one end, and one of each call. */
+/** Cancels a run at its first event of a type, and expects one result of the run and of each call. */
 export async function cancelled(runner: Runner, begun: LiveRun, when: AgentEvent["type"]): Promise<void> {
   await begun.until(when);
   runner.cancel(begun.id);

@@ -3,7 +3,7 @@ import type { Run, Runner } from "@ambit/runner";
 
 type EventType = AgentEvent["type"];
 
-/** A run whose events are kept as they come, to be waited for. */
+/** A run that keeps its events, so that a test can wait for them. */
 export class LiveRun {
   readonly events: AgentEvent[] = [];
   readonly result: Promise<RunResult>;
@@ -27,7 +27,7 @@ export class LiveRun {
     return this.events.filter((event): event is AgentEventOf<Type> => event.type === type);
   }
 
-  /** Waits until there are so many events of a type. */
+  /** Waits until there are this many events of a type. */
   async until<Type extends EventType>(type: Type, count = 1): Promise<AgentEventOf<Type>[]> {
     for (;;) {
       const found = this.of(type);
@@ -38,7 +38,7 @@ export class LiveRun {
     }
   }
 
-  /** Calls the listener for what has come, and for each event from now on. */
+  /** Calls the listener for each event, including earlier ones. */
   onEvent(listener: () => void): void {
     this.#listener = listener;
     listener();

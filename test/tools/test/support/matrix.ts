@@ -13,13 +13,13 @@ import { openAmbit, takeEnvironment } from "ambit";
 import { modelKey } from "./agents.js";
 import { folder } from "./installed.js";
 
-/** What a request needs to name an agent, and what is particular to it in the matrix. */
+/** An agent's part of a request, and its particulars in the matrix. */
 export interface MatrixAgent {
   readonly id: string;
   readonly credential: string;
-  /** What of the API's path its base URL holds. */
+  /** The part of the API's path in its base URL. */
   readonly basePath: "" | "/v1";
-  /** One that it takes beside the scripted model server, where its default isn't one. */
+  /** A model that it accepts with the scripted server, if its default isn't one. */
   readonly model?: string;
   /** It doesn't ask before it uses its own tools: runs that need permissions for them are refused. */
   readonly neverAsks?: true;
@@ -38,12 +38,12 @@ export const matrixAgents: readonly MatrixAgent[] = [
 
 export const testsAll = process.env.AMBIT_TEST_AGENTS === "all";
 
-/** Those that every test run has, or with `AMBIT_TEST_AGENTS=all` every one. */
+/** Agents that every test run has, or all of them with `AMBIT_TEST_AGENTS=all`. */
 export const testedAgents = testsAll
   ? matrixAgents
   : matrixAgents.filter(({ id }) => ["codex", "gemini", "pi"].includes(id));
 
-/** US dollars for a million tokens, of every model here. */
+/** US dollars per million tokens of every model here. */
 export const price = { input: 2, output: 10 };
 
 export async function openMatrix(): Promise<{ readonly runner: Runner; readonly model: ModelServer }> {
@@ -66,7 +66,7 @@ export async function openMatrix(): Promise<{ readonly runner: Runner; readonly 
   return { runner, model };
 }
 
-/** `examples/agents/<id>.json`, which the README names. Its model server is the one that it is given here. */
+/** `examples/agents/<id>.json` of the README, with this test's model server. */
 export async function exampleRequest(agent: MatrixAgent, model: ModelServer) {
   const path = join(import.meta.dirname, "../../../../examples/agents", `${agent.id}.json`);
   const example = JSON.parse((await readFile(path, "utf8")).replace("http://127.0.0.1:8768", model.url));
@@ -85,7 +85,7 @@ export function agentRequest(agent: MatrixAgent, model: ModelServer): object {
   };
 }
 
-/** What the model's provider answers with, and whether a second try may help. The last is tried in every test run. */
+/** The provider's status, and whether the failure is retryable. Every test run has the last one. */
 export const statuses: readonly (readonly [status: number, retryable: boolean])[] = [
   [401, false],
   [402, false],
@@ -99,13 +99,13 @@ export const statuses: readonly (readonly [status: number, retryable: boolean])[
 export const pixel =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** Hosts that an agent asks for at each start, and has no setting for that. */
+/** Hosts that an agent connects to at each start, without a setting to prevent it. */
 export const askedFor: Readonly<Record<string, readonly string[]>> = {
   // In parts: no file may name a package registry.
   opencode: [["registry", "npmjs", "org:443"].join(".")],
 };
 
-/** Tools of an agent's own for which it asks its model's provider to search. */
+/** An agent's own tools that make its model's provider search. */
 export const searches: Readonly<Record<string, string>> = {
   claude: "WebSearch",
   gemini: "google_web_search",

@@ -17,17 +17,17 @@ const manifest = {
 
 export interface PackageRegistry {
   readonly port: number;
-  /** Of the one package there is: an MCP server over stdio. */
+  /** The name of its one package, an MCP server over stdio. */
   readonly packageName: string;
-  /** A folder that npm has installed the package into, as `npm install --global` does with its prefix. */
+  /** A folder in which npm installed the package, like the prefix of `npm install --global`. */
   readonly prefix: string;
   requests(): number;
-  /** How often the package was fetched. */
+  /** How often the package was downloaded. */
   tarballs(): number;
   close(): Promise<void>;
 }
 
-/** An npm registry on loopback, as far as `npx` needs one. */
+/** An npm registry on loopback, with what `npx` needs. */
 export async function startPackageRegistry(): Promise<PackageRegistry> {
   const program = readFileSync(fileURLToPath(new URL("stdio-server.mjs", import.meta.url)), "utf8");
   const packed = pack(`#!/usr/bin/env node\n${program}`);

@@ -16,7 +16,7 @@ export interface ArrivedCall {
 
 export interface Platform extends AsyncDisposable {
   readonly endpoint: string;
-  /** Received calls in order: one that isn't here wasn't executed. */
+  /** Received calls in order. One that isn't here wasn't executed. */
   readonly calls: ArrivedCall[];
 }
 

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** How many processes of this host have the marker in their command line; jails' processes are among them. */
+/** The number of processes on this host with the marker in their command line, including those in jails. */
 export function running(marker: string): number {
   return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && commandOf(name).includes(marker)).length;
 }
 
-/** The same among those that a process has started, and what they have started. */
+/** The same among the descendants of a process. */
 export function runningBelow(pid: number, marker: string): number {
   const all = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   const parents = new Map(all.map((name) => [Number(name), parentOf(name)]));
@@ -19,10 +19,10 @@ export function runningBelow(pid: number, marker: string): number {
 function parentOf(pid: string): number | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // Behind the program's name, which may hold anything, come its state and its parent.
+    // After the program's name, which may contain any character, come the state and the parent.
     return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
   } catch {
-    // It has left meanwhile.
+    // It has exited meanwhile.
     return undefined;
   }
 }
@@ -31,7 +31,7 @@ function commandOf(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
   } catch {
-    // It has left meanwhile.
+    // It has exited meanwhile.
     return "";
   }
 }

@@ -36,7 +36,7 @@ def until(holds):
         if holds():
             return
         time.sleep(0.01)
-    raise TimeoutError("the victim never came")
+    raise TimeoutError("the victim didn't start")
 
 
 def processes(runner):

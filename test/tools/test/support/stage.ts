@@ -11,7 +11,7 @@ import { type ConfigurationInput, openAmbit, startServer, takeEnvironment } from
 import { LiveRun } from "./live-run.js";
 
 const require = createRequire(import.meta.url);
-/** The folder whose `node_modules` npm has put the agents into. */
+/** The folder in whose `node_modules` npm installed the agents. */
 const [folder = ""] = require.resolve("@agentclientprotocol/codex-acp/package.json").split("/node_modules/");
 
 export interface StageOptions {
@@ -22,7 +22,7 @@ export interface StageOptions {
   readonly token?: string;
 }
 
-/** Every plugin that a deployer gets, with all three agents, and MCP servers on loopback allowed. */
+/** The default plugins with all three agents, and MCP servers on loopback allowed. */
 function configurationOf({ unconfined = "allow", limits, deny }: StageOptions): ConfigurationInput {
   return {
     plugins: [
@@ -39,7 +39,7 @@ function configurationOf({ unconfined = "allow", limits, deny }: StageOptions): 
   };
 }
 
-/** Ambit in this process: the runner and, where the route is the point, its server. */
+/** Ambit in this process: the runner and, if a test needs HTTP, its server. */
 export class Stage {
   private constructor(
     readonly runner: Runner,
@@ -59,12 +59,12 @@ export class Stage {
     return new Stage(ambit.runner, server.url, () => server.close());
   }
 
-  /** Begins a run; its events are read as they come. */
+  /** Starts a run, whose events are read as they arrive. */
   begin(request: object): Promise<LiveRun> {
     return LiveRun.begin(this.runner, request);
   }
 
-  /** A run to its end. */
+  /** Runs to the end. */
   async run(request: object): Promise<LiveRun> {
     const run = await this.begin(request);
     await run.result;

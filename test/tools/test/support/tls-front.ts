@@ -6,11 +6,11 @@ import { makeAuthority } from "@ambit/egress/credentials";
 
 export interface TlsFront extends AsyncDisposable {
   readonly port: number;
-  /** In PEM: what a client must trust. */
+  /** The certificate that a client must trust, in PEM. */
   readonly authority: string;
 }
 
-/** Passes what it is sent by TLS, under any name, to a server that speaks plain HTTP. */
+/** Terminates TLS, under any name, in front of a plain HTTP server. */
 export async function startTlsFront(url: string): Promise<TlsFront> {
   const authority = await makeAuthority();
   const server = createServer(

@@ -2,7 +2,7 @@ type Spec = Readonly<Record<string, unknown>>;
 
 const anything = { type: "object", properties: {}, additionalProperties: true };
 
-/** A tool of the platform that `startPlatform` plays. */
+/** A callback tool of `startPlatform`. */
 export function callbackTool(name: string, more: Spec = {}): Spec {
   return { name, callRef: `ref__${name}`, permission: "allow", inputSchema: anything, ...more };
 }
@@ -15,7 +15,7 @@ export function nodeTool(name: string, code: string, more: Spec = {}): Spec {
   return { name, kind: "code", runtime: "node", code, permission: "allow", inputSchema: anything, ...more };
 }
 
-/** Fulfilled by the user: calling it parks the call. */
+/** The user executes it: its call is parked. */
 export function clientTool(name: string, more: Spec = {}): Spec {
   return { name, kind: "client", inputSchema: anything, ...more };
 }
