@@ -2,6 +2,8 @@ import type { Goal, Measurement } from "../../goal.js";
 import { interleaved, mediansOf } from "../../measure.js";
 import { startAcpDirect } from "../../subjects/agents/acp-direct.js";
 import { type AmbitServer, startAmbit } from "../../subjects/server/ambit-server.js";
+import { startAgentRelay } from "../../subjects/server/bare-server.js";
+import type { Caller } from "../../subjects/server/http.js";
 import { demoRequest } from "../../subjects/server/requests.js";
 import { watchRun } from "../../subjects/server/runs.js";
 import { measuredStores } from "../../subjects/server/stores.js";
@@ -17,39 +19,53 @@ export const agentEvents: Goal = {
   async run({ pairs }) {
     await using ambit = await startAmbit();
     await using direct = startAcpDirect();
+    await using relay = await startAgentRelay();
     const script = `stream ${chunks}`;
-    const through = (server: AmbitServer) => async () => {
-      const { deltas, sinceFirstDeltaMs } = await watchRun(server.caller, demoRequest(script));
+    const rate = async (caller: Caller, path: string, body: string) => {
+      const { deltas, sinceFirstDeltaMs } = await watchRun(caller, body, path);
       if (deltas !== chunks) throw new Error(`${deltas} of ${chunks} chunks came`);
       return (deltas / sinceFirstDeltaMs) * 1_000;
     };
+    const through = (server: AmbitServer) => () => rate(server.caller, "/run", demoRequest(script));
+    const relayed = () => rate(relay.caller, "/", script);
     const straight = async () => {
       const { updates, sinceFirstMs } = await direct.run(script);
       return (updates / sinceFirstMs) * 1_000;
     };
-    const measured = await interleaved(through(ambit), straight, { pairs: pairs(15) });
+    /** Against both floors: the agent without a server, and a server that does nothing else. */
+    const beside = async (what: string, server: AmbitServer, usual: number): Promise<Measurement[]> => {
+      const toDirect = await interleaved(through(server), straight, { pairs: pairs(usual) });
+      const toRelay = await interleaved(through(server), relayed, { pairs: pairs(usual) });
+      return [
+        {
+          ...{ what, unit: "×", values: toDirect.ratios },
+          ...{ limit: { atLeast: 0.97 }, note: mediansOf(toDirect, "/s") },
+        },
+        {
+          ...{ what: `${what}, ÷ through a bare relay`, unit: "×", values: toRelay.ratios },
+          ...{ limit: { atLeast: 0.97 }, note: mediansOf(toRelay, "/s") },
+        },
+      ];
+    };
+    const floor = await interleaved(relayed, straight, { pairs: pairs(15) });
+    const plain = await beside(
+      `events/s of the demo agent (${chunks.toLocaleString("en")} chunks)`,
+      ambit,
+      15,
+    );
     const stored: Measurement[] = [];
     for await (const store of measuredStores()) {
       await using _store = store;
       await using keeping = await startAmbit({ plugins: [store.plugin] });
-      const kept = await interleaved(through(keeping), straight, { pairs: pairs(9) });
-      stored.push({
-        what: `the same, each event stored first: ${store.name}`,
-        unit: "×",
-        values: kept.ratios,
-        limit: { atLeast: 0.97 },
-        note: mediansOf(kept, "/s"),
-      });
+      stored.push(...(await beside(`each event stored first: ${store.name}`, keeping, 9)));
     }
     return [
-      {
-        what: `events/s of the demo agent (${chunks.toLocaleString("en")} chunks)`,
-        unit: "×",
-        values: measured.ratios,
-        limit: { atLeast: 0.97 },
-        note: mediansOf(measured, "/s"),
-      },
+      ...plain,
       ...stored,
+      {
+        ...{ what: "through a bare relay ÷ ACP direct: a server and a reader more", unit: "×" },
+        ...{ values: floor.ratios, note: mediansOf(floor, "/s") },
+      },
     ];
   },
 };

@@ -5,15 +5,26 @@ import { Caller } from "./http.js";
 
 export const bareEntry = fileURLToPath(new URL("../../floors/bare-http.js", import.meta.url));
 
+const relayEntry = fileURLToPath(new URL("../../floors/agent-relay.js", import.meta.url));
+
 export interface BareServer extends AsyncDisposable {
   readonly program: Program;
   readonly caller: Caller;
 }
 
 /** Node's bare HTTP server, in a process of its own like Ambit's. @param address on loopback. */
-export async function startBareServer(address = "127.0.0.1"): Promise<BareServer> {
+export function startBareServer(address = "127.0.0.1"): Promise<BareServer> {
+  return startServer(bareEntry, address);
+}
+
+/** The same with an agent behind it, which the ACP SDK drives. */
+export function startAgentRelay(): Promise<BareServer> {
+  return startServer(relayEntry, "127.0.0.1");
+}
+
+async function startServer(entry: string, address: string): Promise<BareServer> {
   const port = await freePort();
-  const program = startProgram(bareEntry, { arguments: [String(port), address] });
+  const program = startProgram(entry, { arguments: [String(port), address] });
   const caller = new Caller(`http://${address}:${port}`);
   await healthy(program, caller, 2);
   return {

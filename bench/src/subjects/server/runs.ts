@@ -50,14 +50,14 @@ export interface StreamFigures {
 }
 
 /** One run, measured from its caller's view. @throws Error when it failed. */
-export async function watchRun(caller: Caller, body: string): Promise<StreamFigures> {
+export async function watchRun(caller: Caller, body: string, path = "/run"): Promise<StreamFigures> {
   let deltas = 0;
   let firstDelta = 0;
   let firstTool = 0;
   let lastTool = 0;
   let results = 0;
   let last = "";
-  for await (const line of linesOf(await caller.open("/run", body, "application/x-ndjson"))) {
+  for await (const line of linesOf(await caller.open(path, body, "application/x-ndjson"))) {
     last = line;
     if (line.includes('"type":"message_delta"')) {
       if (deltas === 0) firstDelta = performance.now();
