@@ -2,11 +2,11 @@ import type { WorldHost } from "./options.js";
 
 /** A running loopback Daytona. Everything it started ends with `close()`, or with this process. */
 export interface LoopbackDaytona {
-  /** For the SDK's `apiUrl`: `http://127.0.0.1:<port>/api`. */
+  /** The SDK's `apiUrl`: `http://127.0.0.1:<port>/api`. */
   readonly apiUrl: string;
-  /** For the SDK's `apiKey`. */
+  /** The SDK's `apiKey`. */
   readonly apiKey: string;
-  /** Which limits this machine enforces on sandboxes, of `memory`, `cpu`, `pids` and `devices`. Disk always is. */
+  /** The limits that this machine enforces, of `memory`, `cpu`, `pids` and `devices`. It always enforces disk. */
   readonly limits: readonly string[];
   readonly faults: Faults;
   readonly world: World;
@@ -16,7 +16,7 @@ export interface LoopbackDaytona {
   secrets(): readonly LoopbackSecretView[];
   /** Every request that arrived, oldest first. */
   requests(): readonly ApiRequest[];
-  /** Safe to call twice. No process, network namespace, mount, cgroup, socket or folder remains. */
+  /** May be called twice. No process, network namespace, mount, cgroup, socket or folder remains. */
   close(): Promise<void>;
 }
 
@@ -41,7 +41,7 @@ export interface AppliedNetwork {
   readonly blockAll: boolean;
   /** IPv4 ranges. Undefined: not limited by address. */
   readonly allowList: readonly string[] | undefined;
-  /** Names, `*.suffix` among them. Undefined: not limited by name. */
+  /** Names, including `*.suffix`. Undefined: not limited by name. */
   readonly domains: readonly string[] | undefined;
 }
 
@@ -64,23 +64,23 @@ export interface ApiRequest {
 
 /** Faults of the platform. Each applies to what follows the call, unless stated otherwise. */
 export interface Faults {
-  /** Answers the next matching requests with an error, or cuts them off. The oldest matching fault is used first. */
+  /** Responds to the next matching requests with an error, or cuts them off. The oldest matching fault is used first. */
   answer(fault: RequestFault): void;
   /**
    * The fate of the next created sandbox. `never_starts`: stays `creating`. `error` and
-   * `build_failed`: gets there instead of `started`, with an `errorReason`. Called twice, it holds for two.
+   * `build_failed`: reaches that state instead of `started`, with an `errorReason`. Each call is for one sandbox.
    */
   nextSandbox(fate: "never_starts" | "error" | "build_failed"): void;
-  /** Stops a sandbox as auto-stop does during a run: its processes are killed, its log streams end. */
+  /** Stops a sandbox like auto-stop during a run: kills its processes and ends its log streams. */
   stop(idOrName: string): Promise<void>;
   /** Kills a sandbox and leaves it in `error`. */
   crash(idOrName: string): Promise<void>;
   /** From now on the key is refused with 401. */
   expireKey(): void;
   renewKey(): void;
-  /** Cuts every log stream that is open now, as a lost connection would: no close frame. Returns how many. */
+  /** Cuts every open log stream like a lost connection, without a close frame. Returns their number. */
   cutLogStreams(): number;
-  /** Takes back all of `answer` and `nextSandbox` that hasn't been used, and renews the key. */
+  /** Removes all unused `answer` and `nextSandbox`, and renews the key. */
   clear(): void;
 }
 
@@ -89,32 +89,32 @@ export interface RequestFault {
   readonly method?: string;
   /** Matched against path and query. A string must equal the path without the query. */
   readonly path: RegExp | string;
-  /** A status, or `cut`: the connection is closed without an answer. */
+  /** A status, or `cut`: the connection is closed without a response. */
   readonly status: number | "cut";
-  /** Default: the status's own name. */
+  /** Default: the status's name. */
   readonly message?: string;
   /** As in the error's body, such as `SESSION_ENDED`. */
   readonly code?: string;
   /** A 429 gets `X-RateLimit-*` and `Retry-After-sandbox-create: 1` unless these headers are given. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** How many requests it answers. Default: 1. */
+  /** The number of requests that it applies to. Default: 1. */
   readonly times?: number;
   /** The request is executed first, so only its response is lost. Default: false. Not for WebSockets. */
   readonly afterwards?: boolean;
 }
 
-/** The hosts outside. They listen on a network that only sandboxes of this loopback have a route to. */
+/** The hosts outside. Only sandboxes of this loopback have a route to their network. */
 export interface World {
   hosts(): readonly WorldHostView[];
-  /** Resolves when it listens. A name or address that is taken rejects. */
+  /** Resolves when it listens. Rejects if the name or address is in use. */
   add(host: WorldHost): Promise<WorldHostView>;
   /** HTTP requests that arrived at hosts without `forwardTo`, oldest first. */
   requests(): readonly WorldRequest[];
   /** Every TCP connection and UDP datagram that arrived at a host, oldest first. */
   arrivals(): readonly WorldArrival[];
-  /** Names that sandboxes asked the resolver for, oldest first, whether they exist or not. */
+  /** All names that sandboxes asked the resolver for, oldest first, existing or not. */
   queries(): readonly { readonly sandboxId: string; readonly name: string }[];
-  /** Forgets what was recorded. */
+  /** Clears the records. */
   clear(): void;
 }
 
@@ -127,7 +127,7 @@ export interface WorldHostView {
 export interface WorldRequest {
   readonly host: string;
   readonly port: number;
-  /** Undefined where the sandbox is gone already. */
+  /** Undefined if the sandbox no longer exists. */
   readonly sandboxId: string | undefined;
   readonly method: string;
   readonly url: string;

@@ -17,7 +17,7 @@ function startTime(pid: number): string | undefined {
   }
 }
 
-/** Whether the name belongs to a loopback whose owner has ended. */
+/** Whether the name is that of a loopback whose owner has ended. */
 function isLeft(name: string): boolean {
   const [, pid, started] = pattern.exec(name) ?? [];
   return pid !== undefined && startTime(Number(pid)) !== started;
@@ -31,8 +31,8 @@ export async function createFolder(): Promise<{ readonly folder: string; readonl
 }
 
 /**
- * Removes what killed owners left: folders and cgroups. Namespaces, links, mounts and processes are gone already: a
- * runner ends with its owner, and all of these with the runner.
+ * Removes what killed owners left: folders and cgroups. Namespaces, links, mounts and processes end with the runner,
+ * which ends with its owner.
  */
 export async function removeLeftovers(): Promise<void> {
   for (const name of await readdir(tmpdir()))

@@ -18,8 +18,8 @@ import { unavailableReason } from "./requirements.js";
 import { WorldServer } from "./world/world-server.js";
 
 /**
- * Starts one, after removing what killed ones left. Rejects where `unavailableReason()` has a reason, with it, and
- * where the options are wrong.
+ * Starts a loopback Daytona, after removing what killed ones left. Rejects with `unavailableReason()` if there is one, and
+ * for invalid options.
  */
 export async function startLoopbackDaytona(wanted: LoopbackOptions = {}): Promise<LoopbackDaytona> {
   const options = loopbackOptions.parse(wanted);

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 
-/** What has to work, and its purpose. Each is tested by doing it. */
+/** Commands that must work, and their purpose. Each is tried. */
 const trials = [
   { does: "namespaces (unshare, of util-linux)", run: ["unshare", "--mount", "--net", "true"] },
   {
@@ -18,14 +18,14 @@ const trials = [
   },
 ] as const;
 
-/** Where it is set, as in CI, a machine that can't run it is an error and no skip. */
+/** If it is set, as in CI, a machine that can't run the loopback is an error instead of a skip. */
 const demand = "AMBIT_MUST_RUN_LOOPBACK_DAYTONA";
 
 /**
- * Why this machine can't run a loopback Daytona, for a test's skip (`host: ${reason}`); undefined where it can. It
- * takes root, and the Debian packages bubblewrap, iproute2 and nftables.
+ * Why this machine can't run a loopback Daytona, for a test's skip (`host: ${reason}`); undefined if it can. It needs root
+ * and the Debian packages bubblewrap, iproute2 and nftables.
  *
- * @throws Error in place of a reason, where `AMBIT_MUST_RUN_LOOPBACK_DAYTONA` is 1.
+ * @throws Error instead of returning a reason, if `AMBIT_MUST_RUN_LOOPBACK_DAYTONA` is 1.
  */
 export function unavailableReason(): string | undefined {
   const reason = findReason();

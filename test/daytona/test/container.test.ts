@@ -40,7 +40,7 @@ describe("a container", () => {
     expect(() => process.kill(pid, 0)).not.toThrow();
   });
 
-  it("lets root make users of its own, and mount a /proc that hides processes", async () => {
+  it("lets root create users, and mount a /proc that hides processes", async () => {
     const sandbox = await create("ambit");
     const command = `useradd -m guest && chmod 700 /root && setpriv --reuid guest --regid guest --clear-groups sh -c 'id -un; ls /root 2>&1 | grep -o denied'
       mount -t proc -o hidepid=2 proc /proc && setpriv --reuid guest --regid guest --clear-groups ps -e --no-headers | grep -c node`;
@@ -59,7 +59,7 @@ describe("a container", () => {
   });
 
   // apps/daemon/cmd/daemon/main.go: on every address, without authentication.
-  it("lets every process inside give the daemon orders", async () => {
+  it("lets every process inside use the daemon", async () => {
     const sandbox = await create("ambit");
     const order = `node -e 'fetch("http://[::1]:2280/process/execute", { method: "POST", body: JSON.stringify({ command: "id -un" }) })
       .then((answer) => answer.json()).then(({ result }) => process.stdout.write(result))'`;
@@ -69,7 +69,7 @@ describe("a container", () => {
     expect(await output(sandbox, reach)).toBe(ports.replaceAll(" ", "\n"));
   });
 
-  it("of another image runs as daytona, without rights, with what the image holds", async () => {
+  it("of another image runs as daytona, without privileges, with the image's content", async () => {
     const sandbox = await create("agents");
     expect(await output(sandbox, "id -un; pwd; cat /opt/agents/agent.txt; echo; printenv FROM_IMAGE")).toBe(
       "daytona\n/home/daytona\nin the image\nyes",
@@ -85,7 +85,7 @@ describe("a container", () => {
     ).toBe("CapEff:\t0000000000000000\ndenied");
   });
 
-  it("has its disk, and no more", async () => {
+  it("can use its disk, and no more", async () => {
     const sandbox = await create("small");
     expect(
       await output(
@@ -95,7 +95,7 @@ describe("a container", () => {
     ).toBe("fits\nNo space");
   });
 
-  it("has its memory, and no more", async (context) => {
+  it("can use its memory, and no more", async (context) => {
     const { limits } = fixture().loopback;
     if (!limits.includes("memory")) context.skip(`host: no memory cgroup is available (${limits.join()})`);
     const sandbox = await create("narrow");

@@ -5,7 +5,7 @@ import { useLoopback } from "./loopback.js";
 describe("the control plane", () => {
   const fixture = useLoopback({ startDelayMs: 150, organization: { maxMemory: 4 } });
 
-  it("takes a name once, and finds by it", async () => {
+  it("accepts a name once, and finds a sandbox by it", async () => {
     const { daytona } = fixture();
     const sandbox = await daytona.create({ name: "twice", snapshot: "ambit" });
     await expect(daytona.create({ name: "twice", snapshot: "ambit" })).rejects.toMatchObject({
@@ -16,7 +16,7 @@ describe("the control plane", () => {
     await sandbox.delete();
   });
 
-  it("answers a create from an image while it is creating", async () => {
+  it("responds to a create from an image while it is creating", async () => {
     const { daytona, loopback } = fixture();
     const creating = daytona.create({ image: "debian:12", name: "slow", autoStopInterval: 0 });
     await expect.poll(() => loopback.sandboxes().map(({ state }) => state)).toContain("creating");
@@ -64,14 +64,14 @@ describe("the control plane", () => {
     expect(ids().filter((id) => !before.includes(id))).toEqual([]);
   });
 
-  it("refuses more than the organisation's most", async () => {
+  it("refuses more than the organisation's maximum", async () => {
     const { daytona } = fixture();
     await expect(daytona.create({ image: "debian:12", resources: { memory: 5 } })).rejects.toMatchObject({
       statusCode: 403,
     });
   });
 
-  it("lists by labels in pages, without what the network is limited to", async () => {
+  it("lists by labels in pages, without the network's limits", async () => {
     const { daytona, loopback } = fixture();
     const names = ["page-1", "page-2", "page-3"];
     const made = await Promise.all(
@@ -99,7 +99,7 @@ describe("the control plane", () => {
     await Promise.all(made.map((sandbox) => sandbox.delete()));
   });
 
-  it("has snapshots, the default one among them", async () => {
+  it("has snapshots, including the default one", async () => {
     const { daytona } = fixture();
     const { items } = await daytona.snapshot.list();
     expect(items.map(({ name }) => name)).toEqual(["daytona-small", "ambit"]);
@@ -112,7 +112,7 @@ describe("the control plane", () => {
 describe("the control plane's intervals", () => {
   const fixture = useLoopback({ minuteMs: 500 });
 
-  it("stop what isn't active, delete what is ephemeral, and end what has lived its time", async () => {
+  it("stop inactive sandboxes, delete ephemeral ones, and end those past their time to live", async () => {
     const { daytona, loopback } = fixture();
     const names = () => loopback.sandboxes().map(({ name }) => name);
     const create = (name: string, params: object) => daytona.create({ name, snapshot: "ambit", ...params });
@@ -127,7 +127,7 @@ describe("the control plane's intervals", () => {
     await expect.poll(states, { timeout: 10_000 }).toEqual(["stopped", "started"]);
   });
 
-  it("begin anew with every activity", async () => {
+  it("restart with every activity", async () => {
     const { daytona, loopback } = fixture();
     const sandbox = await daytona.create({ snapshot: "ambit", autoStopInterval: 1_000 });
     const last = () => loopback.sandboxes().find(({ id }) => id === sandbox.id)?.lastActivityAt ?? 0;

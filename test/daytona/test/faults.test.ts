@@ -4,7 +4,7 @@ import { connect, useLoopback } from "./loopback.js";
 describe("faults", () => {
   const fixture = useLoopback();
 
-  it("answers with 429 and the headers that tell when to come back, as often as asked", async () => {
+  it("include 429, with headers that say when to retry, for a number of requests", async () => {
     const { daytona, loopback } = fixture();
     loopback.faults.answer({ method: "POST", path: "/api/sandbox", status: 429, times: 2 });
     for (let times = 0; times < 2; times += 1) {
@@ -16,13 +16,13 @@ describe("faults", () => {
     await (await daytona.create({ snapshot: "ambit" })).delete();
   });
 
-  it.each([401, 403, 404, 408, 409, 410, 422, 500, 502, 503])("answers with %i", async (status) => {
+  it.each([401, 403, 404, 408, 409, 410, 422, 500, 502, 503])("include %i", async (status) => {
     const { daytona, loopback } = fixture();
     loopback.faults.answer({ path: /^\/api\/sandbox/, status, message: "as asked" });
     await expect(daytona.get("whatever")).rejects.toMatchObject({ statusCode: status, message: "as asked" });
   });
 
-  it("loses the answer of a create that was carried out", async () => {
+  it("include a lost response to a successful create", async () => {
     const { daytona, loopback } = fixture();
     loopback.faults.answer({ method: "POST", path: "/api/sandbox", status: 502, afterwards: true });
     await expect(daytona.create({ name: "lost", snapshot: "ambit" })).rejects.toMatchObject({
@@ -33,7 +33,7 @@ describe("faults", () => {
     await sandbox.delete();
   });
 
-  it("cuts a connection", async () => {
+  it("include a cut connection", async () => {
     const { daytona, loopback } = fixture();
     loopback.faults.answer({ method: "POST", path: "/api/sandbox", status: "cut", times: 9 });
     await expect(daytona.create({ name: "cut", snapshot: "ambit" })).rejects.toMatchObject({
@@ -43,7 +43,7 @@ describe("faults", () => {
     expect(loopback.sandboxes().map(({ name }) => name)).not.toContain("cut");
   });
 
-  it("makes a sandbox that never starts", async () => {
+  it("include a sandbox that never starts", async () => {
     const { daytona, loopback } = fixture();
     loopback.faults.nextSandbox("never_starts");
     await expect(daytona.create({ name: "never", snapshot: "ambit" }, { timeout: 1 })).rejects.toThrow(
@@ -62,7 +62,7 @@ describe("faults", () => {
     await expect.poll(() => loopback.sandboxes()).toEqual([]);
   });
 
-  it("makes one that fails instead, with its reason", async () => {
+  it("include a sandbox that fails, with its reason", async () => {
     const { daytona, loopback } = fixture();
     loopback.faults.nextSandbox("error");
     await expect(daytona.create({ name: "failed", snapshot: "ambit" })).rejects.toMatchObject({
@@ -75,7 +75,7 @@ describe("faults", () => {
     await (await daytona.get("unbuilt")).delete();
   });
 
-  it("stops a sandbox during a run: its log streams end without a message, its toolbox is gone", async () => {
+  it("include a sandbox that stops during a run: its log streams end without a message, and its toolbox is gone", async () => {
     const { daytona, loopback } = fixture();
     const sandbox = await daytona.create({ snapshot: "ambit", name: "stops" });
     await sandbox.process.createSession("s");
@@ -101,7 +101,7 @@ describe("faults", () => {
     await sandbox.delete();
   });
 
-  it("crashes a sandbox", async () => {
+  it("include a crashed sandbox", async () => {
     const { daytona, loopback } = fixture();
     const sandbox = await daytona.create({ snapshot: "ambit" });
     await loopback.faults.crash(sandbox.id);
@@ -110,7 +110,7 @@ describe("faults", () => {
     await sandbox.delete();
   });
 
-  it("cuts log streams, which begin anew at the first byte", async () => {
+  it("include cut log streams, which start again at the first byte", async () => {
     const { daytona, loopback } = fixture();
     const sandbox = await daytona.create({ snapshot: "ambit" });
     await sandbox.process.createSession("s");
@@ -140,7 +140,7 @@ describe("faults", () => {
     await sandbox.delete();
   });
 
-  it("expires the key, of requests and of streams, and knows no other", async () => {
+  it("include an expired key, for requests and streams, and no other key is valid", async () => {
     const { daytona, loopback } = fixture();
     const stranger = connect({ apiUrl: loopback.apiUrl, apiKey: "another" });
     await expect(stranger.get("x")).rejects.toMatchObject({ statusCode: 401 });

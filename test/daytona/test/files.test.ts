@@ -5,7 +5,7 @@ describe("files", () => {
   const fixture = useLoopback();
   const sandbox = useSandbox(fixture);
 
-  it("are uploaded and downloaded together, folders made on the way, bytes kept", async () => {
+  it("are uploaded and downloaded together, unchanged, and parent folders are created", async () => {
     const { fs } = sandbox();
     const bytes = Buffer.from(Array.from({ length: 300_000 }, (_, index) => index % 256));
     await fs.uploadFiles([
@@ -52,7 +52,7 @@ describe("files", () => {
     });
   });
 
-  it("stand below the work folder unless their path begins at the root", async () => {
+  it("are below the work folder unless their path is absolute", async () => {
     expect(await sandbox().getWorkDir()).toBe("/root");
     expect(await sandbox().getUserHomeDir()).toBe("/root");
     await sandbox().fs.uploadFile(Buffer.from("here"), "relative.txt");

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import WebSocket from "ws";
 import { output, useLoopback } from "./loopback.js";
 
-/** In the place of Daytona's own program: tells what arrived, runs a command, greets over a WebSocket. */
+/** Instead of Daytona's program: returns the request, runs a command, sends a greeting over a WebSocket. */
 const program = `#!/usr/bin/env node
 const { createHash } = require("node:crypto");
 const { execFileSync } = require("node:child_process");
@@ -32,14 +32,14 @@ server.on("upgrade", (request, socket) => {
 setTimeout(() => server.listen(2280, "::"), 200);
 `;
 
-describe("a daemon in the place of the loopback's own", () => {
+describe("a daemon that replaces the loopback's own", () => {
   const folder = mkdtempSync(join(tmpdir(), "ambit-daemon-"));
   const daemon = join(folder, "daemon");
   writeFileSync(daemon, program, { mode: 0o755 });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
   const fixture = useLoopback({ daemon });
 
-  it("is what answers, with requests and WebSockets as they came", async () => {
+  it("gets requests and WebSockets unchanged", async () => {
     const { daytona, loopback } = fixture();
     const sandbox = await daytona.create({ snapshot: "ambit" });
     expect(await output(sandbox, "echo $DAYTONA_SANDBOX_ID")).toBe(sandbox.id);

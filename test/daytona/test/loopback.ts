@@ -7,7 +7,7 @@ import {
 import { Daytona, type Sandbox } from "@daytona/sdk";
 import { afterAll, beforeAll, beforeEach } from "vitest";
 
-/** One loopback for a file's tests, and the official SDK on it. Started before them, closed after. */
+/** One loopback with the official SDK for all tests of a file. Started before them, closed after them. */
 export interface Fixture {
   readonly loopback: LoopbackDaytona;
   readonly daytona: Daytona;
@@ -16,7 +16,7 @@ export interface Fixture {
 export const connect = ({ apiKey, apiUrl }: Pick<LoopbackDaytona, "apiKey" | "apiUrl">) =>
   new Daytona({ apiKey, apiUrl, target: "us" });
 
-/** What this machine lacks, for the skip of a whole file. */
+/** What this machine lacks, to skip a whole file. */
 export const lacking = unavailableReason();
 
 export function skipWithoutHost(): void {
@@ -59,7 +59,7 @@ export function useSandbox(fixture: () => Fixture, snapshot = "ambit"): () => Sa
   };
 }
 
-/** What a command printed, both streams, without the last newline. */
+/** Both output streams of a command, without the last newline. */
 export async function output(sandbox: Sandbox, command: string): Promise<string> {
   const { result } = await sandbox.process.executeCommand(command, undefined, undefined, 10);
   return result.trimEnd();

@@ -7,11 +7,11 @@ const world = [
   { name: "other.test", address: "10.99.0.12" },
 ];
 
-/** What curl says of a URL: the status, or `blocked` after a second. */
+/** curl's result for a URL: the status, or `blocked` after a second. */
 const curl = (target: string, options = "", seconds = 1) =>
   `curl -s -m ${seconds} -o /dev/null -w '%{http_code}' ${options} ${target} | sed 's/^000$/blocked/'`;
 
-/** For what is to arrive: a busy machine may take its time. */
+/** For requests that must arrive: a busy machine may be slow. */
 const patient = 10;
 
 const udp = (address: string) =>
@@ -36,7 +36,7 @@ describe.concurrent("a sandbox's network", () => {
     expect(hosts.queries()).toContainEqual({ sandboxId: sandbox.id, name: "api.allowed.test" });
   });
 
-  it("reaches nothing when all is blocked, names included", async () => {
+  it("reaches nothing when all is blocked, and resolves no name", async () => {
     const sandbox = await create({ networkBlockAll: true, networkAllowList: "10.99.0.10/32" });
     const tries = [curl("http://api.allowed.test/"), curl("http://10.99.0.10/"), udp("10.99.0.10")];
     expect(await output(sandbox, tries.join("; "))).toBe("blockedblockedblocked");
@@ -53,13 +53,13 @@ describe.concurrent("a sandbox's network", () => {
     expect(await output(sandbox, udp("10.99.0.12"))).toBe("blocked");
   });
 
-  it("reaches listed names only, whatever it connects to", async () => {
+  it("reaches listed names only, at any address", async () => {
     const sandbox = await create({ domainAllowList: "api.allowed.test,*.wild.test" });
     expect(await output(sandbox, curl("http://api.allowed.test/", "", patient))).toBe("200");
     expect(await output(sandbox, curl("http://sub.wild.test/", "", patient))).toBe("200");
     expect(await output(sandbox, curl("http://other.test/", "", patient))).toBe("403");
     const { world: hosts } = fixture().loopback;
-    // The name of an allowed host, sent to another's address, still ends at the allowed one.
+    // A request with an allowed host's name to another host's address arrives at the allowed host.
     expect(await output(sandbox, curl("http://10.99.0.12/", "-H 'Host: api.allowed.test'", patient))).toBe(
       "200",
     );
@@ -67,13 +67,13 @@ describe.concurrent("a sandbox's network", () => {
     expect(own.map(({ host }) => host)).toEqual(["api.allowed.test", "sub.wild.test", "api.allowed.test"]);
     expect(await output(sandbox, curl("http://10.99.0.10:8080/"))).toBe("blocked");
     expect(await output(sandbox, curl("http://10.99.0.10/", "", patient))).toBe("403");
-    // Straight to the proxy's own ports.
+    // Directly to the proxy's ports.
     expect(await output(sandbox, curl("http://10.98.1.1:3128/", "-H 'Host: api.allowed.test'"))).toBe(
       "blocked",
     );
   });
 
-  it("looks at a TLS client's server name", async () => {
+  it("checks a TLS client's server name", async () => {
     const sandbox = await create({ domainAllowList: "api.allowed.test" });
     const { world: hosts } = fixture().loopback;
     const own = () => hosts.arrivals().filter(({ sandboxId }) => sandboxId === sandbox.id);
@@ -83,7 +83,7 @@ describe.concurrent("a sandbox's network", () => {
     expect(own()).toMatchObject([{ host: "api.allowed.test", port: 443 }]);
   });
 
-  it("changes while it runs, and is read back", async () => {
+  it("has limits that can change while it runs, and that are read back", async () => {
     const sandbox = await create({});
     expect(await output(sandbox, curl("http://10.99.0.10/", "", patient))).toBe("200");
     await sandbox.updateNetworkSettings({ networkBlockAll: true });
@@ -128,7 +128,7 @@ describe("an organisation that can't limit the network", () => {
     });
   });
 
-  it("or takes them, shows them, and doesn't apply them", async () => {
+  it("or accepts and returns them without applying them", async () => {
     const { daytona, loopback } = ignored();
     const sandbox = await daytona.create({ snapshot: "ambit", networkBlockAll: true });
     expect(sandbox.networkBlockAll).toBe(true);
@@ -154,7 +154,7 @@ describe.concurrent("an organisation with essential hosts", () => {
 describe("an organisation with an open resolver", () => {
   const fixture = useLoopback({ world, organization: { openResolver: true } });
 
-  it("lets names out of a sandbox that reaches nothing else", async () => {
+  it("resolves names for a sandbox that reaches nothing else", async () => {
     const { daytona, loopback } = fixture();
     const sandbox = await daytona.create({ snapshot: "ambit", networkBlockAll: true });
     expect(await output(sandbox, "getent hosts api.allowed.test | grep -o 10.99.0.10")).toBe("10.99.0.10");

@@ -1,4 +1,4 @@
-/** An owner of a loopback with a sandbox in it, to be killed. Prints the sandbox's pid and waits. */
+/** The owner of a loopback with a sandbox, for the test to kill. Prints the sandbox's pid and waits. */
 import { startLoopbackDaytona } from "@ambit/daytona-loopback";
 import { Daytona } from "@daytona/sdk";
 

@@ -9,14 +9,14 @@ import { connect, skipWithoutHost } from "./loopback.js";
 
 const cgroups = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/pids"];
 
-/** Folders and cgroups of the loopbacks that a process owns, or owned. */
+/** Folders and cgroups of loopbacks that a process owns or owned. */
 const things = (owner: number) =>
   [tmpdir(), ...cgroups]
     .filter((folder) => existsSync(folder))
     .flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)))
     .filter((path) => path.includes(`/ambit-daytona-${owner}-`));
 
-/** Processes right below one that still run. */
+/** Running children of a process. */
 const children = (parent: number) =>
   readdirSync("/proc")
     .filter((entry) => /^\d+$/.test(entry))
@@ -40,7 +40,7 @@ const lives = (pid: number) => existsSync(`/proc/${pid}`);
 describe("what a loopback leaves behind", () => {
   skipWithoutHost();
 
-  it("is nothing after close, whatever runs in it", async () => {
+  it("is nothing after close, although programs run in it", async () => {
     const before = children(process.pid);
     const loopback = await startLoopbackDaytona({ startDelayMs: 0, snapshots: { ambit: {} } });
     const daytona = connect(loopback);
@@ -78,8 +78,8 @@ describe("what a loopback leaves behind", () => {
     await expect.poll(() => things(ownerPid), { timeout: 5_000 }).toEqual([]);
   });
 
-  it("is removed at the next start where the runner was killed too", async () => {
-    // The name of an owner that lived at another time.
+  it("is removed at the next start if the runner was killed too", async () => {
+    // The name of an owner with another start time.
     const name = "ambit-daytona-1-1-abcdef";
     const left = [tmpdir(), ...cgroups.slice(1)]
       .filter((folder) => existsSync(folder))

@@ -4,7 +4,7 @@ import { useLoopback } from "./loopback.js";
 describe("the official SDK, from create to delete", () => {
   const fixture = useLoopback({ startDelayMs: 50 });
 
-  it("drives a sandbox of an image through its whole life", async () => {
+  it("uses a sandbox from an image", async () => {
     const { daytona, loopback } = fixture();
     const sandbox = await daytona.create({
       name: "life",
@@ -35,7 +35,7 @@ describe("the official SDK, from create to delete", () => {
       runAsync: true,
       suppressInputEcho: true,
     });
-    // The command's pipe isn't there yet when its start is answered.
+    // The command's pipe doesn't exist yet when the response to its start arrives.
     const sent = () =>
       sandbox.process.sendSessionCommandInput("s1", cmdId, "ping").then(() => "sent", String);
     await expect.poll(sent, { timeout: 10_000 }).toBe("sent");
@@ -73,7 +73,7 @@ describe("the official SDK, from create to delete", () => {
     expect(loopback.sandboxes()).toEqual([]);
   });
 
-  it("asks instead of listening to events, because socket.io isn't there", async () => {
+  it("polls instead of listening to events, because there is no socket.io", async () => {
     const { loopback } = fixture();
     const events = loopback.requests().filter(({ url }) => url.startsWith("/api/socket.io/"));
     expect(events.length).toBeGreaterThan(0);

@@ -25,7 +25,7 @@ describe("an organisation's secrets", () => {
     await expect(daytona.secret.get(secret.id)).rejects.toMatchObject({ statusCode: 404 });
   });
 
-  it("stand in the sandbox as placeholders, and arrive at their hosts alone", async () => {
+  it("are placeholders in the sandbox, and arrive only at their hosts", async () => {
     const { daytona, loopback } = fixture();
     const value = "sk-real-value";
     const secret = await daytona.secret.create({ name: "model", value, hosts: ["api.allowed.test"] });
@@ -55,7 +55,7 @@ describe("an organisation's secrets", () => {
     expect(loopback.world.requests()).toMatchObject([{ headers: { "x-api-key": secret.placeholder } }]);
   });
 
-  it("leave a block as it is", async () => {
+  it("don't open a blocked network", async () => {
     const { daytona } = fixture();
     await daytona.secret.create({ name: "blocked", value: "v" });
     const sandbox = await daytona.create({
@@ -66,7 +66,7 @@ describe("an organisation's secrets", () => {
     expect(await output(sandbox, "curl -s -m 1 http://10.99.0.2/ || echo blocked")).toBe("blocked");
   });
 
-  it("that aren't there are refused at create", async () => {
+  it("that don't exist are refused at create", async () => {
     const { daytona } = fixture();
     await expect(daytona.create({ snapshot: "ambit", secrets: { KEY: "nowhere" } })).rejects.toMatchObject({
       statusCode: 404,

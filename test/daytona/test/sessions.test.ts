@@ -35,7 +35,7 @@ describe("sessions", () => {
     return cmdId;
   }
 
-  /** The first input to a command: its pipe isn't there yet when its start is answered. */
+  /** The first input to a command, whose pipe doesn't exist yet when the response to its start arrives. */
   async function send(id: string, cmdId: string, data: string): Promise<void> {
     const sent = () =>
       sandbox()
@@ -52,7 +52,7 @@ describe("sessions", () => {
   const logsUrl = (id: string, cmdId: string) =>
     `${sandbox().toolboxProxyUrl.replace("http", "ws")}/${sandbox().id}/process/session/${id}/command/${cmdId}/logs?follow=true`;
 
-  it("labels every line of both streams, in frames of 1,024 bytes at most", async () => {
+  it("mark every line of both streams, in frames of at most 1,024 bytes", async () => {
     const id = await session();
     const cmdId = await begin(id, "head -c 5000 /dev/zero | tr '\\0' x; echo; printf 'no newline' >&2");
     const { sizes, data, code } = await frames(logsUrl(id, cmdId), fixture().loopback.apiKey);
@@ -64,7 +64,7 @@ describe("sessions", () => {
   });
 
   // apps/daemon/pkg/session/common.go and log.go.
-  it("takes the labels out for a client that neither names a version of the SDK nor asks for them", async () => {
+  it("remove the markers for a client that neither names a version of the SDK nor requests them", async () => {
     const id = await session();
     const cmdId = await begin(id, "echo out; echo err >&2");
     const seen = async (headers: Readonly<Record<string, string>>) => {
@@ -78,8 +78,8 @@ describe("sessions", () => {
     expect(await seen({ "X-Daytona-Split-Output": "true" })).toBe(labelled);
   });
 
-  // apps/daemon/pkg/session/input.go: it opens the command's pipe, and waits for none that isn't there.
-  it("refuses input at once while its pipe isn't there", async () => {
+  // apps/daemon/pkg/session/input.go: it opens the command's pipe, and doesn't wait until the pipe exists.
+  it("refuse input at once while its pipe doesn't exist", async () => {
     const id = await session();
     // Its second command waits for the first, and has no pipe until then.
     const first = await begin(id, "sleep 3");
@@ -91,7 +91,7 @@ describe("sessions", () => {
     expect(await exitCode(id, first)).toBeUndefined();
   });
 
-  it("ends a follow only when the log was quiet for about fifty looks after the exit", async () => {
+  it("end a followed log only after about fifty reads without output after the exit", async () => {
     const id = await session();
     const cmdId = await begin(id, "echo done");
     const order: string[] = [];
@@ -104,7 +104,7 @@ describe("sessions", () => {
     expect(order).toEqual(["command ended", "stream ended"]);
   });
 
-  it("begins at the first byte at every connection", async () => {
+  it("stream from the first byte at every connection", async () => {
     const id = await session();
     const cmdId = await begin(id, "echo one; echo two");
     await finished(id, cmdId);
@@ -117,14 +117,14 @@ describe("sessions", () => {
     expect(second.data.equals(first.data)).toBe(true);
   });
 
-  it("keeps tabs, carriage returns, escapes and UTF-8, and drops NULs", async () => {
+  it("keep tabs, carriage returns, escapes and UTF-8, and drop NULs", async () => {
     const id = await session();
     const command = `printf 'a\\tb\\rc\\033[1m \\\\n é\\0after\\n'`;
     const { stdout } = await sandbox().process.executeSessionCommand(id, { command });
     expect(stdout).toBe("a\tb\rc\x1b[1m \\n éafter\n");
   });
 
-  it("appends a newline to input, and echoes it unless told not to", async () => {
+  it("append a newline to input, and echo it unless that is turned off", async () => {
     const id = await session();
     const echoed = await begin(id, "read -r line; echo got:$line", false);
     await send(id, echoed, "loud");
@@ -140,7 +140,7 @@ describe("sessions", () => {
     expect((await sandbox().process.getSessionCommandLogs(id, silent)).stdout).toBe("got:quiet\n");
   });
 
-  it("never ends the input of an asynchronous command, and gives a synchronous one none", async () => {
+  it("never end the input of an asynchronous command, and give a synchronous one none", async () => {
     const id = await session();
     expect(await sandbox().process.executeSessionCommand(id, { command: "cat; echo over" })).toMatchObject({
       stdout: "over\n",
@@ -153,7 +153,7 @@ describe("sessions", () => {
     await sandbox().process.deleteSession(id);
   });
 
-  it("carries a line of a megabyte both ways", async () => {
+  it("carry a line of a megabyte in both directions", async () => {
     const id = await session();
     const cmdId = await begin(id, "head -n 1 | wc -c; head -n 1");
     const line = "é".repeat(500_000);
@@ -163,14 +163,14 @@ describe("sessions", () => {
     expect((await sandbox().process.getSessionCommandLogs(id, cmdId)).stdout).toBe(`1000001\n${line}\n`);
   });
 
-  it("keeps variables and folder between commands", async () => {
+  it("keep variables and folder between commands", async () => {
     const id = await session();
     await sandbox().process.executeSessionCommand(id, { command: "cd /tmp; KEPT=yes" });
     const { stdout } = await sandbox().process.executeSessionCommand(id, { command: 'echo "$PWD $KEPT"' });
     expect(stdout).toBe("/tmp yes\n");
   });
 
-  it("refuses a session twice, input to what is over, and what isn't there", async () => {
+  it("refuse a second session with an id, input to an ended command, and unknown ids", async () => {
     const id = await session();
     const { process } = sandbox();
     await expect(process.createSession(id)).rejects.toMatchObject({ statusCode: 409, code: "CONFLICT" });
@@ -189,7 +189,7 @@ describe("sessions", () => {
       .toBe("SESSION_ENDED");
   });
 
-  it("ends all of a deleted session: what ignores SIGTERM, and what left its group", async () => {
+  it("end all processes of a deleted session, even if they ignore SIGTERM or left its group", async () => {
     const id = await session();
     await begin(id, "trap '' TERM; setsid sleep 4201 & while :; do sleep 4202; done");
     const running = async () =>
@@ -199,7 +199,7 @@ describe("sessions", () => {
     expect(await running()).toBe("0");
   });
 
-  it("kills a command past its timeout with all of its group", async () => {
+  it("kill a command after its timeout, with its whole group", async () => {
     const { process } = sandbox();
     await expect(
       process.executeCommand("sleep 4301 & sleep 4302", undefined, undefined, 1),

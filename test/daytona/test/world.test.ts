@@ -17,7 +17,7 @@ describe("the world's hosts", () => {
   });
   const sandbox = useSandbox(fixture);
 
-  it("answer as a test wants, and record what arrived", async () => {
+  it("respond as a test says, and record requests", async () => {
     const { world } = fixture().loopback;
     expect(await output(sandbox(), "curl -s -m 5 -d body http://answers.test:9000/path")).toBe("POST /path");
     expect(world.requests()).toMatchObject([
@@ -34,7 +34,7 @@ describe("the world's hosts", () => {
     expect([world.requests(), world.arrivals(), world.queries()]).toEqual([[], [], []]);
   });
 
-  it("are added later, and carry connections to a server of the test's own", async () => {
+  it("can be added later, and forward connections to a server of the test", async () => {
     const { world } = fixture().loopback;
     const server = createServer((_, response) => response.end("from the test"));
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -16,7 +16,7 @@ const codes: Readonly<Record<number, string>> = {
   500: "INTERNAL_SERVER_ERROR",
 };
 
-/** An answer that isn't a success. */
+/** A response with an error status. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,

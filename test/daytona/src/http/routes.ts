@@ -25,7 +25,7 @@ export class Routes {
     return this;
   }
 
-  /** Undefined where no route fits. */
+  /** Undefined if no route matches. */
   find(method: string, url: URL): { handler: Handler; path: (name: string) => string } | undefined {
     const segments = url.pathname.split("/");
     for (const route of this.#routes) {

@@ -1,4 +1,4 @@
-/** A runner's process: controlled by its parent, and ends with it. */
+/** A runner's process. Its parent controls it, and it ends with its parent. */
 import { rm } from "node:fs/promises";
 import { numberedCall, type Report, setup } from "./messages.js";
 import { Runner } from "./runner.js";

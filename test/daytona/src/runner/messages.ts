@@ -6,12 +6,12 @@ export const network = z.strictObject({
   blockAll: z.boolean(),
   /** IPv4 ranges; null: not limited by address. */
   allowList: z.array(z.string()).nullable(),
-  /** Names, `*.suffix` among them; null: not limited by name. */
+  /** Names, including `*.suffix`; null: not limited by name. */
   domains: z.array(z.string()).nullable(),
 });
 export type Network = z.infer<typeof network>;
 
-/** A placeholder that the proxy replaces in requests to these hosts; no hosts means to all. */
+/** A placeholder that the proxy replaces in requests to these hosts. No hosts means all. */
 export const substitution = z.strictObject({
   placeholder: z.string(),
   value: z.string(),
@@ -72,7 +72,7 @@ export const setup = z.strictObject({
   /** The name of its cgroups, apart from every other runner's. */
   name: z.string(),
   essentials: z.array(z.string()),
-  /** The resolver answers sandboxes that may reach nothing else, too. */
+  /** Whether the resolver also responds to sandboxes that may reach nothing else. */
   openResolver: z.boolean(),
   leaks: organization.shape.leaks.unwrap(),
 });

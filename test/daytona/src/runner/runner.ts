@@ -12,7 +12,7 @@ import { WorldHosts } from "./network/world-hosts.js";
 
 export type Say = (report: Report) => void;
 
-/** The machine of the loopback that sandboxes run on. It has network and mount namespaces of its own. */
+/** The loopback's machine for sandboxes, with network and mount namespaces of its own. */
 export class Runner {
   readonly #containers = new Map<string, Container>();
 
@@ -43,7 +43,7 @@ export class Runner {
     return this.cgroups.limits;
   }
 
-  /** A pid answers a start, nothing the rest. */
+  /** Returns a pid for a start, else undefined. */
   async do(call: Call): Promise<number | undefined> {
     switch (call.method) {
       case "create":
@@ -65,7 +65,7 @@ export class Runner {
         await this.#container(call.id).stop();
         return undefined;
       case "destroy": {
-        // One that never got as far as a container has none to destroy.
+        // It may have failed before it had a container.
         const container = this.#containers.get(call.id);
         this.#containers.delete(call.id);
         await container?.destroy();

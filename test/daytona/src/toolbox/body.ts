@@ -5,7 +5,7 @@ import { readJson } from "../http/json.js";
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** A JSON body whose fields are looked at one by one: the daemon has no schema library to load. */
+/** A JSON body whose fields are read one by one, without a schema library, which the daemon would have to load. */
 export class Body {
   readonly #fields: Record<string, unknown>;
 
@@ -31,7 +31,7 @@ export class Body {
     return this.#read(name, (value) => typeof value === "boolean") ?? false;
   }
 
-  /** Names to texts, empty where the field is absent. */
+  /** A map of names to texts; empty if the field is absent. */
   texts(name: string): Record<string, string> {
     const value = this.#read(name, isRecord) ?? {};
     const texts: Record<string, string> = {};

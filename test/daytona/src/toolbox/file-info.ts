@@ -3,7 +3,7 @@ import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import type { FileInfo } from "@daytona/toolbox-api-client";
 
-/** `drwxr-xr-x`, as the daemon's language prints a mode. */
+/** `drwxr-xr-x`, as Go prints a mode. */
 function modeText(info: Stats): string {
   const bits = [...(info.mode & 0o777).toString(2).padStart(9, "0")];
   return (
@@ -12,7 +12,7 @@ function modeText(info: Stats): string {
   );
 }
 
-/** Of what a link points to. Owner and group are numbers in text. */
+/** Follows links. Owner and group are numbers as text. */
 export async function fileInfo(path: string): Promise<FileInfo> {
   const info = await stat(path);
   return {

@@ -14,7 +14,7 @@ function required(query: URLSearchParams, name: string): string {
   return value;
 }
 
-/** What went wrong with a file, in the words and codes of the toolbox. */
+/** A file system error with the toolbox's messages and codes. */
 export function fileError(error: unknown, path: string): ApiError {
   if (error instanceof ApiError) return error;
   const code = error instanceof Error && "code" in error ? error.code : undefined;
@@ -98,7 +98,7 @@ export function addFileRoutes(routes: Routes): void {
     await pipeline(stream, response);
   });
 
-  // The control plane's: one file of a multipart upload. Folders on its way are made.
+  // From the control plane: one file of a multipart upload. Parent folders are created.
   on("PUT", "/files/content", async ({ request, response }, path) => {
     await mkdir(dirname(path), { recursive: true });
     await pipeline(request, createWriteStream(path));

@@ -4,12 +4,12 @@ import { ApiError } from "../http/api-error.js";
 
 const code = (error: unknown) => (error instanceof Error && "code" in error ? error.code : undefined);
 
-/** How long a command may take to open its input, in milliseconds. */
+/** Milliseconds that a command may take to open its input. */
 const openLimitMs = 2_000;
 
 /**
  * Writes to a command's input pipe, waiting while it is full. Never blocks a thread: a command that doesn't read
- * would block it forever. `finished` throws where the command is over.
+ * would block it forever. `finished` throws if the command has ended.
  */
 export async function writeInput(pipe: string, data: Buffer, finished: () => Promise<void>): Promise<void> {
   const file = await openInput(pipe, finished);
@@ -37,7 +37,7 @@ async function openInput(pipe: string, finished: () => Promise<void>): Promise<F
     try {
       return await open(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
     } catch (error) {
-      // Not opened by the command yet. Not made yet is an error at once (`apps/daemon/pkg/session/input.go`).
+      // The command hasn't opened it yet. If it doesn't exist yet, that is an error (`apps/daemon/pkg/session/input.go`).
       const maySucceed = code(error) === "ENXIO";
       if (!maySucceed || performance.now() > deadline)
         throw new ApiError(500, `failed to open input pipe: ${error}`);

@@ -1,6 +1,6 @@
 /**
- * The daemon inside a container: runs commands, keeps sessions, reads and writes files, as the user that the image runs
- * as. It needs nothing but Node. Multipart bodies and WebSockets are the control plane's business.
+ * The daemon inside a container: runs commands, keeps sessions, reads and writes files, as the image's user. It needs only
+ * Node. The control plane handles multipart bodies and WebSockets.
  */
 import { createServer } from "node:http";
 import { ApiError, sendError } from "../http/api-error.js";
@@ -15,7 +15,7 @@ import { Sessions } from "./process/sessions.js";
 
 const home = process.env.HOME ?? "/";
 const grace = Number(process.env.LOOPBACK_SESSION_GRACE_MS);
-// Of the daemon, not of what runs in the sandbox.
+// For the daemon only, not for programs in the sandbox.
 delete process.env.LOOPBACK_SESSION_GRACE_MS;
 
 const routes = new Routes();
@@ -37,9 +37,9 @@ const server = createServer(async (request, response) => {
     sendError(request, response, error, "DAYTONA_DAEMON");
   }
 });
-// Uploads and blocking commands take as long as they take.
+// No time limit for uploads and blocking commands.
 server.requestTimeout = 0;
-// On every address, as the daemon's own `:2280` is: whatever runs inside reaches it, too.
+// On every address, like the real daemon's `:2280`: every process inside reaches it too.
 server.listen(toolboxPort, "::", () =>
   listenOnOtherPorts(otherPorts, () => process.stdout.write("listening\n")),
 );

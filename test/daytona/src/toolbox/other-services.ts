@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 
-/** Takes connections on the ports of the daemon's other services, and says a word: what they do isn't done here. */
+/** Accepts connections on the ports of the daemon's other services and sends a word. The services don't exist. */
 export function listenOnOtherPorts(ports: readonly number[], ready: () => void): void {
   let waiting = ports.length;
   for (const port of ports) {

@@ -1,7 +1,7 @@
 import { chown, readFile, stat } from "node:fs/promises";
 import { badRequest } from "../http/api-error.js";
 
-/** The number of a user or group, which may be given as one. */
+/** The id of a user or group, given as a name or a number. */
 async function numberOf(name: string, table: "/etc/passwd" | "/etc/group", kind: string): Promise<number> {
   if (/^\d+$/.test(name)) return Number(name);
   const lines = (await readFile(table, "utf8")).split("\n");
@@ -10,7 +10,7 @@ async function numberOf(name: string, table: "/etc/passwd" | "/etc/group", kind:
   return Number(number);
 }
 
-/** An empty name leaves that side as it is. */
+/** An empty name changes nothing. */
 export async function changeOwner(path: string, owner: string, group: string): Promise<void> {
   if (owner === "" && group === "") return;
   const now = await stat(path);

@@ -1,4 +1,4 @@
-/** Where the daemon listens inside, as Daytona's does. */
+/** The daemon's port inside, as in Daytona. */
 export const toolboxPort = 2280;
 
 /** Its other services (`apps/daemon/cmd/daemon/main.go`): SSH, a terminal, recordings. */

@@ -15,7 +15,7 @@ interface Host {
   readonly http: HttpServer;
 }
 
-/** What the world's hosts do. The runner brings each connection here, behind a line that says where it arrived. */
+/** The behaviour of the world's hosts. The runner forwards each connection to this server, after a line with its target. */
 export class WorldServer implements World {
   readonly #hosts = new Map<string, Host>();
   readonly #sockets = new Set<Socket>();
@@ -37,7 +37,7 @@ export class WorldServer implements World {
     });
   }
 
-  /** Hosts can be added from now on. */
+  /** From now on hosts can be added. */
   connect(runner: RunnerClient): void {
     this.#runner = runner;
   }
@@ -151,5 +151,5 @@ export class WorldServer implements World {
   }
 }
 
-/** Where the connections arrived that HTTP is spoken on. */
+/** The targets of HTTP connections. */
 const places = new WeakMap<Socket, Arrival>();

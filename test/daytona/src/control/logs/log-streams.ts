@@ -55,7 +55,7 @@ export class LogStreams {
     if (output !== log) log.once("error", (error) => output.destroy(error));
   }
 
-  /** As a lost connection: no close frame. */
+  /** Like a lost connection, without a close frame. */
   cut(): number {
     const open = [...this.#open];
     for (const webSocket of open) webSocket.terminate();

@@ -18,13 +18,13 @@ export function appliedIn(organization: Organization, settings: NetworkSettings)
   return organization.domainLists === "ignored" ? { ...network, domains: null } : network;
 }
 
-/** Throws the API's error for an organisation that may not limit its sandboxes, at creation. */
+/** At creation: throws the API's error if the organisation may not limit its sandboxes. */
 export function allowCreate(organization: Organization, settings: NetworkSettings): void {
   if (organization.networkOverride === "refused" && overrides(settings))
     throw new ApiError(403, "Network settings cannot be overridden for organizations on this tier");
 }
 
-/** The same at a change (`apps/api/src/sandbox/controllers/sandbox.controller.ts`): whatever is asked for, and 400. */
+/** At a change: any setting is refused, with 400 (`apps/api/src/sandbox/controllers/sandbox.controller.ts`). */
 export function allowUpdate(organization: Organization, change: NetworkChange): void {
   if (organization.networkOverride === "refused") {
     throw badRequest(

@@ -107,7 +107,7 @@ export class Sandboxes {
     if (sandbox.autoDeleteInterval === 0) await this.destroy(sandbox);
   }
 
-  /** Not while its state changes (`apps/api/src/sandbox/services/sandbox.service.ts`). */
+  /** Refused while its state changes (`apps/api/src/sandbox/services/sandbox.service.ts`). */
   requestDestroy(sandbox: Sandbox): Promise<void> {
     const changing: string[] = [SandboxState.CREATING, SandboxState.STARTING, SandboxState.STOPPING];
     const isStuck = Date.now() - sandbox.createdAt > this.options.stuckMs;
@@ -131,7 +131,7 @@ export class Sandboxes {
     this.#work.delete(sandbox.id);
   }
 
-  /** Its processes are killed from outside. */
+  /** Kills its processes from outside. */
   async crash(sandbox: Sandbox): Promise<void> {
     await this.#run(sandbox, async () => {
       await this.runner.call({ method: "stop", id: sandbox.id });
@@ -164,7 +164,7 @@ export class Sandboxes {
     await this.#applyNetwork(sandbox);
   }
 
-  /** After a secret's value or hosts changed, or it was deleted. */
+  /** Called after a secret's value or hosts changed, or it was deleted. */
   async refreshSecrets(): Promise<void> {
     for (const sandbox of this.all()) if (sandbox.secrets.size > 0) await this.#applyNetwork(sandbox);
   }

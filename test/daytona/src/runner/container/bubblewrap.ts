@@ -2,7 +2,7 @@ import { existsSync, lstatSync } from "node:fs";
 import type { SandboxSpec } from "../messages.js";
 import { daemon, nodeInside, systemLinks, users } from "./image.js";
 
-/** What root keeps inside in any case: enough to make users of its own, and to end their processes. */
+/** What root always keeps inside: enough to create users and to end their processes. */
 const capabilities = [
   "CHOWN",
   "DAC_OVERRIDE",
@@ -18,15 +18,15 @@ const capabilities = [
   "AUDIT_WRITE",
 ];
 /**
- * What it keeps in a privileged one: to mount what only it sees, and to set rules in its own network. Not what reaches
- * the machine's devices, kernel modules or clock, which a privileged container of Docker's has besides.
+ * What root keeps in a privileged container: to mount in its own namespace, and to set rules in its own network. Not
+ * access to the machine's devices, kernel modules or clock, which a privileged container of Docker has too.
  */
 const privileged = [...capabilities, "SYS_ADMIN", "NET_ADMIN"];
 
-/** Read-only parts of the machine's own /etc that programs of /usr expect. */
+/** Read-only parts of the machine's /etc that programs of /usr expect. */
 const systemSettings = ["/etc/ssl", "/etc/alternatives", "/etc/pam.d", "/etc/security", "/etc/login.defs"];
 
-/** The path inside of a daemon that isn't the loopback's own. */
+/** Path inside the sandbox of a daemon that isn't the loopback's own. */
 const foreignDaemon = "/opt/daytona-daemon";
 
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -45,14 +45,14 @@ function environment(spec: SandboxSpec, extra: Readonly<Record<string, string>>)
     ...extra,
     DAYTONA_SANDBOX_ID: spec.id,
     DAYTONA_SANDBOX_USER: user,
-    // Of the loopback's own daemon, and of Daytona's (`apps/daemon/cmd/daemon/config/config.go`).
+    // For the loopback's own daemon, and for Daytona's (`apps/daemon/cmd/daemon/config/config.go`).
     ...(spec.daemon === undefined
       ? { LOOPBACK_SESSION_GRACE_MS: String(spec.sessionGraceMs) }
       : { DAYTONA_TERMINATION_GRACE_PERIOD: `${Math.max(1_000, spec.sessionGraceMs)}ms` }),
   };
 }
 
-/** bwrap's options, for its `--args`: they hold the sandbox's variables, which no process list may show. */
+/** bwrap's options, for its `--args`: they contain the sandbox's variables, which no process list may show. */
 export function options(spec: SandboxSpec, root: string, env: Readonly<Record<string, string>>): string[] {
   const node = nodeInside();
   const bound = systemLinks.filter(

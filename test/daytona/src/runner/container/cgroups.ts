@@ -28,7 +28,7 @@ const version1: Readonly<Record<string, readonly Setting[]>> = {
     { file: "cpu.cfs_quota_us", value: quota },
   ],
   pids: [{ file: "pids.max", value: () => String(maxProcesses) }],
-  // Root inside may mount: it must not get at the machine's disks that way.
+  // Root inside may mount, but must not reach the machine's disks that way.
   devices: [{ file: "devices.deny", value: () => "b *:* rwm" }],
 };
 
@@ -64,7 +64,7 @@ async function hierarchies(): Promise<Hierarchy[]> {
   return [{ folder: root, settings: limits.flatMap((controller) => version2[controller] ?? []), limits }];
 }
 
-/** One runner's cgroups, a sandbox's in each hierarchy that the machine has. */
+/** A runner's cgroups: one for each sandbox in each hierarchy of the machine. */
 export class Cgroups {
   private constructor(
     private readonly name: string,
@@ -85,7 +85,7 @@ export class Cgroups {
     return cgroups;
   }
 
-  /** Which of `memory`, `cpu`, `pids`, `devices` are enforced here. */
+  /** The limits that this machine enforces, of `memory`, `cpu`, `pids`, `devices`. */
   get limits(): readonly string[] {
     return this.hierarchies.flatMap(({ limits }) => limits);
   }
@@ -108,7 +108,7 @@ export class Cgroups {
   }
 }
 
-/** Kills what is in it. A group goes once the kernel has forgotten its last process, which takes a moment. */
+/** Kills its processes. The group can be removed only a moment after the last one has ended. */
 async function removeGroup(group: string): Promise<void> {
   for (let tries = 1_000; existsSync(group); tries -= 1) {
     const processes = await readFile(`${group}/cgroup.procs`, "utf8").catch(() => "");
@@ -129,7 +129,7 @@ async function removeTree(group: string): Promise<void> {
   await removeGroup(group);
 }
 
-/** Removes the cgroups of runners that are gone. `isGone` tells by the name. */
+/** Removes the cgroups of ended runners. @param isGone by the runner's name. */
 export async function removeLeftCgroups(isGone: (name: string) => boolean): Promise<void> {
   const folders = existsSync(`${root}/cgroup.controllers`)
     ? [root]

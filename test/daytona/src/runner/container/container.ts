@@ -40,7 +40,7 @@ export class Container {
     const root = `${folder}/${spec.index}`;
     const socketPath = `${folder}/${spec.index}.sock`;
     await mkdir(root);
-    // In this process's own mount namespace: it goes when the runner does.
+    // In this process's own mount namespace, which ends with the runner.
     await run("mount", ["-t", "tmpfs", "-o", `size=${spec.diskBytes},mode=755`, "tmpfs", root]);
     const container = new Container(spec, root, socketPath, cgroups);
     await fillRoot(root, spec);
@@ -54,7 +54,7 @@ export class Container {
   }
 
   /**
-   * Starts the daemon. `connect` makes the network once the namespace is there, before anything runs in it;
+   * Starts the daemon. `connect` sets up the network when the namespace exists, before anything runs in it;
    * `exited` is called when the container ends for any reason.
    */
   async start(
@@ -82,10 +82,10 @@ export class Container {
         reject(new Error(`the container ended: ${Buffer.concat(said).toString("utf8").trim()}`)),
       );
     });
-    // Unused once the container is up.
+    // Unused when the container runs.
     failed.catch(() => {});
 
-    // A bwrap that fails closes all of these: its exit and output have the reason.
+    // A failed bwrap closes all of these. Its exit code and output have the reason.
     for (const stream of child.stdio) stream?.on("error", () => {});
     let pid: number | undefined;
     try {
@@ -120,7 +120,7 @@ export class Container {
       await ended;
       // bwrap's output explains more than the failures that follow from it.
       const text = Buffer.concat(said).toString("utf8").trim();
-      // On a busy machine bubblewrap sometimes gets no reply about its loopback: ECHILD, which no such request has.
+      // On a busy machine bubblewrap sometimes gets no reply about its loopback interface, and reports ECHILD.
       if (text.includes("loopback: Failed RTM_") && tries > 1)
         return await this.start(env, connectNetwork, exited, tries - 1);
       await exited();
@@ -132,7 +132,7 @@ export class Container {
   async stop(): Promise<void> {
     const running = this.#running;
     if (running) {
-      // The first process of a pid namespace takes all others with it.
+      // When the first process of a pid namespace ends, the kernel ends all others in it.
       kill(running.pid);
       await running.over;
     }
@@ -147,7 +147,7 @@ export class Container {
     await rm(this.root, { recursive: true, force: true });
   }
 
-  /** The way in for the control plane, which isn't on this network: a socket of the machine's, piped to the daemon. */
+  /** For the control plane, which isn't on this network: a socket of the machine, connected to the daemon. */
   async #listen(): Promise<void> {
     const server = createServer({ allowHalfOpen: true }, (outside) => {
       const inside = connect({
@@ -169,7 +169,7 @@ function duplex(stream: unknown): Duplex {
   return stream;
 }
 
-/** Read to its end: bwrap writes it in pieces, and an unread one kills it. */
+/** Reads to the end: bwrap writes in pieces, and dies if one isn't read. */
 async function childPid(info: Readable): Promise<number> {
   let text = "";
   for await (const chunk of info) text += chunk;

@@ -6,7 +6,7 @@ export interface Neighbour {
   readonly substitutions: readonly Substitution[];
 }
 
-/** `*.suffix` matches every name below the suffix, and not the suffix itself. */
+/** `*.suffix` matches every name below the suffix, but not the suffix itself. */
 export function nameMatches(pattern: string, name: string): boolean {
   const wanted = pattern.toLowerCase();
   return wanted.startsWith("*.") ? name.endsWith(wanted.slice(1)) : wanted === name;
@@ -27,7 +27,7 @@ export class Directory {
     this.#sandboxes.delete(address);
   }
 
-  /** By the address as a socket gives it. */
+  /** @param address as from a socket. */
   sandbox(address: string | undefined): Neighbour | undefined {
     return this.#sandboxes.get(address?.replace(/^::ffff:/, "") ?? "");
   }
@@ -53,8 +53,8 @@ export class Directory {
   }
 
   /**
-   * Whether the proxy lets this sandbox reach this name: by the name, or by the address that the name has. What the
-   * sandbox connected to doesn't count, because it says both.
+   * Whether this sandbox may reach this name through the proxy: by the name, or by the name's address. The address that the
+   * sandbox connected to doesn't count, because the sandbox chooses both.
    */
   mayReach({ network }: Neighbour, name: string): boolean {
     const { domains, allowList } = network;

@@ -25,7 +25,7 @@ async function systemLink(name: string): Promise<string | undefined> {
   return found?.isSymbolicLink() ? await readlink(`/${name}`) : undefined;
 }
 
-/** Fills a sandbox's empty root: its own /etc, homes and scratch. The system itself is bound over it. */
+/** Fills a sandbox's empty root: /etc, homes and scratch. The system itself is bound over it. */
 export async function fillRoot(root: string, spec: SandboxSpec): Promise<void> {
   const folders = [
     "etc",
@@ -42,7 +42,7 @@ export async function fillRoot(root: string, spec: SandboxSpec): Promise<void> {
     "dev",
   ];
   for (const folder of folders) await mkdir(`${root}/${folder}`, { recursive: true });
-  // bwrap would make the folders above a bind for root alone.
+  // bwrap would create the parent folders of a bind for root alone.
   const targets = [daemon.folder, ...Object.values(spec.image.binds).map((target) => dirname(target))];
   for (const target of targets)
     if (!/^\/(usr|s?bin|lib[^/]*)(\/|$)/.test(target)) await mkdir(join(root, target), { recursive: true });
@@ -62,7 +62,7 @@ export async function fillRoot(root: string, spec: SandboxSpec): Promise<void> {
   };
   for (const [name, text] of Object.entries(files)) await writeFile(`${root}/etc/${name}`, text);
   await writeFile(`${root}/etc/shadow`, shadow, { mode: 0o640 });
-  // Speeds up every program's start; without it they search.
+  // Speeds up every program's start: without it, the linker searches.
   await copyFile("/etc/ld.so.cache", `${root}/etc/ld.so.cache`).catch(() => {});
   for (const name of systemLinks) {
     const target = await systemLink(name);
@@ -78,7 +78,7 @@ export const daemon = {
   main: "/opt/daytona/dist/toolbox/main.js",
 };
 
-/** The Node that the daemon runs on, and everything else inside finds: the system's own, or this process's, bound. */
+/** Node for the daemon and for all programs inside: the system's, or this process's, bound. */
 export function nodeInside(): { readonly program: string; readonly bind?: readonly [string, string] } {
   const program = process.execPath;
   if (program.startsWith("/usr/")) return { program };

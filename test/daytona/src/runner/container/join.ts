@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 
-/** Carries bytes both ways. Each side's end and failure is the other's. */
+/** Copies bytes in both directions. When one side ends or fails, so does the other. */
 export function join(one: Duplex, other: Duplex): void {
   one.pipe(other);
   other.pipe(one);

@@ -1,4 +1,4 @@
-/** The loopback's own addresses. They exist in a runner's network namespace and in its sandboxes', nowhere else. */
+/** The loopback's own addresses, which exist only in the network namespaces of a runner and its sandboxes. */
 export const worldRange = "10.99.0.0/24";
 export const worldAddress = (number: number) => `10.99.0.${number}`;
 /** The runner's side of a sandbox's link: gateway and resolver. */
@@ -9,7 +9,7 @@ export const worldAddress6 = (address: string) => `fd99::${address.split(".").at
 export const gatewayAddress6 = (index: number) => `fd98:0:0:${index}::1`;
 export const sandboxAddress6 = (index: number) => `fd98:0:0:${index}::2`;
 
-/** Of the runner's own API, as Daytona's. */
+/** Port of the runner's own API, as in Daytona. */
 export const gatewayServicePort = 8080;
 
 /** The target of a limited sandbox's web traffic. */

@@ -47,14 +47,14 @@ function natRules({ network, substitutes, essentialAddresses }: Rules): string[]
     `meta nfproto ipv4 tcp dport 443 redirect to :${tlsProxyPort}`,
   ];
   if (substitutes) {
-    // Limited by address only: just the allowed traffic goes through the proxy.
+    // Limited by address only: only allowed traffic goes through the proxy.
     if (network.domains === null && network.allowList !== null) {
       const reachable = [...network.allowList, ...essentialAddresses];
       return reachable.length === 0 ? [] : redirect.map((rule) => `ip daddr ${set(reachable)} ${rule}`);
     }
     return redirect;
   }
-  // What is allowed by its address needs no name.
+  // Traffic that is allowed by its address needs no name.
   const direct = [...(network.allowList ?? []), ...essentialAddresses];
   return direct.length === 0 ? redirect : [`ip daddr ${set(direct)} accept`, ...redirect];
 }

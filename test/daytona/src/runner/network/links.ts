@@ -11,7 +11,7 @@ import { base, linkName, type Rules, removalOf, rulesOf } from "./firewall.js";
 
 /** The runner's network: the world's side, and a link to every sandbox. All of it is in this process's namespace. */
 export class Links {
-  /** One at a time: two transactions of nft at once may refuse each other. */
+  /** One at a time: concurrent transactions of nft may fail. */
   #firewall: Promise<unknown> = Promise.resolve();
   readonly #connected = new Set<number>();
 
@@ -54,7 +54,7 @@ export class Links {
     await this.#nft(rulesOf(rules));
   }
 
-  /** Does nothing where there is no link. */
+  /** Does nothing if there is no link. */
   async disconnect(index: number): Promise<void> {
     if (!this.#connected.delete(index)) return;
     // The kernel also removes the link together with the sandbox's namespace, possibly first.

@@ -47,7 +47,7 @@ export function answer(query: Buffer, address: (name: string) => string | undefi
     record.writeUInt16BE(0xc000 | headerLength, 0); // The question's name.
     record.writeUInt16BE(typeA, 2);
     record.writeUInt16BE(1, 4);
-    record.writeUInt32BE(1, 6); // Seconds it may be kept.
+    record.writeUInt32BE(1, 6); // Time to live in seconds.
     record.writeUInt16BE(4, 10);
     for (const [index, part] of found.split(".").entries()) record[12 + index] = Number(part);
     parts.push(record);
@@ -55,7 +55,7 @@ export function answer(query: Buffer, address: (name: string) => string | undefi
   return Buffer.concat(parts);
 }
 
-/** Resolves the world's names for every sandbox, and reports who asked for what. It forwards nothing. */
+/** Resolves the world's names for every sandbox, and reports each query. It forwards nothing. */
 export async function serveNames(
   directory: Directory,
   asked: (id: string, name: string) => void,

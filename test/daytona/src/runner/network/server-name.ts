@@ -1,6 +1,5 @@
 /**
- * The name in a TLS client's first message, `undefined` where it names none, `"incomplete"` where more bytes are
- * needed to tell.
+ * The server name in a TLS client's first message; `undefined` without one, `"incomplete"` if more bytes are needed.
  */
 export function serverName(data: Buffer): string | undefined | "incomplete" {
   const recordHeader = 5;
@@ -20,7 +19,7 @@ export function serverName(data: Buffer): string | undefined | "incomplete" {
       const type = data.readUInt16BE(position);
       const length = data.readUInt16BE(position + 2);
       const isServerName = type === 0;
-      // Length of the list, kind of the name and its length stand before it.
+      // After the length of the list, the kind of the name and its length.
       if (isServerName)
         return data
           .subarray(position + 9, position + 4 + length)

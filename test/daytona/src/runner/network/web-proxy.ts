@@ -23,7 +23,7 @@ function hostOf(request: IncomingMessage): string {
 
 interface Way {
   readonly sandbox: Neighbour;
-  /** As the sandbox names it: a name, or an address. */
+  /** The name or address that the sandbox gave. */
   readonly host: string;
   readonly upstream: Duplex;
 }
@@ -56,7 +56,7 @@ export class WebProxy {
       request.pipe(upstream);
     });
     http.requestTimeout = 0;
-    // A WebSocket: its head is passed on like a request's, and the rest as bytes.
+    // A WebSocket: its head is forwarded like a request's, and the rest as bytes.
     http.on("upgrade", (request, socket, head) => {
       const way = this.#way(request.socket, hostOf(request), 80);
       if (!way) {
@@ -95,7 +95,7 @@ export class WebProxy {
     return substitute(request.url ?? "/", host, sandbox);
   }
 
-  /** By the name that the client asks for. What is inside stays unread, so placeholders in it stay as they are. */
+  /** By the server name in the client's first message. The content is encrypted, so its placeholders aren't replaced. */
   #passTls(socket: Socket): void {
     let seen = Buffer.alloc(0);
     socket.on("error", () => socket.destroy());

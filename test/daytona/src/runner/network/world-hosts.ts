@@ -7,8 +7,8 @@ import type { Arrival, Setup } from "../messages.js";
 import { worldAddress6 } from "./addresses.js";
 
 /**
- * The world's hosts on this network. What they do is decided outside: each TCP connection is carried, behind a line
- * that says where it arrived, to a socket of the control plane's. UDP is told and answered.
+ * The world's hosts on this network. The control plane decides what they do: each TCP connection goes to its socket, after a
+ * line with the target. UDP is reported and gets a reply.
  */
 export class WorldHosts {
   readonly #ports = new Map<string, readonly number[]>();
@@ -33,7 +33,7 @@ export class WorldHosts {
     if (this.leaks.includes("datagrams")) await this.#udp(name, address, 53);
   }
 
-  /** A connection to a host on behalf of a sandbox, as its own would be. Undefined where nothing listens. */
+  /** A connection to a host on behalf of a sandbox. Undefined if nothing listens. */
   open(host: string, port: number, id: string | undefined): Duplex | undefined {
     if (!this.#ports.get(host)?.includes(port)) return undefined;
     const arrival: Arrival = { host, port, ...(id === undefined ? {} : { id }) };

@@ -7,7 +7,7 @@ import { Body } from "../body.js";
 import { imageShell } from "./shell.js";
 import { signalGroup } from "./signals.js";
 
-/** Runs one command to its end. Both outputs arrive as one; past the timeout its process group is killed. */
+/** Runs a command to its end, with both outputs merged. After the timeout its process group is killed. */
 export async function execute({ request, response }: Exchange): Promise<void> {
   const body = await Body.of(request);
   const command = body.text("command") ?? "";
@@ -24,9 +24,9 @@ export async function execute({ request, response }: Exchange): Promise<void> {
   const output: Buffer[] = [];
   child.stdout.on("data", (chunk: Buffer) => output.push(chunk));
   child.stderr.on("data", (chunk: Buffer) => output.push(chunk));
-  // A shell that ends early doesn't read all of it.
+  // A shell that exits early doesn't read all of it.
   child.stdin.on("error", () => {});
-  // One pipe for both streams keeps their order; on the command's own line it keeps its line numbers.
+  // One pipe for both streams keeps their order. On the command's own line, so that line numbers stay right.
   child.stdin.end(`exec 2>&1; ${command}`);
 
   let timer: NodeJS.Timeout | undefined;

@@ -2,12 +2,12 @@ import { open, readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CommandFiles } from "./session-shell.js";
 
-/** Looked at the end of the log again after this many milliseconds. */
+/** Milliseconds between two reads at the end of the log. */
 const pollMs = 20;
-/** Only after so many looks in a row that found nothing, about a second, is the exit code asked for. */
+/** Consecutive reads without new output, about a second, before the exit code is checked. */
 const looksBeforeExit = 50;
 
-/** A command's log from its first byte on, until it is quiet and its exit code is written. */
+/** A command's log from its first byte, until there is no new output and an exit code. */
 export async function* follow(files: CommandFiles, stop: AbortSignal): AsyncGenerator<Buffer> {
   const file = await open(files.log, "r");
   try {

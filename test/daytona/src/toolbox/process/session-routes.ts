@@ -83,7 +83,7 @@ export function addSessionRoutes(routes: Routes, sessions: Sessions): void {
     sendJson(response, 200, await output(sessions.get(path("session")), path("command")));
   });
 
-  // The control plane's: it makes the WebSocket's frames of this.
+  // For the control plane, which makes WebSocket frames of it.
   routes.on("GET", `${command}/follow`, async ({ response, path }) => {
     const session = sessions.get(path("session"));
     const files = session.files(path("command"));

@@ -1,8 +1,8 @@
-/** What stands before every line of a stream in a command's log. */
+/** The prefix of every line of a stream in a command's log. */
 export const stdoutPrefix = Buffer.from([1, 1, 1]);
 export const stderrPrefix = Buffer.from([2, 2, 2]);
 
-/** Where one command of a session keeps what belongs to it. */
+/** The files of one command of a session. */
 export function commandFiles(folder: string) {
   return {
     folder,
@@ -19,15 +19,15 @@ export type CommandFiles = ReturnType<typeof commandFiles>;
 const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
 /**
- * What the session's bash is told for one command. Each output goes through a pipe to a loop of bash's own `read`,
- * which writes it to the log line by line: NULs are lost there, a last line gets its newline, and the speed is that
- * of `read`. The command is sourced, so it shares the session's variables and folder, and its `exit` ends the session.
- * The exit code is written only after both loops have seen the end.
+ * The input of the session's bash for one command. Each output goes through a pipe to a loop of bash's `read`, which writes
+ * it to the log line by line: it drops NULs, adds a newline to the last line, and is as slow as `read`. The command is
+ * sourced, so it shares the session's variables and folder, and its `exit` ends the session. The exit code is written only
+ * after both loops have ended.
  */
 export function commandScript(files: CommandFiles, keepsInputOpen: boolean): string {
   const label = (prefix: string, pipe: string) =>
     `{ while IFS= read -r text || [ -n "$text" ]; do printf '${prefix}%s\\n' "$text"; done; } < ${quote(pipe)} >> ${quote(files.log)}`;
-  // A writer that never writes: without one, the command's input would end after the first message.
+  // A second writer, which never writes, keeps the command's input open after the first message.
   const holder = keepsInputOpen ? "exec sleep infinity" : ":";
   return `
 mkfifo ${quote(files.stdout)} ${quote(files.stderr)} ${quote(files.input)} && {
@@ -44,7 +44,7 @@ mkfifo ${quote(files.stdout)} ${quote(files.stderr)} ${quote(files.input)} && {
 `;
 }
 
-/** A log apart into its two streams. What stands before the first prefix belongs to neither. */
+/** Splits a log into its two streams. Text before the first prefix belongs to neither. */
 export function demultiplex(log: Buffer): { stdout: Buffer; stderr: Buffer } {
   const out: Buffer[] = [];
   const error: Buffer[] = [];

@@ -21,7 +21,7 @@ interface Command {
   readonly files: CommandFiles;
 }
 
-/** A bash that runs commands one after the other and keeps its state between them. */
+/** A bash that runs commands in sequence and keeps its state between them. */
 export class Session {
   readonly #shell: ChildProcess;
   readonly #commands = new Map<string, Command>();
@@ -39,7 +39,7 @@ export class Session {
   static async open(id: string, folder: string, graceMs: number): Promise<Session> {
     await mkdir(folder, { recursive: true });
     const shell = spawn(imageShell(), [], { detached: true, stdio: ["pipe", "ignore", "ignore"] });
-    // A shell that a command's "exit" ended doesn't read any more.
+    // The shell has exited if a command called "exit".
     shell.stdin?.on("error", () => {});
     await new Promise<void>((resolve, reject) => shell.once("spawn", resolve).once("error", reject));
     return new Session(id, folder, graceMs, shell);
@@ -61,7 +61,7 @@ export class Session {
     return id;
   }
 
-  /** Resolves with the exit code; looked for every 50 ms. */
+  /** Resolves with the exit code, which is polled every 50 ms. */
   async finished(id: string): Promise<number> {
     for (;;) {
       const exitCode = await this.#exitCode(this.#command(id));
@@ -100,14 +100,14 @@ export class Session {
     if (command.echoes) await appendFile(command.files.log, Buffer.concat([stdoutPrefix, Buffer.from(line)]));
   }
 
-  /** SIGTERM to the group and to all below it, and after the grace SIGKILL. */
+  /** Sends SIGTERM to the group and all descendants, and after the grace period SIGKILL. */
   async delete(): Promise<void> {
     const pid = this.#shell.pid;
     if (pid !== undefined) {
       signalGroup(pid, "SIGTERM");
       signalTree(pid, "SIGTERM");
       const deadline = performance.now() + this.graceMs;
-      // An interactive bash ignores SIGTERM, this one doesn't: it is over when nothing is left below it.
+      // Unlike an interactive bash, this one doesn't ignore SIGTERM: it exits when it has no descendants.
       while (performance.now() < deadline && descendants(pid).length > 0) await sleep(20);
       signalTree(pid, "SIGKILL");
       signalGroup(pid, "SIGKILL");

@@ -4,7 +4,7 @@ import { Session } from "./session.js";
 /** The sessions of a container, by their ids. */
 export class Sessions {
   readonly #sessions = new Map<string, Session>();
-  /** Taken from the moment a session is asked for: two creates of one id at once can't both succeed. */
+  /** Reserved before the session exists, so that only one of two concurrent creates of an id succeeds. */
   readonly #ids = new Set<string>();
 
   constructor(

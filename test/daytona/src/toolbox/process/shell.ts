@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 const preferred = ["/usr/bin/zsh", "/bin/zsh", "/usr/bin/bash", "/bin/bash"];
 
-/** The shell of commands and sessions: zsh before bash, whatever the user's own (`apps/daemon/pkg/common/get_shell.go`). */
+/** The shell of commands and sessions: zsh before bash, not the user's (`apps/daemon/pkg/common/get_shell.go`). */
 export function chooseShell(listed: string, own: string | undefined): string {
   const shells = listed
     .split("\n")
@@ -16,7 +16,7 @@ export function imageShell(): string {
   try {
     listed = readFileSync("/etc/shells", "utf8");
   } catch {
-    // An image without the file has none of them.
+    // Without the file, the image has no shells.
   }
   return chooseShell(listed, process.env.SHELL);
 }

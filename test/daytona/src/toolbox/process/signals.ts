@@ -4,25 +4,25 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch (error) {
-    // Gone already, or another user's: neither can be helped here.
+    // It has ended, or belongs to another user.
     if (!(error instanceof Error && "code" in error && (error.code === "ESRCH" || error.code === "EPERM")))
       throw error;
   }
 }
 
-/** To every process of a group whose leader has this pid. */
+/** Signals every process of the group with this leader. */
 export function signalGroup(pid: number | undefined, name: NodeJS.Signals): void {
   if (pid !== undefined) signal(-pid, name);
 }
 
-/** The parent of every process that there is. */
+/** The parent of every process. */
 function parents(): Map<number, number> {
   const found = new Map<number, number>();
   for (const entry of readdirSync("/proc")) {
     if (!/^\d+$/.test(entry)) continue;
     try {
       const stat = readFileSync(`/proc/${entry}/stat`, "utf8");
-      // The name, in parentheses, may hold anything: what follows the last one is in fixed order.
+      // The name, in parentheses, may contain any character. The fields after the last parenthesis have a fixed order.
       const [, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
       found.set(Number(entry), Number(parent));
     } catch {
@@ -32,7 +32,7 @@ function parents(): Map<number, number> {
   return found;
 }
 
-/** All processes below this one, whatever group or session they moved to. */
+/** All descendants of this process, in any group or session. */
 export function descendants(root: number): number[] {
   const parentOf = parents();
   const found = [root];
