@@ -15,7 +15,7 @@ export * from "./request/skill.js";
 export * from "./request/tools/mcp-server.js";
 export * from "./request/tools/permissions.js";
 export * from "./request/tools/tool.js";
-export { type Webhook, type WebhookEvent, webhookEventSchema } from "./request/webhook.js";
+export { type Webhook, webhookEventSchema } from "./request/webhook.js";
 export * from "./result/actor-description.js";
 export * from "./result/events.js";
 export * from "./result/failure.js";

@@ -8,7 +8,6 @@ export const interactionSettingsSchema = z.strictObject({
     earlier: "`holdMs`, with a warning",
   }),
 });
-export type InteractionSettings = z.infer<typeof interactionSettingsSchema>;
 
 /** A live answer: to a `user_approval`, whether the call may be made; to the other kinds, the call's output. */
 export const interactionAnswerSchema = z.union([

@@ -8,7 +8,6 @@ export const webhookEventSchema = z.enum([
   "interaction.requested",
   "interaction.expired",
 ]);
-export type WebhookEvent = z.infer<typeof webhookEventSchema>;
 
 /** Characters of a receiver's address. */
 const maxUrlLength = 2_048;

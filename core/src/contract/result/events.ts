@@ -19,6 +19,7 @@ export const usageSchema = z.strictObject({
 export type Usage = z.infer<typeof usageSchema>;
 
 export const interactionKindSchema = z.enum(["user_approval", "user_input", "client_tool"]);
+const interaction = { id: z.string(), kind: interactionKindSchema };
 
 /**
  * What happens during a run. A text or thought block is either one coalesced event (`message`, `thought`)
@@ -47,18 +48,10 @@ export const agentEventSchema = z.discriminatedUnion("type", [
     denied: z.boolean().optional(),
     render: renderHintSchema.optional(),
   }),
-  event("interaction_request", {
-    id: z.string(),
-    kind: interactionKindSchema,
-    payload: z.unknown().optional(),
-  }),
-  event("interaction_response", {
-    id: z.string(),
-    kind: interactionKindSchema,
-    payload: z.unknown().optional(),
-  }),
+  event("interaction_request", { ...interaction, payload: z.unknown().optional() }),
+  event("interaction_response", { ...interaction, payload: z.unknown().optional() }),
   /** A question of a run that has paused waited too long. It comes after the run has ended. */
-  event("interaction_expired", { id: z.string(), kind: interactionKindSchema }),
+  event("interaction_expired", interaction),
   event("boundary_decision", {
     target: z.string(),
     allowed: z.boolean(),

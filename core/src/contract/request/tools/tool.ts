@@ -9,7 +9,6 @@ export const renderHintSchema = z.looseObject({
   /** `component`, `source`, `spec`, `connect`, `elicitation`, or what a newer user interface knows. */
   kind: z.string().min(1),
 });
-export type RenderHint = z.infer<typeof renderHintSchema>;
 
 /** A call that goes straight to a path of the platform instead of its tool endpoint. Excludes `callRef`. */
 export const directCallSchema = z.strictObject({
@@ -92,4 +91,3 @@ export const toolCallbackSchema = z.strictObject({
     description: "Sent verbatim as the `Authorization` header. Never enters the sandbox.",
   }),
 });
-export type ToolCallback = z.infer<typeof toolCallbackSchema>;
