@@ -1,5 +1,6 @@
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { sendJson } from "./json.js";
+import { STATUS_CODES } from "./node-http.js";
 
 /** The service of Daytona that responds: the SDK chooses its error class by this and the code. */
 export type ErrorSource = "DAYTONA_API" | "DAYTONA_DAEMON" | "DAYTONA_PROXY";

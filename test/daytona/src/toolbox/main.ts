@@ -2,9 +2,9 @@
  * The daemon inside a container: runs commands, keeps sessions, reads and writes files, as the image's user. It needs only
  * Node. The control plane handles multipart bodies and WebSockets.
  */
-import { createServer } from "node:http";
 import { ApiError, sendError } from "../http/api-error.js";
 import { sendJson } from "../http/json.js";
+import { createServer } from "../http/node-http.js";
 import { Routes } from "../http/routes.js";
 import { addFileRoutes } from "./file-routes.js";
 import { listenOnOtherPorts } from "./other-services.js";

@@ -30,14 +30,14 @@ export const cpuTrial: Trial = {
   async run(bench) {
     const slow = await bench.open({ ...bench.network, resources: { cpus } });
     const coresOf = async (sandbox: Sandbox) => {
-      const { cores } = await lookInside(sandbox, bench, { cores: { try: "cpu", ms: 500 } });
+      const { cores } = await lookInside(sandbox, bench, { cores: { try: "cpu", ms: 300 } });
       return Number(cores ?? Number.NaN) / 100;
     };
     let [kept, free] = [0, 0];
     const isExceeded = () => kept >= cpus * 1.8;
     const isShown = () => free > 2 * Math.max(kept, cpus);
     // A busy host may give less than the limit to both, so the highest of several alternating measurements counts.
-    for (let tries = 0; !isExceeded() && (tries < 3 || (tries < 9 && !isShown())); tries += 1) {
+    for (let tries = 0; !isExceeded() && (tries < 2 || (tries < 9 && !isShown())); tries += 1) {
       kept = Math.max(kept, await coresOf(slow));
       free = Math.max(free, await coresOf(await bench.closed()));
       kept = Math.max(kept, await coresOf(slow));
