@@ -18,7 +18,7 @@ export function receiptLines(receipt: Receipt): readonly (readonly [label: strin
     ...outside.map(({ kind, name, site }) => ["", `outside: ${kind} ${name}, on the ${site}`] as const),
     ...accepted.map((gap) => ["", `accepted: ${gapLine(gap)}`] as const),
     ...credentials.map(
-      ({ name, hosts, by }) => ["", `put on outside: ${name} · ${by}: ${hosts.join(", ")}`] as const,
+      ({ name, hosts, by }) => ["", `kept outside: ${name} · ${by}: ${hosts.join(", ")}`] as const,
     ),
     ...visibleCredentials.map((name) => ["", `visible inside: ${name}`] as const),
     ...(decisions.allowed + decisions.refused === 0
