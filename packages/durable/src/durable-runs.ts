@@ -130,9 +130,10 @@ export class DurableRuns {
     }
   }
 
-  get(id: string): Promise<StoredRun | undefined> {
+  /** @param signal of the caller who waits for it. @throws StoreFailed */
+  get(id: string, signal?: AbortSignal): Promise<StoredRun | undefined> {
     const { settings, log, store } = this.options;
-    return patiently("read a run", settings.retryTimeoutMs, log, () => store.get(id));
+    return patiently("read a run", settings.retryTimeoutMs, log, () => store.get(id), signal);
   }
 
   /** The run's records after this one, until its result. @throws NotFound, StoreFailed */
@@ -177,7 +178,7 @@ export class DurableRuns {
         await tail.changed(signal);
         continue;
       }
-      const run = await this.get(id);
+      const run = await this.get(id, signal);
       if (run === undefined || run.state === "ended") return run;
       await this.#heads.beyond(id, Number.POSITIVE_INFINITY, signal);
     }

@@ -6,25 +6,34 @@ const firstPauseMs = 50;
 const maxPauseMs = 2_000;
 
 /**
- * Retries until it succeeds, for a database that restarts or a disk that is temporarily full.
- * @throws StoreFailed after `retryTimeoutMs`.
+ * Retries until it succeeds, for a database that restarts or a disk that is temporarily full. Logs the first failure, so
+ * that many who wait don't fill the log.
+ * @param signal of the one who waits: nothing is retried for a reader that has left.
+ * @throws StoreFailed after `retryTimeoutMs`, or when the signal aborts.
  */
 export async function patiently<Result>(
   what: string,
   retryTimeoutMs: number,
   log: Log,
   act: () => Promise<Result>,
+  signal?: AbortSignal,
 ): Promise<Result> {
   const begun = performance.now();
+  let hasFailed = false;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, maxPauseMs)) {
     try {
       return await act();
     } catch (cause) {
-      if (performance.now() - begun + pauseMs > retryTimeoutMs) {
+      if (signal?.aborted === true || performance.now() - begun + pauseMs > retryTimeoutMs) {
         throw new StoreFailed(`The store could not ${what}; the runner's log has the cause.`, { cause });
       }
-      log.warn({ error: messageOf(cause) }, `the store could not ${what}: trying again`);
-      await sleep(pauseMs, undefined, { ref: false });
+      const message = `the store could not ${what}: trying again`;
+      if (hasFailed) log.debug({ error: messageOf(cause) }, message);
+      else log.warn({ error: messageOf(cause) }, message);
+      hasFailed = true;
+      await sleep(pauseMs, undefined, { ref: false, ...(signal === undefined ? {} : { signal }) }).catch(
+        () => undefined,
+      );
     }
   }
 }

@@ -12,7 +12,7 @@ const pageCharacters = 262_144;
 export type Records = EventChunk;
 
 export interface Source {
-  readonly store: Store;
+  readonly store: Pick<Store, "get" | "read">;
   readonly heads: Heads;
   readonly log: Log;
   readonly retryTimeoutMs: number;
@@ -36,14 +36,14 @@ export async function* follow(
     const known = source.tail(id);
     const tail = known?.isLost === false ? known : undefined;
     const recent = tail?.after(last);
-    const chunks = recent ?? (await read(source, id, last));
+    const chunks = recent ?? (await read(source, id, last, signal));
     for (const chunk of chunks) {
       yield without(chunk, last);
       last = chunk.first + chunk.count - 1;
       if (signal.aborted) return;
     }
     if (chunks.length > 0) continue;
-    const end = tail === undefined ? await endOf(source, id, last) : endOfTail(tail);
+    const end = tail === undefined ? await endOf(source, id, last, signal) : endOfTail(tail);
     if (end !== undefined) {
       // A reader that already has the result gets nothing.
       const isNew = last <= end.events;
@@ -58,8 +58,10 @@ function read(
   { store, log, retryTimeoutMs }: Source,
   id: string,
   after: number,
+  signal: AbortSignal,
 ): Promise<readonly EventChunk[]> {
-  return patiently("read events", retryTimeoutMs, log, () => store.read(id, after, pageCharacters));
+  const act = () => store.read(id, after, pageCharacters);
+  return patiently("read events", retryTimeoutMs, log, act, signal);
 }
 
 interface End {
@@ -76,8 +78,9 @@ async function endOf(
   { store, log, retryTimeoutMs }: Source,
   id: string,
   last: number,
+  signal: AbortSignal,
 ): Promise<End | undefined> {
-  const run = await patiently("read a run", retryTimeoutMs, log, () => store.get(id));
+  const run = await patiently("read a run", retryTimeoutMs, log, () => store.get(id), signal);
   if (run === undefined) throw new NotFound(`There is no run '${id}': it was deleted, or never started.`);
   const { events, result } = run;
   return events <= last && result !== undefined ? { events, result } : undefined;

@@ -18,7 +18,7 @@ export class Heads {
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
-    readonly store: Store,
+    readonly store: Pick<Store, "heads">,
     readonly log: Log,
   ) {}
 

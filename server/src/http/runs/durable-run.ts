@@ -12,6 +12,7 @@ import type { StoredRun } from "@ambit/durable/store";
 import type { Run } from "@ambit/runner";
 import { type Caller, callerOf } from "../caller/caller.js";
 import { callerOption } from "../caller/quota-place.js";
+import { leftSignal } from "../response/left-signal.js";
 import { type ResponseFormat, responseFormat } from "../response/response-format.js";
 import { sendJson } from "../response/send.js";
 import { runFields } from "../run-fields.js";
@@ -174,11 +175,9 @@ async function respondExisting(
 ): Promise<void> {
   const { outgoing } = exchange;
   if (form === "detached") return accept(exchange, run.id, run.state === "queued" ? "queued" : "running");
-  const disconnected = new AbortController();
-  outgoing.once("close", () => disconnected.abort());
-  if (form !== "json")
-    return sendRecords(run.id, form, durable.follow(run.id, 0, disconnected.signal), outgoing, log);
-  const ended = await durable.ended(run.id, disconnected.signal);
+  const left = leftSignal(outgoing);
+  if (form !== "json") return sendRecords(run.id, form, durable.follow(run.id, 0, left), outgoing, log);
+  const ended = await durable.ended(run.id, left);
   const max = runner.options.limits.resultCharacters;
-  if (ended !== undefined) await sendStoredResult(durable, ended, max, outgoing, disconnected.signal);
+  if (ended !== undefined) await sendStoredResult(durable, ended, max, outgoing, left);
 }

@@ -1,6 +1,7 @@
 import { NotFound, RequestInvalid } from "@ambit/core";
 import type { RunInfo, RunsResponse } from "@ambit/durable";
 import { runStateSchema, type StoredRun } from "@ambit/durable/store";
+import { leftSignal } from "../response/left-signal.js";
 import { responseFormat } from "../response/response-format.js";
 import { sendJson } from "../response/send.js";
 import type { EndedResponse } from "../route-schemas.js";
@@ -23,7 +24,7 @@ export interface StoredRoute {
 
 /** A run that this caller may see. @throws NotFound for any other, without revealing that it exists */
 export async function visibleRun({ server, exchange }: StoredRoute, id: string): Promise<StoredRun> {
-  const run = await server.durable.get(id);
+  const run = await server.durable.get(id, leftSignal(exchange.outgoing));
   if (run === undefined || !isVisibleTo(callersProjects(exchange.incoming), run)) {
     throw new NotFound(`There is no run '${id}': it was deleted, or never started.`);
   }
@@ -94,9 +95,8 @@ export async function handleEvents(route: StoredRoute, id: string): Promise<void
     outgoing.writeHead(204).end();
     return;
   }
-  const disconnected = new AbortController();
-  outgoing.once("close", () => disconnected.abort());
-  await sendRecords(id, form, server.durable.follow(id, after, disconnected.signal), outgoing, context.log);
+  const records = server.durable.follow(id, after, leftSignal(outgoing));
+  await sendRecords(id, form, records, outgoing, context.log);
 }
 
 /** `DELETE /runs/:runId` */

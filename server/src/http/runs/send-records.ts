@@ -38,6 +38,7 @@ export async function sendRecords(
     }
     writer.end();
   } catch (error) {
+    if (response.destroyed) return;
     log.warn({ runId, error: messageOf(error) }, "a reader's connection is ended: the log can't be read");
     response.destroy();
   } finally {
