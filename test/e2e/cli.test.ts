@@ -57,7 +57,7 @@ describe("ambit run", () => {
     expect(code).toBe(expected);
   });
 
-  it("exits quietly when the reader of its output has gone, as `head` does", async () => {
+  it("exits quietly when the reader of its output exits, such as `head`", async () => {
     const child = startAmbit(["--help"]);
     child.stdout?.destroy();
     let complaint = "";
@@ -84,7 +84,7 @@ describe("ambit run", () => {
     expect(running(marker)).toEqual([]);
   });
 
-  it("ends with its result when its whole group gets SIGTERM twice, as from `timeout`", async () => {
+  it("ends with its result when `timeout` sends SIGTERM twice to its process group", async () => {
     const marker = `sleep ${710_000 + process.pid}`;
     const child = startAmbit(["run", "--json", "-"], { detached: true });
     child.stdin?.end(JSON.stringify(demo("say begun", `run ${marker}`)));
@@ -106,7 +106,7 @@ describe("ambit run", () => {
     // Opens once it is read.
     const request = await open(pipe, "w");
     child.kill("SIGTERM");
-    // Before the pipe's end could be taken for the request's.
+    // Before the end of the pipe could count as the end of the request.
     if (child.stdout !== null) await once(child.stdout, "readable");
     await request.close();
     const { code, stdout } = await finished;

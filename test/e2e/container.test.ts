@@ -15,7 +15,7 @@ const project = `ambit-e2e-${process.pid}`;
 const confined = { ...demo("say hello"), sandboxPermission: { network: "off", filesystem: "workspace" } };
 let port = 0;
 
-/** Docker's own command line and Compose, as a user calls them. */
+/** Docker's command line and Compose, as a user runs them. */
 async function call(
   program: string,
   argv: readonly string[],
@@ -62,7 +62,7 @@ describe("the container image", () => {
   beforeAll(async () => {
     if (!isRunnable) return;
     port = await freePort();
-    // In CI the check of the packages has just made it.
+    // In CI the check of the packages has just created it.
     if (!process.env.CI)
       await execa(process.execPath, ["scripts/packages/install-packages.mjs", ".cache/container"], {
         cwd: repository,

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { allOf, demo, isMessage, ndjson, readUntil, recordsOf, resultOf, serve } from "./support/ambit.js";
 import { unconfined } from "./support/configurations.js";
 
-/** What the other runner's compose file gives its container, blank where nothing is set. */
+/** The environment of the container in the other runner's compose file, blank where nothing is set. */
 const composed = (token: string) => ({
   AGENTA_RUNNER_PORT: "8765",
   AGENTA_RUNNER_HOST: "0.0.0.0",
@@ -18,7 +18,7 @@ const composed = (token: string) => ({
   AGENTA_RUNNER_DAYTONA_TARGET: "",
 });
 
-/** Starts as in that container, but on a free port: its own would collide with another test's. */
+/** Starts as in that container, but on an unused port, since its own could collide with another test's. */
 async function switched(args: readonly string[] = unconfined) {
   const token = randomUUID();
   const server = await serve({ ...composed(token), AMBIT_PORT: "0" }, args);

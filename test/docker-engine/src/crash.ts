@@ -6,9 +6,9 @@ import { dockerEngine } from "./shared.js";
 
 /**
  * Kills the daemon of the test run's engine (SIGKILL), and waits until the one that follows answers. For tests that run
- * alone: every other's containers end too.
+ * alone, since the containers of all other tests end too.
  *
- * @returns false where the engine was found: it isn't the tests' to kill.
+ * @returns false if the tests didn't start the engine, and so may not kill it.
  */
 export async function crashEngine(): Promise<boolean> {
   const { socket } = dockerEngine();
@@ -26,7 +26,7 @@ export async function crashEngine(): Promise<boolean> {
   }
 }
 
-/** The process by its own arguments: others have them too, such as what started it. */
+/** The process with these arguments; others have them too, such as its parent. */
 function daemonOf(dataFolder: string): number | undefined {
   for (const name of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
     try {

@@ -6,12 +6,12 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Docker from "dockerode";
 
-/** In ms. It takes a third of a second on an idle machine. */
+/** Milliseconds. It takes a third of a second on an idle machine. */
 const startTimeoutMs = 60_000;
 
 export interface Daemon {
   readonly socket: string;
-  /** Resolves when nothing of it runs. */
+  /** Resolves when all of its processes have ended. */
   stop(): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export async function startDaemon(folder: string, name: string, dataMb?: number)
   const socket = path("docker.sock");
   for (const entry of ["data", "exec"]) await mkdir(path(entry));
   await writeFile(path("daemon.json"), JSON.stringify(settings()));
-  // Mount points that are missing can't be covered.
+  // Missing mount points can't be mounted over.
   for (const fixed of fixedPaths) await mkdir(fixed, { recursive: true });
   const log = openSync(path("log"), "w");
   const mounts = fixedPaths.map((fixed) => `mount -t tmpfs tmpfs ${fixed}`);

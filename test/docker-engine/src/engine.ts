@@ -7,7 +7,7 @@ export type Runtime = (typeof runtimes)[number];
 export const engineSchema = z.strictObject({
   /** Path of the unix socket that its API answers on. */
   socket: z.string(),
-  /** The default sandbox image, which it has. */
+  /** The default sandbox image, which the engine has. */
   image: z.string(),
   /** For the one bridge that a test may create, as `com.docker.network.bridge.name`: it is removed with the engine. */
   bridge: z.string(),
@@ -15,5 +15,5 @@ export const engineSchema = z.strictObject({
   failures: z.record(z.enum(runtimes), z.string().nullable()),
 });
 
-/** What a test is given. */
+/** What a test gets. */
 export type DockerEngine = z.infer<typeof engineSchema>;

@@ -23,7 +23,7 @@ function startTime(pid: number): string | undefined {
   }
 }
 
-/** Whether the name is an engine's whose owner is gone. */
+/** Whether the name is that of an engine whose owner has ended. */
 function isLeft(name: string): boolean {
   const [, pid, started] = pattern.exec(name) ?? [];
   return pid !== undefined && startTime(Number(pid)) !== started;
@@ -42,7 +42,7 @@ export function bridgeOf(name: string): string {
 }
 
 export async function removeBridge(name: string): Promise<void> {
-  // It fails where there is none.
+  // It fails if there is none.
   await execute("ip", ["link", "delete", bridgeOf(name), "type", "bridge"]).catch(() => {});
 }
 
@@ -87,7 +87,7 @@ async function removeTree(group: string): Promise<void> {
     try {
       await rmdir(group);
     } catch (error) {
-      // The kernel lets a group go a moment after its last process.
+      // The kernel removes a group only a moment after its last process has ended.
       if (Date.now() > deadline) throw error;
       await sleep(10);
     }
@@ -100,7 +100,7 @@ async function endProcesses(group: string): Promise<void> {
     await writeFile(`${group}/freezer.state`, "THAWED").catch(() => {});
   const listed = await readFile(`${group}/cgroup.procs`, "utf8").catch(() => "");
   for (const pid of listed.split("\n").map(Number)) {
-    // 0 stands for a process that this namespace doesn't show.
+    // 0 means a process that isn't visible in this namespace.
     if (pid > 0) {
       try {
         process.kill(pid, "SIGKILL");

@@ -8,13 +8,13 @@ import { imageArchive } from "./image.js";
 import { bridgeOf, createFolder, removeBridge, removeCgroups, removeLeftovers } from "./leftovers.js";
 import { runtimeFailure } from "./runtimes.js";
 
-/** An engine of one's own. */
+/** A separate engine. */
 export interface StartedEngine extends DockerEngine {
-  /** Ends the engine with everything in it, and removes what it kept. Leaves an engine that was found as it is. */
+  /** Ends the engine with everything in it, and removes its data. Does nothing to an engine that was already running. */
   close(): Promise<void>;
 }
 
-/** Where an engine answers that somebody else started. */
+/** The address of an engine that is already running. */
 const foundSocket = "/var/run/docker.sock";
 
 /**

@@ -87,7 +87,7 @@ const running = async (pattern: string) =>
     () => 0,
   );
 
-describe("an engine of one's own", () => {
+describe("a separate engine", () => {
   it("ends with its owner, and the next start removes what is left", {
     timeout: 120_000,
   }, async (context) => {

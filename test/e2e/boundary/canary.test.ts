@@ -11,7 +11,7 @@ describe("a secret in the runner's environment", { retry: 0 }, () => {
   ])("is in no process of a run: %s", async (_, args) => {
     const canary = `canary-${randomUUID()}`;
     const server = await serve({ CANARY: canary, AMBIT_TOKEN: `token-${canary}` }, args);
-    // A probe's control is a plain child, which has the runner's whole environment.
+    // A probe's control is a plain child process, which has the runner's whole environment.
     await expect
       .poll(async () => await (await fetch(`${server.url}/health`)).json(), { timeout: 15_000 })
       .toMatchObject({ probing: false });
@@ -26,7 +26,7 @@ describe("a secret in the runner's environment", { retry: 0 }, () => {
       return isMessage("at work")(record);
     });
     const started = descendantsOf(server.pid);
-    // The controls: the runner has it, the agent said its environment, and its processes were looked at.
+    // The controls: the runner has it, the agent printed its environment, and its processes were inspected.
     expect(processes().find(({ pid }) => pid === server.pid)?.environment).toContain(canary);
     expect(seen.join()).toContain("HOME");
     expect(started.some(({ environment }) => environment.includes("HOME="))).toBe(true);

@@ -15,7 +15,7 @@ const reason = unavailableReason();
 
 const object = (properties: object) => ({ type: "object", properties, required: Object.keys(properties) });
 
-/** Its own value, and what it reaches: the listed address as a control, and one that would answer just as well. */
+/** Returns its own value, and which addresses it reaches: the listed one as a control, and an unlisted one that works. */
 const measure = (listed: string) => `
 import os, urllib.error, urllib.request
 def reaches(url):
@@ -30,7 +30,7 @@ def main(text):
     return [len(text), len(os.environ.get("UNIT", "characters")), reached]
 `;
 
-/** The same for all sandboxes but for its one word. @param env the code tool's own variables. */
+/** The same for all sandboxes except for one word. @param env the code tool's own variables. */
 function requestFor(
   sandbox: string,
   model: string,
@@ -77,7 +77,7 @@ function requestFor(
   };
 }
 
-/** Runs it, and answers the client tool as the user's browser would. */
+/** Runs it, and answers the client tool like the user's browser. */
 async function runOn(
   { url, post }: Server,
   request: object,
@@ -100,7 +100,7 @@ async function runOn(
   throw new Error("there is no result");
 }
 
-/** The outputs of the tools that the request brings. */
+/** The outputs of the request's tools. */
 function toolsOf(records: readonly StreamRecord[]): Record<string, unknown> {
   const events = records.flatMap((record) => (record.kind === "event" ? [record.event] : []));
   const names = new Map(
@@ -114,7 +114,7 @@ function toolsOf(records: readonly StreamRecord[]): Record<string, unknown> {
   );
 }
 
-/** What a receipt says, without what is of one sandbox alone: its name, its facts and its words. */
+/** A receipt without the parts that differ between sandboxes: name, facts and explanations. */
 function shapeOf({ receipt }: RunResult) {
   if (receipt === undefined) throw new Error("there is no receipt");
   return {
@@ -202,7 +202,7 @@ describe("one field of the request", () => {
     await expect.poll(() => daytona.sandboxes().map(({ state }) => state)).toEqual([]);
   });
 
-  // gVisor's /proc shows every tool's variables: a tool that brings some is refused there, and not part of this.
+  // gVisor's /proc shows every tool's variables, so a tool with variables of its own is refused there and left out.
   it.for([
     ["runc", { UNIT: "characters" }],
     ["runsc", {}],

@@ -4,7 +4,7 @@ import { execa } from "execa";
 import { expect, it } from "vitest";
 import { repository } from "../support/ambit.js";
 
-/** What a host with bubblewrap guarantees an ordinary user; limits need groups that were delegated to it. */
+/** What a host with bubblewrap guarantees an ordinary user; limits need delegated cgroups. */
 const guaranteed = [
   "network.deny",
   "network.allow-cidr",
@@ -18,7 +18,7 @@ const guaranteed = [
   "environment.per-tool",
 ];
 
-it("an ordinary user's sandbox holds against every attack", { timeout: 400_000, retry: 0 }, async () => {
+it("an ordinary user's sandbox withstands every attack", { timeout: 400_000, retry: 0 }, async () => {
   const { stdout } = await execa("node", [join(repository, "scripts/verify-as-user.mjs")]);
   const report: VerifyReport = JSON.parse(stdout);
   expect(report.host.uid).not.toBe(0);

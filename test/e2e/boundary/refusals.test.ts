@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { bodyOf, demo, type Server, startServer } from "../support/ambit.js";
 import { noJail } from "../support/configurations.js";
 
-/** One on this host as it is, one on a host that can prove nothing. */
+/** One server on this host, one on a host that can prove nothing. */
 let server: Server;
 let unable: Server;
 
@@ -14,7 +14,7 @@ beforeAll(async () => {
   };
 });
 
-/** Whether this host's local sandbox proves the capability: by the server's own word, which the kit checks. */
+/** Whether this host's local sandbox proves the capability, as the server reports; the kit checks these reports. */
 async function proves(capability: string): Promise<boolean> {
   const { actors } = await bodyOf<{ actors: ActorDescription[] }>(await fetch(`${server.url}/plugins`));
   return actors.some(

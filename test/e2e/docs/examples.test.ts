@@ -9,7 +9,7 @@ import { callbackServer } from "../support/callback-server.js";
 const folder = join(repository, "examples");
 const files = readdirSync(folder).filter((name) => name.endsWith(".json"));
 
-/** Runs an example; where this host can't guarantee its boundary, says so instead. */
+/** Runs an example. If this host can't guarantee its boundary, the test is skipped with the reason. */
 async function run(context: TestContext, name: string, more: object = {}): Promise<RunResult> {
   const request = JSON.parse(await readFile(join(folder, name), "utf8"));
   const { code, stdout } = await ambit(["run", "-"], { input: { ...request, ...more } });
@@ -27,7 +27,7 @@ function outcomes(result: RunResult): string[] {
 }
 
 describe("the examples", () => {
-  it("are all requests", async () => {
+  it("are valid requests", async () => {
     const { post } = await serve();
     for (const name of files) {
       const answer = await (await post("/plan", await readFile(join(folder, name), "utf8"))).text();
@@ -35,7 +35,7 @@ describe("the examples", () => {
     }
   });
 
-  it("demo.json runs alone to its end", async (context) => {
+  it("demo.json runs to its end without other programs", async (context) => {
     const result = await run(context, "demo.json");
     expect(result.stopReason).toBe("end_turn");
     expect(result.output).toMatch(/no network, no model, no key\.$/);
@@ -45,7 +45,7 @@ describe("the examples", () => {
   it("network-off.json shows what a boundary refuses and allows", async (context) => {
     const result = await run(context, "network-off.json");
     const [fetched, touched, wrote] = outcomes(result);
-    // A Node that heeds the proxy's variables by itself hands on the proxy's answer; an older one fails.
+    // A Node that supports the proxy's variables returns the proxy's response; an older one fails.
     expect(fetched).toMatch(/403[\s\S]*(boundary|Ambit)/);
     expect(touched).toMatch(/^failed: .*Read-only file system/);
     expect(wrote).toMatch(/^done: /);

@@ -30,7 +30,7 @@ interface Report {
   }[];
 }
 
-/** The kit's suite as the page tells its reader to run it, in a process of its own. */
+/** The kit's suite, run as the page says, in a process of its own. */
 async function runKit(folder: string): Promise<Report> {
   const report = join(folder, "report.json");
   const argv = [
@@ -50,7 +50,7 @@ async function runKit(folder: string): Promise<Report> {
 const ofThisBackend = (capability: string) =>
   claims.includes(capability) ? `namespaces:${capability}` : capability;
 
-/** Where the page's backend can't show what it claims: says so, and fails where the machine is known to be able to. */
+/** Skips a test if the page's backend can't prove its claims here; fails where the machine must be able to. */
 async function needProof(context: TestContext, folder: string): Promise<void> {
   const path = pathToFileURL(join(folder, "ambit-namespaces/make-backend.js")).href;
   const { default: makeBackend }: { default: () => SandboxBackend } = await import(path);
@@ -140,7 +140,7 @@ describe("the page 'Write a backend: advanced'", { retry: 0 }, () => {
     const outputs = result.events.flatMap((event) => (event.type === "tool_result" ? [event.output] : []));
     const [, sum, seen, weather, fetched] = outputs;
     expect(sum).toBe('{"sum":42,"note":"kept"}');
-    // Its own image, and a user of its own.
+    // In the image, and with a user of its own.
     expect(seen).toMatch(/"root":\["bin","dev","etc".*"user":6100\d/);
     expect(weather).toBe('{"sky":"rain"}');
     // What the runner reached isn't reached from inside.

@@ -105,7 +105,7 @@ export async function serve(
   return server;
 }
 
-/** The same for several tests; the caller ends it. */
+/** The same for several tests. The caller ends it. */
 export async function startServer(
   env: Record<string, string> = {},
   args: readonly string[] = [],
@@ -138,13 +138,13 @@ export async function startServer(
   };
 }
 
-/** A request for the demo agent to follow the script, unasked. */
+/** A request for the demo agent with this script, in which every tool is allowed. */
 export function demo(...script: readonly string[]) {
   const messages = [{ role: "user", content: script.join("\n") }];
   return { harness: "demo", permissions: { default: "allow" }, messages };
 }
 
-/** The body of an answer, as the contract says it looks. */
+/** The body of a response, checked by the contract. */
 export async function bodyOf<Body = RunResult>(response: Response): Promise<Body> {
   const body: unknown = await response.json();
   return body as Body;
@@ -152,7 +152,7 @@ export async function bodyOf<Body = RunResult>(response: Response): Promise<Body
 
 export const ndjson = { accept: "application/x-ndjson" };
 
-/** The records of an NDJSON answer, as they come. */
+/** The records of an NDJSON response, as they arrive. */
 export async function* recordsOf(response: Response): AsyncGenerator<StreamRecord> {
   if (response.body === null) return;
   let rest = "";
@@ -169,7 +169,7 @@ export async function allOf<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   return all;
 }
 
-/** Reads until some record matches, and leaves the rest for the next reader. */
+/** Reads until a record matches, and leaves the rest for the next reader. */
 export async function readUntil(
   records: AsyncGenerator<StreamRecord>,
   matches: (record: StreamRecord) => boolean,

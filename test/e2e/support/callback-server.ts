@@ -13,17 +13,17 @@ interface Envelope {
 export interface CallbackServer {
   readonly endpoint: string;
   readonly server: Server;
-  /** What arrived, in order. */
+  /** The received calls, in order. */
   readonly calls: {
     readonly name: string;
     readonly arguments: unknown;
     readonly authorization: string | undefined;
   }[];
-  /** Resolves when a call has arrived, answered or not. */
+  /** Resolves when a call has arrived, even if it has no response yet. */
   readonly called: Promise<void>;
 }
 
-/** A platform's tool endpoint on loopback. @param answer the content; a promise that never settles hangs. */
+/** A platform's tool endpoint on loopback. @param answer the content. With a promise that never settles, calls hang. */
 export async function callbackServer(
   answer: (name: string, given: Record<string, unknown>) => unknown,
 ): Promise<CallbackServer> {
@@ -61,7 +61,7 @@ export async function callbackServer(
   return { endpoint: `http://127.0.0.1:${port}/tools/call`, server, calls, called };
 }
 
-/** A tool of that platform. */
+/** A tool of this platform. */
 export function callbackTool(name: string, more: Record<string, unknown> = {}) {
   return { name, kind: "callback", callRef: `ref__${name}`, permission: "allow", ...more };
 }

@@ -6,6 +6,6 @@ const require = createRequire(import.meta.url);
 export const noJail = ["--config", require.resolve("./no-jail.config.mjs")];
 export const ownData = ["--config", require.resolve("./own-data.config.mjs")];
 export const unconfined = ["--config", require.resolve("./unconfined.config.mjs")];
-/** Runs end at once when the server is asked to end. */
+/** Runs end at once when the server shuts down. */
 export const noPatience = ["--config", require.resolve("./no-patience.config.json")];
 export const shortLimits = ["--config", require.resolve("./short-limits.config.json")];

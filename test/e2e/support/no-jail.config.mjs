@@ -1,4 +1,4 @@
-/** A host whose local sandbox can prove nothing: each of its probes finds that it can't be done here. */
+/** A host whose local sandbox can prove nothing: each of its probes fails. */
 import callback from "@ambit/executor-callback";
 import acp from "@ambit/harness-acp";
 import mcpClient from "@ambit/mcp-client";

@@ -4,19 +4,19 @@ import { dirname, join } from "node:path";
 import { execa } from "execa";
 import { repository } from "./ambit.js";
 
-/** Packages of ours, by their folder, as a registry would hand them out; of the others, what is installed here. */
+/** Installs packages of this repository, packed as for a registry, and links to other packages that are installed here. */
 export async function installPacked(
   folder: string,
   packages: readonly string[],
   others: readonly string[] = [],
 ): Promise<void> {
   const modules = join(folder, "node_modules");
-  /** By name, where it is installed: npm may have put another version of it at the top. */
+  /** The folder of a package, by name: npm may have installed another version of it at the top. */
   const installed = new Map(others.map((name) => [name, join(repository, "node_modules", name)]));
   const chosen = packages.map((path) => `--workspace=${path}`);
   const argv = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder, ...chosen];
   const { stdout } = await execa("npm", argv, { cwd: repository });
-  // In the order of the workspaces that are asked for.
+  // In the order of the requested workspaces.
   const packed: { name: string; filename: string }[] = JSON.parse(stdout);
   for (const [index, path] of packages.entries()) {
     const { name = "", filename = "" } = packed[index] ?? {};
@@ -38,7 +38,7 @@ export async function installPacked(
     const link = join(modules, name);
     await mkdir(dirname(link), { recursive: true });
     await symlink(source, link).catch((error: NodeJS.ErrnoException) => {
-      // One of the packed.
+      // It is one of the packed packages.
       if (error.code !== "EEXIST") throw error;
     });
   }

@@ -1,4 +1,4 @@
-/** Sessions in a folder of the test's own, so that a runner started after a killed one finds what it left. */
+/** Sessions in the test's own folder, so that the next runner finds what a killed one left. */
 import acp from "@ambit/harness-acp";
 import local from "@ambit/sandbox-local";
 

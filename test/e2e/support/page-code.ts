@@ -2,7 +2,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { repository } from "./ambit.js";
 
-/** Writes each of a page's code blocks whose first line is a comment with a path below `name` to that path; how many. */
+/** Writes each code block of a page that begins with a comment with a path below `name` to that path. Returns their number. */
 export async function writePageCode(page: string, name: string, into: string): Promise<number> {
   let written = 0;
   for (const { code } of await codeBlocks(page)) {

@@ -7,7 +7,7 @@ interface ProcessInfo {
   readonly environment: string;
 }
 
-/** Every process that this one can see; one that leaves meanwhile is left out. */
+/** All visible processes, except those that exit meanwhile. */
 export function processes(): readonly ProcessInfo[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -28,7 +28,7 @@ export function processes(): readonly ProcessInfo[] {
     });
 }
 
-/** All that a process has started, and what those have; but for the runner's watch, which ends after the runner. */
+/** All descendants of a process, except the runner's watch process, which ends after the runner. */
 export function descendantsOf(pid: number): readonly ProcessInfo[] {
   const all = processes().filter(({ command }) => !command.includes("ambit-watch"));
   const below = (parent: number): readonly ProcessInfo[] =>
@@ -36,7 +36,7 @@ export function descendantsOf(pid: number): readonly ProcessInfo[] {
   return below(pid);
 }
 
-/** Processes whose command line contains a text that only this test uses, anywhere in the tree. */
+/** All processes with a text in their command line that only this test uses. */
 export function running(marker: string): readonly ProcessInfo[] {
   return processes().filter(({ pid, command }) => pid !== process.pid && command.includes(marker));
 }
@@ -45,7 +45,7 @@ function read(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    // It has left, or is another user's: neither is what a test looks for.
+    // It has exited, or belongs to another user: tests look for neither.
     return undefined;
   }
 }

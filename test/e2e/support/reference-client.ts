@@ -18,7 +18,7 @@ interface ReferenceMessage {
   readonly content: string | readonly Block[];
 }
 
-/** One turn, as the reference's SDK sees it. */
+/** One turn, from the view of the reference's SDK. */
 export interface ReferenceTurn {
   readonly status: number;
   readonly records: readonly StreamRecord[];
@@ -27,8 +27,8 @@ export interface ReferenceTurn {
 }
 
 /**
- * A caller that keeps a conversation as the reference's SDK does: everything that a turn tells becomes blocks of one
- * assistant message, and the user's answers are added to that message. The project is told by `runContext` alone.
+ * A caller that keeps a conversation like the reference's SDK: a turn's events become blocks of one assistant message,
+ * and the user's answers are added to that message. Only `runContext` names the project.
  */
 export class ReferenceClient {
   readonly messages: ReferenceMessage[] = [];
@@ -40,13 +40,13 @@ export class ReferenceClient {
     readonly session: { readonly id: string | null; readonly project: string },
   ) {}
 
-  /** The user says something. */
+  /** A turn with a message of the user. */
   say(text: string): Promise<ReferenceTurn> {
     this.messages.push({ role: "user", content: text });
     return this.run();
   }
 
-  /** The user answers what the last turn asked; `output` as the SDK sends it. */
+  /** A turn with the user's answers to the last one's questions. @param output as the SDK sends it. */
   answer(output: unknown, turn: ReferenceTurn): Promise<ReferenceTurn> {
     const asked = turn.events.filter((event) => event.type === "interaction_request");
     for (const { payload } of asked) {

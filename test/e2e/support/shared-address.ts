@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
 
-/** An address that this machine answers at, for the test. Takes root. */
+/** Gives this machine an address for the test. Needs root. */
 export function takeAddress(address: string): void {
   const change = (verb: "add" | "del") =>
     spawnSync("ip", ["address", verb, `${address}/32`, "dev", "lo"], { encoding: "utf8" });
@@ -14,7 +14,7 @@ export function takeAddress(address: string): void {
   onTestFinished(() => void change("del"));
 }
 
-/** Answers at an address for a server that listens on the loopback, at the same port. */
+/** Forwards connections to an address to a server on the loopback, at the same port. */
 export async function answerAt(address: string, port: number): Promise<void> {
   const sockets = new Set<Socket>();
   const server = createServer((client) => {

@@ -1,4 +1,4 @@
-/** Runs without a boundary are never confined, also where the host could. */
+/** Runs without a boundary are never confined, even if the host could. */
 import acp from "@ambit/harness-acp";
 import local from "@ambit/sandbox-local";
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 
 const debianFolder = "/usr/lib/postgresql";
 
-/** The newest installed version's programs, or why there are none. */
+/** The programs of the newest installed version, or why there are none. */
 function programs(): { readonly folder: string } | { readonly reason: string } {
   const versions = existsSync(debianFolder) ? readdirSync(debianFolder) : [];
   const [newest] = versions
@@ -17,7 +17,7 @@ function programs(): { readonly folder: string } | { readonly reason: string } {
   return { folder: join(debianFolder, newest, "bin") };
 }
 
-/** Undefined where a server can be started; else what is missing. */
+/** What is missing to start a server; undefined if nothing is. */
 export function postgresIsMissing(): string | undefined {
   const found = programs();
   return "reason" in found ? found.reason : undefined;
@@ -26,14 +26,14 @@ export function postgresIsMissing(): string | undefined {
 export interface Postgres {
   /** A connection string over its unix socket. */
   readonly url: string;
-  /** Its data, unsafe against a power failure: tests have none. */
+  /** Settings for its data, without protection against power failures. */
   readonly folder: string;
-  /** Ends it at once, as a crash of the server would, and starts it again. */
+  /** Kills it, like a crash of the server, and starts it again. */
   restart(whileDown?: () => Promise<void>): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** PostgreSQL refuses to run as root: another user without rights owns it then. */
+/** PostgreSQL refuses to run as root: an unprivileged user owns it then. */
 function unprivileged(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const id = (flag: string) => Number(spawnSync("id", [flag, "nobody"], { encoding: "utf8" }).stdout);
@@ -67,7 +67,7 @@ export async function startPostgres(): Promise<Postgres> {
       ["-D", data, ...settings.flatMap((setting) => ["-c", setting])],
       { ...options, stdio: "ignore" },
     );
-    // A test that is killed leaves no server behind for longer than its own process lives.
+    // The server ends with the test's process, even if that is killed.
     const end = () => server.kill("SIGQUIT");
     process.once("exit", end);
     server.once("exit", () => process.off("exit", end));

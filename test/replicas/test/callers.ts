@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Milliseconds that a replica gets to take a run. */
+/** Milliseconds that a replica gets to accept a run. */
 const submitMs = 3_000;
 
 type Pick = () => string;
 
-/** Begins a run under its id, and asks again until some replica has taken it. */
+/** Starts a run with an id, and repeats the request until a replica has accepted it. */
 export async function submit(anyReplica: Pick, id: string, steps: number): Promise<void> {
   for (;;) {
     const body = JSON.stringify({ messages: [{ role: "user", content: `count to ${steps}` }] });
@@ -22,15 +22,15 @@ export async function submit(anyReplica: Pick, id: string, steps: number): Promi
 }
 
 /**
- * What one reader saw of a run: its lines, in the order in which they came.
- * @param patienceMs without a byte after which it tries another replica: agents speak more often.
+ * The lines of a run that one reader received, in order.
+ * @param patienceMs milliseconds without a byte after which it tries another replica; agents send events more often.
  */
 export async function readAll(anyReplica: Pick, id: string, patienceMs: number): Promise<readonly string[]> {
   const lines: string[] = [];
   while (!isResult(lines.at(-1))) {
     const url = `${anyReplica()}/runs/${id}/events?after=${lines.length}`;
     const status = await readSome(url, lines, patienceMs).catch(() => undefined);
-    // The replica says that there is nothing more, and no result was seen: the log has less than this reader.
+    // The replica reports the end, but there was no result: the log has less than this reader received.
     if (status === 204) return lines;
     await sleep(20);
   }

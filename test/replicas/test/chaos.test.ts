@@ -5,7 +5,7 @@ import { z } from "zod";
 import { readAll, submit } from "./callers.js";
 import { freePort, Replica } from "./cluster.js";
 
-/** Runs, and steps of each. All of them under AMBIT_SOAK. */
+/** The number of runs, and of steps of each. All of them with AMBIT_SOAK. */
 const { runs, steps } =
   process.env.AMBIT_SOAK === undefined ? { runs: 24, steps: 60 } : { runs: 200, steps: 150 };
 /** Longer than the lease of replica.config.mjs. */
@@ -15,7 +15,7 @@ const infoSchema = z.object({
   result: z.object({ ok: z.boolean(), failure: z.object({ code: z.string() }).optional() }),
 });
 
-it("three replicas neither lose nor duplicate events that a reader saw, whatever fails", {
+it("three replicas neither lose nor duplicate events that a reader received, despite all failures", {
   timeout: 180_000,
 }, async (context) => {
   const missing = postgresIsMissing();
@@ -44,7 +44,7 @@ it("three replicas neither lose nor duplicate events that a reader saw, whatever
     await sleep(500);
     stopped?.signal("SIGSTOP");
     await sleep(stoppedMs / 2);
-    // What a replica had told before it was stored would be lost with it here.
+    // Events that a replica sent before they were stored would be lost with it here.
     await postgres.restart(async () => {
       await sleep(300);
       await killed?.kill();
@@ -65,7 +65,7 @@ it("three replicas neither lose nor duplicate events that a reader saw, whatever
   const outcomes: Record<string, number> = {};
   for (const { id, readers } of seen) {
     const log = (await (await fetch(`${any()}/runs/${id}/events`)).text()).trim().split("\n");
-    // Nothing that a reader saw is missing from the log, or comes twice.
+    // No event that a reader received is missing from the log, or is in it twice.
     for (const lines of readers) expect(lines).toEqual(log);
     expect(log.filter((line) => line.startsWith('{"kind":"result"'))).toHaveLength(1);
     const said = log.flatMap((line) => /"step (\d+)"/.exec(line)?.[1] ?? []).map(Number);

@@ -38,7 +38,7 @@ export class Replica {
     this.#child?.kill(name);
   }
 
-  /** As a crash ends it. */
+  /** Kills it, like a crash. */
   async kill(): Promise<void> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -47,7 +47,7 @@ export class Replica {
     await gone;
   }
 
-  /** In order, with its runs. @returns its exit code. */
+  /** Shuts it down with its runs. @returns its exit code. */
   async stop(): Promise<number | null> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null) return child?.exitCode ?? null;
@@ -58,7 +58,7 @@ export class Replica {
   }
 }
 
-/** A port that is free now. */
+/** An unused port. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

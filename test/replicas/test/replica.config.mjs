@@ -9,7 +9,7 @@ const capabilities = Object.fromEntries(
   ].map((name) => [name, false]),
 );
 
-/** An agent in the replica's own process: it counts to what the prompt says, a step every few milliseconds. */
+/** An agent in the replica's own process, which counts to the number in the prompt, one step every few milliseconds. */
 const counting = definePlugin({
   name: "counting",
   api: 1,
@@ -80,7 +80,7 @@ async function* count(steps, signal) {
   yield { type: "done", stopReason: "end_turn" };
 }
 
-/** One request to its model, of 100 tokens. */
+/** One request to its model with 100 tokens. */
 async function* spend(scope, signal) {
   const admission = await scope.admit("m-1", signal);
   if (admission.allowed) {

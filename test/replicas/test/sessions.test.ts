@@ -10,7 +10,7 @@ const runSchema = z.looseObject({
   endedAt: z.string().optional(),
 });
 
-/** A turn of a named session, which counts that far. */
+/** A turn of a named session, which counts to a number. */
 const turn = (sessionId: string, content = "count to 1") =>
   JSON.stringify({ sessionId, messages: [{ role: "user", content }] });
 
@@ -58,7 +58,7 @@ describe("two replicas", () => {
   const post = (replica: Replica, body: string, headers: Record<string, string> = {}) =>
     fetch(`${replica.url}/run`, { method: "POST", body, headers: { ...ofSessions, ...headers } });
 
-  it("answer 409 for a local session with its owner's address on every other replica, in every form", async () => {
+  it("respond with 409 and the owner's address for a local session of another replica, in every form", async () => {
     const { owner, other } = pair();
     expect(await (await post(owner, turn("local"))).json()).toMatchObject({ ok: true, sessionId: "local" });
     for (const accept of ["application/json", "application/x-ndjson", "text/event-stream"]) {
@@ -109,7 +109,7 @@ describe("two replicas", () => {
     expect(Date.parse(two.startedAt ?? "")).toBeGreaterThanOrEqual(Date.parse(one.endedAt ?? ""));
   });
 
-  it("start a local session anew after its owner ended it or died", async () => {
+  it("start a new local session after its owner ended it or died", async () => {
     const { owner, other } = pair();
     await post(owner, turn("ended"));
     await fetch(`${owner.url}/sessions/ended`, { method: "DELETE", headers: ofSessions });
@@ -125,12 +125,12 @@ describe("two replicas", () => {
     await expect
       .poll(async () => (await post(other, turn("of-the-dead"))).status, { timeout: 20_000, interval: 200 })
       .toBe(200);
-    // It keeps what it has spent.
+    // Its spending is kept.
     expect(await (await post(other, spending)).json()).toMatchObject({
       error: "The run's budget is used up: 200 of 150 tokens.",
       failure: { code: "budget_exceeded" },
     });
-    // Who ended its run counted that.
+    // The replica that ended its run counted it.
     await expect
       .poll(() => metricsOf(other), { timeout: 10_000 })
       .toContain('ambit_runs_total{outcome="runner_lost",harness="counting",sandbox="none"} 1');

@@ -8,7 +8,7 @@ const capabilities = Object.fromEntries(
   ].map((name) => [name, false]),
 );
 
-/** An agent that carries out each prompt as a shell line in the sandbox, and says what it printed. */
+/** An agent that runs each prompt as a shell line in the sandbox, and returns its output. */
 const shell = definePlugin({
   name: "shell",
   api: 1,

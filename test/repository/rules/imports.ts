@@ -5,7 +5,7 @@ const publicCore = /^@ambit\/core(\/(contract|plugin))?$/;
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins =
   /^@ambit\/(core(\/(contract|plugin))?|backend-kit(\/(http|safe-fs|standard-probe))?|bridge|durable\/store|egress(\/(proxy|credentials))?|sql-store|sandbox-image|agent-[\w-]+)$/;
-/** What the tests of a plugin may import besides. */
+/** What the tests of a plugin may import in addition. */
 const publicToTests =
   /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|docker-engine|test-postgres)$/;
 
@@ -36,7 +36,7 @@ const sharedWithTests = ["core/test/fakes", "core/scripts"];
 /** A store implements the interface of those who use it. */
 const publicToSqlStore = /^@ambit\/(core(\/(contract|plugin))?|durable\/store)$/;
 
-/** The middle floor: a package imports core's public entry points, the bridge the backend kit too, `sql-store` the store's. */
+/** A package imports core's public entry points; the bridge also the backend kit, and `sql-store` the store's interface. */
 export function packageImports(files: readonly SourceFile[]): string[] {
   const packages = files.filter(({ path }) => path.startsWith("packages/"));
   return violations(packages, (file, specifier) => {
@@ -56,7 +56,7 @@ export function packageImports(files: readonly SourceFile[]): string[] {
   });
 }
 
-/** Core is the ground: it imports no plugin, no server, and nothing else of this repository. */
+/** Core imports no plugin, no server, and nothing else of this repository. */
 export function coreImports(files: readonly SourceFile[]): string[] {
   const core = files.filter(({ path }) => path.startsWith("core/src/"));
   return violations(core, (file, specifier) =>
@@ -77,7 +77,7 @@ export function pluginImports(files: readonly SourceFile[]): string[] {
     }
     const isTesting = place === "test" || file.path.split("/")[3] === "testing";
     const isPublic = publicToPlugins.test(specifier) || (isTesting && publicToTests.test(specifier));
-    // By its public entry points, as its users see it.
+    // By its public entry points, like its users.
     const isItself = isTesting && new RegExp(`^@ambit/${name}(/testing)?$`).test(specifier);
     return !isOurs(specifier) || isPublic || isItself;
   });
@@ -97,7 +97,7 @@ export function testingImports(files: readonly SourceFile[]): string[] {
   });
 }
 
-/** The kit depends on no plugin: each plugin calls the kit, from its own tests. Its scripted model is a package too. */
+/** The kit depends on no plugin: each plugin calls the kit from its own tests. */
 export function kitImports(files: readonly SourceFile[]): string[] {
   const kit = files.filter(({ path }) => path.startsWith("test/kit/"));
   return violations(kit, (file, specifier) =>
@@ -110,7 +110,7 @@ export function kitImports(files: readonly SourceFile[]): string[] {
   );
 }
 
-/** What runs where no tests do needs no test runner: the kit but for its suites. */
+/** Production code needs no test runner, and neither does the kit except for its suites. */
 export function testRunnerImports(files: readonly SourceFile[]): string[] {
   const production = files.filter(({ path }) =>
     /^(core|packages\/[^/]+|plugins\/[^/]+|server|test\/kit)\/src\//.test(path),

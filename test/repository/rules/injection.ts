@@ -9,7 +9,7 @@ export function missingInjections(files: readonly SourceFile[]): string[] {
   return files.flatMap((file) =>
     classesOf(file).flatMap((found) => {
       const all = constructorParameters(found);
-      // What isn't injected and comes last may be left out: tests give it.
+      // The last parameters may lack it if they are optional: tests pass them.
       const parameters = all.slice(0, all.findLastIndex((one) => isInjectedInto(one) || !one.isOptional) + 1);
       const missing = parameters.filter((one) => !isInjectedInto(one));
       const isInjected = namesOf(found.decorators).some((name) => injectable.has(name));

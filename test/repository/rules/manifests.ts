@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { SourceFile } from "./source-file.js";
 
-/** Each package says under which terms, on which Node and by which doors it is used; private ones too. */
+/** Each package, even a private one, has a licence, supported versions of Node and entry points. */
 export function incompleteManifests(manifests: readonly SourceFile[]): string[] {
   return manifests.flatMap(({ path, text }) => {
     const manifest = JSON.parse(text);
@@ -13,7 +13,7 @@ export function incompleteManifests(manifests: readonly SourceFile[]): string[] 
 
 const kinds = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"];
 
-/** The lockfile, which comes first, knows each package's dependencies as its manifest states them. */
+/** The lockfile, the first file, has the same dependencies of each package as its manifest. */
 export function lockfileDrift([lockfile, ...manifests]: readonly SourceFile[]): string[] {
   const { packages } = JSON.parse(lockfile?.text ?? "{}");
   return manifests.flatMap(({ path, text }) => {

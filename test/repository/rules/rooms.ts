@@ -4,7 +4,7 @@ import { importsOf, type SourceFile } from "./source-file.js";
 
 const maxFolderFiles = 15;
 
-/** Folders that a newcomer takes in at a glance. */
+/** Folders that are small enough for a newcomer. */
 export function fullFolders(files: readonly SourceFile[]): string[] {
   const folders = Map.groupBy(files, ({ path }) => dirname(path));
   return [...folders]
@@ -15,7 +15,7 @@ export function fullFolders(files: readonly SourceFile[]): string[] {
     );
 }
 
-/** The rooms of a folder from the bottom up: each may import those before it, and others of its own line. */
+/** The layers of a folder from the bottom up: each may import those before it, and its own. */
 const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
   "core/src": [
     ["contract"],
@@ -31,7 +31,7 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
   "core/src/boundary": [["boundary.ts"], ["network"], ["normalise.ts"], ["index.ts"]],
 };
 
-/** Inside core each room imports only what lies below it. `index.ts` is the door, and may import all. */
+/** Inside core each folder imports only those below it. `index.ts` may import all. */
 export function roomImports(files: readonly SourceFile[]): string[] {
   return Object.entries(floorsOf).flatMap(([folder, floors]) => {
     const floorOf = (room: string) => floors.findIndex((floor) => floor.includes(room));
@@ -39,7 +39,7 @@ export function roomImports(files: readonly SourceFile[]): string[] {
     const inside = files.filter(({ path }) => path.startsWith(`${folder}/`));
     return violations(inside, (file, specifier) => {
       const imported = targetOf(file, specifier);
-      // What leads out of the folder is judged there.
+      // Imports from outside the folder are checked elsewhere.
       if (imported === undefined || !imported.startsWith(`${folder}/`)) return true;
       const from = roomOf(file.path);
       const to = roomOf(imported);

@@ -1,20 +1,20 @@
 import { type Class, parseSync, Visitor } from "oxc-parser";
 
-/** A file as a rule sees it. */
+/** A file, as the input of a rule. */
 export interface SourceFile {
   /** Relative to the repository, with `/`. */
   readonly path: string;
   readonly text: string;
 }
 
-/** TypeScript 7 brings no parser of its own for others to use; oxc's reads TypeScript and is fast. */
+/** TypeScript 7 has no public parser; oxc's is fast and supports TypeScript. */
 function parse({ path, text }: SourceFile) {
   const { program, errors } = parseSync(path, text);
   if (errors.length > 0) throw new Error(`${path} can't be parsed: ${errors[0]?.message}`);
   return program;
 }
 
-/** The specifiers a file names, types and re-exports included. A computed `import(name)` names none. */
+/** The specifiers of a file's imports, including types and re-exports, but not computed ones such as `import(name)`. */
 export function importsOf(file: SourceFile): string[] {
   const specifiers: string[] = [];
   const add = ({ source }: { source: { type: string; value?: unknown } | null }) => {

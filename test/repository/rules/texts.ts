@@ -2,7 +2,7 @@ import type { SourceFile } from "./source-file.js";
 
 const maxFileLines = 250;
 
-/** Small files, one reader. Tests may be longer: a table is read row by row. */
+/** Tests may be longer: a table is read row by row. */
 export function longFiles(files: readonly SourceFile[]): string[] {
   return files
     .filter(({ path }) => path.includes("/src/") || !/(^|\/)test\//.test(path))
@@ -11,7 +11,7 @@ export function longFiles(files: readonly SourceFile[]): string[] {
     .map(({ path, lines }) => `${path} has ${lines} lines, ${maxFileLines} at most: split it by purpose`);
 }
 
-/** Turns that a native technical writer wouldn't use, in what users read: pages, and text that a program prints. */
+/** Phrases that a native technical writer wouldn't use, in pages and in text that a program prints. */
 const oddTurns =
   /\b(?:nobody(?!:)|whoever|(?:can't|couldn't|could|can) be had|(?:is|are) told of|its own say|goes on by itself|for ever|knows? nothing of|goes on with|deaf to|in mid-(?:turn|answer|tool|run))\b/gi;
 
@@ -26,7 +26,7 @@ export function oddEnglish(files: readonly SourceFile[]): string[] {
   return matches([...pages, ...printed], oddTurns, "is odd English: say it plainly");
 }
 
-/** Names of limits that no standard term would have. Settings of earlier versions keep theirs. */
+/** Unusual names of limits. Settings of earlier versions keep theirs. */
 const oddLimit = /\b(?:most|longest|fewest|least|shortest)[A-Z]\w*(?!\w*:\s*")/g;
 
 /** A limit is `max…`, `min…` or `…TimeoutMs`. */
@@ -42,7 +42,7 @@ const machinePath = new RegExp(
   "g",
 );
 
-/** A path of the machine it was written on works nowhere else, and tells of its owner. */
+/** A path of one machine doesn't work elsewhere, and reveals its owner. */
 export function machinePaths(files: readonly SourceFile[]): string[] {
   return matches(files, machinePath, "is a path of one machine");
 }
@@ -58,7 +58,7 @@ const registryHost = new RegExp(
   "gim",
 );
 
-/** Users have their own registry: a host in the lockfile would send them to another one. */
+/** A registry's host in the lockfile would override the user's own registry. */
 export function registryHosts(files: readonly SourceFile[]): string[] {
   return matches(files, registryHost, "names a package registry");
 }
@@ -66,7 +66,7 @@ export function registryHosts(files: readonly SourceFile[]): string[] {
 const credential =
   /-----BEGIN [A-Z ]*PRIVATE KEY-----|\b(?:AKIA[A-Z\d]{16}|gh[pousr]_[A-Za-z\d]{36}|github_pat_\w{50,}|npm_[A-Za-z\d]{36}|sk-ant-[\w-]{80,}|AIza[\w-]{35}|dtn_[a-f\d]{64})\b|_authToken\s*=\s*[^\s$]+/g;
 
-/** Only shapes that providers give to real keys; a test's made-up secret has none of them. */
+/** Only formats of real providers' keys, which a test's made-up secret doesn't have. */
 export function credentials(files: readonly SourceFile[]): string[] {
   return matches(files, credential, "looks like a credential").map((line) =>
     line.replace(/"(.{8})[^"]*"/, '"$1…"'),

@@ -5,7 +5,7 @@ import type { SourceFile } from "./source-file.js";
 
 export const root = fileURLToPath(new URL("../../..", import.meta.url));
 
-/** All that is or could be committed: everything git doesn't ignore. Files that aren't text are left out. */
+/** All files that git doesn't ignore, except binary ones. */
 export function readTree(): SourceFile[] {
   return globbySync("**", { cwd: root, dot: true, gitignore: true, ignore: [".git"] })
     .map(readText)
@@ -16,7 +16,7 @@ export function readText(path: string): SourceFile {
   return { path, text: readFileSync(`${root}/${path}`, "utf8") };
 }
 
-/** Of every package, the root's left out. */
+/** The manifests of all packages, without the root's. */
 export function readManifests(): SourceFile[] {
   const { workspaces }: { workspaces: string[] } = JSON.parse(readText("package.json").text);
   const manifests = workspaces.map((folder) => `${folder}/package.json`);

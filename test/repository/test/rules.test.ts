@@ -27,7 +27,7 @@ interface Case {
 
 const files = readTree();
 const code = files.filter(isCode);
-/** Put together here, so that this file keeps the rules it tests. */
+/** Joined at run time, so that this file itself keeps the rules. */
 const path = (...parts: string[]) => `"/${parts.join("/")}/"`;
 const host = (...labels: string[]) => labels.join(".");
 
@@ -308,7 +308,7 @@ for (const { rule, promise, tree, broken, kept } of cases) {
       expect(rule([file(fixture)])).toEqual([expect.stringContaining(fixture[0])]);
     });
 
-    it("accepts what keeps it", () => {
+    it("accepts what conforms", () => {
       expect(rule(kept.map(file))).toEqual([]);
     });
 
@@ -342,7 +342,7 @@ describe("no folder has more than 15 source files", () => {
 describe(".ci/run is executable", () => {
   const isExecutable = (file: string) => (statSync(`${root}/${file}`).mode & 0o111) === 0o111;
 
-  it("tells it from a file that isn't", () => {
+  it("isn't true of every file", () => {
     expect(isExecutable("package.json")).toBe(false);
   });
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { root } from "../rules/tree.js";
 
-/** Runs the named fixtures with the configuration of every package, as the whole suite's run does. */
+/** Runs the named fixtures with the packages' configuration, like the whole suite. */
 async function runFixtures(
   names: readonly string[],
   environment: NodeJS.ProcessEnv,
@@ -66,7 +66,7 @@ describe("a skip", () => {
     expect(await runFixtures(["passing", ...names], environment)).toMatchObject({ code, counts, skips });
   });
 
-  it.each(["hook", "broken"])("isn't what a failure outside of any test is: %s", async (name) => {
+  it.each(["hook", "broken"])("isn't reported for a failure outside of any test: %s", async (name) => {
     const run = await runFixtures(["passing", name], { CI: "true" });
     expect(run).toMatchObject({ code: 1, counts: { passed: 1, failed: 1 }, skips: [] });
   });

@@ -41,7 +41,7 @@ describe("a session whose sandbox is remote", { timeout: 60_000 }, () => {
     postgres = await startPostgres();
     for (const name of ["one", "two"]) {
       const { apiKey, apiUrl } = daytona;
-      // A data folder of its own, as on another host.
+      // Its own data folder, as on another host.
       const settings = { apiKey, apiUrl, canary, snapshot: "root", dataFolder: join(folder, name) };
       const environment = {
         AMBIT_POSTGRES_URL: postgres.url,
@@ -77,7 +77,7 @@ describe("a session whose sandbox is remote", { timeout: 60_000 }, () => {
       }),
     });
   const said = async (response: Promise<Response>) => resultSchema.parse(await (await response).json());
-  /** Once the other replica's lease is over. */
+  /** Waits until the other replica's lease has expired. */
   const saidSoon = async (replica: Replica, sessionId: string, line: string, more: object = {}) => {
     let result: z.output<typeof resultSchema> | undefined;
     await expect
@@ -94,7 +94,7 @@ describe("a session whose sandbox is remote", { timeout: 60_000 }, () => {
     return result;
   };
 
-  /** The id of the session's run that is under way. */
+  /** The id of the session's current run. */
   const running = async (replica: Replica, sessionId: string) => {
     let id: string | undefined;
     const list = z.object({ runs: z.array(z.object({ runId: z.string() })) });
@@ -128,7 +128,7 @@ describe("a session whose sandbox is remote", { timeout: 60_000 }, () => {
     const { one, two } = pair();
     const secret = "of-the-first-run-40417";
     const toolCallback = { endpoint: "http://127.0.0.1:9/", authorization: `Bearer ${secret}` };
-    // The sandbox knows it, whichever replica has the session next.
+    // The sandbox has it, regardless of which replica takes over the session.
     const response = await said(ask(one, "indiscreet", `echo ${secret} > kept`, { toolCallback }));
     expect(response).toMatchObject({ ok: true });
     const later = await said(ask(two, "indiscreet", "cat kept; echo redacted?"));
@@ -142,7 +142,7 @@ describe("a session whose sandbox is remote", { timeout: 60_000 }, () => {
     expect([holds("indiscreet"), holds(secret)]).toEqual([true, false]);
   });
 
-  it("ignores its earlier replica if that one comes back", async () => {
+  it("ignores its earlier replica if that one returns", async () => {
     const { one, two } = pair();
     expect(await said(ask(one, "stopped", "echo kept > kept"))).toMatchObject({ ok: true });
     const late = ask(one, "stopped", "while :; do echo late >> kept; sleep 0.05; done").catch(
@@ -161,7 +161,7 @@ describe("a session whose sandbox is remote", { timeout: 60_000 }, () => {
   });
 
   // Late: its boundary waits for the probes of both replicas.
-  it("outlives its replica: the run of a killed one ends as lost, and the next goes on in its workspace, with the placeholders of its hidden credentials", async () => {
+  it("outlives its replica: a killed one's run ends as lost, and the next run continues in the workspace, with the same placeholders of hidden credentials", async () => {
     const { one, two } = pair();
     const hidden = {
       sandboxPermission: { network: { allowlist: ["*.example.test"] } },
@@ -191,7 +191,7 @@ describe("a session whose sandbox is remote", { timeout: 60_000 }, () => {
     expect(second).toMatchObject({ ok: true, output: `${first.output}\n${first.output}` });
     expect(second.warnings).toBeUndefined();
     expect(daytona?.secrets().length).toBe(before);
-    // One that has no next run is ended from here, with its sandbox.
+    // A session without a next run can be ended from here, with its sandbox.
     const sandboxes = daytona?.sandboxes().length ?? 0;
     expect([await end(), await end()]).toEqual([200, 404]);
     await expect.poll(() => daytona?.sandboxes().length).toBe(sandboxes - 1);
