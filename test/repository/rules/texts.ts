@@ -13,7 +13,7 @@ export function longFiles(files: readonly SourceFile[]): string[] {
 
 /** Phrases that a native technical writer wouldn't use, in pages and in text that a program prints. */
 const oddTurns =
-  /\b(?:nobody(?!:)|whoever|(?:can't|couldn't|could|can) be had|(?:is|are) told of|its own say|goes on by itself|for ever|knows? nothing of|goes on with|deaf to|in mid-(?:turn|answer|tool|run))\b/gi;
+  /\b(?:nobody(?!:)|whoever|(?:can't|couldn't|could|can) be had|(?:is|are) told of|its own say|goes on by itself|for ever|knows? nothing of|goes on with|deaf to|anew|to be had|put on outside|in mid-(?:turn|answer|tool|run))\b/gi;
 
 export function oddEnglish(files: readonly SourceFile[]): string[] {
   const pages = files.filter(({ path }) => path.endsWith(".md"));

@@ -35,7 +35,7 @@ export async function takeOver(
       log.warn({ error }, "a session's sandbox could not be taken over");
       warn(`is a session whose sandbox could not be taken over (${messageOf(error)}): its workspace is new`);
     }
-  } else warn(`is a session that began anew, with a new workspace: ${why}`);
+  } else warn(`is a session that started again with a new workspace: ${why}`);
   if (read.success) await discard(read.data, fence, plan.sandbox.actor, log);
   return undefined;
 }

@@ -125,7 +125,7 @@ export function storedPaths(): JsonObject {
         operationId: "redeliver",
         summary: "Sends a webhook's message again, regardless of its state",
         description:
-          "The same message under the same `webhook-id`, signed anew, immediately, and with as many attempts as a new one.",
+          "Sends the same message immediately, with the same `webhook-id`, a new signature, and as many attempts as a new message.",
         parameters: [inPath("deliveryId")],
         responses: {
           202: jsonResponse("The message is due.", "StoredDelivery"),
