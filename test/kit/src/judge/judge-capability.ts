@@ -21,7 +21,7 @@ export interface JudgeOptions {
   readonly credentialHost?: CredentialHost | undefined;
   /** Why an attack, by its id, breaks no promise of this backend: "the kernel inside is its own". Shown in every report. */
   readonly exempt?: Readonly<Record<string, string>> | undefined;
-  /** Only these attacks, by id. Default: every one. */
+  /** Only these attacks, by id, and not what must work. Default: everything. */
   readonly only?: readonly string[] | undefined;
   /** Outcomes of attacks in this control, by id. Read and filled, so that judging again repeats none. */
   readonly controlOutcomes?: Map<string, Outcome> | undefined;
@@ -121,7 +121,8 @@ async function judgeGuard(
   const restore = plantInEnvironment(decoys.secret);
   let fault: string | undefined;
   try {
-    for (const { id, title, ...rest } of usable(allowances[capability], options)) {
+    const allowed = options.only === undefined ? usable(allowances[capability], options) : [];
+    for (const { id, title, ...rest } of allowed) {
       allowanceRows.push({ id, title, outcome: await guarded.try({ id, title, ...rest }) });
     }
     for (const attack of applicable(attacks[capability], { ...options, runnerModule })) {

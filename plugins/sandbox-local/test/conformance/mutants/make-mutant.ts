@@ -64,7 +64,8 @@ export async function makeMutant(name: string, patches: readonly Patch[], lookup
 function copyPackage(from: string, to: string, folders: readonly string[]): void {
   mkdirSync(to, { recursive: true });
   for (const name of ["package.json", ...folders]) {
-    if (existsSync(join(from, name))) cpSync(join(from, name), join(to, name), { recursive: true });
+    if (existsSync(join(from, name)))
+      cpSync(join(from, name), join(to, name), { recursive: true, filter: isRun });
   }
   // Its dependencies in versions of its own; the others are found further up.
   const own = join(from, "node_modules");
@@ -74,6 +75,9 @@ function copyPackage(from: string, to: string, folders: readonly string[]): void
     if (existsSync(join(own, name))) symlinkSync(join(own, name), join(to, "node_modules", name));
   }
 }
+
+/** Not types and source maps, which are most of a package. */
+const isRun = (path: string) => !/\.(ts|map|tsbuildinfo)$/.test(path);
 
 function apply({ file, find, replace }: Patch, folder: string): void {
   const path = join(folder, "dist", file);
