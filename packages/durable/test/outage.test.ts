@@ -27,7 +27,7 @@ it("retries nothing for a reader that has left, and logs an outage once for each
     tail: () => undefined,
   };
   const next = follow(source, "r", 0, left.signal).next();
-  await expect.poll(() => reads).toBeGreaterThan(2);
+  await expect.poll(() => reads, { timeout: 20_000 }).toBeGreaterThan(2);
   left.abort();
   await expect(next).rejects.toThrow("The store could not read events");
   expect(warnings).toEqual(["the store could not read events: trying again"]);
