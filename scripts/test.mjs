@@ -1,13 +1,14 @@
 /**
  * Every check of the repository, on a machine that may have nothing but Node. A failed check doesn't keep the next one
- * from running; only a failed build does, since everything else uses its output. The last line is `N passed, N failed`:
- * the tests, and each other check as one.
+ * from running; only a failed build does, since everything else uses its output. With arguments, only the tests that they
+ * choose. The last line is `N passed, N failed`: the tests, and each other check as one.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { buildImage, installDocker, isDockerDemanded } from "./docker-engine.mjs";
-import { all, installPackages, installSystemPackages, root } from "./setup.mjs";
+import { all, installPackages, installSystemPackages, root, setUp } from "./setup.mjs";
 import { installNode, onSupportedNode } from "./supported-node.mjs";
 
 /** Scripts of package.json, so that each can also be run alone. */
@@ -75,13 +76,14 @@ async function time(name, check) {
 /**
  * @param {string} command
  * @param {object} [options]
+ * @param {readonly string[]} [options.args] further arguments, which may contain spaces
  * @param {(counts: { passed: number, failed: number }) => void} [options.onCounts] called with what the tests' reporter sends
  * @param {string} [options.name] keeps the output until the command ends, and prints it below this name
  */
-async function run(command, { onCounts, name } = {}) {
-  const [program = "", ...args] = command.split(" ");
+async function run(command, { args = [], onCounts, name } = {}) {
+  const [program = "", ...own] = command.split(" ");
   const output = name === undefined ? "inherit" : "pipe";
-  const child = spawn(program, args, {
+  const child = spawn(program, [...own, ...args], {
     cwd: root,
     env: {
       ...process.env,
@@ -125,9 +127,11 @@ function count(succeeded) {
   return succeeded;
 }
 
-async function runTests() {
+/** @param {readonly string[]} args of vitest */
+async function runTests(args = []) {
   let counts = { passed: 0, failed: 0 };
   const exitedWell = await run("vitest run", {
+    args,
     onCounts: (reported) => {
       counts = reported;
     },
@@ -202,12 +206,25 @@ async function runEverything() {
     // It mostly waits for npm.
     const packages = check("check:packages");
     if (isDockerDemanded) count(await record("waiting for Docker and the sandbox image", () => docker));
-    await record("tests", runTests);
+    await record("tests", () => runTests());
     await packages;
   }
   console.log(`\n${summary.join("\n")}\n`);
-  console.log(`${passed} passed, ${failed} failed`);
-  return failed > 0 ? 1 : 0;
 }
 
-await onSupportedNode(runEverything);
+/**
+ * `npm test -- core/test/plan`: builds, and runs only those tests. Sets up only where that hasn't been done.
+ * @param {readonly string[]} args parts of paths, and options of vitest
+ */
+async function runChosen(args) {
+  const isSetUp = existsSync(join(root, "node_modules/.bin/vitest"));
+  if (await (isSetUp ? run("npm run --silent build") : setUp())) await runTests(args);
+  else failed += 1;
+}
+
+await onSupportedNode(async () => {
+  const args = process.argv.slice(2);
+  await (args.length === 0 ? runEverything() : runChosen(args));
+  console.log(`${passed} passed, ${failed} failed`);
+  return failed > 0 ? 1 : 0;
+});
