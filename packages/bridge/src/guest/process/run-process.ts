@@ -1,5 +1,6 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
-import { chown, mkdir, rm, writeFile } from "node:fs/promises";
+import { writeFileSync } from "node:fs";
+import { chown, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { orderOf, type Requests, requestOf } from "../../messages.js";
@@ -121,8 +122,8 @@ export class Processes {
         detached: true,
         ...(user === undefined ? {} : user),
       });
+      offerToKiller(child.pid);
       const pid = await pidOf(child);
-      offerToKiller(pid);
       const tree = reapTree(pid);
       const all = user === undefined ? tree : reapUser(user);
       // Agents share a user: only when the last one ends, everything that the user runs is ended.
@@ -208,9 +209,14 @@ class RunningProcess {
 /**
  * If memory runs out, the kernel should end the run's processes, not this daemon. Best effort: not possible everywhere.
  */
-function offerToKiller(pid: number): void {
-  // Not awaited: the process may end meanwhile, and its end must be seen.
-  writeFile(`/proc/${pid}/oom_score_adj`, "900").catch(() => undefined);
+function offerToKiller(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    // Before anything else runs here: a fast program may use up the memory in a few milliseconds.
+    writeFileSync(`/proc/${pid}/oom_score_adj`, "900");
+  } catch {
+    // It has ended already, or there is no such file.
+  }
 }
 
 function pidOf(child: ChildProcess): Promise<number> {
