@@ -1,20 +1,24 @@
 import { z } from "zod";
 import type { Plugin } from "../plugin/index.js";
 
-const pluginSchema = z.custom<Plugin>(isPlugin, {
-  error: "must be a plugin, as definePlugin() makes it (an object with name, api, config and register)",
-});
+const pluginSchema = z.custom<Plugin>(isPlugin);
 
-const entrySchema = z.union([
-  z.string().min(1),
-  pluginSchema,
-  z.strictObject({
-    /** A package's name, resolved from the configuration's folder, or the plugin itself. */
-    use: z.union([z.string().min(1), pluginSchema]),
-    /** Checked by the plugin's own schema. */
-    config: z.unknown().optional(),
-  }),
-]);
+const entrySchema = z.union(
+  [
+    z.string().min(1),
+    pluginSchema,
+    z.strictObject({
+      /** A package's name, resolved from the configuration's folder, or the plugin itself. */
+      use: z.union([z.string().min(1), pluginSchema]),
+      /** Checked by the plugin's own schema. */
+      config: z.unknown().optional(),
+    }),
+  ],
+  {
+    error:
+      "must be a package's name, a plugin (an object with name, api, config and register), or { use: either, config }",
+  },
+);
 export type PluginEntry = z.infer<typeof entrySchema>;
 
 export const pluginEntriesSchema = z.array(entrySchema);

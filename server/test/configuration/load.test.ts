@@ -138,6 +138,7 @@ describe("loadSettings", () => {
     [{}, { config: "none.json" }, "none.json: there is no such file"],
     [{ "a.yaml": "" }, { config: "a.yaml" }, "must be a .mjs, .js or .json file"],
     [{ "a.mjs": "export const plugins = []" }, { config: "a.mjs" }, "has no default export"],
+    [{ "ambit.config.json": '{"plugins":[{"usse":"x"}]}' }, {}, "must be a package's name, a plugin"],
     [{ "a.mjs": "throw new Error('broken')" }, { config: "a.mjs" }, "can't be imported: broken"],
   ])("refuses what can't be read: %o %o", async (files, overrides, message) => {
     await expect(load(await folderWith(files), {}, overrides)).rejects.toThrow(message);
