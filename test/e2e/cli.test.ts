@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { ambit, demo, emptyFolder, startAmbit } from "./support/ambit.js";
-import { noJail } from "./support/configurations.js";
+import { noJail, observed } from "./support/configurations.js";
 import { running } from "./support/processes.js";
 
 const refused = { ...demo("say hi"), sandboxPermission: { secrets: "hidden" } };
@@ -55,6 +55,11 @@ describe("ambit run", () => {
     expect(result).toMatchObject({ ok: false, error: expect.any(String), failure: { retryable: false } });
     if (input === "{not json") expect(result.error).toMatch(/^Invalid JSON on stdin: /);
     expect(code).toBe(expected);
+  });
+
+  it("tells observers about a refused request", async () => {
+    const { code, stderr } = await ambit(["run", "-", ...observed], { input: { harness: "none" } });
+    expect({ code, stderr }).toEqual({ code: 4, stderr: "observed request_invalid\n" });
   });
 
   it("exits quietly when the reader of its output exits, such as `head`", async () => {

@@ -88,7 +88,10 @@ export class Runner {
     };
   }
 
-  /** Tells the observers about a request that starts no run. */
+  /**
+   * Tells the observers about a request that starts no run. A caller of `admit` calls it with what that throws, and with
+   * its own refusals: this way each request is counted once.
+   */
   refused(failure: Failure): void {
     tellRefused(this.registry.observers, failure, this.options.log);
   }

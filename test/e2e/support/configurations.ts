@@ -5,6 +5,7 @@ const require = createRequire(import.meta.url);
 /** Arguments that make the program use one of the configurations next to this file. */
 export const noJail = ["--config", require.resolve("./no-jail.config.mjs")];
 export const ownData = ["--config", require.resolve("./own-data.config.mjs")];
+export const observed = ["--config", require.resolve("./observed.config.mjs")];
 export const unconfined = ["--config", require.resolve("./unconfined.config.mjs")];
 /** Runs end at once when the server shuts down. */
 export const noPatience = ["--config", require.resolve("./no-patience.config.json")];

@@ -34,6 +34,7 @@ export async function run(file: string, options: RunCommandOptions): Promise<num
     const isResult = isAmbitError(error) && !(error instanceof PluginLoadFailed);
     if (!isResult && !(error instanceof MalformedJson)) throw error;
     const result = failedResult(error);
+    ambit?.runner.refused(result.failure);
     await printer.result(result);
     return interruption.exitCode ?? exitCodeOf(result.failure);
   } finally {
