@@ -42,6 +42,18 @@ describe.each(pipes)("processes over $over", ({ direct }) => {
     expect(digest(await textOf(child.stdout))).toBe(digest(numbers));
   });
 
+  it("are ended before the daemon if memory runs out, from their first moment", async () => {
+    await using bridged = await openBridged({ direct });
+    // The daemon returns to its own score after the program has started.
+    const script = `read own </proc/self/oom_score_adj
+      while read daemons </proc/$PPID/oom_score_adj && [ $daemons = 900 ]; do sleep 0.01; done
+      echo $own $daemons`;
+    const child = await bridged.sandbox.spawn({ argv: ["/bin/sh", "-c", script], env: {} });
+    const [own, daemons] = (await textOf(child.stdout)).split(" ").map(Number);
+    expect(own).toBe(900);
+    expect(daemons).toBeLessThan(900);
+  });
+
   it("may close their standard input while it is written to", async () => {
     await using bridged = await openBridged({ direct });
     const script = "exec <&-; sleep 0.3; echo done; exit 5";

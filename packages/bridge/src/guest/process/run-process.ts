@@ -1,5 +1,5 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { chown, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
@@ -114,15 +114,16 @@ export class Processes {
         if (user !== undefined) await chown(path, user.uid, user.gid);
       }
       const [program = "", ...rest] = request.argv;
-      const child = spawn(program, rest, {
-        cwd: request.cwd ?? (this.#settings.workspace === "none" ? scratch : this.#folders.workspace),
-        env: { ...request.env, HOME: home, TMPDIR: scratch },
-        stdio: ["pipe", "pipe", "pipe"],
-        // A separate session, detached from the bridge's terminal, if there is one.
-        detached: true,
-        ...(user === undefined ? {} : user),
-      });
-      offerToKiller(child.pid);
+      const child = expendable(() =>
+        spawn(program, rest, {
+          cwd: request.cwd ?? (this.#settings.workspace === "none" ? scratch : this.#folders.workspace),
+          env: { ...request.env, HOME: home, TMPDIR: scratch },
+          stdio: ["pipe", "pipe", "pipe"],
+          // A separate session, detached from the bridge's terminal, if there is one.
+          detached: true,
+          ...(user === undefined ? {} : user),
+        }),
+      );
       const pid = await pidOf(child);
       const tree = reapTree(pid);
       const all = user === undefined ? tree : reapUser(user);
@@ -207,15 +208,35 @@ class RunningProcess {
 }
 
 /**
- * If memory runs out, the kernel should end the run's processes, not this daemon. Best effort: not possible everywhere.
+ * If memory runs out, the kernel should end the run's processes, not this daemon. A new process has that from its first
+ * moment, since it inherits the score of this one, which then returns to its own. Best effort: not possible everywhere.
  */
-function offerToKiller(pid: number | undefined): void {
-  if (pid === undefined) return;
+function expendable<Child>(start: () => Child): Child {
+  const own = killerScore();
+  if (own === undefined) return start();
+  setKillerScore("900");
   try {
-    // Before anything else runs here: a fast program may use up the memory in a few milliseconds.
-    writeFileSync(`/proc/${pid}/oom_score_adj`, "900");
+    return start();
+  } finally {
+    setKillerScore(own);
+  }
+}
+
+const killerScoreFile = "/proc/self/oom_score_adj";
+
+function killerScore(): string | undefined {
+  try {
+    return readFileSync(killerScoreFile, "latin1");
   } catch {
-    // It has ended already, or there is no such file.
+    return undefined;
+  }
+}
+
+function setKillerScore(score: string): void {
+  try {
+    writeFileSync(killerScoreFile, score);
+  } catch {
+    // Not every kernel or sandbox allows it.
   }
 }
 
