@@ -1,4 +1,6 @@
 const lineFeed = 0x0a;
+/** Memory that is kept between two lines. */
+const keptBytes = 64 * 1024;
 
 /** Splits bytes at line feeds. Each byte is searched and copied a bounded number of times, however small the pieces are. */
 export class LineSplitter {
@@ -19,6 +21,8 @@ export class LineSplitter {
       this.#append(piece.subarray(start, end));
       const line = this.#open.toString("utf8", 0, this.#length);
       this.#length = 0;
+      // A long line is rare: its memory isn't held until the next one.
+      if (this.#open.length > keptBytes) this.#open = Buffer.alloc(0);
       start = end + 1;
       yield line;
     }
