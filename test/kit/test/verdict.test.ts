@@ -1,6 +1,8 @@
+import { spawnSync } from "node:child_process";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Outcome } from "../src/attacks/attack.js";
 import { outcomeOf } from "../src/attacks/program-attack.js";
+import { python } from "../src/attacks/python.js";
 import { type AttackRow, assuranceOf, type Verdict, verdictOf } from "../src/judge/verdict.js";
 import { mustProve } from "../src/vitest/must-prove.js";
 import { requireProven } from "../src/vitest/require-proven.js";
@@ -76,9 +78,24 @@ describe("the outcome in a program's output", () => {
     ["blocked and then broken", finished("RAN \nBLOCKED x: EPERM\n", 1), "not-run"],
     ["blocked once, reached once", finished("RAN \nBLOCKED x\nREACHED y\n"), "reached"],
     ["reached and then broken", finished("RAN \nREACHED y\n", 1), "reached"],
+    ["blocked in one process, broken in another", finished("RAN \nBROKEN y\nBLOCKED x\n"), "not-run"],
     ["killed early", finished("RAN \n", null, "SIGKILL"), "not-run"],
   ])("%s", (_name, output, result) => {
     expect(outcomeOf(output).result).toBe(result);
+  });
+
+  it("is broken if what the program needs can't be loaded, which an attempt doesn't take for a refusal", () => {
+    const body = `
+def refuse():
+    raise PermissionError(13, "a module's file")
+ctypes.__dict__["load"] = refuse
+attempt("load", lambda: syscall(39))`;
+    const { stdout, stderr, status } = spawnSync("python3", ["-c", python(body), "{}"], { encoding: "utf8" });
+    expect(outcomeOf(finished(stdout, status))).toMatchObject({
+      result: "not-run",
+      detail: expect.stringContaining("PermissionError"),
+    });
+    expect(stderr).toBe("");
   });
 
   it("counts being killed as blocked only for attacks that may be stopped that way", () => {

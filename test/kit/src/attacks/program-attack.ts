@@ -71,6 +71,9 @@ export function outcomeOf(finished: Finished, killedIsBlocked = false): Outcome 
   }
   const successes = said("REACHED");
   if (successes.length > 0) return reached(successes.join("; "));
+  // In the program itself or in a process that it started.
+  const broken = said("BROKEN");
+  if (broken.length > 0) return notRun(`it couldn't load what it needs: ${broken.join("; ")}`);
   const skipped = said("IMPOSSIBLE");
   const failures = said("BLOCKED");
   if (failures.length > 0 && finished.code === 0) return blocked(failures.join("; "));

@@ -11,12 +11,17 @@ const preamble = String.raw`
 import errno, os, stat, sys, time
 
 class Lazy:
-    """Loaded when it is first used: most modules take longer to load than a program takes to run."""
+    """Loaded when it is first used: most modules take longer to load than a program takes to run. What can't be loaded
+    breaks the program, since an attack whose tools are missing wasn't stopped."""
     def __init__(self, load):
         self.__dict__["load"] = load
     def __getattr__(self, name):
         if "loaded" not in self.__dict__:
-            self.__dict__["loaded"] = self.__dict__["load"]()
+            try:
+                self.__dict__["loaded"] = self.__dict__["load"]()
+            except BaseException as error:
+                say("BROKEN", repr(error))
+                os._exit(1)
         return getattr(self.__dict__["loaded"], name)
 
 def module(name):
