@@ -68,17 +68,22 @@ export async function probeConfinement(
 /** One more than the processors, since a trial also waits. */
 const maxAtOnce = availableParallelism() + 1;
 
+/** @returns their results, in the trials' order. */
 async function inParallel<Result>(
   trials: readonly Trial[],
   run: (trial: Trial) => Promise<Result>,
 ): Promise<Result[]> {
-  const results: Result[] = [];
+  const results: Promise<Result>[] = [];
   const waiting = trials.values();
   const work = async () => {
-    for (const trial of waiting) results.push(await run(trial));
+    for (const trial of waiting) {
+      const running = run(trial);
+      results.push(running);
+      await running;
+    }
   };
   await Promise.all(Array.from({ length: maxAtOnce }, work));
-  return results;
+  return Promise.all(results);
 }
 
 /** @param common has the sandboxes that all trials share. Default: this one. */
