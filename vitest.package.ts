@@ -17,9 +17,6 @@ export default defineConfig({
     // Other packages as Node loads them itself, which is faster than through vite.
     server: { deps: { external: [/\/dist\/.*\.js$/] } },
     globalSetup: globalSetupOf("."),
-    // V8's threads for garbage collection wait for each other where tests leave no processor idle, and most of what a
-    // test allocates is garbage soon: about a twentieth less CPU.
-    execArgv: ["--single-threaded-gc", "--min-semi-space-size=32", "--max-semi-space-size=64"],
     // Most tests wait for processes of their own. Each project has a limit of its own: the default is one worker here.
     maxWorkers: 4,
     reporters: ["default", new TestReporter()],
