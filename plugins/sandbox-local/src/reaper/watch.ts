@@ -9,13 +9,15 @@ import { markerVariable } from "../process/marked-processes.js";
 /**
  * Waits for the end of its input, which comes when the runner ends in any way. Then kills every process that carries
  * the runner's mark, until none has been found for a while, since a process that was just being started shows up late.
- * Finally it unmounts the disks in the runner's folder.
+ * That is shorter after a runner that removed its folder at its end: all its sessions were closed. Finally it unmounts
+ * the disks in the runner's folder.
  */
 const script = `
 read -r _
 quiet=0
 rounds=0
-while [ $quiet -lt 8 ] && [ $rounds -lt 200 ]; do
+if [ -d "$3" ]; then looks=8; else looks=2; fi
+while [ $quiet -lt $looks ] && [ $rounds -lt 200 ]; do
   rounds=$((rounds + 1))
   found=$(grep -lsz -e "^$1=$2/" /proc/[0-9]*/environ /proc/[0-9]*/cmdline)
   if [ -z "$found" ]; then quiet=$((quiet + 1)); else quiet=0; fi
