@@ -8,7 +8,7 @@ const request: RunnerRequest = JSON.parse(process.argv[2] ?? "{}");
 const module: { default: () => SandboxBackend } = await import(request.module);
 const scope = new KitScope();
 const backend = module.default();
-if (request.fence === undefined) await backend.probe(scope.signal);
+// Without a probe, like a runner that has kept evidence.
 const sandbox = await backend.open(
   {
     id: request.id,
