@@ -93,7 +93,8 @@ export class WeakenedSandboxes {
     listed: NetworkBoundary,
     change: JailChange = {},
   ): Promise<Sandbox> {
-    return this.#open(spec, without, decoys, listed, change);
+    // The attack's own jail shows whether one comes up.
+    return this.#open(spec, without, decoys, listed, change, { isTried: false });
   }
 
   /**
@@ -105,10 +106,10 @@ export class WeakenedSandboxes {
     return probeInTurn(trialsOf(this.#setup.config), (trial) => this.#probe(change, signal, [trial]));
   }
 
-  /** The same for system calls only. */
+  /** The same for system calls only, in one jail. */
   async probeCalls(change: JailChange, signal: AbortSignal): Promise<readonly Finding[]> {
     const { systemCalls } = await import("../../probe/system-calls/trial.js");
-    const findings = await this.#probe(change, signal, [systemCalls]);
+    const findings = await this.#probe(change, signal, [systemCalls], { isTried: false });
     return findings.filter(({ capability }) => systemCalls.shows.some((shown) => shown === capability));
   }
 
@@ -116,11 +117,13 @@ export class WeakenedSandboxes {
     change: JailChange,
     signal: AbortSignal,
     trials: readonly Trial[],
+    more: OpenOptions = {},
   ): Promise<readonly Finding[]> {
     const { probeConfinement } = await import("../../probe/probe.js");
     const nothing = { folders: [], environment: {} };
     return probeConfinement(
-      (spec, options) => this.#open(spec, [], nothing, spec.boundary.network, change, options),
+      (spec, options) =>
+        this.#open(spec, [], nothing, spec.boundary.network, change, { ...options, ...more }),
       signal,
       trials,
     );
