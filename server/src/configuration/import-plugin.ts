@@ -1,11 +1,12 @@
 import { createRequire } from "node:module";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { type ImportPlugin, nearestKey, PluginNotFound } from "@ambit/core";
 import { furtherPlugins, ownPlugins } from "./defaults.js";
 
 /**
  * Imports a package by name from the configuration's folder, so that a deployer installs plugins next to the
- * configuration; a plugin that comes with Ambit needs no installation.
+ * configuration; a plugin that comes with Ambit needs no installation. Where the folder has that very package, it is
+ * taken from the command line's bundle, which starts in half the time.
  *
  * @param configuration absolute path of the file, or undefined when there is none.
  */
@@ -13,10 +14,9 @@ export function pluginImporter(configuration: string | undefined): ImportPlugin 
   return async (name) => {
     const own = ownPlugins[name];
     const path = configuration === undefined ? undefined : resolveFrom(configuration, name);
-    if (path === undefined) {
-      if (own === undefined) throw notFound(name, configuration);
+    if (own !== undefined && (path === undefined || path === ownPath(name)))
       return defaultExport(await own());
-    }
+    if (path === undefined) throw notFound(name, configuration);
     return defaultExport(await import(pathToFileURL(path).href));
   };
 }
@@ -37,6 +37,11 @@ function notFound(name: string, configuration: string | undefined): PluginNotFou
 
 function defaultExport(module: unknown): unknown {
   return typeof module === "object" && module !== null && "default" in module ? module.default : undefined;
+}
+
+/** Where a plugin that comes with Ambit lies. */
+function ownPath(name: string): string {
+  return fileURLToPath(import.meta.resolve(name));
 }
 
 /** Undefined when there is no such package. */
