@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { lstat, mkdir, readFile, readlink, rename, writeFile } from "node:fs/promises";
 import { homedir, hostname, release } from "node:os";
 import { join } from "node:path";
-import { actorDescriptionSchema, BoundaryRefused, isPlugin, type Registry } from "@ambit/core";
+import { actorDescriptionSchema, isPlugin, type Registry } from "@ambit/core";
 import { z } from "zod";
 import type { Settings } from "./configuration/load.js";
 import { version } from "./version.js";
@@ -24,16 +24,19 @@ async function whereThisRuns(): Promise<readonly string[]> {
 }
 
 /**
- * Keeps the evidence of this host between commands, so that the next one needn't probe again. The evidence is used
+ * Keeps the evidence of this host between processes, so that the next one needn't probe again. The evidence is used
  * only on the same boot of the same host, by the same user, with the same versions, plugins and configuration, and
- * never past `probes.maxAgeMs`, as in a server. A process that can write this user's cache folder can write Ambit
- * itself.
+ * never past `probes.maxAgeMs`. If it refuses a boundary, the host is probed again. A process that can write this user's
+ * cache folder can write Ambit itself.
  */
 export class EvidenceFile {
   private constructor(readonly path: string) {}
 
   /** Undefined if evidence can't be identified: a plugin that is an object in the configuration has no package name. */
-  static async for({ plugins, probes }: Settings): Promise<EvidenceFile | undefined> {
+  static async for({
+    plugins,
+    probes: { keepAcrossRestarts: _, ...probes },
+  }: Settings): Promise<EvidenceFile | undefined> {
     const entries = plugins.map((entry) =>
       isPlugin(entry) || typeof entry === "string" ? entry : entry.use,
     );
@@ -49,21 +52,6 @@ export class EvidenceFile {
     return new EvidenceFile(join(cache, "ambit", "evidence", `${key}.json`));
   }
 
-  /**
-   * Plans with the stored evidence. If that refuses a boundary, the host is probed again and the plan made
-   * again, since what was missing may have been installed meanwhile.
-   */
-  async plan<Planned>(registry: Registry, makePlan: () => Promise<Planned>): Promise<Planned> {
-    const wasProbed = registry.isProbed;
-    try {
-      return await makePlan();
-    } catch (error) {
-      if (!wasProbed || !(error instanceof BoundaryRefused)) throw error;
-      registry.invalidateAll();
-      return await makePlan();
-    }
-  }
-
   /** Restores the stored evidence. A file that can't be used is ignored. */
   async restore(registry: Registry): Promise<void> {
     try {
@@ -75,7 +63,7 @@ export class EvidenceFile {
     }
   }
 
-  /** Stores the registry's evidence. If that fails, the next command probes again. */
+  /** Stores the registry's evidence. If that fails, the next process probes again. */
   async keep(registry: Registry): Promise<void> {
     const draft = `${this.path}.${process.pid}`;
     try {

@@ -36,7 +36,10 @@ export interface OpenOptions {
   readonly configuration?: ConfigurationInput;
   /** Used if neither the configuration nor the environment sets it. */
   readonly logLevel: LogLevel;
-  /** Whether evidence is taken from an earlier command, and kept for the next. Default false: a server probes. */
+  /**
+   * Whether evidence is taken from an earlier process, and kept for the next. Default: as
+   * `probes.keepAcrossRestarts` says.
+   */
   readonly keepsEvidence?: boolean;
 }
 
@@ -53,7 +56,8 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
   const log = openLog(settings.logLevel ?? options.logLevel, redaction);
   for (const notice of [...(environment.notices ?? []), ...settings.notices]) log.warn({}, notice);
   const registry = await Registry.load(settings.plugins, settings.importPlugin, settings.probes, log);
-  const evidence = options.keepsEvidence === true ? await EvidenceFile.for(settings) : undefined;
+  const keepsEvidence = options.keepsEvidence ?? settings.probes.keepAcrossRestarts;
+  const evidence = keepsEvidence ? await EvidenceFile.for(settings) : undefined;
   await evidence?.restore(registry);
   const { limits, permissionCeiling, contract, keyFile } = settings;
   // A file that the configuration names is shared with other replicas. Without it, their answers would silently not

@@ -1,13 +1,15 @@
 import { chmod, mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BoundaryRefused, Registry } from "@ambit/core";
+import { Registry } from "@ambit/core";
 import { definePlugin, type Finding } from "@ambit/core/plugin";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
 import { takeEnvironment } from "../src/configuration/environment.js";
 import { loadSettings, type Settings } from "../src/configuration/load.js";
 import { EvidenceFile } from "../src/evidence-file.js";
+import { startServer } from "../src/http/listen.js";
+import { openAmbit } from "../src/open.js";
 
 const silent = () => undefined;
 const log = { debug: silent, info: silent, warn: silent, error: silent };
@@ -54,7 +56,9 @@ async function command(maxAgeMs = 60_000): Promise<{ registry: Registry; file: E
   return { registry, file };
 }
 
-describe.runIf(process.platform === "linux")("evidence that one command keeps for the next", () => {
+const isProbed = (registry: Registry) => registry.evidence().length === registry.registrations.length;
+
+describe.runIf(process.platform === "linux")("evidence that one process keeps for the next", () => {
   beforeEach(async () => {
     cache = await mkdtemp(join(tmpdir(), "ambit-evidence-"));
     probes = 0;
@@ -68,11 +72,11 @@ describe.runIf(process.platform === "linux")("evidence that one command keeps fo
 
   it("saves the next command its probes", async () => {
     const first = await command();
-    expect(first.registry.isProbed).toBe(false);
+    expect(isProbed(first.registry)).toBe(false);
     await first.registry.describe();
     await first.file.keep(first.registry);
     const second = await command();
-    expect(second.registry.isProbed).toBe(true);
+    expect(isProbed(second.registry)).toBe(true);
     expect((await second.registry.describe())[0]?.findings).toEqual([proven]);
     expect(probes).toBe(1);
   });
@@ -82,32 +86,50 @@ describe.runIf(process.platform === "linux")("evidence that one command keeps fo
     await first.registry.describe();
     await first.file.keep(first.registry);
     await new Promise((resolve) => setTimeout(resolve, 10));
-    expect((await command(5)).registry.isProbed).toBe(false);
+    expect(isProbed((await command(5)).registry)).toBe(false);
   });
 
   it("isn't used with another configuration", async () => {
     const first = await command();
     await first.registry.describe();
     await first.file.keep(first.registry);
-    expect((await command(61_000)).registry.isProbed).toBe(false);
+    expect(isProbed((await command(61_000)).registry)).toBe(false);
   });
 
-  it("is gathered again if it refuses a boundary", async () => {
-    finding = missing;
+  it.each([
+    ["if it proved too little", missing, true],
+    ["not if it proved every claim", proven, false],
+  ])("is gathered again on demand: %s", async (_what, kept, isIncomplete) => {
+    finding = kept;
     const first = await command();
     await first.registry.describe();
+    expect(first.registry.invalidateRestored()).toBe(false);
     await first.file.keep(first.registry);
-
-    finding = proven;
-    const { registry, file } = await command();
-    const plan = async () => {
-      const [actor] = await registry.describe();
-      if (actor?.findings[0]?.proven !== true) throw new BoundaryRefused([]);
-      return "planned";
-    };
-    expect(await file.plan(registry, plan)).toBe("planned");
-    expect(probes).toBe(2);
+    const { registry } = await command();
+    expect(registry.invalidateRestored()).toBe(isIncomplete);
+    expect(isProbed(registry)).toBe(!isIncomplete);
+    expect(registry.invalidateRestored()).toBe(false);
   });
+
+  it.each([true, false])(
+    "a restarted server uses it: %s, as its configuration says",
+    async (keepAcrossRestarts) => {
+      const start = async () => {
+        const configuration = { plugins: ["@ambit/executor-callback"], probes: { keepAcrossRestarts } };
+        const environment = takeEnvironment({ AMBIT_PORT: "0" });
+        const ambit = await openAmbit({ environment, configuration, logLevel: "silent" });
+        return { ambit, server: await startServer(ambit) };
+      };
+      const first = await start();
+      expect(isProbed(first.ambit.registry)).toBe(false);
+      await first.ambit.registry.describe();
+      await first.server.close();
+      const { ambit, server } = await start();
+      expect(isProbed(ambit.registry)).toBe(keepAcrossRestarts);
+      expect(ambit.registry.evidence()).toEqual(keepAcrossRestarts ? first.ambit.registry.evidence() : []);
+      await server.close();
+    },
+  );
 
   it("is writable by this user only, and isn't read otherwise", async () => {
     const { registry, file } = await command();
@@ -117,6 +139,6 @@ describe.runIf(process.platform === "linux")("evidence that one command keeps fo
     const path = join(cache, "ambit", "evidence", name);
     expect((await stat(path)).mode & 0o777).toBe(0o600);
     await chmod(path, 0o666);
-    expect((await command()).registry.isProbed).toBe(false);
+    expect(isProbed((await command()).registry)).toBe(false);
   });
 });

@@ -15,6 +15,8 @@ export class Registry {
   readonly store: StoreBackend | undefined;
   readonly #actors: Offered["actors"];
   readonly #prober: Prober;
+  /** Actors for which an earlier process couldn't prove every claim. */
+  readonly #restoredInPart: Actor<never>[] = [];
 
   private constructor(
     readonly plugins: readonly LoadedPlugin[],
@@ -73,14 +75,11 @@ export class Registry {
     this.#prober.invalidate(actor);
   }
 
-  /** All actors are probed again before the next plan. */
-  invalidateAll(): void {
-    for (const { actor } of this.registrations) this.#prober.invalidate(actor);
-  }
-
-  /** Whether every actor has valid evidence, so that a plan needn't wait for a probe. */
-  get isProbed(): boolean {
-    return this.evidence().length === this.registrations.length;
+  /** Probes again where an earlier process couldn't prove every claim. @returns false if it could everywhere. */
+  invalidateRestored(): boolean {
+    const incomplete = this.#restoredInPart.splice(0);
+    for (const actor of incomplete) this.#prober.invalidate(actor);
+    return incomplete.length > 0;
   }
 
   /** Every actor with fresh evidence. */
@@ -101,7 +100,10 @@ export class Registry {
       const stored = evidence.find(
         (one) => one.plugin === plugin && one.kind === kind && one.name === actor.name,
       );
-      if (stored !== undefined) this.#prober.restore(actor, stored.findings, Date.parse(stored.probedAt));
+      if (stored === undefined) continue;
+      this.#prober.restore(actor, stored.findings, Date.parse(stored.probedAt));
+      const { findings } = this.#prober.probed(actor);
+      if (!actor.claims.every((claim) => findings.get(claim)?.proven)) this.#restoredInPart.push(actor);
     }
   }
 

@@ -122,8 +122,10 @@ export async function admit(
   const decided = plan(asked, secrets, candidates, ceiling, rules.webhookIssues);
   if (decided.accepted)
     return { request, plan: decided, secrets, warnings: [...warnings, ...warningsOf(request, decided)] };
-  if (decided.gaps.length > 0) throw new BoundaryRefused(decided.gaps, decided.issues);
-  throw new RequestInvalid(decided.issues);
+  if (decided.gaps.length === 0) throw new RequestInvalid(decided.issues);
+  // What was missing may have been installed since an earlier process probed.
+  if (registry.invalidateRestored()) return admit(body, registry, rules, caller);
+  throw new BoundaryRefused(decided.gaps, decided.issues);
 }
 
 function inProject(

@@ -215,6 +215,26 @@ describe("closing", () => {
     expect(world.sandbox.probes).toBe(2);
   });
 
+  test("what an earlier process couldn't prove is probed again before it refuses a run", async () => {
+    const world = await createWorld({ script: says("ok") });
+    const [proven, ...rest] = await world.registry.describe();
+    if (proven === undefined) throw new Error("unreachable");
+    const later = await createWorld({ script: says("ok") });
+    later.registry.restore([{ ...proven, findings: [] }, ...rest]);
+    expect((await later.run(restricted)).result.ok).toBe(true);
+    expect(later.sandbox.probes).toBe(1);
+    // What was proven isn't: no probe could add to it.
+    const complete = await createWorld({ script: says("ok") });
+    complete.registry.restore([proven, ...rest]);
+    const sandboxPermission = { network: "off", secrets: "hidden" };
+    const toolCallback = { endpoint: "http://127.0.0.1:1/" };
+    const customTools = [{ name: "mail", callRef: "mail", inputSchema: { type: "object" } }];
+    await expect(complete.run({ sandboxPermission, toolCallback, customTools })).rejects.toMatchObject({
+      code: "boundary_refused",
+    });
+    expect(complete.sandbox.probes).toBe(0);
+  });
+
   test("a run without requirements doesn't wait for a probe", async () => {
     const world = await createWorld({ script: says("ok") });
     expect((await world.run()).result.ok).toBe(true);

@@ -41,7 +41,14 @@ export const configurationSchema = z.strictObject({
   /** In order: the first sandbox that covers a boundary is taken, the first harness is the default. */
   plugins: pluginEntriesSchema.optional(),
   limits: runLimitsSchema.prefault({}),
-  probes: probeSettingsSchema.prefault({}),
+  probes: probeSettingsSchema
+    .extend({
+      keepAcrossRestarts: z.boolean().default(false).meta({
+        description:
+          "Whether a server starts with the evidence of an earlier one on this boot of this host, as `ambit run` does, instead of probing. The evidence is never older than maxAgeMs.",
+      }),
+    })
+    .prefault({}),
   permissions: z
     .strictObject({
       /** Calls that no request can allow. `AMBIT_DENY_PERMISSIONS` adds to them. */

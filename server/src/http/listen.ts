@@ -34,11 +34,11 @@ export interface RunningServer {
 }
 
 /**
- * Listens, then probes this host in the background. Runs wait for the probes.
+ * Listens, then probes this host in the background, unless it starts with evidence. Runs wait for the probes.
  * @throws ConfigurationInvalid for an address that others can reach, without a token; or one that isn't free.
  */
 export async function startServer(ambit: Ambit): Promise<RunningServer> {
-  const { settings, runner, registry, tenancy, log } = ambit;
+  const { settings, runner, registry, tenancy, log, evidence } = ambit;
   const { host, port, allowedHosts, drainMs, bodyMs } = settings.server;
   const { token } = settings;
   const loopback = isLoopback(host);
@@ -95,6 +95,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
     waiting = false;
     registry
       .candidates()
+      .then(() => evidence?.keep(registry))
       .catch((error: unknown) => log.error({ error }, "probing failed"))
       .finally(releaseYoungHeap);
   }, firstResponsesMs);
@@ -111,6 +112,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
           await runner.drain(drainMs);
           await durable?.close();
         });
+        await evidence?.keep(registry);
       })();
       return closing;
     },

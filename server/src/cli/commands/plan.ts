@@ -17,8 +17,7 @@ export async function plan(file: string, overrides: Overrides): Promise<number> 
   const print = (response: unknown) => process.stdout.write(`${JSON.stringify(response, undefined, 2)}\n`);
   try {
     const body = await readRequest(file);
-    const makePlan = () => runner.plan(body);
-    print(planResponse(await (evidence?.plan(registry, makePlan) ?? makePlan())));
+    print(planResponse(await runner.plan(body)));
     return exitCodes.ok;
   } catch (error) {
     if (!isAmbitError(error) && !(error instanceof MalformedJson)) throw error;

@@ -49,15 +49,15 @@ async function drive(
   body: unknown,
   interruption: Interruption,
 ): Promise<number> {
-  if (!registry.isProbed && process.stderr.isTTY) {
+  const isProbed = registry.evidence().length === registry.registrations.length;
+  if (!isProbed && process.stderr.isTTY) {
     const kept =
       evidence === undefined
         ? ""
         : `; what it finds is kept for ${settings.probes.maxAgeMs / 60_000} minutes`;
     process.stderr.write(`ambit: probing what this host can guarantee${kept}\n`);
   }
-  const admit = () => runner.reserve().admit(body, { keepsEvents: printer.keepsEvents });
-  const run = await interruption.before(evidence?.plan(registry, admit) ?? admit());
+  const run = await interruption.before(runner.reserve().admit(body, { keepsEvents: printer.keepsEvents }));
   interruption.whenItHappens((reason) => run.cancel(reason));
   let result: RunResult | FailedResult | undefined;
   for await (const record of run.records()) {
