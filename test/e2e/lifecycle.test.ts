@@ -114,7 +114,7 @@ describe("when a process is killed during a run", () => {
   });
 
   it("the runner's whole process group, twice at once: its run finishes, then it exits with 0", async () => {
-    const server = await serve({}, [], { detached: true });
+    const server = await serve({}, undefined, { detached: true });
     const marker = `sleep 1.${process.pid}7`;
     const body = demo(`run ${marker}`, "say done");
     const records = recordsOf(await server.post("/run", body, ndjson));

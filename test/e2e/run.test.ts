@@ -20,7 +20,8 @@ let server: Server;
 const post: Server["post"] = (...call) => server.post(...call);
 
 beforeAll(async () => {
-  server = await startServer();
+  // With nothing but defaults.
+  server = await startServer({}, []);
   return () => void server.process.kill("SIGKILL");
 });
 

@@ -9,21 +9,24 @@ import { fileURLToPath } from "node:url";
 import type { RunResult, StreamRecord } from "@ambit/core";
 import { execa } from "execa";
 import { afterAll, onTestFinished } from "vitest";
+import { keptEvidence } from "./configurations.js";
 
 export const repository = fileURLToPath(new URL("../../..", import.meta.url));
 /** What users start. */
 const program = fileURLToPath(new URL("../bin/ambit.mjs", import.meta.resolve("ambit")));
 
-/** Evidence is kept from one command to the next within a test file, and not among files or with the tester's own. */
-const cache = mkdtempSync(join(tmpdir(), "ambit-e2e-cache-"));
-/** So are stored runs: their ids and sessions belong to one file's servers. */
-const store = join(cache, "runs.sqlite");
-afterAll(() => rmSync(cache, { recursive: true, force: true, maxRetries: 5 }));
+/** Stored runs of one file's servers: their ids and sessions are no other file's. */
+const stored = mkdtempSync(join(tmpdir(), "ambit-e2e-store-"));
+const store = join(stored, "runs.sqlite");
+afterAll(() => rmSync(stored, { recursive: true, force: true, maxRetries: 5 }));
 
-/** What a test may add; nothing of the tester's own AMBIT_ variables gets in. */
+/**
+ * What a test may add; nothing of the tester's own AMBIT_ variables gets in. Evidence and compiled code are in the test
+ * run's own XDG_CACHE_HOME.
+ */
 function environmentWith(variables: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("AMBIT_"));
-  return { ...Object.fromEntries(own), XDG_CACHE_HOME: cache, AMBIT_SQLITE_FILE: store, ...variables };
+  return { ...Object.fromEntries(own), AMBIT_SQLITE_FILE: store, ...variables };
 }
 
 /** An empty folder, removed with the test. */
@@ -94,10 +97,14 @@ export interface Server {
   readonly exit: Promise<number | null>;
 }
 
-/** The built server as a process of its own, on a free port; killed with the test if it still lives. */
+/**
+ * The built server as a process of its own, on a free port; killed with the test if it still lives.
+ *
+ * @param args default: all defaults, but with the evidence of earlier servers.
+ */
 export async function serve(
   env: Record<string, string> = {},
-  args: readonly string[] = [],
+  args: readonly string[] = keptEvidence,
   options: LaunchOptions = {},
 ): Promise<Server> {
   const server = await startServer(env, args, options);
@@ -108,7 +115,7 @@ export async function serve(
 /** The same for several tests. The caller ends it. */
 export async function startServer(
   env: Record<string, string> = {},
-  args: readonly string[] = [],
+  args: readonly string[] = keptEvidence,
   options: LaunchOptions = {},
 ): Promise<Server> {
   const child = launch(["serve", ...args], { AMBIT_PORT: "0", ...env }, options);

@@ -7,6 +7,7 @@ export const noJail = ["--config", require.resolve("./no-jail.config.mjs")];
 export const ownData = ["--config", require.resolve("./own-data.config.mjs")];
 export const observed = ["--config", require.resolve("./observed.config.mjs")];
 export const unconfined = ["--config", require.resolve("./unconfined.config.mjs")];
+export const keptEvidence = ["--config", require.resolve("./kept-evidence.config.json")];
 /** Runs end at once when the server shuts down. */
 export const noPatience = ["--config", require.resolve("./no-patience.config.json")];
 export const shortLimits = ["--config", require.resolve("./short-limits.config.json")];
