@@ -39,7 +39,7 @@ export class RunnerClient {
   }
 
   static async start(setup: Setup, listen: (said: Said) => void): Promise<RunnerClient> {
-    const main = fileURLToPath(new URL("../../runner/main.js", import.meta.url));
+    const main = fileURLToPath(new URL("../../runner/bundle/main.js", import.meta.url));
     const apart = ["--mount", "--net", "--propagation", "private", "--"];
     const child = spawn("unshare", [...apart, process.execPath, main], {
       env: { PATH: process.env.PATH },

@@ -72,10 +72,11 @@ export async function fillRoot(root: string, spec: SandboxSpec): Promise<void> {
 
 /** The daemon's path inside, and its source. */
 export const daemon = {
+  /** This file is bundled into `runner/bundle`, which is as deep. */
   source: fileURLToPath(new URL("../..", import.meta.url)),
   manifest: fileURLToPath(new URL("../../../package.json", import.meta.url)),
   folder: "/opt/daytona",
-  main: "/opt/daytona/dist/toolbox/main.js",
+  main: "/opt/daytona/dist/toolbox/bundle/main.cjs",
 };
 
 /** Node for the daemon and for all programs inside: the system's, or this process's, bound. */
