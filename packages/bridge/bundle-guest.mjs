@@ -1,4 +1,4 @@
-/** Bundles the guest daemon into the one file that is uploaded into a sandbox, after tsc has compiled it. */
+/** Bundles the guest daemon into the one file that is brought into a sandbox, after tsc has compiled it. */
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
@@ -12,9 +12,10 @@ const target = "node18";
 export async function bundleGuest({ write }) {
   const result = await build({
     entryPoints: [fileURLToPath(new URL("dist/guest/main.js", import.meta.url))],
-    outfile: fileURLToPath(new URL("dist/guest-daemon.mjs", import.meta.url)),
+    outfile: fileURLToPath(new URL("dist/guest-daemon.cjs", import.meta.url)),
     bundle: true,
-    format: "esm",
+    // Can also be run from a pipe, and starts without Node's loader of ES modules.
+    format: "cjs",
     platform: "node",
     target,
     minifySyntax: true,

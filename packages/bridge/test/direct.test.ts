@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { PassThrough } from "node:stream";
 import { bridgeSchema, type DirectPipe, type DirectPlatform, openRemoteSandbox } from "@ambit/bridge";
 import { SandboxFailed } from "@ambit/core/plugin";
@@ -95,7 +96,9 @@ describe("a sandbox over one direct pipe", () => {
     await writing;
     expect(Buffer.compare(Buffer.concat(pieces), content)).toBe(0);
     expect(bridged.platform.opened).toBe(1);
-    expect(processesWith(`${bridged.folder}/bridge.mjs`)).toHaveLength(1);
+    expect(processesWith(`${bridged.folder}/bridge.cjs`)).toHaveLength(1);
+    // It came over the pipe.
+    expect(existsSync(`${bridged.folder}/bridge.cjs`)).toBe(false);
   });
 
   it("blocks a writer whose reader doesn't read, but no other", async () => {

@@ -3,7 +3,7 @@ import { builtinModules } from "node:module";
 import { describe, expect, it } from "vitest";
 import { bundleGuest } from "../bundle-guest.mjs";
 
-const built = await readFile(new URL("../dist/guest-daemon.mjs", import.meta.url), "utf8");
+const built = await readFile(new URL("../dist/guest-daemon.cjs", import.meta.url), "utf8");
 
 describe("the guest daemon's bundle", () => {
   it("matches its sources", async () => {
@@ -11,7 +11,7 @@ describe("the guest daemon's bundle", () => {
   });
 
   it("imports nothing but Node's own modules", () => {
-    const imported = [...built.matchAll(/\b(?:from|import)\s*\(?"([^"]+)"/g)].map(([, name]) => name);
+    const imported = [...built.matchAll(/\b(?:from|import|require)\s*\(?"([^"]+)"/g)].map(([, name]) => name);
     expect(imported.length).toBeGreaterThan(5);
     const own = new Set(builtinModules.map((name) => `node:${name}`));
     expect(imported.filter((name) => name === undefined || !own.has(name))).toEqual([]);

@@ -60,7 +60,7 @@ describe("a sandbox that is lost during a run", () => {
       Cmd: [
         "/bin/sh",
         "-c",
-        'for one in /proc/[0-9]*; do grep -qa bridge[.]mjs "$one/cmdline" && kill -9 "$(basename $one)"; done',
+        'for one in /proc/[0-9]*; do grep -qa bridge[.]cjs "$one/cmdline" && kill -9 "$(basename $one)"; done',
       ],
       User: "0:0",
       AttachStdout: true,

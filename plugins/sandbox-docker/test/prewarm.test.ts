@@ -59,7 +59,7 @@ describe("prepared sandboxes", () => {
           .getContainer(found.Id)
           .top()
           .catch(() => ({ Processes: [] as string[][] }));
-        if (Processes.flat().some((word: string) => word.includes("bridge.mjs"))) return found;
+        if (Processes.flat().some((word: string) => word.includes("bridge.cjs"))) return found;
       }
       await after(50);
     }

@@ -4,9 +4,9 @@ import { serve } from "./connection/serve.js";
 import { readSettings } from "./settings.js";
 
 // `attach` is the pipe's command, started again for each pipe; `serve` outlives them and holds everything. `direct` is
-// both, for a single permanent pipe.
+// both, for a single permanent pipe. A rejection ends the process with its error.
 const [mode, ...rest] = process.argv.slice(2);
 const settings = readSettings(rest);
-if (mode === "serve") await serve(settings);
+if (mode === "serve") void serve(settings);
 else if (mode === "direct") serveDirectly(settings);
-else await attach(settings);
+else void attach(settings);

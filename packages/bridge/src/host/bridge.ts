@@ -9,6 +9,7 @@ import { ask } from "./ask.js";
 import { Connection, type ConnectionOptions } from "./connection/connection.js";
 import { DirectConnection } from "./connection/direct-connection.js";
 import { Exposures } from "./exposures.js";
+import { fromInput } from "./from-input.js";
 import type { RemoteSandboxOptions } from "./remote-sandbox.js";
 import { done } from "./replies.js";
 
@@ -22,8 +23,13 @@ export interface Bridge {
   readonly exposures: Exposures;
 }
 
-/** @param program path of the uploaded guest daemon. */
-export function makeBridge(options: RemoteSandboxOptions, folder: string, program: string): Bridge {
+/** The guest daemon, and its name in the sandbox's folder. */
+interface Program {
+  readonly name: string;
+  readonly content: Uint8Array;
+}
+
+export function makeBridge(options: RemoteSandboxOptions, folder: string, program: Program): Bridge {
   const { platform, spec, bridge, ownSystem, supervisor, workspace, unprivileged, takeover } = options;
   const exposures: Exposures = new Exposures(() => channels);
   const { transport, connect } = wayInto(platform, () => channels);
@@ -31,7 +37,8 @@ export function makeBridge(options: RemoteSandboxOptions, folder: string, progra
     kind === "connection" ? exposures.connected(channel) : undefined,
   );
   const connection = connect({
-    program: [bridge.node, join(folder, program)],
+    node: bridge.node,
+    program: { path: join(folder, program.name), content: program.content },
     settings: [
       folder,
       `${bridge.orphanTimeoutMs}`,
@@ -51,7 +58,8 @@ export function makeBridge(options: RemoteSandboxOptions, folder: string, progra
 }
 
 interface ConnectOptions extends Pick<ConnectionOptions, "bridge" | "fence" | "resume" | "log" | "onLost"> {
-  readonly program: readonly [node: string, file: string];
+  readonly node: string;
+  readonly program: { readonly path: string; readonly content: Uint8Array };
   readonly settings: readonly string[];
 }
 
@@ -64,8 +72,8 @@ interface Way {
 function wayInto(platform: RemotePlatform | DirectPlatform, channels: () => Channels): Way {
   if (!("openDirectPipe" in platform)) {
     const transport = new ReliableTransport("runner", (frame) => channels().deliver(frame));
-    const connect = ({ program: [node, file], settings, ...rest }: ConnectOptions) =>
-      new Connection({ platform, argv: [node, file, "attach", ...settings], transport, ...rest });
+    const connect = ({ node, program, settings, ...rest }: ConnectOptions) =>
+      new Connection({ platform, argv: [node, program.path, "attach", ...settings], transport, ...rest });
     return { transport, connect };
   }
   let connection: DirectConnection | undefined;
@@ -74,10 +82,11 @@ function wayInto(platform: RemotePlatform | DirectPlatform, channels: () => Chan
     data: (channel, stream, bytes) => channels().deliverData(channel, stream, bytes),
     signal: (op, value) => connection?.receiveSignal(op, value),
   });
-  const connect = ({ program: [node, file], settings, ...rest }: ConnectOptions) => {
+  const connect = ({ node, program: { path, content }, settings, ...rest }: ConnectOptions) => {
     connection = new DirectConnection({
       platform,
-      argv: [node, file, "direct", ...settings],
+      argv: [node, ...fromInput(content), path, "direct", ...settings],
+      program: content,
       transport,
       ...rest,
     });

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { SandboxFailed } from "@ambit/core/plugin";
 
-const path = fileURLToPath(new URL("../guest-daemon.mjs", import.meta.url));
+const path = fileURLToPath(new URL("../guest-daemon.cjs", import.meta.url));
 
 let text: Promise<Buffer> | undefined;
 

@@ -15,9 +15,10 @@ import { within } from "./within.js";
 export async function openBridged(options: RemoteSandboxOptions, scope: Scope): Promise<RemoteSandbox> {
   const { platform, spec } = options;
   const folder = join(options.bridge.folder, spec.id);
-  const bridge = makeBridge(options, folder, programName);
+  const program = await guestDaemon();
+  const bridge = makeBridge(options, folder, { name: programName, content: program });
   try {
-    await bringFiles(options, folder, scope.signal);
+    await bringFiles(options, folder, program, scope.signal);
     await bridge.connection.open(scope.signal);
     return await within(scope.signal, settleIn(options, folder, bridge));
   } catch (error) {
@@ -35,14 +36,21 @@ export async function openBridged(options: RemoteSandboxOptions, scope: Scope): 
   }
 }
 
-const programName = "bridge.mjs";
+const programName = "bridge.cjs";
 const archiveName = "copies.tgz";
 
-async function bringFiles(options: RemoteSandboxOptions, folder: string, signal: AbortSignal): Promise<void> {
+async function bringFiles(
+  options: RemoteSandboxOptions,
+  folder: string,
+  program: Uint8Array,
+  signal: AbortSignal,
+): Promise<void> {
   const { platform, spec, bridge } = options;
   const upload = (name: string, content: Uint8Array) =>
     within(signal, platform.upload(join(folder, name), content, signal));
-  if (options.takeover?.resume === undefined) await upload(programName, await guestDaemon());
+  // A direct pipe begins with it.
+  const isCarried = "openDirectPipe" in platform || options.takeover?.resume !== undefined;
+  if (!isCarried) await upload(programName, program);
   if (needsCopies(options)) await upload(archiveName, await archiveOf(spec.requiredPaths, bridge.copyBytes));
 }
 

@@ -10,6 +10,8 @@ import { within } from "../within.js";
 export interface DirectConnectionOptions {
   readonly platform: DirectPlatform;
   readonly argv: readonly [program: string, ...args: string[]];
+  /** What the command reads first: the guest daemon. */
+  readonly program: Uint8Array;
   readonly transport: DirectTransport;
   readonly bridge: BridgeOptions;
   readonly log: Log;
@@ -21,6 +23,8 @@ export interface DirectConnectionOptions {
 const maxNoiseLength = 500;
 /** Milliseconds for a pipe to close, before the platform ends it with the sandbox. */
 const closeMs = 2_000;
+/** Milliseconds for the output of a command that no longer reads its input. */
+const lastWordsMs = 500;
 /** Milliseconds for a platform to report why a pipe ended. */
 const explainMs = 2_000;
 
@@ -108,7 +112,9 @@ export class DirectConnection {
       pipe.output.once("end", () => lost());
       pipe.output.once("close", () => lost());
       pipe.output.on("error", lost);
-      pipe.input.on("error", lost);
+      // Of a command that couldn't be started or ended at once, the output says why.
+      pipe.input.on("error", (error) => setTimeout(lost, this.#isOpen ? 0 : lastWordsMs, error));
+      pipe.input.write(this.#options.program);
       this.#options.transport.attach(pipe.input);
       this.#options.transport.signal("hello", protocolVersion);
     });
