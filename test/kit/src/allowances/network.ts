@@ -48,11 +48,8 @@ export const networkAllowances = {
 } as const;
 
 const askChannel = `
-import urllib.request
 def ask():
-    request = urllib.request.Request(P["url"] + "/", headers={"Authorization": "Bearer " + P["token"]})
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=10) as response:
-        return response.read().decode()
+    status, body = request_url(P["url"] + "/", P["token"])
+    return status == 200 and body.decode()
 attempt("ask", ask)
 `;
