@@ -56,7 +56,9 @@ export async function startDaemon(folder: string, name: string, dataMb?: number)
     ...["sh", "-c", `${cover} && { "$@" || while [ -S "$0" ]; do "$@"; done; }`, socket, ...daemon],
   ];
   // An ordinary PATH may lack the system's own programs.
-  const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
+  const PATH = `${process.env.PATH}:/usr/sbin:/sbin`;
+  // dockerd starts itself several times for each container: at this value, Go collects no garbage in so short a life.
+  const env = { ...process.env, PATH, GOGC: "400" };
   const child = spawn("setpriv", argv, { env, stdio: ["ignore", log, log] });
   closeSync(log);
   const started: Daemon = { socket, stop: () => stop(child) };
