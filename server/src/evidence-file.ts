@@ -65,10 +65,12 @@ export class EvidenceFile {
 
   /** Stores the registry's evidence. If that fails, the next process probes again. */
   async keep(registry: Registry): Promise<void> {
+    const evidence = registry.evidence();
+    if (evidence.length === 0) return;
     const draft = `${this.path}.${process.pid}`;
     try {
       await mkdir(join(this.path, ".."), { recursive: true, mode: 0o700 });
-      await writeFile(draft, JSON.stringify(registry.evidence()), { mode: 0o600 });
+      await writeFile(draft, JSON.stringify(evidence), { mode: 0o600 });
       await rename(draft, this.path);
     } catch {
       // A read-only home.

@@ -1,13 +1,6 @@
 import { createRequire } from "node:module";
-import callback from "@ambit/executor-callback";
-import client from "@ambit/executor-client";
-import code from "@ambit/executor-code";
-import acp from "@ambit/harness-acp";
-import mcpClient from "@ambit/mcp-client";
-import mcp from "@ambit/mcp-http";
 import type { PermissionCeiling, Runner } from "@ambit/runner";
-import local from "@ambit/sandbox-local";
-import { type ConfigurationInput, openAmbit, startServer, takeEnvironment } from "ambit";
+import { type Ambit, type ConfigurationInput, openAmbit, startServer, takeEnvironment } from "ambit";
 import { LiveRun } from "./live-run.js";
 
 const require = createRequire(import.meta.url);
@@ -26,14 +19,16 @@ export interface StageOptions {
 function configurationOf({ unconfined = "allow", limits, deny }: StageOptions): ConfigurationInput {
   return {
     plugins: [
-      { use: local, config: { unconfined } },
-      { use: acp, config: { profiles: ["demo", "gemini", "codex"], folder } },
-      mcp,
-      { use: mcpClient, config: { allowedRanges: ["127.0.0.0/8"], loopbackWithoutTls: true } },
-      callback,
-      code,
-      client,
+      { use: "@ambit/sandbox-local", config: { unconfined } },
+      { use: "@ambit/harness-acp", config: { profiles: ["demo", "gemini", "codex"], folder } },
+      "@ambit/mcp-http",
+      { use: "@ambit/mcp-client", config: { allowedRanges: ["127.0.0.0/8"], loopbackWithoutTls: true } },
+      "@ambit/executor-callback",
+      "@ambit/executor-code",
+      "@ambit/executor-client",
     ],
+    // What one file's probe found is kept for the next.
+    probes: { keepAcrossRestarts: true },
     ...(limits === undefined ? {} : { limits }),
     ...(deny === undefined ? {} : { permissions: { deny: deny === true ? true : [...deny] } }),
   };
@@ -48,13 +43,17 @@ export class Stage {
   ) {}
 
   static async open(options: StageOptions = {}): Promise<Stage> {
-    const ambit = await openAmbit(opening(options));
-    return new Stage(ambit.runner, undefined, () => ambit.runner.drain(0));
+    const ambit = await opened(options);
+    const { runner, registry, evidence } = ambit;
+    return new Stage(runner, undefined, async () => {
+      await runner.drain(0);
+      await evidence?.keep(registry);
+    });
   }
 
   /** The same with a server on a free port. */
   static async serve(options: StageOptions = {}): Promise<Stage> {
-    const ambit = await openAmbit(opening(options));
+    const ambit = await opened(options);
     const server = await startServer(ambit);
     return new Stage(ambit.runner, server.url, () => server.close());
   }
@@ -72,10 +71,11 @@ export class Stage {
   }
 }
 
-function opening(options: StageOptions): Parameters<typeof openAmbit>[0] {
+function opened(options: StageOptions): Promise<Ambit> {
+  const { token } = options;
   const environment = takeEnvironment({
     AMBIT_PORT: "0",
-    ...(options.token === undefined ? {} : { AMBIT_TOKEN: options.token }),
+    ...(token === undefined ? {} : { AMBIT_TOKEN: token }),
   });
-  return { environment, configuration: configurationOf(options), logLevel: "silent" };
+  return openAmbit({ environment, configuration: configurationOf(options), logLevel: "silent" });
 }
