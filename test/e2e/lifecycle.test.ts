@@ -1,5 +1,5 @@
 import { readdir } from "node:fs/promises";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import {
   demo,
   emptyFolder,
@@ -10,6 +10,7 @@ import {
   resultOf,
   type Server,
   serve,
+  startServer,
 } from "./support/ambit.js";
 import { callbackServer, callbackTool } from "./support/callback-server.js";
 import { noPatience, ownData } from "./support/configurations.js";
@@ -40,8 +41,15 @@ async function runSleeping(server: Server, marker: string, ...before: string[]) 
 const patience = { timeout: 15_000 };
 
 describe("when a process is killed during a run", () => {
+  /** For tests that it survives. */
+  let survivor: Server;
+  beforeAll(async () => {
+    survivor = await startServer();
+    return () => void survivor.process.kill("SIGKILL");
+  });
+
   it("the client: the run is cancelled and leaves nothing", async () => {
-    const server = await serve();
+    const server = survivor;
     const marker = uniqueSleep();
     const { abort } = await runSleeping(server, marker);
     abort.abort();
@@ -51,7 +59,7 @@ describe("when a process is killed during a run", () => {
   });
 
   it("a client that waits for one result: the same", async () => {
-    const server = await serve();
+    const server = survivor;
     const marker = uniqueSleep();
     const abort = new AbortController();
     const body = JSON.stringify(demo(`run ${marker}`));
@@ -61,10 +69,11 @@ describe("when a process is killed during a run", () => {
     abort.abort();
     await expect(answer).rejects.toThrow();
     await expect.poll(() => running(marker), patience).toEqual([]);
+    await expect.poll(() => descendantsOf(server.pid), patience).toEqual([]);
   });
 
   it("the agent: the run fails with a clear message, and the agent's processes are gone", async () => {
-    const server = await serve();
+    const server = survivor;
     const marker = uniqueSleep();
     const { records } = await runSleeping(server, marker);
     const agent = descendantsOf(server.pid).findLast(({ command }) =>
@@ -79,7 +88,7 @@ describe("when a process is killed during a run", () => {
   });
 
   it("the callback server: the tool fails for the model, and the run continues", async () => {
-    const server = await serve();
+    const server = survivor;
     const platform = await callbackServer(() => new Promise(() => {}));
     const response = await server.post(
       "/run",

@@ -27,10 +27,10 @@ afterAll(async () => {
 });
 
 /** The shapes of its golden requests, less what names its own model and tools. */
-async function requestFor(harness: "demo" | "gemini") {
+async function requestFor(harness: "demo" | "pi") {
   const platform = await callbackServer((_name, given) => ({ sent: given }));
   const tool = { inputSchema: { type: "object", properties: { to: { type: "string" } } } };
-  const credential = { binding: { kind: "environment", name: "GEMINI_API_KEY" }, value: "test-key" };
+  const credential = { binding: { kind: "environment", name: "OPENAI_API_KEY" }, value: "test-key" };
   const request = {
     harness,
     customTools: [
@@ -43,10 +43,10 @@ async function requestFor(harness: "demo" | "gemini") {
       ? {}
       : {
           modelConnection: {
-            provider: "google",
+            provider: "openai",
             deployment: "direct",
             credentialMode: "env",
-            endpoint: { baseUrl: model.url },
+            endpoint: { baseUrl: `${model.url}/v1` },
             credentials: [{ ...credential, usage: "opaque_http" }],
           },
         }),
@@ -77,7 +77,7 @@ describe.each([
 
   it("resumes an approval that it put into the assistant's message", { timeout: 90_000 }, async () => {
     wanted = { tool: "mail", input: { to: "ann" } };
-    const { request, platform } = await requestFor("gemini");
+    const { request, platform } = await requestFor("pi");
     const client = new ReferenceClient(server, request, { id, project: "p-1" });
     const paused = await client.say(prompts.mail);
     expectWellFormed(paused);
@@ -96,7 +96,7 @@ describe.each([
 
   it("resumes a client tool with its output", { timeout: 90_000 }, async () => {
     wanted = { tool: "pick", input: { to: "ann" } };
-    const { request } = await requestFor("gemini");
+    const { request } = await requestFor("pi");
     const client = new ReferenceClient(server, request, { id: id && "s-2", project: "p-1" });
     const paused = await client.say(prompts.pick);
     expect(paused.events).toContainEqual(expect.objectContaining({ kind: "client_tool" }));

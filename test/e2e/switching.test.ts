@@ -1,6 +1,16 @@
 import { randomUUID } from "node:crypto";
-import { describe, expect, it } from "vitest";
-import { allOf, demo, isMessage, ndjson, readUntil, recordsOf, resultOf, serve } from "./support/ambit.js";
+import { beforeAll, describe, expect, it } from "vitest";
+import {
+  allOf,
+  demo,
+  isMessage,
+  ndjson,
+  readUntil,
+  recordsOf,
+  resultOf,
+  type Server,
+  startServer,
+} from "./support/ambit.js";
 import { unconfined } from "./support/configurations.js";
 
 /** The environment of the container in the other runner's compose file, blank where nothing is set. */
@@ -18,17 +28,19 @@ const composed = (token: string) => ({
   AGENTA_RUNNER_DAYTONA_TARGET: "",
 });
 
-/** Starts as in that container, but on an unused port, since its own could collide with another test's. */
-async function switched(args: readonly string[] = unconfined) {
-  const token = randomUUID();
-  const server = await serve({ ...composed(token), AMBIT_PORT: "0" }, args);
-  const headers = { authorization: `Bearer ${token}` };
-  return { server, token, headers, streaming: { ...headers, ...ndjson } };
-}
+const token = randomUUID();
+const headers = { authorization: `Bearer ${token}` };
+const streaming = { ...headers, ...ndjson };
+
+let server: Server;
+/** As in that container, but on an unused port, since its own could collide with another test's. */
+beforeAll(async () => {
+  server = await startServer({ ...composed(token), AMBIT_PORT: "0" }, unconfined);
+  return () => void server.process.kill("SIGKILL");
+});
 
 describe("with the environment of the other runner's compose file", () => {
   it("the server listens, requires its token, and reports how it read each variable", async () => {
-    const { server, token, headers } = await switched();
     expect(server.url).toContain("0.0.0.0");
     const url = server.url.replace("0.0.0.0", "127.0.0.1");
     expect((await fetch(`${url}/health`)).status).toBe(200);
@@ -44,7 +56,6 @@ describe("with the environment of the other runner's compose file", () => {
   });
 
   it("a run as its SDK sends it streams its events, then its one result", async () => {
-    const { server, streaming } = await switched();
     const body = {
       ...demo("say hello"),
       sandbox: "local",
@@ -67,7 +78,6 @@ describe("with the environment of the other runner's compose file", () => {
   });
 
   it("a refused run is 200 with a record that has the reason", async () => {
-    const { server, streaming } = await switched();
     const response = await server.post("/run", { ...demo(), messages: [] }, streaming);
     expect(response.status).toBe(200);
     expect(await allOf(recordsOf(response))).toMatchObject([
@@ -76,7 +86,6 @@ describe("with the environment of the other runner's compose file", () => {
   });
 
   it("two projects with one session id are separate, and a kill ends only its own session", async () => {
-    const { server, headers } = await switched();
     const run = async (project: string, ...script: string[]) => {
       const body = { ...demo(...script), sessionId: "s", runContext: { project: { id: project } } };
       return (await server.post("/run", body, headers)).text();
@@ -91,8 +100,7 @@ describe("with the environment of the other runner's compose file", () => {
   });
 
   it("a session's run continues after its caller left, and ends with its session", async () => {
-    const { server, headers, streaming } = await switched();
-    const session = { sessionId: "s", projectId: "p" };
+    const session = { sessionId: "left", projectId: "p" };
     const left = await server.post("/run", { ...demo("say begun", "hang"), ...session }, streaming);
     const records = recordsOf(left);
     await readUntil(records, isMessage("begun"));
@@ -109,7 +117,6 @@ describe("with the environment of the other runner's compose file", () => {
     ["base64", { data: "iVBORw0KGgo=", mimeType: "image/png" }],
     ["a data: URI", { uri: "data:image/png;base64,iVBORw0KGgo=" }],
   ])("an image arrives as one: %s", async (_what, image) => {
-    const { server, headers } = await switched();
     const content = [
       { type: "text", text: "attachments" },
       { type: "image", ...image },

@@ -52,8 +52,23 @@ async function compile(names: readonly string[]): Promise<void> {
   await execa(process.execPath, [compiler, "-b", ...names], { cwd: folder });
 }
 
-async function run(plugins: readonly unknown[], input: unknown): Promise<RunResult> {
+/** The service of one of the plugins. */
+const service = createServer((request, response) => response.end(`4.20 for ${request.url}`));
+let port = 0;
+beforeAll(async () => {
+  await once(service.listen(0, "127.0.0.1"), "listening");
+  ({ port } = service.address() as AddressInfo);
+  return () => void service.close();
+});
+
+/** With the same configuration for all runs, so that they share the evidence of this host. */
+async function configure(): Promise<void> {
+  const quote = { use: "ambit-quote", config: { service: `http://127.0.0.1:${port}` } };
+  const plugins = [local, harnesses, "@ambit/mcp-http", "ambit-source", quote];
   await writeFile(join(folder, "ambit.config.json"), JSON.stringify({ plugins }));
+}
+
+async function run(input: unknown): Promise<RunResult> {
   const { code, stdout, stderr } = await ambit(["run", "-"], { cwd: folder, input });
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   return JSON.parse(stdout);
@@ -83,7 +98,9 @@ describe("the page 'Write a plugin'", () => {
   }, 120_000);
 
   it("has an executor, a harness and a delivery that work together", async () => {
-    const result = await run([local, "ambit-robin", "ambit-delivery", "ambit-clock"], {
+    const plugins = [local, "ambit-robin", "ambit-delivery", "ambit-clock"];
+    await writeFile(join(folder, "ambit.config.json"), JSON.stringify({ plugins }));
+    const result = await run({
       ...demo("call now {}"),
       harness: "robin",
       customTools: [{ name: "now", kind: "clock", permission: "allow", inputSchema }],
@@ -102,7 +119,8 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": ask["id"], "result": results[ask["method"]]}), flush=True)
 `;
     const connection = { type: "stdio", command: "python3", args: ["-c", python] };
-    const result = await run([local, harnesses, "@ambit/mcp-http", "ambit-source"], {
+    await configure();
+    const result = await run({
       ...demo('call shout {"text": "hello"}'),
       mcpServers: [{ name: "voice", connection, policy: { permission: "allow" } }],
       sandboxPermission: { network: "off" },
@@ -111,29 +129,18 @@ for line in sys.stdin:
   });
 
   it("has an executor that a boundary allows if its service is listed, and refuses otherwise", async () => {
-    const service = createServer((request, response) => response.end(`4.20 for ${request.url}`)).listen(
-      0,
-      "127.0.0.1",
+    await configure();
+    const input = {
+      ...demo('call price {"of": "tea"}'),
+      customTools: [{ name: "price", kind: "quote", permission: "allow", inputSchema }],
+    };
+    const sandboxPermission = { network: { allowlist: [`127.0.0.1:${port}`] } };
+    const result = await run({ ...input, sandboxPermission });
+    expect(outputsOf(result)).toEqual(["4.20 for /?of=tea"]);
+    const off = { ...input, sandboxPermission: { network: "off" } };
+    const { stdout } = await ambit(["plan", "-"], { cwd: folder, input: off });
+    expect(JSON.parse(stdout).failure.gaps).toContainEqual(
+      expect.objectContaining({ actor: "quote", capability: "network.deny" }),
     );
-    await once(service, "listening");
-    try {
-      const { port } = service.address() as AddressInfo;
-      const quote = { use: "ambit-quote", config: { service: `http://127.0.0.1:${port}` } };
-      const input = {
-        ...demo('call price {"of": "tea"}'),
-        customTools: [{ name: "price", kind: "quote", permission: "allow", inputSchema }],
-      };
-      const configured = [local, harnesses, "@ambit/mcp-http", quote];
-      const sandboxPermission = { network: { allowlist: [`127.0.0.1:${port}`] } };
-      const result = await run(configured, { ...input, sandboxPermission });
-      expect(outputsOf(result)).toEqual(["4.20 for /?of=tea"]);
-      const off = { ...input, sandboxPermission: { network: "off" } };
-      const { stdout } = await ambit(["plan", "-"], { cwd: folder, input: off });
-      expect(JSON.parse(stdout).failure.gaps).toContainEqual(
-        expect.objectContaining({ actor: "quote", capability: "network.deny" }),
-      );
-    } finally {
-      service.close();
-    }
   });
 });
