@@ -6,11 +6,11 @@ import { startModelServer } from "@ambit/model-server";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { demo, emptyFolder, ndjson, recordsOf, repository, type Server, serve } from "../support/ambit.js";
 import { callbackServer, callbackTool } from "../support/callback-server.js";
+import { bothSandboxes, containers } from "../support/configurations.js";
 import { answerAt, takeAddress } from "../support/shared-address.js";
 
 const here = "10.99.0.10";
 const key = "model-key-of-the-test";
-const config = join(repository, "test/e2e/support/both-sandboxes.config.mjs");
 const reason = unavailableReason();
 
 const object = (properties: object) => ({ type: "object", properties, required: Object.keys(properties) });
@@ -166,12 +166,12 @@ describe("one field of the request", () => {
       ],
     });
     onTestFinished(() => daytona.close());
-    const server = await serve({
-      AMBIT_CONFIG: config,
+    const environment = {
       LOOPBACK_DAYTONA_URL: daytona.apiUrl,
       LOOPBACK_DAYTONA_DATA: await emptyFolder(),
       DAYTONA_API_KEY: daytona.apiKey,
-    });
+    };
+    const server = await serve(environment, bothSandboxes);
 
     const run = async (sandbox: string) => {
       const endpoint = `http://${here}:${callbackPort}/tools/call`;
@@ -218,14 +218,14 @@ describe("one field of the request", () => {
     takeAddress(address);
     await answerAt(address, modelPort);
     await answerAt(address, callbackPort);
-    const server = await serve({
-      AMBIT_CONFIG: join(repository, "test/e2e/support/docker.config.mjs"),
+    const environment = {
       TEST_DOCKER_SOCKET: socket,
       TEST_DOCKER_IMAGE: image,
       TEST_DOCKER_RUNTIMES: runtime,
       TEST_DOCKER_DATA: await emptyFolder(),
       TEST_DOCKER_AGENTS: join(repository, "node_modules"),
-    });
+    };
+    const server = await serve(environment, containers);
     const run = async (sandbox: string) => {
       const endpoint = `http://${address}:${callbackPort}/tools/call`;
       const request = requestFor(sandbox, `http://${address}:${modelPort}`, endpoint, env);

@@ -3,6 +3,8 @@ import { createRequire } from "node:module";
 const require = createRequire(import.meta.url);
 
 /** Arguments that make the program use one of the configurations next to this file. */
+export const bothSandboxes = ["--config", require.resolve("./both-sandboxes.config.mjs")];
+export const containers = ["--config", require.resolve("./docker.config.mjs")];
 export const noJail = ["--config", require.resolve("./no-jail.config.mjs")];
 export const ownData = ["--config", require.resolve("./own-data.config.mjs")];
 export const observed = ["--config", require.resolve("./observed.config.mjs")];
