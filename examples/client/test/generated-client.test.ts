@@ -25,35 +25,41 @@ function run(file: string, args: readonly string[], folder: string): Promise<End
   });
 }
 
-/** A copy of the example next to it, where its dependencies are found, with the types generated from the document. */
-async function generated(document: string, main?: string): Promise<string> {
+/**
+ * A copy of the example next to it, where its dependencies are found, with the types generated from the document.
+ *
+ * @param sources in place of its own.
+ */
+async function copyWith(types: string, sources?: Readonly<Record<string, string>>): Promise<string> {
   const cache = join(example, ".cache");
   await mkdir(cache, { recursive: true });
   const folder = await mkdtemp(join(cache, "client-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  for (const name of ["src", "package.json", "tsconfig.json"])
-    await cp(join(example, name), join(folder, name), { recursive: true });
+  for (const name of ["package.json", "tsconfig.json"]) await cp(join(example, name), join(folder, name));
   await mkdir(join(folder, "generated"));
-  await writeFile(join(folder, "generated/schema.d.ts"), astToString(await openapiTS(document)));
-  if (main !== undefined) await writeFile(join(folder, "src/main.ts"), main);
+  await writeFile(join(folder, "generated/schema.d.ts"), types);
+  if (sources === undefined) await cp(join(example, "src"), join(folder, "src"), { recursive: true });
+  else await mkdir(join(folder, "src"));
+  for (const [name, source] of Object.entries(sources ?? {}))
+    await writeFile(join(folder, "src", name), source);
   return folder;
 }
 
 describe("a client that a generator makes", () => {
   let url: string;
-  let document: string;
+  let types: string;
 
   beforeAll(async () => {
     const configuration = { plugins: ["@ambit/sandbox-local", "@ambit/harness-acp", "@ambit/mcp-http"] };
     const environment = takeEnvironment({ AMBIT_PORT: "0" });
     const server = await startServer(await openAmbit({ environment, configuration, logLevel: "silent" }));
     url = server.url;
-    document = await (await fetch(`${url}/openapi.json`)).text();
+    types = astToString(await openapiTS(await (await fetch(`${url}/openapi.json`)).text()));
     return () => server.close();
   });
 
   it("compiles, and talks to the server", async () => {
-    const folder = await generated(document);
+    const folder = await copyWith(types);
+    onTestFinished(() => rm(folder, { recursive: true }));
     expect(await run(tsc, ["-p", "."], folder)).toEqual({ code: 0, output: "" });
     const { code, output } = await run(join(folder, "dist/main.js"), [url], folder);
     expect(output.trim().split("\n")).toEqual([
@@ -65,19 +71,37 @@ describe("a client that a generator makes", () => {
     expect(code).toBe(0);
   }, 60_000);
 
-  it.each([
-    ["a misspelled boundary", `{ sandboxPermision: { network: "off" } }`, "sandboxPermision"],
-    ["a mode that there isn't", `{ sandboxPermission: { network: { mode: "none" } } }`, "none"],
-    ["a tool without a name", `{ customTools: [{ callRef: "a" }] }`, "name"],
-  ])(
-    "doesn't compile with %s",
-    async (_what, body, named) => {
-      const main = `import type { components } from "../generated/schema.js";
-      export const request: components["schemas"]["RunRequest"] = ${body};`;
-      const { code, output } = await run(tsc, ["-p", "."], await generated(document, main));
-      expect(code).not.toBe(0);
-      expect(output).toContain(named);
-    },
-    60_000,
-  );
+  describe("compiled together,", () => {
+    const wrong = [
+      ["a misspelled boundary", `{ sandboxPermision: { network: "off" } }`, "sandboxPermision"],
+      ["a mode that there isn't", `{ sandboxPermission: { network: { mode: "none" } } }`, "none"],
+      ["a tool without a name", `{ customTools: [{ callRef: "a" }] }`, "name"],
+    ] as const;
+    const right = `{ sandboxPermission: { network: "off" } }`;
+    const fileOf = (body: string) => `${[...wrong.map(([, given]) => given), right].indexOf(body)}.ts`;
+    const sourceOf = (body: string) => `import type { components } from "../generated/schema.js";
+export const request: components["schemas"]["RunRequest"] = ${body};`;
+    let output: string;
+
+    beforeAll(async () => {
+      const bodies = [...wrong.map(([, body]) => body), right];
+      const sources = Object.fromEntries(bodies.map((body) => [fileOf(body), sourceOf(body)]));
+      const folder = await copyWith(types, sources);
+      const ended = await run(tsc, ["-p", ".", "--pretty", "false"], folder);
+      expect(ended.code).not.toBe(0);
+      ({ output } = ended);
+      await rm(folder, { recursive: true });
+    }, 60_000);
+    /** What the compiler reports on that file: an error begins with the file's name, and its details are indented. */
+    const reportsOn = (file: string) =>
+      output.split(/\n(?=\S)/).filter((report) => report.startsWith(`src/${file}(`));
+
+    it.each(wrong)("%s is an error", (_what, body, named) => {
+      expect(reportsOn(fileOf(body)).join("\n")).toContain(named);
+    });
+
+    it("a valid request is none", () => {
+      expect(reportsOn(fileOf(right))).toEqual([]);
+    });
+  });
 });
