@@ -9,7 +9,9 @@ import { createFolder, removeCgroups, removeLeftovers } from "./leftovers.js";
 
 const execute = promisify(execFile);
 
-/** An engine that a test may fill or kill. Its only image has no programs but those of this host. */
+/**
+ * An engine that a test may fill or kill, ready sooner: its only image has no programs but those of this host.
+ */
 export interface SmallEngine {
   readonly socket: string;
   readonly image: string;
@@ -30,9 +32,9 @@ const ofPrograms = ["bin", "sbin", "lib", "lib64"];
 /**
  * Needs root, and dockerd: ask `unavailableReason` first.
  *
- * @param dataMb the size of all its data, in MiB.
+ * @param dataMb the size of all its data, in MiB, which is in memory then. Default: on disk, without a limit.
  */
-export async function startSmallEngine(dataMb: number): Promise<SmallEngine> {
+export async function startSmallEngine(dataMb?: number): Promise<SmallEngine> {
   await removeLeftovers();
   const { folder, name } = await createFolder();
   const undo: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];

@@ -73,10 +73,12 @@ const marker = String(10_000_000 + process.pid);
 /** Starts an engine with a container in another process, and prints where it is. */
 const owner = `
   import Docker from "dockerode";
-  import { startDockerEngine } from "../dist/index.js";
-  const engine = await startDockerEngine();
+  import { startSmallEngine } from "../dist/index.js";
+  const engine = await startSmallEngine();
   const docker = new Docker({ socketPath: engine.socket });
-  const command = { Image: engine.image, Cmd: ["sleep", "${marker}"], HostConfig: { NetworkMode: "none" } };
+  const Binds = engine.mounts.map(({ source, target }) => source + ":" + target + ":ro");
+  const HostConfig = { NetworkMode: "none", Binds };
+  const command = { Image: engine.image, Cmd: ["/usr/bin/sleep", "${marker}"], HostConfig };
   await (await docker.createContainer(command)).start();
   console.log(engine.socket);
 `;
