@@ -7,7 +7,6 @@ const { Resolver } = require("node:dns").promises;
 const fs = require("node:fs");
 const net = require("node:net");
 const os = require("node:os");
-const tls = require("node:tls");
 
 const { attempts, limitMs } = JSON.parse(process.argv[process.argv.length - 1]);
 // What a proxy answers for a destination that it doesn't let through.
@@ -66,15 +65,17 @@ const defaultGateways = () =>
 const kinds = {
   tls: ({ host, port }) =>
     socketAttempt(
-      () =>
-        tls.connect({
-          host,
-          port,
-          lookup,
-          rejectUnauthorized: false,
-          ...(net.isIP(host) ? {} : { servername: host }),
+      () => net.connect({ host, port, lookup }),
+      (socket, end) =>
+        socket.on("connect", () => {
+          // Loaded only where a connection is accepted: it takes longer than all the rest of this program.
+          const tls = require("node:tls");
+          const servername = net.isIP(host) ? {} : { servername: host };
+          const secure = tls.connect({ socket, rejectUnauthorized: false, ...servername });
+          secure.on("secureConnect", () => end(true, "TLS handshake"));
+          secure.on("error", (error) => end(false, error.code ?? error.message));
+          secure.on("close", () => end(false, "closed without an answer"));
         }),
-      (socket, end) => socket.on("secureConnect", () => end(true, "TLS handshake")),
     ),
   http: ({ host, port }) =>
     socketAttempt(
