@@ -136,12 +136,12 @@ describe("answers to client tools", () => {
 
 describe("an agent with a model", () => {
   it("gets a request to repeat the call, and then the answer", { timeout: 60_000 }, async () => {
-    const gemini = await startAgent("gemini", (turn) => {
+    const agent = await startAgent("codex", (turn) => {
       if (turn.toolResults.length > 0 || turn.tools.length === 0) return undefined;
       return turn.lastUserText.includes("Make the same tool call again") ? call("pick", { n: 1 }) : undefined;
     });
-    const request = { ...requestWith({ sessionId: "" }), ...gemini.request };
-    const first = gemini.prompt({ tool: "pick", input: { n: 1 } });
+    const request = { ...requestWith({ sessionId: "" }), ...agent.request };
+    const first = agent.prompt({ tool: "pick", input: { n: 1 } });
     const paused = await stage.run({ ...request, ...asking(first) });
     expect((await paused.result).stopReason).toBe("paused");
     // Without a user's text next to the answer, and without the session's agent: from the transcript.
@@ -149,6 +149,6 @@ describe("an agent with a model", () => {
     const run = await stage.run({ ...request, messages: messages.slice(0, -1) });
     expect(await run.result).toMatchObject({ ok: true, receipt: { session: { history: "replayed" } } });
     expect(run.resultsOf("pick")).toMatchObject([{ output: "crimson" }]);
-    await gemini.close();
+    await agent.close();
   });
 });
