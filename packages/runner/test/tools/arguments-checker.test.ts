@@ -79,7 +79,7 @@ describe("arguments that take long to check", () => {
   }, 120_000);
 
   test("an aborted check doesn't wait for a slot", async () => {
-    const shared = checker(1_000);
+    const shared = checker(300);
     const hostile = new ToolArguments(shared);
     const first = hostile.problem(endless, endlessInput, never);
     const given = new AbortController();

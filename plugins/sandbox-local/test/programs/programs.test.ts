@@ -1,9 +1,12 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { NetworkBoundary } from "@ambit/core/plugin";
-import { describe, expect, type TestContext, test } from "vitest";
-import { openConfined, run, shell } from "../support/specs.js";
+import { afterAll, describe, expect, onTestFinished, type TestContext, test } from "vitest";
+import { removeTree } from "../../src/folders/remove-tree.js";
+import { configSchema, LocalSandbox } from "../../src/index.js";
+import { closed, run, scope, shell, specOf } from "../support/specs.js";
 import { languages } from "./languages.js";
 import { startListedHost } from "./listed-host.js";
 import { network } from "./network.js";
@@ -36,14 +39,18 @@ function skipWithout({ needs, has }: Program, context: TestContext): void {
   if (tried.status !== 0) context.skip(`host: ${has} fails`);
 }
 
+const dataFolder = mkdtempSync(join(tmpdir(), "ambit-local-"));
+// A session's own user has to reach it.
+chmodSync(dataFolder, 0o711);
+afterAll(() => removeTree(dataFolder));
+const readOnlyMounts = rust === undefined || rust.startsWith("/usr/") ? [] : [rust];
+const backend = new LocalSandbox(configSchema.parse({ dataFolder, readOnlyMounts }), async () => [
+  "127.0.0.1",
+]);
+
 async function work(program: Program, boundary: NetworkBoundary, env: Record<string, string> = {}) {
-  const sandbox = await openConfined(
-    { network: boundary },
-    {
-      lookup: async () => ["127.0.0.1"],
-      config: rust === undefined || rust.startsWith("/usr/") ? {} : { readOnlyMounts: [rust] },
-    },
-  );
+  const sandbox = await backend.open(specOf({ boundary: { ...closed, network: boundary } }), scope);
+  onTestFinished(() => sandbox.close());
   const { stdout, stderr } = await run(sandbox, shell(program.script), {
     env: { PATH: searched.join(":"), ...env },
   });
