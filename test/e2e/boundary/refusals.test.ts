@@ -8,7 +8,8 @@ let server: Server;
 let unable: Server;
 
 beforeAll(async () => {
-  [server, unable] = await Promise.all([startServer(), startServer({}, noJail)]);
+  // With its own evidence: what an earlier server couldn't prove, one that refuses would probe again.
+  [server, unable] = await Promise.all([startServer({}, []), startServer({}, noJail)]);
   return () => {
     for (const started of [server, unable]) started.process.kill("SIGKILL");
   };
