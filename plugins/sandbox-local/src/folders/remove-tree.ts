@@ -18,11 +18,11 @@ exec rm -rf -- "$1"`;
 /** Characters of the programs' messages. */
 const maxReasonLength = 300;
 
-/** Entries of a folder that are removed without a process, such as a session's that wrote nothing. */
-const maxEntries = 16;
+/** What is removed without a process: a tree of as many entries, not deeper, and without larger files. */
+const small = { entries: 16, depth: 3, bytes: 1024 * 1024 };
 
 /**
- * Removes a folder and everything in it, in a separate process unless it holds a few files and empty folders at most:
+ * Removes a folder and everything in it, in a separate process unless it holds a few small files and folders at most:
  * the folder's content, and so the amount of work, was chosen by an agent. A missing folder is fine; links aren't
  * followed. Only for folders that no process uses any more.
  *
@@ -52,20 +52,26 @@ export async function removeTree(path: string): Promise<string | undefined> {
 
 /** @returns false as soon as something needs more, which is left for the process. */
 async function isRemovedAtOnce(path: string): Promise<boolean> {
-  try {
-    if (!(await lstat(path)).isDirectory()) return false;
-    let count = 0;
-    for await (const entry of await opendir(path)) {
-      count += 1;
-      if (count > maxEntries) return false;
-      const inside = join(path, entry.name);
-      await (entry.isDirectory() ? rmdir(inside) : unlink(inside));
+  let entries = 0;
+  const remove = async (one: string, depth: number): Promise<void> => {
+    const found = await lstat(one);
+    if (!found.isDirectory()) {
+      if (depth === 0 || found.blocks * 512 > small.bytes)
+        throw new RangeError("a file to remove is too large");
+      return unlink(one);
     }
-    await rmdir(path);
-    return true;
-  } catch {
-    return false;
-  }
+    if (depth > small.depth) throw new RangeError("a tree to remove is too deep");
+    for await (const { name } of await opendir(one)) {
+      entries += 1;
+      if (entries > small.entries) throw new RangeError("a tree to remove is too large");
+      await remove(join(one, name), depth + 1);
+    }
+    await rmdir(one);
+  };
+  return remove(path, 0).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function beginningOf(stream: Readable): Promise<string> {

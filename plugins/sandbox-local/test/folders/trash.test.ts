@@ -98,6 +98,26 @@ test("a link is removed but not its target, and a missing folder is fine", async
   expect(await readdir(folder)).toEqual(["kept"]);
 });
 
+test.each([
+  ["a few small files", { entries: 3, bytes: 10, depth: 1 }],
+  ["many files", { entries: 40, bytes: 10, depth: 1 }],
+  ["a large file", { entries: 1, bytes: 2 * 1024 * 1024, depth: 1 }],
+  ["a deep tree", { entries: 1, bytes: 10, depth: 8 }],
+])("%s are removed, and what a link among them leads to isn't", async (_what, { entries, bytes, depth }) => {
+  const folder = await temporaryFolder();
+  const tree = join(folder, "tree");
+  const deepest = join(tree, ...Array.from({ length: depth }, () => "in"));
+  await mkdir(deepest, { recursive: true });
+  for (let entry = 0; entry < entries; entry++)
+    await writeFile(join(deepest, `${entry}`), Buffer.alloc(bytes, 1));
+  await mkdir(join(folder, "kept"));
+  await writeFile(join(folder, "kept", "file"), "kept");
+  await symlink(join(folder, "kept"), join(deepest, "link"));
+  expect(await removeTree(tree)).toBeUndefined();
+  expect(await readdir(folder)).toEqual(["kept"]);
+  expect(existsSync(join(folder, "kept", "file"))).toBe(true);
+});
+
 test("leftovers are logged once", async () => {
   const folder = await temporaryFolder();
   const trash = await Trash.open(folder);
