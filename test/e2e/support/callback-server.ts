@@ -2,13 +2,14 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
+import { z } from "zod";
 
-interface Envelope {
-  readonly data: {
-    readonly id: string;
-    readonly function: { readonly name: string; readonly arguments: Record<string, unknown> };
-  };
-}
+const envelopeSchema = z.object({
+  data: z.object({
+    id: z.string(),
+    function: z.object({ name: z.string(), arguments: z.record(z.string(), z.unknown()) }),
+  }),
+});
 
 export interface CallbackServer {
   readonly endpoint: string;
@@ -33,7 +34,13 @@ export async function callbackServer(
     arrived = resolve;
   });
   const server = createServer(async (request, response) => {
-    const { data } = (await json(request)) as Envelope;
+    const envelope = envelopeSchema.safeParse(await json(request).catch(() => undefined));
+    if (!envelope.success) {
+      // Not a call: a client of an earlier server, which had this port.
+      response.writeHead(400).end();
+      return;
+    }
+    const { data } = envelope.data;
     calls.push({
       name: data.function.name,
       arguments: data.function.arguments,
