@@ -15,7 +15,8 @@ import {
 
 /**
  * Reports of every mount whether it can be written, by setting the mode that it already has: a read-only mount answers
- * EROFS before any permission is checked, and nothing changes on others. Sockets and devices are skipped.
+ * EROFS before any permission is checked, and nothing changes on others. A mode with set-id bits is refused by the filter
+ * of system calls, so there the owner is left as it is. Sockets and devices are skipped.
  */
 const look = `
 const fs = require("node:fs"), os = require("node:os");
@@ -24,7 +25,11 @@ const mounts = [...new Set(points)].flatMap((path) => {
   const found = fs.statSync(path, { throwIfNoEntry: false });
   if (found === undefined || found.isSocket() || (found.isCharacterDevice() && path.startsWith("/dev/"))) return [];
   let answer = "writable";
-  try { fs.chmodSync(path, found.mode & 0o7777); } catch (error) { answer = error.code; }
+  const hasSetIdBits = (found.mode & 0o6000) !== 0;
+  try {
+    if (hasSetIdBits) fs.chownSync(path, -1, -1);
+    else fs.chmodSync(path, found.mode & 0o7777);
+  } catch (error) { answer = error.code; }
   const { type, blocks, bsize } = fs.statfsSync(path);
   return [{ path, answer, memory: type === 0x01021994 ? blocks * bsize : 0 }];
 });

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { chown, readdir } from "node:fs/promises";
+import { chmod, chown, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -20,7 +20,11 @@ const proven = (findings: readonly Finding[]) =>
 const ofRoot = ["resources.memory", "resources.processes", "resources.cpu", "resources.disk"];
 
 test.runIf(isRoot)("as root this host proves every claim, and describes each trial", async () => {
-  const findings = await (await confinedBackend()).probe(AbortSignal.timeout(20_000));
+  // A group's folder, as administrators make it.
+  const shared = await temporaryFolder();
+  await chmod(shared, 0o2755);
+  const backend = await confinedBackend({ readOnlyMounts: [shared] });
+  const findings = await backend.probe(AbortSignal.timeout(20_000));
   expect(findings.filter((finding) => !finding.proven)).toEqual([]);
   expect(proven(findings).sort()).toEqual([...claims].sort());
   for (const finding of findings) expect(finding.proven && finding.how.length).toBeGreaterThan(20);
