@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { lstat, opendir, rmdir, unlink } from "node:fs/promises";
+import { constants as fileConstants } from "node:fs";
+import { lstat, open, opendir, rmdir, unlink } from "node:fs/promises";
 import { Socket } from "node:net";
 import { constants, setPriority } from "node:os";
 import { join } from "node:path";
@@ -14,6 +15,8 @@ import { messageOf } from "@ambit/core/plugin";
 const script = `rm -rf -- "$1" 2>/dev/null && exit
 chmod -R u+rwx -- "$1" 2>/dev/null
 exec rm -rf -- "$1"`;
+
+const { O_DIRECTORY, O_NOFOLLOW } = fileConstants;
 
 /** Characters of the programs' messages. */
 const maxReasonLength = 300;
@@ -50,7 +53,11 @@ export async function removeTree(path: string): Promise<string | undefined> {
   }
 }
 
-/** @returns false as soon as something needs more, which is left for the process. */
+/**
+ * Descends by descriptor too: a folder that is replaced by a link meanwhile isn't followed.
+ *
+ * @returns false as soon as something needs more, which is left for the process.
+ */
 async function isRemovedAtOnce(path: string): Promise<boolean> {
   let entries = 0;
   const remove = async (one: string, depth: number): Promise<void> => {
@@ -61,10 +68,12 @@ async function isRemovedAtOnce(path: string): Promise<boolean> {
       return unlink(one);
     }
     if (depth > small.depth) throw new RangeError("a tree to remove is too deep");
-    for await (const { name } of await opendir(one)) {
+    await using folder = await open(one, O_DIRECTORY | O_NOFOLLOW);
+    const content = `/proc/self/fd/${folder.fd}`;
+    for await (const { name } of await opendir(content)) {
       entries += 1;
       if (entries > small.entries) throw new RangeError("a tree to remove is too large");
-      await remove(join(one, name), depth + 1);
+      await remove(join(content, name), depth + 1);
     }
     await rmdir(one);
   };

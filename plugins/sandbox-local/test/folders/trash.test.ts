@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
-import { chmod, chown, mkdir, readdir, symlink, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdir, readdir, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { removeTree } from "../../src/folders/remove-tree.js";
 import { Trash } from "../../src/folders/trash.js";
 import { startRunner } from "../support/runner.js";
@@ -115,6 +115,27 @@ test.each([
   await symlink(join(folder, "kept"), join(deepest, "link"));
   expect(await removeTree(tree)).toBeUndefined();
   expect(await readdir(folder)).toEqual(["kept"]);
+  expect(existsSync(join(folder, "kept", "file"))).toBe(true);
+});
+
+test("a folder that is replaced by a link meanwhile is removed, and not what the link leads to", async () => {
+  const folder = await temporaryFolder();
+  await mkdir(join(folder, "kept"));
+  await writeFile(join(folder, "kept", "file"), "kept");
+  await mkdir(join(folder, "tree"));
+  await symlink(join(folder, "kept"), join(folder, "tree", "link"));
+  vi.resetModules();
+  // What was a folder when it was looked at: `stat` follows the link.
+  const lstat = vi.fn(stat);
+  vi.doMock("node:fs/promises", async (original) => ({ ...(await original<object>()), lstat }));
+  onTestFinished(() => {
+    vi.doUnmock("node:fs/promises");
+    vi.resetModules();
+  });
+  const raced = await import("../../src/folders/remove-tree.js");
+  expect(await raced.removeTree(join(folder, "tree"))).toBeUndefined();
+  expect(lstat).toHaveBeenCalledWith(expect.stringMatching(/link$/));
+  expect(existsSync(join(folder, "tree"))).toBe(false);
   expect(existsSync(join(folder, "kept", "file"))).toBe(true);
 });
 
