@@ -61,7 +61,7 @@ export const filesystemAllowances = {
     programAllowance({
       id: "filesystem.host-hidden/runtime",
       title: "programs of the host can be run",
-      program: `attempt("sh", lambda: output(["/bin/sh", "-c", "echo works"]).decode())`,
+      program: `attempt("sh", lambda: subprocess.run(["/bin/sh", "-c", "echo works"], stdout=subprocess.PIPE).stdout.decode())`,
     }),
   ],
 } as const;

@@ -48,8 +48,11 @@ export const networkAllowances = {
 } as const;
 
 const askChannel = `
+import urllib.request
 def ask():
-    status, body = request_url(P["url"] + "/", P["token"])
-    return status == 200 and body.decode()
+    request = urllib.request.Request(P["url"] + "/", headers={"Authorization": "Bearer " + P["token"]})
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=10) as response:
+        return response.read().decode()
 attempt("ask", ask)
 `;

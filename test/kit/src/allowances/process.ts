@@ -16,9 +16,9 @@ export const processAllowances = {
       title: "a process can start, signal and await its own",
       program: `
 def children():
-    child = spawned(["/bin/sleep", "30"])
-    os.kill(child, signal.SIGTERM)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM and "ended by its parent"
+    child = subprocess.Popen(["/bin/sleep", "30"])
+    child.terminate()
+    return child.wait() == -signal.SIGTERM and "ended by its parent"
 attempt("child", children)`,
     }),
   ],

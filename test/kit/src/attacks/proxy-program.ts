@@ -3,20 +3,22 @@
  * way's name and function; names are bytes, so that a host may be spelled in any way.
  */
 export const proxyProgram = String.raw`
+from urllib.parse import urlsplit
+
 def proxies():
     """Host and port of every proxy that the environment names, and every unix socket that can be found."""
     found = set()
     for name, value in os.environ.items():
         if name.lower().endswith("_proxy") and name.lower() != "no_proxy":
-            host, _, port = value.split("//")[-1].split("/")[0].split("@")[-1].rpartition(":")
-            if host and port.isdigit():
-                found.add((host.strip("[]"), int(port)))
+            parts = urlsplit(value if "//" in value else "//" + value)
+            if parts.hostname and parts.port:
+                found.add((parts.hostname, parts.port))
     # Sockets and folders that were brought in one by one, as a jail does. Never the host's own: those are real.
     for line in content("/proc/self/mountinfo").decode().split("\n"):
         fields = line.split()
         if len(fields) < 5 or fields[3] == "/":
             continue
-        for path in [fields[4]] + glob(fields[4] + "/*"):
+        for path in [fields[4]] + glob.glob(fields[4] + "/*"):
             try:
                 if stat.S_ISSOCK(os.stat(path).st_mode):
                     found.add((path, 0))

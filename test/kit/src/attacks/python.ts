@@ -1,5 +1,3 @@
-import { lightModules } from "./light-modules.js";
-
 /** The interpreter inside, and the environment that it needs. */
 export const interpreter = "/usr/bin/python3";
 export const searchPath = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
@@ -34,8 +32,8 @@ def load_libc():
     loaded.syscall.restype = ctypes.c_long
     return loaded
 
-ctypes, json, re, struct = map(module, ("ctypes", "json", "re", "struct"))
-signal = module("_signal")  # The numbers and the call, without the names.
+ctypes, glob, json, re, signal = map(module, ("ctypes", "glob", "json", "re", "signal"))
+socket, struct, subprocess = map(module, ("socket", "struct", "subprocess"))
 libc = Lazy(load_libc)
 # JSON of the kit's own, read without its module.
 P = eval(sys.argv[1], {"true": True, "false": False, "null": None})
@@ -63,9 +61,6 @@ def check(result):
 def syscall(number, *arguments):
     wide = [ctypes.c_void_p(a) if isinstance(a, int) else a for a in arguments]
     return check(libc.syscall(ctypes.c_long(number), *wide))
-
-def variables():
-    return b"\n".join(name + b"=" + value for name, value in os.environb.items())
 
 def content(path, limit=1 << 20):
     with open(path, "rb", buffering=0) as file:
@@ -110,15 +105,7 @@ def each(paths, read):
 say("RAN")
 `;
 
-/** Those that a program names, and those that they name. */
-function modulesFor(body: string): string {
-  return lightModules.reduceRight(
-    (text, module) => (new RegExp(`\\b${module.name}\\b`).test(body + text) ? module.text + text : text),
-    "",
-  );
-}
-
 /** A complete program. `P` is the attack's parameters. */
 export function python(body: string): string {
-  return `${preamble}${modulesFor(body)}\n${body}`;
+  return `${preamble}\n${body}`;
 }

@@ -1,7 +1,7 @@
 /**
  * Puts the secret wherever processes of one host can share it, reports the places, and responds until its input ends.
  */
-export const decoyProgram = `
+export const decoyProgram = String.raw`
 import atexit
 secret = os.environ["DECOY_SECRET"].encode()
 remembered = bytearray(secret)
@@ -10,9 +10,8 @@ seen = []
 
 # Anyone of the same user may trace it, whatever the host's default: the sandbox has to stop it.
 libc.prctl(0x59616D61, ctypes.c_ulong(-1 & (2**64 - 1)), 0, 0, 0)
-names = {getattr(signal, name): name for name in ("SIGUSR1", "SIGUSR2", "SIGHUP", "SIGTERM")}
-for number in names:
-    signal.signal(number, lambda got, frame: seen.append(names[got]))
+for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGTERM):
+    signal.signal(number, lambda got, frame: seen.append(signal.Signals(got).name))
 
 def segment():
     key = 0x4D000000 | int.from_bytes(os.urandom(3), "big")
@@ -50,9 +49,9 @@ for plant in (segment, queue, memory_file, key):
         plant()
     except (OSError, KeyError):
         pass  # This host has none of it: the attack says so.
-print(dumps(shared), flush=True)
+print(json.dumps(shared), flush=True)
 for _ in sys.stdin:
-    tracer = content("/proc/self/status").decode().partition("TracerPid:")[2].split()[0]
-    state = {"signals": seen, "nice": os.nice(0), "tracer": int(tracer)}
-    print(dumps(state), flush=True)
+    tracer = re.search(r"TracerPid:\s+(\d+)", open("/proc/self/status").read())
+    state = {"signals": seen, "nice": os.nice(0), "tracer": int(tracer.group(1))}
+    print(json.dumps(state), flush=True)
 `;

@@ -9,7 +9,7 @@ export const environmentNamedOnly = [
     id: "environment.named-only/own",
     title: "find the runner's variables in its own environment",
     program: `
-attempt("environ", lambda: leaks(variables()))
+attempt("environ", lambda: leaks(json.dumps(dict(os.environ))))
 attempt("proc", lambda: leaks(content("/proc/self/environ")))`,
   }),
   programAttack({
@@ -25,8 +25,9 @@ attempt("names", lambda: " ".join(name for name in os.environ if not expected.ma
     id: "environment.named-only/children",
     title: "find the runner's variables in a program that it starts",
     program: `
-attempt("env", lambda: leaks(output(["/usr/bin/env"])))
-attempt("login shell", lambda: leaks(output(["/bin/sh", "-lc", "env"])))`,
+attempt("env", lambda: leaks(subprocess.run(["/usr/bin/env"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL).stdout))
+attempt("login shell", lambda: leaks(subprocess.run(["/bin/sh", "-lc", "env"], stdout=subprocess.PIPE,
+                                                    stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL).stdout))`,
   }),
   programAttack({
     id: "environment.named-only/init",
@@ -39,7 +40,7 @@ attempt("its memory", lambda: each(["/proc/1/environ", "/proc/%d/task/%d/environ
     id: "environment.named-only/all-processes",
     title: "find the runner's variables in any visible process",
     program: `
-attempt("environments", lambda: each(glob("/proc/[0-9]*/environ") + glob("/proc/[0-9]*/task/*/environ"), content))
-attempt("command lines", lambda: each(glob("/proc/[0-9]*/cmdline"), content))`,
+attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/task/*/environ"), content))
+attempt("command lines", lambda: each(glob.glob("/proc/[0-9]*/cmdline"), content))`,
   }),
 ] as const;

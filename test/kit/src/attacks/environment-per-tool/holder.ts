@@ -24,6 +24,6 @@ for folder in (tmp, home, "/dev/shm", "/tmp"):
         kept.append(open(path))
     except OSError:
         continue
-print(dumps({"tmp": tmp, "home": home, "above": os.path.dirname(os.path.dirname(tmp)) or "/tmp"}), flush=True)
+print(json.dumps({"tmp": tmp, "home": home, "above": os.path.dirname(os.path.dirname(tmp)) or "/tmp"}), flush=True)
 sys.stdin.read()
 `;

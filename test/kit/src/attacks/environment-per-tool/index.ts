@@ -14,13 +14,13 @@ export const environmentPerTool = [
     "environment",
     "read another tool's environment",
     `
-attempt("environments", lambda: each(glob("/proc/[0-9]*/environ"), content))`,
+attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ"), content))`,
   ),
   perTool(
     "arguments",
     "read another tool's arguments",
     `
-attempt("command lines", lambda: each(glob("/proc/[0-9]*/cmdline") + glob("/proc/[0-9]*/task/*/cmdline"), content))`,
+attempt("command lines", lambda: each(glob.glob("/proc/[0-9]*/cmdline") + glob.glob("/proc/[0-9]*/task/*/cmdline"), content))`,
   ),
   perTool(
     "memory",
@@ -28,7 +28,7 @@ attempt("command lines", lambda: each(glob("/proc/[0-9]*/cmdline") + glob("/proc
     `
 def memory():
     found = set()
-    for folder in glob("/proc/[0-9]*"):
+    for folder in glob.glob("/proc/[0-9]*"):
         try:
             if HOLDER not in content(folder + "/cmdline"):
                 continue
@@ -49,8 +49,8 @@ def walk():
             found.update(each([os.path.join(folder, name) for name in files if "decoy" in name], content).split())
     return " ".join(found)
 attempt("walk", walk)
-attempt("its files", lambda: each(glob("/proc/[0-9]*/fd/*"), lambda path: content(path) if os.path.isfile(path) else b""))
-attempt("its folders", lambda: each(glob("/proc/[0-9]*/root" + P["tmp"] + "/decoy*"), content))`,
+attempt("its files", lambda: each(glob.glob("/proc/[0-9]*/fd/*"), lambda path: content(path) if os.path.isfile(path) else b""))
+attempt("its folders", lambda: each(glob.glob("/proc/[0-9]*/root" + P["tmp"] + "/decoy*"), content))`,
   ),
   perTool(
     "trace",
@@ -58,7 +58,7 @@ attempt("its folders", lambda: each(glob("/proc/[0-9]*/root" + P["tmp"] + "/deco
     `
 def attach():
     failure = OSError(errno.ESRCH, "not in sight")
-    for folder in glob("/proc/[0-9]*"):
+    for folder in glob.glob("/proc/[0-9]*"):
         try:
             if HOLDER not in content(folder + "/cmdline") or folder == "/proc/%d" % os.getpid():
                 continue
@@ -77,15 +77,15 @@ attempt("ptrace", attach)`,
     "agent-reads-tool",
     "read a tool's environment and arguments as the agent",
     `
-attempt("environments", lambda: each(glob("/proc/[0-9]*/environ") + glob("/proc/[0-9]*/cmdline"), content))`,
+attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"), content))`,
     { attacker: "agent" },
   ),
   perTool(
     "tool-reads-agent",
     "read the agent's environment, arguments and scratch as a tool",
     `
-attempt("environments", lambda: each(glob("/proc/[0-9]*/environ") + glob("/proc/[0-9]*/cmdline"), content))
-attempt("scratch", lambda: each(glob(P["tmp"] + "/decoy*"), content))`,
+attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"), content))
+attempt("scratch", lambda: each(glob.glob(P["tmp"] + "/decoy*"), content))`,
     { holder: "agent" },
   ),
   leftovers(),

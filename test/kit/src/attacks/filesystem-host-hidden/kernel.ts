@@ -42,7 +42,7 @@ def opened(path):
     # Opened and closed: no byte of a real disk is read.
     os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
     return "opened " + path
-disks = [path for pattern in ("vd?", "sd?", "xvd?", "nvme?n?", "dm-?", "loop?") for path in glob("/dev/" + pattern)]
+disks = [path for pattern in ("vd?", "sd?", "xvd?", "nvme?n?", "dm-?", "loop?") for path in glob.glob("/dev/" + pattern)]
 for path in ["/dev/kmsg", "/dev/mem", "/dev/port", "/dev/kvm"] + disks:
     attempt(path, lambda: opened(path))
 def made(device):
@@ -73,11 +73,11 @@ def changed():
                 os.write(writer, bytes(4096))
         except BlockingIOError:
             os.set_blocking(writer, True)
-        child = spawned([path, "--help"], writer)
+        child = subprocess.Popen([path, "--help"], stdin=subprocess.DEVNULL, stdout=writer, stderr=writer)
         os.close(writer)
         try:
             for _ in range(200):
-                state = content("/proc/%d/status" % child).decode()
+                state = content("/proc/%d/status" % child.pid).decode()
                 if path.split("/")[-1] in state.split("\n")[0] and "(sleeping)" in state:
                     break
                 time.sleep(0.01)
@@ -87,7 +87,7 @@ def changed():
             seen.append(path)
         finally:
             os.close(reader)
-            os.waitpid(child, 0)
+            child.wait()
     if not seen:
         raise OSError(errno.ENOENT, "none in sight")
     return None
@@ -146,6 +146,6 @@ def descriptors():
                 continue
     return " ".join(found)
 attempt("descriptors", descriptors)
-attempt("init's descriptors", lambda: each(glob("/proc/1/fd/*") + glob("/proc/%d/fd/*" % os.getppid()),
+attempt("init's descriptors", lambda: each(glob.glob("/proc/1/fd/*") + glob.glob("/proc/%d/fd/*" % os.getppid()),
                                            lambda path: content(path) if os.path.isfile(path) else b""))
 `;

@@ -53,7 +53,7 @@ attempt("link", lambda: linked(P["path"]))`,
     title: "read a file of the host through the roots and working folders of other processes",
     parameters: ({ decoys }) => ({ path: decoys.folder.secretFile }),
     program: `
-places = glob("/proc/[0-9]*/root") + glob("/proc/[0-9]*/cwd") + glob("/proc/[0-9]*/task/*/root")
+places = glob.glob("/proc/[0-9]*/root") + glob.glob("/proc/[0-9]*/cwd") + glob.glob("/proc/[0-9]*/task/*/root")
 attempt("roots", lambda: each([place + "/" + "../" * 20 + P["path"] for place in places] +
                               [place + P["path"] for place in places], content))`,
   }),
@@ -85,7 +85,7 @@ attempt("listed", lambda: os.listdir(P["folder"]) and "the folder can be listed"
 def opened(path):
     os.close(os.open(path, os.O_RDONLY))
     return "opened " + path
-for path in ["/etc/shadow", "/etc/gshadow", "/etc/sudoers"] + glob("/etc/ssh/*_key"):
+for path in ["/etc/shadow", "/etc/gshadow", "/etc/sudoers"] + glob.glob("/etc/ssh/*_key"):
     attempt(path, lambda: opened(path))
 def homes():
     import pwd

@@ -28,7 +28,7 @@ export const filesystemNone = [
     options,
     program: `
 attempt("open", lambda: leaks(content(P["path"])))
-attempt("roots", lambda: each([place + P["path"] for place in glob("/proc/[0-9]*/root")], content))`,
+attempt("roots", lambda: each([place + P["path"] for place in glob.glob("/proc/[0-9]*/root")], content))`,
   }),
   programAttack({
     id: "filesystem.none/list",

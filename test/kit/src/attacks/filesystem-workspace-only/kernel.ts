@@ -72,7 +72,7 @@ def opened(path):
 for path in ("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname",
              "/proc/sys/vm/drop_caches", "/proc/sysrq-trigger", "/proc/sys/fs/binfmt_misc/register"):
     attempt(path, lambda: opened(path))
-for path in glob("/sys/fs/cgroup/*/release_agent") + glob("/sys/fs/cgroup/cgroup.procs"):
+for path in glob.glob("/sys/fs/cgroup/*/release_agent") + glob.glob("/sys/fs/cgroup/cgroup.procs"):
     attempt(path, lambda: opened(path))
 if os.path.exists("/sys/kernel/uevent_helper"):
     attempt("uevent", lambda: opened("/sys/kernel/uevent_helper"))`,

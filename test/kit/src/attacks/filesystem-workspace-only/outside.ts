@@ -144,7 +144,7 @@ attempt("link", linked)`,
     aftermath: damage,
     program: `${write}
 def anywhere():
-    for place in glob("/proc/[0-9]*/root") + glob("/proc/[0-9]*/cwd"):
+    for place in glob.glob("/proc/[0-9]*/root") + glob.glob("/proc/[0-9]*/cwd"):
         for path in (place + P["path"], place + "/" + "../" * 20 + P["path"]):
             try:
                 write(path)

@@ -107,7 +107,7 @@ attempt("echo", echo)`,
     program: `
 def join():
     found = None
-    for path in ["/proc/1/ns/net", "/proc/%d/ns/net" % os.getppid()] + glob("/proc/[0-9]*/ns/net"):
+    for path in ["/proc/1/ns/net", "/proc/%d/ns/net" % os.getppid()] + glob.glob("/proc/[0-9]*/ns/net"):
         try:
             descriptor = os.open(path, os.O_RDONLY)
             check(libc.setns(descriptor, 0x40000000))

@@ -47,7 +47,7 @@ export const hostProcessAttacks = [
     parameters: target,
     program: `
 def see():
-    for path in glob("/proc/[0-9]*/cmdline"):
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
         if path.split("/")[2] == str(os.getpid()):
             continue
         try:

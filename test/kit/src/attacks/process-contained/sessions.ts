@@ -70,7 +70,7 @@ function anotherSessionsProcess(): Attack {
 const look = `
 mark = (P["head"] + P["tail"]).encode()
 def see():
-    for path in glob("/proc/[0-9]*/cmdline"):
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
             if mark in content(path):
                 return "seen at " + path
@@ -78,5 +78,5 @@ def see():
             continue
     return None
 attempt("command lines", see)
-attempt("environments", lambda: each(glob("/proc/[0-9]*/environ"), content))
+attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ"), content))
 `;

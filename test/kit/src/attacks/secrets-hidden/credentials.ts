@@ -119,8 +119,8 @@ export const credentialAttacks = [
 def memory():
     answer = ask(lines(b"/echo", b"Authorization: Bearer " + key()))
     return memory_leaks("/proc/self")
-attempt("placeholders", lambda: found(repr(P["inside"]).encode()))
-attempt("variables", lambda: found(variables()))
+attempt("placeholders", lambda: found(json.dumps(P["inside"]).encode()))
+attempt("variables", lambda: found(json.dumps(dict(os.environ)).encode()))
 attempt("memory", memory)`,
   }),
   credentialAttack({

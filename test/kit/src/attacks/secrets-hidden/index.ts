@@ -14,8 +14,8 @@ export const secretsHidden = [
     id: "secrets.hidden/environment",
     title: "search every readable environment and command line",
     program: `
-attempt("own", lambda: leaks(variables()))
-attempt("others", lambda: each(glob("/proc/[0-9]*/environ") + glob("/proc/[0-9]*/cmdline"), content))`,
+attempt("own", lambda: leaks(json.dumps(dict(os.environ))))
+attempt("others", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"), content))`,
   }),
   programAttack({
     id: "secrets.hidden/files",
