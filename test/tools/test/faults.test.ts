@@ -24,7 +24,7 @@ function requestWith(prompt: string, tools: readonly object[], more: object = {}
 
 describe("destructive code of a tool", () => {
   const sleeping = (marker: string) => `import subprocess\nsubprocess.Popen(["sleep", "${marker}"])\n`;
-  const untilTimeout = { timeoutMs: 1_000 };
+  const untilTimeout = { timeoutMs: 2_000 };
   it.each([
     [
       "a fork bomb that gets an error at the limit",
@@ -36,9 +36,9 @@ describe("destructive code of a tool", () => {
       "a fork bomb that doesn't care",
       "import os\ndef main():\n  while True:\n    try: os.fork()\n    except OSError: pass",
       untilTimeout,
-      /timed out after 1000ms/,
+      /timed out after 2000ms/,
     ],
-    ["an infinite loop", "def main():\n  while True: pass", untilTimeout, /timed out after 1000ms/],
+    ["an infinite loop", "def main():\n  while True: pass", untilTimeout, /timed out after 2000ms/],
     ["10 MB of result", "def main(): return 'x' * 10_000_000", {}, /more than 4194304 bytes/],
     ["10 MB of prints", "def main():\n  print('x' * 10_000_000)\n  return 'fine'", {}, /^fine$/],
     [
