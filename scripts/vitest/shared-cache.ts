@@ -11,11 +11,13 @@ const variable = "AMBIT_TEST_CACHE";
 export function setup(): (() => void) | undefined {
   if (process.env[variable] !== undefined) return undefined;
   const folder = mkdtempSync(join(tmpdir(), "ambit-test-cache-"));
+  const { XDG_CACHE_HOME: testers } = process.env;
   process.env[variable] = folder;
   process.env.XDG_CACHE_HOME = folder;
   return () => {
     delete process.env[variable];
-    delete process.env.XDG_CACHE_HOME;
+    if (testers === undefined) delete process.env.XDG_CACHE_HOME;
+    else process.env.XDG_CACHE_HOME = testers;
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   };
 }
