@@ -6,7 +6,7 @@ import { readFile, rm } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { englishOnly, lazyBuiltins, requireOfNode } from "../scripts/build/bundling.mjs";
+import { englishOnly, lazyBuiltins, nodeProgram, requireOfNode } from "../scripts/build/bundling.mjs";
 
 const dist = fileURLToPath(new URL("dist", import.meta.url));
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -77,20 +77,13 @@ const polyfillFirst = {
 
 await rm(join(dist, "bundle"), { recursive: true, force: true });
 await build({
+  ...nodeProgram,
   entryPoints: { ambit: join(dist, "cli/main.js") },
   outdir: join(dist, "bundle"),
-  bundle: true,
   splitting: true,
   format: "esm",
-  platform: "node",
-  target: "node22",
   // Some packages' CommonJS files can't be bundled, their ES modules can.
   mainFields: ["module", "main"],
-  minifyWhitespace: true,
-  minifySyntax: true,
-  sourcemap: "linked",
-  sourcesContent: false,
   banner: { js: requireOfNode },
   plugins: [outsideOfBundle, ownLocations, englishOnly, polyfillFirst, lazyBuiltins],
-  logLevel: "warning",
 });

@@ -30,3 +30,16 @@ export const lazyBuiltins = {
 
 /** For packages that are CommonJS and ask for Node's own modules. */
 export const requireOfNode = `import { createRequire as createBundleRequire } from "node:module"; const require = createBundleRequire(import.meta.url);`;
+
+/** @type {import("esbuild").BuildOptions} */
+export const nodeProgram = {
+  bundle: true,
+  platform: "node",
+  target: "node22",
+  minifyWhitespace: true,
+  minifySyntax: true,
+  sourcemap: "linked",
+  sourcesContent: false,
+  plugins: [englishOnly, lazyBuiltins],
+  logLevel: "warning",
+};

@@ -4,33 +4,20 @@
  */
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { englishOnly, lazyBuiltins } from "../../scripts/build/bundling.mjs";
+import { nodeProgram } from "../../scripts/build/bundling.mjs";
 
 const dist = fileURLToPath(new URL("dist/", import.meta.url));
 
-/** @type {import("esbuild").BuildOptions} */
-const options = {
-  bundle: true,
-  platform: "node",
-  target: "node22",
-  minifyWhitespace: true,
-  minifySyntax: true,
-  sourcemap: "linked",
-  sourcesContent: false,
-  plugins: [englishOnly, lazyBuiltins],
-  logLevel: "warning",
-};
-
 await Promise.all([
   build({
-    ...options,
+    ...nodeProgram,
     entryPoints: [`${dist}runner/main.js`],
     outfile: `${dist}runner/bundle/main.js`,
     format: "esm",
   }),
   // Without Node's loader of ES modules, which takes longer than the daemon's own code.
   build({
-    ...options,
+    ...nodeProgram,
     entryPoints: [`${dist}toolbox/main.js`],
     outfile: `${dist}toolbox/bundle/main.cjs`,
     format: "cjs",
