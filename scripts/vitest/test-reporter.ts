@@ -1,3 +1,6 @@
+import { relative } from "node:path";
+import { stripVTControlCharacters } from "node:util";
+import type { TestError } from "vitest";
 import type { Reporter, TestCase, TestModule, TestSuite, Vitest } from "vitest/node";
 
 /** In CI a skip is accepted only with a reason with this prefix, which means: this machine can't run it. */
@@ -6,7 +9,8 @@ const hostPrefix = "host: ";
 /**
  * Requires reasons for skips. Prints each with its reason, `ctx.skip("host: no user namespaces (EPERM)")`, and fails
  * the run for one without a reason, and in CI (or with `AMBIT_FORBID_SKIPS=1`) for one whose reason isn't the host.
- * Prints each test that passed only at its second attempt.
+ * Prints each test that passed only at its second attempt, and at the end each failure in one line: the last lines may be
+ * all that a CI service shows.
  * Sends `{passed, failed}` to the parent process if that listens.
  */
 export class TestReporter implements Reporter {
@@ -22,25 +26,29 @@ export class TestReporter implements Reporter {
     const groups = modules.flatMap((module) => [module, ...module.children.allSuites()]);
     const skipped = tests.filter((test) => test.result().state === "skipped" && this.#chosen(test));
     const refused = skipped.filter((test) => !this.#accepts(test));
+    const rule = this.#strict
+      ? `only a skip whose reason begins with "${hostPrefix}" is accepted`
+      : "a skip must give its reason";
+    const failed = [
+      ...tests
+        .filter((test) => test.result().state === "failed")
+        .map((test) => `${title(test)}: ${summary(test.result().errors)}`),
+      ...groups
+        .filter((group) => group.errors().length > 0)
+        .map((group) => `${title(group)}: ${summary(group.errors())}`),
+      ...unhandledErrors.map((error) => `outside of any test: ${summary([error])}`),
+      ...refused.map((test) => `${title(test)}: ${rule}`),
+    ];
 
     for (const test of skipped) console.log(`skipped: ${title(test)}: ${reason(test) ?? "no reason given"}`);
     for (const test of tests.filter((one) => one.diagnostic()?.flaky))
-      console.log(`passed at the second attempt: ${title(test)}`);
-    if (refused.length > 0) {
-      const rule = this.#strict
-        ? `only a reason that begins with "${hostPrefix}" is accepted`
-        : "a skip must give its reason";
-      console.error(`\n${refused.length} skips are failures, because ${rule}:`);
-      for (const test of refused) console.error(`  ${title(test)}`);
-      process.exitCode = 1;
-    }
+      console.log(`passed at the second attempt: ${title(test)}: ${summary(test.result().errors)}`);
+    // Vitest doesn't see these as failures.
+    if (refused.length > 0) process.exitCode = 1;
+    for (const line of failed) console.log(`failed: ${line}`);
     process.send?.({
       passed: tests.filter((test) => test.result().state === "passed").length,
-      failed:
-        tests.filter((test) => test.result().state === "failed").length +
-        groups.filter((group) => group.errors().length > 0).length +
-        unhandledErrors.length +
-        refused.length,
+      failed: failed.length,
     });
   }
 
@@ -64,6 +72,17 @@ function reason(test: TestCase): string | undefined {
   return result.state === "skipped" ? result.note : undefined;
 }
 
-function title(test: TestCase): string {
-  return `${test.module.relativeModuleId} > ${test.fullName}`;
+function title(one: TestCase | TestSuite | TestModule): string {
+  return one.type === "module" ? one.relativeModuleId : `${one.module.relativeModuleId} > ${one.fullName}`;
+}
+
+/** Of each attempt's error its first line and where it was thrown; the report above has the rest. */
+function summary(errors: readonly unknown[] = []): string {
+  const lines = errors.map((error) => {
+    const { message, stacks }: Partial<TestError> = Object(error);
+    const line = stripVTControlCharacters(String(message ?? error).split("\n", 1)[0] ?? "").slice(0, 300);
+    const [frame] = stacks ?? [];
+    return frame === undefined ? line : `${line} (${relative(process.cwd(), frame.file)}:${frame.line})`;
+  });
+  return lines.join("; ");
 }

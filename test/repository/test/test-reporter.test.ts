@@ -34,7 +34,12 @@ async function runFixtures(
   const output = child.stdout ? await text(child.stdout) : "";
   const [code] = await closed;
   const reported = (start: string) => output.split("\n").filter((line) => line.startsWith(start));
-  return { code, counts, skips: reported("skipped: "), retried: reported("passed at the second attempt: ") };
+  return {
+    ...{ code, counts },
+    skips: reported("skipped: "),
+    retried: reported("passed at the second attempt: "),
+    failures: reported("failed: "),
+  };
 }
 
 const host = "skipped: test/host.test.ts > needs more than this host has: host: no such kernel here";
@@ -63,22 +68,45 @@ describe("a skip", () => {
     ["with any reason is accepted at a desk", ["elsewhere"], {}, 0, { passed: 1, failed: 0 }, [elsewhere]],
     ["without a reason is a failure everywhere", ["silent"], {}, 1, { passed: 1, failed: 1 }, [silent]],
   ])("%s", async (_, names, environment, code, counts, skips) => {
-    expect(await runFixtures(["passing", ...names], environment)).toMatchObject({ code, counts, skips });
+    const run = await runFixtures(["passing", ...names], environment);
+    expect(run).toMatchObject({ code, counts, skips });
+    expect(run.failures).toHaveLength(counts.failed);
   });
 
-  it.each(["hook", "broken"])("isn't reported for a failure outside of any test: %s", async (name) => {
-    const run = await runFixtures(["passing", name], { CI: "true" });
-    expect(run).toMatchObject({ code: 1, counts: { passed: 1, failed: 1 }, skips: [] });
-  });
+  it.each([
+    ["hook", 1, "test/hook.test.ts: the hook is broken (test/repository/fixtures/skips/test/hook.test.ts:4)"],
+    [
+      "broken",
+      1,
+      "test/broken.test.ts: this file can't be loaded (test/repository/fixtures/skips/test/broken.test.ts:1)",
+    ],
+    [
+      "unhandled",
+      2,
+      "outside of any test: nothing waited for this (test/repository/fixtures/skips/test/unhandled.test.ts:4)",
+    ],
+  ])(
+    "isn't reported for a failure outside of any test, which is named: %s",
+    async (name, passed, failure) => {
+      const run = await runFixtures(["passing", name], { CI: "true" });
+      expect(run).toMatchObject({ code: 1, counts: { passed, failed: 1 }, skips: [] });
+      expect(run.failures).toEqual([`failed: ${failure}`]);
+    },
+  );
 });
 
 describe("a test that passes at the second attempt", () => {
   it("is named, and has failed without one", async () => {
     const environment = { CI: "true" };
-    expect(await runFixtures(["flaky"], environment)).toMatchObject({ code: 1, retried: [] });
+    expect(await runFixtures(["flaky"], environment)).toMatchObject({
+      ...{ code: 1, retried: [] },
+      failures: [expect.stringMatching(/^failed: test\/flaky.test.ts > .*: expected 1 to be 2/)],
+    });
     expect(await runFixtures(["flaky"], environment, ["--retry=1"])).toMatchObject({
       ...{ code: 0, counts: { passed: 1, failed: 0 } },
-      retried: ["passed at the second attempt: test/flaky.test.ts > passes at the second attempt"],
+      retried: [
+        "passed at the second attempt: test/flaky.test.ts > passes at the second attempt: expected 1 to be 2 // Object.is equality (test/repository/fixtures/skips/test/flaky.test.ts:7)",
+      ],
     });
   });
 });
