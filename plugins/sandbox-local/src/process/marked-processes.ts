@@ -21,11 +21,6 @@ export function markOf(runnerKey: string, sandboxId = "", spawned?: number): str
 export interface MarkedOptions {
   /** Also the processes of this process group. */
   readonly group?: number;
-  /**
-   * How often none must be found. A process that is just becoming another program shows no mark: check again if
-   * something was interrupted. Default: once.
-   */
-  readonly looks?: number;
   /** In the unit of `startOf`: processes that started earlier are skipped unread. Default: none are. */
   readonly since?: number | undefined;
 }
@@ -38,17 +33,15 @@ export interface MarkedOptions {
  * @returns how many were killed.
  */
 export async function killMarked(mark: string, options: MarkedOptions = {}): Promise<number> {
-  const { looks = 1 } = options;
   const killed = new Set<number>();
-  for (let round = 0, inVain = 0; round < 50; round++) {
-    const found = findMarked(mark, options);
-    if (found.length === 0 && ++inVain >= looks) break;
-    for (const pid of found) {
+  for (let round = 0; round < 50; round++) {
+    const { marked, unknown } = findMarked(mark, options);
+    if (marked.length === 0 && unknown === 0) break;
+    for (const pid of marked) {
       killed.add(pid);
       signal(pid, "SIGKILL");
     }
-    // A killed one is gone in a moment; one that shows no mark yet takes longer.
-    await delay(found.length > 0 ? Math.min(10, 1 + round) : 10);
+    await delay(Math.min(10, 1 + round));
   }
   return killed.size;
 }
@@ -58,25 +51,40 @@ export function startOf(pid: number): number | undefined {
   return statOf(pid)?.started;
 }
 
-function findMarked(mark: string, { group, since = 0 }: MarkedOptions): readonly number[] {
-  if (process.platform !== "linux") return [];
-  const marker = markArgument(mark);
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => {
-      if (pid === process.pid) return false;
-      const stat = statOf(pid);
-      if (stat === undefined || stat.started < since) return false;
-      return (stat.group === group && stat.state !== "Z") || isMarked(pid, marker);
-    });
+interface Found {
+  readonly marked: readonly number[];
+  /** The number of processes that are just becoming another program, which show nothing until then. */
+  readonly unknown: number;
 }
 
-function isMarked(pid: number, marker: string): boolean {
-  return (["environ", "cmdline"] as const).some((file) => {
-    const text = readProcess(pid, file);
-    return text.startsWith(marker) || text.includes(`\0${marker}`);
-  });
+function findMarked(mark: string, { group, since = 0 }: MarkedOptions): Found {
+  if (process.platform !== "linux") return { marked: [], unknown: 0 };
+  const marker = markArgument(mark);
+  const marked: number[] = [];
+  let unknown = 0;
+  for (const name of readdirSync("/proc")) {
+    const pid = Number(name);
+    if (!Number.isInteger(pid) || pid === process.pid) continue;
+    const stat = statOf(pid);
+    if (stat === undefined || stat.state === "Z" || stat.started < since) continue;
+    const seen = stat.group === group ? "marked" : look(pid, marker);
+    if (seen === "marked") marked.push(pid);
+    // Threads of the kernel are in no group, and never show anything.
+    else if (seen === "unknown" && stat.group !== 0) unknown += 1;
+  }
+  return { marked, unknown };
+}
+
+/** During execve(2) a process has neither arguments nor environment: fs/proc/base.c reads both as empty. */
+function look(pid: number, marker: string): "marked" | "unmarked" | "unknown" {
+  const isMarked = (text: string) => text.startsWith(marker) || text.includes(`\0${marker}`);
+  const environment = readProcess(pid, "environ");
+  const command = readProcess(pid, "cmdline");
+  if (isMarked(environment ?? "") || isMarked(command ?? "")) return "marked";
+  if (command === "") return "unknown";
+  // It may have become another program between the two reads.
+  if (environment === "" && isMarked(readProcess(pid, "environ") ?? "")) return "marked";
+  return "unmarked";
 }
 
 interface Stat {
@@ -88,18 +96,18 @@ interface Stat {
 /** Fields 3, 5 and 22 of proc(5)'s stat. */
 function statOf(pid: number): Stat | undefined {
   const stat = readProcess(pid, "stat");
-  if (stat === "") return undefined;
+  if (stat === undefined) return undefined;
   // The second field is the program's name in parentheses, and may contain any character.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return { state: fields[0], group: Number(fields[2]), started: Number(fields[19]) };
 }
 
-/** Empty for a process that is gone, or another user's: neither belongs to this runner. */
-function readProcess(pid: number, file: "environ" | "cmdline" | "stat"): string {
+/** Undefined for a process that is gone, or another user's: neither belongs to this runner. */
+function readProcess(pid: number, file: "environ" | "cmdline" | "stat"): string | undefined {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "latin1");
   } catch (error) {
-    if (error instanceof Error && "code" in error) return "";
+    if (error instanceof Error && "code" in error) return undefined;
     throw error;
   }
 }

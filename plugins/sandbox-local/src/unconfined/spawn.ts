@@ -80,7 +80,7 @@ class UnconfinedProcess implements Process {
           ownSessions.delete(group);
           resolve({ code, signal: name });
         };
-        killMarked(place.mark, { group, since, looks: name === null ? 1 : 3 })
+        killMarked(place.mark, { group, since })
           .then((stragglers) => place.onEnded(stragglers))
           .then(settle, settle);
       });
