@@ -19,6 +19,8 @@ export class UnconfinedSandbox extends SessionSandbox {
   readonly #id: string;
   readonly #log: Log;
   #spawned = 0;
+  /** Processes whose descendants haven't been ended yet. */
+  #unended = 0;
   /** When the first process started; 0 if that isn't known. */
   #since: number | undefined;
 
@@ -38,6 +40,7 @@ export class UnconfinedSandbox extends SessionSandbox {
 
   protected async start(command: Command): Promise<Process> {
     const number = ++this.#spawned;
+    this.#unended += 1;
     const own = join(this.#folder.path, `process-${number}`);
     const scratch = join(own, "tmp");
     const toolHome = join(own, "home");
@@ -51,6 +54,7 @@ export class UnconfinedSandbox extends SessionSandbox {
         this.#since ??= started ?? 0;
       },
       onEnded: async (stragglers) => {
+        this.#unended -= 1;
         if (stragglers > 0)
           this.#log.warn({ sandbox: this.#id, stragglers }, "processes outlived their parent");
         await this.#runner.trash.discard(own);
@@ -59,7 +63,7 @@ export class UnconfinedSandbox extends SessionSandbox {
   }
 
   protected async closeSession(): Promise<void> {
-    await killMarked(markOf(this.#runner.key, this.#id), { since: this.#since });
+    if (this.#unended > 0) await killMarked(markOf(this.#runner.key, this.#id), { since: this.#since });
     await this.#folder.remove();
     this.#runner.trash.report(this.#log);
   }
