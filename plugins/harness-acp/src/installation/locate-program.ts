@@ -47,9 +47,13 @@ export function locateProgram(profile: Profile, where: WhereToLook): LocatedProg
   const behind = companion === undefined ? undefined : installed(companion.package, options);
   const behindEntry = companion && behind && binOf(behind, companion.bin);
   if (companion !== undefined && (behindEntry === undefined || !existsSync(behindEntry))) return undefined;
+  // A deployer's own program isn't bundled like the one that it replaces.
+  const isWhole = program.isBundled === true && options.command === undefined;
   const files = [
-    ...(folder === undefined ? [{ path: own.file, what: title }] : packagePaths(folder, title)),
-    ...(behind === undefined ? [] : packagePaths(behind, title)),
+    ...(folder === undefined
+      ? [{ path: own.file, what: title }]
+      : pathsOf(isWhole ? [folder] : withDependencies(folder), title)),
+    ...(behind === undefined ? [] : pathsOf(withDependencies(behind), title)),
     ...(program.files ?? []),
   ];
   const version = (behind ?? folder)?.manifest.version;
@@ -113,11 +117,7 @@ function binOf({ path, manifest }: PackageFolder, bin: string): string | undefin
 }
 
 /** Links are shown together with their targets: Node looks for a package at the link's place. */
-function packagePaths(folder: PackageFolder, title: string): readonly RequiredPath[] {
-  const paths = new Set<string>();
-  for (const { path, realPath } of withDependencies(folder)) {
-    paths.add(realPath);
-    paths.add(path);
-  }
+function pathsOf(packages: readonly PackageFolder[], title: string): readonly RequiredPath[] {
+  const paths = new Set(packages.flatMap(({ path, realPath }) => [realPath, path]));
   return [...paths].map((path) => ({ path, what: title }));
 }

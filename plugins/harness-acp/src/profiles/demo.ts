@@ -12,6 +12,7 @@ export const demo: Profile = {
     bin: "ambit-agent-demo",
     inImage: "copied",
     entry: demoAgentEntry,
+    isBundled: true,
   },
   arguments: ["--ask"],
   environment: {},

@@ -23,6 +23,8 @@ export interface ProgramSource {
   readonly inImage: "installed" | "copied";
   /** The entry file, if this plugin contains the program. Default: looked up in `node_modules`. */
   readonly entry?: string;
+  /** Whether its package contains everything that it imports. Default: the packages that it depends on are shown too. */
+  readonly isBundled?: boolean;
   /** A further npm package that it needs but doesn't depend on: the agent of an adapter. */
   readonly companion?: { readonly package: string; readonly bin: string };
   /** For a binary in a separate package per platform: the first of these that is installed. */

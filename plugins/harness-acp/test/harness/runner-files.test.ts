@@ -1,8 +1,10 @@
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
+import { demoAgentEntry } from "@ambit/agent-demo";
 import type { RunRequest } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { AcpHarness } from "../../src/index.js";
 import { codex } from "../../src/profiles/codex.js";
+import { demo } from "../../src/profiles/demo.js";
 import { gemini } from "../../src/profiles/gemini.js";
 import { credential, demoHere, geminiHere, here, withKey } from "../support/harnesses.js";
 import { requestOf } from "../support/runs.js";
@@ -17,6 +19,19 @@ describe("files of the runner that a sandbox shows", () => {
       // Whole trees would show other packages of the deployer.
       expect(paths.filter((path) => path.endsWith("node_modules"))).toEqual([]);
     }
+  });
+
+  it("are a bundled agent's own package alone, unless the deployer names another program", () => {
+    const packages = (harness: AcpHarness) =>
+      new Set(
+        harness
+          .requiredPaths("host")
+          .filter(({ what }) => what !== "Node.js")
+          .map(({ path }) => realpathSync(path)),
+      );
+    expect([...packages(demoHere)]).toEqual([expect.stringMatching(/\/agents\/demo$/)]);
+    const own = new AcpHarness(demo, { ...here, command: demoAgentEntry });
+    expect(packages(own).size).toBeGreaterThan(5);
   });
 
   it.each<{ what: string; request: RunRequest; env: Record<string, string>; visible: string[] }>([
