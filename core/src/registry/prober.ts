@@ -20,7 +20,6 @@ export class Prober {
     readonly log: Log,
   ) {}
 
-  /** Whether some probe is running. */
   get probing(): boolean {
     return this.#underWay.size > 0;
   }

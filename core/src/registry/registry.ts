@@ -75,11 +75,13 @@ export class Registry {
     this.#prober.invalidate(actor);
   }
 
-  /** Probes again where an earlier process couldn't prove every claim. @returns false if it could everywhere. */
-  invalidateRestored(): boolean {
-    const incomplete = this.#restoredInPart.splice(0);
-    for (const actor of incomplete) this.#prober.invalidate(actor);
-    return incomplete.length > 0;
+  /** Whether an earlier process proved too little: `invalidateRestored` lets its evidence be gathered again. */
+  get isRestoredInPart(): boolean {
+    return this.#restoredInPart.length > 0;
+  }
+
+  invalidateRestored(): void {
+    for (const actor of this.#restoredInPart.splice(0)) this.#prober.invalidate(actor);
   }
 
   /** Every actor with fresh evidence. */

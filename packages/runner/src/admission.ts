@@ -113,6 +113,8 @@ export async function admit(
   const secrets = secretsOf(request);
   // A boundary without requirements needs no proof, so the run doesn't wait for probes.
   const isProofNeeded = asked.required.length > 0;
+  // Read before waiting: meanwhile another request may have started the new probe.
+  const { isRestoredInPart } = registry;
   const all = isProofNeeded ? await registry.candidates(request.sandbox) : registry.candidatesAsSeen();
   const candidates = caller === undefined ? all : candidatesFor(all, caller);
   const ceiling =
@@ -124,7 +126,10 @@ export async function admit(
     return { request, plan: decided, secrets, warnings: [...warnings, ...warningsOf(request, decided)] };
   if (decided.gaps.length === 0) throw new RequestInvalid(decided.issues);
   // What was missing may have been installed since an earlier process probed.
-  if (registry.invalidateRestored()) return admit(body, registry, rules, caller);
+  if (isRestoredInPart) {
+    registry.invalidateRestored();
+    return admit(body, registry, rules, caller);
+  }
   throw new BoundaryRefused(decided.gaps, decided.issues);
 }
 
