@@ -1,11 +1,11 @@
 import { type ChildProcess, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { open, writeFile } from "node:fs/promises";
+import { open, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { ambit, demo, emptyFolder, startAmbit } from "./support/ambit.js";
-import { noJail, observed } from "./support/configurations.js";
+import { noJail, observed, unconfined } from "./support/configurations.js";
 import { running } from "./support/processes.js";
 
 const refused = { ...demo("say hi"), sandboxPermission: { secrets: "hidden" } };
@@ -118,6 +118,20 @@ describe("ambit run", () => {
     expect(code).toBe(143);
     expect(JSON.parse(stdout)).toMatchObject({ ok: false, failure: { code: "run_cancelled" } });
   });
+});
+
+it("a configuration's plugins are those of the program's bundle, which starts sooner", async () => {
+  const folder = await emptyFolder();
+  const { code, stdout } = await ambit(["plugins", ...unconfined], { env: { NODE_V8_COVERAGE: folder } });
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("harness-acp") });
+  // A file for each process: probes start some of their own.
+  const files = await Promise.all(
+    (await readdir(folder)).map((name) => readFile(join(folder, name), "utf8")),
+  );
+  const lists = files.map((file): string[] => JSON.parse(file).result.map(({ url }: { url: string }) => url));
+  const loaded = lists.find((urls) => urls.some((url) => url.includes("/server/dist/bundle/"))) ?? [];
+  expect(loaded).not.toEqual([]);
+  expect(loaded.filter((url) => /\/(core|plugins\/[^/]+)\/dist\//.test(url))).toEqual([]);
 });
 
 describe("problems at the start of a command", () => {
