@@ -76,13 +76,19 @@ function title(one: TestCase | TestSuite | TestModule): string {
   return one.type === "module" ? one.relativeModuleId : `${one.module.relativeModuleId} > ${one.fullName}`;
 }
 
-/** Of each attempt's error its first line and where it was thrown; the report above has the rest. */
+/** Of each attempt's error its first line, where it was thrown and what differed; the report above has the rest. */
 function summary(errors: readonly unknown[] = []): string {
   const lines = errors.map((error) => {
-    const { message, stacks }: Partial<TestError> = Object(error);
-    const line = stripVTControlCharacters(String(message ?? error).split("\n", 1)[0] ?? "").slice(0, 300);
+    const { message, stacks, diff = "" }: Partial<TestError> = Object(error);
+    const line = String(message ?? error).split("\n", 1)[0] ?? "";
     const [frame] = stacks ?? [];
-    return frame === undefined ? line : `${line} (${relative(process.cwd(), frame.file)}:${frame.line})`;
+    const place = frame === undefined ? "" : ` (${relative(process.cwd(), frame.file)}:${frame.line})`;
+    // Its first two lines say which side is which.
+    const changes = stripVTControlCharacters(diff).split("\n").slice(2).filter(isChange);
+    const differed = changes.map((change) => ` ${change.replace(/\s+/g, " ")}`).join("");
+    return stripVTControlCharacters(line).slice(0, 300) + place + differed.slice(0, 400);
   });
   return lines.join("; ");
 }
+
+const isChange = (line: string) => /^[-+] /.test(line);

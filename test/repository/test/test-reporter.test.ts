@@ -105,7 +105,7 @@ describe("a test that passes at the second attempt", () => {
     expect(await runFixtures(["flaky"], environment, ["--retry=1"])).toMatchObject({
       ...{ code: 0, counts: { passed: 1, failed: 0 } },
       retried: [
-        "passed at the second attempt: test/flaky.test.ts > passes at the second attempt: expected 1 to be 2 // Object.is equality (test/repository/fixtures/skips/test/flaky.test.ts:7)",
+        "passed at the second attempt: test/flaky.test.ts > passes at the second attempt: expected 1 to be 2 // Object.is equality (test/repository/fixtures/skips/test/flaky.test.ts:7) - 2 + 1",
       ],
     });
   });
