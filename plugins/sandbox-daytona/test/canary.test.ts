@@ -38,7 +38,7 @@ describe("a canary, in an organisation that may restrict the network", () => {
     const daytona = loopback();
     const config = await configFor(daytona);
     const found = await findingsOf(new DaytonaSandbox(config));
-    expect(found).toMatchObject({
+    expect(found, JSON.stringify(found)).toMatchObject({
       "network.deny": proof(
         /10\.99\.0\.10:80, name\.example\.test:80, other\.example\.test:80, 10\.99\.0\.12:7777, lookup of name/,
       ),
