@@ -1,11 +1,26 @@
 import { randomUUID } from "node:crypto";
 import { NotProven } from "@ambit/backend-kit";
+import { pauseFor } from "../platform/patience.js";
 import { shellLine } from "../platform/shell-line.js";
-import type { Trial } from "./bench.js";
-import { outputOf, searchAsProcess, searchPlatform } from "./programs.js";
+import type { Bench, Trial } from "./bench.js";
+import { type Search, searchAsProcess, searchPlatform } from "./programs.js";
 
 const imageFix = "use a snapshot or image whose user is root and that has Node.js 18 or newer";
 const platformFix = "check what kind of sandbox this is: Ambit expects a separate machine for each";
+
+/** Milliseconds that a platform may take to start a process after it has accepted its command. */
+const startsWithinMs = 5_000;
+
+/** Whether the decoy is seen in its own sandbox. A busy platform may start it after a search began. */
+async function isSeen(bench: Bench, search: Search): Promise<boolean> {
+  const end = performance.now() + startsWithinMs;
+  for (;;) {
+    const { found } = await searchPlatform(bench, bench.open.machine, search);
+    if ((found.process ?? []).length > 0) return true;
+    if (performance.now() > end) return false;
+    await pauseFor(100, bench.signal);
+  }
+}
 
 export const isolationTrials: readonly Trial[] = [
   {
@@ -48,21 +63,20 @@ export const isolationTrials: readonly Trial[] = [
       if (!own.found.tool?.includes(`/proc/${own.pid}/environ`)) {
         throw new NotProven("a process doesn't see its own environment in /proc", imageFix);
       }
-      const other = new AbortController();
-      const waiting = outputOf(
-        bench.sandbox,
-        [bench.account.config.bridge.node, "-e", "setTimeout(() => {}, 60000)", text],
-        AbortSignal.any([other.signal, bench.signal]),
-        { TOOL_VALUE: text },
-      ).catch(() => undefined);
+      const sleep = [bench.account.config.bridge.node, "-e", "setTimeout(() => {}, 60000)", text] as const;
+      const other = await bench.sandbox.spawn({
+        argv: sleep,
+        env: { PATH: bench.sandbox.facts.searchPath, TOOL_VALUE: text },
+        role: "tool",
+        signal: bench.signal,
+      });
       try {
         const seen = await searchAsProcess(bench, { ...search, folders: ["/tmp", "/home"] });
         const places = seen.found.tool ?? [];
         if (places.length > 0)
           throw new NotProven(`a process reads another's ${places.join(", ")}`, imageFix);
       } finally {
-        other.abort();
-        await waiting;
+        await other.kill();
       }
       return {
         "environment.per-tool": "a value was found by its own process in /proc, and by no other while it ran",
@@ -78,13 +92,13 @@ export const isolationTrials: readonly Trial[] = [
       const sleep = [account.config.bridge.node, "-e", "setTimeout(() => {}, 60000)", decoys.process];
       await open.machine.startInSession(session, shellLine(sleep));
       const search = { values: { process: decoys.process } };
-      const visible = await searchPlatform(bench, open.machine, search);
+      const isVisible = await isSeen(bench, search);
       const far = [
         await searchAsProcess(bench, search),
         await searchPlatform(bench, limited.machine, search),
       ];
       await open.machine.endSession(session);
-      if ((visible.found.process ?? []).length === 0) {
+      if (!isVisible) {
         throw new NotProven("a process isn't seen in its own sandbox either", imageFix);
       }
       if (far.some(({ found }) => (found.process ?? []).length > 0)) {
