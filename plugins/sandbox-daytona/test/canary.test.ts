@@ -1,4 +1,5 @@
-import { readdir, readFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Finding } from "@ambit/core/plugin";
 import { type LoopbackDaytona, startLoopbackDaytona } from "@ambit/daytona-loopback";
@@ -123,6 +124,24 @@ describe("a canary, in an organisation that may restrict the network", () => {
     const found = await findingsOf(await backendFor(daytona));
     expect(found["secrets.hidden"]).toMatchObject(gap(/Forbidden/i, /write and delete secrets/));
     expect(found["network.deny"]).toMatchObject({ proven: true });
+  });
+
+  it("waits for a decoy that a busy platform starts late", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "ambit-late-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    await chmod(folder, 0o755);
+    // Only a session's shell discards its output: a search has a shell of its own, and isn't late.
+    const late = '[ "$(readlink /proc/$$/fd/1)" = /dev/null ] && sleep 2';
+    await writeFile(join(folder, "late.sh"), late);
+    const snapshot = {
+      user: "root" as const,
+      binds: { [folder]: "/opt/late" },
+      env: { BASH_ENV: "/opt/late/late.sh" },
+    };
+    const daytona = await startLoopbackDaytona(loopbackOptions({ snapshots: { late: snapshot } }));
+    onTestFinished(() => daytona.close());
+    const found = await findingsOf(await backendFor(daytona, { snapshot: "late" }));
+    expect(found["process.contained"], JSON.stringify(found)).toMatchObject({ proven: true });
   });
 
   it("ends when it is aborted, and leaves nothing", async () => {
