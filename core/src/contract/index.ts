@@ -23,5 +23,6 @@ export * from "./result/receipt.js";
 export * from "./result/result.js";
 export * from "./result/warning.js";
 export * from "./spelling.js";
+export * from "./values/bounded-json.js";
 export * from "./values/json.js";
 export * from "./values/workspace-path.js";
