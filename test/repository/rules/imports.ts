@@ -4,7 +4,7 @@ import { importsOf, type SourceFile } from "./source-file.js";
 const publicCore = /^@ambit\/core(\/(contract|plugin))?$/;
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins =
-  /^@ambit\/(core(\/(contract|plugin))?|backend-kit(\/(http|safe-fs|standard-probe))?|bridge|durable\/store|egress(\/(proxy|credentials))?|sql-store|sandbox-image|agent-[\w-]+)$/;
+  /^@ambit\/(core(\/(contract|plugin))?|backend-kit(\/(http|safe-fs|standard-probe|system-calls))?|bridge|durable\/store|egress(\/(proxy|credentials))?|sql-store|sandbox-image|agent-[\w-]+)$/;
 /** What the tests of a plugin may import in addition. */
 const publicToTests =
   /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|docker-engine|test-postgres)$/;

@@ -1,8 +1,8 @@
 import { constants } from "node:os";
-import { auditArchitecture, type SeccompArchitecture } from "./architecture.js";
+import { type SeccompArchitecture, type SyscallName, syscallNumber } from "@ambit/backend-kit/system-calls";
+import { auditArchitecture } from "./architecture.js";
 import { ARCHITECTURE_OFFSET, argumentOffset, assemble, NUMBER_OFFSET, type Statement } from "./bpf.js";
 import { type ArgumentTest, type SeccompRule, seccompRules } from "./rules.js";
-import { type SyscallName, syscallNumber } from "./syscall-numbers.js";
 
 /** SECCOMP_RET_* of linux/seccomp.h. */
 export const seccompErrno = {

@@ -1,4 +1,9 @@
-export { isSeccompArchitecture, type SeccompArchitecture } from "./architecture.js";
+export {
+  isSeccompArchitecture,
+  type SeccompArchitecture,
+  type SyscallName,
+  syscallNumber,
+  syscallNumbers,
+} from "@ambit/backend-kit/system-calls";
 export { compileSeccompFilter, errnoOf, seccompErrno, x32Bit } from "./compile.js";
 export { type ArgumentTest, type SeccompRule, seccompRules } from "./rules.js";
-export { type SyscallName, syscallNumber, syscallNumbers } from "./syscall-numbers.js";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { callAttempts } from "../../src/probe/system-calls/attempts.js";
+import { refusals } from "../../src/probe/system-calls/refusals.js";
 import { compileSeccompFilter, seccompErrno } from "../../src/seccomp/index.js";
 import { filterParts } from "../../src/testing/weakened/index.js";
 import { interpret } from "../seccomp/interpreter.js";
@@ -8,7 +8,7 @@ const audit = { x64: 0xc000003e, arm64: 0xc00000b7 } as const;
 const foreign = "calls of another architecture";
 
 describe.each(["x64", "arm64"] as const)("the probe's system calls on %s", (architecture) => {
-  const attempts = callAttempts(architecture);
+  const attempts = refusals(architecture);
   const answers = (filter: Buffer) =>
     attempts.map((attempt) => interpret(filter, { architecture: audit[architecture], ...attempt }));
   const whole = answers(compileSeccompFilter(architecture));

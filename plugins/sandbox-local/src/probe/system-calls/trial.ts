@@ -1,10 +1,16 @@
 import { constants } from "node:os";
+import {
+  allowedCall,
+  foreignCallProgram,
+  isSeccompArchitecture,
+  resultsIn,
+  syscallNumber,
+  systemCallProgram,
+} from "@ambit/backend-kit/system-calls";
 import type { Claim } from "../../claims.js";
 import type { ConfinedSandbox } from "../../confined/sandbox.js";
-import { isSeccompArchitecture, syscallNumber } from "../../seccomp/index.js";
 import { closedBoundary, expectThat, NotProven, type Trial } from "../trial.js";
-import { allowedCall, type CallAttempt, callAttempts, claimsOnEveryRule } from "./attempts.js";
-import { foreignCallProgram, resultsIn, systemCallProgram } from "./program.js";
+import { claimsOnEveryRule, type Refusal, refusals } from "./refusals.js";
 
 /**
  * Makes every system call that the filter refuses, with arguments that the kernel refuses with another error. So each
@@ -16,7 +22,7 @@ export const systemCalls: Trial = {
     const architecture = process.arch;
     expectThat(isSeccompArchitecture(architecture), `no system call is known on ${architecture}`);
     const sandbox = await bench.shared(closedBoundary);
-    const attempts = callAttempts(architecture);
+    const attempts = refusals(architecture);
     const allowed = { ...allowedCall, number: syscallNumber(allowedCall.call, architecture) ?? -1 };
     const program = systemCallProgram(architecture, [...attempts, allowed]);
     const made = await runPrograms(sandbox, program, foreignCallProgram(architecture), attempts.length + 1);
@@ -38,7 +44,7 @@ export const systemCalls: Trial = {
 
 function judge(
   capability: Claim,
-  attempts: readonly CallAttempt[],
+  attempts: readonly Refusal[],
   results: readonly number[],
 ): string | NotProven {
   const tried = attempts.flatMap((attempt, index) =>

@@ -1,21 +1,18 @@
-import type { Claim } from "../../claims.js";
-import {
-  errnoOf,
-  type SeccompArchitecture,
-  type SyscallName,
-  syscallNumber,
-  x32Bit,
-} from "../../seccomp/index.js";
+import type { Capability } from "@ambit/core/plugin";
+import type { SeccompArchitecture } from "./architecture.js";
 import type { NumberedCall } from "./program.js";
+import { type SyscallName, syscallNumber } from "./syscall-numbers.js";
 
-/** A system call that the filter refuses, with arguments that the kernel also refuses, but with another error. */
+/**
+ * A system call that may bypass what a sandbox is made of, with arguments that the kernel refuses: it has no effect. A
+ * filter refuses it with another error than the kernel.
+ */
 export interface CallAttempt extends NumberedCall {
-  /** The call, and the part of its arguments that the filter tests: `clone 0x20000`. */
+  /** The call, and its arguments: `clone 0x20000`. */
   readonly name: string;
+  readonly call: SyscallName;
   /** The capabilities that don't hold if the call isn't refused. */
-  readonly capabilities: readonly Claim[];
-  /** The filter's result: -errno. */
-  readonly answer: number;
+  readonly capabilities: readonly Capability[];
 }
 
 type Row = readonly [call: SyscallName, ...variants: (readonly bigint[])[]];
@@ -39,8 +36,8 @@ const socketVariants = refusedFamilies.map((family) => [family, invalidSocketTyp
 const mode = (index: number, before: readonly bigint[] = []) =>
   setIdBits.map((bit) => [...before, ...Array<bigint>(index - before.length).fill(nowhere), bit]);
 
-/** Every call that a rule names, grouped by the claims that depend on its refusal. None of them has an effect. */
-const groups: readonly (readonly [readonly Claim[], readonly Row[]])[] = [
+/** Grouped by the claims that depend on their refusal. None of them has an effect. */
+const groups: readonly (readonly [readonly Capability[], readonly Row[]])[] = [
   [
     ["network.deny", "network.allow-cidr", "network.allow-host"],
     [
@@ -134,53 +131,33 @@ const groups: readonly (readonly [readonly Claim[], readonly Row[]])[] = [
   ],
 ];
 
-/** A call that the filter allows must reach the kernel: a jail that refuses everything proves nothing. */
+/** A call that every filter allows must reach the kernel: a sandbox that refuses everything proves nothing. */
 export const allowedCall = {
   name: "socket 1",
   call: "socket",
   arguments: [1n, invalidSocketType],
-} as const;
+} as const satisfies {
+  readonly name: string;
+  readonly call: SyscallName;
+  readonly arguments: readonly bigint[];
+};
 
-/**
- * The attempts of a machine, in the groups that are reported together. @throws RangeError for one that no rule refuses.
- */
+/** The attempts of a machine, in the groups that are reported together. */
 export function callAttempts(architecture: SeccompArchitecture): readonly CallAttempt[] {
-  const known = groups.flatMap(([capabilities, rows]) =>
+  return groups.flatMap(([capabilities, rows]) =>
     rows.flatMap(([call, ...variants]) => {
       const number = syscallNumber(call, architecture);
       if (number === undefined) return [];
       return variants.map((given) => ({
-        name: [call, ...given.map((value) => (value < 0 ? String(value) : `0x${value.toString(16)}`))].join(
-          " ",
-        ),
+        name: nameOf(call, given),
+        call,
         number,
         arguments: given,
         capabilities,
-        answer: refusalOf(call, given),
       }));
     }),
   );
-  return architecture === "x64" ? [...known, x32Attempt] : known;
 }
 
-/** Calls with 32-bit pointers have separate numbers, which no rule names; `getpid` represents them all. */
-const x32Attempt: CallAttempt = {
-  name: "getpid, with 32-bit pointers",
-  number: 39 + x32Bit.number,
-  arguments: [],
-  capabilities: everyClaimOn(groups),
-  answer: -x32Bit.errno,
-};
-
-/** What a call of another architecture would bypass. */
-export const claimsOnEveryRule = everyClaimOn(groups);
-
-function everyClaimOn(all: typeof groups): readonly Claim[] {
-  return [...new Set(all.flatMap(([capabilities]) => capabilities))];
-}
-
-function refusalOf(call: SyscallName, given: readonly bigint[]): number {
-  const errno = errnoOf(call, given);
-  if (errno === undefined) throw new RangeError(`No rule refuses ${call} with ${given.join(", ")}`);
-  return -errno;
-}
+const nameOf = (call: SyscallName, given: readonly bigint[]) =>
+  [call, ...given.map((value) => (value < 0 ? String(value) : `0x${value.toString(16)}`))].join(" ");

@@ -1,4 +1,4 @@
-import type { SeccompArchitecture } from "../../seccomp/index.js";
+import type { SeccompArchitecture } from "./architecture.js";
 
 /** One system call: its number as the machine has it, and up to six arguments. */
 export interface NumberedCall {

@@ -1,0 +1,5 @@
+/** System calls that a sandbox must refuse, and a static program that makes them inside. */
+export { isSeccompArchitecture, type SeccompArchitecture } from "./architecture.js";
+export { allowedCall, type CallAttempt, callAttempts } from "./attempts.js";
+export { foreignCallProgram, type NumberedCall, resultsIn, systemCallProgram } from "./program.js";
+export { type SyscallName, syscallNumber, syscallNumbers } from "./syscall-numbers.js";
