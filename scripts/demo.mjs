@@ -3,6 +3,7 @@
  * user in both ways. This script plays the platform and the user, on loopback.
  *
  * @typedef {import("../core/dist/index.js").StreamRecord} StreamRecord
+ * @typedef {{ url: string, headers: { authorization: string } }} Callee the server, and what it wants to see.
  * @typedef {{ toolCallId: string, toolName: string, input: unknown }} Question the payload of what is asked.
  * @typedef {(kind: string, payload: Question, answer: (body: object) => Promise<void>) => void} OnQuestion
  */
@@ -40,15 +41,18 @@ async function startPlatform() {
 
 /**
  * Posts a run, and shows its progress. Resolves with whether it succeeded.
- * @param {string} url of the server.
+ * @param {Callee} server
  * @param {object} request
  * @param {OnQuestion} onQuestion
  */
-async function showRun(url, request, onQuestion) {
+async function showRun({ url, headers }, request, onQuestion) {
   const { Timeline } = await import("../server/dist/cli/display/timeline.js");
   const timeline = new Timeline(performance.now());
-  const headers = { accept: "application/x-ndjson" };
-  const response = await fetch(`${url}/run`, { method: "POST", headers, body: JSON.stringify(request) });
+  const response = await fetch(`${url}/run`, {
+    method: "POST",
+    headers: { ...headers, accept: "application/x-ndjson" },
+    body: JSON.stringify(request),
+  });
   const runId = response.headers.get("x-ambit-run-id");
   let went = false;
   for await (const record of recordsOf(response)) {
@@ -63,7 +67,7 @@ async function showRun(url, request, onQuestion) {
     onQuestion(event.kind, /** @type {Question} */ (event.payload), async (body) => {
       tell(`the user answers: POST /runs/…/interactions/…  ${JSON.stringify(body)}`);
       const address = `${url}/runs/${runId}/interactions/${event.id}`;
-      await fetch(address, { method: "POST", body: JSON.stringify(body) });
+      await fetch(address, { method: "POST", headers, body: JSON.stringify(body) });
     });
   }
   return went;
@@ -87,13 +91,13 @@ async function* recordsOf(response) {
  * The request within a boundary: connections to the platform only, writes in the workspace only. Without a boundary on
  * a host that can't guarantee it, which would refuse the run.
  * @template {{ toolCallback: { endpoint: string } }} Request
- * @param {string} url of the server.
+ * @param {Callee} server
  * @param {Request} request
  */
-async function withBoundary(url, request) {
+async function withBoundary({ url, headers }, request) {
   const allowlist = [new URL(request.toolCallback.endpoint).host];
   const bounded = { ...request, sandboxPermission: { network: { allowlist }, filesystem: "workspace" } };
-  const response = await fetch(`${url}/plan`, { method: "POST", body: JSON.stringify(bounded) });
+  const response = await fetch(`${url}/plan`, { method: "POST", headers, body: JSON.stringify(bounded) });
   if (response.ok) return bounded;
   const { error } = /** @type {{ error: string }} */ (await response.json());
   tell(`Without a boundary, because this host can't guarantee one.\n${error}`);
@@ -108,15 +112,15 @@ async function demonstrate() {
   const environment = takeEnvironment({ AMBIT_PORT: "0" });
   const ambit = await openAmbit({ environment, configuration: {}, logLevel: "warn" });
   const [server, platform] = await Promise.all([startServer(ambit), startPlatform()]);
-  const { url } = server;
+  const callee = { url: server.url, headers: { authorization: `Bearer ${server.localToken?.token}` } };
   const example = JSON.parse(await readFile(join(root, "examples/tools.json"), "utf8"));
   const toolCallback = { ...example.toolCallback, endpoint: platform.endpoint };
   const seat = { seat: "12A" };
   try {
-    const request = await withBoundary(url, { ...example, toolCallback, sessionId: "demo" });
+    const request = await withBoundary(callee, { ...example, toolCallback, sessionId: "demo" });
     tell("Live: the run is held open while it asks. The request is examples/tools.json");
     const live = { ...request, interactions: { waitMs: 30_000 } };
-    const answered = await showRun(url, live, (kind, _payload, answer) =>
+    const answered = await showRun(callee, live, (kind, _payload, answer) =>
       answer(kind === "user_approval" ? { approved: true } : { output: seat }),
     );
 
@@ -124,7 +128,7 @@ async function demonstrate() {
     const asked = { role: "user", content: 'call choose_seat {"train": "9:32"}' };
     /** @type {object} */
     let call = {};
-    const paused = await showRun(url, { ...request, messages: [asked] }, (_kind, payload) => {
+    const paused = await showRun(callee, { ...request, messages: [asked] }, (_kind, payload) => {
       const { toolCallId, toolName, input } = payload;
       call = { type: "tool_call", toolCallId, toolName, input };
     });
@@ -132,7 +136,7 @@ async function demonstrate() {
     tell("The next request brings the answer among its messages, and the same agent goes on");
     const result = { ...call, type: "tool_result", output: seat };
     const turn = [{ role: "assistant", content: [call] }, { role: "tool", content: [result] }, asked];
-    const resumed = await showRun(url, { ...request, messages: [asked, ...turn] }, () => {});
+    const resumed = await showRun(callee, { ...request, messages: [asked, ...turn] }, () => {});
     return answered && paused && resumed;
   } finally {
     platform.close();

@@ -24,8 +24,8 @@ export class Unauthorized extends AmbitError {
   readonly code = "unauthorized";
   readonly status = 401;
 
-  constructor() {
-    super("Unauthorized");
+  constructor(message = "Unauthorized") {
+    super(message);
   }
 }
 

@@ -1,29 +1,20 @@
 import { createSecretKey, type KeyObject, randomBytes, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { link, mkdir, open, unlink, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Log } from "@ambit/core";
 import { messageOf } from "@ambit/core";
 import { ConfigurationInvalid } from "./configuration/problems.js";
+import { dataFolder } from "./data-folder.js";
 
 /** Characters of a key file at least. */
 const minLength = 32;
 /** Bytes of a key file at most. */
 const max = 4_096;
 
-/** Where the key is kept when the configuration doesn't say: in the runner's data folder. */
-export function defaultKeyFile(
-  environment: Readonly<Record<string, string | undefined>> = process.env,
-  uid: number | undefined = process.getuid?.(),
-): string {
-  if (uid === 0) return "/var/lib/ambit/interaction.key";
-  const state = environment.XDG_STATE_HOME;
-  return join(
-    state?.startsWith("/") ? state : join(homedir(), ".local", "state"),
-    "ambit",
-    "interaction.key",
-  );
+/** Where the key is kept when the configuration doesn't say. */
+export function defaultKeyFile(...host: Parameters<typeof dataFolder>): string {
+  return join(dataFolder(...host), "interaction.key");
 }
 
 /**

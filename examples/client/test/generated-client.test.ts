@@ -50,7 +50,7 @@ describe("a client that a generator makes", () => {
 
   beforeAll(async () => {
     const configuration = { plugins: ["@ambit/sandbox-local", "@ambit/harness-acp", "@ambit/mcp-http"] };
-    const environment = takeEnvironment({ AMBIT_PORT: "0" });
+    const environment = takeEnvironment({ AMBIT_PORT: "0", AMBIT_AUTH: "none" });
     const server = await startServer(await openAmbit({ environment, configuration, logLevel: "silent" }));
     url = server.url;
     types = astToString(await openapiTS(await (await fetch(`${url}/openapi.json`)).text()));

@@ -142,7 +142,13 @@ function program(): Command {
   ambit
     .command("token")
     .description("make a token for a tenant, and the hash of it that the configuration holds")
-    .action(async () => {
+    .option("--local", "print the token that a server of this machine made for its callers instead")
+    .option("--url <url>", serverOption)
+    .action(async (options) => {
+      if (options.local === true) {
+        const { printLocalToken } = await import("./commands/local-token.js");
+        return await finish(printLocalToken(options));
+      }
       const { newToken } = await import("../tenants/tenants.js");
       process.stdout.write(`${JSON.stringify(newToken(), undefined, 2)}\n`);
     });
@@ -173,6 +179,7 @@ Environment:
   AMBIT_HOST, AMBIT_PORT   where to listen
   AMBIT_ADDRESS            where callers reach this replica, for other replicas to tell
   AMBIT_TOKEN              the token callers must send; required beyond loopback
+  AMBIT_AUTH               "none": a server on loopback requires no token
   AMBIT_CONFIG             the configuration file
   AMBIT_CONCURRENT_RUNS    runs at once; overrides limits.concurrentRuns
   AMBIT_INTERACTION_KEY_FILE  the key that replicas share to accept answers to each other's questions

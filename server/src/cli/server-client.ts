@@ -1,4 +1,5 @@
 import { type Environment, takeEnvironment } from "../configuration/environment.js";
+import { localTokenFor } from "../local-token.js";
 
 /** A request to a running server that it refused, or that didn't reach it. */
 export class ServerRefused extends Error {
@@ -10,15 +11,24 @@ export interface ClientOptions {
   readonly url?: string;
 }
 
+/** Where the server is: `--url`, else what `AMBIT_HOST` and `AMBIT_PORT` say. */
+export function addressOf({ url }: ClientOptions, environment: Environment): string {
+  const { AMBIT_HOST: host = "127.0.0.1", AMBIT_PORT: port = 8765, AMBIT_ADDRESS: address } = environment;
+  return (url ?? address ?? `http://${host}:${port}`).replace(/\/+$/, "");
+}
+
 /** Client of a running `ambit serve`: at `--url`, else at `AMBIT_HOST` and `AMBIT_PORT`. */
 export class ServerClient {
   readonly #base: string;
-  readonly #token: string | undefined;
+  /** What the environment sets, else what the server of this machine keeps for its callers. */
+  readonly #token: Promise<string | undefined>;
 
-  constructor({ url }: ClientOptions, environment: Environment = takeEnvironment(process.env)) {
-    const { AMBIT_HOST: host = "127.0.0.1", AMBIT_PORT: port = 8765, AMBIT_ADDRESS: address } = environment;
-    this.#base = (url ?? address ?? `http://${host}:${port}`).replace(/\/+$/, "");
-    this.#token = environment.AMBIT_TOKEN;
+  constructor(options: ClientOptions, environment: Environment = takeEnvironment(process.env)) {
+    this.#base = addressOf(options, environment);
+    const given = environment.AMBIT_TOKEN;
+    this.#token = given === undefined ? localTokenFor(this.#base) : Promise.resolve(given);
+    // Reported with the first request.
+    this.#token.catch(() => undefined);
   }
 
   /** @throws ServerRefused with the server's own reason */
@@ -28,12 +38,13 @@ export class ServerClient {
   }
 
   async send(method: "GET" | "POST", path: string, body?: unknown): Promise<Response> {
+    const token = await this.#token;
     let response: Response;
     try {
       response = await fetch(`${this.#base}${path}`, {
         method,
         headers: {
-          ...(this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }),
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
           ...(body === undefined ? {} : { "content-type": "application/json" }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -46,7 +57,10 @@ export class ServerClient {
     const refusal: unknown = await response.json().catch(() => ({}));
     const reason =
       typeof refusal === "object" && refusal !== null && "error" in refusal ? String(refusal.error) : "";
-    const fix = response.status === 401 ? ": set AMBIT_TOKEN to a token of this server" : "";
+    const fix =
+      response.status === 401
+        ? ": set AMBIT_TOKEN to a token of this server, or be the user that started it"
+        : "";
     throw new ServerRefused(`${this.#base} refused it (${response.status}): ${reason}${fix}`);
   }
 }

@@ -4,7 +4,7 @@ import { webhookSecretsSchema } from "../webhooks/settings.js";
 import { denialSchema } from "./denial.js";
 import { readOlderEnvironment } from "./older-environment.js";
 import { ConfigurationInvalid } from "./problems.js";
-import { logLevels } from "./schema.js";
+import { authModes, logLevels } from "./schema.js";
 
 /** A variable that a compose file passes on unset counts as absent. */
 const blankIsAbsent = (value: unknown) => (value === "" ? undefined : value);
@@ -38,6 +38,10 @@ const environmentSchema = z.object({
     // one.
     .refine(({ length }) => length === 0 || length >= 4, `is too short: ${tokenFix}`)
     .optional(),
+  AMBIT_AUTH: z.preprocess(
+    blankIsAbsent,
+    z.enum(authModes, { error: `must be one of ${authModes.join(", ")}` }).optional(),
+  ),
   AMBIT_CONCURRENT_RUNS: z.preprocess(
     blankIsAbsent,
     z

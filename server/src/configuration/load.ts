@@ -19,7 +19,7 @@ export interface Settings extends Omit<Configuration, "plugins" | "permissions" 
   readonly keyFile: string | undefined;
   /** Undefined: the command's default. */
   readonly logLevel: LogLevel | undefined;
-  /** Undefined: the server requires none, which is allowed on loopback only. */
+  /** The operator's. Undefined: `server.auth` decides. */
   readonly token: string | undefined;
   readonly importPlugin: ImportPlugin;
   /** Deprecations: what the deployer should change, although it still works. */
@@ -88,6 +88,7 @@ export async function loadSettings(
     logLevel: environment.AMBIT_LOG_LEVEL ?? log.level,
     server: {
       ...server,
+      auth: environment.AMBIT_AUTH ?? server.auth,
       host: overrides.host ?? environment.AMBIT_HOST ?? server.host,
       address: environment.AMBIT_ADDRESS ?? server.address,
       port: overrides.port ?? environment.AMBIT_PORT ?? server.port,

@@ -10,9 +10,15 @@ export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
 export const logLevelSchema = z.enum(logLevels);
 export type LogLevel = z.infer<typeof logLevelSchema>;
 
+export const authModes = ["token", "none"] as const;
+
 const serverSchema = z.strictObject({
   /** Where to listen. Any address but a loopback one needs a token. `AMBIT_HOST` overrides it. */
   host: z.string().min(1).default("127.0.0.1"),
+  auth: z.enum(authModes).default("token").meta({
+    description:
+      "`token`: where neither AMBIT_TOKEN nor `tokens` is set, the server makes a token at each start and keeps it in `server-<port>.token` of its data folder, where the command line reads it. `none`: every program of this machine may call; on loopback only. `AMBIT_AUTH` overrides it.",
+  }),
   /** 0 selects a free port. `AMBIT_PORT` overrides it. */
   port: z.int().min(0).max(65_535).default(8765),
   /** Names, in addition to loopback ones, under which a server on loopback may be called, such as a reverse proxy's. */

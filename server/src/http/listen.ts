@@ -1,15 +1,18 @@
 import { createServer, type Server } from "node:http";
+import type { Log } from "@ambit/core";
 import type { Store } from "@ambit/durable/store";
 import { getRequestListener } from "@hono/node-server";
-import { tokenFix } from "../configuration/environment.js";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { durableServer, openStore } from "../durable-server.js";
+import { keepLocalToken, type LocalToken } from "../local-token.js";
 import type { Ambit } from "../open.js";
 import { version } from "../version.js";
 import { releaseYoungHeap } from "../young-heap.js";
 import { serverApp } from "./app.js";
 import { Bodies } from "./body.js";
 import { isLoopback } from "./caller/loopback.js";
+import { operatorAccess } from "./caller/operator-access.js";
+import type { OperatorAccess } from "./server-context.js";
 
 /** Milliseconds that callers get to read the rest of their responses once the runs have ended. */
 const farewellMs = 2_000;
@@ -23,12 +26,11 @@ const bodiesAtOnce = 256;
 /** Total bytes of such bodies; one body has 16 MiB at most. */
 const bodyBytesAtOnce = 256 * 1024 * 1024;
 
-/** Minimum length of a token for an address that other machines reach. */
-const minTokenLength = 16;
-
 export interface RunningServer {
   /** `http://127.0.0.1:8765`. */
   readonly url: string;
+  /** What callers of this machine send, and the file that holds it. Undefined if a token is configured, or none needed. */
+  readonly localToken: Pick<LocalToken, "token" | "file"> | undefined;
   /** Accepts no new requests. Running runs finish within `server.drainMs` or are cancelled, each with its result. */
   close(): Promise<void>;
 }
@@ -40,19 +42,9 @@ export interface RunningServer {
 export async function startServer(ambit: Ambit): Promise<RunningServer> {
   const { settings, runner, registry, tenancy, log, evidence } = ambit;
   const { host, port, allowedHosts, drainMs, bodyMs } = settings.server;
-  const { token } = settings;
   const loopback = isLoopback(host);
-  if (!loopback && token === undefined && tenancy.tenants.isEmpty) {
-    const fix = "set AMBIT_TOKEN to a long random value, or listen on 127.0.0.1";
-    throw new ConfigurationInvalid("server.host", [
-      `${host} can be reached from other machines, and no token guards it: ${fix}`,
-    ]);
-  }
-  if (!loopback && token !== undefined && token.length < minTokenLength) {
-    throw new ConfigurationInvalid("AMBIT_TOKEN", [
-      `${host} can be reached from other machines, and the token has fewer than ${minTokenLength} characters, which can be guessed: ${tokenFix}`,
-    ]);
-  }
+  const operator = operatorAccess(ambit);
+  if (operator.kind === "local") ambit.redaction.hide([operator.token]);
   // The server doesn't start without a store that the configuration names. The default store opens in the background.
   const store = settings.pluginsAreDefault ? undefined : await openStore(ambit);
   let opening: Promise<Awaited<ReturnType<typeof durableServer>> | undefined> | undefined;
@@ -69,7 +61,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       },
       (bytes) => runner.requireMemory(bytes),
     ),
-    ...{ token, tenancy, loopback, allowedHosts },
+    ...{ operator, tenancy, loopback, allowedHosts },
     probing,
     durable: () => opening ?? Promise.resolve(undefined),
     version: version(),
@@ -87,6 +79,10 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
   });
   const url = await listen(server, host, port);
+  const localToken = await tokenOf(operator, url, log).catch(async (error: unknown) => {
+    server.close();
+    throw error;
+  });
   opening = openDurable(ambit, store, url);
   if (store === undefined) opening.catch((error: unknown) => log.error({ error }, "the store can't be used"));
   else await opening;
@@ -102,9 +98,11 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
   let closing: Promise<void> | undefined;
   return {
     url,
+    localToken,
     close: () => {
       clearTimeout(beginning);
       closing ??= (async () => {
+        await localToken?.remove();
         const durable = await opening?.catch(() => undefined);
         await durable?.durable.lease.drain();
         await drain(server, async () => {
@@ -117,6 +115,16 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       return closing;
     },
   };
+}
+
+/** Tells callers of this machine how they are let in, where no token is configured. */
+async function tokenOf(operator: OperatorAccess, url: string, log: Log): Promise<LocalToken | undefined> {
+  if (operator.kind === "everyone")
+    log.warn({}, 'server.auth is "none": every program of this machine may start runs, read and answer them');
+  if (operator.kind !== "local") return undefined;
+  const kept = await keepLocalToken(operator.token, Number(new URL(url).port));
+  log.info({ file: kept.file }, "no token is configured: callers send the one in this file");
+  return kept;
 }
 
 /** @returns undefined where there is no store. */

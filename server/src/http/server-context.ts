@@ -14,8 +14,7 @@ export interface ServerContext {
   readonly bodies: Bodies;
   /** Callers with their own token. */
   readonly tenancy: Tenancy;
-  /** The operator's token. If it is undefined and there are no tenants, everyone who reaches the server may use it. */
-  readonly token: string | undefined;
+  readonly operator: OperatorAccess;
   /** Whether the server listens on loopback, where requests of web pages must be refused. */
   readonly loopback: boolean;
   readonly allowedHosts: readonly string[];
@@ -25,6 +24,17 @@ export interface ServerContext {
   probing(): boolean;
   readonly version: string;
 }
+
+/** Who is the operator. */
+export type OperatorAccess =
+  /** Who sends this token. */
+  | { readonly kind: "token"; readonly token: string }
+  /** The same with a token that the server made for this machine. A run could read it where it has no boundary. */
+  | { readonly kind: "local"; readonly token: string }
+  /** Nobody: every caller is a tenant. */
+  | { readonly kind: "tenants" }
+  /** Everyone on this machine except for processes of runs. */
+  | { readonly kind: "everyone" };
 
 /** One request in Node's form: bodies are counted and responses written without a layer in between. */
 export interface Exchange {

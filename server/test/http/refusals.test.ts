@@ -233,8 +233,19 @@ describe("web pages", () => {
     ["another site's script", { origin: "https://attacker.example" }, 403],
     ["a sandboxed frame", { origin: "null" }, 403],
     ["this machine by name", { host: "localhost:1" }, 200],
-    ["a page of this machine", { origin: "http://localhost:3000" }, 200],
+    ["a page of another port of this machine", { origin: "http://localhost:3000" }, 403],
+    [
+      "a page of another port, with its own Host",
+      { host: "localhost:1", origin: "http://localhost:3000" },
+      403,
+    ],
+    ["this server's own page", { host: "localhost:1", origin: "http://localhost:1" }, 200],
     ["a listed proxy", { host: "ambit.example" }, 200],
+    ["a listed proxy's page", { origin: "https://ambit.example" }, 200],
+    ["another site's link, image or form", { "sec-fetch-site": "cross-site" }, 403],
+    ["the same of another port of this machine", { "sec-fetch-site": "same-site" }, 403],
+    ["an address that a user typed", { "sec-fetch-site": "none" }, 200],
+    ["this server's own page, as the browser says", { "sec-fetch-site": "same-origin" }, 200],
   ])("are told apart: %s", async (_, headers, status) => {
     const { url } = await serveScript(saying("x"), {
       configuration: { server: { allowedHosts: ["ambit.example"] } },

@@ -15,12 +15,17 @@ export async function serveScript(
     readonly madeConnection?: SandboxBackend["madeConnection"];
     /** Default: a free one. */
     readonly port?: string;
+    /** Default: none, where the test sets no token, no tenants and no address. */
+    readonly auth?: "token";
   } = {},
 ) {
+  const { tokens, server: settings } = options.configuration ?? {};
+  const isOpen = [options.auth, options.token, tokens, settings?.host].every((one) => one === undefined);
   const environment = takeEnvironment({
     AMBIT_PORT: options.port ?? "0",
     AMBIT_LOG_LEVEL: "silent",
     AMBIT_TOKEN: options.token,
+    ...(isOpen ? { AMBIT_AUTH: "none" } : {}),
   });
   const configuration = {
     plugins: [scriptedAgent(script, options.madeConnection)],

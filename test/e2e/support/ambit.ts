@@ -100,6 +100,7 @@ export interface Server {
 /**
  * The built server as a process of its own, on a free port; killed with the test if it still lives.
  *
+ * @param env without a token, the server requires none, unless it sets AMBIT_AUTH.
  * @param args default: all defaults, but with the evidence of earlier servers.
  */
 export async function serve(
@@ -118,7 +119,9 @@ export async function startServer(
   args: readonly string[] = keptEvidence,
   options: LaunchOptions = {},
 ): Promise<Server> {
-  const child = launch(["serve", ...args], { AMBIT_PORT: "0", ...env }, options);
+  const isGuarded = Object.keys(env).some((name) => name.endsWith("_TOKEN"));
+  const auth: Record<string, string> = isGuarded ? {} : { AMBIT_AUTH: "none" };
+  const child = launch(["serve", ...args], { AMBIT_PORT: "0", ...auth, ...env }, options);
   const exit = once(child, "exit").then(([code]) => code);
   const lines: string[] = [];
   const url = await new Promise<string>((resolve, reject) => {

@@ -22,8 +22,9 @@ export class Replica {
     const preload = this.isSkewed ? ["--import", here("./skewed-clock.mjs")] : [];
     const { port } = new URL(this.url);
     const args = [...preload, program, "serve", "--port", port, "--config", here(this.configuration)];
+    const auth = this.environment.AMBIT_TOKEN === undefined ? { AMBIT_AUTH: "none" } : {};
     this.#child = spawn(process.execPath, args, {
-      env: { PATH: process.env.PATH ?? "", AMBIT_LOG_LEVEL: "error", ...this.environment },
+      env: { PATH: process.env.PATH ?? "", AMBIT_LOG_LEVEL: "error", ...auth, ...this.environment },
       stdio: ["ignore", "ignore", process.env.AMBIT_SHOW_LOGS === undefined ? "ignore" : "inherit"],
     });
     for (;;) {

@@ -76,7 +76,7 @@ export async function serveArguments(
   await writeFile(file, JSON.stringify(configuration));
   return {
     arguments: ["serve", "--port", String(port), "--config", file],
-    environment: { HOME: folder.path, AMBIT_LOG_LEVEL: "error" },
+    environment: { HOME: folder.path, AMBIT_LOG_LEVEL: "error", AMBIT_AUTH: "none" },
     folder: folder.path,
   };
 }

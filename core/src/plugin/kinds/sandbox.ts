@@ -81,11 +81,16 @@ export interface ImageRootfs {
   readonly copyRoot: string;
 }
 
-/** A TCP connection from this host to the runner, by the ports of its two ends. */
+/**
+ * A TCP connection from this host to the runner, by its two ends. Both addresses and both ports count: a caller chooses
+ * its own, and several connections can have the same two ports.
+ */
 export interface LocalConnection {
-  /** The runner's own. */
+  /** The runner's own address: IPv4, IPv6, or IPv4-mapped, as Node names it. */
+  readonly localAddress: string;
   readonly localPort: number;
-  /** The caller's. */
+  /** The caller's address. */
+  readonly remoteAddress: string;
   readonly remotePort: number;
 }
 

@@ -1,4 +1,6 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
+import { isIPv4, isIPv6 } from "node:net";
+import { endianness } from "node:os";
 import { codeOf, type LocalConnection } from "@ambit/core/plugin";
 import { markArgument } from "./marked-processes.js";
 import { ownSessions } from "./own-sessions.js";
@@ -10,15 +12,67 @@ export interface SocketRow {
   readonly inode: number;
 }
 
-/** The row of the other end of a connection in `/proc/net/tcp` or `tcp6`. Pure. */
-export function socketOf(table: string, { localPort, remotePort }: LocalConnection): SocketRow | undefined {
-  const hexadecimal = (port: number) => port.toString(16).toUpperCase().padStart(4, "0");
-  const [own, others] = [`:${hexadecimal(remotePort)}`, `:${hexadecimal(localPort)}`];
+/**
+ * The rows of the caller's end of a connection in `/proc/net/tcp` or `tcp6`, without those that the table lists twice.
+ * Only the row of exactly this connection counts: other sockets may have the same two ports, even the runner's own. Pure.
+ */
+export function socketsOf(table: string, connection: LocalConnection): readonly SocketRow[] {
+  const { localAddress, localPort, remoteAddress, remotePort } = connection;
+  const caller = endOf(remoteAddress, remotePort);
+  const runner = endOf(localAddress, localPort);
+  const found = new Map<number, SocketRow>();
   for (const line of table.split("\n")) {
     const [, local = "", remote = "", , , , , uid, , inode] = line.trim().split(/\s+/);
-    if (local.endsWith(own) && remote.endsWith(others)) return { uid: Number(uid), inode: Number(inode) };
+    if (sameEnd(local, caller) && sameEnd(remote, runner))
+      found.set(Number(inode), { uid: Number(uid), inode: Number(inode) });
   }
-  return undefined;
+  return [...found.values()];
+}
+
+/** An end of a connection: the address as the kernel writes it, IPv4 as IPv4-mapped, and the port. */
+const sameEnd = (row: string, end: string) => row.length > 5 && mapped(row) === end;
+
+function mapped(row: string): string {
+  return row.length === ipv4RowLength ? `${mappedPrefix}${row}` : row;
+}
+
+/** `::ffff:0:0/96` as three little-endian words. */
+const mappedPrefix = "0000000000000000FFFF0000";
+/** `0100007F:223D` */
+const ipv4RowLength = 13;
+
+/** `127.0.0.1`, 8765 → `0000000000000000FFFF00000100007F:223D`. */
+function endOf(address: string, port: number): string {
+  const bytes = bytesOf(address);
+  let words = "";
+  for (let word = 0; word < bytes.length; word += 4) {
+    // The kernel prints each word of four bytes as a number of this host.
+    const reversed = hostIsLittleEndian
+      ? bytes.slice(word, word + 4).toReversed()
+      : bytes.slice(word, word + 4);
+    words += reversed.map((byte) => hexadecimal(byte, 2)).join("");
+  }
+  return `${words}:${hexadecimal(port, 4)}`;
+}
+
+const hostIsLittleEndian = endianness() === "LE";
+const hexadecimal = (value: number, digits: number) => value.toString(16).toUpperCase().padStart(digits, "0");
+
+/** The 16 bytes of an address; IPv4 as IPv4-mapped. Empty for what is no address: no row matches it. */
+function bytesOf(address: string): readonly number[] {
+  const [bare = ""] = address.split("%");
+  const full = isIPv4(bare) ? `::ffff:${bare}` : bare;
+  if (!isIPv6(full)) return [];
+  // Also turns the dotted end of an IPv4-mapped address into two groups.
+  const [before = [], after = []] = new URL(`http://[${full}]`).hostname
+    .slice(1, -1)
+    .split("::")
+    .map((half) => half.split(":").filter((group) => group !== ""));
+  const zeros = Array<string>(8 - before.length - after.length).fill("0");
+  return [...before, ...zeros, ...after].flatMap((group) => {
+    const value = Number.parseInt(group, 16);
+    return [value >> 8, value & 255];
+  });
 }
 
 interface HostProcess {
@@ -61,15 +115,18 @@ export class ConnectionOwners {
     this.#isSessionUser = isSessionUser;
   }
 
-  /** Also true if that can't be determined: a caller that is gone already reads no response. */
+  /** Also true if that can't be determined: no row, one that no process holds any more, or more than one. */
   async isOfRun(connection: LocalConnection): Promise<boolean> {
     const tables = await Promise.all(["/proc/net/tcp", "/proc/net/tcp6"].map(textOf));
-    const row = tables.map((table) => socketOf(table, connection)).find((one) => one !== undefined);
-    if (row !== undefined && this.#isSessionUser(row.uid)) return true;
-    const ofRuns = await this.#lookAtAll();
-    if (ofRuns.size === 0) return false;
-    if (row === undefined || row.inode === 0) return true;
-    for (const pid of ofRuns) if (await holds(pid, row)) return true;
+    const rows = tables.flatMap((table) => socketsOf(table, connection));
+    const own = await socketsOfThisProcess();
+    const others = rows.filter(({ inode }) => !own.has(inode));
+    // The runner called itself.
+    if (rows.length > 0 && others.length === 0) return false;
+    const [row, another] = others;
+    if (row === undefined || another !== undefined || row.inode === 0) return true;
+    if (this.#isSessionUser(row.uid)) return true;
+    for (const pid of await this.#lookAtAll()) if (await holds(pid, row)) return true;
     return false;
   }
 
@@ -105,6 +162,15 @@ async function sessionOf(pid: string): Promise<number> {
 
 /** State, parent, process group, session: the fields after the program's name, which may contain any character. */
 const fieldsOf = (stat: string) => stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+
+/** The inodes of the runner's own sockets. */
+async function socketsOfThisProcess(): Promise<ReadonlySet<number>> {
+  const folder = "/proc/self/fd";
+  const targets = await Promise.all(
+    (await readdir(folder)).map((name) => readlink(`${folder}/${name}`).catch(() => "")),
+  );
+  return new Set(targets.flatMap((target) => Number(/^socket:\[(\d+)\]$/.exec(target)?.[1] ?? 0) || []));
+}
 
 /** Whether the process has the socket open, or may have: a process of the same user whose descriptors can't be read. */
 async function holds(pid: number, { uid, inode }: SocketRow): Promise<boolean> {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { configSchema, LocalSandbox } from "../../src/index.js";
-import { processesOfRuns, socketOf } from "../../src/process/connection-owner.js";
+import { processesOfRuns, socketsOf } from "../../src/process/connection-owner.js";
 import { everythingOn, path, scope, specOf } from "../support/specs.js";
 
 const header =
@@ -21,10 +21,48 @@ describe("the other end of a connection in the kernel's table", () => {
     row("0100007F:C350", "0100007F:223D", 64_001, 12),
   ].join("\n");
 
+  const loopback = "127.0.0.1";
+  const from = (remoteAddress: string, remotePort: number, localAddress = loopback) => ({
+    ...{ localAddress, localPort: 0x223d, remoteAddress, remotePort },
+  });
+
   test("is the caller's, not the runner's own", () => {
-    expect(socketOf(table, { localPort: 0x223d, remotePort: 0xc350 })).toEqual({ uid: 64_001, inode: 12 });
-    expect(socketOf(table, { localPort: 0x223d, remotePort: 1 })).toBeUndefined();
-    expect(socketOf("", { localPort: 1, remotePort: 1 })).toBeUndefined();
+    expect(socketsOf(table, from(loopback, 0xc350))).toEqual([{ uid: 64_001, inode: 12 }]);
+    expect(socketsOf(table, from(loopback, 1))).toEqual([]);
+    expect(socketsOf("", from(loopback, 1))).toEqual([]);
+    expect(socketsOf(table, from("", 0xc350))).toEqual([]);
+  });
+
+  test("isn't the runner's, if the caller's port is the runner's too", () => {
+    const same = [
+      ...[
+        header,
+        row("0100007F:223D", "0200007F:223D", 0, 21),
+        row("0200007F:223D", "0100007F:223D", 64_002, 22),
+      ],
+      row("0300007F:223D", "0100007F:223D", 0, 23),
+    ].join("\n");
+    expect(socketsOf(same, from("127.0.0.2", 0x223d))).toEqual([{ uid: 64_002, inode: 22 }]);
+  });
+
+  test("is found among IPv6 rows, also by an IPv4-mapped address", () => {
+    const mapped = "0000000000000000FFFF0000";
+    const six = [
+      row(`${mapped}0100007F:C350`, `${mapped}0100007F:223D`, 7, 31),
+      row("00000000000000000000000001000000:C351", "00000000000000000000000001000000:223D", 8, 32),
+      row("B80D0120000000000000000001000000:C352", "B80D0120000000000000000002000000:223D", 9, 33),
+    ].join("\n");
+    expect(socketsOf(six, from(loopback, 0xc350))).toEqual([{ uid: 7, inode: 31 }]);
+    expect(socketsOf(six, from("::ffff:127.0.0.1", 0xc350, "::ffff:127.0.0.1"))).toHaveLength(1);
+    expect(socketsOf(six, from("::1", 0xc351, "::1"))).toEqual([{ uid: 8, inode: 32 }]);
+    expect(socketsOf(six, from("2001:db8::1", 0xc352, "2001:db8::2"))).toEqual([{ uid: 9, inode: 33 }]);
+  });
+
+  test("counts once if the table lists it twice, and twice if there are two", () => {
+    const one = row("0100007F:C350", "0100007F:223D", 5, 41);
+    expect(socketsOf(`${one}\n${one}`, from(loopback, 0xc350))).toHaveLength(1);
+    const other = row("0100007F:C350", "0100007F:223D", 6, 42);
+    expect(socketsOf(`${one}\n${other}`, from(loopback, 0xc350))).toHaveLength(2);
   });
 });
 
@@ -71,7 +109,9 @@ describe("the process that made a connection to this host", () => {
   });
 
   const program = `
-    const socket = require("node:net").connect(Number(process.argv[1]), "127.0.0.1");
+    const [port, localAddress, localPort] = process.argv.slice(1);
+    const own = localAddress === undefined ? {} : { localAddress, localPort: Number(localPort) };
+    const socket = require("node:net").connect({ port: Number(port), host: "127.0.0.1", ...own });
     socket.on("connect", () => socket.write("x"));
     setTimeout(() => {}, 60_000);`;
   const calls: Readonly<Record<string, readonly [string, ...string[]]>> = {
@@ -85,8 +125,8 @@ describe("the process that made a connection to this host", () => {
     await call();
     const [socket]: Socket[] = await connected;
     try {
-      const { localPort = 0, remotePort = 0 } = socket ?? {};
-      return await backend.madeConnection({ localPort, remotePort });
+      const { localPort = 0, remotePort = 0, localAddress = "", remoteAddress = "" } = socket ?? {};
+      return await backend.madeConnection({ localAddress, localPort, remoteAddress, remotePort });
     } finally {
       socket?.destroy();
     }
@@ -114,7 +154,28 @@ describe("the process that made a connection to this host", () => {
       sandbox.spawn({ argv: [argv[0] ?? "", ...argv.slice(1), String(port())], env: { PATH: path } }),
     );
     expect(await made).toBe(true);
+    // With the runner's own port, at other addresses of the same interface: the order of the table's rows is random.
+    for (const last of [2, 3, 4, 5, 6, 7, 8, 9]) {
+      const own = [`127.0.0.${last}`, String(port())];
+      const bound = madeBy(() =>
+        sandbox.spawn({
+          argv: [argv[0] ?? "", ...argv.slice(1), String(port()), ...own],
+          env: { PATH: path },
+        }),
+      );
+      expect(await bound, own.join(":")).toBe(true);
+    }
     await sandbox.close();
+  });
+
+  test("can't be found once it has left: then it counts as a run's", async () => {
+    const connection = {
+      localAddress: "127.0.0.1",
+      localPort: port(),
+      remoteAddress: "127.0.0.1",
+      remotePort: 1,
+    };
+    expect(await backend.madeConnection(connection)).toBe(true);
   });
 
   test("none, if there is no run", async () => {

@@ -9,22 +9,27 @@ import { refuseCallersOfRuns } from "./run-caller.js";
 import { presentsToken } from "./token.js";
 
 /**
- * Identifies the caller by its token: the operator or a tenant. On a server without any token, every caller is the
- * operator, except for processes of runs.
+ * Identifies the caller by its token: the operator or a tenant. Processes of runs are refused where no token tells them
+ * apart, or where they may have read it.
  * @throws Unauthorized, HttpRefusal
  */
 export async function admitCaller(
   incoming: IncomingMessage,
-  { token, tenancy, runner }: Pick<ServerContext, "token" | "tenancy" | "runner">,
+  { operator, tenancy, runner }: Pick<ServerContext, "operator" | "tenancy" | "runner">,
 ): Promise<void> {
   const { headers } = incoming;
-  if (token !== undefined && presentsToken(headers, token)) return;
+  if (operator.kind === "token" && presentsToken(headers, operator.token)) return;
   const tenant = tenancy.tenants.identify(headers);
-  if (tenant !== undefined) setTenant(incoming, tenant);
-  else if (token !== undefined || !tenancy.tenants.isEmpty) throw new Unauthorized();
-  // With tokens, callers are already identified.
-  else await refuseCallersOfRuns(incoming.socket, runner);
+  if (tenant !== undefined) return setTenant(incoming, tenant);
+  const isEveryone = operator.kind === "everyone";
+  const isLocal = operator.kind === "local" && presentsToken(headers, operator.token);
+  if (!isEveryone && !isLocal)
+    throw operator.kind === "local" ? new Unauthorized(localFix) : new Unauthorized();
+  await refuseCallersOfRuns(incoming.socket, runner);
 }
+
+const localFix =
+  "Unauthorized: send the token that `ambit token --local` prints, as `Authorization: Bearer …`, or start the server with AMBIT_TOKEN.";
 
 /** The rules for the caller's runs; undefined for the operator. */
 export function rulesOfCaller(incoming: IncomingMessage): CallerRules | undefined {

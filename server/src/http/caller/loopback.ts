@@ -8,28 +8,36 @@ export function isLoopback(host: string): boolean {
   return bare === "localhost" || bare === "::1" || (isIPv4(bare) && bare.startsWith("127."));
 }
 
+/** What a browser says of a request that no other site's or port's page made. */
+const ownSites: ReadonlySet<string> = new Set(["same-origin", "none"]);
+
 /**
  * Guards a server on loopback against web pages: one whose name was rebound to 127.0.0.1 still sends its own name
- * as Host, and every other names itself as Origin.
+ * as Host, and every other names itself as Origin, or the browser says that it is another's (Sec-Fetch-Site). A page that
+ * another port of this machine serves is another's too.
  *
  * @param allowedHosts further names, without a port.
  * @throws HttpRefusal 403
  */
 export function requireLocalCaller(headers: IncomingHttpHeaders, allowedHosts: readonly string[]): void {
-  const isOurs = (name: string | undefined) =>
-    name !== undefined && (isLoopback(name) || allowedHosts.includes(name));
-  const { host, origin } = headers;
-  if (!isOurs(hostOf(`http://${host ?? ""}`))) throw refused("Host", host);
-  if (origin !== undefined && !isOurs(hostOf(origin))) throw refused("Origin", origin);
+  const { host, origin, "sec-fetch-site": site } = headers;
+  const called = urlOf(`http://${host ?? ""}`);
+  if (called === undefined || !(isLoopback(called.hostname) || allowedHosts.includes(called.hostname)))
+    throw refused("Host", host);
+  if (origin !== undefined) {
+    const page = urlOf(origin);
+    if (page === undefined || !(page.host === called.host || allowedHosts.includes(page.hostname)))
+      throw refused("Origin", origin);
+  } else if (site !== undefined && !ownSites.has(String(site))) throw refused("Sec-Fetch-Site", String(site));
 }
 
-function hostOf(url: string): string | undefined {
-  return URL.canParse(url) ? new URL(url).hostname : undefined;
+function urlOf(url: string): URL | undefined {
+  return URL.canParse(url) ? new URL(url) : undefined;
 }
 
 function refused(header: string, value: string | undefined): HttpRefusal {
   const shown = JSON.stringify((value ?? "").slice(0, 100));
   const fix =
-    "call it as 127.0.0.1 or localhost, or list the name in the configuration's server.allowedHosts";
+    "call it as 127.0.0.1 or localhost and from no page of another server, or list the name in the configuration's server.allowedHosts";
   return new HttpRefusal(403, `${header} ${shown} isn't this server's: ${fix}.`, "unauthorized");
 }

@@ -12,10 +12,12 @@ const known = new WeakMap<Socket, Promise<boolean>>();
  * @throws HttpRefusal 403
  */
 export async function refuseCallersOfRuns(socket: Socket, runner: Runner): Promise<void> {
-  const { localPort, remotePort, localAddress, remoteAddress = "" } = socket;
-  const isLocal = remoteAddress === localAddress || isLoopback(remoteAddress.replace(/^::ffff:/, ""));
-  if (!isLocal || localPort === undefined || remotePort === undefined) return;
-  const asked = known.get(socket) ?? runner.isCalledByRun({ localPort, remotePort });
+  const { localAddress = "", localPort = 0, remoteAddress = "", remotePort = 0 } = socket;
+  const isElsewhere = remoteAddress !== localAddress && !isLoopback(remoteAddress.replace(/^::ffff:/, ""));
+  // A connection that has ended has no addresses, and belongs to nobody: its caller is refused like a run's.
+  if (isElsewhere && remoteAddress !== "") return;
+  const asked =
+    known.get(socket) ?? runner.isCalledByRun({ localAddress, localPort, remoteAddress, remotePort });
   known.set(socket, asked);
   if (!(await asked)) return;
   const message =

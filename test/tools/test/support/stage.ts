@@ -75,7 +75,7 @@ function opened(options: StageOptions): Promise<Ambit> {
   const { token } = options;
   const environment = takeEnvironment({
     AMBIT_PORT: "0",
-    ...(token === undefined ? {} : { AMBIT_TOKEN: token }),
+    ...(token === undefined ? { AMBIT_AUTH: "none" } : { AMBIT_TOKEN: token }),
   });
   return openAmbit({ environment, configuration: configurationOf(options), logLevel: "silent" });
 }

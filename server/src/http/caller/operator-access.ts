@@ -1,0 +1,32 @@
+import { tokenFix } from "../../configuration/environment.js";
+import { ConfigurationInvalid } from "../../configuration/problems.js";
+import { newLocalToken } from "../../local-token.js";
+import type { Ambit } from "../../open.js";
+import type { OperatorAccess } from "../server-context.js";
+import { isLoopback } from "./loopback.js";
+
+/** Minimum length of a token for an address that other machines reach. */
+const minTokenLength = 16;
+
+/** Who is the operator, by the settings. @throws ConfigurationInvalid for an address that others can reach, unguarded */
+export function operatorAccess({ settings, tenancy }: Pick<Ambit, "settings" | "tenancy">): OperatorAccess {
+  const { token, server } = settings;
+  const { host, auth } = server;
+  const loopback = isLoopback(host);
+  const reached = `${host} can be reached from other machines`;
+  if (auth === "none") {
+    if (token === undefined && tenancy.tenants.isEmpty && loopback) return { kind: "everyone" };
+    const why = loopback ? "a token is configured, and none would be required" : reached;
+    throw new ConfigurationInvalid("server.auth", [`is "none", but ${why}: leave it out`]);
+  }
+  if (token !== undefined) {
+    if (loopback || token.length >= minTokenLength) return { kind: "token", token };
+    throw new ConfigurationInvalid("AMBIT_TOKEN", [
+      `${reached}, and the token has fewer than ${minTokenLength} characters, which can be guessed: ${tokenFix}`,
+    ]);
+  }
+  if (!tenancy.tenants.isEmpty) return { kind: "tenants" };
+  if (loopback) return { kind: "local", token: newLocalToken() };
+  const fix = "set AMBIT_TOKEN to a long random value, or listen on 127.0.0.1";
+  throw new ConfigurationInvalid("server.host", [`${reached}, and no token guards it: ${fix}`]);
+}
