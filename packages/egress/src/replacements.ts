@@ -1,3 +1,5 @@
+import { Automaton, pairedForms } from "@ambit/core/secrets";
+
 /** Bytes to find, and their replacement of the same length, so that no framing changes. */
 export interface Replacement {
   readonly find: Buffer;
@@ -8,16 +10,15 @@ export interface Replacement {
 const tableSize = 4_096;
 
 /**
- * Finds several byte sequences in one pass, after Wu and Manber (1994): the pair of bytes at the end of a
- * window determines how far the window can move. Of text that has nothing in common with them, only few bytes are read.
+ * Several byte sequences and their replacements, found in time that depends neither on their number nor on their
+ * similarity. Of text that has nothing in common with them, only few bytes are read (Wu and Manber, 1994): the pair of
+ * bytes at the end of a window determines how far the window can move. The automaton reads the rest, each byte once.
  */
 export class Replacements {
-  /** The longest first, since a longer one may begin with a shorter one. */
+  readonly automaton: Automaton;
   readonly #list: readonly Replacement[];
   readonly #minLength: number;
-  readonly #maxLength: number;
   readonly #shifts = new Uint16Array(tableSize);
-  readonly #isFirst = new Uint8Array(256);
 
   /** @throws RangeError for a replacement that changes a length, or looks for fewer than two bytes. */
   constructor(replacements: readonly Replacement[]) {
@@ -30,16 +31,15 @@ export class Replacements {
       const text = find.toString("latin1");
       if (!byText.has(text)) byText.set(text, replacement);
     }
-    this.#list = [...byText.values()].sort((one, other) => other.find.length - one.find.length);
-    this.#maxLength = this.#list.at(0)?.find.length ?? 0;
-    const minLength = this.#list.at(-1)?.find.length ?? Number.POSITIVE_INFINITY;
-    this.#minLength = Math.min(minLength, 0xffff);
-    this.#shifts.fill(this.#minLength - 1);
+    this.#list = [...byText.values()];
+    this.automaton = new Automaton([...byText.keys()]);
+    const minLength = this.#list.reduce((min, { find }) => Math.min(min, find.length), 0xffff);
+    this.#minLength = minLength;
+    this.#shifts.fill(minLength - 1);
     for (const { find } of this.#list) {
-      this.#isFirst[find[0] ?? 0] = 1;
-      for (let end = 1; end < this.#minLength; end += 1) {
+      for (let end = 1; end < minLength; end += 1) {
         const entry = entryOf(find[end - 1] ?? 0, find[end] ?? 0);
-        this.#shifts[entry] = Math.min(this.#shifts[entry] ?? 0, this.#minLength - 1 - end);
+        this.#shifts[entry] = Math.min(this.#shifts[entry] ?? 0, minLength - 1 - end);
       }
     }
   }
@@ -48,35 +48,22 @@ export class Replacements {
     return this.#list.length === 0;
   }
 
-  /** The first match at or after `from`; of several at one position, the longest. */
-  next(bytes: Buffer, from: number): { readonly at: number; readonly replacement: Replacement } | undefined {
-    if (this.isEmpty) return undefined;
-    const shifts = this.#shifts;
-    const before = this.#minLength - 1;
-    for (let end = from + before; end < bytes.length; ) {
-      const shift = shifts[entryOf(bytes[end - 1] as number, bytes[end] as number)] as number;
-      if (shift > 0) {
-        end += shift;
-        continue;
-      }
-      const at = end - before;
-      const replacement = this.#list.find(({ find }) => isAt(bytes, at, find, find.length));
-      if (replacement !== undefined) return { at, replacement };
-      end += 1;
-    }
-    return undefined;
+  /** The replacement of the automaton's text with this index. */
+  at(text: number): Buffer | undefined {
+    return this.#list[text]?.put;
   }
 
-  /**
-   * The position, at or after `from`, of a suffix of `bytes` that is a prefix of one of them; else the length of
-   * `bytes`.
-   */
-  startOfTail(bytes: Buffer, from: number): number {
-    for (let at = Math.max(from, bytes.length - this.#maxLength + 1); at < bytes.length; at += 1) {
-      if (this.#isFirst[bytes[at] ?? 0] === 0) continue;
-      if (this.#list.some(({ find }) => isAt(bytes, at, find, bytes.length - at))) return at;
+  /** The next position, at or after `from`, where one of them may begin; where a window no longer fits, that position. */
+  skip(bytes: Buffer, from: number): number {
+    const shifts = this.#shifts;
+    const before = this.#minLength - 1;
+    let end = from + before;
+    while (end < bytes.length) {
+      const shift = shifts[entryOf(bytes[end - 1] as number, bytes[end] as number)] as number;
+      if (shift === 0) break;
+      end += shift;
     }
-    return bytes.length;
+    return Math.min(end - before, bytes.length);
   }
 }
 
@@ -84,36 +71,11 @@ function entryOf(first: number, second: number): number {
   return ((first << 5) ^ second) & (tableSize - 1);
 }
 
-/** Whether the first `length` bytes of `find` are at `at`. */
-function isAt(bytes: Buffer, at: number, find: Buffer, length: number): boolean {
-  if (at + length > bytes.length || length > find.length) return false;
-  // A call of the native comparison costs more than a few steps here, but almost nothing per byte, so that a text of
-  // many prefixes of a long sequence doesn't delay other sessions.
-  const steps = Math.min(length, stepwiseBytes);
-  for (let step = 0; step < steps; step += 1) if (bytes[at + step] !== find[step]) return false;
-  return length === steps || bytes.compare(find, steps, length, at + steps, at + length) === 0;
-}
-
-const stepwiseBytes = 32;
-
 /** Replacements for a value in every form in which servers repeat it, each by a stand-in of the same form and length. */
 export function replacementsFor(value: string, standIn: string): readonly Replacement[] {
   const fitted = Buffer.alloc(Buffer.byteLength(value), standIn).toString();
-  const forms = formsOf(fitted);
-  return formsOf(value).map((text, index) => {
-    const find = Buffer.from(text);
-    return { find, put: Buffer.alloc(find.length, forms[index] ?? standIn) };
+  return pairedForms(value, fitted).map((pair) => {
+    const find = Buffer.from(pair.form);
+    return { find, put: Buffer.alloc(find.length, pair.standIn) };
   });
-}
-
-/** Plain, percent-encoded, escaped in JSON, and in base64 at each of its three offsets, in both alphabets. */
-function formsOf(value: string): readonly string[] {
-  const bytes = Buffer.from(value);
-  const encoded = [0, 1, 2].flatMap((offset) => {
-    const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
-    // The first and last characters also contain bits of the surrounding text.
-    const whole = text.slice(Math.ceil((offset * 4) / 3), Math.floor(((offset + bytes.length) * 4) / 3));
-    return [whole, whole.replaceAll("+", "-").replaceAll("/", "_")];
-  });
-  return [value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1), ...encoded];
 }

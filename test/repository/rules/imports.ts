@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path/posix";
 import { importsOf, type SourceFile } from "./source-file.js";
 
-const publicCore = /^@ambit\/core(\/(contract|plugin))?$/;
+const publicCore = /^@ambit\/core(\/(contract|plugin|secrets))?$/;
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins =
   /^@ambit\/(core(\/(contract|plugin))?|backend-kit(\/(http|safe-fs|standard-probe|system-calls))?|bridge|durable\/store|egress(\/(proxy|credentials))?|sql-store|sandbox-image|agent-[\w-]+)$/;

@@ -92,6 +92,30 @@ describe("a value that a server repeats", () => {
     expect(body + atob(body.split("; ")[1] ?? "")).not.toContain(value.slice(3, -3));
   });
 
+  it.each<[string, (text: string) => string]>([
+    ["in JSON", (text) => JSON.stringify(text)],
+    ["in JSON within JSON", (text) => JSON.stringify(JSON.stringify({ text }))],
+    ["in JSON as PHP writes it", (text) => JSON.stringify(text).replaceAll("/", "\\/")],
+    [
+      "in JSON as Go writes it",
+      (text) => JSON.stringify(text).replaceAll("&", "\\u0026").replaceAll("<", "\\u003c"),
+    ],
+    ["in a page", (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")],
+    ["in a link", (text) => encodeURIComponent(text).replaceAll(/%../g, (code) => code.toLowerCase())],
+    ["in a form", (text) => new URLSearchParams({ text }).toString()],
+    ["in hex", (text) => Buffer.from(text).toString("hex")],
+  ])("is removed %s", async (_what, write) => {
+    const special = "s3cr3t/w&th<all of+them";
+    const echoing = await openWorld(
+      { listener: ({ headers }, response) => response.end(write(headers["x-key"]?.toString() ?? "none")) },
+      { value: special, as: { header: "x-key" } },
+    );
+    const { body } = await ask(echoing, "/", { headers: { "x-key": echoing.placeholder } });
+    expect(body).toHaveLength(write(special).length);
+    expect(body).not.toContain(write(special).slice(3, -3));
+    await echoing.close();
+  });
+
   it("is removed from an encoded response, which arrives decoded", async () => {
     const { headers, body } = await ask(world, "/gzip", { headers: bearer() });
     expect(headers["content-encoding"]).toBeUndefined();

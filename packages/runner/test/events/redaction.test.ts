@@ -289,6 +289,16 @@ describe("the secret parts of a credential", () => {
       "more than 32,768 characters of credentials",
     );
   });
+
+  test("secrets that have too many spellings are refused before the run", async () => {
+    const world = await createWorld({ script: says("never") });
+    const env = { A: `"'/&<+=`.repeat(4_000) };
+    await expect(world.run({ customTools: [{ name: "a", kind: "client", env }] })).rejects.toThrow(
+      "more than 655,360 characters in all the encodings",
+    );
+    // The control: as many characters with one spelling each.
+    await world.run({ customTools: [{ name: "a", kind: "client", env: { A: "abcdefg".repeat(4_000) } }] });
+  });
 });
 
 describe("in a session", () => {

@@ -1,4 +1,5 @@
 import type { Issue, RunRequest } from "@ambit/core/contract";
+import { formsOf } from "@ambit/core/secrets";
 import { inCredential, inUrl } from "./parts.js";
 
 /** Shorter values, and these words, occur in any text: replacing them would hide nothing and garble much. */
@@ -16,6 +17,11 @@ const ordinaryHeaders = new Set([
 
 /** Characters of a request's credentials, together. */
 const maxSecretCharacters = 32_768;
+/**
+ * Characters of all their forms, which is what a search for them costs in memory and time. Text in which every
+ * character has several spellings (`"'/&<`) reaches it first.
+ */
+const maxFormCharacters = 655_360;
 
 /** Keeps secrets out of the log until the returned function is called. */
 export type HideSecrets = (secrets: readonly string[]) => () => void;
@@ -53,13 +59,22 @@ export function secretsOf(request: RunRequest): readonly string[] {
 
 /** The problem of too many credentials; undefined when there is none. Each is searched for in all output of a run. */
 export function tooManySecrets(secrets: Iterable<string>): Issue[] | undefined {
-  let characters = 0;
-  for (const secret of secrets) characters += secret.length;
-  if (characters <= maxSecretCharacters) return undefined;
-  const max = maxSecretCharacters.toLocaleString("en");
-  const message = `carries more than ${max} characters of credentials and tools' environments: send what isn't secret in harnessFiles`;
-  return [{ path: "", message }];
+  const all = [...secrets];
+  const fix = "send what isn't secret in harnessFiles";
+  if (charactersOf(all) > maxSecretCharacters) {
+    const max = maxSecretCharacters.toLocaleString("en");
+    const message = `carries more than ${max} characters of credentials and tools' environments: ${fix}`;
+    return [{ path: "", message }];
+  }
+  if (charactersOf(all.flatMap(formsOf)) > maxFormCharacters) {
+    const max = maxFormCharacters.toLocaleString("en");
+    const message = `carries credentials and tools' environments that have more than ${max} characters in all the encodings in which output is searched for them: ${fix}`;
+    return [{ path: "", message }];
+  }
+  return undefined;
 }
+
+const charactersOf = (texts: readonly string[]) => texts.reduce((sum, { length }) => sum + length, 0);
 
 function inHeaders(headers: Readonly<Record<string, string>> | undefined): string[] {
   return Object.entries(headers ?? {})

@@ -1,4 +1,4 @@
-import type { Automaton } from "./automaton.js";
+import { type Automaton, Occurrences } from "@ambit/core/secrets";
 
 /**
  * Redacts a text that arrives in pieces. The joined output is the same however the text is split: the end of what
@@ -10,8 +10,8 @@ export class StreamRedactor {
   /** Offsets in the whole input: where `#held` begins, and where the input read so far ends. */
   #from = 0;
   #read = 0;
-  /** Found but not yet output, in order, without overlaps. */
-  readonly #found: { start: number; end: number }[] = [];
+  /** Found but not yet output. */
+  readonly #found = new Occurrences();
   /** Where the secret of the last mark ends. */
   #marked = -1;
 
@@ -25,8 +25,10 @@ export class StreamRedactor {
     let state = this.#state;
     for (let index = 0; index < piece.length; index += 1) {
       state = automaton.step(state, piece.charCodeAt(index));
-      const length = automaton.longest(state);
-      if (length > 0) this.#find(this.#read + index + 1, length);
+      const secret = automaton.ending(state);
+      if (secret === -1) continue;
+      const end = this.#read + index + 1;
+      this.#found.add(end - automaton.lengthOf(secret), end, secret);
     }
     this.#state = state;
     this.#read += piece.length;
@@ -42,25 +44,15 @@ export class StreamRedactor {
     return rest;
   }
 
-  #find(end: number, length: number): void {
-    let start = end - length;
-    for (let last = this.#found.at(-1); last !== undefined && last.end >= start; last = this.#found.at(-1)) {
-      start = Math.min(start, last.start);
-      this.#found.pop();
-    }
-    this.#found.push({ start, end });
-  }
-
   /** Outputs what precedes `until`, which no later piece can change. */
   #give(until: number): string {
     let given = "";
     let at = this.#from;
-    for (let next = this.#found[0]; next !== undefined && next.start < until; next = this.#found[0]) {
-      if (next.start > at) given += this.#text(at, next.start);
-      if (next.start > this.#marked) given += this.mark;
-      this.#marked = next.end;
-      at = Math.max(at, next.end);
-      this.#found.shift();
+    for (const { start, end } of this.#found.takeUntil(until)) {
+      if (start > at) given += this.#text(at, start);
+      if (start > this.#marked) given += this.mark;
+      this.#marked = end;
+      at = Math.max(at, end);
     }
     if (until > at) {
       given += this.#text(at, until);

@@ -8,10 +8,12 @@ const seed = randomInt(2 ** 31);
  * neither on the number of strings nor on their similarity, both of which callers choose.
  */
 export class Automaton {
-  /** Of a state: how many characters it has matched, the state of its longest true suffix, its longest whole text. */
+  /** Of a state: how many characters it has matched, and the state of its longest true suffix. */
   readonly #depth: Int32Array;
   readonly #fallback: Int32Array;
-  readonly #longest: Int32Array;
+  /** Of a state: one more than the index of the longest text that ends there; 0 if none does. */
+  readonly #ending: Int32Array;
+  readonly #lengths: Int32Array;
   /** A hash table of the steps, by state and character: a run of `0` ends a search. */
   readonly #from: Int32Array;
   readonly #by: Uint16Array;
@@ -24,7 +26,8 @@ export class Automaton {
     const max = 1 + texts.reduce((sum, { length }) => sum + length, 0);
     this.#depth = new Int32Array(max);
     this.#fallback = new Int32Array(max);
-    this.#longest = new Int32Array(max);
+    this.#ending = new Int32Array(max);
+    this.#lengths = Int32Array.from(texts, ({ length }) => length);
     const size = 2 ** Math.ceil(Math.log2(max * 2));
     this.#from = new Int32Array(size);
     this.#by = new Uint16Array(size);
@@ -38,9 +41,14 @@ export class Automaton {
     return this.#depth[state] ?? 0;
   }
 
-  /** The length of the longest string that ends here; 0 if none does. */
-  longest(state: number): number {
-    return this.#longest[state] ?? 0;
+  /** The index of the longest string that ends here; -1 if none does. */
+  ending(state: number): number {
+    return (this.#ending[state] ?? 0) - 1;
+  }
+
+  /** The length of the string with this index. */
+  lengthOf(text: number): number {
+    return this.#lengths[text] ?? 0;
   }
 
   /** The state after one more character. The first is 0. */
@@ -67,7 +75,7 @@ export class Automaton {
     const parents = new Int32Array(max);
     const characters = new Uint16Array(max);
     let states = 1;
-    for (const text of texts) {
+    for (const [position, text] of texts.entries()) {
       let state = 0;
       for (let index = 0; index < text.length; index += 1) {
         const character = text.charCodeAt(index);
@@ -85,7 +93,8 @@ export class Automaton {
         }
         state = next;
       }
-      this.#longest[state] = text.length;
+      // An empty text would end everywhere.
+      if (state !== 0) this.#ending[state] = position + 1;
     }
     for (let character = 0; character < 128; character += 1) {
       this.#first[character] = this.#to[this.#slot(0, character)] ?? 0;
@@ -98,7 +107,7 @@ export class Automaton {
       this.#fallback[state] = this.step(before, characters[state] ?? 0);
     }
     for (const state of order) {
-      if (this.#longest[state] === 0) this.#longest[state] = this.longest(this.#fallback[state] ?? 0);
+      if (this.#ending[state] === 0) this.#ending[state] = this.#ending[this.#fallback[state] ?? 0] ?? 0;
     }
   }
 
