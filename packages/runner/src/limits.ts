@@ -20,7 +20,7 @@ export const runLimitsSchema = z.strictObject({
     .meta(
       said(
         "server",
-        "MiB of JavaScript's heap and its buffers. Above, a new run gets 429; half as much above, the run that holds the most is ended, until the rest fits. Default: half of V8's own limit.",
+        "MiB of JavaScript's heap and of what libraries hold outside it. Above, a new run gets 429; half as much above, the run that holds the most is ended, until the rest fits. Default: half of V8's own limit.",
       ),
     ),
   calls: count.default(64).meta(said("server", "Tool calls executed concurrently; waiting runs take turns.")),

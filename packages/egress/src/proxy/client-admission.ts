@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { Share } from "./connection-budget.js";
+import type { Share } from "./shared-budget.js";
 
 /** Why a connection isn't served. */
 export interface Refused {

@@ -1,7 +1,6 @@
 export type { Lookup } from "../guarded-lookup.js";
 export type { EgressProtocol } from "./admitted.js";
 export { type EgressChecks, egressChecks } from "./checks.js";
-export { serverBudget } from "./connection-budget.js";
 export type { EgressDecision } from "./gate.js";
 export type { OwnServer } from "./http/own-address.js";
 export { BOUNDARY_HEADER } from "./http/own-response.js";
@@ -15,3 +14,4 @@ export {
 } from "./session/client-environment.js";
 export { openSessionProxy, type SessionProxyOptions } from "./session/session-proxy.js";
 export { openWayOut, type WayOut, type WayOutOptions } from "./session/way-out.js";
+export { serverBudget } from "./shared-budget.js";

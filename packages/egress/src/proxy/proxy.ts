@@ -4,7 +4,6 @@ import type { CredentialBroker } from "../credentials/broker.js";
 import { type Lookup, lookupOnThisHost } from "../guarded-lookup.js";
 import { type EgressChecks, egressChecks } from "./checks.js";
 import { ClientAdmission } from "./client-admission.js";
-import { type Share, serverBudget } from "./connection-budget.js";
 import { CredentialSide } from "./credentials/side.js";
 import { addressesOfThisHost, type EgressDecision, Gate } from "./gate.js";
 import type { OwnServer } from "./http/own-address.js";
@@ -12,6 +11,7 @@ import { bytesOf, unusable } from "./http/own-response.js";
 import { HttpSide } from "./http/side.js";
 import { defaultLimits, type EgressLimits } from "./limits.js";
 import { OpenSockets } from "./open-sockets.js";
+import { type Share, serverBudget } from "./shared-budget.js";
 import { SocketReader } from "./socket-reader.js";
 import { refuseSocks4, serveSocks5 } from "./socks.js";
 
@@ -134,6 +134,7 @@ export async function openEgressProxy(options: EgressProxyOptions): Promise<Egre
         : undefined;
       gate.close();
       admission.close();
+      credentials?.close();
       await stopped;
     },
   };

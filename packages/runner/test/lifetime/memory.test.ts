@@ -1,5 +1,8 @@
+import { Readable, type Transform } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { constants, createZstdCompress, createZstdDecompress } from "node:zlib";
 import { AtCapacity } from "@ambit/core";
 import { describe, expect, test } from "vitest";
 import { FakeExecutor } from "../../../../core/test/fakes/executor.js";
@@ -7,7 +10,7 @@ import { done, says } from "../../../../core/test/fakes/harness.js";
 import { recordingLog } from "../../../../core/test/fakes/log.js";
 import { AgentCalls } from "../../src/calls/agent-calls.js";
 import { EventChannel } from "../../src/events/event-channel.js";
-import { MemoryGuard } from "../../src/lifetime/memory/memory-guard.js";
+import { MemoryGuard, usedMemoryMb } from "../../src/lifetime/memory/memory-guard.js";
 import { sizeOf } from "../../src/lifetime/memory/size.js";
 import { createWorld, eventsOf } from "../fakes/world.js";
 
@@ -19,6 +22,21 @@ function usedAfterCollection(): number {
   const collect: () => void = runInNewContext("gc");
   collect();
   return process.memoryUsage().heapUsed;
+}
+
+/** Settles once the decoder has given so much, and leaves it open. */
+function filled(decoder: Transform, encoded: Buffer, mb: number): Promise<void> {
+  let length = 0;
+  return new Promise((resolve, reject) => {
+    decoder.on("error", reject);
+    decoder.on("data", (chunk: Buffer) => {
+      length += chunk.length;
+      if (length < mb * 1_048_576) return;
+      decoder.pause();
+      resolve();
+    });
+    decoder.write(encoded);
+  });
 }
 
 describe("calls that an agent reports and never ends", () => {
@@ -206,6 +224,22 @@ describe("the memory of all runs", () => {
     used = 151;
     guard.look();
     expect(runs.map(({ reasons }) => reasons.length)).toEqual([0, 1, 0]);
+  });
+
+  test("counts what libraries hold outside V8's heap", async () => {
+    const windowMb = 128;
+    const zeros = Buffer.alloc(1_048_576);
+    const frame = await buffer(
+      Readable.from(Array.from({ length: windowMb + 8 }, () => zeros)).pipe(
+        createZstdCompress({ params: { [constants.ZSTD_c_windowLog]: 27 } }),
+      ),
+    );
+    const before = usedMemoryMb();
+    const decoders = Array.from({ length: 3 }, () => createZstdDecompress());
+    await Promise.all(decoders.map((decoder) => filled(decoder, frame, windowMb)));
+    // It counts less than three windows: the process's own share is subtracted.
+    expect(usedMemoryMb() - before).toBeGreaterThan(windowMb);
+    for (const decoder of decoders) decoder.destroy();
   });
 
   test("a run above it is refused before any work", async () => {

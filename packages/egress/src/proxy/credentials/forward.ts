@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Agent, request as httpsRequest } from "node:https";
-import { finished, pipeline, type Readable, type Transform } from "node:stream";
-import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
+import { finished, pipeline, type Readable } from "node:stream";
 import type { Replacements } from "../../replacements.js";
 import { replaceIn, StreamReplacer } from "../../stream-replacer.js";
 import { formatTarget, type Target } from "../../target.js";
 import { valuesOf } from "../http/destination.js";
 import { copyRequestHeaders, responseHeaders } from "../http/headers.js";
 import type { EgressLimits } from "../limits.js";
+import type { Decoders } from "./decoders.js";
 import { sendText } from "./text-response.js";
 
 export interface Forwarding {
@@ -19,6 +19,7 @@ export interface Forwarding {
   readonly body: Buffer | undefined;
   readonly agent: Agent;
   readonly replacements: Replacements;
+  readonly decoders: Decoders;
   readonly limits: EgressLimits;
   readonly onFault: (fault: unknown) => void;
 }
@@ -68,22 +69,29 @@ export function forward(request: IncomingMessage, response: ServerResponse, forw
 function respond(
   incoming: IncomingMessage,
   response: ServerResponse,
-  { replacements, target }: Forwarding,
+  { replacements, decoders, target }: Forwarding,
   isHead: boolean,
 ): void {
   const { statusCode = 502, statusMessage = "" } = incoming;
   const hasBody = !isHead && statusCode !== 204 && statusCode !== 304;
   const coding = hasBody ? valuesOf(incoming, "content-encoding").join().trim().toLowerCase() : "";
-  const isCoded = coding !== "" && coding !== "identity";
-  const decoder = isCoded ? decoders[coding]?.() : undefined;
-  if (isCoded && (decoder === undefined || statusCode === 206)) {
+  const refuse = (status: 502 | 503, what: string) => {
     incoming.destroy();
-    const what =
-      statusCode === 206 ? "a part of an encoded answer" : `the encoding ${JSON.stringify(coding)}`;
-    const reason = `${formatTarget(target)} sent ${what}, which can't be searched for credentials`;
-    sendText(response, 502, reason);
-    return;
-  }
+    sendText(response, status, `${formatTarget(target)} sent ${what}`);
+  };
+  const isCoded = coding !== "" && coding !== "identity";
+  if (isCoded && statusCode === 206)
+    return void refuse(502, "a part of an encoded answer, which can't be searched for credentials");
+  const decoder = isCoded ? decoders.open(coding) : undefined;
+  if (decoder === "unknown")
+    return void refuse(
+      502,
+      `the encoding ${JSON.stringify(coding)}, which can't be searched for credentials`,
+    );
+  if (decoder === "busy")
+    return void refuse(503, "an encoded answer, and too many of them are being decoded: try again later");
+  // Also of a header that can't be written.
+  response.once("close", () => decoder?.destroy());
   const headers = responseHeaders(incoming).map((text) => replaceIn(text, replacements, "latin1"));
   const kept = headers.filter((_text, index) => {
     const name = headers[index - (index % 2)]?.toLowerCase();
@@ -118,11 +126,3 @@ function release(chunk: Buffer): void {
   // Small ones share their memory with others.
   if (buffer instanceof ArrayBuffer && buffer.byteLength === chunk.length) buffer.transfer(0);
 }
-
-const decoders: Readonly<Record<string, () => Transform>> = {
-  gzip: createGunzip,
-  "x-gzip": createGunzip,
-  deflate: createInflate,
-  br: createBrotliDecompress,
-  zstd: createZstdDecompress,
-};

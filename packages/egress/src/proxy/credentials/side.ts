@@ -14,6 +14,7 @@ import { valuesOf } from "../http/destination.js";
 import { SocketReader } from "../socket-reader.js";
 import { TLS_ACCESS_DENIED } from "../tunnel/tunnel.js";
 import { readBody } from "./body.js";
+import { Decoders } from "./decoders.js";
 import { forward } from "./forward.js";
 import { sendText } from "./text-response.js";
 
@@ -27,6 +28,7 @@ export class CredentialSide {
   readonly #server: Server;
   readonly #clients: HttpClients;
   readonly #trusted: TrustedServers;
+  readonly #decoders = new Decoders();
   readonly #agents = new WeakMap<Duplex, UpstreamAgent>();
   readonly #onFault: (fault: unknown, client: Duplex) => void;
 
@@ -49,6 +51,10 @@ export class CredentialSide {
     // A response of the proxy couldn't be distinguished from one that is still being written.
     server.on("clientError", (_error, client) => client.destroy());
     this.#server = server;
+  }
+
+  close(): void {
+    this.#decoders.close();
   }
 
   /** Whether a tunnel to this target is handled here. */
@@ -181,6 +187,7 @@ export class CredentialSide {
       body,
       agent,
       replacements: this.#broker.replacementsFor(target),
+      decoders: this.#decoders,
       limits: this.#gate.limits,
       onFault: (fault) => this.#onFault(fault, request.socket),
     });

@@ -6,6 +6,7 @@ const texts = {
   426: "Upgrade Required",
   501: "Not Implemented",
   502: "Bad Gateway",
+  503: "Service Unavailable",
 } as const;
 
 /** A response of the proxy itself as plain text, which git shows to its user. */

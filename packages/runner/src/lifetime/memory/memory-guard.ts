@@ -21,10 +21,17 @@ export function defaultMemoryMb(): number {
   return Math.floor((getHeapStatistics().heap_size_limit / megabyte) * defaultShare);
 }
 
-/** MiB of the JavaScript heap and its buffers. */
+/** What code, stacks and an allocator's reserve take without any run. */
+const processMb = 128;
+
+/**
+ * MiB of the JavaScript heap and of what is outside: V8 knows its buffers, and not what libraries such as those of zlib
+ * allocate, which only the process's size shows.
+ */
 export function usedMemoryMb(): number {
-  const { used_heap_size: heap, external_memory: external } = getHeapStatistics();
-  return (heap + external) / megabyte;
+  const { used_heap_size: heap, external_memory: external, total_physical_size } = getHeapStatistics();
+  const outside = process.memoryUsage.rss() - total_physical_size - processMb * megabyte;
+  return (heap + Math.max(external, outside)) / megabyte;
 }
 
 /**

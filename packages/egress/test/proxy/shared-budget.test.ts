@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ConnectionBudget, openFilesLimit, serverConnections } from "../../src/proxy/connection-budget.js";
+import { openFilesLimit, SharedBudget, serverConnections } from "../../src/proxy/shared-budget.js";
 import { denyAll, exchange, openSession } from "./session.js";
 
 const takeAll = (share: { take(): boolean }) => {
@@ -9,7 +9,7 @@ const takeAll = (share: { take(): boolean }) => {
 };
 
 test("sessions share the server's connections, and each can use its equal share", () => {
-  const budget = new ConnectionBudget(12);
+  const budget = new SharedBudget(12);
   const greedy = budget.join();
   expect(takeAll(greedy)).toBe(12);
   const second = budget.join();
@@ -23,7 +23,7 @@ test("sessions share the server's connections, and each can use its equal share"
 });
 
 test("released connections can be used again, and a closed session has no share", () => {
-  const budget = new ConnectionBudget(2);
+  const budget = new SharedBudget(2);
   const one = budget.join();
   expect(takeAll(one)).toBe(2);
   const other = budget.join();
@@ -50,7 +50,7 @@ test.each([
 });
 
 test("a full server reports that, with one record for a client that keeps trying", async () => {
-  const budget = new ConnectionBudget(1);
+  const budget = new SharedBudget(1);
   const first = budget.join();
   expect(first.take()).toBe(true);
   const share = budget.join();

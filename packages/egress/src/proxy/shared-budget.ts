@@ -1,19 +1,19 @@
 import { readFileSync } from "node:fs";
 
-/** One session's share of the connections that the server may have open. */
+/** One session's share of what the server has in all. */
 export interface Share {
-  /** Takes one connection; false if the budget is used up. Every true needs one `give`. */
-  take(): boolean;
-  give(): void;
+  /** Takes some, by default one; false if the budget is used up. Every true needs one `give` of as much. */
+  take(amount?: number): boolean;
+  give(amount?: number): void;
   /** Called when the session is closed. */
   leave(): void;
 }
 
 /**
- * Client connections of all sessions together. A session below an equal share always gets one: connections of
- * another session can't keep it from the network. So at most twice the limit can be open.
+ * What all sessions together may have: client connections, or memory of decoders. A session below an equal share always
+ * gets some: another session can't keep it from the network. So at most twice the limit can be taken.
  */
-export class ConnectionBudget {
+export class SharedBudget {
   readonly #limit: number;
   #taken = 0;
   #sessions = 0;
@@ -31,16 +31,16 @@ export class ConnectionBudget {
     let own = 0;
     let isReleased = false;
     return {
-      take: () => {
+      take: (amount = 1) => {
         const equalPart = Math.max(1, Math.floor(this.#limit / this.#sessions));
-        if (this.#taken >= this.#limit && own >= equalPart) return false;
-        own += 1;
-        this.#taken += 1;
+        if (this.#taken + amount > this.#limit && own + amount > equalPart) return false;
+        own += amount;
+        this.#taken += amount;
         return true;
       },
-      give: () => {
-        own -= 1;
-        this.#taken -= 1;
+      give: (amount = 1) => {
+        own -= amount;
+        this.#taken -= amount;
       },
       leave: () => {
         if (isReleased) return;
@@ -66,12 +66,12 @@ export function serverConnections(openFiles: number): number {
   return Math.floor(openFiles / 8);
 }
 
-let shared: ConnectionBudget | undefined;
+let connections: SharedBudget | undefined;
 
-/** The budget of this process. */
-export function serverBudget(): ConnectionBudget {
-  shared ??= new ConnectionBudget(serverConnections(openFilesLimit(limitsOfThisProcess())));
-  return shared;
+/** This process's budget of connections. */
+export function serverBudget(): SharedBudget {
+  connections ??= new SharedBudget(serverConnections(openFilesLimit(limitsOfThisProcess())));
+  return connections;
 }
 
 function limitsOfThisProcess(): string {
