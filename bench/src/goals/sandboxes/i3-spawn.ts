@@ -19,6 +19,12 @@ export const spawnInJail: Goal = {
   async run({ pairs, progress }) {
     const measurements = [
       await overPlain("everything on except cgroups", { limited: false, atMost: 20, pairs: pairs(60) }),
+      await overPlain("the same in a repository, whose settings are protected", {
+        limited: false,
+        isRepository: true,
+        atMost: 20,
+        pairs: pairs(60),
+      }),
     ];
     try {
       measurements.push(
@@ -37,14 +43,20 @@ export const spawnInJail: Goal = {
 
 interface Case {
   readonly limited: boolean;
+  /** Default false. */
+  readonly isRepository?: boolean;
   readonly atMost: number;
   readonly pairs: number;
 }
 
-async function overPlain(what: string, { limited, atMost, pairs }: Case): Promise<Measurement> {
+async function overPlain(
+  what: string,
+  { limited, isRepository = false, atMost, pairs }: Case,
+): Promise<Measurement> {
   const backend = await openBackend({ network: "own", limited });
   try {
     const sandbox = await backend.open();
+    if (isRepository) await sandbox.writeFiles(repositoryIn(sandbox.workspace));
     const spawns = await interleaved(
       () => alone(() => untilFirstByte(sandbox)),
       () => alone(plainFirstByte),
@@ -55,6 +67,11 @@ async function overPlain(what: string, { limited, atMost, pairs }: Case): Promis
     await backend.close();
   }
 }
+
+const repositoryIn = (workspace: string) => [
+  { path: `${workspace}/.git/config`, content: "[core]\n" },
+  { path: `${workspace}/.git/hooks/pre-commit`, content: "#!/bin/sh\n", executable: true },
+];
 
 async function untilFirstByte(sandbox: Sandbox): Promise<void> {
   const child = await sandbox.spawn({ argv: ["/bin/echo", "here"], env: { PATH: "/usr/bin:/bin" } });

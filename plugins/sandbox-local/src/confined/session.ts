@@ -16,6 +16,7 @@ import {
   type RequiredPaths,
   resolveRequiredPaths,
 } from "./files/required-paths.js";
+import { WorkspaceRules } from "./files/workspace-rules.js";
 import { inside } from "./launch/inside.js";
 import type { RunnerKit } from "./runner-kit.js";
 import type { Weakening } from "./weakening.js";
@@ -37,10 +38,8 @@ export interface ConfinedSession {
   readonly credentials: SessionCredentials | undefined;
   readonly requiredPaths: RequiredPaths;
   readonly weakening: Weakening | undefined;
-  /** Whether the workspace was searched for links that lead outside. A jail can't make one. */
-  linksSettled: boolean;
-  /** Repositories in the workspace, by the path of their `.git`: the first ones found, for the life of the session. */
-  repositories: readonly string[];
+  /** What its jails mount in the workspace. Undefined without a workspace. */
+  readonly rules: WorkspaceRules | undefined;
   /** The number of jails started. */
   spawned: number;
   /** Closes everything above, in reverse order. Safe to call twice. */
@@ -130,8 +129,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       credentials,
       requiredPaths,
       weakening,
-      linksSettled: false,
-      repositories: [],
+      rules: rulesOf(options, folder, user),
       spawned: 0,
       close,
     };
@@ -139,6 +137,17 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
     await close();
     throw error;
   }
+}
+
+function rulesOf(
+  { spec, config, weakening }: SessionOptions,
+  folder: SessionFolder,
+  owner: UserIdLease | undefined,
+): WorkspaceRules | undefined {
+  const { filesystem } = spec.boundary;
+  if (filesystem.mode === "off") return undefined;
+  const looksAnew = weakening?.looksAnew ?? false;
+  return new WorkspaceRules({ folder: folder.workspace, filesystem, config, owner, looksAnew });
 }
 
 async function showRequiredPaths(

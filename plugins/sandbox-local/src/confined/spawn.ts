@@ -1,18 +1,18 @@
 import { closeSync, openSync } from "node:fs";
-import { openBeneath, type PathMapping } from "@ambit/backend-kit/safe-fs";
+import { join } from "node:path";
+import type { PathMapping } from "@ambit/backend-kit/safe-fs";
 import { type Command, type Process, SandboxFailed } from "@ambit/core/plugin";
 import { inheritableDescriptors } from "../process/descriptors.js";
 import { markArgument, markOf } from "../process/marked-processes.js";
 import { checkCommand } from "../process/start-child.js";
 import { jailEnvironment } from "./environment.js";
-import { lookThrough, settleOutsideLinks } from "./files/hard-links.js";
-import { findProtectedPaths, maxRepositories } from "./files/protected-paths.js";
-import { type PreparedMounts, pathRules, prepareMounts } from "./files/workspace-mounts.js";
-import { bubblewrapArguments, type Jail } from "./launch/arguments.js";
+import { openSessionFolder } from "./files/session-folder.js";
+import { isWritable } from "./files/workspace-rules.js";
+import { bubblewrapArguments, type Jail, type WorkspaceMount } from "./launch/arguments.js";
 import { hostShell } from "./launch/first-program.js";
 import { gateScript, type Relay } from "./launch/gate.js";
 import { inside } from "./launch/inside.js";
-import { jailDescriptors, launchJail } from "./launch/launch.js";
+import { argumentsDescriptor, jailDescriptors, launchJail } from "./launch/launch.js";
 import { launchOf } from "./launch/stages.js";
 import { loopbackForwards } from "./loopback.js";
 import { ConfinedProcess } from "./process.js";
@@ -23,24 +23,39 @@ import { limitReached, withoutHost } from "./start-failure.js";
  * Starts a command in a new jail.
  *
  * @param rules whether the workspace's path rules apply. Not in a trial, which would create the listed paths too early.
+ * No other jail of the session lives then, and this one runs nothing of it.
  */
 export async function spawnConfined(
   session: ConfinedSession,
   command: Command,
   { rules: applied = true }: { readonly rules?: boolean } = {},
 ): Promise<Process> {
+  checkCommand(command);
+  const held = applied ? await session.rules?.hold(command.role) : undefined;
+  try {
+    const started = await spawnWith(session, command, held?.mounts ?? []);
+    // It settles when nothing of the jail lives.
+    if (held !== undefined) started.exit.then(held.release, held.release);
+    return started;
+  } catch (error) {
+    held?.release();
+    throw error;
+  }
+}
+
+async function spawnWith(
+  session: ConfinedSession,
+  command: Command,
+  workspaceMounts: readonly WorkspaceMount[],
+): Promise<Process> {
   const { spec, config, kit, folder, user, weakening } = session;
   const { filesystem } = spec.boundary;
-  checkCommand(command);
   const closing: (() => Promise<void> | void)[] = [];
   const descriptors: number[] = [];
   const give = (descriptor: number) => jailDescriptors.seccomp + descriptors.push(descriptor) - 1;
   const giveFolder = async (mapping: PathMapping) => {
-    const { handle } = await openBeneath(mapping, []);
+    const handle = await openSessionFolder(mapping);
     closing.push(() => handle.close());
-    // Its owner may have closed it, and no jail could enter it then.
-    const { mode } = await handle.stat();
-    if ((mode & 0o700) !== 0o700) await handle.chmod((mode & 0o7777) | 0o700);
     return give(handle.fd);
   };
   try {
@@ -49,45 +64,32 @@ export async function spawnConfined(
     give(seccomp);
     const agentHome =
       command.role === "agent" ? await giveFolder({ guest: inside.agentHome, host: folder.home }) : undefined;
-    let workspace: Jail["workspace"];
-    let prepared: PreparedMounts = { mounts: [], handles: [] };
-    if (filesystem.mode !== "off") {
-      const isWritable = filesystem.mode !== "readonly" && filesystem.writable.length === 0;
-      workspace = {
-        descriptor: await giveFolder({ guest: inside.workspace, host: folder.workspace }),
-        writable: isWritable,
-      };
-      if (command.role === "agent" || !session.linksSettled) {
-        const found = await lookThrough(folder.workspace);
-        await settleOutsideLinks(folder.workspace, found.outsideLinks, config.hardLinks);
-        session.repositories = [...new Set([...session.repositories, ...found.repositories])].slice(
-          0,
-          maxRepositories,
-        );
-        session.linksSettled = true;
-      }
-      const kept = applied
-        ? findProtectedPaths(folder.workspace, config.protectedPaths, session.repositories)
-        : [];
-      const rules = applied ? pathRules(filesystem, await kept) : [];
-      const first = jailDescriptors.seccomp + descriptors.length;
-      prepared = await prepareMounts(folder.workspace, rules, isWritable, first, user);
-      for (const handle of prepared.handles) {
-        closing.push(() => handle.close());
-        give(handle.fd);
-      }
-    }
+    const workspace =
+      filesystem.mode === "off"
+        ? undefined
+        : {
+            descriptor: await giveFolder({ guest: inside.workspace, host: folder.workspace }),
+            writable: isWritable(filesystem),
+          };
     const jail: Jail = {
       ...sharedParts(session, command.role === "agent"),
       workspace,
-      workspaceMounts: prepared.mounts,
+      workspaceMounts,
       agentHome,
       environment: jailEnvironment(withCredentials(command, session), session.network, spec.boundary.network),
       cwd: command.cwd ?? inside.workspace,
       descriptors: { seccomp: jailDescriptors.seccomp, info: jailDescriptors.info },
     };
     const planned = bubblewrapArguments(jail);
-    const given = (weakening?.descriptors ?? []).map(give);
+    const shown = workspaceMounts.filter(({ kind }) => kind === "read" || kind === "write");
+    const further = weakening?.open(shown.map(({ path }) => join(folder.workspace, path)));
+    if (further !== undefined) closing.push(further.close);
+    const given = (further?.descriptors ?? []).map(give);
+    const commandLines = weakening?.arguments(planned, given) ?? planned;
+    const makers = commandLines.flatMap((_line, index) => {
+      const program = index === 0 ? kit.programs.bubblewrap : inside.bubblewrap;
+      return [program, "--args", String(argumentsDescriptor(index, descriptors.length)), "--"];
+    });
     const relay: Relay = session.network === "own" ? kit.programs.relay : { kind: "none" };
     const [program, ...args] = command.argv;
     const mark = markOf(session.runnerKey, spec.id, ++session.spawned);
@@ -96,7 +98,7 @@ export async function spawnConfined(
       launch: launchOf({
         jail: [
           ...(weakening?.launcher(given) ?? []),
-          ...[kit.programs.bubblewrap, "--args", String(jailDescriptors.arguments), "--"],
+          ...makers,
           ...[inside.shell, "-c", gateScript(relay, loopbackForwards(spec.boundary.network)), "sandbox"],
           ...[markArgument(mark), program, ...args],
         ],
@@ -104,7 +106,8 @@ export async function spawnConfined(
         lifts: session.requiredPaths.lifts,
         user,
       }),
-      bubblewrapArguments: weakening?.arguments(planned, given) ?? planned,
+      commandLines,
+      workspaceMounts,
       descriptors,
       devNull: kit.devNull,
       inheritable: weakening?.closesDescriptors === false ? [] : inheritableDescriptors(),
@@ -149,6 +152,7 @@ function sharedParts(
 ) {
   return {
     shell: weakening?.guardsFirst === false ? hostShell : kit.shell,
+    bubblewrap: kit.programs.bubblewrap,
     system: kit.system,
     etc: {
       folder: kit.etc.folder,

@@ -39,7 +39,7 @@ export function limitReached(
         : undefined;
   if (reached === undefined) return undefined;
   return new SandboxFailed(
-    `${program} can't be started: the session's ${reached} is reached, by all its processes together and three of each jail's own: raise it, or start fewer at once`,
+    `${program} can't be started: the session's ${reached} is reached, by all its processes together and three or four of each jail's own: raise it, or start fewer at once`,
     { cause, concerns: "session" },
   );
 }

@@ -2,6 +2,7 @@ import type { Ownership, PathMapping, SessionFiles } from "@ambit/backend-kit/sa
 import type { Evidence } from "@ambit/core/plugin";
 import type { EgressChecks } from "@ambit/egress/proxy";
 import type { UserIdLease } from "../identity/user-ids.js";
+import type { CommandLine } from "./launch/arguments.js";
 
 /**
  * What is removed from a session's jails so that an attack works there: the control that makes the attack's failure in
@@ -9,15 +10,21 @@ import type { UserIdLease } from "../identity/user-ids.js";
  * `@ambit/sandbox-local/testing` makes one, which only tests and `ambit verify` import.
  */
 export interface Weakening {
-  /** Changes bubblewrap's command line. `given` numbers what `descriptors` holds. */
-  arguments(planned: readonly string[], given: readonly number[]): readonly string[];
+  /** Changes bubblewrap's command lines. `given` numbers what `open` returned. */
+  arguments(planned: readonly CommandLine[], given: readonly number[]): readonly CommandLine[];
   /** The program that starts bubblewrap, with its arguments; empty for none. */
   launcher(given: readonly number[]): readonly string[];
-  /** Open descriptors for the launcher, besides the jail's own. */
-  readonly descriptors: readonly number[];
+  /**
+   * Opens descriptors for one launch, besides the jail's own, which closes them.
+   *
+   * @param paths of the host, of what is mounted onto itself in the workspace.
+   */
+  open(paths: readonly string[]): { readonly descriptors: readonly number[]; close(): void };
   /** Namespaces that are shared with the runner. */
   readonly shared: readonly ("ipc" | "pid")[];
   readonly seccomp: boolean;
+  /** Whether each jail looks for the paths to mount in its workspace, instead of once for all that live. */
+  readonly looksAnew: boolean;
   /** Whether the payload is kept out of its jail's first process. */
   readonly guardsFirst: boolean;
   /** A filter that replaces the runner's. */

@@ -3,6 +3,7 @@ import { chmod, mkdir, open, readFile, realpath, rm, statfs } from "node:fs/prom
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
+import { parseMounts } from "../process/mount-table.js";
 
 const execute = promisify(execFile);
 const environment = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
@@ -59,7 +60,6 @@ export async function unmountBelow(folder: string): Promise<void> {
   }
 }
 
-/** The kernel's list has blanks and backslashes in paths as octal numbers. */
 async function mountsBelow(folder: string): Promise<readonly string[]> {
   let real: string;
   try {
@@ -68,10 +68,8 @@ async function mountsBelow(folder: string): Promise<readonly string[]> {
     if (codeOf(error) === "ENOENT") return [];
     throw error;
   }
-  const lines = (await readFile("/proc/self/mountinfo", "utf8")).split("\n");
-  return lines
-    .map((line) => line.split(" ")[4] ?? "")
-    .map((path) => path.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8))))
+  return parseMounts(await readFile("/proc/self/mountinfo", "latin1"))
+    .map(({ path }) => path)
     .filter((path) => path.startsWith(`${real}/`))
     .reverse();
 }

@@ -46,6 +46,7 @@ const byAttack: Readonly<Record<string, readonly Mechanism[]>> = {
   "filesystem.workspace-only/denied-link": ["path rules"],
   "filesystem.workspace-only/denied-path-replaced": ["path rules", "hidden host files"],
   "filesystem.workspace-only/writable-path-replaced": ["path rules", "hidden host files"],
+  "filesystem.workspace-only/exchange-under-a-launch": ["rules for all jails that live", "second bubblewrap"],
   "filesystem.none/outside": ["hidden host files"],
   "filesystem.host-hidden/own-mounts": [...nested, "hidden host files"],
   "filesystem.host-hidden/inherited-descriptors": ["closed descriptors"],

@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { capabilities } from "@ambit/core/plugin";
-import { attacks, canary, startDecoys, tryUnguarded } from "@ambit/testkit";
+import { attacks, canary, repetitions, startDecoys, tryUnguarded } from "@ambit/testkit";
 import { requireProven } from "@ambit/testkit/vitest";
 import { afterAll, describe, expect, it } from "vitest";
 import { configSchema, LocalSandbox } from "../../src/index.js";
@@ -41,7 +41,7 @@ describe("jails of the local sandbox with mechanisms removed", () => {
   });
   it.for(several)(
     "need every removal that is named: the $kept alone stops $id",
-    { timeout: 60_000 },
+    { timeout: repetitions({ short: 60_000, soak: 600_000 }) },
     async ({ attack, kept, without }, { skip, onTestFinished }) => {
       const { capability } = attack;
       requireProven({ skip }, backend, findings, capability);

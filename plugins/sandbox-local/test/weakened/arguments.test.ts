@@ -13,9 +13,12 @@ const whole: Rewriting = {
   scratch: undefined,
   sessions: [],
   userNamespace: undefined,
+  mounted: [],
 };
+const weakenedLine = (line: readonly string[], rewriting: Rewriting) =>
+  weakenedArguments([line], rewriting).flat();
 const changeOf = (change: Partial<Rewriting>) => {
-  const result = weakenedArguments(planned, { ...whole, ...change });
+  const result = weakenedLine(planned, { ...whole, ...change });
   return {
     gone: planned.filter((argument) => !result.includes(argument)),
     added: result.filter((argument) => !planned.includes(argument)),
@@ -23,7 +26,7 @@ const changeOf = (change: Partial<Rewriting>) => {
 };
 
 test("a jail without removals is the planned one", () => {
-  expect(weakenedArguments(planned, whole)).toEqual(planned);
+  expect(weakenedLine(planned, whole)).toEqual(planned);
 });
 
 describe("only what is named is removed", () => {
@@ -48,7 +51,7 @@ describe("only what is named is removed", () => {
   });
 
   test("a variable's value that looks like the filter stays", () => {
-    const result = weakenedArguments(planned, { ...whole, without: ["system call filter"] });
+    const result = weakenedLine(planned, { ...whole, without: ["system call filter"] });
     expect(result.slice(-3)).toEqual(["--setenv", "A", "--seccomp"]);
   });
 
@@ -64,5 +67,32 @@ describe("only what is named is removed", () => {
 
 test("an unknown command line is refused, so that no control is a complete jail", () => {
   const other = planned.filter((argument) => argument !== "--unshare-ipc");
-  expect(() => weakenedArguments(other, { ...whole, without: ["ipc namespace"] })).toThrow(/--unshare-ipc/);
+  expect(() => weakenedLine(other, { ...whole, without: ["ipc namespace"] })).toThrow(/--unshare-ipc/);
+});
+
+test("the mounts of a second bubblewrap are made by the first, from open descriptors", () => {
+  const first = ["--bind-fd", "7", "/workspace", "--remount-ro", "/", "--clearenv", "--info-fd", "4"];
+  const second = [
+    ...[
+      "--unshare-user",
+      "--disable-userns",
+      "--dev-bind",
+      "/",
+      "/",
+      "--bind",
+      "/workspace/a",
+      "/workspace/a",
+    ],
+    ...["--ro-bind", "/dev/null", "/workspace/a/key", "--ro-bind", "/workspace/b", "/workspace/b"],
+    ...["--remount-ro", "/", "--seccomp", "6"],
+  ];
+  const change: Rewriting = { ...whole, without: ["second bubblewrap"], mounted: [8, 9] };
+  expect(weakenedArguments([first, second], change)).toEqual([
+    [
+      ...["--bind-fd", "7", "/workspace", "--bind-fd", "8", "/workspace/a"],
+      ...["--ro-bind", "/dev/null", "/workspace/a/key", "--ro-bind-fd", "9", "/workspace/b"],
+      ...["--remount-ro", "/", "--seccomp", "6", "--disable-userns", "--info-fd", "4"],
+    ],
+  ]);
+  expect(weakenedArguments([first], change)).toEqual([first]);
 });

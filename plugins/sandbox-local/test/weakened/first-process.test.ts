@@ -1,5 +1,5 @@
 import { PassThrough, Readable } from "node:stream";
-import type { Sandbox } from "@ambit/core/plugin";
+import type { Boundary, Sandbox } from "@ambit/core/plugin";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { beginningOf, gateWords } from "../../src/confined/launch/gate-words.js";
 import { type Mechanism, WeakenedSandboxes } from "../../src/testing/weakened/index.js";
@@ -10,7 +10,8 @@ import { closed, confinedBackend, run, specOf } from "../support/specs.js";
  * before.
  */
 const attack = `
-import ctypes, errno, os
+import ctypes, errno, os, sys
+first = int(sys.argv[1])
 libc = ctypes.CDLL(None, use_errno=True)
 def checked(result):
     if result < 0: raise OSError(ctypes.get_errno(), "")
@@ -18,16 +19,16 @@ def checked(result):
 class Part(ctypes.Structure):
     _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 def stack():
-    line = next(line for line in open("/proc/1/maps") if "[stack]" in line)
+    line = next(line for line in open("/proc/%d/maps" % first) if "[stack]" in line)
     return int(line.split("-")[1].split()[0], 16) - 4096
 def memory():
-    descriptor = os.open("/proc/1/mem", os.O_RDWR)
+    descriptor = os.open("/proc/%d/mem" % first, os.O_RDWR)
     os.pwrite(descriptor, os.pread(descriptor, 8, stack()), stack())
 def trace():
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
-    checked(libc.ptrace(16, 1, None, None))
-    os.waitpid(1, 0x40000000)
-    checked(libc.ptrace(17, 1, None, None))
+    checked(libc.ptrace(16, first, None, None))
+    os.waitpid(first, 0x40000000)
+    checked(libc.ptrace(17, first, None, None))
 def vm():
     here = ctypes.create_string_buffer(8)
     local = Part(ctypes.addressof(here), 8)
@@ -35,9 +36,9 @@ def vm():
     except PermissionError: address = 4096
     remote = Part(address, 8)
     for call in (libc.process_vm_readv, libc.process_vm_writev):
-        checked(call(1, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0))
+        checked(call(first, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0))
 def gate():
-    descriptor = checked(libc.syscall(438, checked(libc.syscall(434, 1, 0)), 3, 0))
+    descriptor = checked(libc.syscall(438, checked(libc.syscall(434, first, 0)), 3, 0))
     try:
         while True: os.write(descriptor, b"x" * 65536)
     except BrokenPipeError:
@@ -53,11 +54,14 @@ for name, way in (("memory", memory), ("trace", trace), ("vm", vm), ("gate", gat
 const filter = "system call filter" satisfies Mechanism;
 const guard = "guard of the first process" satisfies Mechanism;
 
-async function openWithout(without: readonly Mechanism[]): Promise<Sandbox> {
+async function openWithout(
+  without: readonly Mechanism[],
+  filesystem: Partial<Boundary["filesystem"]> = {},
+): Promise<Sandbox> {
   const weakened = WeakenedSandboxes.of(await confinedBackend());
   if (weakened === undefined) throw new Error("the local sandbox has no weakened counterpart");
   const sandbox = await weakened.open(
-    specOf({ boundary: closed }),
+    specOf({ boundary: { ...closed, filesystem: { ...closed.filesystem, ...filesystem } } }),
     without,
     { folders: [], environment: {} },
     closed.network,
@@ -82,8 +86,20 @@ describe("a payload and its jail's first process, which has the same user", () =
     ["both keep it out", [], ["memory EACCES", "trace EPERM", "vm EPERM", "gate EPERM"]],
   ])("%s", async (_name, without, expected) => {
     const sandbox = await openWithout(without);
-    const { stdout, stderr } = await run(sandbox, ["/usr/bin/python3", "-c", attack]);
+    const { stdout, stderr } = await run(sandbox, ["/usr/bin/python3", "-c", attack, "1"]);
     expect({ lines: stdout.trim().split("\n"), stderr }).toEqual({ lines: expected, stderr: "" });
+  });
+
+  test("in a jail with mounts in its workspace, the second bubblewrap is the first process: no user of it can reach it", async () => {
+    const sandbox = await openWithout([filter, guard], { denied: ["key"] });
+    const attacked = async (first: string) =>
+      (await run(sandbox, ["/usr/bin/python3", "-c", attack, first])).stdout.trim().split("\n");
+    expect(await attacked("1")).toEqual(["memory EACCES", "trace EPERM", "vm EPERM", "gate EPERM"]);
+    // The control: the shell that it started has the payload's user namespace.
+    expect(await attacked("2")).toContain("memory reached");
+    const whole = await openWithout([], { denied: ["key"] });
+    const { stdout } = await run(whole, ["/usr/bin/python3", "-c", attack, "2"]);
+    expect(stdout.trim().split("\n")).toEqual(["memory EACCES", "trace EPERM", "vm EPERM", "gate EPERM"]);
   });
 });
 

@@ -13,6 +13,7 @@ import { bareControl, type Control } from "../control/control.js";
 import type { ChangingNames } from "../decoys/changing-names.js";
 import type { CredentialHost } from "../decoys/credential-host.js";
 import { applicable, type CapabilityReport, judgeCapability } from "../judge/judge-capability.js";
+import { repetitions } from "../repetitions.js";
 import { probeWithin } from "../stage/kit-scope.js";
 import { describeTakeover, type TakeoverOptions } from "./describe-takeover.js";
 import { mustProve } from "./must-prove.js";
@@ -45,7 +46,7 @@ export interface SandboxSuiteOptions {
 }
 
 const checkMs = 120_000;
-const capabilityMs = 300_000;
+const capabilityMs = repetitions({ short: 300_000, soak: 1_200_000 });
 
 /**
  * The requirements on a sandbox backend, as a suite: the contract of every sandbox, and for every capability either its

@@ -45,59 +45,40 @@ export function pathRules(filesystem: FilesystemBoundary, kept: readonly string[
     .sort((one, other) => depth(one) - depth(other));
 }
 
-/** Mounts and their open descriptors, which are numbered from `first` in the jail, and closed after the spawn. */
-export interface PreparedMounts {
-  readonly mounts: readonly WorkspaceMount[];
-  readonly handles: readonly OpenFolder["handle"][];
-}
-
 /**
- * Opens every path that has a rule, without following links. Each folder on the way to it is mounted onto itself, so
- * that it can't be renamed away together with the rule.
+ * What to mount in the workspace for the rules. Every path is opened without following links. Each folder on the way to
+ * it is mounted onto itself, so that it can't be renamed away together with the rule.
+ *
+ * Only while no jail of the session lives: the mounts are made by name, and a jail without them could exchange a path.
  */
-export async function prepareMounts(
+export async function settleMounts(
   workspace: string,
   rules: readonly PathRule[],
   writable: boolean,
-  first: number,
   owner: Ownership | undefined,
-): Promise<PreparedMounts> {
+): Promise<readonly WorkspaceMount[]> {
   const mounts: WorkspaceMount[] = [];
-  const handles: OpenFolder["handle"][] = [];
   const pinned = new Set<string>();
-  const add = (kind: "write" | "read", path: string, handle: OpenFolder["handle"]) => {
-    handles.push(handle);
-    mounts.push({ kind, path, descriptor: first + handles.length - 1 });
-  };
-  try {
-    for (const rule of rules) {
-      const names = rule.path.split("/");
-      const make = rule.make ? { owner } : undefined;
-      const target = await openTarget(workspace, names, make).catch((error: unknown) => {
-        // It was replaced just now: a setting that doesn't exist can't be protected.
-        if (rule.kept) return undefined;
-        throw refusedRule(rule, error);
-      });
-      if (target === undefined) continue;
-      for (let length = 1; length < names.length; length++) {
-        const path = names.slice(0, length).join("/");
-        if (pinned.has(path) || accessAt(rules, path, writable) !== "write") continue;
-        pinned.add(path);
-        add("write", path, (await openBeneath(workspace, names.slice(0, length))).handle);
-      }
-      if (rule.access === "none") {
-        mounts.push({ kind: target.isFolder ? "hide-folder" : "hide-file", path: rule.path });
-        await target.handle.close();
-      } else {
-        pinned.add(rule.path);
-        add(rule.access, rule.path, target.handle);
-      }
+  for (const rule of rules) {
+    const names = rule.path.split("/");
+    const make = rule.make ? { owner } : undefined;
+    const target = await kindOfTarget(workspace, names, make).catch((error: unknown) => {
+      // A setting that can't be reached can't be protected.
+      if (rule.kept) return undefined;
+      throw refusedRule(rule, error);
+    });
+    if (target === undefined) continue;
+    for (let length = 1; length < names.length; length++) {
+      const path = names.slice(0, length).join("/");
+      if (pinned.has(path) || accessAt(rules, path, writable) !== "write") continue;
+      pinned.add(path);
+      mounts.push({ kind: "write", path });
     }
-    return { mounts, handles };
-  } catch (error) {
-    await Promise.all(handles.map((handle) => handle.close()));
-    throw error;
+    if (rule.access !== "none") pinned.add(rule.path);
+    const hiding = target === "folder" ? "hide-folder" : "hide-file";
+    mounts.push({ kind: rule.access === "none" ? hiding : rule.access, path: rule.path });
   }
+  return mounts;
 }
 
 /** The rule for a path: that of its nearest parent with one, or else that of the workspace. */
@@ -127,13 +108,13 @@ function isBelow(path: string, folder: string): boolean {
  * O_PATH, which Node has no name for: it opens only the location, whatever its type. A session may have removed all
  * permissions, and opening a pipe would block. For a link it opens the link itself.
  */
-const asPlace = 0o10000000 | constants.O_NOFOLLOW;
+export const asPlace = 0o10000000 | constants.O_NOFOLLOW;
 
-async function openTarget(
+async function kindOfTarget(
   workspace: string,
   names: readonly string[],
   make: { readonly owner: Ownership | undefined } | undefined,
-): Promise<{ handle: OpenFolder["handle"]; isFolder: boolean } | undefined> {
+): Promise<"folder" | "file" | undefined> {
   const name = names.at(-1) ?? "";
   let parent: OpenFolder;
   try {
@@ -143,17 +124,25 @@ async function openTarget(
     throw error;
   }
   try {
-    const handle = await open(inFolder(parent, name), asPlace);
-    const found = await handle.stat();
-    if (!found.isSymbolicLink()) return { handle, isFolder: found.isDirectory() };
-    await handle.close();
-    throw Object.assign(new Error("a link"), { code: "ELOOP" });
+    return await kindIn(parent, name);
   } catch (error) {
     if (codeOf(error) !== "ENOENT") throw refusal(`${parent.shown}/${name}`, error);
     if (make === undefined) return undefined;
     const { handle } = await openBeneath(workspace, names, make);
-    return { handle, isFolder: true };
+    await handle.close();
+    return "folder";
   } finally {
     await parent.handle.close();
+  }
+}
+
+async function kindIn(parent: OpenFolder, name: string): Promise<"folder" | "file"> {
+  const handle = await open(inFolder(parent, name), asPlace);
+  try {
+    const found = await handle.stat();
+    if (found.isSymbolicLink()) throw Object.assign(new Error("a link"), { code: "ELOOP" });
+    return found.isDirectory() ? "folder" : "file";
+  } finally {
+    await handle.close();
   }
 }

@@ -5,12 +5,12 @@ export type SystemEntry =
   | { readonly kind: "folder"; readonly path: string }
   | { readonly kind: "link"; readonly path: string; readonly target: string };
 
-/**
- * Something mounted over a path of the workspace, by an open descriptor if it has one. In order: a later mount wins.
- */
-export type WorkspaceMount =
-  | { readonly kind: "write" | "read"; readonly path: string; readonly descriptor: number }
-  | { readonly kind: "hide-folder" | "hide-file"; readonly path: string };
+/** Something mounted over a path of the workspace: the path itself, or nothing. In order: a later mount wins. */
+export interface WorkspaceMount {
+  readonly kind: "write" | "read" | "hide-folder" | "hide-file";
+  /** Relative to the workspace, and without links as long as no jail can exchange its parts. */
+  readonly path: string;
+}
 
 /** A file or folder of the host's, read-only at `path`. */
 export interface ShownPath {
@@ -35,6 +35,8 @@ export interface Jail {
   readonly scratchBytes: number;
   /** The host's path of the program that the first process runs, shown at `inside.shell`. */
   readonly shell: string;
+  /** The host's path of bubblewrap. */
+  readonly bubblewrap: string;
   /** Files under `/run/ambit`, by their path there. */
   readonly channel: readonly { readonly source: string; readonly path: string; readonly socket: boolean }[];
   /** A separate loopback, or the host's network. */
@@ -46,10 +48,46 @@ export interface Jail {
   readonly descriptors: { readonly seccomp: number | undefined; readonly info: number };
 }
 
-/** The whole command line of bubblewrap up to the program. Pure; handed over by descriptor, never as arguments. */
-export function bubblewrapArguments(jail: Jail): readonly string[] {
+/** Options of bubblewrap, without the program that it starts. Handed over by descriptor, never as arguments. */
+export type CommandLine = readonly string[];
+
+/**
+ * The command lines of the bubblewraps that make a jail: each starts the next one, and the last one the program. Pure.
+ *
+ * bubblewrap before 0.12 follows links in the path that it mounts on, and the tree that it was started in is still at
+ * `/oldroot` then (CVE-2026-87766). In the workspace, another jail of the session can exchange such a path at any time.
+ * So what is mounted there is mounted by a second bubblewrap inside the first one's jail: its `/oldroot` is that jail,
+ * and nothing of the host is left.
+ */
+export function bubblewrapArguments(jail: Jail): readonly [CommandLine, ...CommandLine[]] {
+  if (jail.workspace === undefined || jail.workspaceMounts.length === 0) {
+    return [[...isolation(jail), ...noNesting, ...contents(jail), ...ending(jail), ...infoOf(jail)]];
+  }
   return [
-    ...isolation(jail),
+    [
+      ...isolation(jail),
+      ...contents(jail),
+      ...["--ro-bind", jail.bubblewrap, inside.bubblewrap],
+      // No variable of the program's: one such as LD_PRELOAD would change the second bubblewrap.
+      ...[...lock, "--clearenv", "--chdir", "/", ...infoOf(jail)],
+    ],
+    [
+      ...["--unshare-user", ...noNesting, ...noCapabilities],
+      ...["--dev-bind", "/", "/", ...workspaceMounts(jail), ...ending(jail)],
+    ],
+  ];
+}
+
+/** Only of the last bubblewrap: another one needs a user namespace itself. */
+const noNesting: CommandLine = ["--disable-userns"];
+const noCapabilities: CommandLine = ["--cap-drop", "ALL"];
+/** Until then the root is memory without a limit. */
+const lock: CommandLine = ["--remount-ro", "/"];
+
+const infoOf = ({ descriptors }: Jail): CommandLine => ["--info-fd", String(descriptors.info)];
+
+function contents(jail: Jail): CommandLine {
+  return [
     ...jail.system.flatMap(systemEntry),
     ...["--ro-bind", jail.etc.folder, "/etc"],
     ...jail.etc.shown.flatMap(({ source, path }) => ["--ro-bind", source, path]),
@@ -65,13 +103,18 @@ export function bubblewrapArguments(jail: Jail): readonly string[] {
     ...workspace(jail),
     ...["--ro-bind", jail.shell, inside.shell],
     ...jail.channel.flatMap(({ source, path, socket }) => [socket ? "--bind" : "--ro-bind", source, path]),
-    // Last: until then the root is memory without a limit.
-    ...["--remount-ro", "/"],
+  ];
+}
+
+/** The end of the last command line: all mounts are made. */
+function ending(jail: Jail): CommandLine {
+  return [
+    ...lock,
     ...[
       "--clearenv",
       ...Object.entries(jail.environment).flatMap(([name, value]) => ["--setenv", name, value]),
     ],
-    ...["--chdir", jail.cwd, "--info-fd", String(jail.descriptors.info)],
+    ...["--chdir", jail.cwd],
     ...(jail.descriptors.seccomp === undefined ? [] : ["--seccomp", String(jail.descriptors.seccomp)]),
   ];
 }
@@ -80,7 +123,7 @@ function isolation(jail: Jail): string[] {
   return [
     ...["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"],
     ...(jail.network === "own" ? ["--unshare-net"] : []),
-    ...["--disable-userns", "--cap-drop", "ALL"],
+    ...noCapabilities,
     ...["--uid", String(inside.uid), "--gid", String(inside.uid), "--hostname", inside.hostName],
     ...["--new-session", "--die-with-parent", "--as-pid-1"],
   ];
@@ -98,12 +141,17 @@ function homes(jail: Jail): string[] {
     : ["--bind-fd", String(jail.agentHome), inside.agentHome];
 }
 
-function workspace(jail: Jail): string[] {
-  if (jail.workspace === undefined) return tmpfs(inside.workspace, jail.scratchBytes);
-  const { descriptor, writable } = jail.workspace;
+function workspace({ workspace: shown, workspaceMounts: mounts, scratchBytes }: Jail): string[] {
+  if (shown === undefined) return tmpfs(inside.workspace, scratchBytes);
+  // A path in it that can be written is a part of this mount: no other could be.
+  const writable = shown.writable || mounts.some(({ kind }) => kind === "write");
+  return [writable ? "--bind-fd" : "--ro-bind-fd", String(shown.descriptor), inside.workspace];
+}
+
+function workspaceMounts({ workspace: shown, workspaceMounts: mounts }: Jail): CommandLine {
   return [
-    ...[writable ? "--bind-fd" : "--ro-bind-fd", String(descriptor), inside.workspace],
-    ...jail.workspaceMounts.flatMap((mount) => workspaceMount(mount)),
+    ...(shown?.writable === false ? ["--ro-bind", inside.workspace, inside.workspace] : []),
+    ...mounts.flatMap(workspaceMount),
   ];
 }
 
@@ -111,9 +159,9 @@ function workspaceMount(mount: WorkspaceMount): string[] {
   const path = `${inside.workspace}/${mount.path}`;
   switch (mount.kind) {
     case "write":
-      return ["--bind-fd", String(mount.descriptor), path];
+      return ["--bind", path, path];
     case "read":
-      return ["--ro-bind-fd", String(mount.descriptor), path];
+      return ["--ro-bind", path, path];
     case "hide-folder":
       return [...tmpfs(path, 4096), "--remount-ro", path];
     case "hide-file":

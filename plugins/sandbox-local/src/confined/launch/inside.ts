@@ -12,6 +12,8 @@ export const inside = {
   trust: { authority: "/run/ambit/authority.pem", bundle: "/run/ambit/authorities.pem" },
   /** The program of a jail's first process. */
   shell: "/run/ambit/sh",
+  /** Makes the mounts in the workspace. Only in a jail that has some. */
+  bubblewrap: "/run/ambit/bwrap",
   hostName: "sandbox",
   user: "agent",
   /** The relay's address and port on the jail's own loopback. */

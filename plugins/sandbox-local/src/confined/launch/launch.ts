@@ -17,18 +17,32 @@ import {
   type ProcessStatus,
   statusOf,
 } from "../evidence.js";
+import { misplacedMounts } from "../mount-evidence.js";
+import type { CommandLine, WorkspaceMount } from "./arguments.js";
 import { gateDescriptor } from "./gate.js";
 import { beginningOf, gateWords } from "./gate-words.js";
 import { endProcess, type HostProcess, hostProcess } from "./host-process.js";
 import type { Launch } from "./stages.js";
 
-/** Numbers of the descriptors that every launch has; those of the mounts follow. */
-export const jailDescriptors = { gate: gateDescriptor, info: 4, arguments: 5, seccomp: 6, bound: 7 } as const;
+/** Numbers of the descriptors that every launch has; further ones follow. */
+export const jailDescriptors = { gate: gateDescriptor, info: 4, arguments: 5, seccomp: 6 } as const;
+
+/**
+ * The number of the descriptor from which a bubblewrap reads its arguments.
+ *
+ * @param index 0 for the first one.
+ * @param given how many descriptors `LaunchOptions.descriptors` has.
+ */
+export function argumentsDescriptor(index: number, given: number): number {
+  return index === 0 ? jailDescriptors.arguments : jailDescriptors.seccomp + given + index - 1;
+}
 
 export interface LaunchOptions {
   readonly launch: Launch;
-  /** For `--args`. */
-  readonly bubblewrapArguments: readonly string[];
+  /** For `--args` of each bubblewrap. */
+  readonly commandLines: readonly CommandLine[];
+  /** What the last one mounts in the workspace. */
+  readonly workspaceMounts: readonly WorkspaceMount[];
   /** Open descriptors for numbers from `jailDescriptors.seccomp` on. */
   readonly descriptors: readonly number[];
   readonly devNull: number;
@@ -64,7 +78,11 @@ export interface Launched {
 export async function launchJail(options: LaunchOptions): Promise<Launched> {
   const { launch, signal } = options;
   signal?.throwIfAborted();
-  const planned = ["pipe", "pipe", "pipe", "pipe", "pipe", "pipe", ...options.descriptors] as const;
+  const planned = [
+    ...(["pipe", "pipe", "pipe", "pipe", "pipe", "pipe"] as const),
+    ...options.descriptors,
+    ...options.commandLines.slice(1).map(() => "pipe" as const),
+  ];
   const [program, ...args] = launch.argv;
   const child = await startChild(program, args, {
     // No variable of the runner's: bubblewrap's environment is that of a process of the jail.
@@ -120,14 +138,16 @@ function keepUnread(pipes: readonly (Readable | null)[]): () => void {
 async function seeIn(child: ChildProcess, options: LaunchOptions): Promise<Launched> {
   const gate = pipeAt(child, jailDescriptors.gate);
   const info = pipeAt(child, jailDescriptors.info);
-  const given = pipeAt(child, jailDescriptors.arguments);
+  const given = options.commandLines.map((line, index) => {
+    return { line, pipe: pipeAt(child, argumentsDescriptor(index, options.descriptors.length)) };
+  });
   // A failed launch closes these; its own message is the reason, not a broken pipe.
-  for (const pipe of [gate, info, given]) pipe.on("error", () => undefined);
+  for (const pipe of [gate, info, ...given.map(({ pipe: one }) => one)]) pipe.on("error", () => undefined);
   if (options.join !== undefined && child.pid !== undefined) {
     options.join(child.pid);
     gate.write("\n");
   }
-  given.end(options.bubblewrapArguments.map((argument) => `${argument}\0`).join(""));
+  for (const { line, pipe } of given) pipe.end(line.map((argument) => `${argument}\0`).join(""));
 
   const words = gateWords(gate);
   const next = async () => (await words.next()).value;
@@ -149,17 +169,27 @@ async function seeIn(child: ChildProcess, options: LaunchOptions): Promise<Launc
   }
 }
 
-/** Checks the program that becomes the payload, and the jail's init, which is started the same way. */
+/** Checks the program that becomes the payload, and the jail's first program, which starts it. */
 async function look(
   jail: JailInfo,
   number: number,
-  { runnerNamespaces, expected }: LaunchOptions,
+  { runnerNamespaces, expected, commandLines, workspaceMounts }: LaunchOptions,
 ): Promise<{ payload: HostProcess; evidence: Evidence }> {
-  const payload = childOf(jail["child-pid"], number);
-  judge(jail, await filteredStatus(jail["child-pid"], expected), runnerNamespaces, expected);
-  if (expected.isJudged && expected.firstGuarded && !isGuarded(jail["child-pid"], expected)) {
+  const init = jail["child-pid"];
+  // The second bubblewrap is the init of its jail. No process in there can reach it: its user namespace is another one.
+  const first = commandLines.length > 1 ? childOf(init, () => true) : init;
+  const payload = childOf(first, (status) => status.numbers.at(-1) === number);
+  judge(jail, await filteredStatus(first, expected), runnerNamespaces, expected);
+  if (expected.isJudged && expected.firstGuarded && !isGuarded(first, expected)) {
     throw new SandboxFailed(
       "The jail's first process can be changed by its payload, so nothing was started in it: set fs.suid_dumpable to 0 or 2",
+    );
+  }
+  const misplaced = misplacedMounts(readFileSync(`/proc/${payload}/mountinfo`, "latin1"), workspaceMounts);
+  if (expected.isJudged && misplaced.length > 0) {
+    throw new SandboxFailed(
+      `The jail isn't as planned, so nothing was started in it: a path of its workspace was exchanged (${misplaced.join(", ")})`,
+      { concerns: "session" },
     );
   }
   return {
@@ -168,24 +198,24 @@ async function look(
   };
 }
 
-/** The jail's init loads its filter while its first program already runs, so this waits for it. */
-async function filteredStatus(init: number, expected: Expected): Promise<ProcessStatus> {
+/** The jail's first program already runs while its filter is loaded, so this waits for it. */
+async function filteredStatus(first: number, expected: Expected): Promise<ProcessStatus> {
   for (let tries = 0; ; tries++) {
-    const status = statusOf(init);
+    const status = statusOf(first);
     if (!expected.seccomp || status.seccomp === 2 || tries === 500) return status;
     await delay(1);
   }
 }
 
-/** The number on the host of the process that is `number` inside. */
-function childOf(init: number, number: number): number {
-  const children = readFileSync(`/proc/${init}/task/${init}/children`, "latin1")
+/** The number on the host of the first child that is the one looked for. */
+function childOf(parent: number, isIt: (status: ProcessStatus) => boolean): number {
+  const children = readFileSync(`/proc/${parent}/task/${parent}/children`, "latin1")
     .trim()
     .split(" ")
     .map(Number);
   for (const child of children) {
     const status = statusOf(child);
-    if (status.parent === init && status.numbers.at(-1) === number) return child;
+    if (status.parent === parent && isIt(status)) return child;
   }
   throw new SandboxFailed("The jail's first program can't be found among its processes");
 }

@@ -8,6 +8,7 @@ import {
   startDecoys,
   tryUnguarded,
 } from "@ambit/testkit";
+import type { CommandLine } from "../../confined/launch/arguments.js";
 import { standIns } from "../decoys-only.js";
 import {
   filterParts,
@@ -129,8 +130,8 @@ function once<Result>(make: () => Result): () => Result {
 /** Names of the parts of jails' command lines, over all jails that the probe opens. */
 async function partsOf(weakened: WeakenedSandboxes): Promise<readonly string[]> {
   const names = new Set<string>();
-  const onPlanned = (planned: readonly string[]) => {
-    for (const { name } of jailParts(planned)) names.add(name);
+  const onPlanned = (planned: readonly CommandLine[]) => {
+    for (const { name } of planned.flatMap(jailParts)) names.add(name);
   };
   await weakened.probe({ onPlanned }, AbortSignal.timeout(probeMs));
   return [...names];

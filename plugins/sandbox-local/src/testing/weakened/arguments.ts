@@ -1,4 +1,6 @@
 import { tellsOfHost } from "../../confined/files/system.js";
+import type { CommandLine } from "../../confined/launch/arguments.js";
+import { inside } from "../../confined/launch/inside.js";
 import type { Decoys, Mechanism } from "./mechanisms.js";
 
 export interface Rewriting {
@@ -10,15 +12,20 @@ export interface Rewriting {
   readonly sessions: readonly string[];
   /** Number of an open user namespace, if jails don't make one each. */
   readonly userNamespace: number | undefined;
+  /** Numbers of what is mounted in the workspace, if the first bubblewrap mounts it. */
+  readonly mounted: readonly number[];
 }
 
 /**
- * bubblewrap's command line without the mechanisms. Pure. @throws RangeError for a command line that isn't known here.
+ * bubblewrap's command lines without the mechanisms. Pure. @throws RangeError for one that isn't known here.
  */
-export function weakenedArguments(planned: readonly string[], rewriting: Rewriting): readonly string[] {
-  const { without, decoys, scratch, sessions, userNamespace } = rewriting;
+export function weakenedArguments(
+  planned: readonly CommandLine[],
+  rewriting: Rewriting,
+): readonly CommandLine[] {
+  const { without, decoys, scratch, sessions, userNamespace, mounted } = rewriting;
   const lacks = (mechanism: Mechanism) => without.includes(mechanism);
-  let result = planned;
+  let result = lacks("second bubblewrap") ? inOne(planned, mounted) : planned;
   if (lacks("ipc namespace")) result = replace(result, ["--unshare-ipc"], []);
   if (lacks("pid namespace")) {
     result = replace(result, ["--unshare-pid"], []);
@@ -27,7 +34,7 @@ export function weakenedArguments(planned: readonly string[], rewriting: Rewriti
     result = replace(result, ["--proc", "/proc"], ["--ro-bind", "/proc", "/proc"]);
   }
   if (lacks("covered kernel tables")) {
-    for (const path of tellsOfHost.filter((one) => result.includes(one))) {
+    for (const path of tellsOfHost.filter((one) => result.some((line) => line.includes(one)))) {
       result = replace(result, ["--ro-bind", "/dev/null", path], []);
     }
   }
@@ -39,7 +46,8 @@ export function weakenedArguments(planned: readonly string[], rewriting: Rewriti
     result = replace(result, ["--unshare-user"], ["--userns", String(userNamespace)]);
   }
   if (lacks("system call filter")) {
-    const number = result[result.lastIndexOf("--seccomp") + 1] ?? "";
+    const last = result.at(-1) ?? [];
+    const number = last[last.lastIndexOf("--seccomp") + 1] ?? "";
     result = replace(result, ["--seccomp", number], []);
   }
   const shown = [
@@ -51,20 +59,45 @@ export function weakenedArguments(planned: readonly string[], rewriting: Rewriti
   // Before the root becomes read-only, since mount points for them must be created.
   result = replace(result, ["--remount-ro", "/"], [...binds, "--remount-ro", "/"]);
   if (!lacks("cleared environment")) return result;
+  const canaries = Object.entries(decoys.environment).flatMap(([name, value]) => ["--setenv", name, value]);
+  return result.with(-1, [...(result.at(-1) ?? []), ...canaries]);
+}
+
+/** The second bubblewrap's mounts made by the first one, by descriptor: it still has the host's tree. */
+function inOne(planned: readonly CommandLine[], descriptors: readonly number[]): readonly CommandLine[] {
+  const [first, second] = planned;
+  if (first === undefined || second === undefined) return planned;
+  const sources = descriptors.values();
+  const mounts = second.slice(second.indexOf("--dev-bind") + 3);
+  const byDescriptor = mounts.map((word, at) => {
+    if (isBind(word) && isInWorkspace(mounts[at + 1])) return `${word}-fd`;
+    return isBind(mounts[at - 1]) && isInWorkspace(word) ? String(sources.next().value) : word;
+  });
   return [
-    ...result,
-    ...Object.entries(decoys.environment).flatMap(([name, value]) => ["--setenv", name, value]),
+    [
+      ...first.slice(0, first.lastIndexOf("--remount-ro")),
+      ...byDescriptor,
+      ...["--disable-userns", "--info-fd", first.at(-1) ?? ""],
+    ],
   ];
 }
 
+const isBind = (word = "") => word === "--bind" || word === "--ro-bind";
+const isInWorkspace = (word = "") => word.startsWith(`${inside.workspace}/`);
+
+/** In the first command line that has the sequence. */
 function replace(
-  planned: readonly string[],
+  planned: readonly CommandLine[],
   sequence: readonly string[],
   by: readonly string[],
-): readonly string[] {
-  const at = planned.findIndex((_argument, start) =>
-    sequence.every((argument, offset) => planned[start + offset] === argument),
-  );
-  if (at === -1) throw new RangeError(`A jail has no ${sequence.join(" ")} to remove`);
-  return [...planned.slice(0, at), ...by, ...planned.slice(at + sequence.length)];
+): readonly CommandLine[] {
+  for (const [number, line] of planned.entries()) {
+    const at = line.findIndex((_argument, start) =>
+      sequence.every((argument, offset) => line[start + offset] === argument),
+    );
+    if (at !== -1) {
+      return planned.with(number, [...line.slice(0, at), ...by, ...line.slice(at + sequence.length)]);
+    }
+  }
+  throw new RangeError(`A jail has no ${sequence.join(" ")} to remove`);
 }

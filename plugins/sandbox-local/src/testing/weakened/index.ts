@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync } from "node:fs";
 import { chmod, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type {
@@ -11,6 +11,8 @@ import type {
 } from "@ambit/core/plugin";
 import { LocalSandbox, type LocalSetup, setupOf } from "../../backend.js";
 import { claims } from "../../claims.js";
+import { asPlace } from "../../confined/files/workspace-mounts.js";
+import type { CommandLine } from "../../confined/launch/arguments.js";
 import { openConfined } from "../../confined/open.js";
 import { makeRunnerKit, type RunnerKit } from "../../confined/runner-kit.js";
 import type { ConfinedSandbox } from "../../confined/sandbox.js";
@@ -46,8 +48,8 @@ export interface JailChange {
   readonly isOpenedAnyway?: boolean;
   /** Keeps the runner's own user if that is root. */
   readonly keepsRoot?: boolean;
-  /** Called with every command line, before anything is removed. */
-  readonly onPlanned?: (planned: readonly string[]) => void;
+  /** Called with the command lines of every jail, before anything is removed. */
+  readonly onPlanned?: (planned: readonly CommandLine[]) => void;
 }
 
 /**
@@ -174,11 +176,21 @@ export class WeakenedSandboxes {
       arguments: (planned, given) => {
         change.onPlanned?.(planned);
         const sessionsShown = sessions();
-        const rewriting = { without, decoys, scratch, sessions: sessionsShown, userNamespace: given[0] };
+        const [userNamespace, mounted] =
+          namespace === undefined ? [undefined, given] : [given[0], given.slice(1)];
+        const rewriting = { without, decoys, scratch, sessions: sessionsShown, userNamespace, mounted };
         const weakened = weakenedArguments(planned, rewriting);
-        return change.part === undefined ? weakened : withoutPart(weakened, change.part);
+        const { part } = change;
+        return part === undefined ? weakened : weakened.map((line) => withoutPart(line, part));
       },
-      descriptors: namespace === undefined ? [] : [kit.devNull],
+      open: (paths) => {
+        const places = lacks("second bubblewrap") ? paths.map((path) => openSync(path, asPlace)) : [];
+        const descriptors = [...(namespace === undefined ? [] : [kit.devNull]), ...places];
+        const close = () => {
+          for (const place of places) closeSync(place);
+        };
+        return { descriptors, close };
+      },
       // Opened by the session's user, over the descriptor number that was reserved for it.
       launcher: ([number]) =>
         namespace === undefined
@@ -189,6 +201,7 @@ export class WeakenedSandboxes {
         ...(lacks("pid namespace") ? (["pid"] as const) : []),
       ],
       seccomp: !lacks("system call filter"),
+      looksAnew: lacks("rules for all jails that live"),
       guardsFirst: !lacks("guard of the first process"),
       isJudged: change.isOpenedAnyway !== true,
       ...(filter === undefined ? {} : { seccompFile: filter }),

@@ -14,6 +14,8 @@ export const mechanisms = [
   "covered kernel tables",
   "workspace mode",
   "path rules",
+  "rules for all jails that live",
+  "second bubblewrap",
   "no-follow file access",
   "session separation",
   "private scratch",

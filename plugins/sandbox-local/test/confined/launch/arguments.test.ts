@@ -14,6 +14,7 @@ const plain: Jail = {
   agentHome: undefined,
   scratchBytes: 1024,
   shell: "/data/sh",
+  bubblewrap: "/usr/bin/bwrap",
   channel: [],
   network: "own",
   coveredProc: [],
@@ -24,10 +25,9 @@ const plain: Jail = {
 
 /** The index of a sequence of arguments; -1 if it isn't there. */
 function at(jail: Partial<Jail>, ...sequence: string[]): number {
-  const built = bubblewrapArguments({ ...plain, ...jail });
-  return built.findIndex((_argument, index) =>
-    sequence.every((wanted, step) => built[index + step] === wanted),
-  );
+  return bubblewrapArguments({ ...plain, ...jail })
+    .flat()
+    .findIndex((_argument, index, built) => sequence.every((wanted, step) => built[index + step] === wanted));
 }
 
 describe("every jail", () => {
@@ -103,8 +103,8 @@ describe("the differences between jails", () => {
     ],
     [
       "a read-only path",
-      { workspaceMounts: [{ kind: "read", path: "a/b", descriptor: 9 }] },
-      ["--ro-bind-fd", "9", "/workspace/a/b"],
+      { workspaceMounts: [{ kind: "read", path: "a/b" }] },
+      ["--ro-bind", "/workspace/a/b", "/workspace/a/b"],
       true,
     ],
   ])("%s", (_name, jail, sequence, isThere) => {
@@ -122,5 +122,41 @@ describe("the differences between jails", () => {
       expect(at(jail, ...sequence)).toBeLessThan(root);
     }
     expect(at(jail, "--tmpfs", "/opt/versions/data")).toBeGreaterThan(at(jail, "--ro-bind", "/opt/versions"));
+  });
+});
+
+describe("a jail with mounts in its workspace", () => {
+  const mounts: Partial<Jail> = {
+    workspace: { descriptor: 7, writable: false },
+    workspaceMounts: [
+      { kind: "write", path: "out" },
+      { kind: "hide-folder", path: "out/keys" },
+    ],
+  };
+  const [first, second = []] = bubblewrapArguments({ ...plain, ...mounts });
+  const has = (line: readonly string[], ...sequence: string[]) =>
+    line.join("\n").includes(sequence.join("\n"));
+
+  test("is made by two bubblewraps, and the first resolves no path of the workspace", () => {
+    expect(bubblewrapArguments(plain)).toHaveLength(1);
+    expect(bubblewrapArguments({ ...plain, ...mounts, workspace: undefined })).toHaveLength(1);
+    expect(first.filter((word) => word.startsWith("/workspace/"))).toEqual([]);
+    expect(has(first, "--ro-bind", "/usr/bin/bwrap", "/run/ambit/bwrap")).toBe(true);
+    expect(has(second, "--dev-bind", "/", "/", "--ro-bind", "/workspace", "/workspace")).toBe(true);
+    expect(has(second, "--bind", "/workspace/out", "/workspace/out", "--size")).toBe(true);
+  });
+
+  test("gives the second bubblewrap a workspace that can be written, and no variable of the program's", () => {
+    expect(has(first, "--bind-fd", "7", "/workspace")).toBe(true);
+    expect(first).toContain("--clearenv");
+    expect(first).not.toContain("--setenv");
+  });
+
+  test("is closed by the second: nested namespaces, capabilities, the filter", () => {
+    for (const option of ["--disable-userns", "--seccomp"]) {
+      expect(first).not.toContain(option);
+      expect(second).toContain(option);
+    }
+    expect(has(first, "--cap-drop", "ALL") && has(second, "--cap-drop", "ALL")).toBe(true);
   });
 });

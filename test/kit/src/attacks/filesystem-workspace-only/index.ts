@@ -1,4 +1,5 @@
 import { kernelAttacks } from "./kernel.js";
+import { launchRace } from "./launch-race.js";
 import { listAttacks } from "./lists.js";
 import { outsideAttacks } from "./outside.js";
 import { runnerAttacks } from "./runner.js";
@@ -8,4 +9,5 @@ export const filesystemWorkspaceOnly = [
   ...kernelAttacks,
   ...runnerAttacks,
   ...listAttacks,
+  launchRace,
 ] as const;
