@@ -29,6 +29,7 @@ export * from "./kinds/sandbox.js";
 export * from "./kinds/store.js";
 export * from "./kinds/tool-source.js";
 export * from "./log.js";
+export * from "./loop-turns.js";
 export * from "./plugin-abort.js";
 export * from "./scope.js";
 export * from "./unless-aborted.js";

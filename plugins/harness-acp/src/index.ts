@@ -1,5 +1,6 @@
 import { definePlugin } from "@ambit/core/plugin";
 import { configSchema } from "./config.js";
+import { MessageIntake } from "./driver/wire/message-intake.js";
 import { AcpHarness } from "./harness/acp-harness.js";
 import { customProfile } from "./profiles/custom.js";
 import { profiles } from "./profiles/index.js";
@@ -28,14 +29,15 @@ export default definePlugin({
   api: 1,
   config: configSchema,
   register: (registrar, { profiles: ids, folder = process.cwd(), overrides, agents, limits }) => {
+    const intake = new MessageIntake(limits);
     for (const id of ids) {
       const { command, commandInImage, node, env = {} } = overrides[id] ?? {};
-      const options = { limits, folder, command, commandInImage, node, env };
+      const options = { limits, intake, folder, command, commandInImage, node, env };
       registrar.add("harness", new AcpHarness(profiles[id], options));
     }
     for (const [id, agent] of Object.entries(agents)) {
       const { command, commandInImage } = agent;
-      const options = { limits, folder, command, commandInImage };
+      const options = { limits, intake, folder, command, commandInImage };
       registrar.add("harness", new AcpHarness(customProfile(id, agent), options));
     }
   },

@@ -1,5 +1,6 @@
 import { HarnessFailed } from "@ambit/core";
 import type { AgentEvent, Usage } from "@ambit/core/contract";
+import { sizeOf } from "../lifetime/memory/size.js";
 
 /** Characters of a text's event in addition to the text. */
 const frameLength = 28;
@@ -119,7 +120,8 @@ export class TurnRecord {
     if (!this.keepsEvents) return;
     // A caller can't continue without these, so they are always carried.
     const isNeeded = event.type === "interaction_request" || event.type === "done";
-    const size = JSON.stringify(event).length;
+    // Many small values are short as JSON, and take a hundred times as much in memory.
+    const size = Math.max(JSON.stringify(event).length, sizeOf(event));
     if (size > this.#room && !isNeeded) {
       this.#room = 0;
       this.#markGap();

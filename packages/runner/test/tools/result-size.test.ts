@@ -56,6 +56,13 @@ describe("a result is limited, and reports what is missing", () => {
     ]);
   });
 
+  test("small values: counted as what they take in memory, not by their JSON", async () => {
+    const output = Array.from({ length: 200 }, () => ({}));
+    expect(JSON.stringify(output).length).toBeLessThan(max / 2);
+    const { events } = await resultOf([{ type: "tool_result", id: "a", output }]);
+    expect(events).toContainEqual({ type: "data", name: "truncated", data: { events: 1, characters: 0 } });
+  });
+
   test("many texts: none is kept over the limit", async () => {
     const { events, output = "" } = await resultOf(Array.from({ length: 5_000 }, () => text(10)).flat());
     expect(JSON.stringify(events).length + output.length).toBeLessThan(3 * max);

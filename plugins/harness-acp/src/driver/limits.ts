@@ -17,8 +17,16 @@ export const driverLimitsSchema = z.strictObject({
   messageCharacters: z
     .int()
     .min(65_536)
-    .default(33_554_432)
+    .default(8_388_608)
     .meta({ description: "Characters of one message; a longer one fails the run." }),
+  messageValues: z.int().min(1_000).default(100_000).meta({
+    description:
+      "Values of one message: lists, objects, keys, strings, numbers; more fail the run. Parsing 100,000 takes 10 to 40 ms.",
+  }),
+  heldCharacters: z.int().min(65_536).default(67_108_864).meta({
+    description:
+      "Characters of messages that haven't arrived completely, of all agents; past it the run with the longest fails.",
+  }),
   bufferedCharacters: z.int().min(1_024).default(262_144).meta({
     description: "Characters of events that wait for a slow consumer; past it the agent's output isn't read.",
   }),
@@ -28,11 +36,9 @@ export const driverLimitsSchema = z.strictObject({
     .max(100_000)
     .default(256)
     .meta({ description: "Tool calls without a result at one time; more fail the run." }),
-  openCallCharacters: z
-    .int()
-    .min(1_024)
-    .default(33_554_432)
-    .meta({ description: "Characters of all of them together; more fail the run." }),
+  openCallCharacters: z.int().min(1_024).default(16_777_216).meta({
+    description: "Characters of all of them together, at least 64 for each value; more fail the run.",
+  }),
 });
 export type DriverLimits = Readonly<z.output<typeof driverLimitsSchema>>;
 

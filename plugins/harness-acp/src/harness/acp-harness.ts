@@ -20,6 +20,7 @@ import {
 } from "@ambit/core/plugin";
 import { allowsDestination } from "@ambit/egress";
 import { type DriverLimits, defaultLimits } from "../driver/limits.js";
+import { MessageIntake } from "../driver/wire/message-intake.js";
 import { installationOf } from "../installation/install-agent.js";
 import { installationFix, type LocatedProgram, locateProgram } from "../installation/locate-program.js";
 import {
@@ -38,6 +39,8 @@ import { requestIssues } from "./request-issues.js";
 export interface AcpHarnessOptions {
   /** Default: {@link defaultLimits}. */
   readonly limits?: Partial<DriverLimits>;
+  /** Shared by all agents of the process. Default: one of its own. */
+  readonly intake?: MessageIntake;
   /** Where the deployer installs agents. Default: the working directory. */
   readonly folder?: string;
   /** Path of the agent's program, replacing its package. */
@@ -64,6 +67,7 @@ export class AcpHarness implements Harness {
   readonly maxToolCallMs: number;
   readonly #profile: Profile;
   readonly #limits: DriverLimits;
+  readonly #intake: MessageIntake;
   readonly #folder: string;
   readonly #env: Readonly<Record<string, string>>;
   readonly #options: AcpHarnessOptions;
@@ -73,6 +77,7 @@ export class AcpHarness implements Harness {
     this.#profile = profile;
     this.#options = options;
     this.#limits = { ...defaultLimits, ...options.limits };
+    this.#intake = options.intake ?? new MessageIntake(this.#limits);
     this.#folder = options.folder ?? process.cwd();
     this.#env = options.env ?? {};
     this.name = profile.id;
@@ -148,7 +153,8 @@ export class AcpHarness implements Harness {
       route: scope.model,
       servers: scope.servers.map(({ name, url, headers }) => ({ name, url, headers })),
     });
-    return await startAgent({ profile: this.#profile, launch, limits: this.#limits }, scope);
+    const options = { profile: this.#profile, launch, limits: this.#limits, intake: this.#intake };
+    return await startAgent(options, scope);
   }
 
   #placed({ image }: Sandbox): PlacedProgram {

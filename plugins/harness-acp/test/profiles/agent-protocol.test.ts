@@ -5,7 +5,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { cancelledElicitation } from "../../src/driver/calls/elicitation.js";
 import { cancelled } from "../../src/driver/calls/permission-options.js";
+import { defaultLimits } from "../../src/driver/limits.js";
 import { AcpConnection } from "../../src/driver/wire/connection.js";
+import { MessageIntake } from "../../src/driver/wire/message-intake.js";
 import { claude } from "../../src/profiles/claude.js";
 import { codex } from "../../src/profiles/codex.js";
 import { gemini } from "../../src/profiles/gemini.js";
@@ -59,7 +61,12 @@ describe.each(testsAll ? all : [pi])("$title, over ACP", { timeout: 120_000 }, (
     if (command === undefined) throw new Error("the agent was never started");
     running = await stage.sandbox.spawn(command);
     const log = recordingLog();
-    connection = new AcpConnection({ process: running, title: profile.title, messageLimit: 10_000_000, log });
+    connection = new AcpConnection({
+      process: running,
+      title: profile.title,
+      intake: new MessageIntake(defaultLimits),
+      log,
+    });
     const { clientCapabilities } = profile;
     const greeting = { protocolVersion: 1, clientCapabilities };
     abilities = initializeSchema.parse(

@@ -8,6 +8,7 @@ import {
 } from "@ambit/core/plugin";
 import { type DriverLimits, defaultLimits } from "../../src/driver/limits.js";
 import { type Launch, startAgent } from "../../src/driver/start/start-agent.js";
+import { MessageIntake } from "../../src/driver/wire/message-intake.js";
 import { demo } from "../../src/profiles/demo.js";
 import type { Profile } from "../../src/profiles/profile.js";
 import { TestScope } from "./runs.js";
@@ -21,6 +22,8 @@ export interface FakeTurn {
   update(update: object): Promise<void>;
   /** Writes a line unchanged. */
   line(text: string): Promise<void>;
+  /** Writes a part of a line. */
+  piece(text: string): Promise<void>;
   ask(params: object): Promise<unknown>;
   /** `elicitation/create`; aborting `signal` withdraws it by `$/cancel_request`. */
   elicit(params: object, signal?: AbortSignal): Promise<unknown>;
@@ -36,6 +39,8 @@ export interface FakeAgentOptions {
   readonly onLoad?: (turn: FakeTurn) => Promise<unknown>;
   readonly profile?: Partial<Profile>;
   readonly limits?: Partial<DriverLimits>;
+  /** Default: one of its own. */
+  readonly intake?: MessageIntake;
   readonly launch?: Partial<Launch>;
   readonly resume?: string;
   readonly request?: object;
@@ -79,6 +84,7 @@ export function fakeAgent(options: FakeAgentOptions) {
       update: (update) =>
         write(JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: { sessionId, update } })),
       line: write,
+      piece: (text) => output.write(encoder.encode(text)),
       ask: async (params) => {
         const answer = await client.request<unknown, object>("session/request_permission", {
           sessionId,
@@ -195,6 +201,7 @@ export function fakeAgent(options: FakeAgentOptions) {
           ...options.launch,
         },
         limits: { ...limits, ...options.limits },
+        intake: options.intake ?? new MessageIntake({ ...limits, ...options.limits }),
       },
       scope,
     );

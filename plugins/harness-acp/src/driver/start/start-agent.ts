@@ -13,6 +13,7 @@ import { AcpAgent, closeAgent } from "../acp-agent.js";
 import type { DriverLimits } from "../limits.js";
 import { modelOf, modelsOffered, readInitialize, readNewSession } from "../wire/answers.js";
 import type { AcpConnection } from "../wire/connection.js";
+import type { MessageIntake } from "../wire/message-intake.js";
 import { toolsListed } from "./await-tools.js";
 import { closesSessions, harnessCapabilities, promptAbilities, restoreMethod } from "./capabilities.js";
 import { restoreConversation } from "./restore-conversation.js";
@@ -37,11 +38,12 @@ export interface StartOptions {
   readonly profile: Profile;
   readonly launch: Launch;
   readonly limits: DriverLimits;
+  readonly intake: MessageIntake;
 }
 
 /** Spawns the agent in the scope's sandbox and opens its conversation. What was spawned is closed with the scope. */
 export async function startAgent(
-  { profile, launch, limits }: StartOptions,
+  { profile, launch, limits, intake }: StartOptions,
   scope: StartScope,
 ): Promise<Agent> {
   const { sandbox, signal, log } = scope;
@@ -52,12 +54,7 @@ export async function startAgent(
     spawned(scope, launch, profile),
     import("../wire/connection.js"),
   ]);
-  const connection = new AcpConnection({
-    process,
-    title: profile.title,
-    messageLimit: limits.messageCharacters,
-    log,
-  });
+  const connection = new AcpConnection({ process, title: profile.title, intake, log });
   const started = { profile, process, connection, limits };
   let close = () => closeAgent(started, false);
   scope.defer(() => close());
@@ -84,7 +81,7 @@ async function spawned({ sandbox }: StartScope, { argv, env }: Launch, profile: 
   }
 }
 
-type Started = Omit<StartOptions, "launch"> & {
+type Started = Omit<StartOptions, "launch" | "intake"> & {
   readonly process: Process;
   readonly connection: AcpConnection;
 };

@@ -4,12 +4,13 @@ import { cancelledElicitation, type ElicitationResponse } from "../calls/elicita
 import { cancelled, type PermissionOutcome } from "../calls/permission-options.js";
 import { isRecord, type JsonRecord, shortLine } from "../json-reading.js";
 import { agentGone, requestFailure } from "./failures.js";
+import type { MessageIntake } from "./message-intake.js";
 import { messageStream } from "./message-stream.js";
 import { OutputTail } from "./output-tail.js";
 
 /** Receives the agent's messages during a turn. */
 export interface MessageReceiver {
-  /** @param size characters of the message. */
+  /** @param size of the message, in characters. */
   update(update: unknown, size: number): void;
   /** @param withdrawn aborts when the agent withdraws its question. */
   permission(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<PermissionOutcome>;
@@ -21,7 +22,7 @@ export interface MessageReceiver {
 export interface ConnectionOptions {
   readonly process: Process;
   readonly title: string;
-  readonly messageLimit: number;
+  readonly intake: MessageIntake;
   readonly log: Log;
 }
 
@@ -31,7 +32,7 @@ export class AcpConnection {
   readonly #errorOutput: OutputTail;
   readonly #options: ConnectionOptions;
   readonly #input: acp.Stream["writable"];
-  /** Characters of a message, by its parameters. */
+  /** The sizes of messages, by their parameters. */
   readonly #sizes = new WeakMap<JsonRecord, number>();
   /** The session whose updates are accepted, and their receiver. */
   #receiver: { readonly sessionId: string; readonly receiver: MessageReceiver } | undefined;
@@ -43,7 +44,7 @@ export class AcpConnection {
     const stream = messageStream({
       stdin: process.stdin,
       stdout: process.stdout,
-      messageLimit: options.messageLimit,
+      intake: options.intake,
       tap: (message, size) => this.#tap(message, size),
       room: () => this.#receiver?.receiver.room(),
       onNoise: (line) =>

@@ -1,7 +1,8 @@
 import type { RequestError } from "@agentclientprotocol/sdk/unstable";
 import { HarnessFailed, ModelFailed, type Process } from "@ambit/core/plugin";
 import { isRecord, shortLine, textAt, valueAt } from "../json-reading.js";
-import { InputClosed, MessageTooLong } from "./message-stream.js";
+import { MessageRefused } from "./message-intake.js";
+import { InputClosed } from "./message-stream.js";
 
 /** Codes of JSON-RPC itself: the conversation between driver and agent is broken. */
 const protocolErrors: ReadonlySet<number> = new Set([-32700, -32600, -32601, -32602]);
@@ -89,13 +90,8 @@ export async function agentGone(gone: {
   readonly errorOutput: () => string;
 }): Promise<HarnessFailed> {
   const { process, title, doing, reason, errorOutput } = gone;
-  if (reason instanceof MessageTooLong) {
-    return new HarnessFailed(
-      `${title} sent more than ${reason.limit} characters in one message during ${doing}.`,
-      {
-        cause: reason,
-      },
-    );
+  if (reason instanceof MessageRefused) {
+    return new HarnessFailed(`${title} ${reason.message}, during ${doing}.`, { cause: reason });
   }
   const exit = await settledWithin(process.exit, 1_000);
   const how =

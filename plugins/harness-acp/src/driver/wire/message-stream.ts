@@ -1,12 +1,6 @@
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
-import { isRecord, type JsonRecord } from "../json-reading.js";
-
-/** The agent sent a line longer than allowed; none of it was kept. */
-export class MessageTooLong extends Error {
-  constructor(readonly limit: number) {
-    super(`a message is longer than ${limit} characters`);
-  }
-}
+import type { JsonRecord } from "../json-reading.js";
+import type { HeldLine, MessageIntake, MessageRefused } from "./message-intake.js";
 
 /** The agent no longer reads its input. */
 export class InputClosed extends Error {
@@ -21,8 +15,7 @@ const drainMs = 1_000;
 export interface MessageStreamOptions {
   readonly stdin: WritableStream<Uint8Array>;
   readonly stdout: ReadableStream<Uint8Array>;
-  /** Characters of one line of the agent's output. */
-  readonly messageLimit: number;
+  readonly intake: MessageIntake;
   /** Sees every message first. It returns true to consume one, which the SDK then never gets. */
   tap(message: JsonRecord, size: number): boolean;
   /** Called before each read; a promise pauses reading until it settles. */
@@ -45,16 +38,22 @@ export function messageStream(options: MessageStreamOptions): Stream {
 
 function incoming(options: MessageStreamOptions, inputClosed: AbortSignal): ReadableStream<AnyMessage> {
   const reader = options.stdout.getReader();
-  const lines = new LineSplitter(options.messageLimit);
+  let refused: MessageRefused | undefined;
+  let refuse = (reason: MessageRefused) => {
+    refused = reason;
+  };
+  const held = options.intake.line((reason) => refuse(reason));
+  const lines = new LineSplitter(held);
 
   const deliver = (line: string, controller: ReadableStreamDefaultController<AnyMessage>): boolean => {
     if (line.trim() === "") return false;
-    const message = parsed(line);
-    if (message === undefined) {
+    const taken = options.intake.take(line);
+    if (taken === undefined) {
       options.onNoise(line);
       return false;
     }
-    if (options.tap(message, line.length)) return false;
+    const { message, size } = taken;
+    if (options.tap(message, size)) return false;
     if (!isMessage(message)) {
       options.onNoise(line);
       return false;
@@ -64,27 +63,43 @@ function incoming(options: MessageStreamOptions, inputClosed: AbortSignal): Read
   };
 
   let drainTimer: NodeJS.Timeout | undefined;
-  const ended = () => clearTimeout(drainTimer);
+  const ended = () => {
+    clearTimeout(drainTimer);
+    held.end();
+  };
 
   return new ReadableStream<AnyMessage>({
     start(controller) {
       inputClosed.addEventListener("abort", () => {
         drainTimer = setTimeout(() => controller.error(inputClosed.reason), drainMs);
       });
+      refuse = (reason) => {
+        refused = reason;
+        controller.error(reason);
+        ended();
+        void reader.cancel(reason).catch(() => undefined);
+      };
     },
     async pull(controller) {
-      for (;;) {
-        await options.room();
-        const { value, done } = await reader.read();
-        let delivered = false;
-        for (const line of done ? lines.rest() : lines.push(value)) {
-          if (deliver(line, controller)) delivered = true;
+      try {
+        for (;;) {
+          await options.room();
+          const { value, done } = await reader.read();
+          if (refused !== undefined) return;
+          let delivered = false;
+          for (const line of done ? lines.rest() : lines.push(value)) {
+            await options.intake.turn(line);
+            if (deliver(line, controller)) delivered = true;
+          }
+          if (done) {
+            ended();
+            controller.close();
+          }
+          if (done || delivered) return;
         }
-        if (done) {
-          ended();
-          controller.close();
-        }
-        if (done || delivered) return;
+      } catch (error) {
+        ended();
+        throw error;
       }
     },
     cancel: (reason) => {
@@ -112,32 +127,24 @@ function outgoing(
 /** Splits decoded text at line feeds. A line may arrive in any number of pieces. */
 class LineSplitter {
   readonly #decoder = new TextDecoder();
+  readonly #held: HeldLine;
   #open = "";
 
-  constructor(readonly limit: number) {}
+  constructor(held: HeldLine) {
+    this.#held = held;
+  }
 
+  /** @throws MessageRefused */
   push(bytes: Uint8Array): readonly string[] {
     const pieces = this.#decoder.decode(bytes, { stream: true }).split("\n");
     pieces[0] = this.#open + (pieces[0] ?? "");
     this.#open = pieces.pop() ?? "";
-    if (this.#open.length > this.limit || pieces.some((line) => line.length > this.limit)) {
-      throw new MessageTooLong(this.limit);
-    }
+    this.#held.hold(this.#open.length);
     return pieces;
   }
 
   rest(): readonly string[] {
     return [this.#open + this.#decoder.decode()];
-  }
-}
-
-function parsed(line: string): JsonRecord | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isRecord(value) ? value : undefined;
-  } catch {
-    // Not JSON: a banner or a log line that a program printed to stdout. The caller reports it.
-    return undefined;
   }
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { endTurn, type FakeTurn, fakeAgent } from "../../support/fake-agent.js";
 import { eventsOf, failureOf, ofType, turnOf } from "../../support/runs.js";
 
-const limits = { openCalls: 10, openCallCharacters: 10_000 };
+const limits = { openCalls: 10, openCallCharacters: 30_000 };
 
 async function failureWith(onPrompt: (turn: FakeTurn) => Promise<unknown>) {
   const fake = fakeAgent({ onPrompt, limits });
@@ -36,17 +36,17 @@ describe("tool calls that stay open", () => {
     {
       what: "by their inputs",
       updateOf: (index: number) => opened(index, { rawInput: { text: "x".repeat(3_000) } }),
-      says: "calls of more than 10000 characters open at once",
+      says: "calls of more than 30000 characters open at once",
     },
     {
       what: "by their results so far",
       updateOf: (index: number) => opened(index, { rawOutput: { text: "x".repeat(3_000) } }),
-      says: "calls of more than 10000 characters open at once",
+      says: "calls of more than 30000 characters open at once",
     },
     {
       what: "by a terminal's output, a piece at a time",
       updateOf: () => opened(0, { _meta: { terminal_output_delta: { data: "x".repeat(500) } } }),
-      says: "calls of more than 10000 characters open at once",
+      says: "calls of more than 30000 characters open at once",
     },
     {
       what: "by their ids",
@@ -64,11 +64,11 @@ describe("tool calls that stay open", () => {
 
   it("are limited if they come with a question", async () => {
     const { error } = await failureWith(async (turn) => {
-      const toolCall = { toolCallId: "c", title: "t", rawInput: { text: "x".repeat(20_000) } };
+      const toolCall = { toolCallId: "c", title: "t", rawInput: { text: "x".repeat(40_000) } };
       await turn.ask({ toolCall, options: [{ optionId: "y", name: "Yes", kind: "allow_once" }] });
       return { stopReason: "cancelled" };
     });
-    expect(String(error)).toContain("calls of more than 10000 characters");
+    expect(String(error)).toContain("calls of more than 30000 characters");
   });
 
   it("are unlimited one after the other", async () => {

@@ -61,7 +61,7 @@ describe("a program that isn't a working agent", () => {
     {
       what: "never ends its first line",
       source: "setInterval(() => process.stdout.write('x'.repeat(1e6)), 1)",
-      says: "1000000 characters",
+      says: "1,000,000 characters",
     },
   ])("$what: fails clearly and leaves nothing", async ({ source, says }) => {
     const failure = await failureToStart(source);

@@ -115,7 +115,7 @@ describe("failed turns", () => {
     const { agent, scope } = await fake.start();
     const { error } = await failureOf(agent, turnOf());
     expect(error).toBeInstanceOf(HarnessFailed);
-    expect(String(error)).toContain(`more than ${messageCharacters} characters`);
+    expect(String(error)).toContain(`more than ${messageCharacters.toLocaleString("en")} characters`);
     await scope.close();
   });
 
