@@ -41,6 +41,9 @@ export async function durableServer(
       sender: webhooks,
       onLost: ({ id: runId, harness, sandbox }) =>
         tellLost(registry.observers, { runId, harness, sandbox }, log),
+      onLapse: () => {
+        runner.abandonSessions().catch((error: unknown) => log.error({ error }, "a session didn't close"));
+      },
       onPosted: (attempt) => tellPosted(registry.observers, attempt, log),
     }),
   );

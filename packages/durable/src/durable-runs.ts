@@ -1,13 +1,13 @@
-import { messageOf, NotFound, RunCancelled } from "@ambit/core";
+import { messageOf, NotFound, RunCancelled, StoreFailed } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
 import { follow, type Records } from "./log/follow.js";
 import { Heads } from "./log/heads.js";
-import { announcedBy, type RecordedRun } from "./log/recorded-run.js";
-import { Recorder } from "./log/recorder.js";
+import { announcedBy, type RecordedRun, type RunHold } from "./log/recorded-run.js";
+import { Recorder, takenOver } from "./log/recorder.js";
 import { patiently } from "./outage.js";
 import { BoundSessions } from "./replica/bound-sessions.js";
 import { Lease } from "./replica/lease.js";
-import { endedBy, endLost } from "./replica/lost-result.js";
+import { endedBy, endLost, endUnstored } from "./replica/lost-result.js";
 import { newReplica, placePrefix } from "./replica/replica.js";
 import { Retaining } from "./retaining.js";
 import type { StoreSettings } from "./settings.js";
@@ -27,6 +27,8 @@ export interface DurableOptions extends DeliveriesOptions {
   readonly openSessions: () => readonly SessionName[];
   /** A run of a lost replica was ended here, as `runner_lost`. */
   readonly onLost: (run: StoredRun) => void;
+  /** Other replicas will soon take this one's runs and sessions. The runs are ended; ends the sandboxes. */
+  readonly onLapse: () => void;
 }
 
 /** What to do with a run that was admitted under an id that the store already has. */
@@ -38,6 +40,8 @@ export class DurableRuns {
   readonly #recorders = new Map<string, Recorder>();
   /** Runs that are being created: they may not be in the store's list of this replica's runs yet. */
   readonly #starting = new Set<string>();
+  /** Runs that ended here while the store failed, until it has their ends. */
+  readonly #unstored = new Map<string, StoreFailed>();
   readonly sessions: BoundSessions;
   readonly answers: StoredAnswers;
   readonly #heads: Heads;
@@ -52,11 +56,12 @@ export class DurableRuns {
     this.deliveries = new Deliveries(options);
     this.#retaining = new Retaining(options);
     this.answers = new StoredAnswers(options);
-    this.sessions = new BoundSessions(options, this.replica);
+    this.sessions = new BoundSessions({ ...options, requireLease: () => this.#requireLease() }, this.replica);
     this.lease = new Lease({
       ...{ store, address, log, replica: this.replica, leaseMs: settings.leaseMs, onLost: options.onLost },
       isBusy: () => this.#recorders.size > 0,
-      onRenewal: (renewal) => this.#renewed(renewal),
+      onRenewal: (renewal, isSure) => this.#renewed(renewal, isSure),
+      onLapse: () => this.#lapsed(),
     });
   }
 
@@ -80,6 +85,7 @@ export class DurableRuns {
     const { settings, log, store } = this.options;
     this.#starting.add(run.id);
     try {
+      await this.#requireLease();
       const created = { ...this.newRun(run, digest), ...announcedBy(run), state: "running" as const };
       const existing = await patiently("create a run", settings.retryTimeoutMs, log, () =>
         quota === undefined ? store.create(created) : store.createWithin(created, quota),
@@ -111,10 +117,12 @@ export class DurableRuns {
     const { project, session, webhook } = this.newRun(run, "");
     const source = { id: run.id, project, session, webhook };
     const recorder = new Recorder(store, run, source, fence, settings, log, announced);
+    run.holdBy(this.#hold(run.id, recorder));
     this.#recorders.set(run.id, recorder);
     this.lease.hurry();
     void recorder.done.then(() => {
       this.#recorders.delete(run.id);
+      if (recorder.failure !== undefined) this.#unstored.set(run.id, recorder.failure);
       if (webhook !== undefined) this.deliveries.hurry();
     });
     return recorder;
@@ -170,7 +178,10 @@ export class DurableRuns {
     return true;
   }
 
-  /** The run once it has ended, on any replica. Undefined if it was deleted, or the reader left. */
+  /**
+   * The run once it has ended, on any replica. Undefined if it was deleted, or the reader left.
+   * @throws StoreFailed also for a run that ended here while the store failed
+   */
   async ended(id: string, signal: AbortSignal): Promise<StoredRun | undefined> {
     while (!signal.aborted) {
       const tail = this.#recorders.get(id)?.tail;
@@ -180,6 +191,8 @@ export class DurableRuns {
       }
       const run = await this.get(id, signal);
       if (run === undefined || run.state === "ended") return run;
+      const failure = this.#recorders.get(id)?.failure ?? this.#unstored.get(id);
+      if (failure !== undefined) throw failure;
       await this.#heads.beyond(id, Number.POSITIVE_INFINITY, signal);
     }
     return undefined;
@@ -196,12 +209,15 @@ export class DurableRuns {
     await this.store.close();
   }
 
-  #renewed({ runs, answers }: Renewal): void {
+  #renewed({ runs, answers }: Renewal, isSure: boolean): void {
     const held = new Map(runs.map((run) => [run.id, run]));
     for (const [id, recorder] of this.#recorders) {
       const run = held.get(id);
-      if (run === undefined || run.fence !== recorder.fence) void this.#recheck(id, recorder);
-      else if (run.cancelRequested) recorder.run.cancel(new RunCancelled("The run was cancelled.", "caller"));
+      if (run === undefined || run.fence !== recorder.fence) {
+        if (isSure) void this.#recheck(id, recorder);
+        else recorder.lose(new RunCancelled(takenOver));
+      } else if (run.cancelRequested)
+        recorder.run.cancel(new RunCancelled("The run was cancelled.", "caller"));
     }
     void this.sessions.releaseClosed();
     for (const { runId, interactionId, answer } of answers) {
@@ -210,6 +226,36 @@ export class DurableRuns {
     for (const { id, fence } of runs) {
       if (!this.#recorders.has(id) && !this.#starting.has(id)) void this.#endLeftOver(id, fence);
     }
+    for (const id of this.#unstored.keys()) if (!held.has(id)) this.#unstored.delete(id);
+  }
+
+  /** Ends what acts here, before another replica says that it has ended. */
+  #lapsed(): void {
+    const { leaseMs } = this.options.settings;
+    const reason = `The run has ended: this replica could not reach the store for ${leaseMs} ms.`;
+    for (const recorder of this.#recorders.values()) recorder.lose(new StoreFailed(reason));
+    this.options.onLapse();
+  }
+
+  #hold(id: string, { fence }: Recorder): RunHold {
+    const { lease } = this;
+    const isOurs = () => this.#recorders.get(id)?.fence === fence;
+    return {
+      fence,
+      get isCurrent() {
+        return lease.isCurrent && isOurs();
+      },
+      confirmed: (signal) => lease.confirmed(signal),
+    };
+  }
+
+  /** What another replica could take at any moment isn't begun. @throws StoreFailed */
+  async #requireLease(): Promise<void> {
+    if (this.lease.isCurrent) return;
+    const late = AbortSignal.timeout(this.options.settings.retryTimeoutMs);
+    await this.lease.confirmed(late).catch((cause: unknown) => {
+      throw new StoreFailed("The store can't be reached: this replica starts nothing.", { cause });
+    });
   }
 
   /** The list may be older than the run, or the run may have just ended: only its own row decides. */
@@ -217,7 +263,7 @@ export class DurableRuns {
     const run = await this.store.get(id).catch(() => null);
     if (run === null || this.#recorders.get(id) !== recorder) return;
     if (run?.replica === this.replica && run.fence === recorder.fence) return;
-    recorder.lose("Another replica has taken this run over.");
+    recorder.lose(new RunCancelled(takenOver));
   }
 
   /** Assigned to this replica by the store, but not running here: its result couldn't be stored. */
@@ -225,7 +271,10 @@ export class DurableRuns {
     try {
       const run = await this.store.get(id);
       if (run?.state !== "running" || this.#recorders.has(id) || this.#starting.has(id)) return;
-      await endLost(this.options, run, fence);
+      const failure = this.#unstored.get(id);
+      if (failure === undefined) await endLost(this.options, run, fence);
+      else await endUnstored(this.options, run, fence, failure);
+      this.#unstored.delete(id);
     } catch (error) {
       this.options.log.warn({ error: messageOf(error) }, "a run that was lost could not be ended");
     }

@@ -1,6 +1,6 @@
 export { type DurableOptions, DurableRuns, type Started } from "./durable-runs.js";
 export type { Records } from "./log/follow.js";
-export type { RecordedRun } from "./log/recorded-run.js";
+export type { RecordedRun, RunHold } from "./log/recorded-run.js";
 export { Recorder } from "./log/recorder.js";
 export { endedBy } from "./replica/lost-result.js";
 export { Sealing } from "./sealing.js";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf, StoreFailed } from "@ambit/core";
-import type { Log } from "@ambit/core/plugin";
+import { type Log, unlessAborted } from "@ambit/core/plugin";
 
 const firstPauseMs = 50;
 const maxPauseMs = 2_000;
@@ -8,7 +8,7 @@ const maxPauseMs = 2_000;
 /**
  * Retries until it succeeds, for a database that restarts or a disk that is temporarily full. Logs the first failure, so
  * that many who wait don't fill the log.
- * @param signal of the one who waits: nothing is retried for a reader that has left.
+ * @param signal of the one who waits: nothing is waited for or retried for a reader that has left.
  * @throws StoreFailed after `retryTimeoutMs`, or when the signal aborts.
  */
 export async function patiently<Result>(
@@ -22,7 +22,7 @@ export async function patiently<Result>(
   let hasFailed = false;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, maxPauseMs)) {
     try {
-      return await act();
+      return await (signal === undefined ? act() : unlessAborted(signal, act));
     } catch (cause) {
       if (signal?.aborted === true || performance.now() - begun + pauseMs > retryTimeoutMs) {
         throw new StoreFailed(`The store could not ${what}; the runner's log has the cause.`, { cause });

@@ -26,10 +26,12 @@ export const storeSettingsSchema = z.strictObject({
     .default(7 * day)
     .meta({ description: "Milliseconds that a question of a paused run waits for its answer." }),
   leaseMs: milliseconds.min(1_000).default(15_000).meta({
-    description: "Milliseconds without a heartbeat after which a replica's runs end as `runner_lost`.",
+    description:
+      "Milliseconds that a replica may act after its last heartbeat; then it ends its runs. A third later, others end them as `runner_lost`.",
   }),
   retryTimeoutMs: milliseconds.default(30_000).meta({
-    description: "Milliseconds that a run waits for a store that can't be reached or is full; then it ends.",
+    description:
+      "Milliseconds that a run waits for a store that can't be reached or is full; then it ends. Not longer than `leaseMs` while no heartbeat gets through.",
   }),
   queuedRuns: z
     .int()

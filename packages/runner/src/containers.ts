@@ -9,6 +9,7 @@ import { RunEvents } from "./events/run-events.js";
 import { Turn } from "./events/turn.js";
 import { Warnings } from "./events/warnings.js";
 import { Deadlines } from "./lifetime/deadlines.js";
+import { RightToAct } from "./lifetime/right-to-act.js";
 import { OwnedScope } from "./lifetime/scope.js";
 import { Budget } from "./model/budget.js";
 import { ModelCalls } from "./model/model-calls.js";
@@ -40,7 +41,7 @@ export const runClasses = [
   ...[AgentCalls, CallEvents, Asking, Questions, Permissions, Gatekeeper, Pause, UserInput],
   ...[RunTools, ToolArguments, ToolExecution, ToolCalls],
   ...[Budget, ModelCalls, ModelRoutes],
-  ...[AgentStarter, Publisher, Deadlines, Observation, RunEvents, Turn, Run],
+  ...[AgentStarter, Publisher, Deadlines, RightToAct, Observation, RunEvents, Turn, Run],
 ];
 
 /**

@@ -10,6 +10,7 @@ import { Turn } from "./events/turn.js";
 import { Warnings } from "./events/warnings.js";
 import { Deadlines } from "./lifetime/deadlines.js";
 import { logFailure } from "./lifetime/log-failure.js";
+import { RightToAct, type RunHold } from "./lifetime/right-to-act.js";
 import type { OwnedScope } from "./lifetime/scope.js";
 import { ModelCalls } from "./model/model-calls.js";
 import { conclude, stopReasonOf } from "./outcome.js";
@@ -51,6 +52,7 @@ export class Run {
     @inject(tokens.scope) private readonly scope: OwnedScope,
     @inject(tokens.log) private readonly log: Log,
     @inject(Deadlines) private readonly deadlines: Deadlines,
+    @inject(RightToAct) private readonly right: RightToAct,
     @inject(Observation) private readonly observation: Observation,
     @inject(RunEvents) private readonly events: RunEvents,
     @inject(Warnings) private readonly warnings: Warnings,
@@ -85,6 +87,11 @@ export class Run {
   /** Its first events, which are there before it begins. Its reader gets them here or with the others. */
   announced(): readonly AgentEvent[] {
     return this.events.takeAll();
+  }
+
+  /** From now on it acts only while this hold is current. */
+  holdBy(hold: RunHold): void {
+    this.right.hold = hold;
   }
 
   /** Ends it before it begins: observers don't count it as a run. */
@@ -179,6 +186,7 @@ export class Run {
     const { request, plan, scope, toolCalls } = this;
     // Deferred first, so that it runs after an agent that isn't kept has been closed.
     scope.defer(() => toolCalls.end());
+    await this.right.confirmed(scope.signal);
     scope.signal.throwIfAborted();
     for (const warning of await this.asking.read()) this.warnings.add(warning);
 

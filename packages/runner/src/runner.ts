@@ -167,6 +167,14 @@ export class Runner {
     return (await this.#sessions.end(sessionId, project)) || users.length > 0;
   }
 
+  /**
+   * Closes the sandboxes of all sessions at once: other runners may have the sessions from now on. What another runner can
+   * continue stays.
+   */
+  abandonSessions(): Promise<void> {
+    return this.#sessions.abandon();
+  }
+
   /** Removes the remains of a session of another runner. */
   discardSession(left: SessionHolding): Promise<void> {
     const sandboxes = this.registry.candidatesAsSeen().sandboxes.map(({ actor }) => actor);

@@ -20,7 +20,7 @@ import { issuesOfRequest, issuesOfTool } from "./call/issues.js";
 import { readPath } from "./call/json-path.js";
 import type { CallbackConfig } from "./config.js";
 import type { Outbound } from "./connection/outbound.js";
-import { type Answer, maxResponseBytes, type Posting } from "./connection/posting.js";
+import { type Answer, maxResponseBytes, NotSent, type Posting } from "./connection/posting.js";
 import { gapsOfCallback } from "./coverage.js";
 import { Remembered } from "./remembered.js";
 
@@ -69,7 +69,7 @@ export class CallbackExecutor implements ToolExecutor {
     try {
       const posting = postingOf(call, scope);
       const outbound = await this.#opened();
-      const answer = await outbound.send(posting, scope.boundary, scope.signal);
+      const answer = await outbound.send(posting, scope);
       return outcomeOf(call, posting, answer, scope);
     } catch (error) {
       return { status: "failed", output: explain(error, name, scope) };
@@ -126,6 +126,7 @@ function explain(error: unknown, name: string, { signal, log }: ToolScope): stri
       : `Tool '${name}' was cancelled.`;
   }
   if (error instanceof CallInvalid) return `Tool '${name}' failed: ${error.message}.`;
+  if (error instanceof NotSent) return `Tool '${name}' was not called: ${error.message}.`;
   log.warn({ tool: name, error: messageOf(error) }, "a callback could not be made");
   if (error instanceof AddressRefused) {
     return `Tool '${name}' failed: the run's boundary refuses its destination. This is not a network fault; trying again won't help.`;
@@ -134,7 +135,8 @@ function explain(error: unknown, name: string, { signal, log }: ToolScope): stri
   return `Tool '${name}' failed: the platform could not be reached${typeof code === "string" ? ` (${code})` : ""}.`;
 }
 
-function postingOf(call: ToolCall, { request, traceparent }: ToolScope): Posting {
+function postingOf(call: ToolCall, scope: ToolScope): Posting {
+  const { request, traceparent, runId, idempotencyKey, fence } = scope;
   const { tool } = call;
   const { toolCallback } = request;
   if (toolCallback === undefined) throw new CallInvalid("the request has no toolCallback.endpoint");
@@ -144,6 +146,9 @@ function postingOf(call: ToolCall, { request, traceparent }: ToolScope): Posting
     "content-type": "application/json",
     // What is read is what was sent: undici's request() unpacks nothing.
     "accept-encoding": "identity",
+    "x-ambit-run-id": runId,
+    "idempotency-key": idempotencyKey,
+    ...(fence === undefined ? {} : { "x-ambit-fence": String(fence) }),
     ...(toolCallback.authorization === undefined ? {} : { authorization: toolCallback.authorization }),
     ...(traceparent === undefined ? {} : { traceparent }),
     ...(typeof runKind === "string" ? { "x-agenta-run-kind": runKind } : {}),

@@ -302,7 +302,7 @@ describe("the probe", () => {
       const outbound = new Outbound({ privateHosts: "allow", allowedRanges: ["0.0.0.0/0"] }, lookup);
       const anywhere = boundaryOf({ mode: "on", rules: [] });
       return {
-        send: (posting, _boundary, signal) => outbound.send(posting, anywhere, signal),
+        send: (posting, scope) => outbound.send(posting, { ...scope, boundary: anywhere }),
         close: () => outbound.close(),
       };
     });

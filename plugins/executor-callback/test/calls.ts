@@ -36,6 +36,8 @@ export interface Trial {
   readonly request?: Readonly<Record<string, unknown>>;
   readonly given?: ToolCall["arguments"];
   readonly signal?: AbortSignal;
+  readonly fence?: number;
+  readonly mayAct?: () => boolean;
   readonly boundary?: Boundary;
   readonly config?: Partial<CallbackConfig>;
   readonly lookup?: Lookup;
@@ -71,6 +73,9 @@ export async function call(trial: Trial): Promise<ToolOutcome> {
     sandbox,
     signal: trial.signal ?? new AbortController().signal,
     timeoutMs: 30_000,
+    idempotencyKey: "key-1",
+    ...(trial.fence === undefined ? {} : { fence: trial.fence }),
+    mayAct: trial.mayAct ?? (() => true),
     defer: never,
     log,
   };

@@ -25,6 +25,20 @@ describe("the request", () => {
     );
   });
 
+  it("names its run, its owner and the call, for a platform that acts once", async () => {
+    const platform = await startPlatform();
+    await call({ endpoint: `${platform.origin}/tools/call`, fence: 2 });
+    await call({ endpoint: `${platform.origin}/tools/call` });
+    const [first, second] = platform.received.map(({ headers }) => headers);
+    expect(first).toMatchObject({
+      "x-ambit-run-id": "run-1",
+      "x-ambit-fence": "2",
+      "idempotency-key": "key-1",
+    });
+    // Nobody else can take this run over.
+    expect(Object.keys(second ?? {})).not.toContain("x-ambit-fence");
+  });
+
   it("has no header without a value in the request", async () => {
     const platform = await startPlatform();
     const endpoint = `${platform.origin}/tools/call`;

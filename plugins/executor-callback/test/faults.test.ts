@@ -305,3 +305,22 @@ async function freePort(): Promise<number> {
   if (address === null || typeof address === "string") throw new TypeError("the server had no port");
   return address.port;
 }
+
+describe("a run that another process may have by now", () => {
+  it("sends nothing, even if its connection is ready", async () => {
+    const platform = await startPlatform();
+    const endpoint = `${platform.origin}/`;
+    const executor = executorOf({});
+    let mayAct = true;
+    const made = () => call({ endpoint, executor, mayAct: () => mayAct });
+    expect(await made()).toMatchObject({ status: "completed" });
+    mayAct = false;
+    expect(await made()).toEqual({
+      status: "failed",
+      output: "Tool 'weather' was not called: another process may have the run by now.",
+    });
+    mayAct = true;
+    expect(await made()).toMatchObject({ status: "completed" });
+    expect(platform.received).toHaveLength(2);
+  });
+});

@@ -42,7 +42,7 @@ export class TestRun {
   }
 
   call(given: Given, input = {}, signal = new AbortController().signal): Promise<ToolOutcome> {
-    const scope = { ...this.#scope(), signal, timeoutMs: 300 };
+    const scope = { ...this.#scope(), signal, timeoutMs: 300, idempotencyKey: "key", mayAct: () => true };
     return this.executor.execute({ id: "1", tool: toolOf(given), arguments: input }, scope);
   }
 

@@ -140,6 +140,8 @@ class OneRun implements AsyncDisposable {
       sandbox: this.sandbox,
       signal: new AbortController().signal,
       timeoutMs: 30_000,
+      idempotencyKey: "call",
+      mayAct: () => true,
       defer: (close) => void this.#deferred.push(close),
       log: silent,
     };

@@ -35,6 +35,15 @@ export interface ToolScope extends RunScope {
   readonly signal: AbortSignal;
   /** Milliseconds until `signal` aborts for the time limit, for messages. */
   readonly timeoutMs: number;
+  /** The same for every attempt of this call, and for no other call: for a receiver that must act once. 43 characters. */
+  readonly idempotencyKey: string;
+  /** Increases with each owner of the run. Absent where no other process can take it over. */
+  readonly fence?: number;
+  /**
+   * Whether the run is certainly still this process's, which an executor checks last before a request leaves: the
+   * process may have been stopped since the call began.
+   */
+  readonly mayAct: () => boolean;
   /** W3C trace context, to pass on with requests that the call makes. Absent where the run belongs to no trace. */
   readonly traceparent?: string;
 }

@@ -2,6 +2,16 @@ import type { AmbitError, AtCapacity, RunCancelled } from "@ambit/core";
 import { type AgentEvent, eventRecord, type RunRequest, type RunResult } from "@ambit/core/contract";
 import type { NewRun } from "../store/index.js";
 
+/** What a recorded run knows of its right to act: another replica may take it over. */
+export interface RunHold {
+  /** Increases with each owner of the run. */
+  readonly fence: number;
+  /** Whether the run is certainly still this replica's. */
+  readonly isCurrent: boolean;
+  /** Resolves once it is: immediately, or after the lease's next renewal. @throws the signal's reason */
+  confirmed(signal: AbortSignal): Promise<void>;
+}
+
 /** A run as it is recorded. The runner's `Run` is one. */
 export interface RecordedRun {
   readonly id: string;
@@ -14,6 +24,8 @@ export interface RecordedRun {
   readonly ended: Promise<AmbitError | undefined>;
   /** Its first events, which are there before it starts. Taken here, they aren't yielded again. */
   announced(): readonly AgentEvent[];
+  /** Called before it starts: it acts only while the hold is current. */
+  holdBy(hold: RunHold): void;
   /** Starts it: yields its events in groups, then its one result. */
   parts(): AsyncIterable<{ readonly events: readonly AgentEvent[] } | { readonly result: RunResult }>;
   /** Ends it before it starts. */

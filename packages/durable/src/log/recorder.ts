@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { AtCapacity, messageOf, RunCancelled, toAmbitError } from "@ambit/core";
+import { AtCapacity, messageOf, RunCancelled, StoreFailed, toAmbitError } from "@ambit/core";
 import type { AgentEvent, AgentEventOf, RunResult } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { patiently } from "../outage.js";
@@ -24,6 +24,10 @@ const stream = { events: 16, gatherMs: 2, characters: 65_536 };
 /** Questions of one run that are sent to its webhook at most: an agent can ask any number. */
 const maxQuestions = 100;
 
+/** Of a run that another replica has. */
+export const takenOver = "Another replica has taken this run over.";
+const unreachable = "The run's events could not be stored: the store can't be reached, or is full.";
+
 interface Gathered {
   count: number;
   texts: string[];
@@ -45,7 +49,8 @@ export class Recorder {
   #recorded = 0;
   #size = 0;
   #writing: Promise<void> | undefined;
-  #isLost = false;
+  /** Aborted when the run is lost, with the reason. */
+  readonly #lost = new AbortController();
   /** Resumes a run that waits for room in the buffer. */
   #wake: (() => void) | undefined;
   /** Ends the wait of a group that is gathering. */
@@ -69,18 +74,28 @@ export class Recorder {
     if (announced.count > 0) this.tail.add({ first: 1, ...announced });
     this.done = this.#record().catch((thrown: unknown) => {
       log.error({ runId: run.id, error: toAmbitError(thrown) }, "a run could not be recorded");
-      this.lose("The store can't be reached.");
+      this.lose(new StoreFailed(unreachable));
       return undefined;
     });
   }
 
   /** The run now belongs to another replica, or can't be recorded: it ends here, and nothing more is written. */
-  lose(reason: string): void {
+  lose(reason: RunCancelled | StoreFailed): void {
     if (this.#isLost) return;
-    this.#isLost = true;
+    this.#lost.abort(reason);
     this.#enough?.();
-    this.run.cancel(new RunCancelled(reason));
+    this.run.cancel(new RunCancelled(reason.message));
     this.tail.lose();
+  }
+
+  /** Why the run's result can't be stored, if that is the store's fault: its replica is alive. */
+  get failure(): StoreFailed | undefined {
+    const reason: unknown = this.#lost.signal.reason;
+    return reason instanceof StoreFailed ? reason : undefined;
+  }
+
+  get #isLost(): boolean {
+    return this.#lost.signal.aborted;
   }
 
   async #record(): Promise<RunResult | undefined> {
@@ -165,11 +180,12 @@ export class Recorder {
         if (group.count >= stream.events) await this.#more();
       }
     } catch (thrown) {
+      if (this.#isLost) return;
       this.log.error(
         { runId: this.run.id, error: messageOf(thrown) },
         "events could not be stored: the run ends",
       );
-      this.lose("The store can't be reached.");
+      this.lose(new StoreFailed(unreachable));
     } finally {
       this.#writing = undefined;
       if (this.#isLost) this.#gathered = nothing();
@@ -206,9 +222,10 @@ export class Recorder {
 
   async #append(group: EventGroup): Promise<void> {
     const { store, settings, log } = this;
-    const written = await patiently("keep events", settings.retryTimeoutMs, log, () => store.append(group));
+    const append = () => store.append(group);
+    const written = await patiently("keep events", settings.retryTimeoutMs, log, append, this.#lost.signal);
     if (written === "fenced") {
-      this.lose("Another replica has taken this run over.");
+      this.lose(new RunCancelled(takenOver));
       return;
     }
     const { first, count, text } = group;
@@ -231,10 +248,9 @@ export class Recorder {
       deliveries: aboutEnd(this.source, result),
       usd: result.usage?.cost ?? 0,
     };
-    const written = await patiently("keep a result", settings.retryTimeoutMs, log, () =>
-      store.finish(run.id, fence, end),
-    );
-    if (written === "fenced") this.lose("Another replica has taken this run over.");
+    const finish = () => store.finish(run.id, fence, end);
+    const written = await patiently("keep a result", settings.retryTimeoutMs, log, finish, this.#lost.signal);
+    if (written === "fenced") this.lose(new RunCancelled(takenOver));
     else tail.end(text);
     return written === "written";
   }

@@ -12,6 +12,8 @@ export interface BoundSessionsOptions {
   readonly settings: StoreSettings;
   /** The named sessions that are open here. */
   readonly openSessions: () => readonly SessionName[];
+  /** @throws StoreFailed while this replica may not act. */
+  readonly requireLease: () => Promise<void>;
   readonly sealing: Sealing;
   readonly log: Log;
 }
@@ -44,6 +46,7 @@ export class BoundSessions {
   async bind({ request, plan }: RecordedRun): Promise<void> {
     const { sessionId: session } = request;
     if (session === undefined) return;
+    await this.options.requireLease();
     const { settings, log, store } = this.options;
     const name = { project: projectOf(request), session };
     const key = keyOf(name);

@@ -1,34 +1,67 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "@ambit/core";
+import { unlessAborted } from "@ambit/core/plugin";
 import type { Renewal, Store } from "../store/index.js";
 import { endLost, type LostRunEnder } from "./lost-result.js";
+import { Tenure } from "./tenure.js";
 
 /** Milliseconds between two renewals while runs are here: the response also brings requests of other replicas. */
 const busyMs = 250;
+/** Milliseconds by which the end of the lease is noticed late if the process was stopped meanwhile. */
+const stoppedMs = 500;
+/** Milliseconds between two attempts of a process that was stopped. */
+const pauseMs = 50;
 
 export interface LeaseOptions extends LostRunEnder {
-  readonly store: Store;
+  readonly store: Pick<Store, "renew" | "drain" | "leave" | "abandoned" | "takeOver" | "finish">;
   readonly replica: string;
   /** Where callers reach this replica. */
   readonly address: string;
+  /** Milliseconds that this replica may act after a renewal. */
   readonly leaseMs: number;
   /** Whether there are runs here that other replicas may have requests for. */
   readonly isBusy: () => boolean;
-  readonly onRenewal: (renewal: Renewal) => void;
+  /** @param isSure false if the lease was over before: then a run that isn't listed may be another replica's. */
+  readonly onRenewal: (renewal: Renewal, isSure: boolean) => void;
+  /** The lease is over: another replica will soon take the runs. Called once for each lapse. */
+  readonly onLapse: () => void;
 }
 
-/** Renews this replica's lease, and ends the runs of replicas whose lease has expired. */
+/** Milliseconds that other replicas wait after that: time for this one to end its runs. */
+export const stopMs = (leaseMs: number) => Math.ceil(leaseMs / 3);
+
+/**
+ * Renews this replica's lease, and ends the runs of replicas whose lease has expired. Between the end of its lease and
+ * the next renewal this replica doesn't act.
+ */
 export class Lease {
+  readonly #tenure: Tenure;
   #timer: NodeJS.Timeout | undefined;
+  #lapse: NodeJS.Timeout | undefined;
   #renewing: Promise<void> | undefined;
   #lookedAt = Number.NEGATIVE_INFINITY;
+  #next = Promise.withResolvers<void>();
   #isClosed = false;
 
-  constructor(readonly options: LeaseOptions) {}
+  constructor(readonly options: LeaseOptions) {
+    this.#tenure = new Tenure(options.leaseMs);
+  }
 
   /** @throws Error when the store can't be reached. */
   async take(): Promise<void> {
     await this.#renew();
     this.#schedule();
+  }
+
+  /** Whether this replica may act now. */
+  get isCurrent(): boolean {
+    return this.#tenure.leftMs > 0;
+  }
+
+  /** Resolves once this replica may act: immediately, or after the next renewal. @throws the signal's reason */
+  async confirmed(signal: AbortSignal): Promise<void> {
+    while (!this.isCurrent) await unlessAborted(signal, () => this.#next.promise);
+    signal.throwIfAborted();
   }
 
   /** Renews soon, since there are runs now. */
@@ -48,6 +81,7 @@ export class Lease {
   async leave(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#lapse);
     await this.#renewing;
     await this.options.store.leave(this.options.replica);
   }
@@ -67,16 +101,67 @@ export class Lease {
 
   async #beat(): Promise<void> {
     try {
-      await this.#renew();
+      // A connection that was cut off answers neither way, and the next attempt may get another one.
+      if (!(await this.#renewedWithin(this.options.leaseMs / 3))) throw new Error("no answer in time");
       await this.#endAbandoned();
     } catch (error) {
       this.options.log.warn({ error: messageOf(error) }, "the store could not be reached to renew the lease");
     }
   }
 
+  /** False if there is no answer in time; one that arrives later still counts. @throws Error of the store */
+  async #renewedWithin(milliseconds: number): Promise<boolean> {
+    const renewing = this.#renew().then(() => true);
+    renewing.catch(() => undefined);
+    const waiting = new AbortController();
+    const late = sleep(milliseconds, false, { ref: false, signal: waiting.signal }).catch(() => false);
+    try {
+      return await Promise.race([renewing, late]);
+    } finally {
+      waiting.abort();
+    }
+  }
+
   async #renew(): Promise<void> {
     const { store, replica, address, leaseMs, onRenewal } = this.options;
-    onRenewal(await store.renew(replica, address, leaseMs));
+    const sent = this.#tenure.read();
+    const renewal = await store.renew(replica, address, leaseMs + stopMs(leaseMs));
+    if (this.#isClosed) return;
+    const isSure = this.isCurrent;
+    onRenewal(renewal, isSure);
+    this.#tenure.renewed(sent);
+    if (!this.isCurrent) return;
+    this.#watch();
+    this.#next.resolve();
+    this.#next = Promise.withResolvers();
+  }
+
+  /** Waits for the end of the lease. */
+  #watch(): void {
+    clearTimeout(this.#lapse);
+    this.#lapse = setTimeout(() => void this.#over(), Math.max(0, this.#tenure.leftMs));
+    this.#lapse.unref();
+  }
+
+  async #over(): Promise<void> {
+    const { leftMs } = this.#tenure;
+    if (leftMs > 0) return this.#watch();
+    // The process or its machine was stopped: the store knows whether the runs are still this replica's.
+    if (leftMs < -stoppedMs && (await this.#renewsAgain())) return;
+    if (this.isCurrent || this.#isClosed) return;
+    const { leaseMs, log, onLapse } = this.options;
+    log.error({ leaseMs }, "the lease could not be renewed: this replica ends its runs and sessions");
+    onLapse();
+  }
+
+  /** Connections may have been dropped meanwhile, so it tries several times. */
+  async #renewsAgain(): Promise<boolean> {
+    const end = performance.now() + stopMs(this.options.leaseMs);
+    for (let left = end - performance.now(); left > 0; left = end - performance.now()) {
+      if (await this.#renewedWithin(left).catch(() => false)) return this.isCurrent;
+      await sleep(pauseMs, undefined, { ref: false });
+    }
+    return false;
   }
 
   async #endAbandoned(): Promise<void> {
@@ -84,6 +169,7 @@ export class Lease {
     if (performance.now() - this.#lookedAt < leaseMs / 5) return;
     this.#lookedAt = performance.now();
     for (const run of await store.abandoned()) {
+      if (!this.isCurrent) return;
       const fence = await store.takeOver(run.id, run.fence, replica);
       if (fence !== undefined) await endLost(this.options, run, fence);
     }

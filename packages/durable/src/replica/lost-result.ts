@@ -1,4 +1,4 @@
-import { type AmbitError, RunnerLost } from "@ambit/core";
+import { type AmbitError, RunnerLost, type StoreFailed } from "@ambit/core";
 import type { RunResult } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import type { RunEnd, Store, StoredRun } from "../store/index.js";
@@ -35,4 +35,15 @@ export async function endLost(
   const { id: runId, session: sessionId, project: projectId, replica } = run;
   log.warn({ runId, sessionId, projectId, replica }, "a run's replica is lost: the run ends");
   if ((await store.finish(runId, fence, endedBy(new RunnerLost(), run))) === "written") onLost(run);
+}
+
+/** Stores the end of a run that has ended here while the store failed. @throws Error when the store can't be reached */
+export async function endUnstored(
+  { store, log }: Pick<LostRunEnder, "store" | "log">,
+  run: StoredRun,
+  fence: number,
+  failure: StoreFailed,
+): Promise<void> {
+  log.warn({ runId: run.id }, "a run ended while the store failed: now its end is stored");
+  await store.finish(run.id, fence, endedBy(failure, run));
 }

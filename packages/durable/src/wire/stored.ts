@@ -41,6 +41,8 @@ export const runInfoSchema = z.strictObject({
   sandbox: z.string(),
   sessionId: z.string().optional(),
   projectId: z.string().optional(),
+  /** Increases with each owner: `x-ambit-fence` of a callback that is lower comes from an earlier one. */
+  fence: z.int(),
   /** Events in its log so far: `after` of `GET /runs/{runId}/events` counts them. */
   events: z.int(),
   createdAt: time,

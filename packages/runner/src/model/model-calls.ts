@@ -11,6 +11,7 @@ import { inject, injectable } from "tsyringe";
 import { Observation } from "../events/observation.js";
 import { RunEvents } from "../events/run-events.js";
 import { Warnings } from "../events/warnings.js";
+import { RightToAct } from "../lifetime/right-to-act.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { tokens } from "../tokens.js";
@@ -52,6 +53,7 @@ export class ModelCalls implements ModelCaller {
     @inject(Observation) readonly observation: Observation,
     @inject(tokens.limits) readonly limits: RunLimits,
     @inject(tokens.scope) readonly scope: OwnedScope,
+    @inject(RightToAct) readonly right: RightToAct,
   ) {}
 
   /** From now on the agent's requests are this run's. */
@@ -60,7 +62,8 @@ export class ModelCalls implements ModelCaller {
     router.current = this;
   }
 
-  admit(_model: string, signal: AbortSignal): Promise<ModelAdmission> {
+  async admit(_model: string, signal: AbortSignal): Promise<ModelAdmission> {
+    await this.right.confirmed(signal);
     return this.budget.admit(signal);
   }
 

@@ -180,6 +180,11 @@ export class Session {
     }
   }
 
+  /** Whether its files stay for another runner. */
+  get isLeft(): boolean {
+    return this.#isLeft;
+  }
+
   /** Instead of `close`: its files stay for the next runner that has the session. */
   async leave(): Promise<void> {
     this.#isLeft = true;

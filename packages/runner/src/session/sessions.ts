@@ -117,6 +117,20 @@ export class Sessions {
     await Promise.all([...this.#open].map((session) => this.#discard(session)));
   }
 
+  /** Closes every sandbox at once, while its run ends too. One that another runner can continue is left to it. */
+  async abandon(): Promise<void> {
+    for (const key of [...this.#kept.keys()]) {
+      const session = this.#take(key);
+      if (session?.record !== undefined) this.keeper?.onClosed(nameOf(key));
+    }
+    await Promise.all(
+      [...this.#open].map(async (session) => {
+        this.#open.delete(session);
+        await (session.record !== undefined ? session.leave() : session.close());
+      }),
+    );
+  }
+
   async #openNamed(
     plan: AcceptedPlan,
     secrets: readonly string[],
@@ -204,7 +218,7 @@ export class Sessions {
   /** Closes it, unless this runner is leaving and another one can continue it. */
   async #end(session: Session, key: string): Promise<void> {
     const { keeper } = this;
-    if (!this.#isLeaving || session.record === undefined) {
+    if (!session.isLeft && (!this.#isLeaving || session.record === undefined)) {
       await this.#discard(session);
       await keeper?.closed(nameOf(key)).catch((error: unknown) => {
         this.log.warn({ error }, "that a session was closed could not be stored");

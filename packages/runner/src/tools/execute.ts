@@ -1,3 +1,4 @@
+import { createHash, randomUUID } from "node:crypto";
 import { type AcceptedPlan, PluginBrokeContract, RunTimedOut } from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
 import type {
@@ -8,12 +9,14 @@ import type {
   ToolCall,
   ToolExecutor,
   ToolOutcome,
+  ToolScope,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { Observation } from "../events/observation.js";
 import { Deadlines } from "../lifetime/deadlines.js";
 import { LinkedAbort, settledWithin } from "../lifetime/linked-abort.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
+import { RightToAct } from "../lifetime/right-to-act.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { tokens } from "../tokens.js";
@@ -29,6 +32,8 @@ type Failed = { readonly status: "failed"; readonly output: string };
 export class ToolExecution {
   /** The context of executors, once the sandbox is open. */
   #given: RunScope | undefined;
+  /** Distinguishes its calls from those of another run that had the same id before. */
+  readonly #nonce = randomUUID();
 
   constructor(
     @inject(tokens.runId) readonly runId: string,
@@ -39,6 +44,7 @@ export class ToolExecution {
     @inject(tokens.log) readonly log: Log,
     @inject(Observation) readonly observation: Observation,
     @inject(Deadlines) readonly deadlines: Deadlines,
+    @inject(RightToAct) readonly right: RightToAct,
     @inject(tokens.callSlots) readonly slots: FairSlots,
     @inject(ArgumentsChecker) readonly checker: ArgumentsChecker,
   ) {}
@@ -69,7 +75,10 @@ export class ToolExecution {
     if (given === undefined) throw new Error("A call was to be executed before its run was prepared.");
     const timeoutMs = call.tool.timeoutMs ?? this.limits.toolMs;
     const outcome = await this.#limited<ToolOutcome>(call.tool.name, timeoutMs, signal, (limited) =>
-      executor.execute(call, { ...given, ...this.observation.trace(call.id), signal: limited, timeoutMs }),
+      executor.execute(call, {
+        ...{ ...given, ...this.observation.trace(call.id), ...this.#identity(call.id) },
+        ...{ signal: limited, timeoutMs },
+      }),
     ).catch((error: unknown) => {
       throw asPluginError(`Executor '${executor.name}'`, error);
     });
@@ -78,6 +87,16 @@ export class ToolExecution {
     throw new PluginBrokeContract(
       `Executor '${executor.name}' gave no outcome: its status must be completed, failed or parked, with a text.`,
     );
+  }
+
+  #identity(callId: string): Pick<ToolScope, "idempotencyKey" | "fence" | "mayAct"> {
+    const { right } = this;
+    const { hold } = right;
+    return {
+      idempotencyKey: createHash("sha256").update(`${this.#nonce} ${callId}`).digest("base64url"),
+      ...(hold === undefined ? {} : { fence: hold.fence }),
+      mayAct: () => right.isCurrent,
+    };
   }
 
   /** A call that a tool source makes. */
@@ -108,6 +127,7 @@ export class ToolExecution {
       leave = await slots.acquire(scope, abort.signal);
       if (leave === undefined) return { status: "failed", output: tooManyCalls(name) };
       abort.after(timeoutMs, () => new RunTimedOut(`Tool '${name}' took longer than ${timeoutMs} ms.`));
+      await this.right.confirmed(abort.signal);
       return await settledWithin(abort.signal, limits.closeMs, () => step(abort.signal));
     } catch (error) {
       if (!abort.signal.aborted) throw error;

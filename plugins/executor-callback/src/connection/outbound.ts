@@ -1,8 +1,9 @@
-import type { Boundary } from "@ambit/core/plugin";
+import type { Boundary, ToolScope } from "@ambit/core/plugin";
 import { AddressRefused, type Lookup } from "@ambit/egress";
 import type { CallbackConfig } from "../config.js";
 import { Connections } from "./connections.js";
 import { exchange } from "./exchange.js";
+import { checkedLast } from "./last-check.js";
 import type { Answer, Posting } from "./posting.js";
 import { type Route, routeTo } from "./route.js";
 
@@ -18,12 +19,18 @@ export class Outbound {
     this.#connections = new Connections(lookup);
   }
 
-  /** @throws AddressRefused before a connection is made; else the error of the connection or the signal. */
-  async send(posting: Posting, boundary: Boundary, signal: AbortSignal): Promise<Answer> {
+  /**
+   * @param mayAct asked last, before a request leaves.
+   * @throws AddressRefused before a connection is made, NotSent; else the error of the connection or the signal.
+   */
+  async send(
+    posting: Posting,
+    { boundary, signal, mayAct }: Pick<ToolScope, "boundary" | "signal" | "mayAct">,
+  ): Promise<Answer> {
     signal.throwIfAborted();
     const route = this.#route(posting.url, boundary);
     if (!route.open) throw new AddressRefused(route.reason);
-    return await exchange(posting, this.#connections.along(route), signal);
+    return await exchange(posting, checkedLast(this.#connections.along(route), mayAct), signal);
   }
 
   /** Closes every connection; open calls fail. Optional for a runner: idle connections keep no process alive. */

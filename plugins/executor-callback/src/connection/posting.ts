@@ -21,3 +21,6 @@ export type Answer =
 
 /** Bytes read off the wire before a 2xx answer is given up: 4 MB. */
 export const maxResponseBytes = 4_000_000;
+
+/** Nothing was sent: the run may belong to another process. */
+export class NotSent extends Error {}

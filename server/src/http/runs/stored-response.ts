@@ -62,9 +62,9 @@ async function* eventsOf(durable: DurableRuns, id: string, signal: AbortSignal):
 
 /** A run in a list. */
 export function summaryOf(run: StoredRun): Omit<RunInfo, "result"> {
-  const { id, state, harness, sandbox, session, project, events, createdAt, startedAt, endedAt } = run;
+  const { id, state, harness, sandbox, session, project, fence, events, createdAt, startedAt, endedAt } = run;
   return {
-    ...{ runId: id, state, harness, sandbox, sessionId: session, projectId: project, events },
+    ...{ runId: id, state, harness, sandbox, sessionId: session, projectId: project, fence, events },
     createdAt: timeOf(createdAt),
     startedAt: startedAt === undefined ? undefined : timeOf(startedAt),
     endedAt: endedAt === undefined ? undefined : timeOf(endedAt),

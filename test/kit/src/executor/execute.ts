@@ -67,6 +67,8 @@ export async function executeCase(
         sandbox: observation.through(world.sandbox),
         signal,
         timeoutMs,
+        idempotencyKey: freshNonce(),
+        mayAct: () => true,
         defer: (close) => scope.defer(close),
         log: silentLog,
       },
