@@ -145,4 +145,4 @@ async function demonstrate() {
   }
 }
 
-await onSupportedNode(async () => ((await setUp()) && (await demonstrate()) ? 0 : 1));
+await onSupportedNode(async () => ((await setUp("demo")) && (await demonstrate()) ? 0 : 1));

@@ -1,12 +1,15 @@
 /**
  * Makes a fresh clone ready to run: system packages, npm packages, build. Plain Node without dependencies, because it
  * runs before any are installed. Silent if there is nothing to do.
+ *
+ * @typedef {"demo" | "everything"} Extent what it gets ready: what `npx ambit` needs, or all packages and their tests.
  */
-import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
-import { existsSync, statSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { runLogged, say, step } from "./step.mjs";
 import { onSupportedNode } from "./supported-node.mjs";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
@@ -24,6 +27,10 @@ const systemPackages = [
     brings: "/etc/ssl/certs/ca-certificates.crt",
     reason: "TLS from inside a sandbox",
   },
+];
+
+/** What only the tests need. */
+const testPackages = [
   { name: "iproute2", brings: "ip", reason: "the loopback Daytona of the tests links its sandboxes with it" },
   {
     name: "nftables",
@@ -39,42 +46,28 @@ const systemPackages = [
   { name: "curl", brings: "curl", reason: "the README's examples, and attacks on a network boundary" },
 ];
 
-/** @param {string} message */
-const say = (message) => process.stderr.write(`setup: ${message}\n`);
-
-/**
- * @param {string} command
- * @param {readonly string[]} args
- * @param {string} [folder]
- */
-async function run(command, args, folder = root) {
-  const failed = `"${[command, ...args].join(" ")}" failed`;
-  // Installation output is progress, not a result: it belongs on stderr.
-  const child = spawn(command, args, { cwd: folder, stdio: ["ignore", 2, 2] });
-  const [status] = await once(child, "close").catch((cause) => {
-    throw new Error(`${failed}: ${cause.message}`, { cause });
-  });
-  if (status !== 0) throw new Error(`${failed}: exit ${status}`);
-}
-
 /** The prefix that runs a command as root, or undefined if that needs a password. */
 function rootPrefix() {
   if (process.getuid?.() === 0) return [];
   return spawnSync("sudo", ["-n", "true"]).status === 0 ? ["sudo", "-n"] : undefined;
 }
 
-/** The system packages that the repository needs. Reports what is missing if it can't be installed. */
-export async function installSystemPackages() {
-  const missing = systemPackages.filter(({ brings }) => {
+/**
+ * Reports what is missing if it can't be installed.
+ * @param {Extent} extent
+ */
+export async function installSystemPackages(extent) {
+  const wanted = extent === "demo" ? systemPackages : [...systemPackages, ...testPackages];
+  const missing = wanted.filter(({ brings }) => {
     const places = brings.startsWith("/") ? [brings] : systemFolders.map((folder) => join(folder, brings));
     return !places.some((place) => existsSync(place));
   });
   if (missing.length === 0) return;
 
-  for (const { name, reason } of missing) say(`${name} is missing (${reason})`);
   const names = missing.map(({ name }) => name);
   if (await aptInstall(names)) return;
-  say(`they can't be installed from here; what needs them is skipped, and says so. To install them:`);
+  for (const { name, reason } of missing) say(`${name} is missing (${reason})`);
+  say("they can't be installed from here; what needs them is skipped, and says so. To install them:");
   say(`  sudo apt-get install ${names.join(" ")}   (or your system's packages of these names)`);
 }
 
@@ -87,9 +80,12 @@ async function aptInstall(names) {
   if (prefix === undefined) return false;
   const [command = "", ...args] = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
   const waitForLock = ["-o", "DPkg::Lock::Timeout=120"];
+  const install = ["install", "--yes", "--no-install-recommends", ...names];
   try {
-    await run(command, [...args, ...waitForLock, "update"]);
-    await run(command, [...args, ...waitForLock, "install", "--yes", "--no-install-recommends", ...names]);
+    await step(`system packages: ${names.join(", ")}`, async () => {
+      await runLogged(command, [...args, ...waitForLock, "update"], root);
+      await runLogged(command, [...args, ...waitForLock, ...install], root);
+    });
     return true;
   } catch (error) {
     if (process.env.CI) throw error;
@@ -98,25 +94,77 @@ async function aptInstall(names) {
   }
 }
 
-/** MCP's conformance suite needs its own overrides, which npm reads only from a root manifest. */
-const npmFolders = [root, join(root, "plugins/mcp-http/conformance")];
+/**
+ * What npm installs for each extent: for the demo, the command line with its plugins, the demo agent and the compiler.
+ * MCP's conformance suite needs its own overrides, which npm reads only from a root manifest.
+ * @type {Record<Extent, readonly { folder: string, workspaces: readonly string[] }[]>}
+ */
+const npmInstalls = {
+  demo: [{ folder: root, workspaces: ["server", "agents/demo", "scripts/build"] }],
+  everything: [
+    { folder: root, workspaces: [] },
+    { folder: join(root, "plugins/mcp-http/conformance"), workspaces: [] },
+  ],
+};
 
-/** @param {string} folder */
-async function installNpmPackages(folder) {
-  // npm writes this file last, so its age reveals both an interrupted and an outdated install.
-  const installed = statSync(join(folder, "node_modules/.package-lock.json"), { throwIfNoEntry: false });
-  if (installed && installed.mtimeMs >= statSync(join(folder, "package-lock.json")).mtimeMs) return;
-  say("installing npm packages");
+/**
+ * Everything that npm installs. Throws with the failed command.
+ * @param {Extent} extent
+ */
+export async function installPackages(extent) {
+  const outdated = npmInstalls[extent].filter(({ folder }) => !isInstalled(folder, extent));
+  if (outdated.length === 0) return;
+  await step("npm packages", () =>
+    all(outdated.map(({ folder, workspaces }) => installInto(folder, workspaces, extent))),
+  );
+}
+
+/**
+ * Which extent was installed, from which lockfile. Written last, so that an interrupted install isn't taken for a
+ * complete one.
+ * @param {string} folder
+ */
+const markerIn = (folder) => join(folder, "node_modules", ".ambit-installed");
+
+/**
+ * @param {string} folder
+ * @param {Extent} extent
+ */
+const stateOf = (folder, extent) =>
+  `${extent} ${createHash("sha256")
+    .update(readFileSync(join(folder, "package-lock.json")))
+    .digest("hex")}`;
+
+/**
+ * @param {string} folder
+ * @param {Extent} extent
+ */
+function isInstalled(folder, extent) {
+  if (!existsSync(markerIn(folder))) return false;
+  const installed = readFileSync(markerIn(folder), "utf8");
+  return installed === stateOf(folder, extent) || installed === stateOf(folder, "everything");
+}
+
+/**
+ * @param {string} folder
+ * @param {readonly string[]} workspaces all if empty.
+ * @param {Extent} extent
+ */
+async function installInto(folder, workspaces, extent) {
+  rmSync(markerIn(folder), { force: true });
   // Not "npm ci", which requires entries for the native binaries of every other platform; npm leaves them out of a
   // lockfile if the registry doesn't have them. The lockfile is installed as it is, it isn't written, and
   // test/repository fails if it doesn't match a package.json. The log level is for a run within "npm --silent", whose
   // errors would be lost.
-  await run("npm", ["install", "--no-save", "--ignore-scripts", "--loglevel=error"], folder);
-}
-
-/** Everything that npm installs. Throws with the failed command. */
-export async function installPackages() {
-  await all(npmFolders.map(installNpmPackages));
+  const chosen = workspaces.flatMap((workspace) => ["--workspace", workspace]);
+  const options = ["--no-save", "--ignore-scripts", "--loglevel=error"];
+  await runLogged(
+    "npm",
+    ["install", ...options, ...chosen, ...(extent === "demo" ? ["--omit=dev"] : [])],
+    folder,
+  );
+  mkdirSync(join(folder, "node_modules"), { recursive: true });
+  writeFileSync(markerIn(folder), stateOf(folder, extent));
 }
 
 /**
@@ -124,15 +172,19 @@ export async function installPackages() {
  * @param {readonly Promise<void>[]} steps
  */
 export async function all(steps) {
-  for (const step of await Promise.allSettled(steps)) if (step.status === "rejected") throw step.reason;
+  for (const one of await Promise.allSettled(steps)) if (one.status === "rejected") throw one.reason;
 }
 
-/** Installs and builds. Returns false with a message if that failed: the user can fix it, a stack wouldn't help. */
-export async function setUp() {
+/**
+ * Installs and builds. Returns false with a message if that failed: the user can fix it, a stack wouldn't help.
+ * @param {Extent} extent
+ */
+export async function setUp(extent) {
   try {
     // Both wait for the network most of the time.
-    await all([installSystemPackages(), installPackages()]);
-    await run("npm", ["run", "--silent", "build"]);
+    await all([installSystemPackages(extent), installPackages(extent)]);
+    const script = extent === "demo" ? "build:demo" : "build";
+    await step("build", () => runLogged("npm", ["run", "--silent", script], root));
     return true;
   } catch (error) {
     say(error instanceof Error ? error.message : String(error));
@@ -141,4 +193,4 @@ export async function setUp() {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url))
-  await onSupportedNode(async () => ((await setUp()) ? 0 : 1));
+  await onSupportedNode(async () => ((await setUp("everything")) ? 0 : 1));

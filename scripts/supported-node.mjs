@@ -2,10 +2,11 @@
  * Runs a script on a supported Node. If the machine's is too old, a current one is installed from npm into `.cache`,
  * once, and the script runs again with it. Must itself run on any Node with ES modules.
  */
-import { spawn, spawnSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { runLogged, say, step } from "./step.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const manifests = ["package.json", "package-lock.json"];
@@ -24,31 +25,60 @@ function isSupported(oldest) {
 /**
  * Installs what a folder of `scripts/node` pins, checked against the hashes of its lockfile.
  * @param {"current" | "oldest"} which
- * @returns the folder of its programs. Throws with the reason when they can't be installed.
+ * @returns {Promise<string>} the folder of its programs. Rejects with the reason when they can't be installed.
  */
-export function installNode(which) {
+export async function installNode(which) {
   const pinned = join(root, "scripts", "node", which);
   const { optionalDependencies } = JSON.parse(readFileSync(join(pinned, "package.json"), "utf8"));
   const platform = `node-${process.platform}-${process.arch}`;
   const version = optionalDependencies[platform];
   if (version === undefined) throw new Error(`npm has no such Node for this platform (${platform})`);
   const folder = join(root, ".cache", `node-${version}`);
-  const programs = join(folder, "node_modules", ".bin");
-  if (existsSync(folder)) return programs;
+  // Only a complete folder has these links: they were made after the program had run.
+  if (!existsSync(join(folder, "bin", "node")))
+    await step(`Node ${version} from npm`, () => installInto(folder, pinned, platform));
+  return join(folder, "bin");
+}
 
-  process.stderr.write(`setup: installing Node ${version} from npm\n`);
-  // Built separately and renamed, so that an interrupted install isn't mistaken for a complete one.
+/**
+ * @param {string} folder
+ * @param {string} pinned the folder of its manifest and lockfile.
+ * @param {string} platform
+ */
+async function installInto(folder, pinned, platform) {
   const unfinished = `${folder}.${process.pid}`;
-  mkdirSync(unfinished, { recursive: true });
-  for (const name of manifests) copyFileSync(join(pinned, name), join(unfinished, name));
-  const options = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"];
-  const { status } = spawnSync("npm", ["ci", ...options], { cwd: unfinished, stdio: ["ignore", 2, 2] });
-  if (status !== 0) {
+  try {
+    mkdirSync(join(unfinished, "bin"), { recursive: true });
+    for (const name of manifests) copyFileSync(join(pinned, name), join(unfinished, name));
+    const options = [
+      "--ignore-scripts",
+      "--no-audit",
+      "--no-fund",
+      "--no-update-notifier",
+      "--loglevel=error",
+    ];
+    await runLogged("npm", ["ci", ...options], unfinished);
+    await runLogged(join(unfinished, "node_modules", platform, "bin", "node"), ["--version"], unfinished);
+    linkPrograms(unfinished, platform);
+    // What is there now is incomplete.
+    rmSync(folder, { recursive: true, force: true });
+    renameSync(unfinished, folder);
+  } finally {
     rmSync(unfinished, { recursive: true, force: true });
-    throw new Error("npm could not install it");
   }
-  if (!existsSync(folder)) renameSync(unfinished, folder);
-  return programs;
+}
+
+/**
+ * npm's own links can't be relied on: npm 9 removes the link to `node` along with the packages of other platforms.
+ * @param {string} folder
+ * @param {string} platform
+ */
+function linkPrograms(folder, platform) {
+  const programs = { node: `${platform}/bin/node`, npm: "npm/bin/npm-cli.js", npx: "npm/bin/npx-cli.js" };
+  for (const [name, program] of Object.entries(programs)) {
+    const target = join("..", "node_modules", program);
+    if (existsSync(join(folder, "bin", target))) symlinkSync(target, join(folder, "bin", name));
+  }
 }
 
 /**
@@ -63,11 +93,11 @@ export async function onSupportedNode(main) {
   }
   let programs;
   try {
-    programs = installNode("current");
+    programs = await installNode("current");
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    process.stderr.write(
-      `setup: Node ${oldest} or newer is needed, this is ${process.versions.node}; ${reason}. Install it from https://nodejs.org\n`,
+    say(
+      `Node ${oldest} or newer is needed, this is ${process.versions.node}; install it from https://nodejs.org\n${reason}`,
     );
     process.exitCode = 1;
     return;
@@ -83,7 +113,7 @@ export async function onSupportedNode(main) {
   process.on("SIGTERM", () => child.kill("SIGTERM"));
   await new Promise((resolve) => {
     child.on("error", (error) => {
-      process.stderr.write(`setup: ${error.message}\n`);
+      say(error.message);
       process.exitCode = 1;
       resolve(undefined);
     });

@@ -156,16 +156,20 @@ const oldestNode = "the fast part on the oldest supported Node";
 
 /** These tests also run on the current Node, so only a failure is counted. */
 async function checkOldestNode() {
-  const runIt = () => {
-    const node = join(installNode("oldest"), "node");
+  const runIt = async () => {
+    const node = join(await installNode("oldest"), "node");
     const command = `${node} node_modules/vitest/vitest.mjs run --reporter=dot ${fastPart.join(" ")}`;
-    return run(command, { name: oldestNode });
+    return await run(command, { name: oldestNode });
   };
   if (!(await time(oldestNode, runIt))) count(false);
 }
 
-/** @param {string} name */
-const check = async (name) => count(await time(name, () => run(`npm run --silent ${name}`, { name })));
+/**
+ * @param {string} name of a script
+ * @param {readonly string[]} args
+ */
+const check = async (name, args = []) =>
+  count(await time(name, () => run(`npm run --silent ${name} --`, { name, args })));
 
 /** Checks that take seconds: mistakes are found before the tests start, while the sandbox image is built. */
 async function runQuickChecks() {
@@ -182,13 +186,13 @@ let docker = Promise.resolve(true);
 
 /** The engine after the other packages: apt installs for one at a time. */
 async function installFromSystem() {
-  await installSystemPackages();
+  await installSystemPackages("everything");
   if (isDockerDemanded) docker = installDocker();
 }
 
 async function installed() {
   try {
-    await all([installFromSystem(), installPackages()]);
+    await all([installFromSystem(), installPackages("everything")]);
     return true;
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
@@ -203,11 +207,13 @@ async function runEverything() {
   if (ready) {
     if (isDockerDemanded) docker = docker.then(async (isInstalled) => isInstalled && (await buildImage()));
     await runQuickChecks();
-    // It mostly waits for npm.
+    // They mostly wait for npm.
     const packages = check("check:packages");
     if (isDockerDemanded) count(await record("waiting for Docker and the sandbox image", () => docker));
+    // mmdebstrap comes with Docker's packages.
+    const bare = isDockerDemanded ? check("check:bare", ["bookworm", "user"]) : undefined;
     await record("tests", () => runTests());
-    await packages;
+    await Promise.all([packages, bare]);
   }
   console.log(`\n${summary.join("\n")}\n`);
 }
@@ -218,7 +224,7 @@ async function runEverything() {
  */
 async function runChosen(args) {
   const isSetUp = existsSync(join(root, "node_modules/.bin/vitest"));
-  if (await (isSetUp ? run("npm run --silent build") : setUp())) await runTests(args);
+  if (await (isSetUp ? run("npm run --silent build") : setUp("everything"))) await runTests(args);
   else failed += 1;
 }
 
