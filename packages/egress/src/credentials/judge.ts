@@ -1,6 +1,8 @@
 import { formatTarget, type Target } from "../target.js";
 import { type BoundCredential, isBoundTo } from "./bound.js";
-import { isAmbiguousPath, matchesPath, pathOf, readingOf } from "./reading.js";
+import { overrideIn } from "./limits/overrides.js";
+import { isAmbiguousPath, matchesPath, pathOf } from "./limits/paths.js";
+import { isSafe, readingOf } from "./limits/reading.js";
 
 /** A request, as the client sent it. */
 export interface JudgedRequest {
@@ -17,9 +19,6 @@ export type CredentialVerdict =
 
 /** Headers in which model providers accept a key, for a credential that names no header. */
 const keyHeaders: readonly string[] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
-/** Headers that make some servers use another method or path than the request line's. */
-const overrides =
-  /^(x-(http-)?method(-override)?|x-original-url|x-rewrite-url|x-(forwarded|original)-(method|prefix|uri))$/i;
 
 /**
  * Replaces placeholders with their credentials, or says why that isn't allowed. A placeholder is replaced only as
@@ -120,20 +119,21 @@ function judgeLimits(
   credential: BoundCredential,
 ): string | { readonly needsBody: boolean } {
   const { name, methods, paths, access } = credential;
-  const path = pathOf(request.url);
   if (methods === undefined && paths === undefined && access !== "read") return { needsBody: false };
-  const override = request.rawHeaders.find((header, index) => index % 2 === 0 && overrides.test(header));
+  const override = overrideIn(request.url, request.rawHeaders);
   if (override !== undefined)
     return `${name} is limited to methods or paths, and ${override} may change them`;
   if (methods !== undefined && !methods.includes(request.method)) {
     return `${name} is used only with ${methods.join(", ")}, not with ${request.method}`;
   }
-  if (isAmbiguousPath(path))
-    return `${name} is limited to methods or paths, and servers may interpret this path in two ways`;
+  const path = pathOf(request.url);
   if (paths !== undefined && !paths.some((pattern) => matchesPath(pattern, path))) {
-    return `${name} is used only with ${paths.join(", ")}, not with ${path}`;
+    const why = isAmbiguousPath(path) ? ", which servers may interpret in two ways" : "";
+    return `${name} is used only with ${paths.join(", ")}, not with ${path}${why}`;
   }
   if (access !== "read") return { needsBody: false };
+  if (!isSafe(request) && isAmbiguousPath(path))
+    return `${name} is for reading only (access "read"), and servers may interpret this path in two ways`;
   const reading = readingOf(request);
   if (reading === "writes") return `${name} is for reading only (access "read"), and this request writes`;
   return { needsBody: reading === "body" };

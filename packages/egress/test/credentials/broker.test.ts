@@ -277,6 +277,30 @@ describe("read-only access", () => {
     expect(reader.origin.requests).toHaveLength(1);
     await reader.close();
   });
+
+  it("sends a git LFS batch as it was read, so that a server can't read an upload in it", async () => {
+    const reader = await openWorld({}, { access: "read" });
+    const send = (body: string) =>
+      ask(reader, "/a.git/info/lfs/objects/batch", {
+        method: "POST",
+        headers: { authorization: `Bearer ${reader.placeholder}` },
+        body,
+      });
+    const objects = [{ oid: "a".repeat(64), size: 3 }];
+    const batch = { operation: "download", transfers: ["basic"], ref: { name: "refs/heads/main" }, objects };
+    const bodies = [
+      JSON.stringify({ ...batch, Operation: "upload", OPERATION: "upload" }),
+      JSON.stringify(batch).replace("{", '{"operation":"upload",'),
+      JSON.stringify({ ...batch, objects: [{ ...objects[0], Actions: { upload: {} } }] }),
+    ];
+    for (const body of bodies) {
+      expect(await send(body)).toMatchObject({ status: 200 });
+      expect(JSON.parse(reader.origin.requests.at(-1)?.body ?? "")).toEqual(batch);
+    }
+    for (const body of ["[]", "{", '{"operation":"download"}', '{"operation":"download","objects":[1]}'])
+      expect(await send(body)).toMatchObject({ status: 403 });
+    await reader.close();
+  });
 });
 
 describe("the session's authority", () => {

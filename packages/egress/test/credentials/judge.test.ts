@@ -115,6 +115,77 @@ describe("a placeholder is refused", () => {
     ],
     ["with a header that changes the path", { paths: ["/*"] }, overridden("x-original-url", "/other")],
     ["to push", { access: "read" }, { url: "/a.git/info/refs?service=git-receive-pack", headers: bearer }],
+    ...[
+      "X_HTTP_METHOD_OVERRIDE",
+      "X-HTTP-Method",
+      "x_method_override",
+      "X_Original_URL",
+      "X-Forwarded-Path",
+    ].map((name): [string, Partial<HiddenCredential>, Sent] => [
+      `with ${name}`,
+      { paths: ["/acme/*"] },
+      { url: "/acme/x", ...overridden(name, "/other") },
+    ]),
+    [
+      "to move to another path",
+      { paths: ["/acme/*"] },
+      { method: "MOVE", url: "/acme/x", ...overridden("Destination", "/other") },
+    ],
+    ...[
+      "_method=DELETE",
+      "a=b&_METHOD=put",
+      "%5fmethod=delete",
+      "x-http-method-override=PUT",
+      "method=delete",
+    ].flatMap((query): [string, Partial<HiddenCredential>, Sent][] => {
+      const sent = { url: `/acme/x?${query}`, headers: bearer };
+      return [
+        [`with ?${query} under paths`, { paths: ["/acme/*"] }, sent],
+        [`with ?${query} under access`, { access: "read" }, sent],
+        [`with ?${query} under methods`, { methods: ["GET"] }, sent],
+      ];
+    }),
+    ...[
+      "%c0%ae%c0%ae/other",
+      "%e0%80%ae./other",
+      "%u002e%u002e/other",
+      "..%09/other",
+      "%09../other",
+      "..%20/other",
+      "...%20/other",
+      ".%2e/other",
+      "%252e%252e/other",
+      "..%5cother",
+      "..\\other",
+      "..;/other",
+      "..%3b/other",
+      "x%2f..%2f..%2fother",
+      "%ef%bc%8e%ef%bc%8e/other",
+      "..%ef%bc%8fother",
+      "..%00/other",
+      "..%c2%85/other",
+      "./other",
+      "/other",
+      "%2",
+      "@acme%2f..%2fother",
+      "@acme%2f%2e%2e/other",
+      "x%2fy",
+    ].map((path): [string, Partial<HiddenCredential>, Sent] => [
+      `on /acme/${path}`,
+      { paths: ["/acme/*"] },
+      { url: `/acme/${path}`, headers: bearer },
+    ]),
+    ["on another package's path", { paths: ["/@acme/*"] }, { url: "/@acmes%2fname", headers: bearer }],
+    [
+      "behind an encoded slash that leads out",
+      { paths: ["/projects/acme%2F*"] },
+      { url: "/projects/acme%2F..%2Fother", headers: bearer },
+    ],
+    [
+      "behind an encoded slash that leads out plainly",
+      { paths: ["/projects/acme%2F*"] },
+      { url: "/projects/acme%2F../other", headers: bearer },
+    ],
     [
       "to push, escaped",
       { access: "read" },
@@ -140,6 +211,37 @@ describe("a placeholder is refused", () => {
   function overridden(name: string, text: string): Sent {
     return { headers: (ph) => [...bearer(ph), name, text] };
   }
+});
+
+describe("a path is within the limits", () => {
+  it.each([
+    ["/acme/*", "/acme/x"],
+    ["/acme/*", "/acme/"],
+    ["/acme/*", "/acme/x/"],
+    ["/acme/*", "/acme/a%20b/%C3%A9?q=..%2f"],
+    ["/acme/*", "/acme/a@b:c+d,(e)/.well-known/...x"],
+    ["/acme*", "/acmes/x"],
+    ["/acme", "/acme"],
+    // npm asks for a package with a scope in this way.
+    ["/@acme/*", "/@acme%2fname"],
+    ["/@acme/*", "/@acme%2Fname/1.0.0"],
+    ["/@acme/name", "/@acme%2fname"],
+    ["/npm/@acme/*", "/npm/@acme%2fname"],
+    ["/@acme%2f*", "/@acme%2Fname"],
+    ["/-/package/@acme/*", "/-/package/@acme%2fname/dist-tags"],
+    // GitLab's ids of projects.
+    ["/api/v4/projects/acme%2Fapp/*", "/api/v4/projects/acme%2fapp/issues?state=opened"],
+    ["/api/v4/projects/acme%2F*", "/api/v4/projects/acme%2fapp/issues"],
+  ])("%s has %s", (pattern, url) => {
+    expect(judge({ paths: [pattern] }, { url, headers: bearer })).toMatchObject({ verdict: "pass" });
+  });
+
+  it.each([
+    ["a parameter of the API's own methods", "/rest?method=photos.search"],
+    ["an id with an encoded slash", "/api/v4/projects/acme%2Fapp"],
+  ])("for reading with %s", (_what, url) => {
+    expect(judge({ access: "read" }, { url, headers: bearer })).toMatchObject({ verdict: "pass" });
+  });
 });
 
 describe("reading", () => {

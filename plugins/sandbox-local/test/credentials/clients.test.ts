@@ -32,6 +32,7 @@ beforeAll(async () => {
         { name: "GIT_TOKEN", value: password, hosts, as: "basic" },
         { name: "READ_TOKEN", value: password, hosts, as: "basic", paths: ["/shared/*"], access: "read" },
         { name: "API_TOKEN", value: token, hosts, as: "bearer" },
+        { name: "SCOPE_TOKEN", value: token, hosts, as: "bearer", paths: ["/npm/@acme/*"], access: "read" },
       ],
       onDecision: (decision) => decisions.push(decision),
     }),
@@ -108,6 +109,14 @@ print(requests.get("https://%s/api" % os.environ["HOST"], headers={"Authorizatio
       `mkdir n; cd n; echo '{}' > package.json; echo "//$HOST/:${npmSetting}=\\\${${called}}" > .npmrc
        npm install --registry https://$HOST/npm --no-audit --no-fund --silent part; cat node_modules/part/package.json`,
       /"name":"part"/,
+    ],
+    [
+      "npm, limited to a scope",
+      "npm",
+      `mkdir s; cd s; echo '{}' > package.json; echo "//$HOST/:${npmSetting}=\\\${SCOPE_TOKEN}" > .npmrc
+       npm install --registry https://$HOST/npm --no-audit --no-fund --silent part; ls node_modules
+       npm install --registry https://$HOST/npm --no-audit --no-fund --silent @acme/part; cat node_modules/@acme/part/package.json`,
+      /No such file or directory(.|\n)*"name":"part"/,
     ],
   ])("%s", async ([, needs, script, prints], context) => {
     if (!path.split(":").some((folder) => existsSync(join(folder, needs)))) context.skip(`host: no ${needs}`);

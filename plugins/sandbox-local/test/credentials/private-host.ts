@@ -51,6 +51,12 @@ export async function startPrivateHost(password: string, token: string): Promise
       "/index/part/": () => '<a href="/part-1-py3-none-any.whl">part-1-py3-none-any.whl</a>',
       "/part-1-py3-none-any.whl": () => wheel,
       "/npm/part": () => JSON.stringify(packument(`https://${request.headers.host}/part.tgz`, tarball)),
+      // As npm asks for a package with a scope.
+      "/npm/@acme%2fpart": () => {
+        const place = `https://${request.headers.host}/npm/@acme/part/-/part-1.0.0.tgz`;
+        return JSON.stringify({ ...packument(place, tarball), name: "@acme/part" });
+      },
+      "/npm/@acme/part/-/part-1.0.0.tgz": () => tarball,
       "/part.tgz": () => tarball,
     };
     const answer = answers[path];

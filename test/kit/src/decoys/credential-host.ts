@@ -128,7 +128,9 @@ export class CredentialHost {
     if (!url.startsWith("/echo")) return void response.end("ok");
     response.writeHead(200, { "x-echo": sent });
     // In small pieces, and encoded: a search for the whole value doesn't find it.
-    for (const piece of `you sent ${sent} or ${btoa(sent)}`.match(/.{1,5}/g) ?? []) response.write(piece);
+    const inHex = Buffer.from(sent).toString("hex");
+    for (const piece of `you sent ${sent} or ${btoa(sent)} or ${inHex}`.match(/.{1,5}/g) ?? [])
+      response.write(piece);
     response.end();
   }
 }

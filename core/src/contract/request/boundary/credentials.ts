@@ -69,14 +69,17 @@ export const credentialSchema = z.strictObject({
         .string()
         .max(2_048)
         .regex(
-          /^\/[A-Za-z0-9._~!$&'()+,=:@/-]*\*?$/,
-          "must be a path that begins with /, with a * at its end only, and without % or ?",
+          /^\/(?:[A-Za-z0-9._~!$&'()+,=:@/-]|%2[Ff])*\*?$/,
+          "must be a path that begins with /, with a * at its end only, and without ? or % (except %2F)",
         ),
     )
     .min(1)
     .max(limits.credentialPaths)
     .optional()
-    .meta({ description: "The only paths that it is used with: exact, or `/prefix/*`. Default: all." }),
+    .meta({
+      description:
+        "The only paths that it is used with: exact, or `/prefix/*`. A `%2F` matches only itself. Default: all.",
+    }),
   access: z.enum(["read", "write"]).default("write").meta({
     description:
       "`read`: only requests that read (GET, HEAD, OPTIONS, git fetch); a git push is refused. `write`, the default: all.",

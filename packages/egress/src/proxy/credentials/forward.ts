@@ -15,8 +15,8 @@ export interface Forwarding {
   readonly path: string;
   /** The header, with values instead of placeholders. */
   readonly rawHeaders: readonly string[];
-  /** The request's body, if it was already read. */
-  readonly body: Buffer | undefined;
+  /** In place of the request's body, which was already read. */
+  readonly body: string | undefined;
   readonly agent: Agent;
   readonly replacements: Replacements;
   readonly decoders: Decoders;
@@ -59,7 +59,10 @@ export function forward(request: IncomingMessage, response: ServerResponse, forw
   copyRequestHeaders({ rawHeaders: [...rawHeaders] }, outgoing);
   // Encoded content can't be searched.
   outgoing.setHeader("Accept-Encoding", "identity");
-  if (body !== undefined) return void outgoing.end(body);
+  if (body !== undefined) {
+    outgoing.setHeader("Content-Length", Buffer.byteLength(body));
+    return void outgoing.end(body);
+  }
   if (valuesOf(request, "transfer-encoding").length > 0) outgoing.setHeader("Transfer-Encoding", "chunked");
   else if (valuesOf(request, "content-length").length === 0) return void outgoing.end();
   outgoing.flushHeaders();

@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import type { CredentialBroker } from "../../credentials/broker.js";
 import { type CredentialVerdict, findPlaceholder, judgeCredentials } from "../../credentials/judge.js";
-import { isLfsDownload } from "../../credentials/reading.js";
+import { lfsDownload } from "../../credentials/limits/lfs-batch.js";
 import { TrustedServers, UpstreamAgent } from "../../credentials/upstream.js";
 import type { Target } from "../../target.js";
 import type { Admitted } from "../admitted.js";
@@ -171,10 +171,11 @@ export class CredentialSide {
       this.#broker.credentials,
     );
     if (judged.verdict === "refuse") return refuse(judged.reason);
-    let body: Buffer | undefined;
+    let body: string | undefined;
     if (judged.body !== undefined) {
-      body = await readBody(request, this.#gate.limits);
-      if (body === undefined || !isLfsDownload(body.toString())) {
+      const sent = await readBody(request, this.#gate.limits);
+      body = sent === undefined ? undefined : lfsDownload(sent.toString());
+      if (body === undefined) {
         return refuse(
           'the credential is for reading only (access "read"), and this git LFS batch is no download',
         );

@@ -14,6 +14,11 @@ export const credentialMutants: readonly MutantCase[] = [
     "const passed = replacer.push(chunk);",
     "const passed = chunk;",
   ]),
+  mutant("values in hex passed unchanged", "credential-echo", [
+    "replacements.js",
+    "return pairedForms(value, fitted).map(",
+    'return pairedForms(value, fitted).filter(({ form }) => form !== Buffer.from(value).toString("hex")).map(',
+  ]),
   mutant("compressed responses passed unchanged", "credential-echo", [
     "proxy/credentials/forward.js",
     'const isCoded = coding !== "" && coding !== "identity";',
@@ -45,9 +50,24 @@ export const credentialMutants: readonly MutantCase[] = [
     "const limits = { needsBody: false };",
   ]),
   mutant("ambiguous paths allowed", "credential-limits", [
-    "credentials/judge.js",
-    "if (isAmbiguousPath(path))",
+    "credentials/limits/paths.js",
+    "return !areAmbiguous(",
+    "return true || !areAmbiguous(",
+  ]),
+  mutant("headers that change the method allowed", "credential-limits", [
+    "credentials/limits/overrides.js",
+    "if (header !== undefined)",
     "if (false)",
+  ]),
+  mutant("underscores in headers not read as dashes", "credential-limits", [
+    "credentials/limits/overrides.js",
+    '.replaceAll(/(?!^)_/g, "-")',
+    "",
+  ]),
+  mutant("parameters that change the method allowed", "credential-limits", [
+    "credentials/limits/overrides.js",
+    "if (parameters.test(",
+    "if (false && parameters.test(",
   ]),
   mutant("access not enforced", "credential-limits", [
     "credentials/judge.js",

@@ -33,7 +33,7 @@ def ask(data, name="keys", server_name=None):
     return answers
 
 def found(data):
-    """Secrets in it, also within base64 and gzip."""
+    """Secrets in it, also within base64, hex and gzip."""
     texts = [data, data.replace(b"\r\n", b"")]
     # Chunks of a body, joined.
     texts.append(re.sub(rb"\r\n[0-9a-f]+\r\n", b"", data))
@@ -44,6 +44,8 @@ def found(data):
                     texts.append(base64.b64decode(word[start:].replace(b"-", b"+").replace(b"_", b"/") + b"==="))
                 except ValueError:
                     pass
+        for word in re.findall(rb"(?:[0-9a-fA-F]{2}){12,}", text):
+            texts.append(bytes.fromhex(word.decode()))
         at = text.find(b"\x1f\x8b")
         if at != -1:
             try:
@@ -176,10 +178,13 @@ for path, headers in tries:
 sent = b"X-Reader: " + key("READER")
 tries = [(b"POST", b"/acme/a.git/git-receive-pack"), (b"DELETE", b"/acme/a"), (b"POST", b"/acme/a"), (b"PUT", b"/acme/a"),
          (b"GET", b"/other"), (b"GET", b"/acme/../other"), (b"GET", b"/acme/%2e%2e/other"), (b"GET", b"//acme/x"),
-         (b"POST", b"/acme/x;/git-upload-pack"), (b"POST", b"/acme/a.git/git%2dreceive%2dpack")]
+         (b"POST", b"/acme/x;/git-upload-pack"), (b"POST", b"/acme/a.git/git%2dreceive%2dpack"),
+         (b"GET", b"/acme/%c0%ae%c0%ae/other"), (b"GET", b"/acme/..%09/other"), (b"GET", b"/acme/%u002e%u002e/other"),
+         (b"GET", b"/acme/x%2f..%2f..%2fother"), (b"GET", b"/acme/a?_method=DELETE")]
 for method, path in tries:
     attempt("limits", lambda: found(ask(lines(path, sent, method=method))))
-attempt("override", lambda: found(ask(lines(b"/acme/a", sent, b"X-HTTP-Method-Override: DELETE"))))`,
+for header in (b"X-HTTP-Method-Override: DELETE", b"X_HTTP_METHOD_OVERRIDE: DELETE", b"X_Original_URL: /other"):
+    attempt("override", lambda: found(ask(lines(b"/acme/a", sent, header))))`,
     misuse: holds,
   }),
   credentialAttack({
