@@ -43,6 +43,8 @@ export function withLimits(/** @type {string} */ text) {
   return `${before}${begin}\n${limitsTable()}${end}${after}`;
 }
 
+const requestSettings = new Set(["bodyMs", "headersTimeoutMs", "writeTimeoutMs"]);
+
 function limitsTable() {
   const { limits: run, server } = propertiesOf(configurationJsonSchema());
   const harness = propertiesOf(harnessAcp.config.toJSONSchema({ io: "input" })).limits;
@@ -51,8 +53,8 @@ function limitsTable() {
       row(limit.per ?? "run", `limits.${name}`, limit),
     ),
     ...Object.entries(propertiesOf(server ?? {}))
-      .filter(([name]) => name.endsWith("Ms"))
-      .map(([name, limit]) => row(name === "bodyMs" ? "request" : "server", `server.${name}`, limit)),
+      .filter(([name]) => name.endsWith("Ms") || name.startsWith("max"))
+      .map(([name, limit]) => row(requestSettings.has(name) ? "request" : "server", `server.${name}`, limit)),
     ...Object.entries(propertiesOf(harness ?? {})).map(([name, limit]) =>
       row("agent", `harness-acp: limits.${name}`, limit),
     ),

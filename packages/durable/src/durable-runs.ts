@@ -45,6 +45,7 @@ export class DurableRuns {
   readonly sessions: BoundSessions;
   readonly answers: StoredAnswers;
   readonly #heads: Heads;
+  readonly #asked = new Map<string, Promise<StoredRun | undefined>>();
   readonly lease: Lease;
   readonly #retaining: Retaining;
   readonly deliveries: Deliveries;
@@ -144,14 +145,30 @@ export class DurableRuns {
     return patiently("read a run", settings.retryTimeoutMs, log, () => store.get(id), signal);
   }
 
+  /** The same without its result, which may be large. */
+  async summary(id: string, signal?: AbortSignal): Promise<StoredRun | undefined> {
+    const { settings, log, store } = this.options;
+    const list = () => store.list({ id, limit: 1 });
+    const [run] = await patiently("read a run", settings.retryTimeoutMs, log, list, signal);
+    return run;
+  }
+
   /** The run's records after this one, until its result. @throws NotFound, StoreFailed */
   follow(id: string, after: number, signal: AbortSignal): AsyncGenerator<Records, void, undefined> {
     const { store, settings, log } = this.options;
     const source = {
-      ...{ store, log, heads: this.#heads, retryTimeoutMs: settings.retryTimeoutMs },
+      ...{ log, heads: this.#heads, retryTimeoutMs: settings.retryTimeoutMs },
+      store: { get: (of: string) => this.#shared(of), read: store.read.bind(store) },
       tail: (runId: string) => this.#recorders.get(runId)?.tail,
     };
     return follow(source, id, after, signal);
+  }
+
+  /** One row for readers that ask for it at the same time: its result may be large. */
+  #shared(id: string): Promise<StoredRun | undefined> {
+    const asked = this.#asked.get(id) ?? this.store.get(id).finally(() => this.#asked.delete(id));
+    this.#asked.set(id, asked);
+    return asked;
   }
 
   /** Ends a run early, on any replica; it still ends with its one result. @throws NotFound when it has ended */

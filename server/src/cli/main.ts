@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { tooFewOpenFiles } from "../open-files.js";
 import { version } from "../version.js";
 import { holdYoungHeap } from "../young-heap.js";
 import { isClosedPipe } from "./closed-pipe.js";
 import { completionScript, shells } from "./completion.js";
 import { exitCodes } from "./exit-codes.js";
-import { tooFewOpenFiles } from "./open-files.js";
 
 /** Each command is imported when it is called, so that its dependencies don't slow the others. */
 function program(): Command {

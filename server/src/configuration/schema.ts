@@ -28,6 +28,23 @@ const serverSchema = z.strictObject({
    * `AMBIT_ADDRESS` overrides it.
    */
   address: z.url({ protocol: /^https?$/ }).optional(),
+  maxConnections: z.int().min(16).max(1_000_000).default(4_096).meta({
+    description:
+      "Open connections; at most a quarter of the files that the process may open. A quarter of them is for callers that aren't known yet: one more, and the oldest of these ends. A tenant's share is a fifth of the others; beyond, 429.",
+  }),
+  headersTimeoutMs: z.int().min(100).max(600_000).default(10_000).meta({
+    description: "Milliseconds within which a request's header must arrive; then its connection ends.",
+  }),
+  writeTimeoutMs: z.int().min(100).max(2_147_483_647).default(120_000).meta({
+    description:
+      "Milliseconds within which a caller must take some of a response that waits for it; then its connection ends.",
+  }),
+  maxReadersPerRun: z.int().positive().max(100_000).default(32).meta({
+    description: "Readers of one stored run's events, besides the caller that began it; beyond that, 429.",
+  }),
+  maxReadersPerProject: z.int().positive().max(100_000).default(256).meta({
+    description: "Readers of all stored runs of one project; beyond that, 429.",
+  }),
   bodyMs: z
     .int()
     .positive()

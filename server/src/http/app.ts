@@ -5,6 +5,7 @@ import { type Handler, Hono } from "hono";
 import { planResponse } from "../plan-response.js";
 import { subscriptionStatus } from "../subscription-status.js";
 import { admitCaller, requireOperator, rulesOfCaller } from "./caller/admit-caller.js";
+import { callerOf } from "./caller/caller.js";
 import { requireLocalCaller } from "./caller/loopback.js";
 import { sendMetrics } from "./metrics.js";
 import { openApiDocument } from "./openapi/document.js";
@@ -37,7 +38,12 @@ export function serverApp(context: ServerContext): Hono<Environment> {
   app.use(async ({ env, req }, next) => {
     const { headers } = env.incoming;
     if (loopback) requireLocalCaller(headers, allowedHosts);
-    if (!open.has(req.path)) await admitCaller(env.incoming, context);
+    if (!open.has(req.path)) {
+      await admitCaller(env.incoming, context);
+      const caller = callerOf(env.incoming);
+      const owner = caller.kind === "tenant" ? { project: caller.tenant.project } : "operator";
+      context.connections.admit(env.incoming.socket, owner);
+    }
     await next();
   });
 

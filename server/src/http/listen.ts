@@ -1,17 +1,22 @@
 import { createServer, type Server } from "node:http";
-import type { Log } from "@ambit/core";
+import { codeOf, type Log } from "@ambit/core";
 import type { Store } from "@ambit/durable/store";
 import { getRequestListener } from "@hono/node-server";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { durableServer, openStore } from "../durable-server.js";
 import { keepLocalToken, type LocalToken } from "../local-token.js";
 import type { Ambit } from "../open.js";
+import { openFilesLimit } from "../open-files.js";
 import { version } from "../version.js";
 import { releaseYoungHeap } from "../young-heap.js";
 import { serverApp } from "./app.js";
 import { Bodies } from "./body.js";
 import { isLoopback } from "./caller/loopback.js";
 import { operatorAccess } from "./caller/operator-access.js";
+import { Connections } from "./connections/connections.js";
+import { sharesOf } from "./connections/shares.js";
+import { UnreadTexts } from "./response/unread.js";
+import { Readers } from "./runs/readers.js";
 import type { OperatorAccess } from "./server-context.js";
 
 /** Milliseconds that callers get to read the rest of their responses once the runs have ended. */
@@ -19,6 +24,9 @@ const farewellMs = 2_000;
 
 /** Milliseconds between listening and probing. A run that arrives earlier starts the probes immediately. */
 const firstResponsesMs = 25;
+
+/** Milliseconds between two looks at the deadlines of headers. */
+const timeoutCheckMs = 1_000;
 
 /** Requests whose bodies may arrive concurrently, unless more runs are allowed than that. */
 const bodiesAtOnce = 256;
@@ -41,7 +49,7 @@ export interface RunningServer {
  */
 export async function startServer(ambit: Ambit): Promise<RunningServer> {
   const { settings, runner, registry, tenancy, log, evidence } = ambit;
-  const { host, port, allowedHosts, drainMs, bodyMs } = settings.server;
+  const { host, port, allowedHosts, drainMs, bodyMs, headersTimeoutMs, writeTimeoutMs } = settings.server;
   const loopback = isLoopback(host);
   const operator = operatorAccess(ambit);
   if (operator.kind === "local") ambit.redaction.hide([operator.token]);
@@ -50,6 +58,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
   let opening: Promise<Awaited<ReturnType<typeof durableServer>> | undefined> | undefined;
   let waiting = true;
   const probing = () => waiting || registry.probing;
+  const connections = new Connections(sharesOf(settings.server.maxConnections, openFilesLimit()));
   const app = serverApp({
     runner,
     log,
@@ -61,22 +70,37 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       },
       (bytes) => runner.requireMemory(bytes),
     ),
-    ...{ operator, tenancy, loopback, allowedHosts },
+    ...{ operator, tenancy, loopback, allowedHosts, connections },
+    unread: new UnreadTexts(),
+    readers: new Readers({
+      perRun: settings.server.maxReadersPerRun,
+      perProject: settings.server.maxReadersPerProject,
+    }),
     probing,
     durable: () => opening ?? Promise.resolve(undefined),
     version: version(),
   });
+  const timeouts = {
+    headersTimeout: headersTimeoutMs,
+    // `bodyMs` counts from the header. This is for bodies that no route reads.
+    requestTimeout: headersTimeoutMs + bodyMs + timeoutCheckMs,
+    connectionsCheckingInterval: timeoutCheckMs,
+  };
   const server = createServer(
+    timeouts,
     getRequestListener((request, env) => app.fetch(request, env), {
       // The plugins of this process keep the platform's own Request and Response.
       overrideGlobalObjects: false,
       hostname: host,
     }),
   );
+  connections.watch(server, writeTimeoutMs);
   server.on("clientError", (error, socket) => {
-    log.debug({ error }, "what came was not HTTP");
-    if (socket.writable)
-      socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+    log.debug({ error }, "what came was not HTTP, or too slow");
+    // Within a response that is being sent, another one would be a part of its body.
+    if (socket.writable && !connections.isAnswering(socket)) socket.write(refusalOfConnection(codeOf(error)));
+    // Not at the end of what it may still send: a caller that doesn't read never ends its side.
+    socket.destroy();
   });
   const url = await listen(server, host, port);
   const localToken = await tokenOf(operator, url, log).catch(async (error: unknown) => {
@@ -115,6 +139,15 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       return closing;
     },
   };
+}
+
+const statuses: Readonly<Record<string, string>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
+  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
+};
+
+function refusalOfConnection(code = ""): string {
+  return `HTTP/1.1 ${statuses[code] ?? "400 Bad Request"}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`;
 }
 
 /** Tells callers of this machine how they are let in, where no token is configured. */

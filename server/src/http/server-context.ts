@@ -5,6 +5,9 @@ import type { Runner } from "@ambit/runner";
 import type { SharedQuotas } from "../tenants/shared-quotas.js";
 import type { Tenancy } from "../tenants/tenancy.js";
 import type { Bodies } from "./body.js";
+import type { Connections } from "./connections/connections.js";
+import type { UnreadTexts } from "./response/unread.js";
+import type { Readers } from "./runs/readers.js";
 import type { RunQueue } from "./runs/run-queue.js";
 
 /** The context of the routes. */
@@ -12,6 +15,9 @@ export interface ServerContext {
   readonly runner: Runner;
   readonly log: Log;
   readonly bodies: Bodies;
+  readonly connections: Connections;
+  readonly readers: Readers;
+  readonly unread: UnreadTexts;
   /** Callers with their own token. */
   readonly tenancy: Tenancy;
   readonly operator: OperatorAccess;

@@ -119,7 +119,7 @@ describe("loadSettings", () => {
     ['{"server":{"port":-1}}', "server.port"],
     [
       '{"server":{"xyz":1}}',
-      "server.xyz is not a known setting: known are host, port, allowedHosts, address, bodyMs, drainMs",
+      "server.xyz is not a known setting: known are host, auth, port, allowedHosts",
     ],
     ['{"permissions":{"deny":["Bash(rm *)"]}}', "Name(prefix:*)"],
     ["{", "is not JSON"],

@@ -6,7 +6,7 @@ import type { Heads } from "./heads.js";
 import type { LogTail } from "./log-tail.js";
 
 /** Characters that are read at a time for one reader. */
-const pageCharacters = 262_144;
+const pageCharacters = 131_072;
 
 /** Stream records as NDJSON, with the number of the first one and their count. */
 export type Records = EventChunk;
@@ -35,7 +35,7 @@ export async function* follow(
   while (!signal.aborted) {
     const known = source.tail(id);
     const tail = known?.isLost === false ? known : undefined;
-    const recent = tail?.after(last);
+    const recent = tail?.after(last, pageCharacters);
     const chunks = recent ?? (await read(source, id, last, signal));
     for (const chunk of chunks) {
       yield without(chunk, last);

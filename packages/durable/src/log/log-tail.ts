@@ -47,13 +47,23 @@ export class LogTail {
     this.#wake();
   }
 
-  /** The records that were committed after this event; undefined if only the store has them. */
-  after(event: number): readonly EventChunk[] | undefined {
+  /**
+   * The records that were committed after this event, one page of them; undefined if only the store has them. A reader
+   * keeps no more than this page, however long it doesn't read.
+   * @param pageCharacters at least one chunk, then up to so many.
+   */
+  after(event: number, pageCharacters = maxCharacters): readonly EventChunk[] | undefined {
     if (event >= this.#last) return [];
     const first = this.#chunks.findIndex((chunk) => chunk.first + chunk.count > event + 1);
     const [oldest] = this.#chunks;
     if (oldest === undefined || oldest.first > event + 1) return undefined;
-    return this.#chunks.slice(first);
+    let size = 0;
+    const end = this.#chunks.findIndex((chunk, index) => {
+      if (index < first) return false;
+      size += chunk.text.length;
+      return index > first && size > pageCharacters;
+    });
+    return this.#chunks.slice(first, end === -1 ? undefined : end);
   }
 
   /** Resolves when more was committed, the run ended, or the reader left. */

@@ -101,6 +101,8 @@ export interface RunQuery {
   readonly project?: string | null;
   readonly session?: string;
   readonly state?: RunStateName;
+  /** Only this run: what `get` returns, without its result. */
+  readonly id?: string;
   /** Only runs created before the one with this id: the next page. */
   readonly after?: string;
   readonly limit: number;

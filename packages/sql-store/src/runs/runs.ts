@@ -171,8 +171,9 @@ export class Runs {
     return row === undefined ? undefined : runOf(row);
   }
 
-  async list({ project, session, state, after, limit }: RunQuery): Promise<readonly StoredRun[]> {
+  async list({ id, project, session, state, after, limit }: RunQuery): Promise<readonly StoredRun[]> {
     const where = new Where().equals("project", project).equals("session", session).equals("state", state);
+    where.equals("id", id);
     where.before("ambit_runs", after);
     const max = where.value(limit);
     const rows = await this.#rows({

@@ -14,7 +14,7 @@ import { type Caller, callerOf } from "../caller/caller.js";
 import { callerOption } from "../caller/quota-place.js";
 import { leftSignal } from "../response/left-signal.js";
 import { type ResponseFormat, responseFormat } from "../response/response-format.js";
-import { sendJson } from "../response/send.js";
+import { sendJson, sendLargeJson } from "../response/send.js";
 import { runFields } from "../run-fields.js";
 import type { DurableServer, Exchange, ServerContext } from "../server-context.js";
 import { callersProjects, isVisibleTo } from "./projects.js";
@@ -132,13 +132,14 @@ function accept({ outgoing }: Exchange, runId: string, state: AcceptedResponse["
 
 /** Responds to the caller that began the run, and may disconnect. */
 async function sendRun(
-  { log, runner }: ServerContext,
+  context: ServerContext,
   { durable }: DurableServer,
   { outgoing }: Exchange,
   form: ResponseFormat,
   run: Run,
   recorder: Recorder,
 ): Promise<void> {
+  const { log, runner, unread } = context;
   const disconnected = new AbortController();
   const leave = () => {
     if (outgoing.writableFinished) return;
@@ -150,24 +151,29 @@ async function sendRun(
   outgoing.once("close", leave);
   if (outgoing.destroyed) leave();
   if (form !== "json") {
-    await sendRecords(run.id, form, durable.follow(run.id, 0, disconnected.signal), outgoing, log);
+    await sendRecords(run.id, form, durable.follow(run.id, 0, disconnected.signal), outgoing, context);
     return;
   }
   const result = await recorder.done;
   if (result !== undefined) {
     const failure = result.ok ? undefined : await run.ended;
-    sendJson(outgoing, failure?.status ?? 200, result, { "x-ambit-run-id": run.id });
+    // Its events count as much again.
+    const wasRead = unread.hold(2 * (recorder.tail.result?.length ?? 0), () => outgoing.destroy());
+    await sendLargeJson(outgoing, failure?.status ?? 200, result, { "x-ambit-run-id": run.id }).finally(
+      wasRead,
+    );
     return;
   }
   // Another replica ended the run.
   const stored = await durable.ended(run.id, disconnected.signal);
   const max = runner.options.limits.resultCharacters;
-  if (stored !== undefined) await sendStoredResult(durable, stored, max, outgoing, disconnected.signal);
+  if (stored !== undefined)
+    await sendStoredResult({ durable, unread }, stored, max, outgoing, disconnected.signal);
 }
 
-/** Responds to a repeated request with the run that the first one began. */
+/** Responds to a repeated request with the run that the first one began. @throws AtCapacity */
 async function respondExisting(
-  { log, runner }: ServerContext,
+  context: ServerContext,
   { durable }: DurableServer,
   exchange: Exchange,
   form: ResponseFormat | "detached",
@@ -176,8 +182,12 @@ async function respondExisting(
   const { outgoing } = exchange;
   if (form === "detached") return accept(exchange, run.id, run.state === "queued" ? "queued" : "running");
   const left = leftSignal(outgoing);
-  if (form !== "json") return sendRecords(run.id, form, durable.follow(run.id, 0, left), outgoing, log);
-  const ended = await durable.ended(run.id, left);
-  const max = runner.options.limits.resultCharacters;
-  if (ended !== undefined) await sendStoredResult(durable, ended, max, outgoing, left);
+  const { id, project } = run;
+  const { unread } = context;
+  return context.readers.reading({ id, project }, async () => {
+    if (form !== "json") return sendRecords(id, form, durable.follow(id, 0, left), outgoing, context);
+    const ended = await durable.ended(id, left);
+    const max = context.runner.options.limits.resultCharacters;
+    if (ended !== undefined) await sendStoredResult({ durable, unread }, ended, max, outgoing, left);
+  });
 }

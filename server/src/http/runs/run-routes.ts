@@ -22,19 +22,25 @@ export interface StoredRoute {
   readonly query: URLSearchParams;
 }
 
-/** A run that this caller may see. @throws NotFound for any other, without revealing that it exists */
+/**
+ * A run that this caller may see, without its result.
+ * @throws NotFound for any other, without revealing that it exists
+ */
 export async function visibleRun({ server, exchange }: StoredRoute, id: string): Promise<StoredRun> {
-  const run = await server.durable.get(id, leftSignal(exchange.outgoing));
+  const run = await server.durable.summary(id, leftSignal(exchange.outgoing));
   if (run === undefined || !isVisibleTo(callersProjects(exchange.incoming), run)) {
-    throw new NotFound(`There is no run '${id}': it was deleted, or never started.`);
+    throw noRun(id);
   }
   return run;
 }
 
+const noRun = (id: string) => new NotFound(`There is no run '${id}': it was deleted, or never started.`);
+
 /** `GET /runs/:runId` */
 export async function handleRunInfo(route: StoredRoute, id: string): Promise<void> {
-  const run = await visibleRun(route, id);
-  const { webhook } = run;
+  const { webhook } = await visibleRun(route, id);
+  const run = await route.server.durable.get(id, leftSignal(route.exchange.outgoing));
+  if (run === undefined) throw noRun(id);
   const deliveries =
     webhook === undefined
       ? undefined
@@ -95,8 +101,10 @@ export async function handleEvents(route: StoredRoute, id: string): Promise<void
     outgoing.writeHead(204).end();
     return;
   }
-  const records = server.durable.follow(id, after, leftSignal(outgoing));
-  await sendRecords(id, form, records, outgoing, context.log);
+  await context.readers.reading(run, () => {
+    const records = server.durable.follow(id, after, leftSignal(outgoing));
+    return sendRecords(id, form, records, outgoing, context);
+  });
 }
 
 /** `DELETE /runs/:runId` */

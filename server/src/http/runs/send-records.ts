@@ -1,11 +1,14 @@
 import type { ServerResponse } from "node:http";
-import { type Log, messageOf } from "@ambit/core";
+import { messageOf } from "@ambit/core";
 import type { Records } from "@ambit/durable";
 import { RecordWriter } from "../response/record-writer.js";
 import { mediaTypes, type ResponseFormat } from "../response/response-format.js";
+import type { ServerContext } from "../server-context.js";
 
 /** Proxies close idle connections. A comment isn't a record, and readers skip it. */
 const heartbeatMs = 15_000;
+/** Characters that are handed to the connection at a time. */
+const partLength = 65_536;
 
 /**
  * Sends records as they are committed, at the reader's own pace. If the log can't be read any further, it ends the
@@ -16,7 +19,7 @@ export async function sendRecords(
   form: Exclude<ResponseFormat, "json">,
   records: AsyncIterable<Records>,
   response: ServerResponse,
-  log: Log,
+  { log, unread }: Pick<ServerContext, "log" | "unread">,
 ): Promise<void> {
   response.writeHead(200, {
     "content-type": mediaTypes[form],
@@ -30,11 +33,18 @@ export async function sendRecords(
   const writer = new RecordWriter(response);
   const beat = form === "events" ? ": running\n\n" : "";
   const beats = beat === "" ? undefined : setInterval(() => writer.idle && writer.write(beat), heartbeatMs);
+  let wasRead = () => {};
   try {
     for await (const { first, text } of records) {
       clearImmediate(flush);
-      const room = writer.write(form === "ndjson" ? text : asEvents(first, text));
-      if (room !== undefined) await room;
+      const page = form === "ndjson" ? text : asEvents(first, text);
+      wasRead = unread.hold(page.length, () => response.destroy());
+      // In parts: the connection copies what its reader doesn't take at once.
+      for (let start = 0; start < page.length; start += partLength) {
+        const room = writer.write(page.slice(start, start + partLength));
+        if (room !== undefined) await room;
+      }
+      wasRead();
     }
     writer.end();
   } catch (error) {
@@ -42,6 +52,7 @@ export async function sendRecords(
     log.warn({ runId, error: messageOf(error) }, "a reader's connection is ended: the log can't be read");
     response.destroy();
   } finally {
+    wasRead();
     clearInterval(beats);
   }
 }

@@ -10,7 +10,8 @@ import {
 import type { DurableRuns, RunInfo } from "@ambit/durable";
 import type { Delivery, StoredRun } from "@ambit/durable/store";
 import { coalesced } from "@ambit/runner";
-import { sendJson } from "../response/send.js";
+import { sendLargeJson } from "../response/send.js";
+import type { UnreadTexts } from "../response/unread.js";
 
 /** HTTP statuses of failed runs, as in the error classes. */
 const statuses: Partial<Record<FailureCode, number>> = {
@@ -38,7 +39,7 @@ export function resultOf({ result }: StoredRun): RunResult | undefined {
 
 /** The run's result with its events, as the caller that waited for it got it. */
 export async function sendStoredResult(
-  durable: DurableRuns,
+  { durable, unread }: { readonly durable: DurableRuns; readonly unread: UnreadTexts },
   run: StoredRun,
   maxCharacters: number,
   response: ServerResponse,
@@ -47,7 +48,10 @@ export async function sendStoredResult(
   const result = resultOf(run);
   if (result === undefined) return;
   const events = await coalesced(eventsOf(durable, run.id, signal), maxCharacters);
-  sendJson(response, statusOfResult(result), { ...result, events }, { "x-ambit-run-id": run.id });
+  // Its events count as much again.
+  const wasRead = unread.hold(2 * (run.result?.length ?? 0), () => response.destroy());
+  const headers = { "x-ambit-run-id": run.id };
+  await sendLargeJson(response, statusOfResult(result), { ...result, events }, headers).finally(wasRead);
 }
 
 async function* eventsOf(durable: DurableRuns, id: string, signal: AbortSignal): AsyncGenerator<AgentEvent> {

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { tooFewOpenFiles } from "../../src/cli/open-files.js";
+import { tooFewOpenFiles } from "../src/open-files.js";
 
 const limits = (files: string) => `Limit            Soft Limit  Hard Limit  Units
 Max processes    7           7           processes
@@ -23,7 +23,7 @@ test("an unknown limit prints nothing", () => {
 });
 
 test("a low limit prints a warning, and changes nothing else", () => {
-  const program = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+  const program = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
   const command = `ulimit -n 100; exec "$0" "$1" doctor`;
   const { status, stdout, stderr } = spawnSync("/bin/sh", ["-c", command, process.execPath, program], {
     encoding: "utf8",

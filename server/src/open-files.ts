@@ -10,9 +10,16 @@ export const minOpenFiles = 256;
  * @param limits `/proc/self/limits`; without it, no problem is assumed.
  */
 export function tooFewOpenFiles(limits: string = ownLimits()): string | undefined {
-  const soft = /^Max open files +(\d+)/m.exec(limits)?.[1];
-  if (soft === undefined || Number(soft) >= minOpenFiles) return undefined;
+  const soft = openFilesLimit(limits);
+  if (soft === undefined || soft >= minOpenFiles) return undefined;
   return `only ${soft} files may be open at once, and Ambit needs ${minOpenFiles}: raise the limit (\`ulimit -n 4096\`; LimitNOFILE=4096 of a systemd service; --ulimit nofile=4096 of a container)`;
+}
+
+/** How many files this process may open; undefined where nothing says so. */
+export function openFilesLimit(limits: string = ownLimits()): number | undefined {
+  const soft = /^Max open files +(\d+|unlimited)/m.exec(limits)?.[1];
+  if (soft === "unlimited") return Number.MAX_SAFE_INTEGER;
+  return soft === undefined ? undefined : Number(soft);
 }
 
 function ownLimits(): string {

@@ -1,0 +1,143 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { Agent, get } from "node:http";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { saying, waiting } from "../../support/scripted-agent.js";
+import { asking, serveScript } from "../../support/server.js";
+
+const token = "s3cret-token-of-16";
+const bearer = { authorization: `Bearer ${token}` };
+
+/** Connections whose requests begin, and never continue. Resolves when each was accepted or refused. */
+async function halfOpen(url: string, count: number): Promise<readonly Socket[]> {
+  const { hostname, port } = new URL(url);
+  const sockets = Array.from({ length: count }, () => {
+    const socket = connect(Number(port), hostname);
+    socket.on("error", () => {
+      // The server ends what is too much: that is what these tests provoke.
+    });
+    socket.resume();
+    socket.write("GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: ");
+    return socket;
+  });
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  await Promise.all(sockets.map((socket) => Promise.race([once(socket, "connect"), once(socket, "close")])));
+  return sockets;
+}
+
+const alive = (sockets: readonly Socket[]) =>
+  sockets.filter(({ closed, destroyed }) => !closed && !destroyed);
+
+/** The status of a request, or the code of its failure. */
+function statusOf(url: string, options: { headers?: Record<string, string>; agent?: Agent } = {}) {
+  return new Promise<number | string | undefined>((resolve) => {
+    const sent = get(url, { agent: new Agent(), ...options }, (response) => {
+      response.resume().once("end", () => resolve(response.statusCode));
+    });
+    sent.once("error", (error) => resolve("code" in error ? String(error.code) : error.message));
+  });
+}
+
+describe("half-open requests", () => {
+  it("only displace each other: callers with a token, and new ones, are served", async () => {
+    const { url, post } = await serveScript(waiting, {
+      token,
+      configuration: { server: { maxConnections: 32 } },
+    });
+    const stream = await post("/run", asking, { ...bearer, accept: "application/x-ndjson" });
+    const reader = stream.body?.getReader();
+    await reader?.read();
+    const flood = await halfOpen(url, 300);
+    // A quarter of 32.
+    await expect.poll(() => alive(flood).length).toBeLessThanOrEqual(8);
+    expect(await statusOf(`${url}/health`)).toBe(200);
+    expect(await statusOf(`${url}/plugins`, { headers: bearer })).toBe(200);
+    // The control: this connection was there before the flood, and would have been the first to go.
+    expect((await post("/kill", { sessionId: "none" }, bearer)).status).toBe(200);
+    await reader?.cancel();
+  });
+
+  it("end with the deadline of the header", async () => {
+    const { url } = await serveScript(saying("x"), {
+      configuration: { server: { headersTimeoutMs: 100 } },
+    });
+    const slow = await halfOpen(url, 3);
+    expect(alive(slow)).toHaveLength(3);
+    await expect.poll(() => alive(slow).length, { timeout: 20_000 }).toBe(0);
+  });
+
+  it("don't take the last descriptor", { timeout: 60_000 }, async () => {
+    const { url, child } = await serveWithFiles(320);
+    const flood = await halfOpen(url, 500);
+    for (let attempt = 0; attempt < 5; attempt += 1) expect(await statusOf(`${url}/health`)).toBe(200);
+    expect(await statusOf(`${url}/plugins`, { headers: bearer })).toBe(200);
+    expect(alive(flood).length).toBeLessThanOrEqual(20);
+    child.kill("SIGTERM");
+    await once(child, "exit");
+  });
+});
+
+describe("a caller's connections", () => {
+  const hash = "sha256:f1c9f6cc6a2d1f7ef63bcd8e4e65c0d6b9a4b6a9a3b6d77a1a0c1d3f1e2d3c4b";
+
+  it("beyond a tenant's share are refused, and the operator's are not", async () => {
+    const { createHash } = await import("node:crypto");
+    const tenant = "tenant-token-of-16";
+    const hashOf = `sha256:${createHash("sha256").update(tenant).digest("hex")}`;
+    const { url } = await serveScript(saying("x"), {
+      token,
+      configuration: {
+        server: { maxConnections: 16 },
+        tokens: [
+          { token: hashOf, project: "one" },
+          { token: hash, project: "two" },
+        ],
+      },
+    });
+    // Three of sixteen: each is kept by a body that doesn't arrive.
+    const headers = `authorization: Bearer ${tenant}\r\ncontent-length: 10\r\n`;
+    const { hostname, port } = new URL(url);
+    const kept = [1, 2, 3].map(() => {
+      const socket = connect(Number(port), hostname).on("error", () => undefined);
+      socket.write(`POST /plan HTTP/1.1\r\nhost: 127.0.0.1\r\n${headers}\r\n{`);
+      return socket;
+    });
+    onTestFinished(() => {
+      for (const socket of kept) socket.destroy();
+    });
+    const own = { headers: { authorization: `Bearer ${tenant}` } };
+    await expect.poll(() => statusOf(`${url}/plugins`, own)).toBe(429);
+    expect(await statusOf(`${url}/plugins`, { headers: bearer })).toBe(200);
+    for (const socket of kept) socket.destroy();
+    await expect.poll(() => statusOf(`${url}/plugins`, own)).toBe(200);
+  });
+});
+
+/** The built server, which may open so many files. */
+async function serveWithFiles(files: number) {
+  const folder = await mkdtemp(join(tmpdir(), "ambit-flood-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const configuration = join(folder, "ambit.config.json");
+  await writeFile(configuration, JSON.stringify({ plugins: ["@ambit/executor-client"] }));
+  const program = fileURLToPath(new URL("../../../dist/cli/main.js", import.meta.url));
+  const command = `ulimit -n ${files}; exec "$0" "$@"`;
+  const args = [process.execPath, program, "serve", "--port", "0", "--config", configuration];
+  const child = spawn("/bin/sh", ["-c", command, ...args], {
+    env: { PATH: process.env.PATH ?? "", HOME: folder, AMBIT_TOKEN: token },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  for await (const line of createInterface({ input: child.stderr })) {
+    const url = /"url":"([^"]+)"/.exec(line)?.[1];
+    if (url !== undefined) return { url, child };
+  }
+  throw new Error("the server didn't start");
+}
