@@ -1,4 +1,6 @@
 import type { IncomingMessage } from "node:http";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { JsonTooLarge, requireJsonWithin } from "@ambit/core/contract";
 import { parseJson } from "../parse-json.js";
 import { HttpRefusal } from "./response/refusal.js";
 
@@ -15,6 +17,15 @@ export interface BodyLimits {
 /** Bytes of memory per byte of JSON while it is parsed: the text, and its values, which are mostly small. */
 const parsedFactor = 6;
 
+/**
+ * What one body may hold: it bounds how long it keeps the event loop, at about 40 ms. The levels bound only the parser; the
+ * request's own limit names the field.
+ */
+const jsonLimits = { maxValues: 100_000, maxDepth: 8_192 };
+
+/** Bytes from which a body waits for its turn to be parsed. */
+const turnBytes = 65_536;
+
 interface Reading {
   bytes: number;
   /** Aborts it with 408. */
@@ -29,6 +40,8 @@ export class Bodies {
   /** In the order of their start. */
   readonly #readings = new Set<Reading>();
   #bytes = 0;
+  /** The turn of the last large body. */
+  #last = Promise.resolve();
 
   constructor(
     readonly limits: BodyLimits,
@@ -46,7 +59,22 @@ export class Bodies {
     if (Number(incoming.headers["content-length"] ?? 0) > limitBytes) throw tooLarge(limitBytes);
     const body = await this.#read(incoming, limitBytes);
     this.requireMemory(body.length * parsedFactor);
-    return parseJson(body.toString("utf8"));
+    if (body.length > turnBytes) await this.#turn();
+    const text = body.toString("utf8");
+    try {
+      requireJsonWithin(text, { ...jsonLimits, maxLength: limitBytes });
+    } catch (error) {
+      if (error instanceof JsonTooLarge)
+        throw new HttpRefusal(413, `The body ${error.message}: send less.`, "request_invalid");
+      throw error;
+    }
+    return parseJson(text);
+  }
+
+  /** Resolves when it is this body's turn: one large body is parsed in each turn of the event loop. */
+  #turn(): Promise<void> {
+    this.#last = this.#last.then(() => nextTurn());
+    return this.#last;
   }
 
   #read(incoming: IncomingMessage, limitBytes: number): Promise<Buffer> {

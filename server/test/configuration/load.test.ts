@@ -117,10 +117,7 @@ describe("loadSettings", () => {
     ['{"server":{"prot":1}}', "server.prot is not a known setting: did you mean `port`?"],
     ['{"limits":{"idelMs":1}}', "limits.idelMs is not a known setting: did you mean `idleMs`?"],
     ['{"server":{"port":-1}}', "server.port"],
-    [
-      '{"server":{"xyz":1}}',
-      "server.xyz is not a known setting: known are host, auth, port, allowedHosts",
-    ],
+    ['{"server":{"xyz":1}}', "server.xyz is not a known setting: known are host, auth, port, allowedHosts"],
     ['{"permissions":{"deny":["Bash(rm *)"]}}', "Name(prefix:*)"],
     ["{", "is not JSON"],
   ])("says what is wrong with %s", async (content, message) => {
