@@ -38,9 +38,11 @@ function guaranteesBy({ kind, probed }: Participant, { required, outside }: Acce
     const hasGap = outside.some(
       (gap) => gap.actor === actor.name && domainOf(gap.capability) === domainOf(capability),
     );
-    return finding?.proven === true && actor.claims.includes(capability) && !hasGap
-      ? [{ capability, by: actor.name, how: finding.how, provenAt: probedAt }]
-      : [];
+    if (finding?.proven !== true || !actor.claims.includes(capability) || hasGap) return [];
+    const { how, warning } = finding;
+    return [
+      { capability, by: actor.name, how, provenAt: probedAt, ...(warning === undefined ? {} : { warning }) },
+    ];
   });
 }
 

@@ -9,6 +9,8 @@ export const findingSchema = z.discriminatedUnion("proven", [
     proven: z.literal(true),
     /** How it was proven, e.g. "a connect to a host listener worked outside and failed inside". */
     how: z.string(),
+    /** A known weakness of what enforces it, and its fix. The proof holds in spite of it. */
+    warning: z.string().optional(),
   }),
   z.strictObject({
     capability: capabilitySchema,

@@ -18,6 +18,8 @@ export const guaranteeSchema = z.strictObject({
   how: z.string(),
   /** When (ISO 8601). */
   provenAt: z.string(),
+  /** A known weakness of what enforces it on this host, and its fix. The proof holds in spite of it. */
+  warning: z.string().optional(),
 });
 export type Guarantee = z.infer<typeof guaranteeSchema>;
 

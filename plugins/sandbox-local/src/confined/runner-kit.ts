@@ -1,7 +1,7 @@
 import { openSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { SandboxFailed } from "@ambit/core/plugin";
+import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
 import { nodePreload } from "@ambit/egress/proxy";
 import { writeReadable } from "../folders/readable.js";
 import { compileSeccompFilter, isSeccompArchitecture, type SeccompArchitecture } from "../seccomp/index.js";
@@ -9,12 +9,15 @@ import { type Namespaces, ownNamespaces } from "./evidence.js";
 import { type Etc, makeEtc } from "./files/etc.js";
 import { coveredOfProc, systemEntries } from "./files/system.js";
 import type { SystemEntry } from "./launch/arguments.js";
+import { lookAtBubblewrap } from "./launch/bubblewrap.js";
 import { makeFirstProgram } from "./launch/first-program.js";
 import { findPrograms, type Programs } from "./launch/programs.js";
 
 /** What all jails of one runner share. */
 export interface RunnerKit {
   readonly programs: Programs;
+  /** What it is, and which known hole it has. */
+  readonly bubblewrap: Evidence;
   readonly system: readonly SystemEntry[];
   readonly coveredProc: readonly string[];
   readonly etc: Etc;
@@ -61,6 +64,7 @@ export async function makeRunnerKit(folder: string): Promise<RunnerKit> {
   await writeReadable(seccompFile, compileSeccompFilter(architecture));
   return {
     programs,
+    bubblewrap: await lookAtBubblewrap(programs.bubblewrap, folder),
     system,
     coveredProc,
     etc: await makeEtc(folder),

@@ -7,7 +7,7 @@ import {
   unlimitedBoundary,
   unproven,
 } from "@ambit/backend-kit";
-import type { Finding, SandboxSpec } from "@ambit/core/plugin";
+import { domainOf, type Evidence, type Finding, type SandboxSpec } from "@ambit/core/plugin";
 import { claims } from "../claims.js";
 import type { LocalConfig } from "../config.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
@@ -47,9 +47,10 @@ export async function probeConfinement(
   trials: readonly Trial[],
 ): Promise<readonly Finding[]> {
   return withBench(open, signal, undefined, async (common) => {
+    let evidence: Evidence;
     try {
       // If this fails there is one reason for every claim: bubblewrap's.
-      await common.shared(unlimitedBoundary);
+      ({ evidence } = await common.shared(unlimitedBoundary));
     } catch (error) {
       return claims.map((capability) => unproven(capability, error, fixFor));
     }
@@ -61,8 +62,16 @@ export async function probeConfinement(
     );
     // Last, since it measures what the others leave.
     if (trials.includes(cpuTrial)) outcomes.push(await attempt(cpuTrial));
-    return findingsOf(claims, outcomes, fixFor);
+    return findingsOf(claims, outcomes, fixFor).map((finding) => withWarning(finding, evidence));
   });
+}
+
+/** bubblewrap's known holes concern what is mounted. */
+function withWarning(finding: Finding, { bubblewrapWarning: warning }: Evidence): Finding {
+  if (typeof warning !== "string" || !finding.proven || domainOf(finding.capability) !== "filesystem") {
+    return finding;
+  }
+  return { ...finding, warning };
 }
 
 /** One more than the processors, since a trial also waits. */

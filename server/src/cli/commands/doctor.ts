@@ -25,20 +25,25 @@ function report(actors: readonly ActorDescription[], sandboxes: readonly ActorDe
 
 function actorLines({ kind, name, site, claims, findings, probedAt }: ActorDescription): string[] {
   const proven: string[] = [];
+  /** Capabilities by a warning that they share. */
+  const warnings = new Map<string, string[]>();
   /** Capabilities by the reason why they aren't proven, which they often share. */
   const unproven = new Map<string, string[]>();
   for (const capability of claims) {
     const finding = findings.find((found) => found.capability === capability);
     if (finding?.proven === true) {
       proven.push(`  proven      ${capability}: ${finding.how}`);
+      const { warning } = finding;
+      if (warning !== undefined) warnings.set(warning, [...(warnings.get(warning) ?? []), capability]);
       continue;
     }
     const reason = finding?.reason ?? "its probe reported nothing about it";
     const why = finding === undefined ? reason : `${reason}\n              fix: ${finding.fix}`;
     unproven.set(why, [...(unproven.get(why) ?? []), capability]);
   }
+  const warned = [...warnings].map(([warning, names]) => `  warning     ${names.join(", ")}: ${warning}`);
   const missing = [...unproven].map(([why, names]) => `  not proven  ${names.join(", ")}: ${why}`);
-  return [`${kind} ${name} (acts on the ${site}, probed ${probedAt})`, ...proven, ...missing, ""];
+  return [`${kind} ${name} (acts on the ${site}, probed ${probedAt})`, ...proven, ...warned, ...missing, ""];
 }
 
 /** For each capability, the sandboxes that guarantee it here. */

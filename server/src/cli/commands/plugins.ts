@@ -1,6 +1,7 @@
 import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
 import { configurationJsonSchema } from "../../configuration/schema.js";
+import { printable } from "../../logging/printable.js";
 import { openAmbit } from "../../open.js";
 import { table } from "../display/table.js";
 import { exitCodes } from "../exit-codes.js";
@@ -18,17 +19,20 @@ export async function plugins(options: Overrides & { readonly json?: boolean }):
     process.stdout.write(`${JSON.stringify(described, undefined, 2)}\n`);
     return exitCodes.ok;
   }
+  const warnings = new Set<string>();
   const rows = (await registry.describe()).map(({ plugin, kind, name, site, claims, findings }) => {
-    const proven = findings.filter((finding) => finding.proven).length;
+    const proven = findings.filter((finding) => finding.proven);
+    for (const { warning } of proven) if (warning !== undefined) warnings.add(`${name}: ${warning}`);
     return [
       plugin,
       kind,
       name,
       site,
-      claims.length === 0 ? "–" : `${proven} of ${claims.length} proven here`,
+      claims.length === 0 ? "–" : `${proven.length} of ${claims.length} proven here`,
     ];
   });
   process.stdout.write(table(["plugin", "kind", "name", "site", "claims"], rows));
+  for (const warning of warnings) process.stdout.write(`\nwarning: ${printable(warning)}\n`);
   process.stdout.write(
     "\n`ambit doctor` shows how each claim was proven, and the fix for those that weren't.\n",
   );

@@ -11,10 +11,12 @@ export function receiptLines(receipt: Receipt): readonly (readonly [label: strin
     const by = guarantees.find((guarantee) => guarantee.capability === capability);
     return ["", `${capability} · ${by === undefined ? "accepted as a gap" : `${by.by}: ${by.how}`}`] as const;
   });
+  const warnings = new Set(guarantees.flatMap(({ warning }) => warning ?? []));
   const outside = actors.filter(({ assurance }) => assurance === "outside");
   return [
     ["receipt", boundary],
     ...held,
+    ...[...warnings].map((warning) => ["", `warning: ${warning}`] as const),
     ...outside.map(({ kind, name, site }) => ["", `outside: ${kind} ${name}, on the ${site}`] as const),
     ...accepted.map((gap) => ["", `accepted: ${gapLine(gap)}`] as const),
     ...credentials.map(
