@@ -6,7 +6,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { runLogged, say, step } from "./step.mjs";
@@ -120,8 +120,7 @@ export async function installPackages(extent) {
 }
 
 /**
- * Which extent was installed, from which lockfile. Written last, so that an interrupted install isn't taken for a
- * complete one.
+ * Which extent was installed, from which lockfile; or that an install hasn't ended.
  * @param {string} folder
  */
 const markerIn = (folder) => join(folder, "node_modules", ".ambit-installed");
@@ -140,9 +139,18 @@ const stateOf = (folder, extent) =>
  * @param {Extent} extent
  */
 function isInstalled(folder, extent) {
-  if (!existsSync(markerIn(folder))) return false;
+  if (!existsSync(markerIn(folder))) return isInstalledByHand(folder);
   const installed = readFileSync(markerIn(folder), "utf8");
   return installed === stateOf(folder, extent) || installed === stateOf(folder, "everything");
+}
+
+/**
+ * By `npm install`, which writes this file last.
+ * @param {string} folder
+ */
+function isInstalledByHand(folder) {
+  const installed = statSync(join(folder, "node_modules/.package-lock.json"), { throwIfNoEntry: false });
+  return installed !== undefined && installed.mtimeMs >= statSync(join(folder, "package-lock.json")).mtimeMs;
 }
 
 /**
@@ -151,7 +159,8 @@ function isInstalled(folder, extent) {
  * @param {Extent} extent
  */
 async function installInto(folder, workspaces, extent) {
-  rmSync(markerIn(folder), { force: true });
+  mkdirSync(join(folder, "node_modules"), { recursive: true });
+  writeFileSync(markerIn(folder), "unfinished");
   // Not "npm ci", which requires entries for the native binaries of every other platform; npm leaves them out of a
   // lockfile if the registry doesn't have them. The lockfile is installed as it is, it isn't written, and
   // test/repository fails if it doesn't match a package.json. The log level is for a run within "npm --silent", whose
@@ -163,7 +172,6 @@ async function installInto(folder, workspaces, extent) {
     ["install", ...options, ...chosen, ...(extent === "demo" ? ["--omit=dev"] : [])],
     folder,
   );
-  mkdirSync(join(folder, "node_modules"), { recursive: true });
   writeFileSync(markerIn(folder), stateOf(folder, extent));
 }
 

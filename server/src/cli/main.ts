@@ -33,6 +33,7 @@ function program(): Command {
     .option("--stream", "print NDJSON records as they happen")
     .option("--json", "print the result, even at a terminal")
     .option("--timeline", "print a readable timeline, even if stdout is not a terminal")
+    .option("--receipt", "the timeline, with how each guarantee of the receipt was proven")
     .action(async (file, options) => {
       const { run } = await import("./commands/run.js");
       await finish(run(file, { ...ambit.opts(), ...options }));
@@ -62,6 +63,7 @@ function program(): Command {
     .option("--stream", "print NDJSON records as they happen")
     .option("--json", "print the result, even at a terminal")
     .option("--timeline", "print a readable timeline, even if stdout is not a terminal")
+    .option("--receipt", "the timeline, with how each guarantee of the receipt was proven")
     .action(async (run, options) => {
       const { attach } = await import("./commands/attach.js");
       await finish(attach(run, options));

@@ -2,15 +2,11 @@ import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type RunResult, streamRecordSchema } from "@ambit/core";
-import { printerFor } from "../display/record-printer.js";
+import { type PrinterOptions, printerFor } from "../display/record-printer.js";
 import { exitCodeOf } from "../exit-codes.js";
 import { type ClientOptions, ServerClient, ServerRefused } from "../server-client.js";
 
-export interface AttachOptions extends ClientOptions {
-  readonly stream?: boolean;
-  readonly json?: boolean;
-  readonly timeline?: boolean;
-}
+export type AttachOptions = ClientOptions & PrinterOptions;
 
 /** Consecutive connections without new records before it gives up, and milliseconds between them. */
 const maxFruitlessAttempts = 10;

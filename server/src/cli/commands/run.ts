@@ -4,16 +4,12 @@ import type { Overrides } from "../../configuration/load.js";
 import { failedResult } from "../../failed-result.js";
 import { type Ambit, openAmbit } from "../../open.js";
 import { MalformedJson } from "../../parse-json.js";
-import { printerFor, type RecordPrinter } from "../display/record-printer.js";
+import { type PrinterOptions, printerFor, type RecordPrinter } from "../display/record-printer.js";
 import { exitCodeOf } from "../exit-codes.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
 import { readRequest } from "./read-request.js";
 
-export interface RunCommandOptions extends Overrides {
-  readonly stream?: boolean;
-  readonly json?: boolean;
-  readonly timeline?: boolean;
-}
+export type RunCommandOptions = Overrides & PrinterOptions;
 
 /**
  * `ambit run`: runs one request in this process, with exactly one result on stdout. A signal ends the run, which

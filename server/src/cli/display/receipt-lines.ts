@@ -1,30 +1,50 @@
 import { gapLine, type Receipt } from "@ambit/core";
 
-/** A receipt in a few labelled lines: what held, what was outside, what was seen at the boundary. */
-export function receiptLines(receipt: Receipt): readonly (readonly [label: string, text: string])[] {
+type Line = readonly [label: string, text: string];
+
+/** Columns of the words that say what became of a capability or an actor. */
+const outcomeWidth = 9;
+
+/**
+ * A receipt in a few labelled lines: what held, what was outside, what was seen at the boundary.
+ * @param receipt
+ * @param withEvidence also how each guarantee was proven, and what was observed of this sandbox.
+ */
+export function receiptLines(receipt: Receipt, withEvidence: boolean): readonly Line[] {
   const { required, guarantees, actors, accepted, credentials, visibleCredentials, decisions } = receipt;
-  const boundary =
-    required.length === 0
-      ? `${receipt.sandbox} · ${receipt.confinement}: no boundary was asked for`
-      : `${receipt.sandbox} · ${receipt.confinement} · ${receipt.enforcement}`;
-  const held = required.map((capability) => {
-    const by = guarantees.find((guarantee) => guarantee.capability === capability);
-    return ["", `${capability} · ${by === undefined ? "accepted as a gap" : `${by.by}: ${by.how}`}`] as const;
-  });
+  const boundary = required.length === 0 ? "no boundary was asked for" : receipt.enforcement;
   const warnings = new Set(guarantees.flatMap(({ warning }) => warning ?? []));
   const outside = actors.filter(({ assurance }) => assurance === "outside");
   return [
-    ["receipt", boundary],
-    ...held,
-    ...[...warnings].map((warning) => ["", `warning: ${warning}`] as const),
-    ...outside.map(({ kind, name, site }) => ["", `outside: ${kind} ${name}, on the ${site}`] as const),
-    ...accepted.map((gap) => ["", `accepted: ${gapLine(gap)}`] as const),
-    ...credentials.map(
-      ({ name, hosts, by }) => ["", `kept outside: ${name} · ${by}: ${hosts.join(", ")}`] as const,
-    ),
-    ...visibleCredentials.map((name) => ["", `visible inside: ${name}`] as const),
+    ["receipt", `${receipt.sandbox} · ${receipt.confinement} · ${boundary}`],
+    ...required.flatMap((capability) => linesOfCapability(receipt, capability, withEvidence)),
+    ...[...warnings].map((warning) => entry("warning", warning)),
+    ...outside.map(({ kind, name, site }) => entry("outside", `${kind} ${name}, on the ${site}`)),
+    ...accepted.map((gap) => entry("accepted", gapLine(gap))),
+    ...credentials.map(({ name, hosts, by }) => entry("hidden", `${name} · ${by}: ${hosts.join(", ")}`)),
+    ...visibleCredentials.map((name) => entry("visible", `${name}, inside the sandbox`)),
     ...(decisions.allowed + decisions.refused === 0
       ? []
-      : [["", `connections: ${decisions.allowed} allowed, ${decisions.refused} refused`] as const]),
+      : [entry("", `connections: ${decisions.allowed} allowed, ${decisions.refused} refused`)]),
+    ...(withEvidence ? evidenceLines(receipt) : []),
   ];
+}
+
+function linesOfCapability(
+  { guarantees }: Receipt,
+  capability: Receipt["required"][number],
+  withEvidence: boolean,
+): Line[] {
+  const proofs = guarantees.filter((guarantee) => guarantee.capability === capability);
+  if (proofs.length === 0) return [entry("gap", `${capability}, accepted`)];
+  if (!withEvidence) return [entry("proven", `${capability} · ${proofs.map(({ by }) => by).join(", ")}`)];
+  return proofs.map(({ by, how, provenAt }) => entry("proven", `${capability} · ${by}, ${provenAt}: ${how}`));
+}
+
+function evidenceLines({ evidence }: Receipt): Line[] {
+  return Object.entries(evidence).map(([name, value]) => entry("seen", `${name}: ${value}`));
+}
+
+function entry(outcome: string, text: string): Line {
+  return ["", `${outcome.padEnd(outcomeWidth)}${text}`];
 }

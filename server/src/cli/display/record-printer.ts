@@ -10,11 +10,16 @@ export interface RecordPrinter {
   result(result: RunResult | FailedResult): Promise<void>;
 }
 
+export interface PrinterOptions {
+  readonly stream?: boolean;
+  readonly json?: boolean;
+  readonly timeline?: boolean;
+  /** A timeline whose receipt shows how its guarantees were proven. */
+  readonly receipt?: boolean;
+}
+
 /** A timeline at a terminal; otherwise the one result, for a program to read. */
-export function printerFor(
-  options: { readonly stream?: boolean; readonly json?: boolean; readonly timeline?: boolean },
-  output: NodeJS.WriteStream,
-): RecordPrinter {
+export function printerFor(options: PrinterOptions, output: NodeJS.WriteStream): RecordPrinter {
   const print = async (text: string) => {
     // Its reader has closed the pipe: the caller stops.
     if (output.errored) throw output.errored;
@@ -28,8 +33,8 @@ export function printerFor(
       result: (result) => line({ kind: "result", result }),
     };
   }
-  if (options.timeline === true || (output.isTTY && options.json !== true)) {
-    const timeline = new Timeline(performance.now());
+  if (options.timeline === true || options.receipt === true || (output.isTTY && options.json !== true)) {
+    const timeline = new Timeline(performance.now(), options.receipt);
     return {
       keepsEvents: false,
       event: (event) => print(timeline.event(event, performance.now())),

@@ -22,8 +22,14 @@ export class Timeline {
   >();
   readonly #toolNames = new Map<string, string>();
 
-  /** @param begun on the same clock as every later time, in milliseconds. */
-  constructor(readonly begun: number) {}
+  /**
+   * @param begun on the same clock as every later time, in milliseconds.
+   * @param withEvidence whether the receipt shows how its guarantees were proven.
+   */
+  constructor(
+    readonly begun: number,
+    readonly withEvidence = false,
+  ) {}
 
   /** The text to print for an event; empty for one that isn't shown. */
   event(event: AgentEvent, now: number): string {
@@ -93,7 +99,7 @@ export class Timeline {
         );
     const why = [...(failure?.gaps ?? []).map(gapLine), ...(failure?.issues ?? []).map(issueLine)];
     const warnings = (result.warnings ?? []).map(({ path = "", message }) => issueLine({ path, message }));
-    const receipt = result.receipt === undefined ? [] : receiptLines(result.receipt);
+    const receipt = result.receipt === undefined ? [] : receiptLines(result.receipt, this.withEvidence);
     return [
       ending,
       ...why.map((text) => line("", text, colors.red)),

@@ -1,4 +1,4 @@
-import type { AgentEvent, RunResult } from "@ambit/core";
+import type { AgentEvent, Receipt, RunResult } from "@ambit/core";
 import { describe, expect, it } from "vitest";
 import { Timeline } from "../../../src/cli/display/timeline.js";
 
@@ -104,5 +104,57 @@ describe("Timeline", () => {
       "   0.00 s  warns    gatewayPolicy: has no effect",
       "   0.00 s  warns    nor has this",
     ]);
+  });
+
+  const receipt: Receipt = {
+    sandbox: "local",
+    confinement: "confined",
+    enforcement: "best_effort",
+    required: ["network.deny", "process.contained", "secrets.hidden"],
+    guarantees: [
+      {
+        capability: "network.deny",
+        by: "local",
+        how: "a jail reached no listener",
+        provenAt: "2026-01-01T00:00:00Z",
+      },
+      { capability: "network.deny", by: "callback", how: "a refused host", provenAt: "2026-01-01T00:00:00Z" },
+      { capability: "process.contained", by: "local", how: "a decoy", provenAt: "2026-01-01T00:00:00Z" },
+    ],
+    actors: [{ kind: "executor", name: "client", site: "caller", assurance: "outside", touches: [] }],
+    accepted: [],
+    visibleCredentials: ["LOGIN"],
+    credentials: [{ name: "KEY", hosts: ["api.example"], by: "route" }],
+    evidence: { seccomp: 2 },
+    decisions: { allowed: 2, refused: 1 },
+    session: { id: "s", history: "new" },
+  };
+  const ended: RunResult = { ok: true, runId: "r", events: [], stopReason: "end_turn", receipt };
+  const shown = (withEvidence: boolean) =>
+    plain(new Timeline(0, withEvidence).result(ended, 0))
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.slice(11));
+
+  it("shows a receipt with one short line for each capability", () => {
+    expect(shown(false)).toEqual([
+      "ends     end_turn",
+      "receipt  local · confined · best_effort",
+      "         proven   network.deny · local, callback",
+      "         proven   process.contained · local",
+      "         gap      secrets.hidden, accepted",
+      "         outside  executor client, on the caller",
+      "         hidden   KEY · route: api.example",
+      "         visible  LOGIN, inside the sandbox",
+      "                  connections: 2 allowed, 1 refused",
+    ]);
+  });
+
+  it("shows the evidence of a receipt on request", () => {
+    const lines = shown(true);
+    expect(lines).toContain(
+      "         proven   network.deny · callback, 2026-01-01T00:00:00Z: a refused host",
+    );
+    expect(lines).toContain("         seen     seccomp: 2");
   });
 });
