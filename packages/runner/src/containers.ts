@@ -11,6 +11,7 @@ import { Warnings } from "./events/warnings.js";
 import { Deadlines } from "./lifetime/deadlines.js";
 import { RightToAct } from "./lifetime/right-to-act.js";
 import { OwnedScope } from "./lifetime/scope.js";
+import type { RunLimits } from "./limits.js";
 import { Budget } from "./model/budget.js";
 import { ModelCalls } from "./model/model-calls.js";
 import { ModelRoutes } from "./model/model-routes.js";
@@ -49,7 +50,8 @@ export const runClasses = [
  * disposed with that run.
  */
 export function rootContainer(options: RunnerOptions): DependencyContainer {
-  const { limits, log, permissionCeiling, interactionKey, hideSecrets = () => () => {} } = options;
+  const { log, permissionCeiling, interactionKey, hideSecrets = () => () => {} } = options;
+  const limits = withShares(options);
   // A separate container, so that two runners in one process share nothing.
   const root = global.createChildContainer();
   root.registerInstance(tokens.log, log);
@@ -69,6 +71,12 @@ export function rootContainer(options: RunnerOptions): DependencyContainer {
     root.register<unknown>(one, { useClass: one }, { lifecycle: Lifecycle.ContainerScoped });
   }
   return root;
+}
+
+/** With tenants, none may keep all of the sessions. */
+function withShares({ limits, hasTenants = false }: RunnerOptions): RunLimits {
+  const { sessions, sessionsPerProject = hasTenants ? Math.ceil(sessions / 2) : undefined } = limits;
+  return sessionsPerProject === undefined ? limits : { ...limits, sessionsPerProject };
 }
 
 /** A run's container. Its `Run` and all collaborators are constructed from it, and disposed with it. */

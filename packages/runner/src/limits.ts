@@ -28,7 +28,20 @@ export const runLimitsSchema = z.strictObject({
     .int()
     .nonnegative()
     .default(32)
-    .meta(said("server", "Named sessions kept; beyond that, the least recently used ends first.")),
+    .meta(
+      said(
+        "server",
+        "Named sessions kept. Beyond that, the least recently used of the same project ends first; a project without one gets 429.",
+      ),
+    ),
+  sessionsPerProject: count
+    .optional()
+    .meta(
+      said(
+        "server",
+        "Named sessions kept of one project; beyond that, its least recently used ends first. Default: half of `sessions` where callers have tokens of their own, else all.",
+      ),
+    ),
   sessionTtlMs: milliseconds.default(600_000).meta(said("session", "How long it is kept without a run.")),
   runTimeoutMs: milliseconds.default(39_600_000).meta(said("run", "From admission to the result.")),
   idleMs: milliseconds

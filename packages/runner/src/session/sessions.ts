@@ -6,6 +6,7 @@ import { inject, injectable } from "tsyringe";
 import type { HideSecrets } from "../events/redaction/secrets.js";
 import type { RunLimits } from "../limits.js";
 import { tokens } from "../tokens.js";
+import { evictedFor, requireRoomFor } from "./room.js";
 import { type Borrower, fingerprintOf, Session } from "./session.js";
 import type { SessionHolding, SessionKeeper } from "./session-keeper.js";
 import { keyOf, nameOf, type SessionName } from "./session-name.js";
@@ -56,6 +57,7 @@ export class Sessions {
     if (key === undefined) return this.#lend(await this.#openNew(plan, secrets, signal), borrower, undefined);
     if (this.#inUse.has(key))
       throw new AtCapacity(`Session '${request.sessionId}' is busy with another run.`);
+    requireRoomFor(key, [...this.#kept.keys()], this.limits);
     this.#inUse.add(key);
     try {
       const kept = this.#take(key);
@@ -239,10 +241,9 @@ export class Sessions {
     }, this.limits.sessionTtlMs);
     expiry.unref();
     this.#kept.set(key, { session, expiry });
-    const [oldest] = this.#kept.keys();
-    if (this.#kept.size <= this.limits.sessions || oldest === undefined) return;
-    const evicted = this.#take(oldest);
-    if (evicted !== undefined) await this.#end(evicted, oldest);
+    const keys = evictedFor(key, [...this.#kept.keys()], this.limits);
+    const evicted = keys.map((one) => [one, this.#take(one)] as const);
+    for (const [one, left] of evicted) if (left !== undefined) await this.#end(left, one);
   }
 
   #take(key: string): Session | undefined {

@@ -236,6 +236,39 @@ describe("a named session", () => {
     expect(world.harness.closed).toBe(1);
   });
 
+  test("makes room in its own project only, and another project's new session is refused", async () => {
+    const world = await createWorld({ script: says("ok"), limits: { sessions: 2 } });
+    const session = (projectId: string, sessionId: string) => world.run({ projectId, sessionId });
+    await session("a", "one");
+    await session("b", "one");
+    // The least recently used of all is another project's.
+    expect((await session("b", "two")).result.ok).toBe(true);
+    expect(world.runner.sessions).toEqual([
+      { project: "a", session: "one" },
+      { project: "b", session: "two" },
+    ]);
+    expect((await session("c", "one")).result).toMatchObject({
+      error: expect.stringContaining("2 sessions are kept"),
+      failure: { code: "at_capacity", retryable: true },
+    });
+    expect((await session("a", "one")).result.receipt?.session.history).toBe("warm");
+    // A run without a session needs no room.
+    expect((await world.run({ projectId: "c" })).result.ok).toBe(true);
+    await world.runner.endSession("one", "a");
+    expect((await session("c", "one")).result.ok).toBe(true);
+    await world.runner.drain(0);
+  });
+
+  test("is one of a share of all sessions for each project", async () => {
+    const world = await createWorld({ script: says("ok"), limits: { sessions: 4, sessionsPerProject: 2 } });
+    for (const sessionId of ["one", "two", "three"]) await world.run({ projectId: "a", sessionId });
+    await world.run({ projectId: "b", sessionId: "one" });
+    expect(world.runner.sessions.map(({ project, session }) => `${project} ${session}`)).toEqual([
+      ...["a two", "a three", "b one"],
+    ]);
+    await world.runner.drain(0);
+  });
+
   test("the least recently used one is ended to make room", async () => {
     const world = await createWorld({ script: says("ok"), limits: { sessions: 2 } });
     for (const sessionId of ["a", "b", "a", "c"]) await world.run({ sessionId });
