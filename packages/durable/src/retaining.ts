@@ -2,11 +2,14 @@ import { messageOf } from "@ambit/core";
 import { eventRecord, interactionKindSchema } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import type { StoreSettings } from "./settings.js";
-import type { Store } from "./store/index.js";
+import type { Store, StoredInteraction } from "./store/index.js";
 import { aboutExpiry } from "./webhooks/messages.js";
 
 /** Shortest and longest interval between two clean-ups, in milliseconds. */
 const everyMs = { min: 1_000, max: 60_000 };
+
+/** Questions of one run that are read at a time. */
+const maxQuestions = 100;
 
 /** The result's number when the run ended. A reader that has the result continues with the next record. */
 const ended = eventRecord({ type: "data", name: "ambit.run_ended", data: {} });
@@ -15,6 +18,7 @@ const ended = eventRecord({ type: "data", name: "ambit.run_ended", data: {} });
 export class Retaining {
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
+  #isClosed = false;
 
   constructor(
     readonly options: { readonly store: Store; readonly settings: StoreSettings; readonly log: Log },
@@ -32,6 +36,7 @@ export class Retaining {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     clearInterval(this.#timer);
     await this.#looking;
   }
@@ -40,30 +45,60 @@ export class Retaining {
     const { store, settings, log } = this.options;
     try {
       await this.#expire();
-      const maxSize = settings.maxMiB * 1_048_576;
-      const deleted = await store.retain({ maxAgeMs: settings.maxAgeMs, maxSize });
+      const { maxAgeMs, interactionMs, maxMiB } = settings;
+      const limits = { maxAgeMs, interactionMs, maxSize: maxMiB * 1_048_576 };
+      let { deleted, excess } = await store.retain(limits);
+      // What is left waits for its users. The oldest of it ends first, with its event and webhook.
+      while (excess > 0 && !this.#isClosed) {
+        const [oldest] = await store.expiring(0);
+        if (oldest === undefined) {
+          log.warn(
+            { excess },
+            "answers that no turn has used are deleted with their runs: the store is over its size",
+          );
+          deleted += (await store.retain({ ...limits, interactionMs: 0 })).deleted;
+          break;
+        }
+        await this.#expireOf(oldest.runId);
+        const retained = await store.retain(limits);
+        deleted += retained.deleted;
+        excess = retained.excess;
+      }
       if (deleted > 0) log.info({ deleted }, "runs were deleted by age or size");
     } catch (error) {
       log.warn({ error: messageOf(error) }, "the store could not be cleaned");
     }
   }
 
-  /** Page by page: each question gets its event and its webhook. */
+  /** Page by page. */
   async #expire(): Promise<void> {
-    const { store, settings, log } = this.options;
-    for (;;) {
+    const { store, settings } = this.options;
+    while (!this.#isClosed) {
       const questions = await store.expiring(settings.interactionMs);
-      for (const question of questions) {
-        const { id, runId } = question;
-        const run = await store.get(runId);
-        if (run === undefined) continue;
-        const kind = interactionKindSchema.parse(question.kind);
-        const expiry = eventRecord({ type: "interaction_expired", id, kind });
-        const text = `${ended}\n${expiry}\n`;
-        const expired = await store.expire(question, { text, deliveries: aboutExpiry(run, question) });
-        if (expired) log.info({ runId, interactionId: id }, "a question has expired");
-      }
+      for (const question of questions) await this.#end(question);
       if (questions.length === 0) return;
     }
+  }
+
+  /** Its open questions, before their time. */
+  async #expireOf(runId: string): Promise<void> {
+    while (!this.#isClosed) {
+      const questions = await this.options.store.interactions({ runId, state: "open", limit: maxQuestions });
+      for (const question of questions) await this.#end(question);
+      if (questions.length < maxQuestions) return;
+    }
+  }
+
+  /** A question gets its event and its webhook. */
+  async #end(question: StoredInteraction): Promise<void> {
+    const { store, log } = this.options;
+    const { id, runId } = question;
+    const run = await store.get(runId);
+    if (run === undefined) return;
+    const kind = interactionKindSchema.parse(question.kind);
+    const expiry = eventRecord({ type: "interaction_expired", id, kind });
+    const text = `${ended}\n${expiry}\n`;
+    const expired = await store.expire(question, { text, deliveries: aboutExpiry(run, question) });
+    if (expired) log.info({ runId, interactionId: id }, "a question has expired");
   }
 }

@@ -179,6 +179,34 @@ describe("a run's webhook", () => {
     ]);
   });
 
+  it.each([
+    ["older than runs are kept", { maxAgeMs: 1, interactionMs: 3_000 }, "wipe"],
+    ["larger than what is kept", { maxMiB: 1, maxAgeMs: 1_000 }, "x".repeat(1_200_000)],
+  ])(
+    "reports the expiry of a question before its run is deleted, if that is %s",
+    async (_why, store, toolName) => {
+      const receiver = await webhookReceiver(() => {});
+      const cautious: Script = async function* ({ onPermission }) {
+        yield { type: "message", text: toolName };
+        const asked = { toolCallId: "c1", toolName: "wipe", input: {} };
+        if ((await onPermission(asked)) !== "park") yield { type: "done" };
+      };
+      const { post, get } = await serveStored(cautious, { configuration: { webhooks, store } });
+      const { runId } = await bodyOf<{ runId: string }>(
+        await post("/run", {
+          ...{ ...asking, permissions: { default: "ask" } },
+          webhook: { url: receiver.url, events: ["interaction.expired"] },
+        }),
+      );
+      const seen = async () => {
+        const { status } = await get(`/runs/${runId}`);
+        return [status, ...receiver.received.map(({ message }) => message.type)];
+      };
+      expect(await seen()).toEqual([200]);
+      await expect.poll(seen, slowly).toEqual([404, "interaction.expired"]);
+    },
+  );
+
   it("is sent for a queued run that never began", async () => {
     const receiver = await webhookReceiver(() => {});
     const { script } = counting();

@@ -49,6 +49,15 @@ export interface Retention {
   readonly maxAgeMs: number;
   /** Characters of all events and results; the oldest go first. */
   readonly maxSize: number;
+  /** A run is kept while a question of it is open, and for so long after one was asked that was answered, but not used. */
+  readonly interactionMs: number;
+}
+
+export interface Retained {
+  /** Runs. */
+  readonly deleted: number;
+  /** Characters beyond the size, of runs that are kept for their questions. */
+  readonly excess: number;
 }
 
 /**
@@ -83,8 +92,8 @@ export interface Store {
   requestCancel(id: string): Promise<boolean>;
   /** Deletes an ended run with its events and questions. False when there is none. */
   delete(id: string): Promise<boolean>;
-  /** Deletes ended runs that are too old or exceed the size. @returns how many. */
-  retain(retention: Retention): Promise<number>;
+  /** Deletes ended runs that are too old or exceed the size. */
+  retain(retention: Retention): Promise<Retained>;
 
   /** Renews this replica's lease, for `leaseMs` from now. */
   renew(replica: string, address: string, leaseMs: number): Promise<Renewal>;

@@ -1,4 +1,4 @@
-import type { Retention } from "@ambit/durable/store";
+import type { Retained, Retention } from "@ambit/durable/store";
 import { Columns, type Database, type Statement, statement } from "../database.js";
 import { lives } from "../shared/lease.js";
 import { forgetUse } from "../shared/session-use.js";
@@ -19,25 +19,33 @@ export class RunRetention {
     return (await this.#delete([id], "")) === 1;
   }
 
-  /** Deletes what has ended and is too old or too much; looks only at that. @returns how many runs. */
-  async retain({ maxAgeMs, maxSize }: Retention): Promise<number> {
+  /** Deletes what has ended and is too old or too much; looks only at that. */
+  async retain({ maxAgeMs, maxSize, interactionMs }: Retention): Promise<Retained> {
     if (performance.now() - this.#countedAt > dayMs) {
       await recount(this.database);
       this.#countedAt = performance.now();
     }
-    const old = await this.#deleteAll(async () => this.#olderThan(maxAgeMs));
+    const idle = `NOT ${this.#waits(interactionMs)}`;
+    const old = await this.#deleteAll(async () => this.#olderThan(maxAgeMs, idle));
+    let excess = 0;
     const surplus = await this.#deleteAll(async () => {
-      const excess = (await keptSize(this.database)) - maxSize;
-      return excess > 0 ? oldest(excess) : undefined;
+      excess = Math.max(0, (await keptSize(this.database)) - maxSize);
+      return excess > 0 ? oldest(excess, idle) : undefined;
     });
-    await this.#forget(maxAgeMs);
-    return old + surplus;
+    await this.#forget(maxAgeMs, interactionMs);
+    return { deleted: old + surplus, excess };
   }
 
-  #olderThan(maxAgeMs: number): Statement {
+  /** Whether a question of the run is open, or its answer waits for the next turn. */
+  #waits(interactionMs: number): string {
+    return `EXISTS (SELECT 1 FROM ambit_interactions i WHERE i.run_id = ambit_runs.id AND (i.state = 'open'
+      OR (i.state = 'answered' AND i.created_at >= ${this.database.now} - ${interactionMs})))`;
+  }
+
+  #olderThan(maxAgeMs: number, idle: string): Statement {
     return statement(
       `SELECT id FROM ambit_runs WHERE state = 'ended' AND ended_at < ${this.database.now} - CAST($1 AS BIGINT)
-      ORDER BY ended_at, id LIMIT ${maxDeletedAtOnce}`,
+      AND ${idle} ORDER BY ended_at, id LIMIT ${maxDeletedAtOnce}`,
       maxAgeMs,
     );
   }
@@ -75,14 +83,17 @@ export class RunRetention {
     return deleted?.length ?? 0;
   }
 
-  async #forget(maxAgeMs: number): Promise<void> {
+  async #forget(maxAgeMs: number, interactionMs: number): Promise<void> {
     const { database } = this;
     const { now } = database;
     const older = (column: string) => `${column} < ${now} - CAST($1 AS BIGINT)`;
     await database.run([
       statement(`DELETE FROM ambit_deliveries WHERE state <> 'pending' AND ${older("created_at")}`, maxAgeMs),
       // Longer than any run that could use an answer again.
-      statement(`DELETE FROM ambit_used_answers WHERE used_at < ${now} - 4 * CAST($1 AS BIGINT)`, maxAgeMs),
+      statement(
+        `DELETE FROM ambit_used_answers WHERE used_at < ${now} - 4 * CAST($1 AS BIGINT)`,
+        Math.max(maxAgeMs, interactionMs),
+      ),
       statement(
         `DELETE FROM ambit_sessions WHERE ${older("used_at")} AND NOT ${lives(database, "ambit_sessions")}`,
         maxAgeMs,
@@ -95,11 +106,11 @@ export class RunRetention {
 }
 
 /** The runs that ended first, until they hold this many characters. */
-function oldest(excess: number): Statement {
+function oldest(excess: number, idle: string): Statement {
   return statement(
     `SELECT id FROM (
       SELECT id, SUM(${sizeOfRun}) OVER (ORDER BY ended_at, id) - (${sizeOfRun}) AS before_it
-      FROM (SELECT id, size, ended_at FROM ambit_runs WHERE state = 'ended'
+      FROM (SELECT id, size, ended_at FROM ambit_runs WHERE state = 'ended' AND ${idle}
         ORDER BY ended_at, id LIMIT ${maxDeletedAtOnce}) AS first_ended
     ) AS measured WHERE before_it < CAST($1 AS BIGINT)`,
     excess,

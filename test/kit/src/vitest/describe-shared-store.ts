@@ -137,6 +137,37 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await store.interactions({ runId: "r", limit: 10 })).toMatchObject([{ state: "expired" }]);
   });
 
+  it("keeps a run with an open question, or an answer for the next turn, and says how much is too much", async () => {
+    const store = await opened();
+    for (const id of ["open", "answered", "used", "none"]) {
+      await store.create(newRun(id));
+      await store.append({
+        ...groupOf(id, 1, 1),
+        ...(id === "none" ? {} : { asked: [question(`ask_${id}`)] }),
+      });
+      await store.finish(id, 1, { ...ending(), paused: true });
+    }
+    await store.answer("ask_answered", "1");
+    await store.answer("ask_used", "1");
+    await store.useAnswer("ask_used");
+    const ids = async () => (await store.list({ limit: 10 })).map(({ id }) => id).toSorted();
+    const { size = 0 } = (await store.get("open")) ?? {};
+    const kept = { interactionMs: 3_600_000, maxSize: 1_000_000 };
+    await expect
+      .poll(async () => {
+        await store.retain({ ...kept, maxAgeMs: 1 });
+        return ids();
+      })
+      .toEqual(["answered", "open"]);
+    expect(await store.retain({ ...kept, maxAgeMs: 3_600_000, maxSize: 1 })).toEqual({
+      ...{ deleted: 0, excess: 2 * (size + 1_024) - 1 },
+    });
+    // An answer that no turn has used waits no longer than a question.
+    await store.retain({ interactionMs: 0, maxAgeMs: 1, maxSize: 1_000_000 });
+    expect(await ids()).toEqual(["open"]);
+    expect(await store.interactions({ state: "open", limit: 10 })).toMatchObject([{ id: "ask_open" }]);
+  });
+
   it("binds a session to one living replica", async () => {
     const [one, two] = [await opened(), await opened()];
     await one.renew("one", "http://one", 60_000);
@@ -178,7 +209,9 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await one.holdSession({ ...place, replica: "one" })).toMatchObject({
       ...{ fence: 3, handover: "sealed" },
     });
-    expect(await one.retain({ maxAgeMs: 60_000, maxSize: 1_000_000 })).toBe(0);
+    expect(await one.retain({ interactionMs: 60_000, maxAgeMs: 60_000, maxSize: 1_000_000 })).toMatchObject({
+      deleted: 0,
+    });
     expect(await one.sessions({ limit: 10 })).toHaveLength(1);
   });
 

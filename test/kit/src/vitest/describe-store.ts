@@ -200,17 +200,25 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       expect(await store.delete("a")).toBe(true);
       expect(await store.delete("a")).toBe(false);
       expect(await store.read("a", 0, 100)).toEqual([]);
-      expect(await store.retain({ maxAgeMs: 60_000, maxSize: size + 1_024 })).toBe(1);
+      expect(
+        await store.retain({ interactionMs: 60_000, maxAgeMs: 60_000, maxSize: size + 1_024 }),
+      ).toMatchObject({ deleted: 1 });
       const kept = async () => (await store.list({ state: "ended", limit: 10 })).map(({ id }) => id);
       expect(await kept()).toEqual(["c"]);
       // What has ended since is counted too.
       await store.create(newRun("d"));
       await store.append(groupOf("d", 1, 1));
       await store.finish("d", 1, ending());
-      expect(await store.retain({ maxAgeMs: 60_000, maxSize: 2 * (size + 1_024) })).toBe(0);
-      expect(await store.retain({ maxAgeMs: 60_000, maxSize: size + 1_024 })).toBe(1);
+      expect(
+        await store.retain({ interactionMs: 60_000, maxAgeMs: 60_000, maxSize: 2 * (size + 1_024) }),
+      ).toMatchObject({ deleted: 0 });
+      expect(
+        await store.retain({ interactionMs: 60_000, maxAgeMs: 60_000, maxSize: size + 1_024 }),
+      ).toMatchObject({ deleted: 1 });
       expect(await kept()).toEqual(["d"]);
-      await expect.poll(() => store.retain({ maxAgeMs: 1, maxSize: 1_000_000 })).toBe(1);
+      await expect
+        .poll(() => store.retain({ interactionMs: 60_000, maxAgeMs: 1, maxSize: 1_000_000 }))
+        .toMatchObject({ deleted: 1 });
       expect((await store.list({ limit: 10 })).map(({ id }) => id)).toEqual(["running"]);
     });
 
