@@ -11,11 +11,11 @@ export const configSchema = z.strictObject({
     .default([]),
   /** Whether a loopback server may be used without TLS; its address must be in `allowedRanges` as well. */
   loopbackWithoutTls: z.boolean().default(false),
-  /** Bytes of one message from a stdio server. Default 16 MiB. */
+  /** Bytes of one message from a server. Default 8 MiB. */
   maxMessageBytes: z
     .int()
     .positive()
-    .default(16 * 1024 * 1024),
+    .default(8 * 1024 * 1024),
   /** `PATH` of a stdio server, as seen inside the sandbox. The folder of the runner's own node is added last. */
   path: z.string().min(1).default("/usr/local/bin:/usr/bin:/bin"),
 });

@@ -13,6 +13,7 @@ import {
 import { type Lookup, portOf } from "@ambit/egress";
 import type { McpClientConfig } from "./config.js";
 import { addressGuard, gapsOf, issuesOf } from "./destination.js";
+import { MessageGuard } from "./message-guard.js";
 
 /**
  * MCP servers over HTTP, connected from the runner, so their credentials never enter the sandbox. Whatever the run's
@@ -52,8 +53,9 @@ export class HttpToolSource implements ToolSource {
     // The MCP SDK and undici take tens of milliseconds to load, so only runs with such a server load them.
     const { httpTransport } = await import("./http-transport.js");
     const { publicationOf } = await import("./publication.js");
+    const guard = new MessageGuard(this.config.maxMessageBytes);
     const whyClosed = addressGuard(scope.boundary, this.config, portOf(new URL(connection.url)));
-    const transport = httpTransport(connection, whyClosed, this.lookup, scope);
-    return publicationOf(server, transport, scope);
+    const transport = httpTransport(connection, whyClosed, this.lookup, guard, scope);
+    return publicationOf(server, transport, guard, scope);
   }
 }

@@ -2,6 +2,7 @@ import { type McpServer, readHost, type Scope } from "@ambit/core/plugin";
 import { AddressRefused, guardedLookup, type Lookup } from "@ambit/egress";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Agent, fetch } from "undici";
+import type { MessageGuard } from "./message-guard.js";
 
 type HttpConnection = Extract<McpServer["connection"], { readonly type: "http" }>;
 
@@ -13,6 +14,7 @@ export function httpTransport(
   connection: HttpConnection,
   whyClosed: (address: string) => string | undefined,
   lookup: Lookup | undefined,
+  guard: MessageGuard,
   scope: Scope,
 ): StreamableHTTPClientTransport {
   const dispatcher = new Agent({
@@ -26,7 +28,11 @@ export function httpTransport(
   );
   return new StreamableHTTPClientTransport(new URL(connection.url), {
     requestInit: { headers: { ...connection.headers, ...Object.fromEntries(credentials) } },
-    fetch: (url, init) => guardedFetch(url, init, whyClosed, dispatcher),
+    fetch: async (url, init) =>
+      await guard.response(
+        await guardedFetch(url, init, whyClosed, dispatcher),
+        typeof init?.body === "string" ? init.body : undefined,
+      ),
   });
 }
 

@@ -7,13 +7,19 @@ export class LineSplitter {
   #open = Buffer.alloc(0);
   #length = 0;
 
-  /** @param maxBytes Bytes of a line, without its line feed. */
-  constructor(readonly maxBytes: number) {}
+  /**
+   * @param maxBytes of a line, without its line feed.
+   * @param tooLong the error for a longer one.
+   */
+  constructor(
+    readonly maxBytes: number,
+    readonly tooLong: () => Error,
+  ) {}
 
   /**
    * The lines that this piece completes, as text.
    *
-   * @throws Error for a line that is longer than `maxBytes`.
+   * @throws what `tooLong` returns.
    */
   *push(piece: Uint8Array): Generator<string> {
     let start = 0;
@@ -31,7 +37,7 @@ export class LineSplitter {
 
   #append(bytes: Uint8Array): void {
     const length = this.#length + bytes.length;
-    if (length > this.maxBytes) throw new Error("a message of the MCP server is too large");
+    if (length > this.maxBytes) throw this.tooLong();
     if (length > this.#open.length) {
       const larger = Buffer.allocUnsafe(Math.min(2 * length, this.maxBytes));
       this.#open.copy(larger, 0, 0, this.#length);

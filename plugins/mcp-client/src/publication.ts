@@ -1,5 +1,6 @@
 import {
   HarnessFailed,
+  limits,
   type McpServer,
   messageOf,
   type Publication,
@@ -16,6 +17,7 @@ import {
   type Tool,
   type Transport,
 } from "@modelcontextprotocol/client";
+import type { MessageGuard } from "./message-guard.js";
 
 const identity = { name: "ambit", version: "0.1.0" };
 /**
@@ -28,6 +30,9 @@ const unchecked: jsonSchemaValidator = {
     (input) => ({ valid: true, data: input as Data, errorMessage: undefined }),
 };
 
+/** Pages of a server's list of tools. */
+const maxPages = 20;
+
 /** Milliseconds without progress; the run's own limit for a tool call ends it earlier. */
 const silenceMs = 600_000;
 
@@ -38,31 +43,39 @@ const silenceMs = 600_000;
 export async function publicationOf(
   server: McpServer,
   transport: Transport,
+  guard: MessageGuard,
   scope: Scope,
 ): Promise<Publication> {
   // After that, nothing deferred would be closed any more.
   scope.signal.throwIfAborted();
   const client = new Client(identity, {
     jsonSchemaValidator: unchecked,
+    listMaxPages: maxPages,
     versionNegotiation: { mode: server.connection.type === "http" ? "auto" : "legacy" },
   });
   scope.defer(() => client.close());
   try {
     await client.connect(transport, { signal: scope.signal });
     const { tools } = await client.listTools(undefined, { signal: scope.signal });
+    guard.listed();
+    const included = tools.filter(({ name }) => isIncluded(server, name));
+    if (included.length > limits.tools) {
+      throw new HarnessFailed(
+        `MCP server '${server.name}' lists ${included.length.toLocaleString("en")} tools, and a run has at most ${limits.tools.toLocaleString("en")}: name those that it needs in the server's policy.tools.`,
+      );
+    }
     return {
       name: server.name,
-      tools: tools.filter(({ name }) => isIncluded(server, name)).map(published),
+      tools: included.map(published),
       call: (call) => callTool(client, server, call),
     };
   } catch (error) {
     if (scope.signal.aborted) throw scope.signal.reason;
-    throw new HarnessFailed(
-      `MCP server '${server.name}' could not be reached, so its tools would be missing.`,
-      {
-        cause: error,
-      },
-    );
+    if (error instanceof HarnessFailed) throw error;
+    const why = guard.refusal?.message ?? "could not be reached";
+    throw new HarnessFailed(`MCP server '${server.name}' ${why}, so its tools would be missing.`, {
+      cause: error,
+    });
   }
 }
 

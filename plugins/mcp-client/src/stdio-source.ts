@@ -12,6 +12,7 @@ import {
 } from "@ambit/core/plugin";
 import type { McpClientConfig } from "./config.js";
 import { LastWords } from "./last-words.js";
+import { MessageGuard } from "./message-guard.js";
 
 /**
  * MCP servers over stdio, each a separate process in the sandbox: it inherits every guarantee, and neither the agent
@@ -61,11 +62,8 @@ export class StdioToolSource implements ToolSource {
       scope.log.debug({ server: server.name, text }, "a stdio MCP server wrote to stderr"),
     );
     try {
-      return await publicationOf(
-        server,
-        new SandboxStdioTransport(spawned, this.config.maxMessageBytes),
-        scope,
-      );
+      const guard = new MessageGuard(this.config.maxMessageBytes);
+      return await publicationOf(server, new SandboxStdioTransport(spawned, guard), guard, scope);
     } catch (error) {
       if (!(error instanceof HarnessFailed)) throw error;
       await spawned.kill();

@@ -5,7 +5,7 @@ import {
   serializeMessage,
   type Transport,
 } from "@modelcontextprotocol/client";
-import { LineSplitter } from "./line-splitter.js";
+import type { MessageGuard } from "./message-guard.js";
 
 /** MCP's stdio transport over a process in the sandbox: one JSON message per line (MCP specification, "stdio"). */
 export class SandboxStdioTransport implements Transport {
@@ -17,7 +17,7 @@ export class SandboxStdioTransport implements Transport {
 
   constructor(
     readonly process: Process,
-    readonly maxMessageBytes: number,
+    readonly guard: MessageGuard,
   ) {
     this.#writer = process.stdin.getWriter();
   }
@@ -40,16 +40,20 @@ export class SandboxStdioTransport implements Transport {
   }
 
   async #read(): Promise<void> {
-    const lines = new LineSplitter(this.maxMessageBytes);
+    const lines = this.guard.lines();
     for await (const chunk of this.process.stdout) {
-      for (const line of lines.push(chunk)) this.#receive(line);
+      for (const line of lines.push(chunk)) {
+        if (line.trim() === "") continue;
+        // Stray output isn't counted: it may look like anything.
+        if (line.trimStart().startsWith("{")) await this.guard.admit(line);
+        this.#receive(line);
+      }
     }
     await this.close();
   }
 
   /** A line that isn't a message is stray output: it is reported and skipped. */
   #receive(line: string): void {
-    if (line.trim() === "") return;
     try {
       this.onmessage?.(deserializeMessage(line));
     } catch (error) {
