@@ -89,6 +89,12 @@ describe("the answer", () => {
       "completed",
       '{"__proto__":{"call":{"data":{"content":"x"}}}}',
     ],
+    [
+      "too many values: a failure, since it may be one",
+      `{"call":{"data":{"content":[${"{},".repeat(60_000)}0]}}}`,
+      "failed",
+      "Tool 'weather' failed: its answer holds more than 100,000 values. Request less: filter, paginate or summarise.",
+    ],
     ["an error with a message", error("no such city"), "failed", "Tool 'weather' failed: no such city"],
     ["an error with content", error(null, "try 'Bern'"), "failed", "Tool 'weather' failed\ntry 'Bern'"],
     ["an error with both", error("bad", { hint: 1 }), "failed", "Tool 'weather' failed: bad\n{\"hint\":1}"],

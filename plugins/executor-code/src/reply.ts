@@ -1,4 +1,4 @@
-import type { Exit, ToolOutcome } from "@ambit/core/plugin";
+import { type Exit, JsonTooLarge, parseBoundedJson, type ToolOutcome } from "@ambit/core/plugin";
 import { z } from "zod";
 
 const replySchema = z.union([
@@ -16,7 +16,10 @@ export interface Ended {
 
 /** What an ended process says to the model. Pure. */
 export function outcomeOf({ exit, reply, prints }: Ended): ToolOutcome {
-  const parsed = replySchema.safeParse(parseJson(reply));
+  const value = parseJson(reply);
+  if (value instanceof JsonTooLarge)
+    return failed(`code tool returned what ${value.message}: return less, or a summary`, prints);
+  const parsed = replySchema.safeParse(value);
   if (!parsed.success) return failed(`code tool ${howItEnded(exit)}`, prints, "(no stderr)");
   if ("failed" in parsed.data) return failed(parsed.data.failed, prints);
   const { returned } = parsed.data;
@@ -44,9 +47,9 @@ function howItEnded({ code, signal }: Exit): string {
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
-  } catch {
+    return parseBoundedJson(text);
+  } catch (error) {
     // No reply, or half of one: the exit says more than the syntax error would.
-    return undefined;
+    return error instanceof JsonTooLarge ? error : undefined;
   }
 }

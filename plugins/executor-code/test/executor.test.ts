@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { RunTimedOut, SandboxFailed } from "@ambit/core/plugin";
 import { describe, expect, test } from "vitest";
+import { outcomeOf } from "../src/reply.js";
 import { BareSandbox } from "./bare-sandbox.js";
 import { executorOf, type Given, node, python, request, TestRun } from "./test-run.js";
 
@@ -137,6 +138,14 @@ describe("the end of a call", () => {
     const outcome = await execute(tool, { signal: limit.signal, sandbox });
     expect(outcome).toMatchObject({ status: "failed", output: "code tool timed out after 300ms" });
     expect(sandbox.scratch.filter((folder) => existsSync(folder))).toEqual([]);
+  });
+
+  test("a value of very many parts is a failure", () => {
+    const reply = `{"returned":[${"{},".repeat(60_000)}0]}`;
+    expect(outcomeOf({ exit: { code: 0, signal: null }, reply, prints: "" })).toEqual({
+      status: "failed",
+      output: "code tool returned what holds more than 100,000 values: return less, or a summary",
+    });
   });
 
   test("an abort before the start runs nothing", async () => {

@@ -1,4 +1,10 @@
-import type { FetchHandler, Log, Publication } from "@ambit/core/plugin";
+import {
+  type FetchHandler,
+  JsonTooLarge,
+  type Log,
+  type Publication,
+  parseBoundedJson,
+} from "@ambit/core/plugin";
 import {
   createMcpHandler,
   hostHeaderValidationResponse,
@@ -72,8 +78,9 @@ async function serve(mcp: McpHttpHandler, request: Request): Promise<Response> {
   if (body.tooLarge) return problem(413, `The request is longer than ${maxRequestBytes} bytes.`);
   let parsedBody: unknown;
   try {
-    parsedBody = JSON.parse(body.text);
-  } catch {
+    parsedBody = parseBoundedJson(body.text);
+  } catch (error) {
+    if (error instanceof JsonTooLarge) return problem(413, `The request ${error.message}.`);
     return problem(400, "Parse error: the body is not JSON.", {}, PARSE_ERROR);
   }
   return await mcp.fetch(request, { parsedBody });

@@ -1,4 +1,4 @@
-import type { Log, Publication, PublishedOutcome } from "@ambit/core/plugin";
+import { type Log, type Publication, type PublishedOutcome, parseBoundedJson } from "@ambit/core/plugin";
 import {
   ProtocolError,
   ProtocolErrorCode,
@@ -62,10 +62,10 @@ export function toolServer(service: ToolService): Server {
 function structured(output: string): { structuredContent?: { result: unknown } } {
   if (!/^\s*["[\d\-tfn]/.test(output)) return {};
   try {
-    const result: unknown = JSON.parse(output);
+    const result = parseBoundedJson(output);
     return { structuredContent: { result } };
   } catch {
-    // Not JSON after all: it stays plain text.
+    // Not JSON after all, or too much of it: it stays plain text.
     return {};
   }
 }

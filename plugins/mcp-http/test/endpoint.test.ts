@@ -82,6 +82,14 @@ describe("access to the endpoint", () => {
     );
   });
 
+  it("refuses a body of very many values before it is parsed", async () => {
+    const published = await publish();
+    const body = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"a":[${"{},".repeat(60_000)}0]}}`;
+    const response = await post(published, body);
+    expect(response.status).toBe(413);
+    expect(await response.text()).toContain("The request holds more than 100,000 values.");
+  });
+
   it("accepts a body of up to 1 MiB", async () => {
     const published = await publish();
     const padded = (bytes: number) => {

@@ -13,6 +13,7 @@ it.each([
   ["an object, which needs none", '{"a":1}', undefined],
   ["a text", "plain", undefined],
   ["text that only begins like JSON", "42 apples", undefined],
+  ["a list of very many values", `[${"{},".repeat(60_000)}0]`, undefined],
   ["no text", "", undefined],
 ])("a result that is %s keeps its text", async (_what, output, structuredContent) => {
   const published = await publish(() => Promise.resolve({ output, isError: false }));

@@ -1,3 +1,4 @@
+import { parseBoundedJson } from "@ambit/core/contract";
 import { type Frame, type StreamId, streams } from "./frame.js";
 import { Lines } from "./lines.js";
 import { decodePayload } from "./payload.js";
@@ -148,7 +149,7 @@ export class Channel {
     if (stream === streams.messages) {
       // Without a listener, nothing is kept of them, however long they are.
       const lines = this.listener.message === undefined ? [] : this.#lines.push(bytes);
-      for (const line of lines) this.listener.message?.(JSON.parse(line));
+      for (const line of lines) this.listener.message?.(parseBoundedJson(line));
       this.#taken(stream, bytes.length);
       return;
     }

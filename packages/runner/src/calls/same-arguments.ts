@@ -1,4 +1,4 @@
-import { isJsonObject } from "@ambit/core/contract";
+import { isJsonObject, parseBoundedJson } from "@ambit/core/contract";
 import { pathBeyondDepth } from "../parse/depth.js";
 
 /**
@@ -14,7 +14,7 @@ export function comparable(input: unknown): unknown {
 function unquoted(value: unknown): unknown {
   if (typeof value !== "string" || !/^\s*[{[]/.test(value)) return value;
   try {
-    const meant: unknown = JSON.parse(value);
+    const meant = parseBoundedJson(value);
     // The comparison recurses.
     return pathBeyondDepth(meant) === undefined ? meant : value;
   } catch {

@@ -1,3 +1,4 @@
+import { parseBoundedJson } from "@ambit/core/plugin";
 import { readPath } from "./json-path.js";
 
 /** Characters of it that reach the model. */
@@ -23,9 +24,9 @@ function isText(value: unknown): boolean {
 
 function parse(body: string): unknown {
   try {
-    return JSON.parse(body);
+    return parseBoundedJson(body);
   } catch {
-    // Not JSON, or longer than what was read.
+    // Not JSON, longer than what was read, or too much of it.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-import type { ToolOutcome } from "@ambit/core/plugin";
+import { JsonTooLarge, parseBoundedJson, type ToolOutcome } from "@ambit/core/plugin";
 import { readPath } from "./json-path.js";
 
 /** The body of a callback's POST. */
@@ -13,6 +13,10 @@ export function envelopeOf(id: string, callRef: string, given: unknown): string 
  */
 export function outcomeOfEnvelope(toolName: string, body: string): ToolOutcome {
   const answer = parse(body);
+  if (answer instanceof JsonTooLarge) {
+    const output = `Tool '${toolName}' failed: its answer ${answer.message}. Request less: filter, paginate or summarise.`;
+    return { status: "failed", output };
+  }
   const content = readPath(answer, "call.data.content");
   const text = typeof content === "string" ? content : content == null ? undefined : JSON.stringify(content);
   if (readPath(answer, "call.status.code") !== "STATUS_CODE_ERROR") {
@@ -26,9 +30,9 @@ export function outcomeOfEnvelope(toolName: string, body: string): ToolOutcome {
 
 function parse(body: string): unknown {
   try {
-    return JSON.parse(body);
-  } catch {
+    return parseBoundedJson(body);
+  } catch (error) {
     // Not JSON, so not an envelope: the body itself is the result.
-    return undefined;
+    return error instanceof JsonTooLarge ? error : undefined;
   }
 }

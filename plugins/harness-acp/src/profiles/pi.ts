@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path/posix";
-import type { JsonObject } from "@ambit/core/plugin";
+import { type JsonObject, parseBoundedJson } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 import { openai, providerOf, withVersion } from "./providers.js";
@@ -153,7 +153,7 @@ function permissionCall(toolCall: JsonObject): JsonObject {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseBoundedJson(text);
   } catch {
     // A question of another extension: its call is used unchanged.
     return undefined;

@@ -1,3 +1,4 @@
+import { parseBoundedJson } from "@ambit/core/plugin";
 import type { ToolIdentity } from "./profile.js";
 
 /**
@@ -34,7 +35,7 @@ function byDescendingLength(servers: readonly string[]): readonly string[] {
 export function inputInWords(text: string | undefined): unknown {
   if (text === undefined || !text.trimStart().startsWith("{")) return undefined;
   try {
-    return JSON.parse(text);
+    return parseBoundedJson(text);
   } catch {
     // Text that only begins like JSON: the call's input stays unknown.
     return undefined;

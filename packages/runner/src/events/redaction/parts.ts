@@ -1,4 +1,4 @@
-import { isJsonObject } from "@ambit/core/contract";
+import { isJsonObject, parseBoundedJson } from "@ambit/core/contract";
 
 /** Names whose values are secret, in a URL's query, a connection string or JSON. */
 const secretName =
@@ -45,7 +45,7 @@ function inConnectionString(value: string): string[] {
 function inJson(value: string): string[] {
   if (!value.trimStart().startsWith("{")) return [];
   try {
-    return secretsWithin(JSON.parse(value), 8);
+    return secretsWithin(parseBoundedJson(value), 8);
   } catch {
     // Not JSON: taken as a plain value.
     return [];

@@ -1,5 +1,5 @@
 import type { RequestError } from "@agentclientprotocol/sdk/unstable";
-import { HarnessFailed, ModelFailed, type Process } from "@ambit/core/plugin";
+import { HarnessFailed, ModelFailed, type Process, parseBoundedJson } from "@ambit/core/plugin";
 import { isRecord, shortLine, textAt, valueAt } from "../json-reading.js";
 import { MessageRefused } from "./message-intake.js";
 import { InputClosed } from "./message-stream.js";
@@ -159,7 +159,7 @@ function sentenceIn(text: string): string {
   const start = text.indexOf("{");
   if (start === -1) return text;
   try {
-    const body: unknown = JSON.parse(text.slice(start));
+    const body = parseBoundedJson(text.slice(start));
     const message = valueAt(body, "error", "message") ?? valueAt(body, "message");
     // Gemini wraps its provider's whole response once more.
     return typeof message === "string" ? sentenceIn(message) : text;
