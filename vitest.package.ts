@@ -9,9 +9,9 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts", "e2e/**/*.test.ts"],
     // Long enough for a busy machine with two cores.
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
-    expect: { poll: { timeout: 10_000 } },
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 30_000 } },
     // A Docker engine is ended, and its data removed, after the last test.
     teardownTimeout: 60_000,
     // Other packages as Node loads them itself, which is faster than through vite.

@@ -13,7 +13,7 @@ function startRun(config: object = {}, resources = {}) {
 
 /** The interpreters started so far, once there are so many. */
 const started = (sandbox: BareSandbox, count: number) =>
-  vi.waitFor(() => expect(sandbox.processes).toHaveLength(count), { timeout: 5_000 });
+  vi.waitFor(() => expect(sandbox.processes).toHaveLength(count), { timeout: 30_000 });
 
 const returned = (outcome: ToolOutcome) => (outcome.status === "completed" ? outcome.data : outcome);
 
@@ -96,7 +96,7 @@ test("fails no call if it can't be started", async () => {
   const { spawn } = sandbox;
   const refused = vi.spyOn(sandbox, "spawn").mockRejectedValue(new Error("no room"));
   expect(returned(await run.call(one))).toBe(1);
-  await vi.waitFor(() => expect(refused).toHaveBeenCalled());
+  await vi.waitFor(() => expect(refused).toHaveBeenCalled(), 30_000);
   refused.mockImplementation(spawn.bind(sandbox));
   expect(returned(await run.call(one))).toBe(1);
 });
@@ -135,7 +135,7 @@ test("leaves nothing if a call is aborted while its interpreter starts", async (
     return spawn(command);
   });
   await run.call(one);
-  await vi.waitFor(() => expect(slow).toHaveBeenCalledTimes(1));
+  await vi.waitFor(() => expect(slow).toHaveBeenCalledTimes(1), 30_000);
   const abort = new AbortController();
   const call = run.call(one, {}, abort.signal);
   abort.abort();

@@ -50,9 +50,9 @@ async function assemble(
   await world.listen();
   undo.push(() => world.close());
 
-  const { essentials, openResolver, leaks } = options.organization;
+  const { essentials, openResolver, ownProcessors, leaks } = options.organization;
   const runner: RunnerClient = await RunnerClient.start(
-    { folder, name, essentials, openResolver, leaks },
+    { folder, name, essentials, openResolver, ownProcessors, leaks },
     (said) => {
       if (said.report === "exited") sandboxes.ended(said.id);
       else if (said.report === "query") world.recordQuery(said.id, said.name);

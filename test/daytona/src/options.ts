@@ -69,6 +69,11 @@ export const organization = z.strictObject({
    * parallel to the response (`apps/runner/pkg/docker/create.go`).
    */
   rulesDelayMs: z.int().min(0).default(0),
+  /**
+   * Whether its sandboxes get the processors before other programs of this machine, as they do on a machine of their
+   * own. For measurements: a test beside them starves.
+   */
+  ownProcessors: z.boolean().default(false),
   /** Whether sandboxes may have a time to live. v0.190 drops the setting. */
   timeToLive: z.boolean().default(true),
   /** Maximum resources of one sandbox: CPUs, memory in GiB, disk in GiB. More is refused with 400. */

@@ -34,9 +34,9 @@ it("an interpreter waits for the run's next call, and ends with the run although
     toolCallback: { endpoint: platform.endpoint },
     sessionId,
   });
-  await vi.waitFor(() => expect(platform.calls).toHaveLength(1), { timeout: 15_000 });
+  await vi.waitFor(() => expect(platform.calls).toHaveLength(1), { timeout: 30_000 });
   // After the first call's result, a running interpreter is a waiting one.
-  await vi.waitFor(() => expect(runningBelow(process.pid, python)).toBeGreaterThan(0), { timeout: 15_000 });
+  await vi.waitFor(() => expect(runningBelow(process.pid, python)).toBeGreaterThan(0), { timeout: 30_000 });
   release();
   expect(await run.result).toMatchObject({ ok: true, receipt: { confinement: "confined" } });
   expect(runningBelow(process.pid, python)).toBe(0);

@@ -74,6 +74,7 @@ export const setup = z.strictObject({
   essentials: z.array(z.string()),
   /** Whether the resolver also responds to sandboxes that may reach nothing else. */
   openResolver: z.boolean(),
+  ownProcessors: z.boolean(),
   leaks: organization.shape.leaks.unwrap(),
 });
 export type Setup = z.infer<typeof setup>;

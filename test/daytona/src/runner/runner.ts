@@ -27,7 +27,10 @@ export class Runner {
 
   static async create(setup: Setup, say: Say): Promise<Runner> {
     const directory = new Directory(setup.essentials);
-    const [links, cgroups] = await Promise.all([Links.create(setup.leaks), Cgroups.create(setup.name)]);
+    const [links, cgroups] = await Promise.all([
+      Links.create(setup.leaks),
+      Cgroups.create(setup.name, setup.ownProcessors),
+    ]);
     const hosts = new WorldHosts(directory, `${setup.folder}/world.sock`, setup.leaks, (id, host, port) =>
       say({ report: "datagram", id, host, port }),
     );

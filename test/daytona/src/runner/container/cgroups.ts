@@ -41,6 +41,9 @@ const version2: Readonly<Record<string, readonly Setting[]>> = {
   pids: [{ file: "pids.max", value: () => String(maxProcesses) }],
 };
 
+/** The highest weight against other programs, by the file that holds it in either version. */
+const highestWeight = { "cpu.shares": "262144", "cpu.weight": "10000" };
+
 interface Hierarchy {
   readonly folder: string;
   readonly settings: readonly Setting[];
@@ -71,7 +74,8 @@ export class Cgroups {
     private readonly hierarchies: readonly Hierarchy[],
   ) {}
 
-  static async create(name: string): Promise<Cgroups> {
+  /** @param ownProcessors whether its processes come before others of this machine. */
+  static async create(name: string, ownProcessors: boolean): Promise<Cgroups> {
     const found = await hierarchies();
     for (const { folder } of found) await mkdir(`${folder}/${name}`, { recursive: true });
     const cgroups = new Cgroups(name, found);
@@ -82,7 +86,16 @@ export class Cgroups {
           `${folder}/${name}/cgroup.subtree_control`,
           limits.map((controller) => `+${controller}`).join(" "),
         );
+    if (ownProcessors) await cgroups.#preferProcessors();
     return cgroups;
+  }
+
+  async #preferProcessors(): Promise<void> {
+    for (const { folder } of this.hierarchies)
+      for (const [file, weight] of Object.entries(highestWeight)) {
+        const path = `${folder}/${this.name}/${file}`;
+        if (existsSync(path)) await writeFile(path, weight);
+      }
   }
 
   /** The limits that this machine enforces, of `memory`, `cpu`, `pids`, `devices`. */
