@@ -12,6 +12,7 @@ const agents = ["claude", "codex", "gemini", "opencode", "pi", "qwen"];
 const tests = [
   ["test/tools", "test/tools/test/agents/agents-matrix.test.ts"],
   ["plugins/harness-acp", "plugins/harness-acp/test/profiles/agent-protocol.test.ts"],
+  ["plugins/harness-acp", "plugins/harness-acp/test/profiles/handoffs/handoffs.test.ts"],
 ];
 
 /** Rows of both tables, in their order. A cell that no test recorded is an error. */
@@ -96,6 +97,24 @@ const table = (name, rows) =>
     ...rows.map((row) => line([row, ...agents.map((agent) => cell(name, row, agent))])),
   ].join("\n");
 
+const alone = { acts: "acts", text: "the model reads it", inert: "acts", no: "nothing" };
+const held = {
+  ignored: "nothing",
+  read: "the model reads it",
+  refused: "refused",
+  obeyed: "acts, inside the boundary",
+};
+/** @param {string} id what a file of this agent does, and what it does in a run */
+const handoffs = (id) => {
+  const files = cells.filter((each) => each.table === "handoffs" && each.agent === id);
+  if (files.length === 0) throw new Error(`no test recorded the files of ${id}`);
+  const rows = files.map((each) => {
+    const path = `\`${each.place === "home" ? "~/" : ""}${each.file}\``;
+    return line([path, each.what, alone[each.alone], held[each.held]]);
+  });
+  return `### \`${id}\`\n\n${[line(["file", "with", "the agent alone", "in a run"]), "|---|---|---|---|", ...rows].join("\n")}`;
+};
+
 writeFileSync(
   page,
   `# Agents
@@ -143,5 +162,22 @@ ${table("features", features)}
   \`warnings\` name the tool, the boundary and the fix. **–**: it has no such tool, or it is off.
 - **\`$/cancel_request\`**: ends a turn like \`session/cancel\` does. **ignored**: it does no harm.
 - **no process left**: without a sandbox, when its process group is killed. In a jail nothing outlives the run.
+
+## Files that an earlier turn may leave
+
+A repository, the request's \`harnessFiles\` or an earlier turn can leave files that an agent reads by itself. Each was put in place
+before the start and again between two turns, in \`plugins/harness-acp/test/profiles/handoffs/handoffs.test.ts\`; paths without \`~/\`
+are in the workspace.
+
+- **the agent alone**: what the file does without Ambit's settings, as the test's control shows: its program runs (**acts**), or its
+  text is in a request to the model. **nothing**: this version doesn't use it, or only if its user has agreed.
+- **in a run**: with Ambit's settings, where the request's permissions restrict the agent's own tools (any default but \`allow\`, or a
+  rule that asks or denies). **refused**: with the request, if the file is among its \`harnessFiles\`, else when the agent starts; the
+  message names the file. Where everything is allowed, such files aren't looked for: what they start, the model could start too.
+- **the model reads it**: text can persuade a model, but each call that it makes is still asked about, and the boundary applies.
+- **acts, inside the boundary**: Codex never asks, so requests for it must allow its own tools anyway.
+- Shell startup files (\`~/.profile\`, \`~/.bashrc\` and the like) are removed at each start of an agent with restricted tools.
+
+${agents.map(handoffs).join("\n\n")}
 `,
 );

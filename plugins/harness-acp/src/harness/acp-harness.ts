@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import {
   type ActorGap,
   type Agent,
@@ -150,6 +151,7 @@ export class AcpHarness implements Harness {
       env: this.#env,
       request,
       sandbox,
+      startId: randomUUID(),
       route: scope.model,
       servers: scope.servers.map(({ name, url, headers }) => ({ name, url, headers })),
     });

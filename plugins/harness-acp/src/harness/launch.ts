@@ -2,6 +2,7 @@ import { join } from "node:path/posix";
 import type { ModelRoute, RunRequest, Sandbox } from "@ambit/core/plugin";
 import type { Launch } from "../driver/start/start-agent.js";
 import type { PlacedProgram } from "../installation/place-program.js";
+import { guarded, restrictsOwnTools } from "../profiles/handoffs.js";
 import type { ModelAccess, ModelEndpoint, Profile, ToolEndpoint } from "../profiles/profile.js";
 import { modelAccess, modelName, statedEndpoint } from "./model.js";
 
@@ -13,6 +14,8 @@ export interface LaunchOptions {
   readonly request: RunRequest;
   readonly sandbox: Pick<Sandbox, "home" | "workspace" | "placeholders">;
   readonly servers: readonly ToolEndpoint[];
+  /** Names this start of the agent: unique, and impossible to guess. */
+  readonly startId: string;
   /** The address of a model gateway; absent: the agent connects to its model itself. */
   readonly route?: ModelRoute | undefined;
 }
@@ -28,6 +31,8 @@ export function planLaunch(options: LaunchOptions): Launch {
   const prepared = profile.prepare({
     request,
     home,
+    workspace: sandbox.workspace,
+    fresh: join(home, ".ambit", options.startId),
     model,
     endpoint: endpointOf(options, access),
     servers,
@@ -40,8 +45,11 @@ export function planLaunch(options: LaunchOptions): Launch {
     const path = join(sandbox.workspace, profile.instructions.agentsFile);
     files.push({ path, content: request.agentsMd });
   }
+  const argv: Launch["argv"] = [...program.argv, ...profile.arguments, ...(prepared.arguments ?? [])];
+  const restricted = restrictsOwnTools(request);
   return {
-    argv: [...program.argv, ...profile.arguments, ...(prepared.arguments ?? [])],
+    argv: restricted ? guarded(argv, profile) : argv,
+    obeyed: restricted ? (profile.obeys ?? []) : [],
     env: {
       PATH: program.searchPath,
       HOME: home,

@@ -1,4 +1,5 @@
 import type { Issue, RunRequest } from "@ambit/core/plugin";
+import { handoffIssues } from "../profiles/handoffs.js";
 import type { ModelAccess, Profile } from "../profiles/profile.js";
 import { modelAccess, visibleCredentials } from "./model.js";
 
@@ -18,6 +19,7 @@ export function requestIssues(
 ): readonly Issue[] {
   return [
     ...instructionIssues(profile, request),
+    ...handoffIssues(profile, request),
     ...modelIssues(profile, request, env, isRouted),
     ...variableIssues(request),
   ];

@@ -1,4 +1,4 @@
-import { posix } from "node:path";
+import { join, normalize } from "node:path/posix";
 import type { JsonObject } from "@ambit/core/plugin";
 import { z } from "zod";
 import { cloudAccess, cloudSettings } from "./claude-clouds.js";
@@ -81,10 +81,13 @@ const tools = ["Bash", "Edit", "NotebookEdit", "Read", "Skill", "WebFetch", "Web
 
 /**
  * Every call is put to the runner, including tools and commands that it would run unasked. The rule is set twice, as
- * the embedding program's policy and as session settings: an administrator's file in an image replaces the first. A
- * rule to ask outranks what settings or hooks of the workspace or the home allow.
+ * the embedding program's policy and as session settings: an administrator's file in an image replaces the first.
+ *
+ * Its settings come from a folder that is empty at each start, not from the workspace or the home: hooks, variables,
+ * helper programs and MCP servers there would act without a question. Instructions and skills are still read from the
+ * workspace.
  */
-function prepare({ request, model, endpoint, servers }: Preparation): Prepared {
+function prepare({ request, workspace, fresh, model, endpoint, servers }: Preparation): Prepared {
   const { default: mode } = request.permissions;
   const offersNotes = mode === "allow" || mode === "allow_reads";
   const environment: Record<string, string> = { ANTHROPIC_MODEL: model };
@@ -97,7 +100,7 @@ function prepare({ request, model, endpoint, servers }: Preparation): Prepared {
     environment.ANTHROPIC_API_KEY = "none";
   const permissions = {
     ask: ["*"],
-    deny: denied(request.harnessFiles, servers),
+    deny: denials(request.harnessFiles, servers),
     disableBypassPermissionsMode: "disable",
   };
   const { systemPrompt, appendSystemPrompt: append } = request;
@@ -109,7 +112,7 @@ function prepare({ request, model, endpoint, servers }: Preparation): Prepared {
       : [systemPrompt, ...(append === undefined ? [] : [append])].join("\n\n");
   const requested = request.harnessMode;
   return {
-    files: [],
+    files: [{ path: join(fresh, ".claude/settings.json"), content: "{}" }],
     environment,
     session: { mode: requested === undefined || requested === "" ? "default" : requested },
     sessionMeta: {
@@ -117,9 +120,12 @@ function prepare({ request, model, endpoint, servers }: Preparation): Prepared {
       claudeCode: {
         options: {
           tools: offersNotes ? [...tools, ...notes] : tools,
-          settings: { permissions, env: environment },
-          managedSettings: { permissions },
+          settings: { permissions, env: environment, disableAllHooks: true, apiKeyHelper: "" },
+          managedSettings: { permissions, disableAllHooks: true },
           strictMcpConfig: true,
+          settingSources: ["project"],
+          projectConfigRoot: fresh,
+          additionalDirectories: [workspace],
           promptSuggestions: false,
         },
       },
@@ -134,20 +140,24 @@ const settingsSchema = z.looseObject({
 /** The Agenta runner's name for its publication, which settings written for it use. */
 const referencePrefix = "mcp__agenta-tools__";
 
-/** Denials in the request's own settings that name published tools like the Agenta runner, with Ambit's names. */
-function denied(
+/**
+ * Denials in the request's own settings, which the agent doesn't read. Those that name published tools like the Agenta
+ * runner apply under Ambit's names too.
+ */
+function denials(
   files: readonly { readonly path: string; readonly content: string }[],
   servers: Preparation["servers"],
 ): readonly string[] {
   const settings = [".claude/settings.json", ".claude/settings.local.json"];
   const entries = files
-    .filter(({ path }) => settings.includes(posix.normalize(path)))
+    .filter(({ path }) => settings.includes(normalize(path)))
     .flatMap(({ content }) => denialsIn(content));
-  return servers.flatMap(({ name }) =>
+  const ofPublished = servers.flatMap(({ name }) =>
     entries
       .filter((entry) => entry.startsWith(referencePrefix))
       .map((entry) => `mcp__${name}__${entry.slice(referencePrefix.length)}`),
   );
+  return [...entries, ...ofPublished];
 }
 
 function denialsIn(content: string): readonly string[] {

@@ -106,6 +106,8 @@ function prepare({ request, home, model, endpoint, servers, companion }: Prepara
     model,
     model_provider: "ambit",
     check_for_update_on_startup: false,
+    // Its shell would read the startup files of the home.
+    allow_login_shell: false,
     // The provider runs it, outside the boundary: the model route refuses a request that offers it.
     ...(isRestricted ? { web_search: "disabled" } : {}),
   };

@@ -3,6 +3,12 @@ import type { FileEntry, PermissionMode } from "@ambit/core/plugin";
 import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 import { inputInWords, publishedTool } from "./tool-names.js";
 
+/** Texts of settings that act, or a backslash that may hide one. */
+const overriding: readonly [string, ...string[]] = [
+  ...(["\\", "Command", "mcp", "hook", "andbox", "pager", "ecurity", "advanced"] as const),
+  ...["experimental", "gemma", "admin", "agent", "extension"],
+];
+
 /** Google's Gemini CLI (0.61) with an API key. It sends no input of its tool calls, only a description. */
 export const gemini: Profile = {
   id: "gemini",
@@ -31,6 +37,16 @@ export const gemini: Profile = {
   instructions: { agentsFile: "GEMINI.md", systemPrompt: true, appendSystemPrompt: true, modes: [] },
   // Its MCP client times out after ten minutes, and after one minute without the first byte of a response.
   supportsPermissionRequests: true,
+  obeys: [
+    // Its variables, among them those of the shell and of the linker, become the agent's.
+    { path: ".gemini/.env" },
+    // It overrides the settings below. An administrator's file would be above both, but must belong to root.
+    {
+      path: ".gemini/settings.json",
+      what: "settings that start programs or override its own",
+      naming: overriding,
+    },
+  ],
   ownTools: {
     run_shell_command: "shell",
     write_file: "edit",
@@ -64,8 +80,13 @@ function prepare({ request, home, model, endpoint, servers }: Preparation): Prep
   const own = join(folder, "ambit");
   const rules = join(own, "rules.toml");
   const files: FileEntry[] = [
-    { path: join(folder, "settings.json"), content: JSON.stringify(settings(model), undefined, 2) },
+    { path: join(folder, "settings.json"), content: JSON.stringify(settings(model, servers), undefined, 2) },
     { path: rules, content: policy(request.permissions.default) },
+    // What an earlier turn may have left where it looks for variables and instructions.
+    { path: join(folder, ".env"), content: "" },
+    { path: join(home, ".env"), content: "" },
+    // The content of this file follows the system prompt, for every workspace of this home.
+    { path: join(folder, "GEMINI.md"), content: request.appendSystemPrompt ?? "" },
   ];
   const environment: Record<string, string> = {};
   if (endpoint.baseUrl !== undefined) environment.GOOGLE_GEMINI_BASE_URL = endpoint.baseUrl;
@@ -73,10 +94,6 @@ function prepare({ request, home, model, endpoint, servers }: Preparation): Prep
     const path = join(own, "system.md");
     files.push({ path, content: request.systemPrompt });
     environment.GEMINI_SYSTEM_MD = path;
-  }
-  if (request.appendSystemPrompt !== undefined) {
-    // The content of this file follows the system prompt, for every workspace of this home.
-    files.push({ path: join(folder, "GEMINI.md"), content: request.appendSystemPrompt });
   }
   // It doesn't start without a key, even if the endpoint needs none.
   if (endpoint.key === undefined && request.modelConnection?.credentialMode === "none")
@@ -89,9 +106,12 @@ function prepare({ request, home, model, endpoint, servers }: Preparation): Prep
   };
 }
 
-function settings(model: string): object {
+function settings(model: string, servers: Preparation["servers"]): object {
   return {
     model: { name: model },
+    mcp: { allowed: servers.map(({ name }) => name) },
+    // A workspace's `.env` is its program's, not the agent's.
+    advanced: { ignoreLocalEnv: true },
     security: {
       auth: { selectedType: "gemini-api-key" },
       folderTrust: { enabled: false },
@@ -100,7 +120,7 @@ function settings(model: string): object {
     },
     hooksConfig: { enabled: false },
     // It passes on nothing of the output of its interactive shell.
-    tools: { shell: { enableInteractiveShell: false } },
+    tools: { shell: { enableInteractiveShell: false }, discoveryCommand: "", callCommand: "" },
     // Its ten retries, with growing waits, would hide a failed model for minutes.
     general: { maxAttempts: 1, enableAutoUpdate: false, enableAutoUpdateNotification: false },
     privacy: { usageStatisticsEnabled: false },

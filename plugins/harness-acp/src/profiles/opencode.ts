@@ -4,6 +4,9 @@ import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from 
 import { openai, providerOf, withVersion } from "./providers.js";
 import { publishedTool } from "./tool-names.js";
 
+/** Texts of a configuration with plugins. Escapes and substitutions could hide the word. */
+const pluginNames = ["plugin", "\\", "{file:", "{env:"] as const;
+
 /** OpenCode (1.18), with Anthropic, OpenAI, Google, or any endpoint with the Chat Completions API. */
 export const opencode: Profile = {
   id: "opencode",
@@ -37,6 +40,14 @@ export const opencode: Profile = {
   modelFor: providerOf,
   instructions: { agentsFile: "AGENTS.md", systemPrompt: true, appendSystemPrompt: true, modes: [] },
   supportsPermissionRequests: true,
+  // It imports the plugins of a workspace, although its configuration is off.
+  obeys: [
+    { path: ".opencode/plugin" },
+    { path: ".opencode/plugins" },
+    ...["opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"].map(
+      (path) => ({ path, what: "plugins", naming: pluginNames }),
+    ),
+  ],
   ownTools: {
     bash: "shell",
     edit: "edit",
@@ -67,7 +78,7 @@ export const opencode: Profile = {
   identify,
 };
 
-function prepare({ request, home, model, endpoint }: Preparation): Prepared {
+function prepare({ request, fresh, model, endpoint }: Preparation): Prepared {
   const { default: mode } = request.permissions;
   const provider = providerOf(request);
   const { npm, credentials, version } = provider;
@@ -80,12 +91,12 @@ function prepare({ request, home, model, endpoint }: Preparation): Prepared {
   // Without the workspace's configuration it also ignores the AGENTS.md there.
   const agentsMd = request.agentsMd ?? request.harnessFiles.find(({ path }) => path === "AGENTS.md")?.content;
   if (agentsMd !== undefined) {
-    const path = join(home, ".config/opencode/ambit-agents.md");
+    const path = join(fresh, "ambit-agents.md");
     files.push({ path, content: agentsMd });
     instructions.push(path);
   }
   if (request.appendSystemPrompt !== undefined) {
-    const path = join(home, ".config/opencode/ambit-append.md");
+    const path = join(fresh, "ambit-append.md");
     files.push({ path, content: request.appendSystemPrompt });
     instructions.push(path);
   }
@@ -118,7 +129,12 @@ function prepare({ request, home, model, endpoint }: Preparation): Prepared {
   };
   return {
     files,
-    environment: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config) },
+    environment: {
+      OPENCODE_CONFIG_CONTENT: JSON.stringify(config),
+      // It would load plugins, tools and servers that an earlier turn left in the home.
+      XDG_CONFIG_HOME: join(fresh, "config"),
+      OPENCODE_TEST_HOME: fresh,
+    },
   };
 }
 

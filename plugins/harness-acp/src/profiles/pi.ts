@@ -53,8 +53,9 @@ export const pi: Profile = {
 const extensionFile = new URL("../../dist/profiles/pi/extension.js", import.meta.url);
 
 function prepare(preparation: Preparation): Prepared {
-  const { request, home, model, endpoint, servers, companion, searchPath } = preparation;
-  const folder = join(home, ".pi/agent");
+  const { request, home, fresh, model, endpoint, servers, companion, searchPath } = preparation;
+  // Its own folder in the home could hold programs, prompts and credentials of an earlier turn.
+  const folder = join(fresh, "agent");
   const own = join(home, ".pi/ambit");
   const extension = join(own, "extension.cjs");
   const command = join(own, "pi");
@@ -91,6 +92,7 @@ function prepare(preparation: Preparation): Prepared {
     defaultProvider: id,
     defaultModel: model,
     defaultProjectTrust: "never",
+    sessionDir: join(home, ".pi/agent/sessions"),
     quietStartup: true,
     enableInstallTelemetry: false,
     retry: { enabled: false },
@@ -117,6 +119,8 @@ function prepare(preparation: Preparation): Prepared {
     ],
     environment: {
       PI_ACP_PI_COMMAND: command,
+      PI_CODING_AGENT_DIR: folder,
+      PI_CODING_AGENT_SESSION_DIR: join(home, ".pi/agent/sessions"),
       AMBIT_PI_SERVERS: join(own, "servers.json"),
       // The adapter's alone, so that it finds this `pi` first: Pi and its commands get the image's or the runner's.
       PATH: `${own}:${searchPath}`,

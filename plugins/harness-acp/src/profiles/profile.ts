@@ -104,11 +104,28 @@ export interface Instructions {
 /** A published server as the agent reaches it from inside. */
 export type ToolEndpoint = Pick<PublishedServer, "name" | "url" | "headers">;
 
+/**
+ * A file or folder of the workspace that the agent would obey regardless of its settings: code that it loads, or
+ * variables that change what it runs.
+ */
+export interface ObeyedPath {
+  /** Relative to the workspace. */
+  readonly path: string;
+  /** It counts only if its content has one of these texts. Default: it counts if it exists. */
+  readonly naming?: readonly [string, ...string[]];
+  /** What these texts stand for, in messages: "plugins". */
+  readonly what?: string;
+}
+
 /** Input for making the agent's files and variables. */
 export interface Preparation {
   readonly request: RunRequest;
   /** Absolute, as seen inside. */
   readonly home: string;
+  /** Absolute, as seen inside. */
+  readonly workspace: string;
+  /** A folder in `home` that doesn't exist yet and has a new name at each start: no earlier turn can have filled it. */
+  readonly fresh: string;
   /** The request's model without its provider prefix, or the default; empty for an agent without a model. */
   readonly model: string;
   /** The model gateway inside the sandbox, or the request's own endpoint. */
@@ -211,6 +228,8 @@ export interface Profile {
    * Whether it asks before each use of its own tools, including harmless ones, whatever settings are in its workspace.
    */
   readonly supportsPermissionRequests: boolean;
+  /** What it would obey in its workspace: a run whose permissions restrict its own tools doesn't start there. */
+  readonly obeys?: readonly ObeyedPath[];
   /**
    * Its own tools by the names that `identify` returns, with what each does, so that patterns of permissions can name
    * them by that.

@@ -102,6 +102,10 @@ function prepare({ request, home, model, endpoint, servers }: Preparation): Prep
     environment.OPENAI_API_KEY = "none";
   const files: FileEntry[] = [
     { path: system, content: JSON.stringify(settings(model, offered, servers), undefined, 2) },
+    // What an earlier turn may have left where its own settings and variables are.
+    { path: join(folder, "settings.json"), content: "{}" },
+    { path: join(folder, ".env"), content: "" },
+    { path: join(home, ".env"), content: "" },
   ];
   const options: string[] = [];
   if (request.systemPrompt !== undefined) options.push("--system-prompt", request.systemPrompt);
@@ -125,13 +129,16 @@ function settings(model: string, offered: readonly string[], servers: Preparatio
       deny: unavailable,
     },
     tools: {
+      // Programs that would provide further tools. They would run at the start, without a question.
+      discoveryCommand: "",
+      callCommand: "",
       core: offered,
       disabled: unavailable,
       approvalMode: "default",
       toolSearch: { enabled: false },
       shell: { enableInteractiveShell: false },
     },
-    mcp: { allowed: servers.map(({ name }) => name) },
+    mcp: { allowed: servers.map(({ name }) => name), serverCommand: "" },
     ui: { enableFollowupSuggestions: false },
     memory: { enableManagedAutoMemory: false, enableManagedAutoDream: false, enableAutoSkill: false },
     general: { enableAutoUpdate: false, disableAutoUpdate: true, checkpointing: { enabled: false } },

@@ -79,7 +79,8 @@ describe("files of the runner that a sandbox shows", () => {
       },
     });
     const servers = [{ name: "ambit", url: "http://127.0.0.1:1/mcp", headers: {} }];
-    const given = { request, home: "/h", endpoint: {}, servers, searchPath: "/bin" };
+    const places = { home: "/h", workspace: "/w", fresh: "/h/fresh" };
+    const given = { ...places, request, endpoint: {}, servers, searchPath: "/bin" };
     const prepared = codex.prepare({ ...given, model: 'x"\ny = 1' });
     expect(JSON.stringify(prepared)).not.toContain("sk-secret");
     const config = String(prepared.files.find(({ path }) => path.endsWith("config.toml"))?.content);

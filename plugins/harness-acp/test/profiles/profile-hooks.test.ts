@@ -75,6 +75,7 @@ describe("session settings of a profile", () => {
       request: requestOf(),
       sandbox: { home: "/h", workspace: "/w" },
       servers: [endpoint],
+      startId: "first",
     });
     expect(launch.sessionMeta).toEqual({ always: 1, run: [endpoint] });
   });

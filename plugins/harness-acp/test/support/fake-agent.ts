@@ -192,6 +192,7 @@ export function fakeAgent(options: FakeAgentOptions) {
         profile: { ...demo, title: "The fake", ...options.profile },
         launch: {
           argv: ["fake"],
+          obeyed: [],
           env: {},
           files: [],
           model: "",

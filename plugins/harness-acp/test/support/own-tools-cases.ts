@@ -43,7 +43,7 @@ export function ownToolsCase(profile: Profile, tried: Tried): OwnToolsCase {
 }
 
 /** The profile with its files and variables changed as texts. */
-function changed(profile: Profile, change: (text: string) => string): Profile {
+export function changed(profile: Profile, change: (text: string) => string): Profile {
   return {
     ...profile,
     prepare: (preparation) => {

@@ -8,11 +8,13 @@ import {
   type Process,
   type StartScope,
 } from "@ambit/core/plugin";
-import type { Profile, SessionSettings } from "../../profiles/profile.js";
+import { obeyedExit, obeyedMessage } from "../../profiles/handoffs.js";
+import type { ObeyedPath, Profile, SessionSettings } from "../../profiles/profile.js";
 import { AcpAgent, closeAgent } from "../acp-agent.js";
 import type { DriverLimits } from "../limits.js";
 import { modelOf, modelsOffered, readInitialize, readNewSession } from "../wire/answers.js";
 import type { AcpConnection } from "../wire/connection.js";
+import { settledWithin } from "../wire/failures.js";
 import type { MessageIntake } from "../wire/message-intake.js";
 import { toolsListed } from "./await-tools.js";
 import { closesSessions, harnessCapabilities, promptAbilities, restoreMethod } from "./capabilities.js";
@@ -21,6 +23,8 @@ import { restoreConversation } from "./restore-conversation.js";
 /** Everything that is decided before the agent's process exists. */
 export interface Launch {
   readonly argv: Command["argv"];
+  /** What the agent would obey in its workspace. If one is there, `argv` exits with {@link obeyedExit} and its index. */
+  readonly obeyed: readonly ObeyedPath[];
   /** The complete environment: nothing is inherited from the runner. */
   readonly env: Readonly<Record<string, string>>;
   /** Files that are written before the start. */
@@ -65,12 +69,18 @@ export async function startAgent(
     close = () => agent.close();
     return agent;
   } catch (error) {
+    const exited = connection.closed ? await settledWithin(process.exit, exitSeenMs) : undefined;
     await close();
-    throw error;
+    const obeyed = exited?.code == null ? undefined : launch.obeyed[exited.code - obeyedExit];
+    if (obeyed === undefined) throw error;
+    throw new HarnessFailed(obeyedMessage(profile, obeyed), { cause: error });
   } finally {
     stopped.forget();
   }
 }
+
+/** Milliseconds until the exit of an agent is known that has closed its output. */
+const exitSeenMs = 1_000;
 
 async function spawned({ sandbox }: StartScope, { argv, env }: Launch, profile: Profile): Promise<Process> {
   try {

@@ -5,8 +5,9 @@ import { credential, here } from "../../support/harnesses.js";
 import { requestOf } from "../../support/runs.js";
 
 const harness = new AcpHarness(claude, { ...here, command: process.execPath });
+const places = { home: "/h", workspace: "/w", fresh: "/h/fresh" };
 const prepared = (request: ReturnType<typeof requestOf>, endpoint: object) =>
-  claude.prepare({ request, home: "/h", model: "m", endpoint, servers: [], searchPath: "/usr/bin" })
+  claude.prepare({ ...places, request, model: "m", endpoint, servers: [], searchPath: "/usr/bin" })
     .environment;
 const route = { baseUrl: "http://127.0.0.1:1", key: "of-the-run" };
 

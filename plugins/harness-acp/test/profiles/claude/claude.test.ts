@@ -5,7 +5,8 @@ import { requestOf } from "../../support/runs.js";
 function denials(path: string, content: string): unknown {
   const request = requestOf({ harnessFiles: [{ path, content }] });
   const servers = [{ name: "ambit", url: "http://127.0.0.1:9/", headers: {} }];
-  const given = { request, home: "/home", model: "m", endpoint: {}, searchPath: "/bin" };
+  const places = { home: "/home", workspace: "/w", fresh: "/home/fresh" };
+  const given = { ...places, request, model: "m", endpoint: {}, searchPath: "/bin" };
   const { sessionMeta } = claude.prepare({ ...given, servers });
   return Object(sessionMeta).claudeCode.options.settings.permissions.deny;
 }
@@ -15,9 +16,9 @@ describe("denials in a request's own settings of Claude Code", () => {
   const settings = JSON.stringify({ permissions: { deny } });
 
   it.each([".claude/settings.json", "./.claude/settings.local.json"])(
-    "apply to published tools under the Agenta runner's names: %s",
+    "apply, to published tools under the Agenta runner's names too: %s",
     (path) => {
-      expect(denials(path, settings)).toEqual(["mcp__ambit__send", "mcp__ambit__*"]);
+      expect(denials(path, settings)).toEqual([...deny, "mcp__ambit__send", "mcp__ambit__*"]);
     },
   );
 

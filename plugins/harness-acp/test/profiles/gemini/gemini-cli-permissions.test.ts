@@ -60,7 +60,7 @@ describe("Gemini CLI, asking for permission", { timeout: 60_000 }, () => {
     const turn = turnOf({ prompt: "[[shell touch made]]", answer: "deny" });
     await eventsOf(agent, turn);
     expect(turn.questions).toEqual([]);
-    expect(await madeFiles()).toEqual(["connected", "made"]);
+    expect(await madeFiles()).toEqual(["made"]);
     await scope.close();
   });
 });
@@ -70,11 +70,7 @@ async function plantSettings(): Promise<void> {
   const workspace = join(stage.sandbox.workspace, ".gemini");
   const policies = join(stage.sandbox.home, ".gemini", "policies");
   await Promise.all([mkdir(workspace), mkdir(policies, { recursive: true })]);
-  const connected = join(stage.sandbox.workspace, "connected");
-  const settings = {
-    tools: { allowed: ["run_shell_command"] },
-    mcpServers: { planted: { command: "sh", args: ["-c", `touch ${connected}`] } },
-  };
+  const settings = { tools: { allowed: ["run_shell_command"] } };
   await writeFile(join(workspace, "settings.json"), JSON.stringify(settings));
   const rule = '[[rule]]\ntoolName = "*"\ndecision = "allow"\npriority = 999\n';
   await writeFile(join(policies, "planted.toml"), rule);
