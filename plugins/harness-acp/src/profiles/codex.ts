@@ -62,8 +62,12 @@ export const codex: Profile = {
   clientCapabilities: {
     // With this its warnings arrive as notices; otherwise they begin the assistant's text.
     session: { notices: {} },
-    // With this a failure arrives with the turn's response; otherwise it ends the assistant's text.
-    _meta: { jetbrains: { air: { version: 1, capabilities: ["sessionFailure"] } } },
+    _meta: {
+      // With this a failure arrives with the turn's response; otherwise it ends the assistant's text.
+      jetbrains: { air: { version: 1, capabilities: ["sessionFailure"] } },
+      // To a client with the above, it sends the output of commands only if this is set too.
+      terminal_output_delta: true,
+    },
   },
   // Without it the turn begins after a second, whether or not the tools are available.
   sessionMeta: { mcpStartupAwaitTimeoutMs: 15_000 },
@@ -143,9 +147,9 @@ function prepare({ request, home, model, endpoint, servers, companion }: Prepara
   files.push({ path: join(folder, "config.toml"), content: `${config.join("\n")}\n` });
   const mode = request.harnessMode;
   let [binary] = companion ?? [];
-  if (binary !== undefined && servers.length > 0) {
+  if (binary !== undefined) {
     const path = join(folder, "ambit-codex");
-    files.push({ path, content: withoutSearch(binary), executable: true });
+    files.push({ path, content: starter(binary, servers.length > 0), executable: true });
     binary = path;
   }
   return {
@@ -166,17 +170,21 @@ function prepare({ request, home, model, endpoint, servers, companion }: Prepara
 }
 
 /**
- * A script that starts Codex with its own list of models, none of which searches for tools: from a model that does, it
- * hides the run's tools, and has no setting for that.
+ * A script that starts Codex without its messages about pieces of a command's output: they lack the first piece. Only
+ * where there were none does the adapter report the whole output, when the command has ended.
+ *
+ * @param offersTools with its own list of models, none of which searches for tools: from a model that does, it hides the
+ * run's tools, and has no setting for that.
  */
-function withoutSearch(binary: string): string {
+function starter(binary: string, offersTools: boolean): string {
   const codex = `'${binary.replaceAll("'", "'\\''")}'`;
-  return `#!/bin/sh
-models="$CODEX_HOME/ambit-models.json"
+  const models = `models="$CODEX_HOME/ambit-models.json"
 ${codex} debug models --bundled 2>/dev/null |
   sed 's/"supports_search_tool":true/"supports_search_tool":false/g' > "$models"
 if [ -s "$models" ]; then set -- -c "model_catalog_json='$models'" "$@"; fi
-exec ${codex} "$@"
+`;
+  return `#!/bin/sh
+${offersTools ? models : ""}${codex} "$@" | exec sed -u '/^{"method":"item\\/commandExecution\\/outputDelta"/d'
 `;
 }
 

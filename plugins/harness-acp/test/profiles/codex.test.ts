@@ -67,6 +67,19 @@ describe.runIf(isInstalled)("Codex, as a process", () => {
     await scope.close();
   });
 
+  it.each([
+    ["of one piece", "[[shell echo first; echo second]]", "first\nsecond\n"],
+    ["of several pieces", "[[shell echo first; sleep 0.2; echo second]]", "first\nsecond\n"],
+    ["that only lists", "[[shell ls]]", "listed.txt\n"],
+    ["of a failed command", "[[shell echo failing; exit 3]]", "failing\n"],
+  ])("reports the output of a shell command: %s", async (_what, prompt, output) => {
+    const { agent, scope } = await started();
+    await sandbox.writeFiles([{ path: join(sandbox.workspace, "listed.txt"), content: "" }]);
+    const events = await eventsOf(agent, turnOf({ prompt }));
+    expect(ofType(events, "tool_result")).toMatchObject([{ output }]);
+    await scope.close();
+  });
+
   const known = { model: codex.model?.defaultModel };
   const lookup = '[[call lookup {"key":"k"}]]';
 
