@@ -57,6 +57,8 @@ export class ScriptedHarness implements Harness {
   closed = 0;
   /** Whether the agents that were started can take another turn. */
   exited = false;
+  /** Whether it can't load a stored conversation. */
+  forgets = false;
 
   constructor(
     readonly delivery: FakeDelivery,
@@ -109,7 +111,7 @@ export class ScriptedHarness implements Harness {
     let isClosed = false;
     return {
       conversation: `conversation-${this.starts.length}`,
-      history: scope.resume === undefined ? "new" : "loaded",
+      history: scope.resume === undefined || this.forgets ? "new" : "loaded",
       capabilities: allCapabilities,
       evidence: { pid: 1 },
       model: "scripted-1",

@@ -27,6 +27,7 @@ import {
   startingIn,
   type TurnEnd,
 } from "./run-state.js";
+import { forgotten } from "./session/history.js";
 import { composePrompt, hasHistory } from "./session/prompt.js";
 import { requireListed } from "./session/publish.js";
 import { Sessions } from "./session/sessions.js";
@@ -209,13 +210,14 @@ export class Run {
     });
 
     // 4 publish the tools, 5 start the agent; or reuse the session's
-    const { started, warm } = await this.deadlines.starting("Starting the agent", () =>
+    const { started, warm, continued } = await this.deadlines.starting("Starting the agent", () =>
       this.agents.start(session),
     );
     const { agent } = started;
     const remembers = warm || agent.history === "loaded";
     const history = warm ? "warm" : remembers ? "loaded" : hasHistory(request) ? "replayed" : "new";
     this.#advance({ name: "streaming", session, agent, history });
+    if (continued && history === "new") this.warnings.add(forgotten);
     session.conversation = { harness: plan.harness.actor.id, id: agent.conversation };
     toolCalls.serve(started.router, started.toolNames);
     this.modelCalls.serve(started.modelRouter, agent);

@@ -1,9 +1,16 @@
 import { createHash } from "node:crypto";
-import type { Message, RunRequest } from "@ambit/core/contract";
+import type { Message, RunRequest, Warning } from "@ambit/core/contract";
 import { historyOf, messageText } from "../parse/prompt.js";
 
 /** Messages of the user that are remembered per session. */
 const maxRemembered = 1_000;
+
+/** A session's conversation that its agent has lost, and that the request doesn't contain either. */
+export const forgotten: Warning = {
+  path: "sessionId",
+  message:
+    "is a session whose agent couldn't load its conversation, and messages has none of it: the agent has begun a new one. Send the earlier messages to replay them",
+};
 
 /** Digests of the user's messages in a session, the oldest first. */
 export type Said = readonly string[];

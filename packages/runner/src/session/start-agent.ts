@@ -16,6 +16,15 @@ import { Publisher } from "./publish.js";
 import type { Session } from "./session.js";
 import type { StartedAgent } from "./started-agent.js";
 
+/** The agent of a run. */
+export interface Start {
+  readonly started: StartedAgent;
+  /** Whether it was kept from an earlier run. */
+  readonly warm: boolean;
+  /** Whether earlier runs of the session had a conversation. */
+  readonly continued: boolean;
+}
+
 /** Steps 4 and 5. */
 @injectable()
 export class AgentStarter {
@@ -33,19 +42,20 @@ export class AgentStarter {
    * The session's agent, when it was started with the same tools and settings and remembers the same conversation; else a
    * new one. If the caller edited the user's earlier messages, the stored conversation isn't loaded either.
    */
-  async start(session: Session): Promise<{ readonly started: StartedAgent; readonly warm: boolean }> {
+  async start(session: Session): Promise<Start> {
     const fingerprint = fingerprintOf(this.request);
     const kept = session.agent;
+    const continued = session.said.length > 0;
     const isSame = continues(this.request, session.said);
     if (!isSame) session.conversation = undefined;
     session.said = saidAfter(this.request, session.said);
     if (isSame && kept?.fingerprint === fingerprint && !kept.agent.ended())
-      return { started: kept, warm: true };
+      return { started: kept, warm: true, continued };
     session.agent = undefined;
     await kept?.scope.close();
     const started = await this.#startNew(session, fingerprint);
     session.agent = started;
-    return { started, warm: false };
+    return { started, warm: false, continued };
   }
 
   async #startNew(session: Session, fingerprint: string): Promise<StartedAgent> {

@@ -65,6 +65,25 @@ describe("a named session", () => {
     await world.runner.drain(0);
   });
 
+  test("an agent that has lost its conversation is reported, unless the request has it", async () => {
+    const world = await createWorld({ script: says("ok") });
+    world.harness.forgets = true;
+    const user = (content: string) => ({ role: "user", content });
+    expect((await world.run({ ...named, messages: [user("first")] })).result.warnings).toBeUndefined();
+    world.harness.exited = true;
+    const { result } = await world.run({ ...named, messages: [user("second")] });
+    expect(result.receipt?.session.history).toBe("new");
+    expect(result.warnings).toMatchObject([
+      { path: "sessionId", message: expect.stringContaining("couldn't load its conversation") },
+    ]);
+    world.harness.exited = true;
+    const messages = [user("second"), { role: "assistant", content: "ok" }, user("third")];
+    const replayed = (await world.run({ ...named, messages })).result;
+    expect(replayed.receipt?.session.history).toBe("replayed");
+    expect(replayed.warnings).toBeUndefined();
+    await world.runner.drain(0);
+  });
+
   test("a sandbox that can't enforce its boundary any more fails its run, and no other run gets it", async () => {
     const failure = new SandboxFailed("The boundary's proxy failed: the run has no network.");
     let fails = true;
