@@ -97,7 +97,9 @@ const table = (name, rows) =>
     ...rows.map((row) => line([row, ...agents.map((agent) => cell(name, row, agent))])),
   ].join("\n");
 
+/** @type {Readonly<Record<string, string>>} */
 const alone = { acts: "acts", text: "the model reads it", inert: "acts", no: "nothing" };
+/** @type {Readonly<Record<string, string>>} */
 const held = {
   ignored: "nothing",
   read: "the model reads it",
