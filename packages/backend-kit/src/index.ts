@@ -12,6 +12,7 @@ export * from "./lifetime/shape.js";
 export * from "./lifetime/warm-pool.js";
 export * from "./limits.js";
 export * from "./probe/bench.js";
+export * from "./probe/egress-rules.js";
 export * from "./probe/findings.js";
 export * from "./probe/trial.js";
 export * from "./requests/bounded-agent.js";

@@ -1,5 +1,6 @@
+import { EgressRules } from "../../probe/egress-rules.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
-import type { Trial } from "../bench.js";
+import type { Bench, Trial } from "../bench.js";
 import { type Attempts, lookInside, lookOutside, reachedOf } from "../look.js";
 
 export const networkTrial: Trial = {
@@ -53,7 +54,27 @@ export const listsTrial: Trial = {
       address === says && name === says,
       "what is listed didn't answer through the runner's proxy",
     );
+    const tried = await rulesTried(bench);
     const how = "answered through the runner's proxy; what isn't listed, and every direct way, was refused";
-    return { "network.allow-cidr": `a listed address ${how}`, "network.allow-host": `a listed name ${how}` };
+    return {
+      "network.allow-cidr": `a listed address ${how}`,
+      "network.allow-host": `a listed name ${how}${tried ? `; ${EgressRules.shown}` : ""}`,
+    };
   },
 };
+
+/** Whether the rules for names could be tried: they need the listener's address on the list. */
+async function rulesTried(bench: Bench): Promise<boolean> {
+  const { listedPort: port, secret: says } = bench.decoys;
+  const needed = ["network.allow-cidr", "network.allow-host"] as const;
+  if (!needed.every((capability) => bench.probe.claims.includes(capability))) return false;
+  const complaints = [false, true].map(async (isWide) => {
+    const rules = new EgressRules();
+    const sandbox = await bench.open({ network: EgressRules.boundary(port, isWide) }, rules);
+    const attempts = EgressRules.hosts.map((host) => [host, { try: "proxied", host, port, says }] as const);
+    const seen = await lookInside(sandbox, bench, Object.fromEntries(attempts));
+    return rules.complaint(EgressRules.hosts.filter((host) => seen[host] === says));
+  });
+  for (const complaint of await Promise.all(complaints)) expectThat(complaint === undefined, complaint ?? "");
+  return true;
+}

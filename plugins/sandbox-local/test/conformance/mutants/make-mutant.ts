@@ -61,6 +61,16 @@ export async function makeMutant(name: string, patches: readonly Patch[], lookup
   return { backend: make(lookup), module: url };
 }
 
+/** A copy of the built egress package alone with some of it changed. @returns its folder. */
+export function makeEgressMutant(name: string, patch: Patch): URL {
+  const folder = join(workshop, name, "node_modules", "@ambit", "egress");
+  rmSync(join(workshop, name), { recursive: true, force: true });
+  copyPackage(built.egress, folder, ["dist"]);
+  symlinkSync(built.core, join(dirname(folder), "core"));
+  apply(patch, folder);
+  return pathToFileURL(`${folder}/`);
+}
+
 function copyPackage(from: string, to: string, folders: readonly string[]): void {
   mkdirSync(to, { recursive: true });
   for (const name of ["package.json", ...folders]) {
