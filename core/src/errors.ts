@@ -1,5 +1,5 @@
 import { AmbitError, isAmbitError } from "./ambit-error.js";
-import type { Failure, Gap, Issue } from "./contract/index.js";
+import type { Failure, Gap, Issue, RunResult } from "./contract/index.js";
 import { gapLines, issueLine, sentence } from "./error-lines.js";
 
 export { AmbitError, isAmbitError } from "./ambit-error.js";
@@ -68,6 +68,31 @@ export class AtCapacity extends AmbitError {
     readonly retryAfterMs = 1_000,
   ) {
     super(message);
+  }
+}
+
+/** The caller waits until the session's other run has ended, or ends it. */
+export class SessionInUse extends AmbitError {
+  readonly code = "session_in_use";
+  readonly status = 429;
+  override readonly retryable = true;
+
+  constructor(session: string) {
+    super(`Session '${session}' is busy with another run.`);
+  }
+}
+
+/** The caller sent a `controlCommandId` again: its run began before. */
+export class CommandExecuted extends AmbitError {
+  readonly code = "command_executed";
+  readonly status = 409;
+
+  /** @param result that of the command's one run, once it has ended; undefined if it is no longer kept. */
+  constructor(
+    command: string,
+    readonly result: Promise<RunResult | undefined>,
+  ) {
+    super(`The command '${command}' was executed before: each controlCommandId begins one run.`);
   }
 }
 

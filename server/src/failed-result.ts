@@ -1,15 +1,19 @@
-import { type FailedResult, type Failure, toAmbitError } from "@ambit/core";
+import { errorDetailOf, type FailedResult, type Failure, toAmbitError } from "@ambit/core";
 import { MalformedJson } from "./parse-json.js";
 
 /** An error from before the run, in the shape of a run's result. */
 export function failedResult(thrown: unknown): FailedResult {
   if (thrown instanceof MalformedJson) return invalid(thrown.message);
   const error = toAmbitError(thrown);
-  return { ok: false, error: error.message, failure: error.toFailure(), events: [] };
+  return failedBy(error.toFailure(), error.message);
 }
 
 /** A request whose whole body can't be used. */
 export function invalid(message: string): FailedResult {
   const failure: Failure = { code: "request_invalid", retryable: false, issues: [{ path: "", message }] };
-  return { ok: false, error: message, failure, events: [] };
+  return failedBy(failure, message);
+}
+
+export function failedBy(failure: Failure, error: string): FailedResult {
+  return { ok: false, error, failure, errorDetail: errorDetailOf(failure, error), events: [] };
 }

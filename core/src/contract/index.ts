@@ -12,6 +12,7 @@ export * from "./request/project.js";
 export * from "./request/request.js";
 export { runIdSchema } from "./request/run-id.js";
 export * from "./request/skill.js";
+export * from "./request/tools/gateway-policy.js";
 export * from "./request/tools/mcp-server.js";
 export * from "./request/tools/permissions.js";
 export * from "./request/tools/tool.js";

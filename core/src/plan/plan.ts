@@ -22,6 +22,7 @@ import { budgetIssues, carriedBy, chooseGateway, type PlannedGateway } from "./c
 import { type Participant, participantOf, type Role, sandboxParticipant } from "./participants.js";
 import type { BoundedRequest, Requirement } from "./requirements.js";
 import { hideableCredentials, secretsInside } from "./secrets.js";
+import { undeliveredIssues } from "./undelivered.js";
 
 export interface AcceptedPlan {
   readonly accepted: true;
@@ -120,7 +121,9 @@ export function planRun(
     harness.issues,
     agent.issues,
     // Nothing more is known about an unknown harness.
-    harness.chosen === undefined ? [] : budgetIssues(request, gateway),
+    harness.chosen === undefined
+      ? []
+      : [...budgetIssues(request, gateway), ...undeliveredIssues(request, harness.chosen.actor, gateway)],
     sandbox.issues,
     delivery.issues,
     executors.issues,

@@ -31,6 +31,7 @@ import {
 } from "./permission/known-tools.js";
 import { isPattern } from "./permission/pattern.js";
 import type { PermissionCeiling } from "./permission/permission.js";
+import { gatewayRoleOf } from "./tools/gateway/policy.js";
 
 /** A request that may start: every actor in it covers what the boundary requires. */
 export interface Admitted {
@@ -88,6 +89,7 @@ function plan(
   const decided = planRun(asked, candidates, [
     ...promptIssues(request),
     ...ruleIssues(request),
+    ...gatewayIssues(request),
     ...(tooManySecrets(secrets) ?? []),
     ...issuesOfWebhook(request, webhookIssues),
   ]);
@@ -162,6 +164,15 @@ function ruleIssues({ permissions }: RunRequest): Issue[] {
           },
         ],
   );
+}
+
+/** Without a policy, a tool of the gateway could run everything. */
+function gatewayIssues({ customTools, gatewayPolicy }: RunRequest): Issue[] {
+  return customTools.flatMap((tool, index) => {
+    if (gatewayRoleOf(tool) === undefined || gatewayPolicy !== undefined) return [];
+    const message = `'${tool.callRef}' needs a gatewayPolicy: without one, every tool behind it is denied`;
+    return [{ path: `customTools[${index}].callRef`, message }];
+  });
 }
 
 /** Permissions that can't be enforced on an agent that doesn't ask before it uses its own tools: refused, not ignored. */

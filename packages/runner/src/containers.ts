@@ -34,13 +34,14 @@ import { ArgumentsChecker } from "./tools/arguments/checker.js";
 import { ToolArguments } from "./tools/arguments/tool-arguments.js";
 import { ToolExecution } from "./tools/execute.js";
 import { FairSlots } from "./tools/fair-slots.js";
+import { GatewayTools } from "./tools/gateway/gateway-tools.js";
 import { RunTools } from "./tools/run-tools.js";
 import { ToolCalls } from "./tools/tool-calls.js";
 
 /** One instance per run. A class that is missing here would be constructed for each injection. */
 export const runClasses = [
   ...[AgentCalls, CallEvents, Asking, Questions, Permissions, Gatekeeper, Pause, UserInput],
-  ...[RunTools, ToolArguments, ToolExecution, ToolCalls],
+  ...[RunTools, GatewayTools, ToolArguments, ToolExecution, ToolCalls],
   ...[Budget, ModelCalls, ModelRoutes],
   ...[AgentStarter, Publisher, Deadlines, RightToAct, Observation, RunEvents, Turn, Run],
 ];

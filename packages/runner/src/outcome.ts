@@ -1,4 +1,11 @@
-import { type AcceptedPlan, type AmbitError, carriedBy, receiptOf, stillVisible } from "@ambit/core";
+import {
+  type AcceptedPlan,
+  type AmbitError,
+  carriedBy,
+  errorDetailOf,
+  receiptOf,
+  stillVisible,
+} from "@ambit/core";
 import type { Receipt, RunRequest, RunResult } from "@ambit/core/contract";
 import type { Agent, Log } from "@ambit/core/plugin";
 import type { RunEvents } from "./events/run-events.js";
@@ -34,12 +41,12 @@ export function conclude(
 ): { readonly result: RunResult; readonly failure: AmbitError | undefined } {
   try {
     const receipt = receiptFor(request, plan, outcome);
-    return { result: resultOf(request, outcome, receipt), failure: outcome.failure };
+    return { result: resultOf(request, plan, outcome, receipt), failure: outcome.failure };
   } catch (thrown) {
     log.error({ runId: outcome.runId, error: thrown }, "the receipt could not be made");
     const failure = outcome.failure ?? asPluginError("An actor of the plan", thrown);
     return {
-      result: withoutReceipt(request, { ...outcome, failure }, log),
+      result: withoutReceipt(request, plan, { ...outcome, failure }, log),
       failure,
     };
   }
@@ -47,11 +54,12 @@ export function conclude(
 
 function withoutReceipt(
   request: RunRequest,
+  plan: AcceptedPlan,
   outcome: RunOutcome & { readonly failure: AmbitError },
   log: Log,
 ): RunResult {
   try {
-    return resultOf(request, outcome, undefined);
+    return resultOf(request, plan, outcome, undefined);
   } catch (thrown) {
     const { runId, failure } = outcome;
     log.error({ runId, error: thrown }, "the result could not be made");
@@ -64,12 +72,18 @@ function withoutReceipt(
       sessionId: outcome.sessionName,
       error,
       failure: { code, retryable },
+      errorDetail: errorDetailOf({ code, retryable }, error),
     };
   }
 }
 
 /** The run's one result. Pure. */
-function resultOf(request: RunRequest, outcome: RunOutcome, receipt: Receipt | undefined): RunResult {
+function resultOf(
+  request: RunRequest,
+  plan: AcceptedPlan,
+  outcome: RunOutcome,
+  receipt: Receipt | undefined,
+): RunResult {
   const { agent } = partsOf(outcome.progress);
   const { record, redactor } = outcome.events;
   const failure = cancelledByCaller(outcome.failure) ? undefined : outcome.failure;
@@ -90,6 +104,9 @@ function resultOf(request: RunRequest, outcome: RunOutcome, receipt: Receipt | u
     error: failure === undefined ? undefined : redactor.text(failure.message),
     failure:
       failure === undefined ? undefined : { ...redactor.value(failure.toFailure()), code: failure.code },
+    errorDetail:
+      failure === undefined ? undefined : redactor.value(errorDetailOf(failure.toFailure(), failure.message)),
+    sandbox: plan.sandbox.actor.name,
     warnings: redactor.value(outcome.warnings.list),
     receipt,
   };

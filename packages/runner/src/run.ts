@@ -1,8 +1,14 @@
 import { type AcceptedPlan, type AmbitError, type AtCapacity, RunCancelled, toAmbitError } from "@ambit/core";
-import { type AgentEvent, onDisconnectOf, type RunRequest, type StreamRecord } from "@ambit/core/contract";
+import {
+  type AgentEvent,
+  onDisconnectOf,
+  type RunRequest,
+  type RunResult,
+  type StreamRecord,
+} from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
-import { announcement } from "./events/announcement.js";
+import { announcements } from "./events/announcement.js";
 import { Observation } from "./events/observation.js";
 import { cancellable, nextPart, nextRecord, type Reader, type RunPart } from "./events/reading.js";
 import { RunEvents } from "./events/run-events.js";
@@ -70,7 +76,7 @@ export class Run {
   /** Starts its time limit. A run that is ended before it is read still ends. */
   admitted(): void {
     this.observation.begin((text) => this.events.redactor.text(text));
-    this.events.emit(announcement(this.id, this.request, this.plan));
+    for (const event of announcements(this.id, this.request, this.plan)) this.events.emit(event);
     this.deadlines.admitted();
     this.scope.signal.addEventListener("abort", () => this.#begin(), { once: true });
   }
@@ -78,6 +84,11 @@ export class Run {
   /** How far it got, which determines what a failure says about the host. */
   get stage(): RunStage {
     return stageOf(progressOf(this.#state));
+  }
+
+  /** Its one result, once it has ended. */
+  get result(): RunResult | undefined {
+    return this.#state.name === "ended" ? this.#state.result : undefined;
   }
 
   /** Ends the run early. It still returns its one result. */
@@ -135,7 +146,7 @@ export class Run {
     this.#begin();
     const next = reader(this.events, async () => {
       await this.ended;
-      return this.#state.name === "ended" ? this.#state.result : undefined;
+      return this.result;
     });
     return cancellable(next, async () => {
       this.leave();

@@ -5,6 +5,7 @@ import type { LocalConnection, RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
 import { type Admitted, admit } from "./admission.js";
 import type { CallerRules } from "./caller-rules.js";
+import { Commands } from "./commands.js";
 import { rootContainer, runContainer } from "./containers.js";
 import { closeActors, tellRefused } from "./events/observers.js";
 import { doubtOf } from "./lifetime/doubt.js";
@@ -27,7 +28,7 @@ import { ArgumentsChecker } from "./tools/arguments/checker.js";
 export interface Slot {
   /**
    * Steps 1 and 2.
-   * @throws RequestInvalid, BoundaryRefused; the slot is then free again.
+   * @throws RequestInvalid, BoundaryRefused, CommandExecuted; the slot is then free again.
    */
   admit(body: unknown, options: RunOptions): Promise<Run>;
   release(): void;
@@ -40,6 +41,7 @@ export class Runner {
   readonly #argumentsChecker: ArgumentsChecker;
   readonly #runs = new Map<string, Run>();
   readonly #memory: MemoryGuard;
+  readonly #commands = new Commands();
   #taken = 0;
   #draining = false;
 
@@ -79,6 +81,7 @@ export class Runner {
           const admitted = await admit(body, this.registry, this.options, options.caller);
           this.#refuseWhileDraining();
           this.#requireNewId(admitted.request.runId, options.runId);
+          this.#commands.require(admitted.request);
           return this.#begin(admitted, options, () => free());
         } catch (error) {
           free();
@@ -240,6 +243,7 @@ export class Runner {
     const run = container.resolve(Run);
     run.admitted();
     this.#runs.set(run.id, run);
+    this.#commands.begun(run.request, run);
     const reveal = container.resolve(tokens.hideSecrets)(admitted.secrets);
     this.#memory.watch();
     void run.ended.then((failure) => {

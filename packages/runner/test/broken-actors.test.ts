@@ -39,7 +39,9 @@ describe("a failure of an actor ends the run, with the error code for the person
     expect(recorded.result.error).toContain(message);
     expect(recorded.result.error).not.toContain("secret detail");
     expect(recorded.result.receipt).toBeUndefined();
-    expect(eventsOf(recorded, "error")).toEqual([{ type: "error", message: recorded.result.error }]);
+    expect(eventsOf(recorded, "error")).toEqual([
+      { type: "error", message: recorded.result.error, code, detail: recorded.result.errorDetail },
+    ]);
     expect(recorded.failure?.code).toBe(code);
   });
 

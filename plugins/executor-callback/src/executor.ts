@@ -13,7 +13,7 @@ import {
 } from "@ambit/core/plugin";
 import { AddressRefused, type Lookup } from "@ambit/egress";
 import { adviceIn } from "./call/advice.js";
-import { argumentsOf, CallInvalid, runContextOf } from "./call/call-arguments.js";
+import { argumentsOf, CallInvalid, callContextOf, runContextOf } from "./call/call-arguments.js";
 import { directPosting } from "./call/direct-call.js";
 import { envelopeOf, outcomeOfEnvelope } from "./call/envelope.js";
 import { issuesOfRequest, issuesOfTool } from "./call/issues.js";
@@ -153,8 +153,14 @@ function postingOf(call: ToolCall, scope: ToolScope): Posting {
     ...(traceparent === undefined ? {} : { traceparent }),
     ...(typeof runKind === "string" ? { "x-agenta-run-kind": runKind } : {}),
   };
-  const given = argumentsOf(tool, call.arguments, request);
-  if (tool.call !== undefined) return { ...directPosting(tool.call, endpoint, given, request), headers };
+  const context = callContextOf(request, idempotencyKey);
+  const given = argumentsOf(tool, call.arguments, context);
+  if (tool.call !== undefined) return { ...directPosting(tool.call, endpoint, given, context), headers };
   if (tool.callRef === undefined) throw new CallInvalid("it has neither callRef nor call");
-  return { url: endpoint, method: "POST", headers, body: envelopeOf(call.id, tool.callRef, given) };
+  return {
+    url: endpoint,
+    method: "POST",
+    headers,
+    body: envelopeOf(call.id, tool.callRef, given, call.context),
+  };
 }

@@ -35,6 +35,7 @@ export interface Trial {
   readonly tool?: Readonly<Record<string, unknown>>;
   readonly request?: Readonly<Record<string, unknown>>;
   readonly given?: ToolCall["arguments"];
+  readonly context?: NonNullable<ToolCall["context"]>;
   readonly signal?: AbortSignal;
   readonly fence?: number;
   readonly mayAct?: () => boolean;
@@ -80,7 +81,9 @@ export async function call(trial: Trial): Promise<ToolOutcome> {
     log,
   };
   const executor = trial.executor ?? executorOf(trial);
-  return await executor.execute({ id: "call-1", tool, arguments: trial.given ?? {} }, scope);
+  const { given = {}, context } = trial;
+  const made = { id: "call-1", tool, arguments: given };
+  return await executor.execute(context === undefined ? made : { ...made, context }, scope);
 }
 
 export function boundaryOf(

@@ -231,6 +231,18 @@ describe("a direct call's path", () => {
   });
 });
 
+describe("the id of a call", () => {
+  it("is its idempotency key, whatever the model and the request say", async () => {
+    const context = { id: "$ctx.tool.call_id", session: "$ctx.session.id" };
+    const sent = await arrives(
+      { call: { method: "POST", path: "/api/x", context } },
+      { id: "the model's" },
+      { sessionId: "s", runContext: { run: { kind: "test" }, tool: { call_id: "forged" } } },
+    );
+    expect(sent).toBe('POST /api/x {"id":"key-1","session":"s"}');
+  });
+});
+
 describe("a callback's arguments", () => {
   it("are bound to the run's context, without fields for the reader", async () => {
     const tool = {

@@ -39,6 +39,15 @@ describe("the request", () => {
     expect(Object.keys(second ?? {})).not.toContain("x-ambit-fence");
   });
 
+  it("has the runner's context beside the model's arguments, which can't set it", async () => {
+    const platform = await startPlatform(answerWith("sunny"));
+    const endpoint = `${platform.origin}/tools/call`;
+    await call({ endpoint, given: { context: { connection: "evil" } }, context: { connection: "own" } });
+    const body = JSON.parse(platform.received[0]?.body ?? "{}");
+    expect(body.context).toEqual({ connection: "own" });
+    expect(body.data.function.arguments).toEqual({ context: { connection: "evil" } });
+  });
+
   it("has no header without a value in the request", async () => {
     const platform = await startPlatform();
     const endpoint = `${platform.origin}/tools/call`;

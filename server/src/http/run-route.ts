@@ -1,7 +1,8 @@
-import { limits, RequestInvalid } from "@ambit/core";
+import { CommandExecuted, limits, RequestInvalid } from "@ambit/core";
 import { callerOf } from "./caller/caller.js";
 import { callerOption, reserve } from "./caller/quota-place.js";
 import { type ResponseFormat, responseFormat } from "./response/response-format.js";
+import { sendCommand } from "./response/send-command.js";
 import { sendRun } from "./response/send-run.js";
 import { runFields } from "./run-fields.js";
 import { handleDurableRun } from "./runs/durable-run.js";
@@ -18,10 +19,25 @@ export async function handleRun(
   byDefault: ResponseFormat,
 ): Promise<void> {
   const server = await context.durable();
-  if (server !== undefined) return handleDurableRun(context, server, exchange, byDefault);
+  const form = responseFormat(exchange.incoming.headers.accept, byDefault);
+  try {
+    await (server === undefined
+      ? handleBoundRun(context, exchange, form)
+      : handleDurableRun(context, server, exchange, form));
+  } catch (error) {
+    if (!(error instanceof CommandExecuted)) throw error;
+    await sendCommand(error, form, exchange);
+  }
+}
+
+/** A run that ends with this process. */
+async function handleBoundRun(
+  context: ServerContext,
+  exchange: Exchange,
+  form: ResponseFormat,
+): Promise<void> {
   const { runner, log, bodies } = context;
   const { incoming, outgoing } = exchange;
-  const form = responseFormat(incoming.headers.accept, byDefault);
   const begun = performance.now();
   // A slow body doesn't occupy a slot, but no body is read if there is no free slot.
   runner.requireRoom();

@@ -57,10 +57,10 @@ describe("loadSettings", () => {
 
   it("never ignores a key similar to a boundary's name", async () => {
     const folder = await folderWith({
-      "ambit.config.json": '{"contract":{"ignoredKeys":["gatewayPolicy","sandboxPermision"]}}',
+      "ambit.config.json": '{"contract":{"ignoredKeys":["uiHints","sandboxPermision"]}}',
     });
     await expect(load(folder)).rejects.toThrow(
-      "contract.ignoredKeys[1] `sandboxPermision` is too close to what restricts a run (sandboxPermission)",
+      "contract.ignoredKeys[1] `sandboxPermision` is too close to what restricts a run or carries a credential (sandboxPermission)",
     );
   });
 

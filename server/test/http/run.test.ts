@@ -184,10 +184,10 @@ describe("POST /run", () => {
   });
 
   it("ignores the configured keys, with a warning on the result and the plan", async () => {
-    const configuration = { contract: { ignoredKeys: ["gatewayPolicy"] } };
+    const configuration = { contract: { ignoredKeys: ["uiHints"] } };
     const { post } = await serveScript(saying("x"), { configuration });
-    const warnings = [{ path: "gatewayPolicy", message: expect.stringContaining("it has no effect") }];
-    const body = { ...asking, gatewayPolicy: { tier: 2 } };
+    const warnings = [{ path: "uiHints", message: expect.stringContaining("it has no effect") }];
+    const body = { ...asking, uiHints: { tier: 2 } };
     expect(await (await post("/run", body)).json()).toMatchObject({ ok: true, warnings });
     expect(await (await post("/plan", body)).json()).toMatchObject({ ok: true, warnings });
     expect(await (await post("/run", asking)).json()).not.toHaveProperty("warnings");

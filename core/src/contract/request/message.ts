@@ -53,5 +53,10 @@ export const messageSchema = z.strictObject({
     .union([z.string(), z.array(contentBlockSchema)])
     .default("")
     .meta({ description: "Text, or a list of blocks. Default: empty." }),
+  displayContent: z.string().optional().meta({
+    effect: "informational",
+    description: "What a user interface shows in place of `content`. The agent never gets it.",
+    earlier: "`display_content`",
+  }),
 });
 export type Message = z.infer<typeof messageSchema>;

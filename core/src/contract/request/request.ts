@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { headersSchema, httpUrlSchema } from "../values/http.js";
 import { jsonObjectSchema } from "../values/json.js";
-import { credentialSchema } from "./boundary/credentials.js";
+import { credentialSchema, sandboxCredentialSchema } from "./boundary/credentials.js";
 import { sandboxPermissionSchema } from "./boundary/sandbox-permission.js";
 import { onDisconnectSchema } from "./disconnect.js";
 import { interactionSettingsSchema } from "./interactions.js";
@@ -11,6 +11,7 @@ import { budgetSchema } from "./model/budget.js";
 import { modelConnectionSchema } from "./model/model-connection.js";
 import { runIdSchema } from "./run-id.js";
 import { harnessFileSchema, skillSchema } from "./skill.js";
+import { gatewayPolicySchema } from "./tools/gateway-policy.js";
 import { mcpServerSchema } from "./tools/mcp-server.js";
 import { permissionsSchema } from "./tools/permissions.js";
 import { toolCallbackSchema, toolSpecSchema } from "./tools/tool.js";
@@ -86,6 +87,14 @@ export const runRequestSchema = z.strictObject({
   agentsMd: z.string().optional().meta({
     description: "Standing instructions, written to the file of the workspace where the agent reads them.",
   }),
+  platformInstructions: z.string().optional().meta({
+    description:
+      "Standing instructions of the platform, before the author's: in front of `appendSystemPrompt` where the agent takes one, else of `agentsMd`. A change alone doesn't restart the agent of a kept session.",
+  }),
+  turnContext: z.string().optional().meta({
+    description:
+      "Facts that hold for this turn only: put in front of its prompt, and not part of the conversation that later turns get.",
+  }),
   systemPrompt: z.string().optional().meta({
     description: "Replaces the agent's system prompt. An issue for an agent that doesn't support it.",
   }),
@@ -145,6 +154,17 @@ export const runRequestSchema = z.strictObject({
     .meta({
       description: `Credentials that stay outside the sandbox, at most ${limits.credentials}. Inside there is a placeholder; the egress proxy replaces it with the value in requests to its hosts. A sandbox that can't do that refuses the run.`,
     }),
+  sandboxCredentials: z
+    .array(sandboxCredentialSchema)
+    .max(limits.credentials)
+    .optional()
+    .meta({
+      description: `Credentials that the agent and its commands can read in their environment, at most ${limits.credentials}. The receipt names them; under \`sandboxPermission.secrets: "hidden"\` the run is refused.`,
+    }),
+  gatewayPolicy: gatewayPolicySchema.optional().meta({
+    description:
+      "What the tools with the `callRef` `gateway.search` and `gateway.run` may find and run: the runner decides on each call, and adds the integration's connection and version to it. Such a tool without a policy is refused.",
+  }),
   permissions: permissionsSchema.default({ default: "allow_reads" }).meta({
     description: "Whether a call may run, when neither its tool nor its server says.",
     earlier: "`permissionPolicy`",
@@ -209,10 +229,14 @@ export const runRequestSchema = z.strictObject({
     description:
       "The values that `$ctx.…` bindings of tools refer to; `project.id` is the project where `projectId` is absent. The model never sees them.",
   }),
-  turnId: z
-    .string()
-    .optional()
-    .meta({ effect: "informational", description: "The platform's id of the turn." }),
+  turnId: z.string().max(256).optional().meta({
+    description:
+      "The platform's id of the turn, which `POST /cancel` names. A run of a session begins with an event `turn` that has it. Default: the run's id.",
+  }),
+  controlCommandId: z.string().min(1).max(256).optional().meta({
+    description:
+      "The command that this run carries out: at most one run per id and project begins within 30 minutes, or while a store keeps its run. A repeated request waits for the first one and gets its result.",
+  }),
   projectId: z.string().optional().meta({
     description:
       "Separates sessions with the same id by project, also for `POST /kill`. Default: `runContext.project.id`.",

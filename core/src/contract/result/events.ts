@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { renderHintSchema } from "../request/tools/tool.js";
+import { errorDetailSchema } from "./failure.js";
 
 const event = <Type extends string, Shape extends z.core.$ZodLooseShape>(type: Type, shape: Shape) =>
   z.strictObject({ type: z.literal(type), ...shape });
@@ -26,6 +27,8 @@ const interaction = { id: z.string(), kind: interactionKindSchema };
  * or a `_start`, `_delta`…, `_end` family, never both.
  */
 export const agentEventSchema = z.discriminatedUnion("type", [
+  /** One of the first events of a run in a session: the id that `POST /cancel` takes. */
+  event("turn", { turnId: z.string() }),
   event("message", { text: z.string() }),
   event("thought", { text: z.string() }),
   event("message_start", { id: z.string() }),
@@ -62,7 +65,20 @@ export const agentEventSchema = z.discriminatedUnion("type", [
   event("data", { name: z.string(), data: z.unknown(), transient: z.boolean().optional() }),
   event("file", { url: z.string(), mediaType: z.string() }),
   event("usage", usageSchema.shape),
-  event("error", { message: z.string() }),
+  /** An MCP server of the request that could not be reached or used. */
+  event("mcp_server_failed", {
+    serverName: z.string(),
+    reasonCode: z.enum([
+      "handshake_unreachable",
+      "handshake_http_error",
+      "handshake_rejected",
+      "handshake_invalid_response",
+    ]),
+    /** The HTTP status, where there was a response. */
+    status: z.int().optional(),
+    message: z.string(),
+  }),
+  event("error", { message: z.string(), code: z.string().optional(), detail: errorDetailSchema.optional() }),
   event("done", { stopReason: z.string().optional(), traceId: z.string().optional() }),
 ]);
 export type AgentEvent = z.infer<typeof agentEventSchema>;

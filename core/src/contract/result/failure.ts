@@ -27,6 +27,8 @@ export const failureCodeSchema = z.enum([
   "not_found",
   "boundary_refused",
   "at_capacity",
+  "session_in_use",
+  "command_executed",
   "plugin_load_failed",
   "plugin_broke_contract",
   "sandbox_failed",
@@ -44,6 +46,15 @@ export const failureCodeSchema = z.enum([
 ]);
 export type FailureCode = z.infer<typeof failureCodeSchema>;
 
+/** A failure in the words of the runner that Ambit replaces, beside `failure`. */
+export const errorDetailSchema = z.strictObject({
+  /** As that runner's clients know it, such as `session_turn_in_use`; else the code of the failure. */
+  code: z.string(),
+  message: z.string(),
+  retryable: z.boolean(),
+});
+export type ErrorDetail = z.infer<typeof errorDetailSchema>;
+
 export const failureSchema = z.strictObject({
   code: failureCodeSchema,
   /** Whether the same request may succeed later without a change. */
@@ -56,3 +67,18 @@ export const failureSchema = z.strictObject({
   address: z.string().optional(),
 });
 export type Failure = z.infer<typeof failureSchema>;
+
+/** Failures that clients of the runner that Ambit replaces know by another code. */
+const codes: Partial<Record<FailureCode, string>> = {
+  at_capacity: "runner_capacity",
+  session_in_use: "session_turn_in_use",
+  runner_lost: "execution_lost",
+  model_failed: "provider_error",
+  internal: "internal_error",
+};
+
+/** A failure as clients of the runner that Ambit replaces read it. Pure. */
+export function errorDetailOf({ code, retryable, upstreamStatus }: Failure, message: string): ErrorDetail {
+  const known = upstreamStatus === 429 ? "rate_limited" : codes[code];
+  return { code: known ?? code, message, retryable };
+}

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { messageSchema } from "../request/message.js";
 import { type AgentEvent, agentEventSchema, usageSchema } from "./events.js";
-import { failureSchema } from "./failure.js";
+import { errorDetailSchema, failureSchema } from "./failure.js";
 import { receiptSchema } from "./receipt.js";
 import { warningSchema } from "./warning.js";
 
@@ -37,6 +37,10 @@ export const runResultSchema = z.strictObject({
   /** A readable sentence, when `ok` is false. */
   error: z.string().optional(),
   failure: failureSchema.optional(),
+  /** The same failure for clients of the runner that Ambit replaces. */
+  errorDetail: errorDetailSchema.optional(),
+  /** The sandbox that was chosen. */
+  sandbox: z.string().optional(),
   /** What was accepted but has no effect, or another one than it seems; absent if there is nothing. */
   warnings: z.array(warningSchema).optional(),
   receipt: receiptSchema.optional(),

@@ -16,6 +16,8 @@ export interface ToolCall {
   readonly tool: ToolSpec;
   /** Already checked against the tool's `inputSchema`. */
   readonly arguments: JsonObject;
+  /** What the runner adds for the platform: comes from the request, never from the model. */
+  readonly context?: JsonObject;
 }
 
 /** A run, as an executor sees it. */

@@ -1,4 +1,4 @@
-import { type AmbitError, RunnerLost, type StoreFailed } from "@ambit/core";
+import { type AmbitError, errorDetailOf, RunnerLost, type StoreFailed } from "@ambit/core";
 import type { RunResult } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import type { RunEnd, Store, StoredRun } from "../store/index.js";
@@ -14,6 +14,7 @@ export function endedBy(failure: AmbitError, run: MessageSource): RunEnd {
     ...(session === undefined ? {} : { sessionId: session }),
     error: failure.message,
     failure: failure.toFailure(),
+    errorDetail: errorDetailOf(failure.toFailure(), failure.message),
   };
   return { result: JSON.stringify(result), session, paused: false, deliveries: aboutEnd(run, result) };
 }

@@ -1,4 +1,4 @@
-import { type McpServer, ownServerName, type ToolSpec } from "@ambit/core/contract";
+import { type JsonObject, type McpServer, ownServerName, type ToolSpec } from "@ambit/core/contract";
 import type { PermissionQuestion, ToolClass } from "@ambit/core/plugin";
 
 /**
@@ -22,6 +22,10 @@ export interface CallSubject {
   readonly saysReadOnly?: boolean | undefined;
   /** What a tool of the agent's own does. */
   readonly toolClass?: ToolClass | undefined;
+  /** What its user reads of it besides name and arguments. */
+  readonly details?: JsonObject | undefined;
+  /** What the model reads when it is denied. Default: that a policy denies it. */
+  readonly denial?: string | undefined;
   /** Fulfilled by the user: answering it *is* the user's consent. */
   readonly byCaller?: boolean | undefined;
 }

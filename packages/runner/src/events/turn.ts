@@ -1,4 +1,10 @@
-import { type AcceptedPlan, HarnessFailed, ModelFailed, PluginBrokeContract } from "@ambit/core";
+import {
+  type AcceptedPlan,
+  errorDetailOf,
+  HarnessFailed,
+  ModelFailed,
+  PluginBrokeContract,
+} from "@ambit/core";
 import type { AgentEvent, ContentBlock, Usage } from "@ambit/core/contract";
 import type { Agent } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
@@ -137,7 +143,9 @@ export class Turn {
     events.endBlocks();
     if (end.how === "failed" && !cancelledByCaller(end.failure)) {
       for (const event of callEvents.release()) events.emit(event);
-      events.emit({ type: "error", message: end.failure.message });
+      const { message, code } = end.failure;
+      const detail = errorDetailOf(end.failure.toFailure(), message);
+      events.emit({ type: "error", message, code, detail });
       return;
     }
     const why = end.how === "paused" ? "paused" : "interrupted";

@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import { type Issue, isJsonObject } from "@ambit/core/contract";
+import { type Issue, isJsonObject, type JsonObject } from "@ambit/core/contract";
 
 /** Generated from the skill itself, so no other file may have its name. */
 const skillFileName = "SKILL.md";
@@ -15,11 +15,54 @@ export function repeatedNames(request: unknown): Issue[] {
     ...repeatedIn(request.mcpServers, "name", "mcpServers"),
     ...repeatedIn(request.skills, "name", "skills"),
     ...repeatedIn(request.credentials, "name", "credentials"),
+    ...repeatedVariables(request.sandboxCredentials),
+    ...headersTwice(request),
     ...clashesIn(request.harnessFiles, "harnessFiles"),
     ...listOf(request.skills).flatMap((skill, index) =>
       isJsonObject(skill) ? clashesIn(skill.files, `skills[${index}].files`, skillFileName) : [],
     ),
   ];
+}
+
+function repeatedVariables(credentials: unknown): Issue[] {
+  const bindings = listOf(credentials).map((one) => (isJsonObject(one) ? one.binding : undefined));
+  return repeatedIn(bindings, "name", "sandboxCredentials").map(({ path, message }) => ({
+    path: path.replace("].name", "].binding.name"),
+    message: message.replace("].name", "].binding.name"),
+  }));
+}
+
+/** A header that is both public and secret: whichever were sent, the other one would be lost. */
+function headersTwice({ mcpServers, modelConnection }: JsonObject): Issue[] {
+  const issues: Issue[] = [];
+  const compare = (headers: unknown, name: unknown, path: string, place: string) => {
+    if (!isJsonObject(headers) || typeof name !== "string") return;
+    const twin = Object.keys(headers).find((header) => header.toLowerCase() === name.toLowerCase());
+    if (twin === undefined) return;
+    issues.push({ path, message: `is the header ${place}.${twin} too: send it once, as a secret` });
+  };
+  for (const [index, server] of listOf(mcpServers).entries()) {
+    const connection = isJsonObject(server) ? server.connection : undefined;
+    if (!isJsonObject(connection)) continue;
+    const place = `mcpServers[${index}].connection`;
+    const first = new Set<string>();
+    for (const [at, credential] of listOf(connection.credentials).entries()) {
+      const binding = isJsonObject(credential) ? credential.binding : undefined;
+      const name = isJsonObject(binding) ? binding.name : undefined;
+      const path = `${place}.credentials[${at}].binding.name`;
+      compare(connection.headers, name, path, `${place}.headers`);
+      const known = typeof name === "string" ? name.toLowerCase() : undefined;
+      if (known === undefined) continue;
+      if (first.has(known)) issues.push({ path, message: "is the header of another credential too" });
+      first.add(known);
+    }
+  }
+  if (!isJsonObject(modelConnection)) return issues;
+  const { endpoint, gatewayCredentials } = modelConnection;
+  if (!isJsonObject(endpoint) || !isJsonObject(gatewayCredentials)) return issues;
+  const path = "modelConnection.gatewayCredentials.header";
+  compare(endpoint.headers, gatewayCredentials.header, path, "modelConnection.endpoint.headers");
+  return issues;
 }
 
 function repeatedIn(list: unknown, key: string, path: string, same = (name: string) => name): Issue[] {

@@ -46,7 +46,8 @@ export class Gatekeeper {
   async #decide(call: CallSubject, signal: AbortSignal): Promise<Decision> {
     const effective = this.permissions.effective(call);
     if (effective === "allow") return { verdict: "allow" };
-    if (effective === "deny") return { verdict: "deny", why: `Tool '${call.name}' is denied by policy.` };
+    if (effective === "deny")
+      return { verdict: "deny", why: call.denial ?? `Tool '${call.name}' is denied by policy.` };
     const answered = await this.questions.put("user_approval", call, signal);
     if (answered === undefined) return { verdict: "park" };
     const approved = approvalIn(answered.answer) === true;

@@ -1,4 +1,4 @@
-import type { Permission, PermissionMode, RunRequest } from "@ambit/core/contract";
+import type { McpServer, Permission, PermissionMode, RunRequest } from "@ambit/core/contract";
 import type { CallSubject } from "../calls/call-subject.js";
 import { classNamesOf, type KnownTools } from "./known-tools.js";
 import { matchesPattern, type PatternSubject } from "./pattern.js";
@@ -26,10 +26,17 @@ export function permissionOf(
   if (ceiling === true || ceiling.some((pattern) => matchesPattern(pattern, "deny", subject))) return "deny";
   const permission =
     tool?.permission ??
-    server?.policy?.permission ??
+    byServer(server?.policy, call.name) ??
     byRule(permissions.rules ?? [], subject) ??
     byDefault(permissions.default, isOfAgent(call) ? call.saysReadOnly : tool?.readOnly);
   return permission === "ask" && byCaller === true ? "allow" : permission;
+}
+
+/** A table beats the permission of the whole server; a tool that it doesn't name never falls through to that. */
+function byServer(policy: McpServer["policy"], name: string): Permission | undefined {
+  const { toolPermissions, newToolPermission, permission } = policy ?? {};
+  if (toolPermissions !== undefined && Object.hasOwn(toolPermissions, name)) return toolPermissions[name];
+  return newToolPermission ?? (toolPermissions === undefined ? permission : "ask");
 }
 
 function patternSubjectOf(call: CallSubject, known: KnownTools): PatternSubject {
@@ -50,6 +57,10 @@ function isOfAgent({ tool, server }: CallSubject): boolean {
 }
 
 const strictness = ["deny", "ask", "allow"] as const satisfies readonly Permission[];
+
+export function strictest(one: Permission, other: Permission): Permission {
+  return strictness.find((permission) => permission === one || permission === other) ?? one;
+}
 
 /** The permission of the strictest matching rule. */
 function byRule(

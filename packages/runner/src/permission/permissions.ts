@@ -4,9 +4,10 @@ import type { Harness } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import type { CallSubject } from "../calls/call-subject.js";
 import { tokens } from "../tokens.js";
+import { GatewayTools } from "../tools/gateway/gateway-tools.js";
 import { RunTools } from "../tools/run-tools.js";
 import { idleRules, type KnownTools, toolsNamed } from "./known-tools.js";
-import { type PermissionCeiling, permissionOf } from "./permission.js";
+import { type PermissionCeiling, permissionOf, strictest } from "./permission.js";
 
 /**
  * The permission of each call of a run: the request's rules below the operator's ceiling. Asking the user is the
@@ -22,6 +23,7 @@ export class Permissions {
     @inject(tokens.permissionCeiling) readonly ceiling: PermissionCeiling,
     @inject(tokens.plan) plan: AcceptedPlan,
     @inject(RunTools) readonly tools: RunTools,
+    @inject(GatewayTools) readonly gateway: GatewayTools,
   ) {
     this.#harness = plan.harness.actor;
     this.#known = toolsNamed(request, this.#harness);
@@ -37,7 +39,8 @@ export class Permissions {
   /** The permission in force for a call. */
   effective(call: CallSubject): Permission {
     const { ceiling } = this;
-    return permissionOf(call, { permissions: this.request.permissions, ceiling, known: this.#known });
+    const door = permissionOf(call, { permissions: this.request.permissions, ceiling, known: this.#known });
+    return strictest(door, this.gateway.permission(call.tool, call.input) ?? "allow");
   }
 
   /** Whether the user may have to be asked about a call that the agent reports, as far as its tool is known. */

@@ -14,8 +14,10 @@ export function composePrompt(request: RunRequest, remembers: boolean): readonly
   // Text of the user next to an answer is sent too.
   const said = prompt.kind === "none" ? [] : prompt.blocks;
   const blocks = prompt.kind === "prompt" ? said : [text(continuation), ...said];
+  const { turnContext = "" } = request;
+  const facts = turnContext.trim() === "" ? [] : [text(`${turnContext}\n\n`)];
   const transcript = remembers ? "" : transcriptOf(earlierConversation(request.messages, prompt.kind));
-  return transcript === "" ? blocks : [text(`${transcript}\n\n`), ...blocks];
+  return [...(transcript === "" ? [] : [text(`${transcript}\n\n`)]), ...facts, ...blocks];
 }
 
 /**

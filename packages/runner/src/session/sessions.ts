@@ -1,5 +1,5 @@
 import type { AcceptedPlan } from "@ambit/core";
-import { AtCapacity, RequestInvalid, RunCancelled } from "@ambit/core";
+import { RequestInvalid, RunCancelled, SessionInUse } from "@ambit/core";
 import { projectOf, type RunRequest } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
@@ -55,8 +55,7 @@ export class Sessions {
     const { signal, secrets } = borrower;
     const key = keyOf(request.sessionId, projectOf(request));
     if (key === undefined) return this.#lend(await this.#openNew(plan, secrets, signal), borrower, undefined);
-    if (this.#inUse.has(key))
-      throw new AtCapacity(`Session '${request.sessionId}' is busy with another run.`);
+    if (this.#inUse.has(key)) throw new SessionInUse(request.sessionId ?? "");
     requireRoomFor(key, [...this.#kept.keys()], this.limits);
     this.#inUse.add(key);
     try {

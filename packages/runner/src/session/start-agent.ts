@@ -111,14 +111,22 @@ export async function dismiss(session: Session, started: StartedAgent): Promise<
 /** A digest, because what an agent is started with holds credentials, and a session outlives its request. */
 function fingerprintOf(request: RunRequest): string {
   const { customTools, mcpServers, model, modelConnection, permissions, harnessMode } = request;
-  const { agentsMd, systemPrompt, appendSystemPrompt, skills, harnessFiles } = request;
+  const { agentsMd, systemPrompt, appendSystemPrompt, skills, harnessFiles, sandboxCredentials } = request;
   const published = customTools.map(({ name, description, inputSchema, readOnly }) => ({
     name,
     description,
     inputSchema,
     readOnly,
   }));
-  const settings = { published, mcpServers, model, modelConnection, permissions, harnessMode };
+  const settings = {
+    published,
+    mcpServers,
+    model,
+    modelConnection,
+    permissions,
+    harnessMode,
+    sandboxCredentials,
+  };
   const files = { agentsMd, systemPrompt, appendSystemPrompt, skills, harnessFiles };
   return createHash("sha256")
     .update(canonicalJson({ ...settings, ...files }))

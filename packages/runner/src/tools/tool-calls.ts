@@ -27,6 +27,7 @@ import type { CallRouter } from "../session/call-router.js";
 import { tokens } from "../tokens.js";
 import { ToolArguments, unusableArguments } from "./arguments/tool-arguments.js";
 import { ToolExecution, tooManyCalls } from "./execute.js";
+import { GatewayTools } from "./gateway/gateway-tools.js";
 import { RunTools } from "./run-tools.js";
 
 /** Further questions that may follow the one that a turn pauses for. */
@@ -62,6 +63,7 @@ export class ToolCalls {
     @inject(RunTools) readonly known: RunTools,
     @inject(ToolArguments) readonly toolArguments: ToolArguments,
     @inject(ToolExecution) readonly execution: ToolExecution,
+    @inject(GatewayTools) readonly gateway: GatewayTools,
   ) {}
 
   /** The run is over: ends the calls that wait for the user. */
@@ -80,8 +82,10 @@ export class ToolCalls {
     return this.#guarded(`The executor of '${made.name}'`, made, async () => {
       const tool = this.known.tools.get(made.name);
       if (tool === undefined) return failed(`There is no tool '${made.name}'.`);
-      const call = { ...this.#taken(made, "request"), tool, byCaller: this.known.isByCaller(tool) };
-      const problem = (signal: AbortSignal) => this.toolArguments.problem(tool, made.arguments, signal);
+      const call = this.#withPolicy({ ...this.#taken(made, "request"), tool });
+      const problem = async (signal: AbortSignal) =>
+        this.gateway.problem(tool, made.arguments) ??
+        (await this.toolArguments.problem(tool, made.arguments, signal));
       return this.#permitted(call, made.signal, problem, () => this.#execute(call, made, tool));
     });
   }
@@ -112,7 +116,7 @@ export class ToolCalls {
     this.#open += 1;
     const { id } = this.calls.take(question.toolCallId, name, input);
     const asked = subjectOf(question, this.known.tools, this.known.servers);
-    const call = { ...asked, id, byCaller: this.known.isByCaller(asked.tool) };
+    const call = this.#withPolicy({ ...asked, id });
     try {
       if (this.pause.isPaused) {
         if (!(await this.#alsoAsk(call))) this.calls.step(id, { step: "release" });
@@ -190,13 +194,27 @@ export class ToolCalls {
     const executor = this.known.executors.get(tool.kind);
     if (executor === undefined)
       throw new PluginBrokeContract(`The plan has no executor for kind '${tool.kind}'.`);
-    const toolCall = { id: call.id, tool, arguments: made.arguments };
-    const result = await this.execution.execute(executor, toolCall, made.signal);
+    const context = this.gateway.context(tool, made.arguments);
+    const toolCall = {
+      ...{ id: call.id, tool, arguments: made.arguments },
+      ...(context === undefined ? {} : { context }),
+    };
+    const result = this.gateway.permitted(
+      tool,
+      await this.execution.execute(executor, toolCall, made.signal),
+    );
     if (result.status === "parked") return this.#put(call, result.interaction, made.signal);
     const outcome = { output: result.output, isError: result.status === "failed" };
     return result.status === "completed" && result.data !== undefined
       ? { outcome, data: result.data }
       : { outcome };
+  }
+
+  #withPolicy(call: CallSubject): CallSubject {
+    const { tool, input } = call;
+    const byCaller = this.known.isByCaller(tool);
+    const denial = this.gateway.denial(tool, input);
+    return { ...call, byCaller, details: this.gateway.details(tool, input), denial };
   }
 
   /** The user fulfils the call. */

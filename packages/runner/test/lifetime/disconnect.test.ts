@@ -1,3 +1,4 @@
+import type { StreamRecord } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
 import { done } from "../../../../core/test/fakes/harness.js";
 import { createWorld } from "../fakes/world.js";
@@ -30,8 +31,12 @@ async function begun(body: object, limits = {}) {
   const world = await createWorld({ script, limits: { resultCharacters: 1_000, ...limits } });
   const run = await world.admit(body, true);
   const records = run.records();
-  await records.next();
-  await records.next();
+  let record: StreamRecord | undefined;
+  while (record?.kind !== "event" || record.event.type !== "message") {
+    const next = await records.next();
+    if (next.done === true) throw new Error("the run ended before it said anything");
+    record = next.value;
+  }
   return { world, run, records, turn };
 }
 

@@ -130,20 +130,20 @@ describe("an inline file arrives with its type", () => {
 describe("keys that the operator configured to be ignored", () => {
   const body = {
     ...user("hi"),
-    gatewayPolicy: { tier: 2 },
+    uiHints: { tier: 2 },
     customTools: [
       { name: "a", callRef: "a", annotations: { a: 1 } },
       { name: "b", callRef: "b", annotations: {} },
     ],
   };
-  const ignoredKeys = ["gatewayPolicy", "customTools[].annotations"];
+  const ignoredKeys = ["uiHints", "customTools[].annotations"];
 
   test("have no effect, and a warning each", () => {
     const parsed = parseRunRequest(body, { ignoredKeys });
     expect(parsed).toMatchObject({
       ok: true,
       warnings: [
-        { path: "gatewayPolicy", message: expect.stringContaining("not a known field") },
+        { path: "uiHints", message: expect.stringContaining("not a known field") },
         { path: "customTools[].annotations" },
       ],
     });
@@ -154,17 +154,17 @@ describe("keys that the operator configured to be ignored", () => {
   });
 
   test("may be written in snake_case, as every key", () => {
-    expect(issuesOf({ gateway_policy: 1 }, ignoredKeys)).toEqual([]);
+    expect(issuesOf({ ui_hints: 1 }, ignoredKeys)).toEqual([]);
   });
 
   test("are refused if they aren't listed, or are elsewhere", () => {
     expect(issuesOf(body).map(({ path }) => path)).toEqual([
       "customTools[0].annotations",
       "customTools[1].annotations",
-      "gatewayPolicy",
+      "uiHints",
     ]);
     expect(issuesOf({ annotations: {} }, ignoredKeys).map(({ path }) => path)).toEqual(["annotations"]);
-    expect(issuesOf({ sandboxPermission: { gatewayPolicy: 1 } }, ignoredKeys)).not.toEqual([]);
+    expect(issuesOf({ sandboxPermission: { uiHints: 1 } }, ignoredKeys)).not.toEqual([]);
   });
 
   test.each([
@@ -189,7 +189,24 @@ describe("keys that the operator configured to be ignored", () => {
     "customTools[].approval",
     "customTools[].read_only_hint",
     "mcpServers[].polcy",
-  ])("can't be one that is close to a boundary's name: %s", (path) => {
+    "mcpServers[].policy.toolRules",
+    "gatewayPolicy",
+    "gatewayPolicies",
+    "gatewayPolicy.anything",
+    "modelConnection.gatewayCredentials",
+    "modelConnection.subscription",
+    "modelConnection.tier",
+    "modelConnection.endpoint.extra",
+    "credentials[].anything",
+    "sandboxCredentials",
+    "sandboxCredentials[].usage",
+    "toolCallback.extra",
+    "mcpServers[].connection.extra",
+    "mcpServers[].accessToken",
+    "customTools[].apiKey",
+    "userLogin",
+    "oauth",
+  ])("can't be one that may restrict a run or carry a credential: %s", (path) => {
     expect(contractSettingsSchema.safeParse({ ignoredKeys: [path] }).success).toBe(false);
   });
 
@@ -208,10 +225,9 @@ describe("keys that the operator configured to be ignored", () => {
   });
 
   test.each([
-    "gatewayPolicy",
+    "uiHints",
     "customTools[].annotations",
     "messages[].content[].providerMetadata",
-    "modelConnection.tier",
     "streamOptions",
   ])("can be a key that restricts nothing: %s", (path) => {
     expect(contractSettingsSchema.safeParse({ ignoredKeys: [path] }).error).toBeUndefined();

@@ -183,3 +183,34 @@ describe("a permission that can't be enforced on the agent's own tools is refuse
     readonly ceiling?: true | readonly string[];
   }
 });
+
+describe("the table of an MCP server's tools", () => {
+  const permission = (name: string, policy: McpServer["policy"]) =>
+    permissionOf(
+      {
+        id: "1",
+        name,
+        origin: { server: "docs" },
+        input: {},
+        server: { name: "docs", connection: { type: "http", url: "https://a.example" }, policy },
+      },
+      {
+        permissions: { default: "allow" },
+        ceiling: [],
+        known: { own: undefined, published: new Set() },
+      },
+    );
+  const toolPermissions = { wipe: "deny", echo: "allow" } as const;
+
+  test.each<[name: string, policy: McpServer["policy"], expected: string]>([
+    ["wipe", { permission: "allow" }, "allow"],
+    ["wipe", { permission: "allow", toolPermissions }, "deny"],
+    ["echo", { permission: "deny", toolPermissions }, "allow"],
+    ["new", { permission: "allow", toolPermissions }, "ask"],
+    ["new", { permission: "allow", toolPermissions, newToolPermission: "deny" }, "deny"],
+    ["new", { permission: "allow", newToolPermission: "deny" }, "deny"],
+    ["toString", { permission: "allow", toolPermissions }, "ask"],
+  ])("%s under %j: %s", (name, policy, expected) => {
+    expect(permission(name, policy)).toBe(expected);
+  });
+});

@@ -164,7 +164,7 @@ describe("a named session", () => {
     await records.next();
     await records.next();
     const second = await world.run(named);
-    expect(second.result).toMatchObject({ ok: false, failure: { code: "at_capacity", retryable: true } });
+    expect(second.result).toMatchObject({ ok: false, failure: { code: "session_in_use", retryable: true } });
     await records.return();
   });
 

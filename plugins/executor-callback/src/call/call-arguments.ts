@@ -23,8 +23,13 @@ export function runContextOf({ runContext, sessionId }: RunRequest): JsonObject 
   return { ...runContext, session: { id: sessionId, ...session } };
 }
 
+/** What `$ctx.…` reads in one call: also `tool.call_id`, the call's idempotency key. */
+export function callContextOf(request: RunRequest, idempotencyKey: string): JsonObject {
+  return { ...runContextOf(request), tool: { call_id: idempotencyKey } };
+}
+
 /** What the platform gets of the model's arguments: without those meant for the reader, bound ones replaced. */
-export function argumentsOf(tool: ToolSpec, given: JsonObject, request: RunRequest): JsonObject {
+export function argumentsOf(tool: ToolSpec, given: JsonObject, context: JsonObject): JsonObject {
   const { ephemeralArgs = [], contextBindings = {} } = tool;
   const bindings = Object.entries(contextBindings);
   if (ephemeralArgs.length === 0 && bindings.length === 0) return given;
@@ -36,7 +41,7 @@ export function argumentsOf(tool: ToolSpec, given: JsonObject, request: RunReque
   refuseUnsafe(kept);
   // Written to below: what the model sent stays as it was for events and records.
   const bound = structuredClone(kept);
-  bind(bound, bindings, request);
+  bind(bound, bindings, context);
   return bound;
 }
 
@@ -44,9 +49,8 @@ export function argumentsOf(tool: ToolSpec, given: JsonObject, request: RunReque
 export function bind(
   target: MutableJson,
   bindings: readonly (readonly [path: string, token: unknown])[],
-  request: RunRequest,
+  context: JsonObject,
 ): void {
-  const context = runContextOf(request);
   for (const [path, value] of bindings) {
     removePath(target, path);
     const source = typeof value === "string" ? token.exec(value)?.[1] : undefined;

@@ -1,4 +1,4 @@
-import type { DirectCall, JsonObject, RunRequest } from "@ambit/core/plugin";
+import type { DirectCall, JsonObject } from "@ambit/core/plugin";
 import type { Posting } from "../connection/posting.js";
 import { bind, CallInvalid, refuseUnsafe } from "./call-arguments.js";
 import { isObject, type MutableJson, overlaid, readPath, removePath, writePath } from "./json-path.js";
@@ -38,10 +38,10 @@ export function directPosting(
   call: DirectCall,
   endpoint: URL,
   given: JsonObject,
-  request: RunRequest,
+  context: JsonObject,
 ): Pick<Posting, "url" | "method" | "body"> {
   refuseUnsafe(given);
-  const assembled = assemble(call, given, request);
+  const assembled = assemble(call, given, context);
   const url = urlOf(call.path, endpoint, assembled);
   for (const [, name] of call.path.matchAll(parameter)) {
     if (name !== undefined) removePath(assembled, name);
@@ -54,13 +54,13 @@ export function directPosting(
   return { url, method };
 }
 
-function assemble(call: DirectCall, given: JsonObject, request: RunRequest): MutableJson {
+function assemble(call: DirectCall, given: JsonObject, context: JsonObject): MutableJson {
   let assembled: MutableJson = {};
   if (call.args_into === undefined) assembled = { ...given };
   else writePath(assembled, call.args_into, given);
   // Cloned because bindings are written into what the request and the model brought.
   assembled = structuredClone(overlaid(assembled, call.body ?? {}));
-  bind(assembled, Object.entries(call.context ?? {}), request);
+  bind(assembled, Object.entries(call.context ?? {}), context);
   return assembled;
 }
 

@@ -1,9 +1,10 @@
-import { JsonTooLarge, parseBoundedJson, type ToolOutcome } from "@ambit/core/plugin";
+import { type JsonObject, JsonTooLarge, parseBoundedJson, type ToolOutcome } from "@ambit/core/plugin";
 import { readPath } from "./json-path.js";
 
-/** The body of a callback's POST. */
-export function envelopeOf(id: string, callRef: string, given: unknown): string {
-  return JSON.stringify({ data: { id, type: "function", function: { name: callRef, arguments: given } } });
+/** The body of a callback's POST. @param context what the runner adds, beside what the model wrote */
+export function envelopeOf(id: string, callRef: string, given: unknown, context?: JsonObject): string {
+  const data = { id, type: "function", function: { name: callRef, arguments: given } };
+  return JSON.stringify({ data, ...(context === undefined ? {} : { context }) });
 }
 
 /**

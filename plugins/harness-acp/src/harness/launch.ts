@@ -4,6 +4,7 @@ import type { Launch } from "../driver/start/start-agent.js";
 import type { PlacedProgram } from "../installation/place-program.js";
 import { guarded, restrictsOwnTools } from "../profiles/handoffs.js";
 import type { ModelAccess, ModelEndpoint, Profile, ToolEndpoint } from "../profiles/profile.js";
+import { withPlatformInstructions } from "./instructions.js";
 import { modelAccess, modelName, statedEndpoint } from "./model.js";
 
 export interface LaunchOptions {
@@ -22,7 +23,8 @@ export interface LaunchOptions {
 
 /** What the agent is started with. Pure. */
 export function planLaunch(options: LaunchOptions): Launch {
-  const { profile, program, request, sandbox, servers, route } = options;
+  const { profile, program, sandbox, servers, route } = options;
+  const request = withPlatformInstructions(profile, options.request);
   const { home } = sandbox;
   const access = modelAccess(profile, request);
   const model = modelName(profile, request);
@@ -56,6 +58,7 @@ export function planLaunch(options: LaunchOptions): Launch {
       LANG: "C.UTF-8",
       TERM: "dumb",
       NO_COLOR: "1",
+      ...sandboxCredentials(request),
       ...withoutModel(access, route, {
         ...options.env,
         ...request.modelConnection?.environment,
@@ -117,6 +120,12 @@ function routeVariables(
   const [baseUrl] = model.endpoint.variables;
   const key = model.route?.keyVariable ?? model.credentials[0];
   return { ...(baseUrl === undefined ? {} : { [baseUrl]: route.baseUrl }), [key]: route.key };
+}
+
+/** The issues of a request keep every name out that a later variable would replace. */
+function sandboxCredentials(request: RunRequest): Record<string, string> {
+  const given = request.sandboxCredentials ?? [];
+  return Object.fromEntries(given.map(({ binding, value }) => [binding.name, value]));
 }
 
 function credentials(request: RunRequest): Record<string, string> {

@@ -14,14 +14,14 @@ export function modelUse(
   if (model?.route === undefined || destination === undefined) return undefined;
   const { protocol, auxiliaryModels = [] } = model.route;
   const { basePath = protocol === "openai" ? "/v1" : "" } = model.route;
-  const { endpoint } = request.modelConnection ?? {};
+  const { endpoint, gatewayCredentials: gateway } = request.modelConnection ?? {};
   const region = regionOf(request);
   return {
     protocol,
     basePath,
     endpoint: destination.href.replace(/\/+$/, ""),
     credentials: credentialsOf(model.credentials, request, env),
-    headers: endpoint?.headers ?? {},
+    headers: { ...endpoint?.headers, ...(gateway === undefined ? {} : { [gateway.header]: gateway.value }) },
     ...(region === undefined ? {} : { region }),
     model: modelName(profile, request),
     auxiliaryModels,

@@ -67,5 +67,6 @@ export function visibleCredentials(
   const known = modelAccess(profile, request)?.credentials ?? [];
   const fromDeployer = known.filter((name) => name in env);
   const fromEnvironment = known.filter((name) => name in (connection?.environment ?? {}));
-  return [...new Set([...fromRequest, ...fromDeployer, ...fromEnvironment])];
+  const forAgent = (request.sandboxCredentials ?? []).map(({ binding }) => binding.name);
+  return [...new Set([...fromRequest, ...fromDeployer, ...fromEnvironment, ...forAgent])];
 }

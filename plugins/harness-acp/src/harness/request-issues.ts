@@ -1,6 +1,7 @@
 import type { Issue, RunRequest } from "@ambit/core/plugin";
 import { handoffIssues } from "../profiles/handoffs.js";
 import type { ModelAccess, Profile } from "../profiles/profile.js";
+import { withPlatformInstructions } from "./instructions.js";
 import { modelAccess, visibleCredentials } from "./model.js";
 
 /** Variables that determine how the agent's process runs. */
@@ -22,6 +23,7 @@ export function requestIssues(
     ...handoffIssues(profile, request),
     ...modelIssues(profile, request, env, isRouted),
     ...variableIssues(request),
+    ...sandboxCredentialIssues(profile, request, env),
   ];
 }
 
@@ -38,8 +40,9 @@ function instructionIssues(profile: Profile, request: RunRequest): readonly Issu
     issues.push({ path: "harnessMode", message: `${title} ${known}: leave it out` });
   }
   const index = request.harnessFiles.findIndex(({ path }) => isSameFile(path, instructions.agentsFile));
-  if (request.agentsMd !== undefined && index !== -1) {
-    const message = `agentsMd becomes ${instructions.agentsFile} as well: give one of the two`;
+  if (withPlatformInstructions(profile, request).agentsMd !== undefined && index !== -1) {
+    const field = request.agentsMd === undefined ? "platformInstructions" : "agentsMd";
+    const message = `${field} becomes ${instructions.agentsFile} as well: give one of the two`;
     issues.push({ path: `harnessFiles[${index}].path`, message });
   }
   return issues;
@@ -114,6 +117,35 @@ function variableIssues(request: RunRequest): readonly Issue[] {
       return reserved.has(name) ? [{ path, message: `the runner sets ${name}: leave it out` }] : [];
     }),
   ];
+}
+
+/** Variables by which programs of an agent are steered: as a credential, such a name is a mistake or an attack. */
+const steering =
+  /^(NODE_OPTIONS|NODE_PATH|LD_PRELOAD|LD_LIBRARY_PATH|PYTHONPATH|BASH_ENV|ENV|SHELL|USER|LOGNAME|[A-Z]+_PROXY|NO_PROXY|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|(CODEX|CLAUDE_CODE|CLAUDE|ANTHROPIC|OPENAI|PI|PI_CODING_AGENT|GEMINI_CLI|QWEN|OPENCODE|AGENTA_AGENT|SANDBOX_AGENT|AMBIT|MCP)_.*)$/i;
+
+/** A name that the agent's own settings, or its model's, would replace isn't delivered, so it is refused. */
+function sandboxCredentialIssues(
+  profile: Profile,
+  request: RunRequest,
+  env: Readonly<Record<string, string>>,
+): readonly Issue[] {
+  const access = modelAccess(profile, request);
+  const taken = new Set([
+    ...reserved,
+    ...Object.keys(profile.environment),
+    ...Object.keys(env),
+    ...(access?.credentials ?? []),
+    ...(access?.endpoint.variables ?? []),
+    ...request.credentials.map(({ name }) => name),
+    ...Object.keys(request.modelConnection?.environment ?? {}),
+    ...(request.modelConnection?.credentials ?? []).map(({ binding }) => binding.name),
+  ]);
+  return (request.sandboxCredentials ?? []).flatMap(({ binding: { name } }, index) => {
+    if (!taken.has(name) && !steering.test(name)) return [];
+    const path = `sandboxCredentials[${index}].binding.name`;
+    const message = `${name} belongs to the runner, to ${profile.title} or to another credential: give it another name`;
+    return [{ path, message }];
+  });
 }
 
 function isSameFile(path: string, file: string): boolean {

@@ -134,6 +134,10 @@ function prepare({ request, home, model, endpoint, servers, companion }: Prepara
       // If nothing answers, it would retry without limit.
       unbounded_connection_retries: false,
     }),
+    // By default its commands don't get variables whose names say KEY, SECRET or TOKEN.
+    ...(request.sandboxCredentials !== undefined
+      ? table("shell_environment_policy", { inherit: "all", ignore_default_excludes: true })
+      : []),
     ...table("model_providers.ambit", {
       name: "Ambit",
       base_url: baseUrl,

@@ -159,7 +159,8 @@ export class Sending {
   #replacements(credential: Readonly<Record<string, string>>): Replacements {
     const values = [
       ...Object.values(this.#options.use.credentials),
-      ...Object.values(this.#options.use.headers),
+      // Also what follows a scheme, such as `Bearer`: a server may repeat that part alone.
+      ...Object.values(this.#options.use.headers).flatMap((value) => [value, value.replace(/^\S+\s+/, "")]),
     ];
     const sent = Object.entries(credential).flatMap(([name, value]) =>
       secretHeaders.includes(name) ? [value.replace(/^Bearer /, "")] : [],

@@ -26,6 +26,8 @@ export async function attach(runId: string, options: AttachOptions): Promise<num
       const response = await client.send("GET", path);
       wasReached = true;
       for await (const line of linesOf(response)) {
+        // Blank lines keep a silent stream alive.
+        if (line === "") continue;
         const record = streamRecordSchema.parse(JSON.parse(line));
         last += 1;
         if (record.kind === "event") await printer.event(record.event);

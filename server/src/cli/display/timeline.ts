@@ -75,6 +75,9 @@ export class Timeline {
         return line("file", `${event.mediaType} ${shortened(event.url)}`);
       case "error":
         return line("error", event.message, colors.red);
+      case "mcp_server_failed":
+        return line("error", `MCP server '${event.serverName}': ${event.message}`, colors.red);
+      case "turn":
       case "message_start":
       case "message_end":
       case "thought_start":

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { AtCapacity, type FailedResult, type Failure, isAmbitError } from "@ambit/core";
-import { failedResult, invalid } from "../../failed-result.js";
+import { failedBy, failedResult, invalid } from "../../failed-result.js";
 import { MalformedJson } from "../../parse-json.js";
 import { encodeRecord, mediaTypes, type ResponseFormat } from "./response-format.js";
 import { send, sendJson } from "./send.js";
@@ -30,9 +30,7 @@ export function refusalOf(thrown: unknown): Refusal {
   if (thrown instanceof HttpRefusal) {
     const { status, message, code, headers } = thrown;
     const body: FailedResult =
-      code === "request_invalid"
-        ? invalid(message)
-        : { ok: false, error: message, failure: { code, retryable: false }, events: [] };
+      code === "request_invalid" ? invalid(message) : failedBy({ code, retryable: false }, message);
     return { status, headers, body };
   }
   return { status: statusOf(thrown), headers: headersOf(thrown), body: failedResult(thrown) };
@@ -46,7 +44,7 @@ function statusOf(thrown: unknown): number {
 function headersOf(thrown: unknown): Readonly<Record<string, string>> {
   if (!isAmbitError(thrown)) return {};
   if (thrown.code === "unauthorized") return { "www-authenticate": "Bearer" };
-  if (thrown.code !== "at_capacity") return {};
+  if (thrown.status !== 429) return {};
   const ms = thrown instanceof AtCapacity ? thrown.retryAfterMs : 1_000;
   return { "retry-after": String(Math.max(1, Math.ceil(ms / 1_000))) };
 }

@@ -1,5 +1,6 @@
 import { type AgentEvent, eventRecord, type FailedResult, type StreamRecord } from "@ambit/core";
 import { parseAccept } from "hono/utils/accept";
+import type { RecordWriter } from "./record-writer.js";
 
 /** The format of a response: one result, or records as they happen. */
 export type ResponseFormat = "json" | "ndjson" | "events";
@@ -15,6 +16,23 @@ export const mediaTypes: Readonly<Record<ResponseFormat, string>> = {
   ndjson: "application/x-ndjson",
   events: "text/event-stream",
 };
+
+/** Milliseconds of silence after which a stream shows that it is alive: proxies and callers close idle connections. */
+const heartbeatMs = 15_000;
+
+/** What isn't a record, and what readers skip: a blank line, or a comment. */
+const heartbeats: Readonly<Record<Exclude<ResponseFormat, "json">, string>> = {
+  ndjson: "\n",
+  events: ": running\n\n",
+};
+
+/** Keeps a stream alive until it is disposed. */
+export function keepAlive(form: Exclude<ResponseFormat, "json">, writer: RecordWriter): Disposable {
+  const beats = setInterval(() => {
+    if (writer.idle) void writer.write(heartbeats[form]);
+  }, heartbeatMs);
+  return { [Symbol.dispose]: () => clearInterval(beats) };
+}
 
 /** The supported format that the caller prefers; the default if it names none of them. */
 export function responseFormat(accept: string | undefined, byDefault: ResponseFormat): ResponseFormat {

@@ -3,11 +3,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Log, onDisconnectOf, type RunResult } from "@ambit/core";
 import type { Run } from "@ambit/runner";
 import { RecordWriter } from "./record-writer.js";
-import { encodeEvent, encodeRecord, mediaTypes, type ResponseFormat } from "./response-format.js";
+import { encodeEvent, encodeRecord, keepAlive, mediaTypes, type ResponseFormat } from "./response-format.js";
 import { sendLargeJson } from "./send.js";
 
-/** Proxies close idle connections. A comment isn't a record, and readers skip it. */
-const heartbeatMs = 15_000;
 /** Characters of events that are written together; larger groups are sent at the reader's pace. */
 const partLength = 65_536;
 
@@ -51,10 +49,7 @@ async function stream(
     "x-ambit-run-id": run.id,
   });
   const writer = new RecordWriter(response);
-  const beats =
-    form === "events"
-      ? setInterval(() => writer.idle && writer.write(": running\n\n"), heartbeatMs)
-      : undefined;
+  using _alive = keepAlive(form, writer);
   let result: RunResult | undefined;
   let index = 0;
   let text = "";
@@ -85,7 +80,6 @@ async function stream(
       if (room !== undefined) await room;
     }
   } finally {
-    clearInterval(beats);
     writer.end();
   }
   return result;

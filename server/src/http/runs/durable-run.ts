@@ -13,12 +13,12 @@ import type { Run } from "@ambit/runner";
 import { type Caller, callerOf } from "../caller/caller.js";
 import { callerOption } from "../caller/quota-place.js";
 import { leftSignal } from "../response/left-signal.js";
-import { type ResponseFormat, responseFormat } from "../response/response-format.js";
+import type { ResponseFormat } from "../response/response-format.js";
 import { sendJson, sendLargeJson } from "../response/send.js";
 import { runFields } from "../run-fields.js";
 import type { DurableServer, Exchange, ServerContext } from "../server-context.js";
 import { callersProjects, isVisibleTo } from "./projects.js";
-import { asksToDetach, idempotencyKey, prefersAsync } from "./run-body.js";
+import { asksToDetach, commandKey, idempotencyKey, prefersAsync } from "./run-body.js";
 import { sendRecords } from "./send-records.js";
 import { sendStoredResult } from "./stored-response.js";
 
@@ -31,20 +31,21 @@ export async function handleDurableRun(
   context: ServerContext,
   server: DurableServer,
   exchange: Exchange,
-  byDefault: ResponseFormat,
+  form: ResponseFormat,
 ): Promise<void> {
   const { runner, bodies, log } = context;
   const { incoming } = exchange;
-  const form = responseFormat(incoming.headers.accept, byDefault);
   const isAsync = prefersAsync(incoming);
   // A slow body doesn't occupy a slot, but no body is read if there is no free slot.
   if (!isAsync) runner.requireRoom();
   const body = await bodies.json(incoming, limits.bodyBytes);
   const isDetached = isAsync || asksToDetach(body);
-  const key = idempotencyKey(incoming);
-  const digest = key === undefined ? "" : server.sealing.digest(body);
-  const existing = key === undefined ? undefined : await server.durable.get(key);
   const caller = callerOf(incoming);
+  const command = commandKey(body, caller);
+  const key = idempotencyKey(incoming) ?? command;
+  // A command may be sent again with other facts around it.
+  const digest = key === undefined ? "" : server.sealing.digest(key === command ? command : body);
+  const existing = key === undefined ? undefined : await server.durable.get(key);
   const respond = (run: StoredRun) => {
     // Of another project: the same response as for an id that is taken, so that nothing about it is revealed.
     if (key === undefined || !isVisibleTo(callersProjects(incoming), run))

@@ -1,5 +1,7 @@
+import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { isJsonObject, RequestInvalid, runIdSchema } from "@ambit/core";
+import { isJsonObject, projectOf, RequestInvalid, runIdSchema } from "@ambit/core";
+import type { Caller } from "../caller/caller.js";
 
 /** The run's id from a header. @throws RequestInvalid */
 export function idempotencyKey({ headers }: IncomingMessage): string | undefined {
@@ -9,6 +11,27 @@ export function idempotencyKey({ headers }: IncomingMessage): string | undefined
   if (parsed.success) return parsed.data;
   const messages = parsed.error.issues.map(({ message }) => ({ path: "Idempotency-Key", message }));
   throw new RequestInvalid(messages);
+}
+
+/**
+ * The run's id for a `controlCommandId`, the same for every replica: a stored run of it is found again. Undefined where
+ * there is none, or the request names its run.
+ */
+export function commandKey(body: unknown, caller: Caller): string | undefined {
+  if (!isJsonObject(body) || (body.runId ?? body.run_id) != null) return undefined;
+  const command = body.controlCommandId ?? body.control_command_id;
+  if (typeof command !== "string") return undefined;
+  const projectId = body.projectId ?? body.project_id;
+  const runContext = body.runContext ?? body.run_context;
+  const project =
+    caller.kind === "tenant"
+      ? caller.tenant.project
+      : projectOf({
+          ...(typeof projectId === "string" ? { projectId } : {}),
+          ...(isJsonObject(runContext) ? { runContext } : {}),
+        });
+  const digest = createHash("sha256").update(JSON.stringify([project ?? null, command]));
+  return `command:${digest.digest("hex")}`;
 }
 
 /** Whether the caller only wants the run's address (RFC 7240). */

@@ -2,11 +2,9 @@ import type { ServerResponse } from "node:http";
 import { messageOf } from "@ambit/core";
 import type { Records } from "@ambit/durable";
 import { RecordWriter } from "../response/record-writer.js";
-import { mediaTypes, type ResponseFormat } from "../response/response-format.js";
+import { keepAlive, mediaTypes, type ResponseFormat } from "../response/response-format.js";
 import type { ServerContext } from "../server-context.js";
 
-/** Proxies close idle connections. A comment isn't a record, and readers skip it. */
-const heartbeatMs = 15_000;
 /** Characters that are handed to the connection at a time. */
 const partLength = 65_536;
 
@@ -31,8 +29,7 @@ export async function sendRecords(
   // The first records often follow at once: then the headers go with them.
   const flush = setImmediate(() => response.flushHeaders());
   const writer = new RecordWriter(response);
-  const beat = form === "events" ? ": running\n\n" : "";
-  const beats = beat === "" ? undefined : setInterval(() => writer.idle && writer.write(beat), heartbeatMs);
+  using _alive = keepAlive(form, writer);
   let wasRead = () => {};
   try {
     for await (const { first, text } of records) {
@@ -53,7 +50,6 @@ export async function sendRecords(
     response.destroy();
   } finally {
     wasRead();
-    clearInterval(beats);
   }
 }
 

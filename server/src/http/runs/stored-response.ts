@@ -18,6 +18,8 @@ const statuses: Partial<Record<FailureCode, number>> = {
   request_invalid: 400,
   boundary_refused: 422,
   at_capacity: 429,
+  session_in_use: 429,
+  command_executed: 409,
   run_cancelled: 499,
   run_timed_out: 504,
   sandbox_failed: 502,

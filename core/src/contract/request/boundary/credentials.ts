@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { environmentNameSchema } from "../../values/environment.js";
+import { environmentNameSchema, environmentValueSchema } from "../../values/environment.js";
 import { headerNameSchema } from "../../values/http.js";
 import { limits } from "../limits.js";
 
@@ -86,3 +86,19 @@ export const credentialSchema = z.strictObject({
   }),
 });
 export type Credential = z.infer<typeof credentialSchema>;
+
+/** A credential that the agent and its commands can read: a variable of the agent's process. */
+export const sandboxCredentialSchema = z.strictObject({
+  binding: z
+    .strictObject({
+      kind: z.literal("environment").meta({ description: "`environment`." }),
+      name: environmentNameSchema
+        .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name: letters, digits and _")
+        .meta({ description: "The variable's name; unique, and none that the agent or the runner sets." }),
+    })
+    .meta({ description: "Where the value goes." }),
+  value: environmentValueSchema
+    .min(1, "must not be empty")
+    .max(limits.credentialCharacters)
+    .meta({ description: "The secret, without NUL." }),
+});

@@ -4,7 +4,8 @@ import {
   environmentSchema,
   environmentValueSchema,
 } from "../../values/environment.js";
-import { headersSchema, httpUrlSchema } from "../../values/http.js";
+import { headerNameSchema, headersSchema, headerValueSchema, httpUrlSchema } from "../../values/http.js";
+import { jsonObjectSchema } from "../../values/json.js";
 
 const endpointSchema = z.strictObject({
   baseUrl: httpUrlSchema.optional().meta({ description: "An http(s) URL. Default: the provider's own." }),
@@ -25,6 +26,11 @@ const credentialSchema = z.strictObject({
     description:
       "`opaque_http`, the default: only the provider reads it · `local_use`: a program inside signs with it.",
   }),
+});
+
+const gatewayCredentialsSchema = z.strictObject({
+  header: headerNameSchema.meta({ description: "The header's name." }),
+  value: headerValueSchema.min(1, "must not be empty").meta({ description: "The secret; one line." }),
 });
 
 /** How the agent reaches its model, and with which credential. */
@@ -52,5 +58,22 @@ export const modelConnectionSchema = z.strictObject({
     .array(credentialSchema)
     .default([])
     .meta({ description: "The credentials. Default: none.", earlier: "`secrets`" }),
+  gatewayCredentials: gatewayCredentialsSchema.optional().meta({
+    description:
+      "A secret header of every request to the model, in addition to `credentials`. It stays outside the sandbox: without a model gateway that adds it, the run is refused.",
+  }),
+  subscription: jsonObjectSchema.optional().meta({
+    description:
+      "A login that the agent would renew. Refused: Ambit can't give the renewed one back to the platform, and the stored one would be dead. Send an API key in `credentials`.",
+  }),
+  customConnection: z.boolean().optional().meta({
+    effect: "informational",
+    description:
+      "Whether the model is served by the user's own endpoint: the platform's prices then don't apply.",
+  }),
+  protocol: z.string().optional().meta({
+    effect: "informational",
+    description: "A further API that the endpoint offers.",
+  }),
 });
 export type ModelConnection = z.infer<typeof modelConnectionSchema>;

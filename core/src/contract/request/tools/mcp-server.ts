@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { environmentSchema } from "../../values/environment.js";
 import { headerNameSchema, headersSchema, headerValueSchema, httpUrlSchema } from "../../values/http.js";
-import { permissionSchema } from "./permissions.js";
+import { permissionSchema, permissionTableSchema } from "./permissions.js";
 
 /** The name under which the request's own tools are published to the agent. */
 export const ownServerName = "ambit";
@@ -77,6 +77,14 @@ const policySchema = z.strictObject({
   permission: permissionSchema.optional().meta({
     description: "`allow`, `ask` or `deny`: overrides rules and default.",
     earlier: "`permission`",
+  }),
+  toolPermissions: permissionTableSchema.optional().meta({
+    description:
+      "`allow`, `ask` or `deny` by the server's own name of a tool: overrides `permission`, rules and default. With it, a tool that it doesn't name has `newToolPermission`.",
+  }),
+  newToolPermission: permissionSchema.optional().meta({
+    description:
+      "The permission of every tool that `toolPermissions` doesn't name; overrides `permission`. Default: `ask` where there are `toolPermissions`.",
   }),
 });
 

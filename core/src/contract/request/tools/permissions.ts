@@ -1,8 +1,22 @@
 import { z } from "zod";
+import { isJsonObject } from "../../values/json.js";
 import { limits } from "../limits.js";
 
 export const permissionSchema = z.enum(["allow", "ask", "deny"]);
 export type Permission = z.infer<typeof permissionSchema>;
+
+/** Names and their permissions. Checked without zod's record, which would drop a key `__proto__` with its denial. */
+export const permissionTableSchema = z.custom<Readonly<Record<string, Permission>>>(
+  (table) => {
+    if (!isJsonObject(table)) return false;
+    const entries = Object.entries(table);
+    return (
+      entries.length <= limits.entries &&
+      entries.every(([, permission]) => permissionSchema.options.some((known) => known === permission))
+    );
+  },
+  { error: 'must be an object with "allow", "ask" or "deny" by the name of a tool, 10,000 at most' },
+);
 
 const permissionModeSchema = z.enum(["allow", "ask", "deny", "allow_reads"]);
 export type PermissionMode = z.infer<typeof permissionModeSchema>;

@@ -31,6 +31,9 @@ export function secretsOf(request: RunRequest): readonly string[] {
   const connection = request.modelConnection;
   const values = [
     ...(connection?.credentials ?? []).flatMap(({ value }) => inCredential(value)),
+    ...inAuthorization(connection?.gatewayCredentials?.value),
+    ...textsIn(connection?.subscription?.login).flatMap(inCredential),
+    ...(request.sandboxCredentials ?? []).flatMap(({ value }) => inCredential(value)),
     ...request.credentials.flatMap(({ value, as }) => [
       ...inCredential(value),
       ...(as === "basic" && value.includes(":") ? inCredential(value.slice(value.indexOf(":") + 1)) : []),
@@ -97,6 +100,12 @@ function headersWithin(value: unknown): string[] {
   return Object.entries(value).flatMap(([key, inner]) =>
     key === "headers" ? inHeaders(textsOf(inner)) : headersWithin(inner),
   );
+}
+
+/** The texts of a login, except for what only says its kind. */
+function textsIn(login: unknown): string[] {
+  const { type: _kind, ...texts } = textsOf(login);
+  return Object.values(texts);
 }
 
 function textsOf(value: unknown): Record<string, string> {

@@ -2,8 +2,18 @@ import { plainKey, slipBetween } from "@ambit/core/contract";
 import { z } from "zod";
 import { type Level, levelAt } from "../level.js";
 
-/** Subtrees of a request in which a key is never ignored, since they restrict the run. */
-const restricting = ["sandboxPermission", "permissions"] as const;
+/** Subtrees of a request in which a key is never ignored, since they restrict the run or carry its credentials. */
+const restricting = [
+  "sandboxPermission",
+  "permissions",
+  "gatewayPolicy",
+  "modelConnection",
+  "credentials",
+  "sandboxCredentials",
+  "toolCallback",
+  "mcpServers[].connection",
+  "mcpServers[].policy",
+] as const;
 
 /** Names of fields that restrict a run, at any level of any wire. A key close to one is probably a typo of it. */
 const restrictions: readonly string[] = [
@@ -31,18 +41,18 @@ const restrictions: readonly string[] = [
   "needsApproval",
 ];
 
-/** Words that occur only in names of restrictions: `sandboxPolicy`, `networkRules`, `egress`. */
+/** Words of restrictions (`sandboxPolicy`, `networkRules`, `egress`), and of what carries a credential (`accessToken`). */
 const restrictingWords =
-  /sandbox|boundar|network|egress|firewall|allowlist|whitelist|denylist|blocklist|filesystem|enforce|permission|approval|readonly|secret/;
+  /sandbox|boundar|network|egress|firewall|allow|whitelist|deny|blocklist|filesystem|enforce|polic|permission|approval|restrict|readonly|secret|credential|login|token|password|passphrase|auth|subscription|certificate|key/;
 
 /**
  * Why an unknown key can't be ignored; undefined when it can.
- * @param path as in `gatewayPolicy` or `customTools[].annotations`.
+ * @param path as in `uiHints` or `customTools[].annotations`.
  * @param known every key that a request may have.
  */
 function whyNotIgnorable(path: string, known: Level | undefined): string | undefined {
   if (!/^[A-Za-z_]\w*(\[\])?(\.[A-Za-z_]\w*(\[\])?)*$/.test(path) || path.endsWith("[]"))
-    return "must be the path of a key, such as gatewayPolicy or customTools[].annotations";
+    return "must be the path of a key, such as uiHints or customTools[].annotations";
   const steps = path.replaceAll("[]", ".0").split(".");
   const key = steps.at(-1) ?? "";
   const parent = levelAt(
@@ -53,11 +63,13 @@ function whyNotIgnorable(path: string, known: Level | undefined): string | undef
   if ([...parent.keys.keys()].some((name) => plainKey(name) === plainKey(key)))
     return "is a known field, which is never ignored: remove it";
   const restriction =
-    restricting.find((name) => steps[0] === name) ??
+    restricting.find(
+      (subtree) => path === subtree || path.startsWith(`${subtree}.`) || path.startsWith(`${subtree}[]`),
+    ) ??
     restrictions.find((name) => slipBetween(key, name) !== undefined) ??
     restrictingWords.exec(plainKey(key))?.[0];
   if (restriction === undefined) return undefined;
-  return `is too close to what restricts a run (${restriction}): if it were ignored, the request would seem to have a boundary that doesn't exist. Upgrade the runner, or stop sending it`;
+  return `is too close to what restricts a run or carries a credential (${restriction}): if it were ignored, the request would seem to have a boundary that doesn't exist, or an agent would lack what it was given. Upgrade the runner, or stop sending it`;
 }
 
 /** A path in the form in which keys are compared, regardless of their spelling. */
@@ -76,8 +88,8 @@ export function contractSettings(known: Level | undefined) {
   return z.strictObject({
     /**
      * Paths of keys that this version doesn't know and ignores, with a warning on the result, for a platform that
-     * is newer than its runner: `gatewayPolicy`, `customTools[].annotations`. Default: none; an unknown key refuses the
-     * request. A key that is close to the name of a boundary or a permission can't be listed.
+     * is newer than its runner: `uiHints`, `customTools[].annotations`. Default: none; an unknown key refuses the
+     * request. A key that may restrict a run or carry a credential can't be listed.
      */
     ignoredKeys: z
       .array(z.string())

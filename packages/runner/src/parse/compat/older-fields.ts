@@ -22,6 +22,8 @@ export const olderRequestSchema = z.strictObject({
     })
     .optional(),
   backend: z.enum(["rivet", "pi"]).optional(),
+  /** Whether the run belongs to its session, and not to the connection that began it. */
+  detached: z.boolean().optional(),
 });
 export type OlderRequest = z.infer<typeof olderRequestSchema>;
 

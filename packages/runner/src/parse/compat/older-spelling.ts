@@ -75,6 +75,7 @@ export const translateRequest: Translate<OlderRequest> = (request, older, report
   take("modelConnection", firstGiven(older, connectionFields), modelConnectionOf(older));
   take("context", "trace", contextOf(older));
   take("telemetry", "trace", telemetryOf(older));
+  take("onDisconnect", "detached", onDisconnectOf(older));
   if (older.backend === "pi") translated.harness ??= "pi";
   if (older.prompt !== undefined && older.prompt.trim() !== "") {
     const messages = request.messages ?? [];
@@ -93,6 +94,11 @@ function withPrompt(messages: readonly unknown[], prompt: string): readonly unkn
 function permissionsOf({ permissionPolicy }: OlderRequest): JsonObject | undefined {
   if (permissionPolicy === undefined) return undefined;
   return { default: permissionPolicy === "auto" ? "allow" : "deny" };
+}
+
+function onDisconnectOf({ detached }: OlderRequest): string | undefined {
+  if (detached === undefined) return undefined;
+  return detached ? "continue" : "cancel";
 }
 
 const connectionFields = ["secrets", "provider", "deployment", "endpoint", "credentialMode"] as const;

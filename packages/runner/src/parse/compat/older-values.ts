@@ -22,9 +22,18 @@ export function withCurrentValues(body: JsonObject, issues: Issue[]): JsonObject
   let current = body;
   if (harness !== undefined) current = { ...current, harness };
   if (messages !== body.messages) current = { ...current, messages };
+  if (isOwnedByCaller(body)) current = { ...current, onDisconnect: "cancel" };
   if (!isUnset(body.toolCallback)) return current;
   const { toolCallback: _unset, ...rest } = current;
   return rest;
+}
+
+/**
+ * A platform that sends its own instructions says `detached` where a run outlives its caller; one before it let every
+ * run of a session continue. Nothing else tells the two apart.
+ */
+function isOwnedByCaller({ platformInstructions, onDisconnect }: JsonObject): boolean {
+  return platformInstructions !== undefined && onDisconnect === undefined;
 }
 
 /** A platform without an endpoint still sends the object. A tool that needs one is refused by its executor. */

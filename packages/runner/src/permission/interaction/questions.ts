@@ -72,7 +72,8 @@ function askedCall(kind: InteractionKind, { origin, name, input }: CallSubject):
 /** What the user sees of a call. */
 function payloadOf(call: CallSubject, id: string): object {
   const { input, tool } = call;
-  return { ...namesOf(call, id), input, ...(tool?.render === undefined ? {} : { render: tool.render }) };
+  const render = tool?.render === undefined ? {} : { render: tool.render };
+  return { ...call.details, ...namesOf(call, id), input, ...render };
 }
 
 function namesOf({ name, origin }: CallSubject, toolCallId: string): object {

@@ -1,0 +1,36 @@
+import type { Issue, RunRequest } from "../contract/index.js";
+import type { Harness } from "../plugin/index.js";
+import { asked } from "./asked.js";
+import type { GatewayChoice } from "./choose-gateway.js";
+
+/**
+ * Credentials of the request that no actor of the plan would deliver. Checked here, since an agent that silently lacks
+ * one fails later, or acts as someone else. Pure.
+ */
+export function undeliveredIssues(
+  request: RunRequest,
+  harness: Harness,
+  { chosen, why }: GatewayChoice,
+): readonly Issue[] {
+  const { gatewayCredentials, subscription } = request.modelConnection ?? {};
+  const { sandboxCredentials = [] } = request;
+  const issues: Issue[] = [];
+  if (gatewayCredentials !== undefined && chosen?.use.headers[gatewayCredentials.header] === undefined) {
+    const reason = why ?? `${harness.id}'s requests to a model go through no model gateway`;
+    const message = `can't be added to the model's requests (${reason}): load @ambit/model-route and use an agent that it carries`;
+    issues.push({ path: "modelConnection.gatewayCredentials", message });
+  }
+  if (subscription !== undefined) {
+    const message =
+      "is a login that its agent renews, and Ambit can't give the renewed one back to the platform: the stored login would be dead. Send an API key in modelConnection.credentials";
+    issues.push({ path: "modelConnection.subscription", message });
+  }
+  if (sandboxCredentials.length === 0) return issues;
+  const delivered = new Set(asked(harness, "visibleCredentials", () => harness.visibleCredentials(request)));
+  for (const [index, { binding }] of sandboxCredentials.entries()) {
+    if (delivered.has(binding.name)) continue;
+    const message = `${harness.id} doesn't pass it on to its agent: leave it out, or use another harness`;
+    issues.push({ path: `sandboxCredentials[${index}]`, message });
+  }
+  return issues;
+}

@@ -1,0 +1,140 @@
+import { onDisconnectOf } from "@ambit/core/contract";
+import { describe, expect, test } from "vitest";
+import "reflect-metadata";
+import { secretsOf } from "../../src/events/redaction/secrets.js";
+import { parseRunRequest } from "../../src/parse/parse.js";
+import { composePrompt } from "../../src/session/prompt.js";
+import { golden } from "./golden-files.js";
+
+const read = (body: unknown) => {
+  const parsed = parseRunRequest(body);
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.issues));
+  return parsed.request;
+};
+const sent = (name: string) => read(golden(`reference-request-sdk-0.125-${name}`));
+const paths = (body: object) => {
+  const parsed = parseRunRequest({ messages: [{ role: "user", content: "hi" }], ...body });
+  return parsed.ok ? [] : parsed.issues.map(({ path }) => path);
+};
+
+describe("the newest SDK's requests keep their meaning", () => {
+  test("a restriction of an integration, and one of a server's tool", () => {
+    const { gatewayPolicy, mcpServers } = sent("gateway-tools-approval");
+    expect(gatewayPolicy?.integrations.github?.tools.DELETE_REPO?.permission).toBe("deny");
+    expect(mcpServers[0]?.policy).toMatchObject({
+      permission: "allow",
+      toolPermissions: { wipe: "deny" },
+      newToolPermission: "ask",
+    });
+  });
+
+  test.each([
+    ["gateway-connection", "Secret example-gateway-credential"],
+    ["gateway-connection", "example-gateway-credential"],
+    ["sandbox-permission-credentials", "example-github-token"],
+    ["subscription-connection", "example-refresh-token"],
+  ])("%s: its credentials are redacted", (name, secret) => {
+    expect(secretsOf(sent(name))).toContain(secret);
+  });
+
+  test("its caller owns a run that isn't detached, also in a session", () => {
+    expect(onDisconnectOf(sent("simple-chat"))).toBe("cancel");
+    expect(onDisconnectOf(sent("detached-controlled"))).toBe("continue");
+    // An SDK before it says neither: the run belongs to its session.
+    const { platformInstructions: _none, ...before } = golden(
+      "reference-request-sdk-0.125-simple-chat",
+    ) as Record<string, unknown>;
+    expect(onDisconnectOf(read(before))).toBe("continue");
+  });
+
+  test("the facts of a turn are in its prompt alone, and what a person sees instead isn't", () => {
+    const request = sent("gateway-connection");
+    const prompt = JSON.stringify(composePrompt(request, false));
+    expect(prompt).toContain("Facts of this turn");
+    expect(prompt).toContain("Say hello to Ada.");
+    expect(prompt).not.toContain("Hello?");
+    const next = { ...request, turnContext: undefined, messages: [...request.messages, ...request.messages] };
+    expect(JSON.stringify(composePrompt(next, false))).not.toContain("Facts of this turn");
+  });
+
+  test("its name for the command and the turn", () => {
+    expect(sent("detached-controlled")).toMatchObject({
+      turnId: "0192aaaa-0000-7000-8000-0000000000d1",
+      controlCommandId: "0192aaaa-0000-7000-8000-0000000000e1",
+    });
+  });
+});
+
+const policy = (tools: unknown, toolkitVersion = "1") => ({
+  gatewayPolicy: { integrations: { a: { provider: "p", connection: "c", toolkitVersion, tools } } },
+});
+const server = (policy: object) => ({
+  mcpServers: [{ name: "a", connection: { type: "http", url: "https://a.example" }, policy }],
+});
+
+describe("what restricts or carries a credential is read whole, or refused", () => {
+  test.each<[body: object, path: string]>([
+    [policy({ T: { permission: "maybe" } }), "gatewayPolicy.integrations.a.tools"],
+    [policy({ T: { permission: "ask", until: 1 } }), "gatewayPolicy.integrations.a.tools"],
+    [policy({ T: { permission: "ask" } }, "latest"), "gatewayPolicy.integrations.a.toolkitVersion"],
+    [policy({ T: { permission: "ask" } }, " "), "gatewayPolicy.integrations.a.toolkitVersion"],
+    [{ gatewayPolicy: { tier: 2, integrations: {} } }, "gatewayPolicy.tier"],
+    [server({ toolPermissions: { a: "yes" } }), "mcpServers[0].policy.toolPermissions"],
+    [server({ newToolPermission: "yes" }), "mcpServers[0].policy.newToolPermission"],
+    [
+      { sandboxCredentials: [{ binding: { kind: "environment", name: "A-B" }, value: "x" }] },
+      "sandboxCredentials[0].binding.name",
+    ],
+    [
+      { modelConnection: { gatewayCredentials: { header: "a b", value: "x" } } },
+      "modelConnection.gatewayCredentials.header",
+    ],
+    [{ detached: "yes" }, "detached"],
+    [{ detached: true, onDisconnect: "cancel" }, "detached"],
+  ])("%j", (body, path) => {
+    expect(paths(body)).toContain(path);
+  });
+
+  test("a null hint is unknown, and a denial of a tool named __proto__ isn't lost", () => {
+    expect(paths(policy({ T: { permission: "ask", readOnly: null } }))).toEqual([]);
+    const table = JSON.parse('{"__proto__": "deny"}') as object;
+    expect(
+      Object.keys(read(server({ toolPermissions: table })).mcpServers[0]?.policy?.toolPermissions ?? {}),
+    ).toEqual(["__proto__"]);
+  });
+
+  test("two variables of one name are refused", () => {
+    const one = { binding: { kind: "environment", name: "A" }, value: "x" };
+    expect(paths({ sandboxCredentials: [one, one] })).toEqual(["sandboxCredentials[1].binding.name"]);
+  });
+
+  test.each<[body: object, path: string]>([
+    [
+      {
+        mcpServers: [
+          {
+            name: "a",
+            connection: {
+              type: "http",
+              url: "https://a.example",
+              headers: { Authorization: "x" },
+              credentials: [{ binding: { kind: "header", name: "authorization" }, value: "y" }],
+            },
+          },
+        ],
+      },
+      "mcpServers[0].connection.credentials[0].binding.name",
+    ],
+    [
+      {
+        modelConnection: {
+          endpoint: { headers: { "x-key": "1" } },
+          gatewayCredentials: { header: "X-Key", value: "2" },
+        },
+      },
+      "modelConnection.gatewayCredentials.header",
+    ],
+  ])("one header that is public and secret is refused: %j", (body, path) => {
+    expect(paths(body)).toEqual([path]);
+  });
+});
