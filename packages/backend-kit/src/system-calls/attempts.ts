@@ -31,6 +31,10 @@ const newTimeNamespace = 0x80n;
 /** CLONE_THREAD without the flags it needs, and a flag that `unshare` doesn't have. */
 const [invalidForClone, invalidForUnshare] = [0x10000n, 0x1n];
 const invalidFlags = 0x7fff_ffffn;
+/** FUTEX_WAIT_REQUEUE_PI and FUTEX_CMP_REQUEUE_PI, also private, and the first with the real-time clock. */
+const requeueOperations = [11n, 12n, 139n, 140n, 267n, 395n];
+/** WHOLE_SECONDS: without a meaning, and no other changes its process less. */
+const obsoletePersonality = 0x200_0000n;
 
 const socketVariants = refusedFamilies.map((family) => [family, invalidSocketType, 0n, nowhere]);
 const mode = (index: number, before: readonly bigint[] = []) =>
@@ -92,6 +96,10 @@ const groups: readonly (readonly [readonly Capability[], readonly Row[]])[] = [
       ["mount_setattr", [none, nowhere, invalidFlags]],
       ["open_tree_attr", [none, nowhere, invalidFlags, nowhere, 8n]],
       ["open_by_handle_at", [none, nowhere]],
+      ["name_to_handle_at", [none, nowhere, nowhere, nowhere, invalidFlags]],
+      ["statmount", [nowhere]],
+      ["listmount", [nowhere, nowhere, 0n, invalidFlags]],
+      ["ustat", [none, nowhere]],
     ],
   ],
   [
@@ -127,6 +135,15 @@ const groups: readonly (readonly [readonly Capability[], readonly Row[]])[] = [
       ["swapon", [nowhere]],
       ["swapoff", [nowhere]],
       ["acct", [nowhere]],
+      ["futex", ...requeueOperations.map((operation) => [nowhere, operation])],
+      ["personality", [obsoletePersonality]],
+      ["kcmp", [none, none, invalidFlags]],
+      ["process_madvise", [none, nowhere, 0n, 0n, invalidFlags]],
+      ["mbind", [0n, 0n, invalidFlags, 0n, 0n, invalidFlags]],
+      ["get_mempolicy", [0n, 0n, 0n, 0n, invalidFlags]],
+      ["move_pages", [0n, 0n, 0n, 0n, 0n, invalidFlags]],
+      ["modify_ldt", [1n, nowhere, 0n]],
+      ["sysfs", [9999n]],
     ],
   ],
 ];

@@ -54,6 +54,9 @@ export const syscallNumbers = {
   process_vm_writev: on(311, 271),
   pidfd_getfd: both(438),
 
+  futex: on(202, 98),
+  personality: on(135, 92),
+
   // Terminals and sockets.
   ioctl: on(16, 29),
   vhangup: on(153, 58),
@@ -86,6 +89,17 @@ export const syscallNumbers = {
   sethostname: on(170, 161),
   setdomainname: on(171, 162),
   syslog: on(103, 116),
+  kcmp: on(312, 272),
+  listmount: both(458),
+  mbind: on(237, 235),
+  modify_ldt: onlyX64(154),
+  move_pages: on(279, 239),
+  name_to_handle_at: on(303, 264),
+  get_mempolicy: on(239, 236),
+  process_madvise: both(440),
+  statmount: both(457),
+  sysfs: onlyX64(139),
+  ustat: onlyX64(136),
   iopl: onlyX64(172),
   ioperm: onlyX64(173),
 } as const satisfies Readonly<Record<string, Numbers>>;

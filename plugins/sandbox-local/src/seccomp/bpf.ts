@@ -12,15 +12,22 @@ export const opcode = {
   loadWord: 0x20, // BPF_LD | BPF_W | BPF_ABS
   jump: 0x05, // BPF_JMP | BPF_JA
   jumpIfEqual: 0x15, // BPF_JMP | BPF_JEQ | BPF_K
+  jumpIfAtLeast: 0x35, // BPF_JMP | BPF_JGE | BPF_K
   jumpIfAnyBit: 0x45, // BPF_JMP | BPF_JSET | BPF_K
   answer: 0x06, // BPF_RET | BPF_K
+} as const;
+
+const conditionalJumps = {
+  "if-equal": opcode.jumpIfEqual,
+  "if-at-least": opcode.jumpIfAtLeast,
+  "if-any-bit": opcode.jumpIfAnyBit,
 } as const;
 
 export type Statement =
   | { readonly do: "label"; readonly name: string }
   | { readonly do: "load"; readonly offset: number }
   | { readonly do: "jump"; readonly to: string }
-  | { readonly do: "if-equal" | "if-any-bit"; readonly value: number; readonly to: string }
+  | { readonly do: keyof typeof conditionalJumps; readonly value: number; readonly to: string }
   | { readonly do: "answer"; readonly value: number };
 
 type Instruction = Exclude<Statement, { do: "label" }>;
@@ -67,9 +74,10 @@ export function assemble(statements: readonly Statement[]): Buffer {
       case "jump":
         return [opcode.jump, 0, distance(index, instruction.to, LONGEST_PROGRAM)];
       case "if-equal":
+      case "if-at-least":
       case "if-any-bit": {
-        const code = instruction.do === "if-equal" ? opcode.jumpIfEqual : opcode.jumpIfAnyBit;
-        return [code, distance(index, instruction.to, LONGEST_CONDITIONAL_JUMP), instruction.value];
+        const skipped = distance(index, instruction.to, LONGEST_CONDITIONAL_JUMP);
+        return [conditionalJumps[instruction.do], skipped, instruction.value];
       }
       case "answer":
         return [opcode.answer, 0, instruction.value];

@@ -1,5 +1,10 @@
 import { constants } from "node:os";
-import { type SeccompArchitecture, type SyscallName, syscallNumber } from "@ambit/backend-kit/system-calls";
+import {
+  allowedCalls,
+  type SeccompArchitecture,
+  type SyscallName,
+  syscallNumber,
+} from "@ambit/backend-kit/system-calls";
 import { auditArchitecture } from "./architecture.js";
 import { ARCHITECTURE_OFFSET, argumentOffset, assemble, NUMBER_OFFSET, type Statement } from "./bpf.js";
 import { type ArgumentTest, type SeccompRule, seccompRules } from "./rules.js";
@@ -17,29 +22,81 @@ export const seccompErrno = {
  */
 export const x32Bit = { number: 0x40000000, errno: constants.errno.EPERM } as const;
 
+/** For a call that isn't in the list of allowed ones. */
+const unlistedErrno = constants.errno.ENOSYS;
+
+/** Changes for tests and the mutation run. */
+export interface FilterChange {
+  /** Default: the whole table. */
+  readonly rules?: readonly SeccompRule[];
+  /** Calls to allow besides the listed ones. */
+  readonly alsoAllowed?: readonly SyscallName[];
+  /** What to let through: calls with 32-bit pointers, of another architecture, or in no list. */
+  readonly without?: "x32" | "foreign" | "unlisted";
+}
+
 /**
  * Compiles the sandbox's filter for `bwrap --seccomp FD`, which reads a raw `struct sock_filter[]`.
  *
  * A call of another architecture (`int 0x80` on x86-64, 32-bit ARM on arm64) kills the process with SIGSYS: its
  * numbers mean other calls.
- *
- * @param rules default: the whole table. Other rules are for tests, as is `without`, the names of calls to let through.
  */
 export function compileSeccompFilter(
   architecture: SeccompArchitecture,
-  rules: readonly SeccompRule[] = seccompRules,
-  without: readonly ("x32" | "foreign")[] = [],
+  { rules = seccompRules, alsoAllowed = [], without }: FilterChange = {},
 ): Buffer {
+  const tested = rules.filter(({ when }) => when !== undefined).flatMap(({ calls }) => calls);
+  const numbersOf = (calls: readonly SyscallName[]) =>
+    calls.flatMap((call) => syscallNumber(call, architecture) ?? []);
+  const numbersTested = numbersOf(tested);
+  const listed = allowedCalls.flatMap(({ numbers }) => numbers[architecture] ?? []);
+  const allowed = [...listed, ...numbersOf(alsoAllowed)].filter((number) => !numbersTested.includes(number));
   return assemble([
     { do: "load", offset: ARCHITECTURE_OFFSET },
     { do: "if-equal", value: auditArchitecture[architecture], to: "native" },
-    { do: "answer", value: without.includes("foreign") ? seccompErrno.allow : seccompErrno.killProcess },
+    { do: "answer", value: without === "foreign" ? seccompErrno.allow : seccompErrno.killProcess },
     { do: "label", name: "native" },
     { do: "load", offset: NUMBER_OFFSET },
-    ...(architecture === "x64" && !without.includes("x32") ? refuseX32() : []),
+    ...(architecture === "x64" && without !== "x32" ? refuseX32() : []),
+    // First: almost every call is one of these.
+    ...allowStatements(allowed),
+    { do: "label", name: "not allowed in any case" },
     ...rules.flatMap((rule, index) => ruleStatements(rule, architecture, `rule ${index}`)),
+    ...numbersTested.map((value): Statement => ({ do: "if-equal", value, to: "spared" })),
+    {
+      do: "answer",
+      value: without === "unlisted" ? seccompErrno.allow : seccompErrno.fail(unlistedErrno),
+    },
+    { do: "label", name: "spared" },
     { do: "answer", value: seccompErrno.allow },
   ]);
+}
+
+/** Allows the numbers, as ranges in ascending order. */
+function allowStatements(numbers: readonly number[]): Statement[] {
+  return rangesOf(numbers).flatMap(({ first, last }): Statement[] => [
+    { do: "if-at-least", value: last + 1, to: `above ${last}` },
+    { do: "if-at-least", value: first, to: `from ${first}` },
+    { do: "jump", to: "not allowed in any case" },
+    { do: "label", name: `from ${first}` },
+    { do: "answer", value: seccompErrno.allow },
+    { do: "label", name: `above ${last}` },
+  ]);
+}
+
+interface Range {
+  readonly first: number;
+  readonly last: number;
+}
+
+function rangesOf(numbers: readonly number[]): readonly Range[] {
+  const ranges: Range[] = [];
+  for (const number of [...new Set(numbers)].sort((one, other) => one - other)) {
+    const open = ranges.at(-1);
+    if (open?.last === number - 1) ranges.splice(-1, 1, { first: open.first, last: number });
+    else ranges.push({ first: number, last: number });
+  }
+  return ranges;
 }
 
 function refuseX32(): Statement[] {
@@ -83,16 +140,16 @@ function testStatements(test: ArgumentTest, name: string, otherwise: string): St
   return [load, ...checks, { do: "jump", to: otherwise }, { do: "label", name: holds }];
 }
 
-/** The `errno` that the compiled filter would give a call; undefined if no rule refuses it. */
-export function errnoOf(
-  call: SyscallName,
-  given: readonly bigint[],
-  rules: readonly SeccompRule[] = seccompRules,
-): number | undefined {
+/** The `errno` that the compiled filter gives a call; undefined if it allows the call. */
+export function errnoOf(call: SyscallName, given: readonly bigint[]): number | undefined {
   const holds = (test: ArgumentTest) => {
     const value = Number(BigInt.asUintN(32, given[test.argument] ?? 0n));
     if ("anyBitOf" in test) return (BigInt(value) & BigInt(test.anyBitOf)) !== 0n;
     return "isOneOf" in test ? test.isOneOf.includes(value) : !test.isNoneOf.includes(value);
   };
-  return rules.find(({ calls, when = [] }) => calls.includes(call) && when.every(holds))?.errno;
+  const naming = seccompRules.filter(({ calls }) => calls.includes(call));
+  const applying = naming.find(({ when = [] }) => when.every(holds));
+  if (applying !== undefined) return applying.errno;
+  const isKnown = naming.length > 0 || allowedCalls.some(({ name }) => name === call);
+  return isKnown ? undefined : unlistedErrno;
 }

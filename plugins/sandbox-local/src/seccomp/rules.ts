@@ -37,9 +37,17 @@ const TIOCLINUX = 0x541c;
  */
 const SOCKET_FAMILIES = [1, 2, 10, 16];
 
+/** PER_LINUX, PER_LINUX32, the same with UNAME26, and the query. */
+const PERSONALITIES = [0x0, 0x8, 0x20000, 0x20008, 0xffffffff];
 /**
- * What a sandboxed process may not ask of the kernel. Every other call is allowed: namespaces and missing capabilities
- * restrict the rest, and programs keep working.
+ * FUTEX_WAIT_REQUEUE_PI and FUTEX_CMP_REQUEUE_PI, with FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME: their code in the
+ * kernel had several holes that any process could use, and no C library uses them any more.
+ */
+const PI_REQUEUE = [11, 12, 139, 140, 267, 395];
+
+/**
+ * What a sandboxed process may not ask of the kernel, and the error it gets. Other calls that aren't in the list of
+ * allowed ones don't exist for it (ENOSYS), so that programs do without them as on an older kernel.
  */
 export const seccompRules: readonly SeccompRule[] = [
   {
@@ -53,6 +61,8 @@ export const seccompRules: readonly SeccompRule[] = [
     errno: EPERM,
     when: [{ argument: 0, anyBitOf: NAMESPACE_FLAGS | NEW_TIME_NAMESPACE }],
   },
+  { calls: ["personality"], errno: EPERM, when: [{ argument: 0, isNoneOf: PERSONALITIES }] },
+  { calls: ["futex"], errno: ENOSYS, when: [{ argument: 1, isOneOf: PI_REQUEUE }] },
   {
     // A byte pushed into the terminal that the runner shares is a command typed by its operator.
     calls: ["ioctl"],

@@ -1,4 +1,5 @@
 import { constants } from "node:os";
+import { allowedCalls } from "@ambit/backend-kit/system-calls";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { assemble } from "../../src/seccomp/bpf.js";
@@ -110,6 +111,17 @@ const table: [SyscallName, (number | bigint)[], number][] = [
     "delete_module",
     "reboot",
   ]),
+  ["personality", [0], allow],
+  ["personality", [0xffffffff], allow],
+  ["personality", [0x40000], fail(EPERM)], // ADDR_NO_RANDOMIZE
+  ["futex", [0, 0x80], allow],
+  ["futex", [0, 0x189], allow], // FUTEX_WAIT_BITSET with the real-time clock
+  ["futex", [0, 11], fail(ENOSYS)],
+  ["futex", [0, 0x18b], fail(ENOSYS)],
+  ["futex", [11, 1], allow],
+  // In no list.
+  ...always(ENOSYS, ["kcmp", "listmount", "mbind", "modify_ldt", "move_pages", "name_to_handle_at"]),
+  ...always(ENOSYS, ["get_mempolicy", "process_madvise", "statmount", "sysfs", "ustat"]),
   ...always(EACCES, ["sethostname", "setdomainname", "syslog", "vhangup", "swapon", "swapoff", "acct"]),
 ];
 
@@ -134,22 +146,42 @@ describe.each(["x64", "arm64"] as const)("the filter for %s", (architecture) => 
     expect(seccompRules.flatMap((rule) => rule.calls).filter((call) => !covered.has(call))).toEqual([]);
   });
 
-  it("allows every number that no rule names, whatever the arguments", () => {
-    const named = new Set(rows.map((row) => row.number));
-    const unnamed = fc.integer({ min: 0, max: 0x3fffffff }).filter((number) => !named.has(number));
-    const low = fc.integer({ min: 0, max: 600 }).filter((number) => !named.has(number));
+  const listed = new Set(allowedCalls.flatMap(({ numbers }) => numbers[architecture] ?? []));
+  const tested = new Set(rows.map((row) => row.number));
+  const anyArguments = fc.array(fc.bigInt(0n, 2n ** 64n - 1n), { maxLength: 6 });
+
+  it("allows every listed call without a rule, whatever the arguments", () => {
+    const free = [...listed].filter((number) => !tested.has(number));
+    expect(free.length).toBeGreaterThan(200);
     fc.assert(
-      fc.property(
-        fc.oneof(low, unnamed),
-        fc.array(fc.bigInt(0n, 2n ** 64n - 1n), { maxLength: 6 }),
-        (number, args) => {
-          expect(interpret(filter, { architecture: audit[architecture], number, arguments: args })).toBe(
-            allow,
-          );
-        },
-      ),
+      fc.property(fc.constantFrom(...free), anyArguments, (number, args) => {
+        expect(interpret(filter, { architecture: audit[architecture], number, arguments: args })).toBe(allow);
+      }),
       { numRuns: 2000 },
     );
+  });
+
+  it("refuses every other number, as a kernel without the call, whatever the arguments", () => {
+    const isOther = (number: number) => !listed.has(number) && !tested.has(number);
+    const others = fc.oneof(
+      fc.integer({ min: 0, max: 600 }).filter(isOther),
+      fc.integer({ min: 470, max: 0x3fffffff }),
+    );
+    fc.assert(
+      fc.property(others, anyArguments, (number, args) => {
+        expect(interpret(filter, { architecture: audit[architecture], number, arguments: args })).toBe(
+          fail(ENOSYS),
+        );
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("lists no call that a rule refuses in any case, and none twice", () => {
+    const refused = seccompRules.filter(({ when }) => when === undefined).flatMap(({ calls }) => calls);
+    const numbers = refused.map((call) => syscallNumber(call, architecture));
+    expect(numbers.filter((number) => number !== undefined && listed.has(number))).toEqual([]);
+    expect(listed.size).toBe(allowedCalls.filter(({ numbers: on }) => on[architecture] !== undefined).length);
   });
 
   it("kills calls of every other architecture, including named ones", () => {

@@ -30,6 +30,7 @@ export function interpret(program: Buffer, call: SystemCall): number {
       accumulator = data.readUInt32LE(value);
     } else if (code === 0x05) index += value;
     else if (code === 0x15) index += accumulator === value ? jumpTrue : jumpFalse;
+    else if (code === 0x35) index += accumulator >= value ? jumpTrue : jumpFalse;
     else if (code === 0x45) index += (accumulator & value) !== 0 ? jumpTrue : jumpFalse;
     else if (code === 0x06) return value;
     else throw new Error(`instruction ${index} has an unknown code ${code}`);

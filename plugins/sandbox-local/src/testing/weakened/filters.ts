@@ -3,6 +3,7 @@ import {
   compileSeccompFilter,
   type SeccompArchitecture,
   type SeccompRule,
+  type SyscallName,
   seccompRules,
   syscallNumber,
 } from "../../seccomp/index.js";
@@ -21,26 +22,26 @@ export interface FilterPart {
  */
 export function filterParts(architecture: SeccompArchitecture = checkHost()): readonly FilterPart[] {
   const rules = seccompRules.flatMap((rule, index) =>
-    withoutOne(rule, architecture).map(({ name, rest }) => ({
+    withoutOne(rule, architecture).map(({ name, rest, alsoAllowed = [] }) => ({
       name,
-      filter: compileSeccompFilter(architecture, [
-        ...seccompRules.slice(0, index),
-        ...(rest === undefined ? [] : [rest]),
-        ...seccompRules.slice(index + 1),
-      ]),
+      filter: compileSeccompFilter(architecture, {
+        rules: seccompRules.flatMap((other, at) => (at === index ? (rest ?? []) : other)),
+        alsoAllowed,
+      }),
     })),
   );
   return [
     ...rules,
+    { name: unlisted, filter: compileSeccompFilter(architecture, { without: "unlisted" }) },
     ...(architecture === "x64"
       ? [
           {
             name: "calls with 32-bit pointers",
-            filter: compileSeccompFilter(architecture, seccompRules, ["x32"]),
+            filter: compileSeccompFilter(architecture, { without: "x32" }),
           },
           {
             name: "calls of another architecture",
-            filter: compileSeccompFilter(architecture, seccompRules, ["foreign"]),
+            filter: compileSeccompFilter(architecture, { without: "foreign" }),
           },
         ]
       : []),
@@ -51,13 +52,18 @@ interface RuleWithout {
   readonly name: string;
   /** Undefined if nothing is left of the rule. */
   readonly rest: SeccompRule | undefined;
+  /** The call, if it is removed. Without a rule it would be one that isn't listed. */
+  readonly alsoAllowed?: readonly SyscallName[];
 }
+
+const unlisted = "calls that aren't listed";
 
 function withoutOne(rule: SeccompRule, architecture: SeccompArchitecture): readonly RuleWithout[] {
   const here = rule.calls.filter((call) => syscallNumber(call, architecture) !== undefined);
   const calls = here.map((call): RuleWithout => {
     const others = rule.calls.filter((one) => one !== call);
-    return { name: call, rest: others.length === 0 ? undefined : { ...rule, calls: others } };
+    const rest = others.length === 0 ? undefined : { ...rule, calls: others };
+    return { name: call, rest, alsoAllowed: [call] };
   });
   const values =
     here.length === 0

@@ -65,7 +65,7 @@ export const mutants: readonly MutantCase[] = [
         'PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"',
         "...process.env",
       ),
-      plugin("confined/launch/arguments.js", '"--clearenv",', ""),
+      plugin("confined/launch/arguments.js", '"--clearenv",\n', ""),
     ],
     capability: "environment.named-only",
     caughtBy: ["environment.named-only/own"],
