@@ -3,7 +3,7 @@ import { z } from "zod";
 export const contentBlockSchema = z.strictObject({
   type: z.string().min(1).meta({
     description:
-      "`text`, `image` and `resource` go to the agent. `tool_call` and `tool_result` record calls. A `file` or `attachment` with its content in `data` or `uri` becomes an `image` or `resource`. Other types are passed to the agent as far as it supports them.",
+      "`text`, `image` and `resource` go to the agent. `tool_call` and `tool_result` record calls. A `file` or `attachment` with its content in `data` or `uri` becomes an `image` or `resource`. `audio` goes to an agent that takes sound. In this turn's messages, any other type is refused, and so is a file or image without content.",
   }),
   text: z.string().optional().meta({ description: "The text of a `text` block, or of a resource." }),
   data: z.string().optional().meta({

@@ -1,4 +1,4 @@
-import { type Issue, isJsonObject, type Message, type RunRequest, type Warning } from "@ambit/core/contract";
+import { type Issue, isJsonObject, type RunRequest, type Warning } from "@ambit/core/contract";
 import type { z } from "zod";
 import { toCurrentSpelling } from "./compat/current-spelling.js";
 import { contractSettings, ignoredPath } from "./compat/ignored-keys.js";
@@ -6,7 +6,8 @@ import { knownLevel } from "./compat/reader.js";
 import { pathBeyondDepth, tooDeep } from "./depth.js";
 import { withInlineContent } from "./inline-content.js";
 import { maxIssues, readableIssues } from "./issue-text.js";
-import { historyOf } from "./prompt.js";
+import { misshapenSchemas } from "./schema-shape.js";
+import { unusableContent } from "./turn-content.js";
 import { repeatedNames } from "./unique.js";
 import { validateRequest } from "./validate.js";
 
@@ -37,28 +38,13 @@ export function parseRunRequest(
   const found = [...issues, ...repeatedNames(candidate)];
   const messages = parsed.success ? withInlineContent(parsed.data.messages) : [];
   const shape = parsed.success
-    ? unreachableAttachments(messages)
+    ? [...unusableContent(messages), ...misshapenSchemas(parsed.data.customTools)]
     : readableIssues(parsed.issues, { value: candidate, level: knownLevel, path: [] });
   if (parsed.success && found.length + shape.length === 0) {
     const request = { ...parsed.data, messages };
     return warnings.length === 0 ? { ok: true, request } : { ok: true, request, warnings };
   }
   return { ok: false, issues: bounded(firstOfEachPath([...found, ...shape])) };
-}
-
-/** Refused only in this turn: a conversation with one in its past continues. */
-function unreachableAttachments(messages: readonly Message[]): Issue[] {
-  const start = historyOf(messages).length;
-  return messages.slice(start).flatMap(({ content }, index) =>
-    typeof content === "string"
-      ? []
-      : content.flatMap(({ type, attachmentId }, at) => {
-          if (type !== "attachment" && attachmentId === undefined) return [];
-          const path = `messages[${start + index}].content[${at}].attachmentId`;
-          const message = "is in the platform's own store: send its content as an image or resource block";
-          return [{ path, message }];
-        }),
-  );
 }
 
 function withoutBlankSession(body: unknown): unknown {

@@ -92,23 +92,12 @@ describe("an inline file arrives with its type", () => {
       { type: "resource", mimeType: "text/plain", data: "YSBi" },
     ],
     ["base64 on several lines", { type: "image", uri: "data:image/png;base64,iVBO\nRw0K Ggo=%0A" }, image],
-    [
-      "a beginning without end, as a link",
-      { type: "image", uri: `data:${";".repeat(600)},` },
-      { type: "image", uri: `data:${";".repeat(600)},` },
-    ],
     ["parameters of a data: URI", { type: "image", uri: `data:image/png;name=a.png;base64,${png}` }, image],
     [
       "an image elsewhere, as a link",
       { type: "image", uri: "https://a.example/b.png" },
       { type: "image", uri: "https://a.example/b.png" },
     ],
-    [
-      "a broken data: URI, as a link",
-      { type: "image", uri: "data:image/png" },
-      { type: "image", uri: "data:image/png" },
-    ],
-    ["a broken escape, as a link", { type: "image", uri: "data:,%zz" }, { type: "image", uri: "data:,%zz" }],
     [
       "a text, as it is",
       { type: "text", text: "data:image/png;base64,x" },

@@ -40,7 +40,7 @@ export const toolSpecSchema = z.strictObject({
   description: z.string().optional().meta({ description: "Tells the model what the tool does." }),
   inputSchema: jsonObjectSchema.default({ type: "object", properties: {} }).meta({
     description:
-      "JSON Schema of the arguments: passed to the agent unchanged, and every call is checked against it. Default: an object without properties.",
+      "JSON Schema of the arguments: passed to the agent unchanged, and every call is checked against it. A keyword that holds something else than JSON Schema says is refused. Default: an object without properties.",
   }),
   kind: z.string().min(1).default("callback").meta({
     description: "Who executes it: `callback` (the default), `code`, `client`, or a kind of a loaded plugin.",
