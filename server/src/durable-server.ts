@@ -9,9 +9,8 @@ import type { Ambit } from "./open.js";
 import { SharedQuotas } from "./tenants/shared-quotas.js";
 
 /**
- * Opens the store that a plugin offers.
- * @returns undefined where there is none, or where the default one can't be opened, which is logged.
- * @throws ConfigurationInvalid when one that the configuration names can't be opened.
+ * Opens the store that a plugin offers; undefined where there is none.
+ * @throws ConfigurationInvalid when it can't be opened: runs would be lost that callers believe to be stored
  */
 export async function openStore({ registry, settings, log }: Ambit): Promise<Store | undefined> {
   const backend = registry.store;
@@ -20,9 +19,10 @@ export async function openStore({ registry, settings, log }: Ambit): Promise<Sto
     return openedStore(backend, await backend.open({ log }));
   } catch (cause) {
     const reason = `the store '${backend.name}' can't be opened: ${messageOf(cause)}`;
-    if (!settings.pluginsAreDefault) throw new ConfigurationInvalid("plugins", [reason], { cause });
-    log.warn({}, `${reason}; runs end with their connection until this is mended`);
-    return undefined;
+    const fix = settings.pluginsAreDefault
+      ? `mend it, move its file away, or run without a store: { "extends": "defaults", "without": ["@ambit/store-sqlite"] } in ambit.config.json`
+      : "mend it, or its settings";
+    throw new ConfigurationInvalid("plugins", [`${reason}: ${fix}`], { cause });
   }
 }
 
@@ -50,7 +50,7 @@ export async function durableServer(
   webhooks.hasStore = true;
   runner.keepAnswersIn(durable.answers);
   runner.keepSessionsIn(durable.sessions);
-  const quotas = new SharedQuotas(store, tenancy.given);
+  const quotas = new SharedQuotas(durable.store, tenancy.given);
   const queue = new RunQueue({
     ...{ durable, runner, sealing, tenancy, quotas, log },
     maxQueued: settings.store.queuedRuns,

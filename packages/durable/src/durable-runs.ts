@@ -11,7 +11,16 @@ import { endedBy, endLost, endUnstored } from "./replica/lost-result.js";
 import { newReplica, placePrefix } from "./replica/replica.js";
 import { Retaining } from "./retaining.js";
 import type { StoreSettings } from "./settings.js";
-import type { NewRun, Renewal, RunQuota, SessionName, Store, StoredRun } from "./store/index.js";
+import {
+  answering,
+  askStore,
+  type NewRun,
+  type Renewal,
+  type RunQuota,
+  type SessionName,
+  type Store,
+  type StoredRun,
+} from "./store/index.js";
 import { StoredAnswers } from "./stored-answers.js";
 import { Deliveries, type DeliveriesOptions } from "./webhooks/deliveries.js";
 import { sealedWebhook } from "./webhooks/target.js";
@@ -50,13 +59,17 @@ export class DurableRuns {
   readonly #retaining: Retaining;
   readonly deliveries: Deliveries;
 
+  /** For requests of callers: it answers in time, or rejects with StoreFailed. */
+  readonly store: Store;
+
   private constructor(readonly options: DurableOptions) {
     const { store, settings, address, log, place } = options;
+    this.store = answering(store, settings.answerTimeoutMs, log);
     this.replica = newReplica(place);
     this.#heads = new Heads(store, log);
     this.deliveries = new Deliveries(options);
     this.#retaining = new Retaining(options);
-    this.answers = new StoredAnswers(options);
+    this.answers = new StoredAnswers(options, this.store);
     this.sessions = new BoundSessions({ ...options, requireLease: () => this.#requireLease() }, this.replica);
     this.lease = new Lease({
       ...{ store, address, log, replica: this.replica, leaseMs: settings.leaseMs, onLost: options.onLost },
@@ -77,20 +90,29 @@ export class DurableRuns {
     return runs;
   }
 
-  get store(): Store {
-    return this.options.store;
+  /** For requests of a caller, who is told when it can't be reached. @throws StoreFailed */
+  asking<Result>(ask: () => Promise<Result>): Promise<Result> {
+    const { settings, log } = this.options;
+    return askStore(settings.answerTimeoutMs, log, ask);
   }
 
-  /** Creates the run in the store, and starts it, unless the store has one with its id. @throws StoreFailed */
-  async start(run: RecordedRun, digest: string, quota?: RunQuota): Promise<Started | "over_quota"> {
+  /**
+   * Creates the run in the store, and starts it, unless the store has one with its id.
+   * @param signal of the caller who waits for it. @throws StoreFailed
+   */
+  async start(
+    run: RecordedRun,
+    digest: string,
+    quota?: RunQuota,
+    signal?: AbortSignal,
+  ): Promise<Started | "over_quota"> {
     const { settings, log, store } = this.options;
     this.#starting.add(run.id);
     try {
-      await this.#requireLease();
+      await this.#requireLease(signal);
       const created = { ...this.newRun(run, digest), ...announcedBy(run), state: "running" as const };
-      const existing = await patiently("create a run", settings.retryTimeoutMs, log, () =>
-        quota === undefined ? store.create(created) : store.createWithin(created, quota),
-      );
+      const create = () => (quota === undefined ? store.create(created) : store.createWithin(created, quota));
+      const existing = await patiently("create a run", settings.retryTimeoutMs, log, create, signal);
       if (existing === "over_quota") return existing;
       // Created by an earlier attempt of this replica whose response was lost.
       const isOurs = existing?.replica === this.replica && existing.state === "running";
@@ -223,7 +245,7 @@ export class DurableRuns {
     await this.lease.leave().catch((error: unknown) => {
       this.options.log.warn({ error: messageOf(error) }, "the lease could not be released: it will expire");
     });
-    await this.store.close();
+    await this.options.store.close();
   }
 
   #renewed({ runs, answers }: Renewal, isSure: boolean): void {
@@ -267,12 +289,14 @@ export class DurableRuns {
   }
 
   /** What another replica could take at any moment isn't begun. @throws StoreFailed */
-  async #requireLease(): Promise<void> {
+  async #requireLease(signal?: AbortSignal): Promise<void> {
     if (this.lease.isCurrent) return;
     const late = AbortSignal.timeout(this.options.settings.retryTimeoutMs);
-    await this.lease.confirmed(late).catch((cause: unknown) => {
-      throw new StoreFailed("The store can't be reached: this replica starts nothing.", { cause });
-    });
+    await this.lease
+      .confirmed(signal === undefined ? late : AbortSignal.any([late, signal]))
+      .catch((cause: unknown) => {
+        throw new StoreFailed("The store can't be reached: this replica starts nothing.", { cause });
+      });
   }
 
   /** The list may be older than the run, or the run may have just ended: only its own row decides. */

@@ -33,6 +33,10 @@ export const storeSettingsSchema = z.strictObject({
     description:
       "Milliseconds that a run waits for a store that can't be reached or is full; then it ends. Not longer than `leaseMs` while no heartbeat gets through.",
   }),
+  answerTimeoutMs: milliseconds.default(5_000).meta({
+    description:
+      "Milliseconds that a request waits for a store that can't be reached or is full; then the response is 503.",
+  }),
   queuedRuns: z
     .int()
     .nonnegative()

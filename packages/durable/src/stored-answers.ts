@@ -17,13 +17,16 @@ export interface StoredAnswersOptions {
 
 /** Users' answers, stored until a turn on any replica uses them once. */
 export class StoredAnswers {
-  constructor(readonly options: StoredAnswersOptions) {}
+  /** @param asked the store for a caller who waits for it. */
+  constructor(
+    readonly options: StoredAnswersOptions,
+    readonly asked: Pick<Store, "answer">,
+  ) {}
 
   /** Stores an answer to an open question. @returns the state of one that isn't open; undefined if there is none. */
   async keep(id: string, body: unknown): Promise<"kept" | InteractionState | undefined> {
-    const { store, sealing } = this.options;
-    const sealed = sealing.seal(id, body);
-    const question = await store.answer(id, sealed);
+    const sealed = this.options.sealing.seal(id, body);
+    const question = await this.asked.answer(id, sealed);
     return question?.state === "answered" && question.answer === sealed ? "kept" : question?.state;
   }
 

@@ -9,10 +9,11 @@ import { callerOf } from "./caller/caller.js";
 import { requireLocalCaller } from "./caller/loopback.js";
 import { sendMetrics } from "./metrics.js";
 import { openApiDocument } from "./openapi/document.js";
+import { Readiness } from "./ready.js";
 import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./response/refusal.js";
 import { type ResponseFormat, responseFormat } from "./response/response-format.js";
 import { send, sendJson } from "./response/send.js";
-import type { HealthResponse } from "./route-schemas.js";
+import type { HealthResponse, ReadyResponse } from "./route-schemas.js";
 import { handleRun } from "./run-route.js";
 import { storedRoutes } from "./runs/routes.js";
 import type { Exchange, ServerContext } from "./server-context.js";
@@ -22,7 +23,7 @@ type Environment = { Bindings: HttpBindings };
 type Route = (exchange: Exchange, parameter: (name: string) => string) => void | Promise<void>;
 
 /** Routes without a token: they only say that the server is up, and describe its API. */
-const open = new Set(["/health", "/openapi.json"]);
+const open = new Set(["/health", "/ready", "/openapi.json"]);
 
 /** Routes that begin runs, each with its default response format. */
 const runRoutes: ReadonlyMap<string, ResponseFormat> = new Map([
@@ -80,6 +81,11 @@ export function serverApp(context: ServerContext): Hono<Environment> {
   );
   on("GET", "/health", ({ outgoing }) => {
     sendJson(outgoing, 200, { status: "ok", probing: context.probing() } satisfies HealthResponse);
+  });
+  const readiness = new Readiness(context);
+  on("GET", "/ready", async ({ outgoing }) => {
+    const ready = await readiness.look();
+    sendJson(outgoing, ready.status === "ready" ? 200 : 503, ready satisfies ReadyResponse);
   });
   // It needs no token, and to make it takes 20 ms.
   let document: string | undefined;

@@ -1,5 +1,5 @@
 import { createServer, type Server } from "node:http";
-import { codeOf, type Log } from "@ambit/core";
+import { codeOf, type Log, StoreFailed } from "@ambit/core";
 import type { Store } from "@ambit/durable/store";
 import { getRequestListener } from "@hono/node-server";
 import { ConfigurationInvalid } from "../configuration/problems.js";
@@ -39,6 +39,8 @@ export interface RunningServer {
   readonly url: string;
   /** What callers of this machine send, and the file that holds it. Undefined if a token is configured, or none needed. */
   readonly localToken: Pick<LocalToken, "token" | "file"> | undefined;
+  /** Resolves when the store is open. @throws ConfigurationInvalid; until the server is closed, runs get 503 */
+  readonly opened: Promise<void>;
   /** Accepts no new requests. Running runs finish within `server.drainMs` or are cancelled, each with its result. */
   close(): Promise<void>;
 }
@@ -56,6 +58,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
   // The server doesn't start without a store that the configuration names. The default store opens in the background.
   const store = settings.pluginsAreDefault ? undefined : await openStore(ambit);
   let opening: Promise<Awaited<ReturnType<typeof durableServer>> | undefined> | undefined;
+  let closing: Promise<void> | undefined;
   let waiting = true;
   const probing = () => waiting || registry.probing;
   const connections = new Connections(sharesOf(settings.server.maxConnections, openFilesLimit()));
@@ -77,7 +80,14 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       perProject: settings.server.maxReadersPerProject,
     }),
     probing,
-    durable: () => opening ?? Promise.resolve(undefined),
+    durable: async () => {
+      try {
+        return await opening;
+      } catch (cause) {
+        throw new StoreFailed("The store can't be opened: the runner's log has the cause.", { cause });
+      }
+    },
+    isDraining: () => closing !== undefined,
     version: version(),
   });
   const timeouts = {
@@ -110,6 +120,8 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
   opening = openDurable(ambit, store, url);
   if (store === undefined) opening.catch((error: unknown) => log.error({ error }, "the store can't be used"));
   else await opening;
+  const opened = opening.then(() => undefined);
+  opened.catch(() => undefined);
   // A probe starts programs, and each start blocks the event loop: first, respond to those that wait for the server.
   const beginning = setTimeout(() => {
     waiting = false;
@@ -119,9 +131,9 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       .catch((error: unknown) => log.error({ error }, "probing failed"))
       .finally(releaseYoungHeap);
   }, firstResponsesMs);
-  let closing: Promise<void> | undefined;
   return {
     url,
+    opened,
     localToken,
     close: () => {
       clearTimeout(beginning);

@@ -1,11 +1,15 @@
 import type { ServerResponse } from "node:http";
 import { messageOf, NotFound } from "@ambit/core";
 import type { Backlog } from "@ambit/durable/store";
+import type { Runner } from "@ambit/runner";
 import { send } from "./response/send.js";
 import type { ServerContext } from "./server-context.js";
 
 /** Milliseconds that a scrape waits for the store, so that it doesn't delay the other figures. */
 const backlogMs = 2_000;
+
+/** The scrape in progress of each runner: those who ask meanwhile get its figures too. */
+const scrapes = new WeakMap<Runner, Promise<readonly string[]>>();
 
 /**
  * The figures of all observers, in the Prometheus text format.
@@ -13,12 +17,19 @@ const backlogMs = 2_000;
  */
 export async function sendMetrics(response: ServerResponse, context: ServerContext): Promise<void> {
   const { runner } = context;
-  const backlog = await backlogOf(context);
-  const state = { ...runner.state(), ...(backlog === undefined ? {} : { backlog }) };
-  const scraped = runner.registry.observers.map((observer) => observer.scrape?.(state));
-  const texts = (await Promise.all(scraped)).filter((text) => text !== undefined);
+  const scrape = scrapes.get(runner) ?? scrapeAll(context).finally(() => scrapes.delete(runner));
+  scrapes.set(runner, scrape);
+  const texts = await scrape;
   if (texts.length === 0) throw new NotFound("There are no metrics here: load @ambit/metrics-prometheus.");
   send(response, 200, "text/plain; version=0.0.4; charset=utf-8", texts.join(""));
+}
+
+async function scrapeAll(context: ServerContext): Promise<readonly string[]> {
+  const { runner } = context;
+  const backlog = await backlogOf(context);
+  const state = { ...runner.state(), ...(backlog === undefined ? {} : { backlog }) };
+  const scraped = await Promise.all(runner.registry.observers.map((observer) => observer.scrape?.(state)));
+  return scraped.filter((text) => text !== undefined);
 }
 
 /** Undefined without a store, or if it doesn't respond in time. */

@@ -19,6 +19,14 @@ export const pluginsResponseSchema = z.strictObject({ actors: z.array(actorDescr
 export const healthResponseSchema = z.strictObject({ status: z.literal("ok"), probing: z.boolean() });
 export type HealthResponse = z.infer<typeof healthResponseSchema>;
 
+/** `GET /ready`: whether the server takes runs now. 503 unless its status is `ready`. */
+export const readyResponseSchema = z.strictObject({
+  status: z.enum(["ready", "unavailable", "draining"]),
+  /** `none`: no store is loaded, and runs end with their connection. */
+  store: z.enum(["reachable", "unreachable", "none"]),
+});
+export type ReadyResponse = z.infer<typeof readyResponseSchema>;
+
 /**
  * `GET /subscription-status`: for each name of each harness, whether this runner has the agent's own login. It never
  * does, since every session has a fresh home: a run brings its credential in `modelConnection`.

@@ -26,6 +26,8 @@ export interface ServerContext {
   readonly allowedHosts: readonly string[];
   /** Undefined if no store is loaded: runs then end with their connection. */
   durable(): Promise<DurableServer | undefined>;
+  /** Whether the server has been told to end: it takes no new runs. */
+  isDraining(): boolean;
   /** Whether this host is being probed, or soon will be. */
   probing(): boolean;
   readonly version: string;

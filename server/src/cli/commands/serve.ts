@@ -16,7 +16,13 @@ export async function serve(overrides: Overrides): Promise<number> {
   const signals = new EndingSignals();
   const server = await startServer(ambit);
   log.info({ url: server.url, configuration: settings.file ?? "defaults" }, "listening");
-  log.info({ signal: await signals.next() }, "shutting down");
+  const failure = new Promise<never>((_resolve, reject) => void server.opened.catch(reject));
+  const signal = await Promise.race([signals.next(), failure]).catch(async (error: unknown) => {
+    // Runs would get 503 until somebody mends the store. A supervisor sees a process that ends.
+    await server.close();
+    throw error;
+  });
+  log.info({ signal }, "shutting down");
   const second = signals.next().then((name) => {
     log.warn({ signal: name }, "exiting immediately");
     return exitCodeOfSignal(name);

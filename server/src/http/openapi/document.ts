@@ -118,6 +118,17 @@ function paths(): JsonObject {
         responses: { 200: jsonResponse("It does.", "HealthResponse") },
       },
     },
+    "/ready": {
+      get: {
+        operationId: "ready",
+        summary: "Whether the server takes runs now: it doesn't shut down, and its store answers",
+        security: [],
+        responses: {
+          200: jsonResponse("It does.", "ReadyResponse"),
+          503: jsonResponse("It doesn't: send runs to another replica, or later.", "ReadyResponse"),
+        },
+      },
+    },
     "/openapi.json": {
       get: {
         operationId: "openapi",

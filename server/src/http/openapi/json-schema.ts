@@ -35,6 +35,7 @@ import {
   healthResponseSchema,
   killRequestSchema,
   pluginsResponseSchema,
+  readyResponseSchema,
   responseRecordSchema,
   subscriptionStatusSchema,
 } from "../route-schemas.js";
@@ -66,6 +67,7 @@ const returned = {
   PlanResponse: planResponseSchema,
   PluginsResponse: pluginsResponseSchema,
   HealthResponse: healthResponseSchema,
+  ReadyResponse: readyResponseSchema,
   SubscriptionStatus: subscriptionStatusSchema,
   EndedResponse: endedResponseSchema,
   ForwardedResponse: forwardedResponseSchema,

@@ -36,7 +36,9 @@ export async function handleRedeliver({ server, exchange, query }: StoredRoute, 
       },
     ]);
   const projects = callersProjects(exchange.incoming);
-  const delivery = await server.durable.deliveries.again(id, projects === "all" ? undefined : projects);
+  const { durable } = server;
+  const project = projects === "all" ? undefined : projects;
+  const delivery = await durable.asking(() => durable.deliveries.again(id, project));
   if (delivery === undefined)
     throw new NotFound(`There is no delivery '${id}': its run was deleted, or it never was.`);
   sendJson(exchange.outgoing, 202, storedDelivery(delivery) satisfies StoredDelivery);

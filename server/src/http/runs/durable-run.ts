@@ -2,17 +2,20 @@ import { setTimeout as sleep } from "node:timers/promises";
 import {
   AtCapacity,
   IdempotencyKeyReused,
+  isAmbitError,
   limits,
   onDisconnectOf,
   RequestInvalid,
   RunCancelled,
+  StoreFailed,
 } from "@ambit/core";
+import { unlessAborted } from "@ambit/core/plugin";
 import type { AcceptedResponse, Recorder } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
 import type { Run } from "@ambit/runner";
 import { type Caller, callerOf } from "../caller/caller.js";
 import { callerOption } from "../caller/quota-place.js";
-import { leftSignal } from "../response/left-signal.js";
+import { answerSignal, leftSignal } from "../response/left-signal.js";
 import type { ResponseFormat } from "../response/response-format.js";
 import { sendJson, sendLargeJson } from "../response/send.js";
 import { runFields } from "../run-fields.js";
@@ -45,7 +48,9 @@ export async function handleDurableRun(
   const key = idempotencyKey(incoming) ?? command;
   // A command may be sent again with other facts around it.
   const digest = key === undefined ? "" : server.sealing.digest(key === command ? command : body);
-  const existing = key === undefined ? undefined : await server.durable.get(key);
+  const { answerTimeoutMs } = server.durable.options.settings;
+  const waits = answerSignal(exchange.outgoing, answerTimeoutMs);
+  const existing = key === undefined ? undefined : await server.durable.get(key, waits);
   const respond = (run: StoredRun) => {
     // Of another project: the same response as for an id that is taken, so that nothing about it is revealed.
     if (key === undefined || !isVisibleTo(callersProjects(incoming), run))
@@ -70,7 +75,8 @@ export async function handleDurableRun(
     if (begun !== undefined) return respond(begun);
   }
   const run = await slot.admit(body, options);
-  const started = await begin(server, run, digest, caller);
+  // The caller's own time for the run's first row: whether a run goes on without its caller is decided after that.
+  const started = await begin(server, run, digest, caller, AbortSignal.timeout(answerTimeoutMs));
   // Another replica took the project's last slot at the same moment.
   if (started === "over_quota") {
     if (isDetached) return wait();
@@ -91,7 +97,7 @@ export async function handleDurableRun(
 /** The same request arrived a moment ago, and its run isn't in the store yet. */
 async function beingCreated({ durable }: DurableServer, key: string): Promise<StoredRun | undefined> {
   for (let attempt = 0; attempt < 50; attempt += 1) {
-    const run = await durable.get(key);
+    const run = await durable.store.get(key);
     if (run !== undefined) return run;
     await sleep(20);
   }
@@ -111,10 +117,18 @@ function hasRoom({ runner }: ServerContext): boolean {
 }
 
 /** A run that was admitted but can't begin still ends, and releases its slot. */
-async function begin({ durable, quotas }: DurableServer, run: Run, digest: string, caller: Caller) {
+async function begin(
+  { durable, quotas }: DurableServer,
+  run: Run,
+  digest: string,
+  caller: Caller,
+  signal: AbortSignal,
+) {
   try {
-    await durable.sessions.bind(run);
-    const started = await durable.start(run, digest, quotas.quotaOf(caller));
+    await unlessAborted(signal, () => durable.sessions.bind(run)).catch((cause: unknown) => {
+      throw isAmbitError(cause) ? cause : new StoreFailed("The store can't be reached.", { cause });
+    });
+    const started = await durable.start(run, digest, quotas.quotaOf(caller), signal);
     if (started === "over_quota" || "existing" in started) run.withdraw();
     return started;
   } catch (error) {

@@ -111,10 +111,11 @@ export async function handleDeleteSession(route: StoredRoute, session: string): 
   const { project } = projectFilter(query, projects);
   const name = { session, project: project ?? undefined };
   const ended = await context.runner.endSession(session, name.project);
-  const abandoned = ended ? undefined : await server.durable.sessions.endAbandoned(name);
+  const { durable } = server;
+  const abandoned = ended ? undefined : await durable.asking(() => durable.sessions.endAbandoned(name));
   if (abandoned !== undefined) await context.runner.discardSession(abandoned);
   if (!ended && abandoned === undefined) {
-    const elsewhere = await server.durable.sessions.addressOf(session, project ?? undefined);
+    const elsewhere = await durable.asking(() => durable.sessions.addressOf(session, name.project));
     if (elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);
     const fix =
       projects === "all"
@@ -122,6 +123,6 @@ export async function handleDeleteSession(route: StoredRoute, session: string): 
         : "it has ended already, or never began";
     throw new NotFound(`There is no session ${JSON.stringify(session)}: ${fix}.`);
   }
-  await server.durable.sessions.release(session, project ?? undefined);
+  await durable.asking(() => durable.sessions.release(session, name.project));
   sendJson(exchange.outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
 }

@@ -1,7 +1,7 @@
 import { NotFound, RequestInvalid } from "@ambit/core";
 import type { RunInfo, RunsResponse } from "@ambit/durable";
 import { runStateSchema, type StoredRun } from "@ambit/durable/store";
-import { leftSignal } from "../response/left-signal.js";
+import { answerSignal, leftSignal } from "../response/left-signal.js";
 import { responseFormat } from "../response/response-format.js";
 import { sendJson } from "../response/send.js";
 import type { EndedResponse } from "../route-schemas.js";
@@ -26,20 +26,23 @@ export interface StoredRoute {
  * A run that this caller may see, without its result.
  * @throws NotFound for any other, without revealing that it exists
  */
-export async function visibleRun({ server, exchange }: StoredRoute, id: string): Promise<StoredRun> {
-  const run = await server.durable.summary(id, leftSignal(exchange.outgoing));
+export async function visibleRun(route: StoredRoute, id: string): Promise<StoredRun> {
+  const { server, exchange } = route;
+  const run = await server.durable.summary(id, answerSignal(exchange.outgoing, answerMs(route)));
   if (run === undefined || !isVisibleTo(callersProjects(exchange.incoming), run)) {
     throw noRun(id);
   }
   return run;
 }
 
+const answerMs = ({ server }: StoredRoute) => server.durable.options.settings.answerTimeoutMs;
+
 const noRun = (id: string) => new NotFound(`There is no run '${id}': it was deleted, or never started.`);
 
 /** `GET /runs/:runId` */
 export async function handleRunInfo(route: StoredRoute, id: string): Promise<void> {
   const { webhook } = await visibleRun(route, id);
-  const run = await route.server.durable.get(id, leftSignal(route.exchange.outgoing));
+  const run = await route.server.durable.get(id, answerSignal(route.exchange.outgoing, answerMs(route)));
   if (run === undefined) throw noRun(id);
   const deliveries =
     webhook === undefined
@@ -76,7 +79,7 @@ export async function handleRuns(route: StoredRoute): Promise<void> {
 /** A page after a deleted run would look like the last page. @throws RequestInvalid */
 async function requirePlace({ server, exchange }: StoredRoute, after: string | null): Promise<void> {
   if (after === null) return;
-  const run = await server.durable.get(after);
+  const run = await server.durable.store.get(after);
   if (run !== undefined && isVisibleTo(callersProjects(exchange.incoming), run)) return;
   const message = "names no stored run: it was deleted meanwhile, so begin again without it";
   throw new RequestInvalid([{ path: "after", message }]);
@@ -121,6 +124,7 @@ export async function handleDelete(route: StoredRoute, id: string): Promise<void
 /** `POST /runs/:runId/cancel`, on any replica. */
 export async function handleStoredCancel(route: StoredRoute, id: string): Promise<void> {
   await visibleRun(route, id);
-  await route.server.durable.cancel(id);
+  const { durable } = route.server;
+  await durable.asking(() => durable.cancel(id));
   sendJson(route.exchange.outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
 }

@@ -1,0 +1,40 @@
+import { messageOf } from "@ambit/core";
+import type { ReadyResponse } from "./route-schemas.js";
+import type { ServerContext } from "./server-context.js";
+
+/** Milliseconds that an answer of the store counts for everyone who asks: nobody needs a token for it. */
+const keptMs = 1_000;
+
+/** Whether the server takes runs now: it doesn't shut down, and its store answers. */
+export class Readiness {
+  #asked: { readonly at: number; readonly answer: Promise<ReadyResponse["store"]> } | undefined;
+
+  constructor(readonly context: Pick<ServerContext, "durable" | "log" | "isDraining">) {}
+
+  async look(): Promise<ReadyResponse> {
+    const store = await this.#store();
+    const { isDraining } = this.context;
+    if (isDraining()) return { status: "draining", store };
+    return { status: store === "unreachable" ? "unavailable" : "ready", store };
+  }
+
+  #store(): Promise<ReadyResponse["store"]> {
+    const now = performance.now();
+    if (this.#asked === undefined || now - this.#asked.at > keptMs)
+      this.#asked = { at: now, answer: this.#askStore() };
+    return this.#asked.answer;
+  }
+
+  async #askStore(): Promise<ReadyResponse["store"]> {
+    const { durable, log } = this.context;
+    try {
+      const server = await durable();
+      if (server === undefined) return "none";
+      await server.durable.store.heads([""]);
+      return "reachable";
+    } catch (error) {
+      log.debug({ error: messageOf(error) }, "not ready: the store can't be reached");
+      return "unreachable";
+    }
+  }
+}
