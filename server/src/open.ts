@@ -69,6 +69,7 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
     registry,
     runner: new Runner({
       ...{ registry, limits, permissionCeiling, contract, log },
+      minimum: settings.require,
       hasTenants: settings.tokens.length > 0,
       webhookIssues: (webhook, project) => webhooks.issues(webhook, project),
       interactionKey: key,

@@ -20,6 +20,7 @@ import {
   withoutSharedSession,
 } from "./caller-rules.js";
 import { secretsOf, tooManySecrets } from "./events/redaction/secrets.js";
+import { belowMinimum, type MinimumBoundary } from "./minimum-boundary.js";
 import { type ContractSettings, parseRunRequest } from "./parse/parse.js";
 import { promptOf } from "./parse/prompt.js";
 import {
@@ -46,6 +47,8 @@ export interface Admitted {
 /** The operator's settings for every request. */
 export interface AdmissionRules {
   readonly permissionCeiling: PermissionCeiling;
+  /** What the boundary of every request restricts at least. Default: nothing. */
+  readonly minimum?: MinimumBoundary;
   /** Whether several tenants share this runner: then no session without a project is kept. Default false. */
   readonly hasTenants?: boolean;
   /** Default: no unknown key is ignored. */
@@ -83,7 +86,8 @@ function plan(
   secrets: readonly string[],
   candidates: Candidates,
   ceiling: PermissionCeiling,
-  webhookIssues?: AdmissionRules["webhookIssues"],
+  webhookIssues: AdmissionRules["webhookIssues"],
+  minimumIssues: readonly Issue[],
 ): Plan {
   const { request } = asked;
   const decided = planRun(asked, candidates, [
@@ -92,6 +96,7 @@ function plan(
     ...gatewayIssues(request),
     ...(tooManySecrets(secrets) ?? []),
     ...issuesOfWebhook(request, webhookIssues),
+    ...minimumIssues,
   ]);
   if (!decided.accepted) return decided;
   const unheld = unheldIssues(request, ceiling, decided.harness.actor);
@@ -123,7 +128,11 @@ export async function admit(
     caller === undefined
       ? rules.permissionCeiling
       : strictestCeiling(rules.permissionCeiling, caller.permissionCeiling);
-  const decided = plan(asked, secrets, candidates, ceiling, rules.webhookIssues);
+  const below = [
+    ...belowMinimum(asked.boundary, rules.minimum ?? {}, "this server"),
+    ...belowMinimum(asked.boundary, caller?.minimum ?? {}, "this token"),
+  ];
+  const decided = plan(asked, secrets, candidates, ceiling, rules.webhookIssues, below);
   if (decided.accepted)
     return { request, plan: decided, secrets, warnings: [...warnings, ...warningsOf(request, decided)] };
   if (decided.gaps.length === 0) throw new RequestInvalid(decided.issues);

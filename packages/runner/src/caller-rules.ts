@@ -1,6 +1,7 @@
 import { type Candidates, type Probed, RequestInvalid } from "@ambit/core";
 import { type Issue, isJsonObject, projectOf, type RunRequest, type Warning } from "@ambit/core/contract";
 import type { Actor } from "@ambit/core/plugin";
+import type { MinimumBoundary } from "./minimum-boundary.js";
 import type { PermissionCeiling } from "./permission/permission.js";
 
 /** What the operator lets one caller do. A caller is a tenant, which has one project. */
@@ -9,6 +10,8 @@ export interface CallerRules {
   readonly project: string;
   /** Calls that its requests can't allow, in addition to those that the operator denies to all. */
   readonly permissionCeiling: PermissionCeiling;
+  /** What the boundaries of its requests restrict at least, in addition to the operator's minimum. */
+  readonly minimum?: MinimumBoundary;
   /** Names of the sandboxes it may use. Default: all that are loaded. */
   readonly sandboxes?: readonly string[];
   /** Ids of the harnesses it may use. Default: all that are loaded. */

@@ -7,6 +7,7 @@ export { tellLost, tellPosted } from "./events/observers.js";
 export { Redactor } from "./events/redaction/redactor.js";
 export { secretsOf } from "./events/redaction/secrets.js";
 export { type RunLimits, runLimitsSchema } from "./limits.js";
+export { type MinimumBoundary, minimumBoundarySchema } from "./minimum-boundary.js";
 export { olderNamesOf } from "./parse/compat/older-values.js";
 export { pathBeyondDepth } from "./parse/depth.js";
 export { type ContractSettings, contractSettingsSchema, parseRunRequest } from "./parse/parse.js";

@@ -23,4 +23,9 @@ export const furtherPlugins: readonly string[] = [
   "@ambit/store-postgres",
 ];
 
+/** Plugins in whose place a default one isn't loaded, if a configuration extends the defaults: there is one store. */
+export const replacedDefaults: ReadonlyMap<string, string> = new Map([
+  ["@ambit/store-postgres", "@ambit/store-sqlite"],
+]);
+
 export const defaultPlugins: readonly string[] = Object.keys(ownPlugins);

@@ -2,18 +2,21 @@ import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { type ImportPlugin, messageOf, settingsProblems, withCurrentNames } from "@ambit/core";
 import type { PermissionCeiling } from "@ambit/runner";
-import { defaultPlugins } from "./defaults.js";
 import type { Environment } from "./environment.js";
 import { findConfiguration } from "./find.js";
 import { pluginImporter } from "./import-plugin.js";
+import { pluginSet } from "./plugin-set.js";
 import { ConfigurationInvalid } from "./problems.js";
 import { type Configuration, configurationSchema, type LogLevel, renamedSettings } from "./schema.js";
 
 /** The effective configuration, after the overrides of the environment. */
-export interface Settings extends Omit<Configuration, "plugins" | "permissions" | "interactions" | "log"> {
+export interface Settings
+  extends Omit<Configuration, "plugins" | "extends" | "without" | "permissions" | "interactions" | "log"> {
   readonly plugins: NonNullable<Configuration["plugins"]>;
   /** Whether these are the defaults. */
   readonly pluginsAreDefault: boolean;
+  /** Default plugins that the configuration leaves out, perhaps by mistake. */
+  readonly leftOut: readonly string[];
   readonly permissionCeiling: PermissionCeiling;
   /** File with the key that authenticates users' answers. */
   readonly keyFile: string | undefined;
@@ -63,20 +66,14 @@ export async function loadSettings(
       settingsProblems(parsed.error, configurationSchema),
     );
   }
-  const {
-    plugins = [...defaultPlugins],
-    permissions,
-    log,
-    server,
-    limits,
-    probes,
-    contract,
-    webhooks,
-  } = parsed.data;
+  const { plugins, leftOut } = pluginSet(parsed.data, file ?? "configuration");
+  const { permissions, log, server, limits, probes, contract, webhooks } = parsed.data;
   const { AMBIT_CONCURRENT_RUNS: concurrentRuns = limits.concurrentRuns } = environment;
   return {
-    plugins,
+    plugins: [...plugins],
     pluginsAreDefault: parsed.data.plugins === undefined,
+    leftOut,
+    require: parsed.data.require,
     store: parsed.data.store,
     tokens: parsed.data.tokens,
     limits: { ...limits, concurrentRuns },

@@ -1,6 +1,6 @@
 import { pluginEntriesSchema, probeSettingsSchema } from "@ambit/core";
 import { storeSettingsSchema } from "@ambit/durable";
-import { contractSettingsSchema, runLimitsSchema } from "@ambit/runner";
+import { contractSettingsSchema, minimumBoundarySchema, runLimitsSchema } from "@ambit/runner";
 import { z } from "zod";
 import { tenantsSchema } from "../tenants/schema.js";
 import { webhookSettingsSchema } from "../webhooks/settings.js";
@@ -61,8 +61,20 @@ const serverSchema = z.strictObject({
 export const configurationSchema = z.strictObject({
   /** For editors. */
   $schema: z.string().optional(),
+  extends: z.enum(["defaults", "none"]).optional().meta({
+    description:
+      "`defaults`: the default plugins are loaded too, after those of `plugins`; one that `plugins` names has its settings from there. `none`: only those of `plugins`. Default: `none` where there are `plugins`, and the server's log names the default ones that are left out.",
+  }),
   /** In order: the first sandbox that covers a boundary is taken, the first harness is the default. */
   plugins: pluginEntriesSchema.optional(),
+  without: z.array(z.string().min(1)).default([]).meta({
+    description:
+      "Default plugins that aren't loaded: `@ambit/store-sqlite` for a server that stores nothing.",
+  }),
+  require: minimumBoundarySchema.prefault({}).meta({
+    description:
+      "What the boundary (`sandboxPermission`) of every request restricts at least. One below it is refused, and the refusal names the rule.",
+  }),
   limits: runLimitsSchema.prefault({}),
   probes: probeSettingsSchema
     .extend({

@@ -1,3 +1,4 @@
+import { minimumBoundarySchema } from "@ambit/runner";
 import { z } from "zod";
 import { denialSchema } from "../configuration/denial.js";
 import { webhookSecretsSchema } from "../webhooks/settings.js";
@@ -33,6 +34,10 @@ export const tenantSchema = z.strictObject({
       deny: denialSchema.default([]).meta({ description: "Calls that its requests can't allow." }),
     })
     .prefault({}),
+  require: minimumBoundarySchema.prefault({}).meta({
+    description:
+      "What the boundaries of its requests restrict at least, in addition to the server's `require`.",
+  }),
   sandboxes: z
     .array(z.string().min(1))
     .min(1)

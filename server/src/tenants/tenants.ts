@@ -35,9 +35,10 @@ export class Tenants {
 }
 
 /** The rules for this tenant's runs. Pure. */
-export function rulesOf({ project, permissions, sandboxes, harnesses }: Tenant): CallerRules {
+export function rulesOf({ project, permissions, require, sandboxes, harnesses }: Tenant): CallerRules {
   return {
     project,
+    minimum: require,
     permissionCeiling: permissions.deny,
     ...(sandboxes === undefined ? {} : { sandboxes }),
     ...(harnesses === undefined ? {} : { harnesses }),

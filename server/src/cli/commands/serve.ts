@@ -10,6 +10,11 @@ export async function serve(overrides: Overrides): Promise<number> {
   const environment = takeEnvironment(process.env);
   const ambit = await openAmbit({ environment, overrides, logLevel: "info" });
   const { log, settings } = ambit;
+  if (settings.leftOut.length > 0) {
+    const message =
+      'plugins leaves out default plugins: say "extends": "defaults" to load them too, or "none"';
+    log.info({ leftOut: settings.leftOut }, message);
+  }
   // This process also has other callers' runs, which must survive a fault of one run.
   process.on("uncaughtException", (error) => log.error({ error }, "uncaught exception"));
   process.on("unhandledRejection", (error) => log.error({ error }, "unhandled rejection"));
