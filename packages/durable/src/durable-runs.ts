@@ -1,9 +1,9 @@
 import { messageOf, NotFound, RunCancelled, StoreFailed } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
-import { follow, type Records } from "./log/follow.js";
 import { Heads } from "./log/heads.js";
 import { announcedBy, type RecordedRun, type RunHold } from "./log/recorded-run.js";
 import { Recorder, takenOver } from "./log/recorder.js";
+import { RunReader } from "./log/run-reader.js";
 import { patiently } from "./outage.js";
 import { BoundSessions } from "./replica/bound-sessions.js";
 import { Lease } from "./replica/lease.js";
@@ -54,7 +54,8 @@ export class DurableRuns {
   readonly sessions: BoundSessions;
   readonly answers: StoredAnswers;
   readonly #heads: Heads;
-  readonly #asked = new Map<string, Promise<StoredRun | undefined>>();
+  /** Reads runs of all replicas. */
+  readonly reader: RunReader;
   readonly lease: Lease;
   readonly #retaining: Retaining;
   readonly deliveries: Deliveries;
@@ -67,6 +68,7 @@ export class DurableRuns {
     this.store = answering(store, settings.answerTimeoutMs, log);
     this.replica = newReplica(place);
     this.#heads = new Heads(store, log);
+    this.reader = new RunReader(options, this.#heads, (id) => this.#recorders.get(id)?.tail);
     this.deliveries = new Deliveries(options);
     this.#retaining = new Retaining(options);
     this.answers = new StoredAnswers(options, this.store);
@@ -163,34 +165,7 @@ export class DurableRuns {
 
   /** @param signal of the caller who waits for it. @throws StoreFailed */
   get(id: string, signal?: AbortSignal): Promise<StoredRun | undefined> {
-    const { settings, log, store } = this.options;
-    return patiently("read a run", settings.retryTimeoutMs, log, () => store.get(id), signal);
-  }
-
-  /** The same without its result, which may be large. */
-  async summary(id: string, signal?: AbortSignal): Promise<StoredRun | undefined> {
-    const { settings, log, store } = this.options;
-    const list = () => store.list({ id, limit: 1 });
-    const [run] = await patiently("read a run", settings.retryTimeoutMs, log, list, signal);
-    return run;
-  }
-
-  /** The run's records after this one, until its result. @throws NotFound, StoreFailed */
-  follow(id: string, after: number, signal: AbortSignal): AsyncGenerator<Records, void, undefined> {
-    const { store, settings, log } = this.options;
-    const source = {
-      ...{ log, heads: this.#heads, retryTimeoutMs: settings.retryTimeoutMs },
-      store: { get: (of: string) => this.#shared(of), read: store.read.bind(store) },
-      tail: (runId: string) => this.#recorders.get(runId)?.tail,
-    };
-    return follow(source, id, after, signal);
-  }
-
-  /** One row for readers that ask for it at the same time: its result may be large. */
-  #shared(id: string): Promise<StoredRun | undefined> {
-    const asked = this.#asked.get(id) ?? this.store.get(id).finally(() => this.#asked.delete(id));
-    this.#asked.set(id, asked);
-    return asked;
+    return this.reader.get(id, signal);
   }
 
   /** Ends a run early, on any replica; it still ends with its one result. @throws NotFound when it has ended */

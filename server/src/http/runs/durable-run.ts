@@ -166,7 +166,7 @@ async function sendRun(
   outgoing.once("close", leave);
   if (outgoing.destroyed) leave();
   if (form !== "json") {
-    await sendRecords(run.id, form, durable.follow(run.id, 0, disconnected.signal), outgoing, context);
+    await sendRecords(run.id, form, durable.reader.follow(run.id, 0, disconnected.signal), outgoing, context);
     return;
   }
   const result = await recorder.done;
@@ -200,7 +200,7 @@ async function respondExisting(
   const { id, project } = run;
   const { unread } = context;
   return context.readers.reading({ id, project }, async () => {
-    if (form !== "json") return sendRecords(id, form, durable.follow(id, 0, left), outgoing, context);
+    if (form !== "json") return sendRecords(id, form, durable.reader.follow(id, 0, left), outgoing, context);
     const ended = await durable.ended(id, left);
     const max = context.runner.options.limits.resultCharacters;
     if (ended !== undefined) await sendStoredResult({ durable, unread }, ended, max, outgoing, left);

@@ -28,7 +28,7 @@ export interface StoredRoute {
  */
 export async function visibleRun(route: StoredRoute, id: string): Promise<StoredRun> {
   const { server, exchange } = route;
-  const run = await server.durable.summary(id, answerSignal(exchange.outgoing, answerMs(route)));
+  const run = await server.durable.reader.summary(id, answerSignal(exchange.outgoing, answerMs(route)));
   if (run === undefined || !isVisibleTo(callersProjects(exchange.incoming), run)) {
     throw noRun(id);
   }
@@ -105,7 +105,7 @@ export async function handleEvents(route: StoredRoute, id: string): Promise<void
     return;
   }
   await context.readers.reading(run, () => {
-    const records = server.durable.follow(id, after, leftSignal(outgoing));
+    const records = server.durable.reader.follow(id, after, leftSignal(outgoing));
     return sendRecords(id, form, records, outgoing, context);
   });
 }

@@ -57,7 +57,7 @@ export async function sendStoredResult(
 }
 
 async function* eventsOf(durable: DurableRuns, id: string, signal: AbortSignal): AsyncGenerator<AgentEvent> {
-  for await (const { text } of durable.follow(id, 0, signal)) {
+  for await (const { text } of durable.reader.follow(id, 0, signal)) {
     for (const line of text.split("\n")) {
       if (line === "") continue;
       const record: StreamRecord = JSON.parse(line);
