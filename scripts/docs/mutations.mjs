@@ -32,7 +32,9 @@ try {
   const runtime = dirname(dirname(process.execPath));
   // The runtime of this host, wherever it is installed.
   const nameOf = (/** @type {string} */ name) =>
-    name === `read-only ${runtime}` ? "read-only Node.js" : name;
+    name === `read-only ${runtime}`
+      ? "read-only Node.js"
+      : name.replace(dataFolder, "(the data folder, in a shown path)");
   writeFileSync(join(root, "docs/mutations.md"), `${head}\n${renderMutants(rows, nameOf)}\n`);
 } finally {
   rmSync(dataFolder, { recursive: true, force: true });

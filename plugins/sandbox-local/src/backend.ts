@@ -78,7 +78,7 @@ export class LocalSandbox implements SandboxBackend {
   async probe(signal: AbortSignal): Promise<readonly Finding[]> {
     const { probeConfinement, trialsOf } = await import("./probe/probe.js");
     const open = (spec: SandboxSpec, options?: OpenOptions) => this.#openConfined(spec, options);
-    return probeConfinement(open, signal, trialsOf(this.#config));
+    return probeConfinement(open, signal, trialsOf(this.#config, this.#dataFolder));
   }
 
   async madeConnection(connection: LocalConnection): Promise<boolean> {

@@ -27,6 +27,12 @@ export class ConfinedSandbox extends SessionSandbox {
     return this.#session.groups?.paths ?? [];
   }
 
+  /** Its folders on the host, for the probe. */
+  get onHost(): { readonly folder: string; readonly workspace: string; readonly home: string } {
+    const { path, workspace, home } = this.#session.folder;
+    return { folder: path, workspace, home };
+  }
+
   protected start(command: Command): Promise<Process> {
     return spawnConfined(this.#session, command);
   }

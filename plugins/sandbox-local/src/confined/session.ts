@@ -1,4 +1,4 @@
-import { stat } from "node:fs/promises";
+import { realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
 import { type Lookup, openSessionProxy } from "@ambit/egress/proxy";
@@ -164,7 +164,7 @@ async function showRequiredPaths(
   const requiredPaths = await resolveRequiredPaths(
     wanted,
     kit.system,
-    dataFolder,
+    await realpath(dataFolder),
     hasOwnUser ? places : undefined,
   );
   if (requiredPaths.lifts.length > 0) await makeReadableFolder(places);

@@ -16,23 +16,31 @@ import { environmentTrials } from "./environment.js";
 import { filesystemTrials } from "./filesystem.js";
 import { fixFor } from "./fixes.js";
 import { networkTrials } from "./network.js";
+import { otherUsers } from "./other-users.js";
 import { processTrials } from "./processes.js";
 import { cpuTrial, resourceTrials } from "./resources.js";
 import { secretTrial } from "./secrets.js";
 import { systemCalls } from "./system-calls/trial.js";
 import type { Bench, Trial } from "./trial.js";
 import { viewTrial } from "./view.js";
+import { linkTrial, rulesTrial } from "./workspace-rules.js";
 
 export type OpenForProbe = (spec: SandboxSpec, options?: OpenOptions) => Promise<ConfinedSandbox>;
 
-/** All trials. @param config of the sandboxes under probe. */
-export const trialsOf = (config: Pick<LocalConfig, "scratchMb">): readonly Trial[] => [
+/** All trials. @param config and the data folder of the sandboxes under probe. */
+export const trialsOf = (
+  config: Pick<LocalConfig, "scratchMb" | "protectedPaths">,
+  dataFolder: string,
+): readonly Trial[] => [
   ...networkTrials,
   ...filesystemTrials,
   ...processTrials,
   ...environmentTrials,
   ...resourceTrials,
   viewTrial(config.scratchMb * 1024 * 1024),
+  rulesTrial(config, dataFolder),
+  linkTrial,
+  otherUsers,
   secretTrial,
   systemCalls,
 ];
@@ -106,9 +114,12 @@ async function withBench<Result>(
   const shared = new Map<string, Promise<ConfinedSandbox>>();
   const bench: Bench = {
     signal,
-    async open(boundary, { onDecision, secrets, ...options } = {}) {
+    async open(boundary, { onDecision, secrets, requiredPaths = [], ...options } = {}) {
       signal.throwIfAborted();
-      const spec = probeSpec(boundary, onDecision === undefined ? {} : { onDecision });
+      const spec = probeSpec(boundary, {
+        requiredPaths,
+        ...(onDecision === undefined ? {} : { onDecision }),
+      });
       // The first one shows that jails come up here; every other one is used at once.
       const isTried = common === undefined && opened.length === 0;
       const sandbox = open(secrets === undefined ? spec : { ...spec, secrets }, { ...options, isTried });

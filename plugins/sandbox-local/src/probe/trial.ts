@@ -1,5 +1,11 @@
 import * as kit from "@ambit/backend-kit";
-import type { Boundary, Command, ConnectionDecision, HiddenCredential } from "@ambit/core/plugin";
+import type {
+  Boundary,
+  Command,
+  ConnectionDecision,
+  HiddenCredential,
+  RequiredPath,
+} from "@ambit/core/plugin";
 import type { Claim } from "../claims.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
 import type { OpenOptions } from "../confined/session.js";
@@ -17,6 +23,7 @@ export interface Bench {
 export interface BenchOptions extends OpenOptions {
   readonly secrets?: readonly HiddenCredential[];
   readonly onDecision?: (decision: ConnectionDecision) => void;
+  readonly requiredPaths?: readonly RequiredPath[];
 }
 
 export type Trial = kit.Trial<Bench, Claim>;

@@ -2,6 +2,7 @@ import type { Boundary } from "@ambit/core/plugin";
 import { z } from "zod";
 import { tellsOfHost } from "../confined/files/system.js";
 import { inside } from "../confined/launch/inside.js";
+import type { ConfinedSandbox } from "../confined/sandbox.js";
 import {
   closedBoundary,
   emptyBoundary,
@@ -52,7 +53,13 @@ const viewSchema = z.object({
   session: z.number(),
   groups: z.array(z.string()),
 });
-type View = z.output<typeof viewSchema>;
+export type View = z.output<typeof viewSchema>;
+
+/** What a process of the sandbox sees. */
+export async function viewOf(sandbox: ConfinedSandbox, role: "agent" | "tool"): Promise<View> {
+  const { stdout } = await runIn(sandbox, node(look, JSON.stringify(tellsOfHost)), { role });
+  return viewSchema.parse(JSON.parse(stdout));
+}
 
 /** What a process may write to; `/proc` has separate rules, which other trials test. */
 const writable = [
@@ -84,11 +91,7 @@ export function viewTrial(scratchBytes: number): Trial {
     ],
     run: async (bench) => {
       const views = await Promise.all(
-        places.map(async ({ boundary, role }) => {
-          const sandbox = await bench.shared(boundary);
-          const { stdout } = await runIn(sandbox, node(look, JSON.stringify(tellsOfHost)), { role });
-          return viewSchema.parse(JSON.parse(stdout));
-        }),
+        places.map(async ({ boundary, role }) => viewOf(await bench.shared(boundary), role)),
       );
       expectThat(
         views[0]?.mounts.some(({ path, answer }) => path === inside.workspace && answer === "writable") ??
@@ -119,7 +122,8 @@ const places: readonly { readonly boundary: Partial<Boundary>; readonly role: "a
   { role: "tool", boundary: emptyBoundary },
 ];
 
-function mountsOf({ mounts }: View, scratchBytes: number, hasWorkspace: boolean): string | NotProven {
+/** Judges which mounts can be written, and how much they can hold. Pure. */
+export function mountsOf({ mounts }: View, scratchBytes: number, hasWorkspace: boolean): string | NotProven {
   const shown = mounts.filter(({ path }) => !mayWrite(path));
   const wrong = [
     ...shown.filter(({ answer }) => answer !== "EROFS").map(({ path }) => `${path} isn't mounted read-only`),

@@ -8,6 +8,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { credentialMutants } from "./mutants/credential-mutants.js";
 import { makeMutant, removeMutants } from "./mutants/make-mutant.js";
 import { mutants } from "./mutants/mutants.js";
+import { probedMutants } from "./mutants/probed-mutants.js";
 
 const dataFolder = mkdtempSync(join(tmpdir(), "ambit-kit-mutants-"));
 process.env.AMBIT_KIT_MUTANT_FOLDER = dataFolder;
@@ -52,6 +53,22 @@ describe("the local sandbox without one of its mechanisms", () => {
       const { attacks } = await judgeCapability(mutant.backend, findings, capability, options);
       const caught = attacks.map(({ id, verdict, guarded }) => ({ id, verdict, detail: guarded.detail }));
       expect(caught).toEqual(caughtBy.map((id) => expect.objectContaining({ id, verdict: "escaped" })));
+    });
+  }
+});
+
+// What the kit's attacks don't touch: another user of the host, a link made on the host, a deployer's settings.
+describe("the probe of the local sandbox without one of its mechanisms", () => {
+  for (const { name, patches, capability, reason, needsRoot } of probedMutants) {
+    it(`notices: ${name}`, { timeout: 120_000 }, async (context) => {
+      requireProven(context, original.backend, findings, capability);
+      if (needsRoot && process.getuid?.() !== 0) context.skip("host: the runner isn't root");
+      const { backend } = await makeMutant(name.replaceAll(" ", "-"), patches, names.lookup);
+      const seen = await backend.probe(AbortSignal.timeout(60_000));
+      expect(seen.find((finding) => finding.capability === capability)).toMatchObject({
+        proven: false,
+        reason: expect.stringMatching(reason),
+      });
     });
   }
 });

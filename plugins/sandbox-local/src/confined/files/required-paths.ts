@@ -26,6 +26,7 @@ export async function nodeInstallation(): Promise<RequiredPath> {
 /**
  * Determines how each required path is shown at its own path, and at its real path if it is a link.
  *
+ * @param dataFolder its real path.
  * @param lifted folder for the mount points of paths that only the runner can reach; undefined when the session runs as
  * the runner's user, so that none is needed.
  * @throws SandboxFailed when one of them doesn't exist.

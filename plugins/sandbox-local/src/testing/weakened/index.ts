@@ -105,7 +105,9 @@ export class WeakenedSandboxes {
    */
   async probe(change: JailChange, signal: AbortSignal): Promise<PartProbe> {
     const { trialsOf } = await import("../../probe/probe.js");
-    return probeInTurn(trialsOf(this.#setup.config), (trial) => this.#probe(change, signal, [trial]));
+    return probeInTurn(trialsOf(this.#setup.config, this.#setup.dataFolder), (trial) =>
+      this.#probe(change, signal, [trial]),
+    );
   }
 
   /** The same for system calls only, in one jail. */

@@ -78,6 +78,12 @@ export function jailParts(planned: readonly string[]): readonly JailPart[] {
   return options.flatMap((option, index): JailPart[] => {
     const [name = "", first = "", second = ""] = option.words;
     if (gives.has(name) || sessionsOwn.has(second)) return [];
+    // Nothing reaches what is below the later mount.
+    if (
+      name === "--ro-bind" &&
+      options.some(({ words: [over, path], at }) => over === "--tmpfs" && path === second && at > option.at)
+    )
+      return [];
     if (name === "--ro-bind" && first === "/dev/null") {
       return [{ name: `cover of ${second}`, rest: replaced(option, []) }];
     }

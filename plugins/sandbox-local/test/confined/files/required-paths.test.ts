@@ -80,3 +80,16 @@ test("a path of the system needs no mount, and the whole host can't be shown", a
   ).rejects.toThrow(/whole host/);
   await expect(confinedBackend({ readOnlyMounts: ["relative"] })).rejects.toThrow(/absolute/);
 });
+
+test("the data folder stays hidden in a shown path, also if it is reached through a link", async () => {
+  const [folder, shown] = [await temporaryFolder(), await temporaryFolder()];
+  for (const path of [folder, shown]) await chmod(path, 0o755);
+  await mkdir(join(shown, "data"));
+  await chmod(join(shown, "data"), 0o711);
+  await symlink(shown, join(folder, "link"));
+  const config = { dataFolder: join(folder, "link", "data"), readOnlyMounts: [shown] };
+  const sandbox = await openConfined({}, { config });
+  expect((await run(sandbox, shell(`ls -a ${shown}/data ${folder} 2>/dev/null; echo ran`))).stdout).toBe(
+    `${shown}/data:\n.\n..\nran\n`,
+  );
+});

@@ -1,0 +1,65 @@
+import type { Capability } from "@ambit/core/plugin";
+import type { Patch } from "./make-mutant.js";
+
+/** A local sandbox without one of its mechanisms, and what its own probe then says. */
+export interface ProbedMutant {
+  readonly name: string;
+  readonly patches: readonly Patch[];
+  readonly capability: Capability;
+  readonly reason: RegExp;
+  /** The mechanism matters only if the runner is root. */
+  readonly needsRoot?: boolean;
+}
+
+const plugin = (file: string, find: string, replace: string): readonly Patch[] => [
+  { of: "plugin", file, find, replace },
+];
+
+export const probedMutants: readonly ProbedMutant[] = [
+  {
+    name: "protected paths forgotten",
+    patches: plugin(
+      "confined/files/workspace-rules.js",
+      "await findProtectedPaths(folder, config.protectedPaths, this.#repositories)",
+      "[]",
+    ),
+    capability: "filesystem.workspace-only",
+    reason: /write-protected, move-protected/,
+  },
+  {
+    name: "readable and denied paths forgotten",
+    patches: plugin(
+      "confined/files/workspace-rules.js",
+      "pathRules(filesystem, kept)",
+      "pathRules({ ...filesystem, readable: [], denied: [] }, kept)",
+    ),
+    capability: "filesystem.workspace-only",
+    reason: /write-readable, read-denied, write-denied/,
+  },
+  {
+    name: "hard links not searched",
+    patches: plugin("confined/files/hard-links.js", "links > paths.length", "false"),
+    capability: "filesystem.workspace-only",
+    reason: /changed through a hard link/,
+  },
+  {
+    name: "data folder inside a shown path",
+    patches: plugin("confined/files/required-paths.js", "covered.add(", "String("),
+    capability: "filesystem.host-hidden",
+    reason: /enter-data-folder/,
+  },
+  {
+    name: "channel open to every user",
+    patches: plugin("expose/channel.js", "0o600", "0o666"),
+    capability: "network.deny",
+    reason: /another session's user reached its channel/,
+    needsRoot: true,
+  },
+  {
+    name: "workspace open to every user",
+    patches: plugin("folders/session-folder.js", "mode: 0o700", "mode: 0o755"),
+    capability: "filesystem.host-hidden",
+    reason: /another session's user reached its workspace, home/,
+    needsRoot: true,
+  },
+];
