@@ -1,4 +1,4 @@
-import { messageOf } from "@ambit/core";
+import { idOfRun, messageOf } from "@ambit/core";
 import { DurableRuns, Sealing } from "@ambit/durable";
 import { openedStore, type Store } from "@ambit/durable/store";
 import { tellLost, tellPosted } from "@ambit/runner";
@@ -39,8 +39,8 @@ export async function durableServer(
       place: address,
       openSessions: () => runner.sessions,
       sender: webhooks,
-      onLost: ({ id: runId, harness, sandbox }) =>
-        tellLost(registry.observers, { runId, harness, sandbox }, log),
+      onLost: ({ id, harness, sandbox }) =>
+        tellLost(registry.observers, { runId: idOfRun(id), harness, sandbox }, log),
       onLapse: () => {
         runner.abandonSessions().catch((error: unknown) => log.error({ error }, "a session didn't close"));
       },

@@ -10,7 +10,7 @@ export * from "./request/model/budget.js";
 export * from "./request/model/model-connection.js";
 export * from "./request/project.js";
 export * from "./request/request.js";
-export { runIdSchema } from "./request/run-id.js";
+export { idOfRun, runIdSchema, runKey } from "./request/run-id.js";
 export * from "./request/skill.js";
 export * from "./request/tools/gateway-policy.js";
 export * from "./request/tools/mcp-server.js";

@@ -1,5 +1,5 @@
 import { messageOf, NotFound, RunCancelled, StoreFailed } from "@ambit/core";
-import { projectOf } from "@ambit/core/contract";
+import { idOfRun, projectOf } from "@ambit/core/contract";
 import { Heads } from "./log/heads.js";
 import { announcedBy, type RecordedRun, type RunHold } from "./log/recorded-run.js";
 import { Recorder, takenOver } from "./log/recorder.js";
@@ -109,7 +109,7 @@ export class DurableRuns {
     signal?: AbortSignal,
   ): Promise<Started | "over_quota"> {
     const { settings, log, store } = this.options;
-    this.#starting.add(run.id);
+    this.#starting.add(run.key);
     try {
       await this.#requireLease(signal);
       const created = { ...this.newRun(run, digest), ...announcedBy(run), state: "running" as const };
@@ -118,19 +118,19 @@ export class DurableRuns {
       if (existing === "over_quota") return existing;
       // Created by an earlier attempt of this replica whose response was lost.
       const isOurs = existing?.replica === this.replica && existing.state === "running";
-      if (existing !== undefined && !(isOurs && !this.#recorders.has(run.id))) return { existing };
+      if (existing !== undefined && !(isOurs && !this.#recorders.has(run.key))) return { existing };
       return { recorder: this.record(run, 1, created.announced) };
     } finally {
-      this.#starting.delete(run.id);
+      this.#starting.delete(run.key);
     }
   }
 
-  newRun(run: Pick<RecordedRun, "id" | "request" | "plan">, digest: string): Omit<NewRun, "state"> {
+  newRun(run: Pick<RecordedRun, "key" | "request" | "plan">, digest: string): Omit<NewRun, "state"> {
     const { request, plan } = run;
-    const webhook = sealedWebhook(request, run.id, this.options.sealing);
+    const webhook = sealedWebhook(request, run.key, this.options.sealing);
     return {
       ...(webhook === undefined ? {} : { webhook }),
-      ...{ id: run.id, project: projectOf(request), session: request.sessionId },
+      ...{ id: run.key, project: projectOf(request), session: request.sessionId },
       ...{ replica: this.replica, digest },
       ...{ harness: plan.harness.actor.id, sandbox: plan.sandbox.actor.name },
     };
@@ -140,14 +140,14 @@ export class DurableRuns {
   record(run: RecordedRun, fence: number, announced?: NewRun["announced"]): Recorder {
     const { store, settings, log } = this.options;
     const { project, session, webhook } = this.newRun(run, "");
-    const source = { id: run.id, project, session, webhook };
+    const source = { id: run.key, project, session, webhook };
     const recorder = new Recorder(store, run, source, fence, settings, log, announced);
-    run.holdBy(this.#hold(run.id, recorder));
-    this.#recorders.set(run.id, recorder);
+    run.holdBy(this.#hold(run.key, recorder));
+    this.#recorders.set(run.key, recorder);
     this.lease.hurry();
     void recorder.done.then(() => {
-      this.#recorders.delete(run.id);
-      if (recorder.failure !== undefined) this.#unstored.set(run.id, recorder.failure);
+      this.#recorders.delete(run.key);
+      if (recorder.failure !== undefined) this.#unstored.set(run.key, recorder.failure);
       if (webhook !== undefined) this.deliveries.hurry();
     });
     return recorder;
@@ -177,7 +177,7 @@ export class DurableRuns {
     }
     const run = await this.get(id);
     if (run === undefined || run.state === "ended")
-      throw new NotFound(`There is no run '${id}' to cancel: it has ended, or never started.`);
+      throw new NotFound(`There is no run '${idOfRun(id)}' to cancel: it has ended, or never started.`);
     if (run.state === "queued" && (await this.#cancelQueued(run))) return;
     await this.store.requestCancel(id);
   }

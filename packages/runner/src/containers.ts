@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { runKey } from "@ambit/core/contract";
 import { type DependencyContainer, container as global, Lifecycle } from "tsyringe";
 import type { Admitted } from "./admission.js";
 import { strictestCeiling } from "./caller-rules.js";
@@ -87,7 +88,9 @@ export function runContainer(
   options: RunOptions,
 ): DependencyContainer {
   const run = root.createChildContainer();
-  run.registerInstance(tokens.runId, request.runId ?? options.runId ?? randomUUID());
+  const id = request.runId ?? options.runId ?? randomUUID();
+  run.registerInstance(tokens.runId, id);
+  run.registerInstance(tokens.runKey, runKey(id, options.caller?.project));
   run.registerInstance(tokens.request, request);
   run.registerInstance(tokens.plan, plan);
   run.registerInstance(tokens.secrets, secrets);

@@ -53,6 +53,7 @@ export class Run {
 
   constructor(
     @inject(tokens.runId) readonly id: string,
+    @inject(tokens.runKey) readonly key: string,
     @inject(tokens.request) readonly request: RunRequest,
     @inject(tokens.plan) readonly plan: AcceptedPlan,
     @inject(tokens.secrets) private readonly secrets: readonly string[],

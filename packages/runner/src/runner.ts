@@ -1,6 +1,6 @@
 import type { Registry } from "@ambit/core";
 import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "@ambit/core";
-import { type Failure, projectOf } from "@ambit/core/contract";
+import { type Failure, idOfRun, projectOf, runKey } from "@ambit/core/contract";
 import type { LocalConnection, RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
 import { type Admitted, admit } from "./admission.js";
@@ -80,7 +80,7 @@ export class Runner {
         try {
           const admitted = await admit(body, this.registry, this.options, options.caller);
           this.#refuseWhileDraining();
-          this.#requireNewId(admitted.request.runId, options.runId);
+          this.#requireNewId(admitted.request.runId, options);
           this.#commands.require(admitted.request);
           return this.#begin(admitted, options, () => free());
         } catch (error) {
@@ -120,17 +120,17 @@ export class Runner {
   }
 
   /** Ends a run early; it still ends in its one result. @throws NotFound */
-  cancel(runId: string): void {
-    this.#run(runId).cancel(new RunCancelled("The run was cancelled.", "caller"));
+  cancel(key: string): void {
+    this.#run(key).cancel(new RunCancelled("The run was cancelled.", "caller"));
   }
 
   /**
    * A live answer to what a run asks its user. @throws NotFound unless both are open; RequestInvalid for a wrong answer
    */
-  answer(runId: string, interactionId: string, body: unknown): void {
+  answer(key: string, interactionId: string, body: unknown): void {
     const deep = pathBeyondDepth(body);
     if (deep !== undefined) throw new RequestInvalid([tooDeep(deep)]);
-    this.#run(runId).answer(interactionId, body);
+    this.#run(key).answer(interactionId, body);
   }
 
   /** From now on, answers are kept beyond this process. */
@@ -150,13 +150,13 @@ export class Runner {
   }
 
   /** The project of a run in progress here. @throws NotFound */
-  projectOf(runId: string): string | undefined {
-    return projectOf(this.#run(runId).request);
+  projectOf(key: string): string | undefined {
+    return projectOf(this.#run(key).request);
   }
 
-  /** Whether a run with this id is in progress here. */
-  has(runId: string): boolean {
-    return this.#runs.has(runId);
+  /** Whether a run with this key is in progress here. */
+  has(key: string): boolean {
+    return this.#runs.has(key);
   }
 
   /** Ends a session of the project, and the run that uses it. False when the project has none of that id. */
@@ -220,21 +220,21 @@ export class Runner {
   }
 
   /** @throws RequestInvalid for an id that another run has, or for two ids. */
-  #requireNewId(inBody: string | undefined, inHeader: string | undefined): void {
+  #requireNewId(inBody: string | undefined, { runId: inHeader, caller }: RunOptions): void {
     const refuse = (message: string) => {
       throw new RequestInvalid([{ path: "runId", message }]);
     };
     if (inBody !== undefined && inHeader !== undefined && inBody !== inHeader)
       refuse("differs from the header Idempotency-Key: send one of the two");
     const id = inBody ?? inHeader;
-    if (id !== undefined && this.#runs.has(id))
+    if (id !== undefined && this.#runs.has(runKey(id, caller?.project)))
       refuse("is the id of a run in progress: give each run its own id");
   }
 
-  #run(runId: string): Run {
-    const run = this.#runs.get(runId);
+  #run(key: string): Run {
+    const run = this.#runs.get(key);
     if (run === undefined)
-      throw new NotFound(`There is no run '${runId}' here: it has ended, or never started.`);
+      throw new NotFound(`There is no run '${idOfRun(key)}' here: it has ended, or never started.`);
     return run;
   }
 
@@ -242,12 +242,12 @@ export class Runner {
     const container = runContainer(this.#container, admitted, options);
     const run = container.resolve(Run);
     run.admitted();
-    this.#runs.set(run.id, run);
+    this.#runs.set(run.key, run);
     this.#commands.begun(run.request, run);
     const reveal = container.resolve(tokens.hideSecrets)(admitted.secrets);
     this.#memory.watch();
     void run.ended.then((failure) => {
-      this.#runs.delete(run.id);
+      this.#runs.delete(run.key);
       reveal();
       if (this.#runs.size === 0) this.#memory.rest();
       void container.dispose();

@@ -27,6 +27,8 @@ export const tokens = {
   callSlots: token<FairSlots>("callSlots"),
   // A run's values, registered in the run's child container.
   runId: token<string>("runId"),
+  /** Names it among the runs of all callers. */
+  runKey: token<string>("runKey"),
   request: token<RunRequest>("request"),
   plan: token<AcceptedPlan>("plan"),
   /** Every credential of the request: never log or return it. */

@@ -31,7 +31,7 @@ export class CodeExecutor implements ToolExecutor {
   readonly claims = [];
 
   /** By run. */
-  readonly #runs = new Map<string, WaitingInterpreters>();
+  readonly #runs = new Map<RunScope["request"], WaitingInterpreters>();
 
   constructor(@inject(pluginTokens.config) readonly config: CodeConfig) {}
 
@@ -107,12 +107,12 @@ export class CodeExecutor implements ToolExecutor {
 
   #waitingOf(scope: RunScope): WaitingInterpreters | undefined {
     if (!this.config.prewarm || !mayPrewarm(scope)) return undefined;
-    const known = this.#runs.get(scope.runId);
+    const known = this.#runs.get(scope.request);
     if (known !== undefined) return known;
     const made = new WaitingInterpreters(scope.log);
-    this.#runs.set(scope.runId, made);
+    this.#runs.set(scope.request, made);
     scope.defer(() => {
-      this.#runs.delete(scope.runId);
+      this.#runs.delete(scope.request);
       return made.close();
     });
     return made;

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
-import { limits, NotFound, projectOf, RequestInvalid } from "@ambit/core";
-import type { Runner } from "@ambit/runner";
+import { limits, projectOf, RequestInvalid } from "@ambit/core";
 import { sendJson } from "./response/send.js";
 import { type EndedResponse, type ForwardedResponse, killRequestSchema } from "./route-schemas.js";
-import { callersProjects, isVisibleTo } from "./runs/projects.js";
+import { runHere } from "./runs/find-run.js";
+import { callersProjects } from "./runs/projects.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 
 /** Bytes of the body, which holds two short names. */
@@ -33,10 +33,11 @@ export async function handleKill(
   sendJson(outgoing, 200, { ok: true, ended, message } satisfies EndedResponse);
 }
 
-/** @throws NotFound for a run of another project, as for one that isn't there */
-function requireOwnRun(runner: Runner, incoming: IncomingMessage, runId: string): void {
-  if (isVisibleTo(callersProjects(incoming), { project: runner.projectOf(runId) })) return;
-  throw new NotFound(`There is no run '${runId}' here: it has ended, or never began.`);
+/** @throws NotFound for a run of another project, as for one that isn't there; RequestInvalid */
+function ownRun(context: ServerContext, incoming: IncomingMessage, id: string): string {
+  const { searchParams } = new URL(incoming.url ?? "/", "http://localhost");
+  const projectId = searchParams.get("projectId") || undefined;
+  return runHere(context, { id, projects: callersProjects(incoming), projectId });
 }
 
 function nothingEnded(sessionId: string, projectId: string | null | undefined): string {
@@ -49,25 +50,19 @@ function nothingEnded(sessionId: string, projectId: string | null | undefined): 
 }
 
 /** `POST /runs/:runId/cancel`: responds immediately; the run's own caller gets its result. */
-export function handleCancel(
-  { runner }: ServerContext,
-  { incoming, outgoing }: Exchange,
-  runId: string,
-): void {
-  requireOwnRun(runner, incoming, runId);
-  runner.cancel(runId);
+export function handleCancel(context: ServerContext, { incoming, outgoing }: Exchange, runId: string): void {
+  context.runner.cancel(ownRun(context, incoming, runId));
   sendJson(outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
 }
 
 /** `POST /runs/:runId/interactions/:interactionId`: the user's answer to a question of a waiting run. */
 export async function handleAnswer(
-  { runner, bodies }: ServerContext,
+  context: ServerContext,
   { incoming, outgoing }: Exchange,
   runId: string,
   interactionId: string,
 ): Promise<void> {
-  const answer = await bodies.json(incoming, limits.bodyBytes);
-  requireOwnRun(runner, incoming, runId);
-  runner.answer(runId, interactionId, answer);
+  const answer = await context.bodies.json(incoming, limits.bodyBytes);
+  context.runner.answer(ownRun(context, incoming, runId), interactionId, answer);
   sendJson(outgoing, 200, { ok: true } satisfies ForwardedResponse);
 }

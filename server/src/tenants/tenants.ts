@@ -28,6 +28,11 @@ export class Tenants {
     return matching[0]?.tenant;
   }
 
+  /** The projects of all tenants. */
+  get projects(): readonly string[] {
+    return [...new Set(this.#tenants.map(({ tenant }) => tenant.project))];
+  }
+
   /** The tenant of a project; of several tokens, the first one. */
   ofProject(project: string): Tenant | undefined {
     return this.#tenants.find(({ tenant }) => tenant.project === project)?.tenant;

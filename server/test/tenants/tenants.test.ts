@@ -90,7 +90,7 @@ describe("a tenant's token", () => {
   it("can't cancel, answer or end anything of another project, without a store", async () => {
     const { run, post, runner } = await serveTenants(waiting);
     const running = run(one.token, { runId: "mine", sessionId: "s" });
-    await expect.poll(() => runner.has("mine")).toBe(true);
+    await expect.poll(() => runner.has("one/mine")).toBe(true);
     expect((await post("/runs/mine/cancel", {}, bearer(two.token))).status).toBe(404);
     expect((await post("/runs/mine/interactions/x", {}, bearer(two.token))).status).toBe(404);
     const kill = await post("/kill", { sessionId: "s", projectId: "one" }, bearer(two.token));
@@ -98,7 +98,7 @@ describe("a tenant's token", () => {
     expect(await (await post("/kill", { sessionId: "s" }, bearer(two.token))).json()).toMatchObject({
       ended: false,
     });
-    expect(runner.has("mine")).toBe(true);
+    expect(runner.has("one/mine")).toBe(true);
     expect((await post("/runs/mine/cancel", {}, bearer(one.token))).status).toBe(200);
     expect((await running).status).toBe(200);
   });
@@ -123,15 +123,57 @@ describe("a tenant's token", () => {
     expect(gone.status).toBe(404);
   });
 
-  it("can't get a run of another project by its idempotency key and request", async () => {
-    const { run } = await serveStoredTenants(saying("secret of one"));
+  it("has run ids and idempotency keys of its own, in a store", async () => {
+    let turns = 0;
+    const { run, get, url } = await serveStoredTenants(async function* () {
+      turns += 1;
+      yield { type: "message", text: `turn ${turns}` };
+      yield { type: "done", stopReason: "end_turn" };
+    });
     const key = { "idempotency-key": "same" };
-    expect((await run(one.token, {}, key)).status).toBe(200);
-    const again = await run(one.token, {}, key);
-    expect(await again.text()).toContain("secret of one");
-    const other = await run(two.token, {}, key);
-    expect(other.status).toBe(400);
-    expect(await other.text()).not.toContain("secret of one");
+    // The first is repeated with its result, and tells the second nothing.
+    for (const [token, said] of [
+      [one.token, "turn 1"],
+      [one.token, "turn 1"],
+      [two.token, "turn 2"],
+      [two.token, "turn 2"],
+      [operator, "turn 3"],
+    ] as const) {
+      const response = await run(token, {}, key);
+      expect([response.status, response.headers.get("x-ambit-run-id")]).toEqual([200, "same"]);
+      expect(await response.json()).toMatchObject({ runId: "same", output: said });
+    }
+    const output = async (path: string, token: string) => {
+      const info = await bodyOf<Body & { readonly result?: { readonly output: string } }>(
+        await get(path, token),
+      );
+      return info.result?.output ?? info.failure?.issues;
+    };
+    expect(await output("/runs/same", one.token)).toBe("turn 1");
+    expect(await output("/runs/same", two.token)).toBe("turn 2");
+    expect(await output("/runs/same?projectId=two", operator)).toBe("turn 2");
+    expect(await output("/runs/same", operator)).toMatchObject([{ path: "projectId" }]);
+    const events = await (await get("/runs/same/events", two.token)).text();
+    expect(events).toContain("turn 2");
+    const { runs } = await bodyOf<{ readonly runs: readonly Body[] }>(await get("/runs", operator));
+    expect(runs.map(({ runId }) => runId)).toEqual(["same", "same", "same"]);
+    expect(await (await get("/runs?after=same", one.token)).json()).toEqual({ runs: [] });
+    const remove = (token: string) => fetch(`${url}/runs/same`, { method: "DELETE", headers: bearer(token) });
+    expect([(await remove(two.token)).status, (await remove(two.token)).status]).toEqual([200, 404]);
+    expect(await output("/runs/same", one.token)).toBe("turn 1");
+  });
+
+  it("has run ids of its own while they are in progress, with and without a store", async () => {
+    for (const { run, post, runner } of [await serveTenants(waiting), await serveStoredTenants(waiting)]) {
+      const running = [one.token, two.token].map((token) => run(token, { runId: "same" }));
+      for (const project of ["one", "two"]) await expect.poll(() => runner.has(`${project}/same`)).toBe(true);
+      expect((await post("/runs/same/cancel", {}, bearer(operator))).status).toBe(400);
+      expect((await post("/runs/same/cancel", {}, bearer(two.token))).status).toBe(200);
+      await running[1];
+      expect([runner.has("one/same"), runner.has("two/same")]).toEqual([true, false]);
+      expect((await post("/runs/same/cancel?projectId=one", {}, bearer(operator))).status).toBe(200);
+      await running[0];
+    }
   });
 });
 
@@ -161,16 +203,16 @@ describe("a tenant's permissions and limits", () => {
   it("limit simultaneous runs: a further one gets 429 with Retry-After, and another project's starts", async () => {
     const { run, runner, post } = await serveTenants(waiting, { limits: { concurrentRuns: 1 } });
     const running = run(one.token, { runId: "first" });
-    await expect.poll(() => runner.has("first")).toBe(true);
+    await expect.poll(() => runner.has("one/first")).toBe(true);
     const refused = await run(one.token);
     expect(refused.status).toBe(429);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     const others = run(two.token, { runId: "other" });
-    await expect.poll(() => runner.has("other")).toBe(true);
+    await expect.poll(() => runner.has("two/other")).toBe(true);
     for (const id of ["first", "other"]) await post(`/runs/${id}/cancel`, {}, bearer(operator));
     await Promise.all([running, others]);
     const third = run(one.token, { runId: "third" });
-    await expect.poll(() => runner.has("third")).toBe(true);
+    await expect.poll(() => runner.has("one/third")).toBe(true);
     await post("/runs/third/cancel", {}, bearer(one.token));
     expect((await third).status).toBe(200);
   });

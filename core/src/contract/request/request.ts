@@ -70,7 +70,7 @@ const telemetrySchema = z.strictObject({
 export const runRequestSchema = z.strictObject({
   runId: runIdSchema.optional().meta({
     description:
-      "Names the run, so that it can be cancelled before its result is known; the header `Idempotency-Key` does the same, and with a store gives the run of that id again. 1 to 128 of `A-Z a-z 0-9 _ . : -`. Refused while a run with this id is in progress, or stored. Default: an id that the runner generates.",
+      "Names the run, so that it can be cancelled before its result is known; the header `Idempotency-Key` does the same, and with a store gives the run of that id again. 1 to 128 of `A-Z a-z 0-9 _ . : -`. Refused while a run of the same token's project with this id is in progress, or stored. Default: an id that the runner generates.",
   }),
   harness: z.string().min(1).optional().meta({
     description: "The agent to run, by its id or an alias. Default: the first one loaded.",

@@ -22,6 +22,7 @@ export interface ToolCall {
 
 /** A run, as an executor sees it. */
 export interface RunScope {
+  /** As its caller knows it. Runs of two projects may have the same one. */
   readonly runId: string;
   readonly request: RunRequest;
   /** What the run may touch: an executor on the runner must enforce it itself. */

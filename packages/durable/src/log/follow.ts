@@ -1,4 +1,5 @@
 import { NotFound } from "@ambit/core";
+import { idOfRun } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { patiently } from "../outage.js";
 import type { EventChunk, Store } from "../store/index.js";
@@ -81,7 +82,8 @@ async function endOf(
   signal: AbortSignal,
 ): Promise<End | undefined> {
   const run = await patiently("read a run", retryTimeoutMs, log, () => store.get(id), signal);
-  if (run === undefined) throw new NotFound(`There is no run '${id}': it was deleted, or never started.`);
+  if (run === undefined)
+    throw new NotFound(`There is no run '${idOfRun(id)}': it was deleted, or never started.`);
   const { events, result } = run;
   return events <= last && result !== undefined ? { events, result } : undefined;
 }

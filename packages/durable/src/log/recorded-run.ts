@@ -14,7 +14,10 @@ export interface RunHold {
 
 /** A run as it is recorded. The runner's `Run` is one. */
 export interface RecordedRun {
+  /** As its caller knows it. */
   readonly id: string;
+  /** Its id in the store, where runs of all callers are. */
+  readonly key: string;
   readonly request: RunRequest;
   readonly plan: {
     readonly harness: { readonly actor: { readonly id: string } };

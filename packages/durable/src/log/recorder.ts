@@ -213,7 +213,7 @@ export class Recorder {
     this.#wake?.();
     this.#wake = undefined;
     return {
-      ...{ runId: this.run.id, fence: this.fence, first: this.#recorded + 1, count, text: texts.join("") },
+      ...{ runId: this.run.key, fence: this.fence, first: this.#recorded + 1, count, text: texts.join("") },
       ...(asked.length === 0 ? {} : { asked }),
       ...(answered.length === 0 ? {} : { answered }),
       ...(deliveries.length === 0 ? {} : { deliveries }),
@@ -248,7 +248,7 @@ export class Recorder {
       deliveries: aboutEnd(this.source, result),
       usd: result.usage?.cost ?? 0,
     };
-    const finish = () => store.finish(run.id, fence, end);
+    const finish = () => store.finish(run.key, fence, end);
     const written = await patiently("keep a result", settings.retryTimeoutMs, log, finish, this.#lost.signal);
     if (written === "fenced") this.lose(new RunCancelled(takenOver));
     else tail.end(text);

@@ -1,5 +1,5 @@
 import { type AmbitError, errorDetailOf, RunnerLost, type StoreFailed } from "@ambit/core";
-import type { RunResult } from "@ambit/core/contract";
+import { idOfRun, type RunResult } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import type { RunEnd, Store, StoredRun } from "../store/index.js";
 import { aboutEnd, type MessageSource } from "../webhooks/messages.js";
@@ -9,7 +9,7 @@ export function endedBy(failure: AmbitError, run: MessageSource): RunEnd {
   const { id, session } = run;
   const result: RunResult = {
     ok: false,
-    runId: id,
+    runId: idOfRun(id),
     events: [],
     ...(session === undefined ? {} : { sessionId: session }),
     error: failure.message,

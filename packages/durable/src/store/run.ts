@@ -29,6 +29,7 @@ export interface NewDelivery {
 }
 
 export interface NewRun extends OfProject {
+  /** Of a run that a tenant began, with its project: `project/id`. */
   readonly id: string;
   readonly session: string | undefined;
   readonly state: "queued" | "running";

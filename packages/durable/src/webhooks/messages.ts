@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type AgentEventOf, interactionKindSchema, type RunResult } from "@ambit/core/contract";
+import { type AgentEventOf, idOfRun, interactionKindSchema, type RunResult } from "@ambit/core/contract";
 import type { NewDelivery, RunWebhook, StoredInteraction } from "../store/index.js";
 import type { WebhookMessage } from "../wire/webhook-message.js";
 
@@ -8,6 +8,7 @@ const maxTextLength = 16_384;
 
 /** What messages say of the run that they are about. */
 export interface MessageSource {
+  /** In the store. */
   readonly id: string;
   readonly session: string | undefined;
   readonly project: string | undefined;
@@ -51,7 +52,7 @@ function delivery({ webhook }: MessageSource, message: WebhookMessage): readonly
 }
 
 function ofRun({ id, session, project }: MessageSource) {
-  return { runId: id, sessionId: session, projectId: project };
+  return { runId: idOfRun(id), sessionId: session, projectId: project };
 }
 
 function payloadOf(json: string) {

@@ -16,3 +16,8 @@ export function setTenant(incoming: IncomingMessage, tenant: Tenant): void {
 export function callerOf(incoming: IncomingMessage): Caller {
   return tenants.get(incoming) ?? operator;
 }
+
+/** The tenant's project; undefined for the operator. */
+export function tenantOf(caller: Caller): string | undefined {
+  return caller.kind === "tenant" ? caller.tenant.project : undefined;
+}

@@ -13,6 +13,10 @@ const paging = [
 const after = (what: string) =>
   inQuery("after", `The next page: the id of the last ${what} of the page before.`);
 
+const ofProject = inQuery("projectId", "For the operator, where several projects have a run of this id.", {
+  type: "string",
+});
+
 /** The paths of runs beyond their own connection. */
 export function storedPaths(): JsonObject {
   return {
@@ -36,13 +40,13 @@ export function storedPaths(): JsonObject {
       get: {
         operationId: "runInfo",
         summary: "A run's state, its result once it has ended, and the state of its webhook's messages",
-        parameters: [inPath("runId")],
-        responses: { 200: jsonResponse("The run.", "RunInfo"), ...failed(401, 403, 404, 500, 503) },
+        parameters: [inPath("runId"), ofProject],
+        responses: { 200: jsonResponse("The run.", "RunInfo"), ...failed(400, 401, 403, 404, 500, 503) },
       },
       delete: {
         operationId: "deleteRun",
         summary: "Deletes an ended run, with its events and questions",
-        parameters: [inPath("runId")],
+        parameters: [inPath("runId"), ofProject],
         responses: {
           200: jsonResponse("The run was deleted.", "EndedResponse"),
           ...failed(400, 401, 403, 404, 500, 503),
@@ -57,6 +61,7 @@ export function storedPaths(): JsonObject {
           "Any number of readers, each at its own pace. A reader whose connection drops reconnects with the number of records that it has. NDJSON, unless `Accept` asks for `text/event-stream`, where `id:` is a record's number.",
         parameters: [
           inPath("runId"),
+          ofProject,
           inQuery("after", "The number of records that the reader already has. Default: 0.", count),
           {
             name: "Last-Event-ID",
@@ -83,10 +88,10 @@ export function storedPaths(): JsonObject {
       post: {
         operationId: "cancel",
         summary: "Ends a run early, on any replica; it still returns its one result",
-        parameters: [inPath("runId")],
+        parameters: [inPath("runId"), ofProject],
         responses: {
           200: jsonResponse("The run is ending.", "EndedResponse"),
-          ...failed(401, 403, 404, 500, 503),
+          ...failed(400, 401, 403, 404, 500, 503),
         },
       },
     },
@@ -96,7 +101,7 @@ export function storedPaths(): JsonObject {
         summary: "Answers a question of a run to its user",
         description:
           "A run that is held open gets it immediately. With a store, an answer to a paused run is kept, and the session's next turn uses it. Each question is answered once; a second answer is refused with 404, and one that comes too late with 410.",
-        parameters: ["runId", "interactionId"].map(inPath),
+        parameters: [...["runId", "interactionId"].map(inPath), ofProject],
         requestBody: body("InteractionAnswer", true),
         responses: {
           200: jsonResponse("The answer was forwarded to the run, or stored.", "ForwardedResponse"),

@@ -1,14 +1,16 @@
-import { NotFound, RequestInvalid } from "@ambit/core";
+import { idOfRun, NotFound, RequestInvalid } from "@ambit/core";
 import type { DeliveriesResponse, StoredDelivery } from "@ambit/durable";
 import { type Delivery, deliveryStateSchema } from "@ambit/durable/store";
 import { sendJson } from "../response/send.js";
+import { runFilter } from "./find-run.js";
 import { callersProjects } from "./projects.js";
 import { limitOf, projectFilter, requireKnown } from "./query.js";
-import type { StoredRoute } from "./run-routes.js";
 import { deliveryInfo } from "./stored-response.js";
+import type { StoredRoute } from "./stored-route.js";
 
 /** `GET /deliveries` */
-export async function handleDeliveries({ server, exchange, query }: StoredRoute): Promise<void> {
+export async function handleDeliveries(route: StoredRoute): Promise<void> {
+  const { server, exchange, query } = route;
   requireKnown(query, ["state", "runId", "projectId", "after", "limit"]);
   const state = deliveryStateSchema.optional().safeParse(query.get("state") ?? undefined);
   if (!state.success) {
@@ -18,7 +20,7 @@ export async function handleDeliveries({ server, exchange, query }: StoredRoute)
   const found = await server.durable.store.deliveries({
     ...projectFilter(query, callersProjects(exchange.incoming)),
     ...(state.data === undefined ? {} : { state: state.data }),
-    ...(query.has("runId") ? { runId: query.get("runId") ?? "" } : {}),
+    ...(await runFilter(route)),
     ...(query.has("after") ? { after: query.get("after") ?? "" } : {}),
     limit: limitOf(query),
   });
@@ -45,5 +47,5 @@ export async function handleRedeliver({ server, exchange, query }: StoredRoute, 
 }
 
 function storedDelivery(delivery: Delivery): StoredDelivery {
-  return { ...deliveryInfo(delivery), runId: delivery.runId, projectId: delivery.project };
+  return { ...deliveryInfo(delivery), runId: idOfRun(delivery.runId), projectId: delivery.project };
 }

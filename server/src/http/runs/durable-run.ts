@@ -2,25 +2,26 @@ import { setTimeout as sleep } from "node:timers/promises";
 import {
   AtCapacity,
   IdempotencyKeyReused,
+  idOfRun,
   isAmbitError,
   limits,
   onDisconnectOf,
   RequestInvalid,
   RunCancelled,
+  runKey,
   StoreFailed,
 } from "@ambit/core";
 import { unlessAborted } from "@ambit/core/plugin";
 import type { AcceptedResponse, Recorder } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
 import type { Run } from "@ambit/runner";
-import { type Caller, callerOf } from "../caller/caller.js";
+import { type Caller, callerOf, tenantOf } from "../caller/caller.js";
 import { callerOption } from "../caller/quota-place.js";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
 import type { ResponseFormat } from "../response/response-format.js";
 import { sendJson, sendLargeJson } from "../response/send.js";
 import { runFields } from "../run-fields.js";
 import type { DurableServer, Exchange, ServerContext } from "../server-context.js";
-import { callersProjects, isVisibleTo } from "./projects.js";
 import { asksToDetach, commandKey, idempotencyKey, prefersAsync } from "./run-body.js";
 import { sendRecords } from "./send-records.js";
 import { sendStoredResult } from "./stored-response.js";
@@ -45,29 +46,28 @@ export async function handleDurableRun(
   const isDetached = isAsync || asksToDetach(body);
   const caller = callerOf(incoming);
   const command = commandKey(body, caller);
-  const key = idempotencyKey(incoming) ?? command;
+  const id = idempotencyKey(incoming) ?? command;
   // A command may be sent again with other facts around it.
-  const digest = key === undefined ? "" : server.sealing.digest(key === command ? command : body);
+  const digest = id === undefined ? "" : server.sealing.digest(id === command ? command : body);
+  const key = id === undefined ? undefined : runKey(id, tenantOf(caller));
   const { answerTimeoutMs } = server.durable.options.settings;
   const waits = answerSignal(exchange.outgoing, answerTimeoutMs);
   const existing = key === undefined ? undefined : await server.durable.get(key, waits);
   const respond = (run: StoredRun) => {
-    // Of another project: the same response as for an id that is taken, so that nothing about it is revealed.
-    if (key === undefined || !isVisibleTo(callersProjects(incoming), run))
-      throw new RequestInvalid([{ path: "runId", message: taken }]);
-    if (run.digest !== digest) throw new IdempotencyKeyReused(key);
+    if (id === undefined) throw new RequestInvalid([{ path: "runId", message: taken }]);
+    if (run.digest !== digest) throw new IdempotencyKeyReused(id);
     return respondExisting(context, server, exchange, isDetached ? "detached" : form, run);
   };
   if (existing !== undefined) return respond(existing);
   const wait = async () => {
-    const queued = await server.queue.add(body, key, digest, caller);
+    const queued = await server.queue.add(body, id, digest, caller);
     return "existing" in queued ? respond(queued.existing) : accept(exchange, queued.runId, "queued");
   };
   const refusal = await server.quotas.refusal(caller, body);
   if (isDetached && (refusal !== undefined || !hasRoom(context))) return wait();
   if (refusal !== undefined) throw refusal;
   const keepsEvents = form === "json" && !isDetached;
-  const options = { keepsEvents, ...callerOption(incoming), ...(key === undefined ? {} : { runId: key }) };
+  const options = { keepsEvents, ...callerOption(incoming), ...(id === undefined ? {} : { runId: id }) };
   const slot = runner.reserve();
   if (key !== undefined && runner.has(key)) {
     slot.release();
@@ -166,7 +166,13 @@ async function sendRun(
   outgoing.once("close", leave);
   if (outgoing.destroyed) leave();
   if (form !== "json") {
-    await sendRecords(run.id, form, durable.reader.follow(run.id, 0, disconnected.signal), outgoing, context);
+    await sendRecords(
+      run.id,
+      form,
+      durable.reader.follow(run.key, 0, disconnected.signal),
+      outgoing,
+      context,
+    );
     return;
   }
   const result = await recorder.done;
@@ -180,7 +186,7 @@ async function sendRun(
     return;
   }
   // Another replica ended the run.
-  const stored = await durable.ended(run.id, disconnected.signal);
+  const stored = await durable.ended(run.key, disconnected.signal);
   const max = runner.options.limits.resultCharacters;
   if (stored !== undefined)
     await sendStoredResult({ durable, unread }, stored, max, outgoing, disconnected.signal);
@@ -195,12 +201,14 @@ async function respondExisting(
   run: StoredRun,
 ): Promise<void> {
   const { outgoing } = exchange;
-  if (form === "detached") return accept(exchange, run.id, run.state === "queued" ? "queued" : "running");
+  const runId = idOfRun(run.id);
+  if (form === "detached") return accept(exchange, runId, run.state === "queued" ? "queued" : "running");
   const left = leftSignal(outgoing);
   const { id, project } = run;
   const { unread } = context;
   return context.readers.reading({ id, project }, async () => {
-    if (form !== "json") return sendRecords(id, form, durable.reader.follow(id, 0, left), outgoing, context);
+    if (form !== "json")
+      return sendRecords(runId, form, durable.reader.follow(id, 0, left), outgoing, context);
     const ended = await durable.ended(id, left);
     const max = context.runner.options.limits.resultCharacters;
     if (ended !== undefined) await sendStoredResult({ durable, unread }, ended, max, outgoing, left);

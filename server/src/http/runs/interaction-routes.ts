@@ -1,6 +1,7 @@
 import {
   type AmbitError,
   InteractionExpired,
+  idOfRun,
   interactionKindSchema,
   limits,
   NotFound,
@@ -12,16 +13,18 @@ import { type InteractionState, interactionStateSchema, type StoredInteraction }
 import { pathBeyondDepth, readAnswer } from "@ambit/runner";
 import { sendJson } from "../response/send.js";
 import type { EndedResponse, ForwardedResponse } from "../route-schemas.js";
+import { runFilter, visibleRun } from "./find-run.js";
 import { callersProjects } from "./projects.js";
 import { limitOf, projectFilter, requireKnown } from "./query.js";
-import { type StoredRoute, visibleRun } from "./run-routes.js";
 import { timeOf } from "./stored-response.js";
+import type { StoredRoute } from "./stored-route.js";
 
 /** Questions of one run that are read for one answer. */
 const maxInteractions = 1_000;
 
 /** `GET /interactions` */
-export async function handleInteractions({ server, exchange, query }: StoredRoute): Promise<void> {
+export async function handleInteractions(route: StoredRoute): Promise<void> {
+  const { server, exchange, query } = route;
   requireKnown(query, ["state", "runId", "sessionId", "projectId", "after", "limit"]);
   const state = interactionStateSchema.optional().safeParse(query.get("state") ?? undefined);
   if (!state.success) {
@@ -31,7 +34,7 @@ export async function handleInteractions({ server, exchange, query }: StoredRout
   const found = await server.durable.store.interactions({
     ...projectFilter(query, callersProjects(exchange.incoming)),
     ...(state.data === undefined ? {} : { state: state.data }),
-    ...(query.has("runId") ? { runId: query.get("runId") ?? "" } : {}),
+    ...(await runFilter(route)),
     ...(query.has("sessionId") ? { session: query.get("sessionId") ?? "" } : {}),
     ...(query.has("after") ? { after: query.get("after") ?? "" } : {}),
     limit: limitOf(query),
@@ -44,7 +47,7 @@ export async function handleInteractions({ server, exchange, query }: StoredRout
 function interactionInfo(one: StoredInteraction): InteractionsResponse["interactions"][number] {
   const { id, runId, session, project, kind, payload, state, createdAt } = one;
   return {
-    ...{ id, runId, sessionId: session, projectId: project, state },
+    ...{ id, runId: idOfRun(runId), sessionId: session, projectId: project, state },
     kind: interactionKindSchema.parse(kind),
     payload: JSON.parse(payload),
     createdAt: timeOf(createdAt),
@@ -59,11 +62,11 @@ export async function handleStoredAnswer(route: StoredRoute, runId: string, id: 
   const { context, server, exchange } = route;
   const { runner, bodies } = context;
   const body = await bodies.json(exchange.incoming, limits.bodyBytes);
-  await visibleRun(route, runId);
-  if (!answeredHere(() => runner.answer(runId, id, body))) {
+  const { id: key } = await visibleRun(route, runId);
+  if (!answeredHere(() => runner.answer(key, id, body))) {
     if (pathBeyondDepth(body) !== undefined) throw new RequestInvalid([{ path: "", message: "is too deep" }]);
     const { store } = server.durable;
-    const asked = await store.interactions({ runId, limit: maxInteractions });
+    const asked = await store.interactions({ runId: key, limit: maxInteractions });
     const question = asked.find((one) => one.id === id);
     if (question?.state !== "open") throw closed(id, question?.state);
     readAnswer(interactionKindSchema.parse(question.kind), body);

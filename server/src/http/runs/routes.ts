@@ -8,14 +8,8 @@ import {
   handleSessions,
   handleStoredAnswer,
 } from "./interaction-routes.js";
-import {
-  handleDelete,
-  handleEvents,
-  handleRunInfo,
-  handleRuns,
-  handleStoredCancel,
-  type StoredRoute,
-} from "./run-routes.js";
+import { handleDelete, handleEvents, handleRunInfo, handleRuns, handleStoredCancel } from "./run-routes.js";
+import type { StoredRoute } from "./stored-route.js";
 
 type Parameter = (name: string) => string;
 type Handler = (exchange: Exchange, parameter: Parameter) => Promise<void> | void;

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { AtCapacity, type Log, messageOf, toAmbitError, Unauthorized } from "@ambit/core";
+import { AtCapacity, idOfRun, type Log, messageOf, runKey, toAmbitError, Unauthorized } from "@ambit/core";
 import { type DurableRuns, endedBy, type Sealing } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
 import type { CallerRules, Runner, Slot } from "@ambit/runner";
@@ -7,7 +7,7 @@ import { z } from "zod";
 import type { SharedQuotas } from "../../tenants/shared-quotas.js";
 import type { Tenancy } from "../../tenants/tenancy.js";
 import { rulesOf as rulesOfTenant } from "../../tenants/tenants.js";
-import type { Caller } from "../caller/caller.js";
+import { type Caller, tenantOf } from "../caller/caller.js";
 import { runFields } from "../run-fields.js";
 
 /** Milliseconds between two polls for runs that other replicas queued. */
@@ -54,6 +54,7 @@ export class RunQueue {
     const { durable, runner, sealing, maxQueued } = this.options;
     const { request, plan } = await runner.plan(body, rulesOf(caller));
     const runId = request.runId ?? id ?? randomUUID();
+    const key = runKey(runId, tenantOf(caller));
     const { queuedRuns: waiting } = await durable.store.backlog();
     if (waiting >= maxQueued) throw new AtCapacity(`${maxQueued} runs wait for a place already.`);
     const project = projectOfCaller(caller);
@@ -62,9 +63,9 @@ export class RunQueue {
     if (own >= maxQueued - waiting)
       throw new AtCapacity(`${own} runs of the project wait for a place already.`);
     const existing = await durable.store.create({
-      ...durable.newRun({ id: runId, request, plan }, digest),
+      ...durable.newRun({ key, request, plan }, digest),
       state: "queued",
-      sealedRequest: sealing.seal(runId, { body, project } satisfies Queued),
+      sealedRequest: sealing.seal(key, { body, project } satisfies Queued),
     });
     return existing === undefined ? { runId } : { existing };
   }
@@ -144,7 +145,11 @@ export class RunQueue {
       const { body, project } = queuedSchema.parse(sealing.unseal(id, claim.sealedRequest));
       const caller = this.#callerOf(project);
       const rules = rulesOf(caller);
-      const options = { keepsEvents: false, runId: id, ...(rules === undefined ? {} : { caller: rules }) };
+      const options = {
+        keepsEvents: false,
+        runId: idOfRun(id),
+        ...(rules === undefined ? {} : { caller: rules }),
+      };
       const run = await slot.admit(body, options);
       await durable.sessions.bind(run).catch((error: unknown) => {
         run.withdraw();

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import {
   type AgentEvent,
   type FailureCode,
+  idOfRun,
   type RunResult,
   runResultSchema,
   type StreamRecord,
@@ -52,7 +53,7 @@ export async function sendStoredResult(
   const events = await coalesced(eventsOf(durable, run.id, signal), maxCharacters);
   // Its events count as much again.
   const wasRead = unread.hold(2 * (run.result?.length ?? 0), () => response.destroy());
-  const headers = { "x-ambit-run-id": run.id };
+  const headers = { "x-ambit-run-id": idOfRun(run.id) };
   await sendLargeJson(response, statusOfResult(result), { ...result, events }, headers).finally(wasRead);
 }
 
@@ -70,7 +71,7 @@ async function* eventsOf(durable: DurableRuns, id: string, signal: AbortSignal):
 export function summaryOf(run: StoredRun): Omit<RunInfo, "result"> {
   const { id, state, harness, sandbox, session, project, fence, events, createdAt, startedAt, endedAt } = run;
   return {
-    ...{ runId: id, state, harness, sandbox, sessionId: session, projectId: project, fence, events },
+    ...{ runId: idOfRun(id), state, harness, sandbox, sessionId: session, projectId: project, fence, events },
     createdAt: timeOf(createdAt),
     startedAt: startedAt === undefined ? undefined : timeOf(startedAt),
     endedAt: endedAt === undefined ? undefined : timeOf(endedAt),

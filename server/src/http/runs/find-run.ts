@@ -1,0 +1,89 @@
+import { NotFound, RequestInvalid, runKey } from "@ambit/core";
+import type { StoredRun } from "@ambit/durable/store";
+import { answerSignal } from "../response/left-signal.js";
+import type { ServerContext } from "../server-context.js";
+import { callersProjects, isVisibleTo, type Projects } from "./projects.js";
+import type { StoredRoute } from "./stored-route.js";
+
+/** How a caller names a run. */
+export interface NamedRun {
+  /** As on the wire. */
+  readonly id: string;
+  /** Those that its caller sees. */
+  readonly projects: Projects;
+  /** Of `?projectId=`, by which the operator tells runs of several tenants apart. */
+  readonly projectId?: string | undefined;
+}
+
+/**
+ * The keys that this may be: runs of each tenant have ids of their own, and so have the operator's. A tenant also sees
+ * those that the operator began in its project.
+ */
+export function keysOf({ id, projects, projectId }: NamedRun, tenants: readonly string[]): readonly string[] {
+  if (projects !== "all") return [runKey(id, projects), id];
+  const named = projectId === undefined ? tenants : [projectId];
+  return [id, ...named.map((project) => runKey(id, project))];
+}
+
+/** The run among those with these keys that its caller means. @throws NotFound, RequestInvalid where there are several */
+export function theOne<Row extends Pick<StoredRun, "project">>(
+  { id, projects, projectId }: NamedRun,
+  found: readonly Row[],
+): Row {
+  const [run, other] = found.filter(
+    (one) => isVisibleTo(projects, one) && (projectId === undefined || one.project === projectId),
+  );
+  if (run === undefined) throw noRun(id);
+  // A tenant's own comes first.
+  if (other === undefined || projects !== "all") return run;
+  const message = `is needed: several projects have a run '${id}'`;
+  throw new RequestInvalid([{ path: "projectId", message }]);
+}
+
+export const noRun = (id: string) =>
+  new NotFound(`There is no run '${id}': it was deleted, or never started.`);
+
+/**
+ * A run that this caller may see, without its result.
+ * @throws NotFound for any other, without revealing that it exists; RequestInvalid
+ */
+export async function visibleRun(route: StoredRoute, id: string): Promise<StoredRun> {
+  const { server, exchange, context } = route;
+  const named = namedIn(route, id);
+  const keys = keysOf(named, context.tenancy.tenants.projects);
+  const waits = answerSignal(exchange.outgoing, server.durable.options.settings.answerTimeoutMs);
+  // A server has few tenants or many: their keys are looked up together.
+  const heads = keys.length > 2 ? await server.durable.store.heads(keys) : undefined;
+  const stored = heads === undefined ? keys : keys.filter((key) => heads.some((head) => head.id === key));
+  const found = await Promise.all(stored.map((key) => server.durable.reader.summary(key, waits)));
+  return theOne(
+    named,
+    found.filter((run) => run !== undefined),
+  );
+}
+
+/** `?runId=` of a list. */
+export async function runFilter(route: StoredRoute): Promise<{ readonly runId?: string }> {
+  const id = route.query.get("runId");
+  if (id === null) return {};
+  try {
+    return { runId: (await visibleRun(route, id)).id };
+  } catch (error) {
+    // Messages may outlive their run.
+    if (error instanceof NotFound) return { runId: keysOf(namedIn(route, id), [])[0] ?? id };
+    throw error;
+  }
+}
+
+/** A run in progress here, on a server without a store. @throws NotFound, RequestInvalid */
+export function runHere({ runner, tenancy }: ServerContext, named: NamedRun): string {
+  const keys = keysOf(named, tenancy.tenants.projects).filter((key) => runner.has(key));
+  return theOne(
+    named,
+    keys.map((key) => ({ key, project: runner.projectOf(key) })),
+  ).key;
+}
+
+function namedIn({ exchange, query }: StoredRoute, id: string): NamedRun {
+  return { id, projects: callersProjects(exchange.incoming), projectId: query.get("projectId") || undefined };
+}
