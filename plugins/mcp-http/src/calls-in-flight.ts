@@ -6,37 +6,49 @@ export interface CallInFlight extends Disposable {
   readonly signal: AbortSignal;
 }
 
+interface Open {
+  readonly controller: AbortController;
+  hangUp(): void;
+}
+
 /**
  * The calls of one publication, by the agent's request id. The endpoint keeps no session, so a cancellation arrives
  * as a separate request and must find its call here.
  */
 export class CallsInFlight {
-  readonly #byId = new Map<string | number, Set<AbortController>>();
+  readonly #byId = new Map<string | number, Set<Open>>();
   readonly #log: Log;
 
   constructor(log: Log) {
     this.#log = log;
   }
 
-  /** @param left aborts when the agent's connection ends. */
-  begin(id: string | number, disconnected: AbortSignal): CallInFlight {
+  /**
+   * @param disconnected aborts when the agent's connection ends.
+   * @param hangUp ends the response to the call without an answer.
+   */
+  begin(id: string | number, disconnected: AbortSignal, hangUp: () => void): CallInFlight {
     const controller = new AbortController();
+    const open = { controller, hangUp };
     const leave = () => controller.abort(disconnected.reason);
     if (disconnected.aborted) leave();
     disconnected.addEventListener("abort", leave, { once: true });
     const same = this.#byId.get(id) ?? new Set();
-    this.#byId.set(id, same.add(controller));
+    this.#byId.set(id, same.add(open));
     return {
       signal: controller.signal,
       [Symbol.dispose]: () => {
         disconnected.removeEventListener("abort", leave);
-        same.delete(controller);
+        same.delete(open);
         if (same.size === 0) this.#byId.delete(id);
       },
     };
   }
 
-  /** Some agents cancel an answered call: an unknown id is ignored. */
+  /**
+   * Some agents cancel an answered call: an unknown id is ignored. A cancelled call gets no answer: some agents take one
+   * for a fault of the connection, and forget the server's tools (Qwen Code).
+   */
   cancel(id: string | number | undefined): void {
     if (id === undefined) return;
     const [only, another] = this.#byId.get(id) ?? [];
@@ -45,12 +57,13 @@ export class CallsInFlight {
       this.#log.debug({ id }, "a cancellation names more than one call and is ignored");
       return;
     }
-    only?.abort(new Error("the agent cancelled the call"));
+    only?.hangUp();
+    only?.controller.abort(new Error("the agent cancelled the call"));
   }
 
   close(): void {
-    for (const controllers of this.#byId.values()) {
-      for (const controller of controllers) controller.abort(new Error("the run no longer serves its tools"));
+    for (const calls of this.#byId.values()) {
+      for (const { controller } of calls) controller.abort(new Error("the run no longer serves its tools"));
     }
   }
 }

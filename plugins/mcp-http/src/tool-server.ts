@@ -40,15 +40,21 @@ export function toolServer(service: ToolService): Server {
         `There is no tool '${name}'. Offered: ${offered(tools)}.`,
       );
     }
-    using call = calls.begin(mcpReq.id, mcpReq.signal);
+    const hangUp = () => {
+      server
+        .close()
+        .catch((error: unknown) => service.log.debug({ tool: name, error }, "a call wasn't hung up"));
+    };
+    using call = calls.begin(mcpReq.id, mcpReq.signal, hangUp);
     using _beat = signsOfLife(service, name, mcpReq);
     const id = agentCallId(mcpReq._meta);
-    const { output, isError } = await outcomeOf(service, {
+    const { output, isError, isLate } = await outcomeOf(service, {
       name,
       arguments: params.arguments ?? {},
       signal: call.signal,
       ...(id === undefined ? {} : { id }),
     });
+    if (isLate === true) hangUp();
     return { content: [{ type: "text", text: output }], isError, ...structured(output) };
   });
   return server;
@@ -103,7 +109,7 @@ function signsOfLife(
   });
 }
 
-/** The agent's own id of the call, which it also uses over ACP: Claude's and Codex's spelling. */
+/** The agent's own id of the call, which it also uses over ACP: Claude's spelling, and that of Codex and of Pi's extension. */
 function agentCallId(meta: Readonly<Record<string, unknown>> | undefined): string | undefined {
   const id = meta?.["claudecode/toolUseId"] ?? meta?.callId;
   return typeof id === "string" && id !== "" ? id : undefined;

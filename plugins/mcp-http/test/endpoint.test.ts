@@ -176,6 +176,25 @@ describe("messages that aren't valid calls", () => {
       expect((await messagesOf(await answer))[0].result.content[0].text).toBe("false");
   });
 
+  it("a cancelled call ends without an answer, which some agents take for a fault of the connection", async () => {
+    const begun = Promise.withResolvers<AbortSignal>();
+    const published = await publish(async ({ signal }) => {
+      begun.resolve(signal);
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      return { output: "too late", isError: true };
+    });
+    const answer = await post(published, callOf(7));
+    const signal = await begun.promise;
+    await post(published, { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 7 } });
+    expect(signal.aborted).toBe(true);
+    expect(await answer.text()).not.toContain("data:");
+  });
+
+  it("an outcome that comes after the turn isn't sent either", async () => {
+    const published = await publish(async () => ({ output: "too late", isError: true, isLate: true }));
+    expect(await (await post(published, callOf(8))).text()).not.toContain("too late");
+  });
+
   it("a publication that throws yields a failure for the model and a logged cause", async () => {
     const published = await publish(() => Promise.reject(new Error("the key is hunter2")));
     const client = await modernClient(published);

@@ -22,6 +22,11 @@ export interface PublishedCall {
 export interface PublishedOutcome {
   readonly output: string;
   readonly isError: boolean;
+  /**
+   * The turn is over, and the agent no longer waits for an answer: if the protocol allows it, the call ends without one,
+   * since some agents take a late one for a fault.
+   */
+  readonly isLate?: true;
 }
 
 export interface Publication {

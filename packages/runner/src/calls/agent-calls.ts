@@ -42,7 +42,8 @@ export class AgentCalls {
   /** The agent reports a call, and again when it has more of it. @throws HarnessFailed for one too many */
   report(agentId: string, name: string, input: unknown): AgentCall {
     const key = callKey(name, input);
-    const known = this.find(agentId) ?? this.#adopt(agentId, key);
+    const reported = this.find(agentId);
+    const known = this.#mayAdopt(reported) ? (this.#adopt(agentId, key, reported) ?? reported) : reported;
     if (known === undefined)
       return this.#put({ ...newCall(shortId(agentId), agentId, name, key), isReported: true });
     // Once the runner has the call, the arguments of the call itself count.
@@ -112,11 +113,21 @@ export class AgentCalls {
     return this.#put({ ...newCall(id, id, name, key), state: { name: "pending", taken: true } });
   }
 
-  /** The call that the runner announced before the agent reported it. */
-  #adopt(agentId: string, key: string): AgentCall | undefined {
-    const call = this.#first((one) => one.announcement === "awaited" && one.key === key);
-    if (call !== undefined) this.#aliases.set(shortId(agentId), call.id);
-    return call;
+  /** Not yet known, or reported earlier without the arguments by which its execution could be recognised. */
+  #mayAdopt(reported: AgentCall | undefined): boolean {
+    if (reported === undefined) return true;
+    const { announcement, state } = reported;
+    return (announcement === "none" || announcement === "held") && state.name === "pending" && !state.taken;
+  }
+
+  /** The call that reached the runner before the agent reported it: its connection overtook the agent's output. */
+  #adopt(agentId: string, key: string, before: AgentCall | undefined): AgentCall | undefined {
+    const overtook = (one: AgentCall) => !one.isReported || one.announcement === "awaited";
+    const call = this.#first((one) => one.key === key && overtook(one));
+    if (call === undefined) return undefined;
+    if (before !== undefined) this.#delete(before);
+    this.#aliases.set(shortId(agentId), call.id);
+    return call.announcement === "awaited" ? call : { ...call, publicId: publicIdOf(agentId) };
   }
 
   #allowed(key: string): AgentCall | undefined {

@@ -16,6 +16,8 @@ type NamedCall = AgentEventOf<"tool_call"> & { readonly name: string };
 
 /** Milliseconds that a reported call may wait for its question or its execution. */
 const holdMs = 1_000;
+/** Milliseconds that a question waits for the agent's report of its call. */
+const reportMs = 500;
 /** Reports of calls that may be held back at the same time. Further ones are passed on immediately. */
 const maxHeld = 32;
 
@@ -30,6 +32,10 @@ const maxHeld = 32;
 export class CallEvents {
   /** The agent's reports that are held back, by `AgentCall.id`. */
   readonly #held = new Map<string, { event: NamedCall; readonly timer: NodeJS.Timeout }>();
+  /** Calls that reached the runner before the agent's report of them, by `AgentCall.id`. */
+  readonly #early = new Map<string, PromiseWithResolvers<void>>();
+  /** Whether the agent didn't report a call in time: it isn't waited for again. */
+  #isSilent = false;
 
   constructor(
     @inject(AgentCalls) readonly calls: AgentCalls,
@@ -47,6 +53,27 @@ export class CallEvents {
     if (event.type === "tool_result") return this.#result(event);
     if (event.type !== "tool_call") return [event];
     return isNamed(event) ? this.#report(event) : [{ ...event, id: this.publicIdOf(event.id) }];
+  }
+
+  /**
+   * Waits until the agent has reported a call that its user is about to be asked about: everything that the agent said
+   * before then comes before the question. Only as long as such a report may take.
+   */
+  async reported({ id }: CallSubject, signal: AbortSignal): Promise<void> {
+    const call = this.calls.find(id);
+    if (call === undefined || call.isReported || this.#isSilent || signal.aborted) return;
+    const early = Promise.withResolvers<void>();
+    const stop = () => early.resolve();
+    const timer = setTimeout(() => {
+      this.#isSilent = true;
+      stop();
+    }, reportMs);
+    signal.addEventListener("abort", stop, { once: true });
+    this.#early.set(id, early);
+    await early.promise;
+    clearTimeout(timer);
+    signal.removeEventListener("abort", stop);
+    this.#early.delete(id);
   }
 
   /**
@@ -84,14 +111,15 @@ export class CallEvents {
     });
   }
 
-  /** Results for the calls that the turn ended without. */
-  settleOpen(why: "paused" | "interrupted"): readonly AgentEvent[] {
+  /** Results for the calls that the turn ended without. `ended`: the agent has ended it itself. */
+  settleOpen(why: "paused" | "interrupted" | "ended"): readonly AgentEvent[] {
     const held = this.release();
     return [...held, ...this.calls.settleAll().flatMap((settled) => openResult(settled, why) ?? [])];
   }
 
   #report(event: NamedCall): readonly AgentEvent[] {
     const call = this.calls.report(event.id, event.name, event.input);
+    this.#early.get(call.id)?.resolve();
     switch (call.announcement) {
       case "held": {
         const held = this.#held.get(call.id);

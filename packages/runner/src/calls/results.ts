@@ -23,15 +23,18 @@ export function reportedResult(event: ToolResult, { publicId, state }: Settled):
   return notAnAnswer({ ...withOutcome(event, state, looksIssued(publicId)), id: publicId });
 }
 
+const withoutResult = "The agent ended its turn before this call had a result.";
+
 /** The event for a call without a result at the end of the turn; undefined for none. Pure. */
 export function openResult(
   { publicId, state }: Settled,
-  why: "paused" | "interrupted",
+  why: "paused" | "interrupted" | "ended",
 ): ToolResult | undefined {
   if (state.name === "finished" || (state.name === "denied" && state.outcome !== undefined))
     return notAnAnswer({ type: "tool_result", id: publicId, ...ownWords(state), ...ownMarks(state) });
   if (state.name === "asked") return unsettled(publicId, "deferred");
   if (state.name === "denied") return { ...unsettled(publicId, "deferred"), denied: true };
+  if (why === "ended") return { type: "tool_result", id: publicId, output: withoutResult, isError: true };
   if (why === "interrupted") return unsettled(publicId, state.name === "parked" ? "deferred" : "interrupted");
   switch (state.name) {
     case "parked":

@@ -81,7 +81,7 @@ export class Turn {
         const room = this.#pass(event);
         return room === undefined ? undefined : this.#waitFor(room);
       });
-      for (const held of pause.isPaused ? [] : callEvents.release()) this.events.emit(held);
+      for (const open of pause.isPaused ? [] : callEvents.settleOpen("ended")) this.events.emit(open);
     } catch (thrown) {
       throw asPluginError(who, thrown);
     }

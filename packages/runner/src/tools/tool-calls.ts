@@ -232,7 +232,7 @@ export class ToolCalls {
     this.pause.begin();
     using ended = new LinkedAbort(signal, this.#over.signal);
     await aborted(ended.signal);
-    return failed("This call waits for the user. It was not executed.");
+    return { ...failed("This call waits for the user. It was not executed."), isLate: true };
   }
 
   /** Agents that call several tools in parallel ask about the next one when the turn has begun to pause for the first. */

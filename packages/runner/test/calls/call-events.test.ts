@@ -57,7 +57,37 @@ describe("a call is announced", () => {
     });
     const recorded = await world.run({ customTools: [asks], messages: withAnswer({ approved: true }) });
     const types = recorded.events.map(({ type }) => type);
-    expect(types.slice(1)).toEqual(["tool_call", "interaction_response", "message", "done"]);
+    expect(types.slice(1)).toEqual(["tool_call", "interaction_response", "message", "tool_result", "done"]);
+  });
+
+  test.each([
+    ["with its arguments", [given]],
+    ["first without its arguments", [{}, given]],
+  ])("once, if it overtakes what the agent says before it and its report %s", async (_what, inputs) => {
+    const world = await createWorld({
+      script: async function* ({ tools }) {
+        const made = tools().call("pick", given);
+        // The call has reached the runner; what the agent said before is still on its way.
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        yield { type: "message", text: "Which one?" };
+        for (const input of inputs) yield { type: "tool_call", id: "agents-own", name: "pick", input };
+        yield { type: "tool_result", id: "agents-own", output: `the agent's: ${(await made).output}` };
+        yield done;
+      },
+    });
+    const messages = withAnswer("blue", "pick");
+    const recorded = await world.run({ customTools: [client], messages });
+    const [announced, ...more] = eventsOf(recorded, "tool_call");
+    expect(more).toEqual([]);
+    expect(announced).toMatchObject({ name: "pick", input: given });
+    expect(eventsOf(recorded, "tool_result")).toMatchObject([{ id: announced?.id, output: "blue" }]);
+    expect(recorded.events.map(({ type }) => type).slice(1)).toEqual([
+      "message",
+      "tool_call",
+      "interaction_response",
+      "tool_result",
+      "done",
+    ]);
   });
 
   test("under the issued id only, if the user fulfils it, whatever the permissions are", async () => {

@@ -9,7 +9,7 @@ import { type Platform, startPlatform } from "../support/platform.js";
 import { record, recordFeature } from "../support/record.js";
 import { callbackTool, clientTool, pythonTool } from "../support/tools.js";
 
-const { agentRequest, price, testedAgents, testsAll } = matrix;
+const { agentRequest, expectOrdered, price, testedAgents, testsAll } = matrix;
 
 let runner: Runner;
 let model: ModelServer;
@@ -174,12 +174,24 @@ describe.each(testedAgents)(
     if (search === undefined) recordFeature(agent.id, "provider's search", "–");
     else isRefusedSearch();
 
-    it("pauses for a client tool", async () => {
-      const { run: done, result } = await run('[[call pick {"of":"two"}]]');
-      expect(result.stopReason).toBe("paused");
-      expect(done.of("interaction_request")).toMatchObject([
-        { payload: { toolName: "pick", input: { of: "two" } } },
-      ]);
+    it("pauses for a client tool, and continues with the user's answer, each time in the same session", async () => {
+      for (const output of ["the first", "the second"]) {
+        const prompt = '[[say Which one?]] [[call pick {"of":"two"}]]';
+        const { run: paused, result } = await run(prompt);
+        expect(result.stopReason).toBe("paused");
+        expect(paused.of("interaction_request")).toMatchObject([
+          { payload: { toolName: "pick", input: { of: "two" } } },
+        ]);
+        expectOrdered(paused.events);
+        const given = { tool: "pick", input: { of: "two" }, output };
+        const { messages } = answering(prompt, [given], prompt, paused);
+        const answered = await run("", { messages });
+        expect(answered.result).toMatchObject({ ok: true, stopReason: "end_turn" });
+        // Some agents put words of their own around a result.
+        expect(answered.result.output).toMatch(new RegExp(`FINAL: [\\s\\S]*${output}`));
+        expect(answered.run.of("tool_result")).toMatchObject([{ output }]);
+        expectOrdered(answered.run.events);
+      }
       record(agent.id, "client tool");
     });
 

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { AgentEvent } from "@ambit/core";
 import callback from "@ambit/executor-callback";
 import client from "@ambit/executor-client";
 import code from "@ambit/executor-code";
@@ -10,6 +11,7 @@ import { type ModelServer, startModelServer } from "@ambit/model-server";
 import type { Runner } from "@ambit/runner";
 import local from "@ambit/sandbox-local";
 import { openAmbit, takeEnvironment } from "ambit";
+import { expect } from "vitest";
 import { modelKey } from "./agents.js";
 import { folder } from "./installed.js";
 
@@ -110,3 +112,27 @@ export const searches: Readonly<Record<string, string>> = {
   claude: "WebSearch",
   gemini: "google_web_search",
 };
+
+/** Every call has one result after it, unless the run paused over it, and what was said before a call is before it. */
+export function expectOrdered(events: readonly AgentEvent[]): void {
+  const at = (type: AgentEvent["type"], id?: string) =>
+    events.findIndex(
+      (event) => event.type === type && (id === undefined || ("id" in event && event.id === id)),
+    );
+  const asked = new Set(
+    events.flatMap((event) =>
+      event.type === "interaction_request" ? [String(Object(event.payload).toolCallId)] : [],
+    ),
+  );
+  const paused = events.some((event) => event.type === "done" && event.stopReason === "paused");
+  for (const event of events) {
+    if (event.type !== "tool_call") continue;
+    const results = events.filter(
+      ({ type, ...more }) => type === "tool_result" && "id" in more && more.id === event.id,
+    );
+    expect(results, `results of ${event.id}`).toHaveLength(paused && asked.has(event.id) ? 0 : 1);
+    if (results.length > 0) expect(at("tool_result", event.id)).toBeGreaterThan(at("tool_call", event.id));
+  }
+  expect(at("message_start"), "text before the call").toBeLessThan(at("tool_call"));
+  expect(at("message_start"), "text").toBeGreaterThanOrEqual(0);
+}

@@ -27,6 +27,7 @@ export class Questions {
   async put(kind: InteractionKind, call: CallSubject, signal: AbortSignal): Promise<Answered | undefined> {
     const stored = await this.asking.answers().take(askedCall(kind, call));
     if (stored !== undefined) {
+      await this.callEvents.reported(call, signal);
       this.callEvents.announce(call);
       return stored;
     }
@@ -48,6 +49,7 @@ export class Questions {
     const { asking, calls, callEvents } = this;
     const asked = askedCall(kind, call);
     const id = (await asking.ids()).issue(asked);
+    await callEvents.reported(call, signal);
     callEvents.announce(call, id);
     calls.step(call.id, { step: "ask" });
     const answer = await asking.interactions.ask({ id, kind, payload: payloadOf(call, id) }, signal);

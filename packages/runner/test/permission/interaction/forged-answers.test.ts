@@ -392,6 +392,7 @@ describe("a call is announced before its question, under the question's id", () 
       { type: "tool_call", id: "2" },
       { type: "tool_result", id: "2" },
       { type: "tool_call", id: "1" },
+      { type: "tool_result", id: "1", isError: true },
       { type: "done" },
     ]);
   });

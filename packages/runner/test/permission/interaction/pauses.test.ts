@@ -66,7 +66,7 @@ describe("a call that needs the user pauses the run", () => {
     await expect.poll(() => outcomes).toHaveLength(2);
     expect(outcomes).toEqual([
       { output: expect.stringMatching(/^DEFERRED_NOT_EXECUTED: /), isError: true },
-      { output: expect.stringContaining("waits for the user"), isError: true },
+      { output: expect.stringContaining("waits for the user"), isError: true, isLate: true },
     ]);
   });
 

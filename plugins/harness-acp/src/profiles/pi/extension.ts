@@ -139,7 +139,7 @@ function published(server: Server, { name, title, description, inputSchema }: Mc
     description: description ?? name,
     parameters: inputSchema,
     async execute(id, input, signal) {
-      const params = { name, arguments: input ?? {}, _meta: { progressToken: id } };
+      const params = { name, arguments: input ?? {}, _meta: { progressToken: id, callId: id } };
       const {
         content = [],
         isError,
