@@ -46,7 +46,9 @@ export const configSchema = z.strictObject({
   limits: z
     .strictObject({
       /** Bytes of one request. */
-      requestBytes: count.default(33_554_432),
+      requestBytes: count.default(16_777_216),
+      /** Values of one request: lists, objects, keys, strings, numbers. */
+      requestValues: count.default(200_000),
       /** Bytes of requests in memory at once, of all runs. */
       heldBytes: count.default(268_435_456),
       /** Simultaneous requests of one agent; further ones get 429. */

@@ -1,8 +1,8 @@
 import type { ActorGap, ModelExchange, ModelUse } from "@ambit/core/plugin";
 import { allowedModels, isAllowed } from "./models.js";
 import { isRefusal, type Operation } from "./protocols/protocol.js";
-import { placesFor } from "./request/provider-tools.js";
 import { BodyRefused, type ReadBody, readBody } from "./request/read-body.js";
+import { beyondModel } from "./request/shapes/index.js";
 import { shortLine } from "./response/failures.js";
 import { ownAnswer } from "./response/refusals.js";
 import type { RouteOptions } from "./route-options.js";
@@ -66,8 +66,7 @@ export class Route {
     const held = this.#options.held.share();
     try {
       const signal = AbortSignal.any([request.signal, scope.signal]);
-      const places = this.#isHeld ? placesFor(use.protocol, operation.path) : [];
-      const body = await readBody(request, this.#options.config.limits, held, signal, places);
+      const body = await readBody(request, this.#options.config.limits, held, signal);
       const refusal = await this.#whyRefused(operation, body, signal);
       if (refusal !== undefined) {
         over();
@@ -86,7 +85,7 @@ export class Route {
   /** The model must be one of the run's, and its budget must not be spent. */
   async #whyRefused(
     operation: Operation,
-    body: ReadBody,
+    body: ReadBody | undefined,
     signal: AbortSignal,
   ): Promise<Response | undefined> {
     if (operation.kind === "list") return undefined;
@@ -97,9 +96,11 @@ export class Route {
       this.#decided(false, `the model route refuses a request: ${reason}`);
       return ownAnswer(403, `the request is refused: ${reason}`);
     }
-    if (body.beyond !== undefined) {
-      const reason = `it asks the provider for ${body.beyond}, which acts outside this run's network boundary`;
-      this.#decided(false, `the model route refuses a request: ${reason}`, this.#beyondBoundary(body.beyond));
+    const { protocol } = this.#options.use;
+    const beyond = this.#isHeld ? beyondModel(protocol, operation.path, body?.value ?? {}) : undefined;
+    if (beyond !== undefined) {
+      const reason = `it ${beyond}`;
+      this.#decided(false, `the model route refuses a request: ${reason}`, this.#beyondBoundary(beyond));
       return ownAnswer(403, `the request is refused: ${reason}`);
     }
     if (operation.kind !== "generate") return undefined;
@@ -113,7 +114,7 @@ export class Route {
     const { mode } = this.#options.scope.boundary.network;
     return {
       capability: mode === "off" ? "network.deny" : "network.allow-host",
-      reason: `the agent asked its model's provider for ${what}, which acts outside the boundary (network.mode "${mode}")`,
+      reason: `a request of the agent to its model ${what} (network.mode "${mode}")`,
       fix: `deny the agent's tool that needs it by a permission rule, set sandboxPermission.network to "on", or set allowProviderTools in the configuration of model-route`,
     };
   }
@@ -124,8 +125,8 @@ export class Route {
   }
 }
 
-function modelOf(operation: Operation, body: ReadBody): string {
-  return operation.model ?? body.model ?? "";
+function modelOf(operation: Operation, body: ReadBody | undefined): string {
+  return operation.model ?? body?.model ?? "";
 }
 
 function called({ method, pathname }: { readonly method: string; readonly pathname: string }): string {

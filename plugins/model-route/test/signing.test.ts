@@ -88,7 +88,7 @@ describe("Bedrock", () => {
     const { send, total } = routeTo(bedrockUse(origin));
     const body = JSON.stringify({
       anthropic_version: "bedrock-2023-05-31",
-      messages: ["é", "x".repeat(70_000)],
+      messages: [{ role: "user", content: `é${"x".repeat(70_000)}` }],
     });
     const response = await send(body, `/model/${encodeURIComponent(model)}/invoke`, {
       headers: { authorization: "Bearer of-the-run", "content-type": "application/json" },

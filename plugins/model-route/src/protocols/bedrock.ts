@@ -108,8 +108,8 @@ function authorization({ credentials, region }: ModelUse): Authorization | undef
   };
 }
 
-function digestOf(parts: readonly Buffer[]): string {
+function digestOf(body: Buffer | undefined): string {
   const hash = createHash("sha256");
-  for (const part of parts) hash.update(part);
+  if (body !== undefined) hash.update(body);
   return hash.digest("hex");
 }

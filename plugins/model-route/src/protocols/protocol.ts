@@ -44,7 +44,7 @@ export interface SignedRequest {
   readonly method: string;
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: readonly Buffer[];
+  readonly body: Buffer | undefined;
 }
 
 /** One provider's API. */

@@ -1,19 +1,14 @@
-import { JsonScan } from "../json-scan.js";
+import { type JsonLimits, loopTurns } from "@ambit/core/plugin";
 import type { HeldShare } from "./held-bytes.js";
-import type { Place } from "./provider-tools.js";
+import { NotStrict, strictJson } from "./strict-json.js";
 
-/** A request's body, and the values in it that are checked. */
+/** A request's body. Only what is read from `value` is decided on, and only `value` is sent. */
 export interface ReadBody {
-  readonly parts: readonly Buffer[];
+  readonly value: Readonly<Record<string, unknown>>;
+  /** Bytes, as it arrived. */
   readonly size: number;
   readonly model: string | undefined;
   readonly streamed: boolean;
-  /** The position of `stream_options`, for an API that has it. */
-  readonly streamOptions:
-    | { readonly start: number; readonly end: number; readonly value: unknown }
-    | undefined;
-  /** What it asks the provider to do beyond the model. */
-  readonly beyond: string | undefined;
 }
 
 /** The body can't be carried. */
@@ -29,15 +24,18 @@ export class BodyRefused extends Error {
 
 export interface BodyLimits {
   readonly requestBytes: number;
+  readonly requestValues: number;
   readonly receiveMs: number;
 }
 
-const paths = ["model", "stream", "stream_options", "background"] as const;
+const maxDepth = 256;
+/** Keys that are decided on here: no other key may be read as one of them. */
+const decisive: readonly string[] = ["model", "stream", "stream_options", "background", "max_tokens"];
 
 /**
- * Receives a whole body before any of it is sent, since a value to check may be at its end. It is scanned as it
- * arrives, so that a large one doesn't delay other runs.
+ * Receives a whole body before any of it is sent, since a value to check may be at its end.
  *
+ * @returns undefined for a request without a body.
  * @throws BodyRefused
  */
 export async function readBody(
@@ -45,45 +43,57 @@ export async function readBody(
   limits: BodyLimits,
   held: HeldShare,
   signal: AbortSignal,
-  places: readonly Place[] = [],
-): Promise<ReadBody> {
-  const found = new Map<string, { start: number; end: number; value: unknown }>();
-  let repeated: string | undefined;
-  let beyond: string | undefined;
-  const scan = new JsonScan({
-    paths: [...paths, ...places.map(({ path }) => path)],
-    onCaptured: (captured) => {
-      const { path } = captured;
-      for (const place of places) if (place.path === path) beyond ??= place.asks(captured);
-      if (!paths.some((one) => one === path)) return;
-      if (found.has(path)) repeated = path;
-      found.set(path, captured);
-    },
-  });
+): Promise<ReadBody | undefined> {
   const parts: Buffer[] = [];
+  let size = 0;
   for await (const part of partsOf(request, limits.receiveMs, signal)) {
-    if (scan.offset + part.length > limits.requestBytes) {
+    size += part.length;
+    if (size > limits.requestBytes) {
       throw new BodyRefused(413, `it is larger than ${limits.requestBytes} bytes`);
     }
     if (!held.take(part.length)) throw new BodyRefused(429, "too many requests are being received");
-    scan.feed(part);
     parts.push(part);
   }
-  // Two servers may read different ones.
-  if (repeated !== undefined) throw new BodyRefused(400, `its body has more than one '${repeated}'`);
+  if (size === 0) return undefined;
+  await loopTurns.take(size);
+  signal.throwIfAborted();
+  const { requestBytes, requestValues } = limits;
+  return bodyIn(Buffer.concat(parts), { maxLength: requestBytes, maxValues: requestValues, maxDepth });
+}
+
+function bodyIn(bytes: Buffer, limits: JsonLimits): ReadBody {
+  const value = documentIn(bytes, limits);
+  for (const key of Object.keys(value)) {
+    // Some servers read keys without regard to case, and then one of the two.
+    const read = key.normalize("NFKC").toLowerCase();
+    if (read !== key && decisive.includes(read))
+      throw new BodyRefused(400, `its body has '${read}' in another spelling`);
+  }
+  const { model, stream, background = false } = value;
   // OpenAI's Responses: the answer comes without its usage, and a budget would never see what it costs.
-  const background = found.get("background")?.value ?? false;
   if (background !== false && background !== null)
     throw new BodyRefused(400, "it asks for work in the background, whose usage can't be counted");
-  const model = found.get("model")?.value;
   return {
-    parts,
-    size: scan.offset,
+    value,
+    size: bytes.length,
     model: typeof model === "string" ? model : undefined,
-    streamed: found.get("stream")?.value === true,
-    streamOptions: found.get("stream_options"),
-    beyond,
+    streamed: stream === true,
   };
+}
+
+function documentIn(bytes: Buffer, limits: JsonLimits): Readonly<Record<string, unknown>> {
+  try {
+    const value = strictJson(bytes, limits);
+    if (isObject(value)) return value;
+  } catch (error) {
+    if (error instanceof NotStrict) throw new BodyRefused(400, `its body ${error.message}`);
+    throw error;
+  }
+  throw new BodyRefused(400, "its body isn't a JSON object");
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 async function* partsOf(request: Request, receiveMs: number, signal: AbortSignal): AsyncGenerator<Buffer> {

@@ -1,4 +1,3 @@
-import { Readable } from "node:stream";
 import type { ModelExchange } from "@ambit/core/plugin";
 import { Replacements, replaceIn, replacementsFor, StreamReplacer } from "@ambit/egress";
 import type { Dispatcher } from "undici";
@@ -17,7 +16,8 @@ import { upstreamUrl } from "./endpoint.js";
 export interface Sent {
   readonly request: Request;
   readonly operation: Operation;
-  readonly body: ReadBody;
+  /** Undefined for a request without one. */
+  readonly body: ReadBody | undefined;
   readonly model: string;
   readonly exchange: ModelExchange;
   /** Aborts when the agent leaves, and when the route is closed. */
@@ -56,16 +56,16 @@ export class Sending {
     let answer: Dispatcher.ResponseData;
     let credential: Readonly<Record<string, string>>;
     try {
-      const parts = this.#parts(sent);
-      const headers = this.#headers(sent, parts);
+      const content = this.#content(sent);
+      const headers = this.#headers(sent, content);
       const method = sent.request.method;
-      const unsigned = { method, url, headers, body: parts };
+      const unsigned = { method, url, headers, body: content };
       credential = await this.#authorize(unsigned);
       answer = await connections.request({
         ...{ origin: url.origin, path: `${url.pathname}${url.search}`, signal },
         method: method === "GET" ? "GET" : "POST",
         headers: { ...headers, ...credential },
-        body: bodyOf(parts),
+        body: content ?? null,
       });
     } catch (error) {
       over();
@@ -87,7 +87,7 @@ export class Sending {
   #meter({ model, exchange, body }: Sent, answer: Pick<MeterOptions, "contentType" | "isFine">): Meter {
     const { protocol, config } = this.#options;
     const price = priceOf(model, config.prices);
-    return new Meter({ protocol, model, price, exchange, requestBytes: body.size, ...answer });
+    return new Meter({ protocol, model, price, exchange, requestBytes: body?.size ?? 0, ...answer });
   }
 
   async #authorize(unsigned: SignedRequest): Promise<Readonly<Record<string, string>>> {
@@ -98,22 +98,23 @@ export class Sending {
     }
   }
 
-  #parts({ operation, body }: Sent): readonly Buffer[] {
+  /** Composed of what was decided on, never the agent's own text. */
+  #content({ operation, body }: Sent): Buffer | undefined {
+    if (body === undefined || operation.kind === "list") return undefined;
     const asksForUsage =
       this.#options.config.requestStreamUsage && operation.path.endsWith("/chat/completions");
-    return asksForUsage ? askingForUsage(body) : body.parts;
+    return Buffer.from(JSON.stringify(asksForUsage ? askingForUsage(body) : body.value));
   }
 
-  #headers({ request, operation }: Sent, parts: readonly Buffer[]): Record<string, string> {
+  #headers({ request }: Sent, content: Buffer | undefined): Record<string, string> {
     const { protocol, use } = this.#options;
-    const size = parts.reduce((sum, part) => sum + part.length, 0);
     return {
       ...protocol.headers?.(use),
       ...passedHeaders(request.headers, protocol.requestHeaders),
       ...lowerCased(use.headers),
       // Usage couldn't be read, nor a credential found, in a compressed response.
       "accept-encoding": "identity",
-      ...(operation.kind === "list" ? {} : { "content-length": String(size) }),
+      ...(content === undefined ? {} : { "content-length": String(content.length) }),
     };
   }
 
@@ -181,12 +182,6 @@ function whyUnusable(status: number, encoding: string | string[] | undefined): s
   if (status < 200 || status > 599) return `the model answered with an unusable status (${status})`;
   if (encoding === undefined || encoding === "identity") return undefined;
   return "the model compressed its answer, although it was asked not to";
-}
-
-function bodyOf(parts: readonly Buffer[]): Buffer | Readable | null {
-  const [only, ...rest] = parts;
-  if (only === undefined) return null;
-  return rest.length === 0 ? only : Readable.from(parts);
 }
 
 function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {

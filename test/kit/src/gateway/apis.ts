@@ -26,7 +26,6 @@ const openai = {
   credential: "OPENAI_API_KEY",
   namesModelInBody: true,
   keyHeader: ["authorization", "Bearer "],
-  body: (model: string) => JSON.stringify({ model, input: "hi" }),
 } as const;
 
 export const kitApis: readonly KitApi[] = [
@@ -45,12 +44,14 @@ export const kitApis: readonly KitApi[] = [
     ...openai,
     path: "/v1/responses",
     pathOf: () => "/v1/responses",
+    body: (model) => JSON.stringify({ model, input: "hi" }),
     answer: { usage: { input_tokens: 100, input_tokens_details: { cached_tokens: 40 }, output_tokens: 7 } },
   },
   {
     ...openai,
     path: "/v1/chat/completions",
     pathOf: () => "/v1/chat/completions",
+    body: (model) => JSON.stringify({ model, messages: [] }),
     answer: {
       usage: { prompt_tokens: 100, prompt_tokens_details: { cached_tokens: 40 }, completion_tokens: 7 },
     },
