@@ -214,6 +214,7 @@ async function runEverything() {
     const bare = isDockerDemanded ? check("check:bare", ["bookworm", "user"]) : undefined;
     await record("tests", () => runTests());
     await Promise.all([packages, bare]);
+    await check("check:sdk");
   }
   console.log(`\n${summary.join("\n")}\n`);
 }
