@@ -47,6 +47,8 @@ import { ToolCalls } from "./tools/tool-calls.js";
 @injectable()
 export class Run {
   #state: RunState = { name: "admitted" };
+  /** Milliseconds since 1970. */
+  readonly begunAt = Date.now();
   readonly #settled = Promise.withResolvers<AmbitError | undefined>();
   /** Resolves when everything the run opened is closed, with its failure if there was one. Never rejects. */
   readonly ended = this.#settled.promise;
@@ -80,6 +82,11 @@ export class Run {
     for (const event of announcements(this.id, this.request, this.plan)) this.events.emit(event);
     this.deadlines.admitted();
     this.scope.signal.addEventListener("abort", () => this.#begin(), { once: true });
+  }
+
+  /** The id of its turn, as the event `turn` has it. */
+  get turnId(): string {
+    return this.request.turnId ?? this.id;
   }
 
   /** How far it got, which determines what a failure says about the host. */

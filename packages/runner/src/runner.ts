@@ -159,6 +159,13 @@ export class Runner {
     return this.#runs.has(key);
   }
 
+  /** The run that has a session of the project now. */
+  runIn(sessionId: string, project: string | undefined): Run | undefined {
+    return [...this.#runs.values()].find(
+      ({ request }) => request.sessionId === sessionId && projectOf(request) === project,
+    );
+  }
+
   /** Ends a session of the project, and the run that uses it. False when the project has none of that id. */
   async endSession(sessionId: string, projectId?: string): Promise<boolean> {
     const project = projectOf({ projectId });

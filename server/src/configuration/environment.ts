@@ -55,6 +55,7 @@ const environmentSchema = z.object({
     .transform((text) => (text === "true" ? true : patternsOf(text ?? "")))
     .pipe(denialSchema),
   AMBIT_INTERACTION_KEY_FILE: optionalText,
+  AMBIT_REPLICA_ID: z.preprocess(blankIsAbsent, z.string().max(256).optional()),
   AMBIT_WEBHOOK_SECRET: z.preprocess(
     (value) => (typeof value === "string" && value.trim() !== "" ? value.trim().split(/\s+/) : undefined),
     webhookSecretsSchema.optional(),

@@ -88,6 +88,7 @@ export async function loadSettings(
       auth: environment.AMBIT_AUTH ?? server.auth,
       host: overrides.host ?? environment.AMBIT_HOST ?? server.host,
       address: environment.AMBIT_ADDRESS ?? server.address,
+      replicaId: environment.AMBIT_REPLICA_ID ?? server.replicaId,
       port: overrides.port ?? environment.AMBIT_PORT ?? server.port,
     },
     token: environment.AMBIT_TOKEN,

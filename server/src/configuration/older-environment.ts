@@ -3,6 +3,7 @@ const renamed: ReadonlyMap<string, readonly string[]> = new Map([
   ["AMBIT_HOST", ["AGENTA_RUNNER_HOST", "AGENTA_AGENT_RUNNER_HOST"]],
   ["AMBIT_PORT", ["AGENTA_RUNNER_PORT", "AGENTA_AGENT_RUNNER_PORT"]],
   ["AMBIT_TOKEN", ["AGENTA_RUNNER_TOKEN", "AGENTA_AGENT_RUNNER_TOKEN"]],
+  ["AMBIT_REPLICA_ID", ["AGENTA_RUNNER_REPLICA_ID"]],
   ["AMBIT_LOG_LEVEL", ["AGENTA_RUNNER_LOG_LEVEL"]],
   ["AMBIT_CONCURRENT_RUNS", ["AGENTA_RUNNER_CONCURRENCY_LIMIT"]],
   ["AMBIT_DENY_PERMISSIONS", ["AGENTA_RIVET_DENY_PERMISSIONS", "SANDBOX_AGENT_DENY_PERMISSIONS"]],
@@ -27,9 +28,6 @@ const configured: ReadonlyMap<string, string> = new Map([
   ["AGENTA_RUNNER_DAYTONA_AUTOSTOP_MINUTES", "`autoStopMinutes` of @ambit/sandbox-daytona"],
   ["AGENTA_RUNNER_DAYTONA_AUTODELETE_MINUTES", "`ttlMinutes` of @ambit/sandbox-daytona"],
 ]);
-
-/** Ambit doesn't need these. Those that a compose file passes on by default need no notice. */
-const unneeded: ReadonlySet<string> = new Set(["AGENTA_RUNNER_REPLICA_ID"]);
 
 /** The result of reading the variables of the runner that Ambit replaces. */
 export interface OlderEnvironment {
@@ -66,7 +64,7 @@ export function readOlderEnvironment(given: NodeJS.ProcessEnv): OlderEnvironment
   for (const name of Object.keys(given).filter(isSet).sort()) {
     const place = configured.get(name);
     if (place !== undefined) notices.push(`${name} has no effect: set ${place} in the configuration`);
-    else if (/^AGENTA_(AGENT_)?RUNNER_/.test(name) && !known.has(name) && !unneeded.has(name))
+    else if (/^AGENTA_(AGENT_)?RUNNER_/.test(name) && !known.has(name))
       notices.push(`${name} has no effect, and no counterpart here: unset it`);
   }
   return { variables, sources, secrets: [...known].filter((name) => /TOKEN|KEY/.test(name)), notices };

@@ -28,6 +28,8 @@ const serverSchema = z.strictObject({
    * `AMBIT_ADDRESS` overrides it.
    */
   address: z.url({ protocol: /^https?$/ }).optional(),
+  /** The name that `GET /health` has of this replica. Default: a new one at each start. `AMBIT_REPLICA_ID` overrides it. */
+  replicaId: z.string().min(1).max(256).optional(),
   maxConnections: z.int().min(16).max(1_000_000).default(4_096).meta({
     description:
       "Open connections; at most a quarter of the files that the process may open. A quarter of them is for callers that aren't known yet: one more, and the oldest of these ends. A tenant's share is a fifth of the others; beyond, 429.",

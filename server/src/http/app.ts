@@ -7,6 +7,7 @@ import { subscriptionStatus } from "../subscription-status.js";
 import { admitCaller, requireOperator, rulesOfCaller } from "./caller/admit-caller.js";
 import { callerOf } from "./caller/caller.js";
 import { requireLocalCaller } from "./caller/loopback.js";
+import { TurnCancellation } from "./cancel-turn.js";
 import { sendMetrics } from "./metrics.js";
 import { openApiDocument } from "./openapi/document.js";
 import { Readiness } from "./ready.js";
@@ -62,6 +63,8 @@ export function serverApp(context: ServerContext): Hono<Environment> {
     sendJson(outgoing, 200, planResponse(await runner.plan(body, rulesOfCaller(incoming))));
   });
   on("POST", "/kill", (exchange) => handleKill(context, exchange));
+  const cancellation = new TurnCancellation(runner);
+  on("POST", "/cancel", (exchange) => cancellation.handle(context, exchange));
   for (const [path, methods] of Object.entries(storedRoutes(context))) {
     for (const [method, route] of Object.entries(methods)) app.on(method, path, handler(route));
     const allowed = Object.keys(methods).join(", ");
@@ -80,7 +83,11 @@ export function serverApp(context: ServerContext): Hono<Environment> {
     sendJson(outgoing, 200, subscriptionStatus(runner.registry)),
   );
   on("GET", "/health", ({ outgoing }) => {
-    sendJson(outgoing, 200, { status: "ok", probing: context.probing() } satisfies HealthResponse);
+    sendJson(outgoing, 200, {
+      status: "ok",
+      probing: context.probing(),
+      replicaId: context.replicaId,
+    } satisfies HealthResponse);
   });
   const readiness = new Readiness(context);
   on("GET", "/ready", async ({ outgoing }) => {

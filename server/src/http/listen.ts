@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import { codeOf, type Log, StoreFailed } from "@ambit/core";
 import type { Store } from "@ambit/durable/store";
@@ -80,6 +81,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       perProject: settings.server.maxReadersPerProject,
     }),
     probing,
+    replicaId: settings.server.replicaId ?? randomUUID(),
     durable: async () => {
       try {
         return await opening;

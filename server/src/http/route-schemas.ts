@@ -15,8 +15,15 @@ export const responseRecordSchema = z.discriminatedUnion("kind", [
 /** `GET /plugins`: every actor's claims, and the findings of its probe on this host, with their time. */
 export const pluginsResponseSchema = z.strictObject({ actors: z.array(actorDescriptionSchema) });
 
-/** `GET /health`: the server is up, and whether it is still probing its host. Nothing else, since it needs no token. */
-export const healthResponseSchema = z.strictObject({ status: z.literal("ok"), probing: z.boolean() });
+/**
+ * `GET /health`: the server is up, whether it is still probing its host, and the name by which callers find its sessions
+ * again. Nothing else, since it needs no token.
+ */
+export const healthResponseSchema = z.strictObject({
+  status: z.literal("ok"),
+  probing: z.boolean(),
+  replicaId: z.string(),
+});
 export type HealthResponse = z.infer<typeof healthResponseSchema>;
 
 /** `GET /ready`: whether the server takes runs now. 503 unless its status is `ready`. */
@@ -42,6 +49,30 @@ export const killRequestSchema = z.strictObject({
   sessionId: z.string().min(1).max(256),
   projectId: z.string().nullish(),
 });
+
+/** `POST /cancel`: the turn to stop. Keys that a newer platform adds are ignored. */
+export const cancelTurnRequestSchema = z.object({
+  /** Of the command: a repeated one gets the same response. */
+  id: z.string().min(1).max(256),
+  sessionId: z.string().min(1).max(256),
+  projectId: z.string().nullish(),
+  kind: z.literal("cancel").default("cancel"),
+  /** The turn, as the event `turn` names it. Without it, the one that ran when the command was given. */
+  target: z.object({ turnId: z.string().nullish(), expectedTurnId: z.string().nullish() }).nullish(),
+  /** When the command was given: it stops no turn that began later, unless it names it. */
+  createdAt: z.union([z.iso.datetime({ offset: true }), z.number().nonnegative()]).nullish(),
+});
+
+/** `obsolete`: nothing was stopped, and `state` says why. `id` is the turn's, empty where there is none. */
+export const cancelTurnResponseSchema = z.strictObject({
+  ok: z.literal(true),
+  result: z.enum(["applied", "obsolete"]),
+  execution: z.strictObject({
+    id: z.string(),
+    state: z.enum(["stopped", "not_running", "superseded_by_newer_turn"]),
+  }),
+});
+export type CancelTurnResponse = z.infer<typeof cancelTurnResponseSchema>;
 
 /** `ended` is false if there was nothing to end, which isn't an error; `message` then names what was not found. */
 export const endedResponseSchema = z.strictObject({

@@ -30,6 +30,8 @@ export interface ServerContext {
   isDraining(): boolean;
   /** Whether this host is being probed, or soon will be. */
   probing(): boolean;
+  /** Names this replica to callers that find its sessions again by it. */
+  readonly replicaId: string;
   readonly version: string;
 }
 

@@ -60,7 +60,7 @@ describe("the variables of the Agenta runner", () => {
   });
 
   it("of other programs are ignored", () => {
-    const others = { AGENTA_API_URL: "http://api", AGENTA_RUNNER_REPLICA_ID: "1", PATH: "/bin" };
+    const others = { AGENTA_API_URL: "http://api", PATH: "/bin" };
     expect(readOlderEnvironment(others)).toMatchObject({ variables: {}, notices: [] });
   });
 

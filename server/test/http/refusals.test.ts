@@ -177,7 +177,15 @@ describe("the token", () => {
   it("isn't needed for the health check", async () => {
     const { url } = await serveScript(saying("x"), { token });
     const health = async (): Promise<unknown> => (await fetch(`${url}/health`)).json();
-    await vi.waitFor(async () => expect(await health()).toEqual({ status: "ok", probing: false }), 30_000);
+    await vi.waitFor(
+      async () =>
+        expect(await health()).toEqual({
+          status: "ok",
+          probing: false,
+          replicaId: expect.any(String),
+        }),
+      30_000,
+    );
     expect((await fetch(`${url}/openapi.json`)).status).toBe(200);
   });
 });

@@ -82,6 +82,17 @@ function paths(): JsonObject {
         },
       },
     },
+    "/cancel": {
+      post: {
+        operationId: "cancelTurn",
+        summary: "Stops the turn of a session, which stays",
+        requestBody: body("CancelTurnRequest", true),
+        responses: {
+          200: jsonResponse("Whether a turn was stopped.", "CancelTurnResponse"),
+          ...failed(400, 401, 403, 404, 408, 413, 500),
+        },
+      },
+    },
     ...storedPaths(),
     "/plugins": {
       get: {

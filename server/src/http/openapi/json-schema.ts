@@ -30,6 +30,8 @@ import {
 } from "@ambit/durable";
 import { z } from "zod";
 import {
+  cancelTurnRequestSchema,
+  cancelTurnResponseSchema,
   endedResponseSchema,
   forwardedResponseSchema,
   healthResponseSchema,
@@ -44,6 +46,7 @@ import {
 const sent = {
   RunRequest: runRequestSchema,
   KillRequest: killRequestSchema,
+  CancelTurnRequest: cancelTurnRequestSchema,
   InteractionAnswer: interactionAnswerSchema,
   Message: messageSchema,
   ContentBlock: contentBlockSchema,
@@ -70,6 +73,7 @@ const returned = {
   ReadyResponse: readyResponseSchema,
   SubscriptionStatus: subscriptionStatusSchema,
   EndedResponse: endedResponseSchema,
+  CancelTurnResponse: cancelTurnResponseSchema,
   ForwardedResponse: forwardedResponseSchema,
   AcceptedResponse: acceptedResponseSchema,
   RunInfo: runInfoSchema,

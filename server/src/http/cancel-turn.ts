@@ -1,0 +1,87 @@
+import { NotFound, projectOf, RequestInvalid } from "@ambit/core";
+import type { Runner } from "@ambit/runner";
+import type { z } from "zod";
+import { sendJson } from "./response/send.js";
+import { type CancelTurnResponse, cancelTurnRequestSchema } from "./route-schemas.js";
+import { callersProjects } from "./runs/projects.js";
+import type { Exchange, ServerContext } from "./server-context.js";
+
+type Command = z.infer<typeof cancelTurnRequestSchema>;
+
+/** Bytes of the body, which holds a few short names. */
+const maxBodyBytes = 16 * 1024;
+/** Commands whose responses are remembered, so that a repeated one gets the same. */
+const maxRemembered = 1_000;
+
+/** What a command does to the run that its session has now. */
+export type Decision = "stop" | "not_running" | "superseded_by_newer_turn";
+
+/** The run that a session has. */
+interface CurrentTurn {
+  readonly turnId: string;
+  /** Milliseconds since 1970. */
+  readonly begunAt: number;
+}
+
+/** A command stops the turn that it names, or without a name the one that ran when it was given. Pure. */
+export function decide(turn: CurrentTurn | undefined, { target, createdAt }: Command): Decision {
+  if (turn === undefined) return "not_running";
+  const named = target?.turnId ?? target?.expectedTurnId ?? undefined;
+  if (named !== undefined) return named === turn.turnId ? "stop" : "superseded_by_newer_turn";
+  const given = createdAt == null ? undefined : new Date(createdAt).getTime();
+  return given !== undefined && given < turn.begunAt ? "superseded_by_newer_turn" : "stop";
+}
+
+/** `POST /cancel`: stops a session's turn, and keeps the session. */
+export class TurnCancellation {
+  readonly #answers = new Map<string, Promise<CancelTurnResponse>>();
+
+  constructor(readonly runner: Runner) {}
+
+  /** @throws NotFound for a session that this runner doesn't have; RequestInvalid */
+  async handle({ bodies, log }: ServerContext, { incoming, outgoing }: Exchange): Promise<void> {
+    const parsed = cancelTurnRequestSchema.safeParse(await bodies.json(incoming, maxBodyBytes));
+    if (!parsed.success) {
+      throw new RequestInvalid(
+        parsed.error.issues.map(({ path, message }) => ({ path: path.join("."), message })),
+      );
+    }
+    const command = parsed.data;
+    const own = callersProjects(incoming);
+    const project = own === "all" ? projectOf({ projectId: command.projectId ?? undefined }) : own;
+    const key = JSON.stringify([project ?? null, command.sessionId, command.id]);
+    const answering = this.#answers.get(key) ?? this.#cancel(command, project);
+    this.#remember(key, answering);
+    const answer = await answering;
+    log.info({ sessionId: command.sessionId, ...answer.execution }, "a turn was to be cancelled");
+    sendJson(outgoing, 200, answer);
+  }
+
+  async #cancel(command: Command, project: string | undefined): Promise<CancelTurnResponse> {
+    const { runner } = this;
+    const { sessionId } = command;
+    const isHeld = runner.sessions.some((one) => one.session === sessionId && one.project === project);
+    const run = runner.runIn(sessionId, project);
+    if (run === undefined && !isHeld)
+      throw new NotFound(`There is no session '${sessionId}' here, or it belongs to another project.`);
+    const decision = decide(run, command);
+    const id = run?.turnId ?? command.target?.turnId ?? "";
+    if (decision !== "stop" || run === undefined)
+      return {
+        ok: true,
+        result: "obsolete",
+        execution: { id, state: decision === "stop" ? "not_running" : decision },
+      };
+    runner.cancel(run.id);
+    await run.ended;
+    return { ok: true, result: "applied", execution: { id, state: "stopped" } };
+  }
+
+  /** One that failed isn't remembered: it may be sent again. */
+  #remember(key: string, answering: Promise<CancelTurnResponse>): void {
+    this.#answers.set(key, answering);
+    answering.catch(() => this.#answers.delete(key));
+    const [oldest] = this.#answers.keys();
+    if (this.#answers.size > maxRemembered && oldest !== undefined) this.#answers.delete(oldest);
+  }
+}
