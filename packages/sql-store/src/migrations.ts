@@ -79,6 +79,14 @@ export const migrations: readonly (readonly Statement[])[] = [
     `CREATE INDEX ambit_used_answers_used ON ambit_used_answers (used_at)`,
     `CREATE INDEX ambit_starts_started ON ambit_starts (started_at)`,
   ),
+  // Lists of one project in their order, with and without a state.
+  statements(
+    `DROP INDEX ambit_runs_project`,
+    ...["runs", "interactions", "deliveries"].flatMap((rows) => [
+      `CREATE INDEX ambit_${rows}_project ON ambit_${rows} (project, created_at, id)`,
+      `CREATE INDEX ambit_${rows}_project_state ON ambit_${rows} (project, state, created_at, id)`,
+    ]),
+  ),
 ];
 
 /** The schema that this version of Ambit reads and writes. */

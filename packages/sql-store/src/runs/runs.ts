@@ -199,7 +199,8 @@ export class Runs {
           SELECT first_event, last_event, body,
             SUM(LENGTH(body)) OVER (ORDER BY first_event) - LENGTH(body) AS before_it
           FROM (SELECT first_event, last_event, body FROM ambit_chunks
-            WHERE run_id = $1 AND last_event > $2 ORDER BY first_event LIMIT ${maxChunks}) AS near
+            WHERE run_id = $1 AND last_event > $2 AND first_event >= COALESCE((SELECT MAX(first_event)
+              FROM ambit_chunks WHERE run_id = $1 AND first_event <= CAST($2 AS BIGINT) + 1), 0) ORDER BY first_event LIMIT ${maxChunks}) AS near
         ) AS measured WHERE before_it < $3 ORDER BY first_event`,
         ...[id, after, maxCharacters],
       ),

@@ -1,0 +1,42 @@
+import { DatabaseSync } from "node:sqlite";
+import type { Store } from "@ambit/durable/store";
+import { type Database, migrationsFrom, type Statement, sqlStore } from "@ambit/sql-store";
+import { expect, it } from "vitest";
+
+const page = { project: "p", limit: 100 };
+
+it.each<readonly [string, (store: Store) => Promise<unknown>]>([
+  ["reading a log from some event on", (store) => store.read("r", 99_000, 65_536)],
+  ["a project's runs", (store) => store.list(page)],
+  ["a project's ended runs", (store) => store.list({ ...page, state: "ended" })],
+  ["the next page of a project's runs", (store) => store.list({ ...page, after: "r" })],
+  ["the next page of all runs", (store) => store.list({ limit: 100, after: "r" })],
+  ["the next page of a project's questions", (store) => store.interactions({ ...page, after: "i" })],
+  ["a project's open questions", (store) => store.interactions({ ...page, state: "open" })],
+  ["the next page of a project's messages", (store) => store.deliveries({ ...page, after: "d" })],
+  ["a project's failed messages", (store) => store.deliveries({ ...page, state: "failed" })],
+])("finds %s by an index, in its order", async (what, ask) => {
+  const file = new DatabaseSync(":memory:");
+  for (const { text } of migrationsFrom(0)) file.exec(text);
+  const asked: Statement[] = [];
+  const database: Database = {
+    ...{ now: "1", lock: "", insertsInWith: false },
+    run: async (statements) => {
+      asked.push(...statements);
+      return statements.map(() => []);
+    },
+    close: async () => {},
+  };
+  await ask(sqlStore(database));
+  const plan = asked.flatMap(({ text, values = [] }) => {
+    const named = Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]));
+    const steps = file.prepare(`EXPLAIN QUERY PLAN ${text}`).all(named);
+    return steps.map(({ detail }) => String(detail));
+  });
+  file.close();
+  const steps = plan.join("\n");
+  expect(steps).toMatch(/^SEARCH ambit_/m);
+  // Each row that is skipped or sorted costs as much as one that is wanted.
+  if (what.startsWith("reading")) expect(steps).toContain("(run_id=? AND first_event>?)");
+  else expect(steps).not.toMatch(/^SCAN ambit_|TEMP B-TREE/m);
+});
