@@ -24,6 +24,11 @@ export interface Database {
   run(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]>;
   /** Runs an append without questions in one round trip, if the database can. False: not written. */
   append?(chunk: ChunkToAppend): Promise<boolean>;
+  /**
+   * Overwrites what was deleted in the copies that the database itself keeps, such as its log. False: others read it, so
+   * call it again later. Absent: the database does that by itself, or can't.
+   */
+  scrub?(): Promise<boolean>;
   close(): Promise<void>;
 }
 

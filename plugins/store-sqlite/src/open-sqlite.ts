@@ -54,6 +54,12 @@ class DatabaseThread implements Database {
     return replied;
   }
 
+  /** Moves its log into the file, where deleted rows are overwritten, and empties it. */
+  async scrub(): Promise<boolean> {
+    const [[row] = []] = await this.run([{ text: "PRAGMA wal_checkpoint(TRUNCATE)" }]);
+    return row?.busy === 0;
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     const worker = this.#worker;

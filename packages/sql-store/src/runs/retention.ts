@@ -11,12 +11,16 @@ const maxDeletedAtOnce = 200;
 /** Deletes ended runs with their data. */
 export class RunRetention {
   #countedAt = Number.NEGATIVE_INFINITY;
+  /** Whether something was deleted that copies may still hold. */
+  #isScrubbed = true;
 
   constructor(readonly database: Database) {}
 
   /** False if there is none. */
   async delete(id: string): Promise<boolean> {
-    return (await this.#delete([id], "")) === 1;
+    const deleted = await this.#delete([id], "");
+    await this.#scrub();
+    return deleted === 1;
   }
 
   /** Deletes what has ended and is too old or too much; looks only at that. */
@@ -33,6 +37,7 @@ export class RunRetention {
       return excess > 0 ? oldest(excess, idle) : undefined;
     });
     await this.#forget(maxAgeMs, interactionMs);
+    await this.#scrub();
     return { deleted: old + surplus, excess };
   }
 
@@ -80,7 +85,14 @@ export class RunRetention {
       uncount(chosen, ...ids),
       statement(`DELETE FROM ambit_runs WHERE ${chosen} RETURNING id`, ...ids),
     ]);
-    return deleted?.length ?? 0;
+    const count = deleted?.length ?? 0;
+    if (count > 0) this.#isScrubbed = false;
+    return count;
+  }
+
+  /** What can't be overwritten now is with the next clean-up. */
+  async #scrub(): Promise<void> {
+    if (!this.#isScrubbed) this.#isScrubbed = (await this.database.scrub?.()) ?? true;
   }
 
   async #forget(maxAgeMs: number, interactionMs: number): Promise<void> {
