@@ -29,8 +29,12 @@ function talk(target, first, wanted) {
   });
 }
 
-/** The first file below /proc, by its process, that holds this text; this process doesn't count. */
-function inProcesses(file, text) {
+/**
+ * The first file below /proc, by its process, that holds a text; this process doesn't count. The text is given in halves: it is
+ * also in the arguments of this process's parents.
+ */
+function inProcesses(file, halves) {
+  const text = halves.join("");
   const found = fs.readdirSync("/proc").find((pid) => {
     try {
       if (!/^\d+$/.test(pid) || Number(pid) === process.pid) return false;
@@ -43,7 +47,12 @@ function inProcesses(file, text) {
 }
 
 const attempts = {
-  connect: ({ host, port }) => talk({ host, port }),
+  /** With `says`: only if the server answers with it. */
+  async connect({ host, port, says }) {
+    if (says === undefined) return talk({ host, port });
+    const answer = await talk({ host, port }, `GET / HTTP/1.1\r\nHost: ${host}:${port}\r\n\r\n`, says);
+    return answer.includes(says) ? says : null;
+  },
   async proxied({ host, port, says }) {
     const proxy = new URL(process.env.HTTP_PROXY ?? "");
     const ask = `CONNECT ${host}:${port} HTTP/1.1\r\nHost: ${host}:${port}\r\n\r\n`;
@@ -96,20 +105,68 @@ const attempts = {
     const names = Object.keys(require("node:os").networkInterfaces());
     return names.filter((name) => name !== "lo").join() || null;
   },
+  /** The router of the default route, which often is the host. */
+  router() {
+    const routes = fs
+      .readFileSync("/proc/net/route", "utf8")
+      .split("\n")
+      .map((line) => line.split(/\s+/));
+    const [, , router] = routes.find(([, target, via]) => target === "00000000" && via !== "00000000") ?? [];
+    return router === undefined ? null : Buffer.from(router, "hex").reverse().join(".");
+  },
   read: ({ path }) => fs.readFileSync(path, "utf8").slice(0, 200),
   write({ path }) {
     fs.writeFileSync(path, "written");
     return `wrote ${path}`;
   },
+  remove({ path }) {
+    fs.rmSync(path);
+    return `removed ${path}`;
+  },
+  /** Whether it could be written to; it stays as it is. */
+  openToWrite({ path }) {
+    fs.closeSync(fs.openSync(path, "r+"));
+    return `opened ${path}`;
+  },
+  /** A file of this name, at most two folders below something that is mounted. */
+  belowMounts({ name }) {
+    const mounts = fs
+      .readFileSync("/proc/self/mountinfo", "utf8")
+      .split("\n")
+      .map((line) => line.split(" ")[4]);
+    const isSearched = (path) => path !== undefined && path !== "/" && !/^\/(proc|sys|dev)(\/|$)/.test(path);
+    const entries = (folder) => {
+      try {
+        return fs
+          .readdirSync(folder)
+          .slice(0, 200)
+          .map((entry) => `${folder}/${entry}`);
+      } catch {
+        return [];
+      }
+    };
+    const near = mounts.filter(isSearched).slice(0, 200).flatMap(entries);
+    const found = [...near, ...near.slice(0, 1_000).flatMap(entries)];
+    return found.find((path) => path.endsWith(`/${name}`)) ?? null;
+  },
+  exists: ({ path }) => (fs.existsSync(path) ? path : null),
   list: ({ path }) => fs.readdirSync(path).join() || "listed",
-  arguments: ({ text }) => inProcesses("cmdline", text),
-  environment: ({ text }) => inProcesses("environ", text),
+  arguments: ({ halves }) => inProcesses("cmdline", halves),
+  environment: ({ halves }) => inProcesses("environ", halves),
   ownEnvironment: ({ text }) =>
     fs.readFileSync("/proc/self/environ", "utf8").includes(text) ? "read" : null,
-  names: () => Object.keys(process.env).sort().join(),
-  status({ field }) {
-    return new RegExp(`^${field}:\\s*(.*)$`, "m").exec(fs.readFileSync("/proc/self/status", "utf8"))?.[1];
+  /** A file about this process, such as its status and its mounts. */
+  own: ({ file }) => fs.readFileSync(`/proc/self/${file}`, "utf8").slice(0, 200_000),
+  machine: () => process.arch,
+  /** What a program wrote, in Base64, and how it ended: `0`, or a signal's name. */
+  run({ path }) {
+    const { stdout, status, signal, error } = require("node:child_process").spawnSync(path, {
+      timeout: limitMs,
+    });
+    if (error !== undefined && error.code !== "ETIMEDOUT") throw error;
+    return `${signal ?? status} ${stdout.toString("base64")}`;
   },
+  names: () => Object.keys(process.env).sort().join(),
   kernel: () => require("node:os").version(),
   memory({ mib }) {
     const held = [];

@@ -1,6 +1,6 @@
 import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { allowedCalls } from "./system-calls/index.js";
+import { allowedCalls, type SyscallName, syscallNames } from "./system-calls/index.js";
 
 /**
  * The system calls that a container allows besides those that programs need: `mount` goes through to the kernel's own
@@ -22,6 +22,35 @@ const [TIOCSTI, TIOCLINUX, ENOSYS] = [0x5412, 0x541c, 38];
 const allow = "SCMP_ACT_ALLOW";
 const equal = (index: number, value: number) => ({ index, value, op: "SCMP_CMP_EQ" });
 
+/**
+ * Every 32-bit value but these, as blocks of values that begin with the same bits. Engines allow a call if one of several tests
+ * of an argument holds, so two tests for "not equal" would allow all; and the kernel ignores the upper half of this argument,
+ * which other comparisons include.
+ */
+function allBut(excluded: readonly number[]) {
+  const blocks: { readonly op: string; readonly value: number; readonly valueTwo: number }[] = [];
+  const split = (value: number, bit: number, inside: readonly number[]) => {
+    // In the engine's terms, `value` is the mask, and `valueTwo` what is left.
+    const mask = 2 ** 32 - 2 ** bit;
+    if (inside.length === 0) blocks.push({ op: "SCMP_CMP_MASKED_EQ", value: mask, valueTwo: value });
+    else if (bit > 0) {
+      const upper = value + 2 ** (bit - 1);
+      split(
+        value,
+        bit - 1,
+        inside.filter((one) => one < upper),
+      );
+      split(
+        upper,
+        bit - 1,
+        inside.filter((one) => one >= upper),
+      );
+    }
+  };
+  split(0, 32, excluded);
+  return blocks;
+}
+
 /** In the engine's format, for `--security-opt seccomp=`: calls of other architectures are refused. */
 export const seccompProfile = JSON.stringify({
   defaultAction: "SCMP_ACT_ERRNO",
@@ -38,16 +67,21 @@ export const seccompProfile = JSON.stringify({
     // Its flags are behind a pointer, which a filter can't read; libraries fall back to clone.
     { names: ["clone3"], action: "SCMP_ACT_ERRNO", errnoRet: ENOSYS },
     // A byte pushed into a terminal is a command typed by its user.
-    {
+    ...allBut([TIOCSTI, TIOCLINUX]).map((block) => ({
       names: ["ioctl"],
       action: allow,
-      args: [
-        { index: 1, value: TIOCSTI, op: "SCMP_CMP_NE" },
-        { index: 1, value: TIOCLINUX, op: "SCMP_CMP_NE" },
-      ],
-    },
+      args: [{ index: 1, ...block }],
+    })),
   ],
 });
+
+/**
+ * Of the calls that a probe tries, those that the profile refuses, always or with the arguments of the attempts: for
+ * `StandardProbe.refusedCalls`.
+ */
+export const refusedByProfile: readonly SyscallName[] = syscallNames.filter(
+  (name) => !allowed.trim().split(/\s+/).includes(name),
+);
 
 /**
  * The same as a file, for engines that take a path. @returns its path. @param folder that only the runner's user writes

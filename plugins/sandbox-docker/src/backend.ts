@@ -15,6 +15,7 @@ import type { RemoteSandbox } from "@ambit/bridge";
 import {
   type ActorGap,
   type Boundary,
+  type Capability,
   capabilities,
   type Domain,
   domains,
@@ -89,10 +90,11 @@ export class DockerSandbox implements SandboxBackend {
     return proxyHides(credential, boundary);
   }
 
-  async probe(signal: AbortSignal): Promise<readonly Finding[]> {
+  /** @param claims default: all. Tests ask for those that a change concerns. */
+  async probe(signal: AbortSignal, claims: readonly Capability[] = this.claims): Promise<readonly Finding[]> {
     this.#reaper.reapInBackground(this.#log);
     const { probeEngine } = await import("./probe.js");
-    this.#findings = await probeEngine((...given) => this.#open(...given), this.#config, signal);
+    this.#findings = await probeEngine((...given) => this.#open(...given), this.#config, signal, claims);
     return this.#findings;
   }
 

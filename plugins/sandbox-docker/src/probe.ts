@@ -1,3 +1,4 @@
+import { refusedByProfile } from "@ambit/backend-kit";
 import { type OpenOptions, probeSandboxes } from "@ambit/backend-kit/standard-probe";
 import type { RemoteSandbox } from "@ambit/bridge";
 import {
@@ -10,16 +11,27 @@ import {
 import { makeAuthority } from "@ambit/egress/credentials";
 import type { DockerConfig } from "./config.js";
 import { fixFor } from "./engine/failure.js";
+import { keptCapabilities } from "./open/order.js";
+
+/** What every engine covers or mounts read-only unless it is told not to. A kernel may lack some. */
+const kernelPaths = {
+  covered: ["/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/scsi", "/proc/timer_list", "/sys/firmware"],
+  readOnly: ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/sys"],
+};
 
 /** Tries every claim in containers of the engine, next to a control. */
 export function probeEngine(
   open: (spec: SandboxSpec, scope: Scope, options: OpenOptions) => Promise<RemoteSandbox>,
   config: DockerConfig,
   signal: AbortSignal,
+  claims: readonly Capability[] = capabilities,
 ): Promise<readonly Finding[]> {
   const probe = {
-    ...{ claims: capabilities, open, makeAuthority },
+    ...{ claims, open, makeAuthority },
     node: config.bridge.node,
+    bounding: keptCapabilities,
+    refusedCalls: refusedByProfile,
+    kernelPaths,
     closedPaths: [`${config.bridge.folder}/put`],
     perToolFix:
       "use an image with `mount` and `setpriv` (util-linux), the runtime runc (gVisor shows every user all arguments) and, on a host with AppArmor, a profile that allows `mount` (sandbox-docker's appArmor)",

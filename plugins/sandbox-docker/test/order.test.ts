@@ -9,6 +9,7 @@ const orderWith = (settings: object, spec = probeSpec({})) =>
     hiding: "exec",
     imageVolumes: [],
     seccomp: "{}",
+    isDocker: true,
   }).HostConfig;
 
 /** Every boundary that changes the options, with and without settings of a configuration. */

@@ -69,8 +69,8 @@ it("proves nothing by a program that was killed before it could look", async () 
     AbortSignal.timeout(60_000),
   );
   expect(finding).toMatchObject({ proven: false, reason: "a probe's program was ended by SIGKILL" });
-  // Both sandboxes' programs, three times: it says nothing either way.
-  expect(killed).toBe(6);
+  // Each trial's programs, three times: it says nothing either way.
+  expect(killed).toBeGreaterThanOrEqual(6);
 });
 
 it("proves nothing when a sandbox was lost in the middle, though other trials held", async () => {

@@ -1,13 +1,18 @@
-import type { Boundary, Capability, HiddenCredential, NetworkRule, SandboxSpec } from "@ambit/core/plugin";
+import type { Boundary, Capability, NetworkRule, SandboxSpec } from "@ambit/core/plugin";
+import { lazy } from "../lifetime/lazy.js";
 import { filesystem, probeSpec } from "../probe/bench.js";
 import type * as kit from "../probe/trial.js";
 import type { Decoys } from "./decoys.js";
+import { type KernelInside, kernelOf } from "./kernel.js";
+import type { Looking } from "./look.js";
 import type { OpenOptions, ProbedSandbox, StandardProbe } from "./standard-probe.js";
 
-export interface Bench {
-  readonly probe: StandardProbe;
+export interface Bench extends Looking {
   readonly decoys: Decoys;
-  readonly signal: AbortSignal;
+  /** Of the closed sandbox. */
+  kernel(): Promise<KernelInside>;
+  /** Without any limit. */
+  unlimited(): Promise<ProbedSandbox>;
   /** Network off and only the workspace, if claimed. */
   closed(): Promise<ProbedSandbox>;
   /** One service of this host listed, and the workspace read-only. */
@@ -16,10 +21,12 @@ export interface Bench {
   empty(): Promise<ProbedSandbox>;
   /** Network off, if claimed. */
   readonly network: Pick<Partial<Boundary>, "network">;
+  /** Only the workspace, if claimed. */
+  readonly files: Pick<Partial<Boundary>, "filesystem">;
   /** Opens one more, which is closed with the others. */
   open(
     boundary: Partial<Boundary>,
-    options?: OpenOptions & { readonly secrets?: readonly HiddenCredential[] },
+    options?: OpenOptions & Partial<Pick<SandboxSpec, "secrets" | "requiredPaths">>,
   ): Promise<ProbedSandbox>;
 }
 
@@ -33,22 +40,20 @@ export function makeBench(
   openSpec: (spec: SandboxSpec, options: OpenOptions) => Promise<ProbedSandbox>,
 ): Bench {
   const claimed = (capability: Capability) => probe.claims.includes(capability);
-  const open: Bench["open"] = (boundary, { secrets, ...options } = {}) =>
-    openSpec(probeSpec(boundary, secrets === undefined ? {} : { secrets }), options);
+  const open: Bench["open"] = (boundary, { secrets, requiredPaths = [], ...options } = {}) =>
+    openSpec(probeSpec(boundary, { requiredPaths, ...(secrets === undefined ? {} : { secrets }) }), options);
   const network: Bench["network"] = claimed("network.deny") ? { network: { mode: "off", rules: [] } } : {};
   const files = (capability: Capability, mode: "workspace" | "readonly" | "off") =>
     claimed(capability) ? { filesystem: filesystem(mode) } : {};
   const hasLists = claimed("network.allow-cidr") || claimed("network.allow-host");
-  const once = (boundary: Partial<Boundary>) => {
-    let opened: Promise<ProbedSandbox> | undefined;
-    return () => {
-      opened ??= open(boundary);
-      return opened;
-    };
-  };
+  const once = (boundary: Partial<Boundary>) => lazy(() => open(boundary));
+  const closed = once({ ...network, ...files("filesystem.workspace-only", "workspace") });
   return {
     ...{ probe, decoys, signal, network, open },
-    closed: once({ ...network, ...files("filesystem.workspace-only", "workspace") }),
+    files: files("filesystem.workspace-only", "workspace"),
+    unlimited: once({}),
+    closed,
+    kernel: lazy(async () => kernelOf(await closed(), { probe, signal })),
     listed: once({
       ...(hasLists ? { network: listedNetwork(decoys) } : network),
       ...files("filesystem.read-only", "readonly"),

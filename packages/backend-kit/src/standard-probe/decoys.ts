@@ -18,6 +18,8 @@ export interface Decoys {
   /** A file that every user may read, in a folder that every user may write to. */
   readonly file: string;
   readonly folder: string;
+  /** A folder for sandboxes to see, with a file `shown`: every user may write to both, and no sandbox may. */
+  readonly shown: string;
   /** A variable of this process. */
   readonly variable: string;
   close(): Promise<void>;
@@ -34,7 +36,7 @@ async function removeLeft(): Promise<void> {
     try {
       const { uid, mtimeMs } = await lstat(folder);
       if (uid !== process.getuid?.() || Date.now() - mtimeMs < maxProbeMs) continue;
-      await rm(join(folder, "secret"), { force: true });
+      for (const file of ["secret", "shown"]) await rm(join(folder, file), { force: true });
       await rmdir(folder);
     } catch {
       // Another probe removed it, or it isn't empty.
@@ -49,6 +51,9 @@ export async function makeDecoys(): Promise<Decoys> {
   await chmod(folder, 0o777);
   const file = join(folder, "secret");
   await writeFile(file, secret, { mode: 0o644 });
+  const shown = await mkdtemp(join(tmpdir(), prefix));
+  await writeFile(join(shown, "shown"), "shown");
+  for (const path of [shown, join(shown, "shown")]) await chmod(path, 0o777);
   const servers = [serverSaying(secret), serverSaying(secret)];
   await Promise.all(servers.map((server) => once(server.listen(0), "listening")));
   const [listedPort = 0, otherPort = 0] = servers.map(listeningPort);
@@ -62,6 +67,7 @@ export async function makeDecoys(): Promise<Decoys> {
     otherPort,
     file,
     folder,
+    shown,
     variable,
     async close() {
       delete process.env[variable];
@@ -69,7 +75,7 @@ export async function makeDecoys(): Promise<Decoys> {
         server.closeAllConnections();
         server.close();
       }
-      await rm(folder, { recursive: true, force: true });
+      for (const path of [folder, shown]) await rm(path, { recursive: true, force: true });
     },
   };
 }

@@ -1,3 +1,3 @@
 /** A probe for backends whose sandboxes run on, or can reach, the runner's own host: trials of every capability. */
 export { probeSandboxes } from "./probe.js";
-export type { OpenOptions, ProbedSandbox, StandardProbe } from "./standard-probe.js";
+export type { KernelPaths, OpenOptions, ProbedSandbox, StandardProbe, Target } from "./standard-probe.js";

@@ -5,10 +5,15 @@ import type { Command, Sandbox } from "@ambit/core/plugin";
 import { z } from "zod";
 import { runToEnd } from "../probe/bench.js";
 import { Inconclusive } from "../probe/trial.js";
-import type { Bench } from "./bench.js";
+import type { StandardProbe } from "./standard-probe.js";
 
 /** The attempts of `inside/look.cjs`, by id. */
 export type Attempts = Readonly<Record<string, { readonly try: string } & Readonly<Record<string, unknown>>>>;
+/** Who looks, and until when. */
+export interface Looking {
+  readonly probe: StandardProbe;
+  readonly signal: AbortSignal;
+}
 /** What was reached, by id; null if it was refused. */
 export type Reached = Readonly<Record<string, string | null>>;
 
@@ -21,7 +26,7 @@ export class Killed extends Inconclusive {}
 /** Runs the attempts as a process of a run. @throws Killed, Inconclusive */
 export async function lookInside(
   sandbox: Sandbox,
-  { probe, signal }: Pick<Bench, "probe" | "signal">,
+  { probe, signal }: Looking,
   attempts: Attempts,
   command: Partial<Command> = {},
 ): Promise<Reached> {
@@ -34,7 +39,7 @@ export async function lookInside(
 }
 
 /** The same attempts as a plain process of this host: the control. */
-export async function lookOutside({ signal }: Pick<Bench, "signal">, attempts: Attempts): Promise<Reached> {
+export async function lookOutside({ signal }: Pick<Looking, "signal">, attempts: Attempts): Promise<Reached> {
   const [program, ...rest] = await lookProgram(process.execPath, attempts);
   return readLook((await promisify(execFile)(program, rest, { signal })).stdout);
 }

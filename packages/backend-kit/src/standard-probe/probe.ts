@@ -2,16 +2,32 @@ import type { Capability, Finding } from "@ambit/core/plugin";
 import { closingAfter } from "../probe/bench.js";
 import { findingsOf, unproven } from "../probe/findings.js";
 import { runInTurn, runTrial } from "../probe/trial.js";
-import { makeBench } from "./bench.js";
+import { makeBench, type Trial } from "./bench.js";
 import { makeDecoys } from "./decoys.js";
 import type { ProbedSandbox, StandardProbe } from "./standard-probe.js";
 import { filesTrial } from "./trials/filesystem.js";
 import { listsTrial, networkTrial } from "./trials/network.js";
+import { privilegesTrial } from "./trials/privileges.js";
 import { namedTrial, perToolTrial, processTrial } from "./trials/processes.js";
 import { cpuTrial, limitTrials } from "./trials/resources.js";
 import { secretTrial } from "./trials/secrets.js";
+import { sharedMemoryTrial } from "./trials/shared-memory.js";
+import { shownFilesTrial } from "./trials/shown-files.js";
+import { systemCallsTrial } from "./trials/system-calls.js";
 
-const trials = [networkTrial, listsTrial, filesTrial, processTrial, perToolTrial, namedTrial, secretTrial];
+const trialsOf = ({ refusedCalls }: StandardProbe): readonly Trial[] => [
+  networkTrial,
+  listsTrial,
+  filesTrial,
+  shownFilesTrial,
+  processTrial,
+  sharedMemoryTrial,
+  privilegesTrial,
+  perToolTrial,
+  namedTrial,
+  secretTrial,
+  systemCallsTrial(refusedCalls),
+];
 
 /** Tests every claim in sandboxes of the backend, with a control: a plain process of this host, or no limit. */
 export async function probeSandboxes(probe: StandardProbe, signal: AbortSignal): Promise<readonly Finding[]> {
@@ -40,7 +56,7 @@ export async function probeSandboxes(probe: StandardProbe, signal: AbortSignal):
     return await closingAfter(signal, closeAll, async () => {
       // First and alone: if it fails there is one reason for everything.
       await bench.closed();
-      const parallel = [...trials, ...limitTrials].filter(claimed);
+      const parallel = [...trialsOf(probe), ...limitTrials].filter(claimed);
       const outcomes = await Promise.all(parallel.map((trial) => runTrial(trial, bench)));
       // Last, since it measures what the others leave.
       outcomes.push(...(await runInTurn([cpuTrial].filter(claimed), bench, signal)));

@@ -1,6 +1,7 @@
 import type { SecureContext } from "node:tls";
 import type { Capability, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
 import type { FixFor } from "../probe/findings.js";
+import type { SyscallName } from "../system-calls/index.js";
 
 /** Replacements for the host's own settings, for probes and tests. */
 export interface OpenOptions {
@@ -18,6 +19,18 @@ export interface ProbedSandbox extends Sandbox {
   };
 }
 
+/** An address inside a sandbox's reach. */
+export interface Target {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Absolute paths. One that the kernel doesn't have counts as covered. */
+export interface KernelPaths {
+  readonly covered: readonly string[];
+  readonly readOnly: readonly string[];
+}
+
 /** A backend under probe. Node.js 18 or newer must be inside. */
 export interface StandardProbe {
   readonly claims: readonly Capability[];
@@ -27,6 +40,24 @@ export interface StandardProbe {
   readonly node: string;
   /** Absolute paths inside that no process of a run may write to, in addition to the system's. Default: none. */
   readonly closedPaths?: readonly string[];
+  /** Variables that the backend gives every process, besides `HOME`, `PATH` and `TMPDIR`. Default: none. */
+  readonly variables?: readonly string[];
+  /** Folders of scratch in addition to `/tmp`, `/var/tmp`, `/run`, `/dev/shm` and the home. Default: none. */
+  readonly scratch?: readonly string[];
+  /**
+   * Linux capabilities, without `CAP_`, that the backend's own programs inside need, so that the run's processes have them
+   * in their bounding set. Default: none. Processes of a run never hold one.
+   */
+  readonly bounding?: readonly string[];
+  /** System calls that its filter refuses, in addition to those that no namespace separates. Default: none. */
+  readonly refusedCalls?: readonly SyscallName[];
+  /** The kernel's tables that something else is mounted over, and its settings that are mounted read-only. */
+  readonly kernelPaths?: KernelPaths;
+  /**
+   * Addresses beyond this host that a sandbox without limits reaches. They are needed where limited sandboxes keep a network
+   * link, which a policy closes; without any, a link other than `lo` refutes `network.deny`.
+   */
+  readonly beyond?: readonly Target[];
   /** Makes a server's certificates, for `secrets.hidden`: `makeAuthority` of @ambit/egress. */
   readonly makeAuthority?: () => Promise<{
     /** PEM. */

@@ -106,6 +106,12 @@ export const syscallNumbers = {
 
 export type SyscallName = keyof typeof syscallNumbers;
 
+export const syscallNames: readonly SyscallName[] = Object.keys(syscallNumbers).filter(isSyscallName);
+
+function isSyscallName(name: string): name is SyscallName {
+  return Object.hasOwn(syscallNumbers, name);
+}
+
 /** The call's number on this machine, or undefined where the machine has no such call. */
 export function syscallNumber(name: SyscallName, architecture: SeccompArchitecture): number | undefined {
   const numbers: Numbers = syscallNumbers[name];

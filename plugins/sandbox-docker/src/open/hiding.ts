@@ -15,6 +15,8 @@ export interface EngineFacts {
   imageVolumes: readonly string[];
   /** Docker takes the system call filter itself, Podman the path of a file on its host. */
   readonly seccomp: string;
+  /** Whether the engine repeats settings in the words they were asked in, as Docker does and Podman doesn't. */
+  readonly isDocker: boolean;
 }
 
 export const remount = "mount -o remount,hidepid=2,gid=0 /proc";

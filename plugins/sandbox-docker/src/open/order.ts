@@ -10,7 +10,7 @@ import { type EngineFacts, firstCommand, hidingRights } from "./hiding.js";
  * What the guest daemon does as root: give files and processes to other users, and end processes. No process of a run
  * is root.
  */
-const capabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"];
+export const keptCapabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"];
 
 /** Where the runner's files are mounted inside; below it, each has the path that it has on the runner. */
 export const copyRoot = "/opt/ambit";
@@ -64,7 +64,7 @@ export function orderOf(
       IpcMode: "private",
       ReadonlyRootfs: true,
       CapDrop: ["ALL"],
-      CapAdd: hiding === "drop" ? [...capabilities, ...hidingRights] : capabilities,
+      CapAdd: hiding === "drop" ? [...keptCapabilities, ...hidingRights] : keptCapabilities,
       SecurityOpt: ["no-new-privileges", `seccomp=${seccomp}`, ...appArmor],
       Tmpfs: {
         "/tmp": scratch,

@@ -58,7 +58,7 @@ export class PreparedSandbox implements Prepared {
     { lookup, trusted }: OpenOptions,
     signal: AbortSignal,
   ): Promise<RemoteSandbox> {
-    const { config } = this.#options;
+    const { config, host } = this.#options;
     const { container, order } = this.#started;
     const sandbox = this.#sandbox;
     try {
@@ -70,7 +70,7 @@ export class PreparedSandbox implements Prepared {
       const broker = await openSessionBroker(spec.secrets, trust);
       this.#broker = broker;
       // A prepared container may have been changed, or have ended, since it was made.
-      if (this.#options.id !== spec.id) readBack(await container.inspect(signal), order);
+      if (this.#options.id !== spec.id) readBack(await container.inspect(signal), order, host.isDocker);
       if (spec.boundary.network.mode === "allowlist") {
         const folder = join(config.bridge.folder, this.#options.id);
         this.#wayOut = await openWayOut({ sandbox, access: container, spec, folder, broker, lookup, signal });

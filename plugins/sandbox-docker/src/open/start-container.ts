@@ -20,6 +20,7 @@ export async function factsOf(engine: Engine, config: DockerConfig, folder: stri
     return {
       hiding: "exec",
       imageVolumes: [],
+      isDocker: !isPodman,
       seccomp: isPodman ? await writeSeccompProfile(folder) : seccompProfile,
     };
   } catch (error) {
@@ -64,7 +65,7 @@ export async function startContainer(
       hiding === "exec" ? hideByExec(container, signal) : undefined,
     ]);
     signal.throwIfAborted();
-    const evidence = { ...readBack(applied, order), "docker.hiding": hiding };
+    const evidence = { ...readBack(applied, order, host.isDocker), "docker.hiding": hiding };
     const others = unaskedVolumes(applied, order);
     if (whyNot === undefined && others.length === 0) return { container, order, evidence };
     if (host.imageVolumes.length === 0) host.imageVolumes = others;

@@ -29,3 +29,10 @@ export function control(backend: SandboxBackend): Control | undefined {
   if (!(backend instanceof DockerSandbox)) return undefined;
   return { ...operatorControl(backend), exempt: exemptFor(backend.runtime) };
 }
+
+export {
+  type DockerMutantRow,
+  isNoticed,
+  renderDockerMutants,
+  runDockerMutants,
+} from "./mutation/run-mutants.js";

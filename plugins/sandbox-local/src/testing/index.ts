@@ -5,3 +5,4 @@
 export { control } from "./control.js";
 export { renderMutants } from "./mutation/render-mutants.js";
 export { isCaught, type MutantRow, runMutants } from "./mutation/run-mutants.js";
+export { type ProbeMutantRow, renderProbeMutants, runProbeMutants } from "./mutation/run-probe-mutants.js";

@@ -1,7 +1,9 @@
+import { randomUUID } from "node:crypto";
 import type { Sandbox } from "@ambit/core/plugin";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
 import type { Trial } from "../bench.js";
 import { type Attempts, lookInside, lookOutside, type Reached, reachedOf } from "../look.js";
+import { excessMounts, scratchFolders } from "../mounts.js";
 
 export const filesTrial: Trial = {
   shows: ["filesystem.workspace-only", "filesystem.read-only", "filesystem.none", "filesystem.host-hidden"],
@@ -27,22 +29,42 @@ export const filesTrial: Trial = {
       shadow: { try: "read", path: "/etc/shadow" },
       ...Object.fromEntries(system.map((path) => [path, { try: "write", path }])),
     };
-    const look = async (sandbox: Sandbox): Promise<Reached> => {
+    const mark = `mark-${randomUUID()}`;
+    const marked = await bench.closed();
+    await marked.writeFiles([{ path: `${marked.workspace}/${mark}`, content: mark }]);
+    expectConclusive(
+      (await lookInside(marked, bench, { mark: { try: "exists", path: `${marked.workspace}/${mark}` } }))
+        .mark !== null,
+      "a sandbox's own file isn't there either",
+    );
+    const { isGvisor } = await bench.kernel();
+    const look = async (sandbox: Sandbox, hasWorkspace = true): Promise<Reached> => {
       const { workspace } = sandbox;
-      await sandbox.writeFiles([{ path: `${workspace}/given`, content: "given" }]);
-      const { write, read, list, ...rest } = await lookInside(sandbox, bench, {
+      const given = sandbox.writeFiles([{ path: `${workspace}/given`, content: "given" }]);
+      // Where there is no workspace, the runner may not be able to write to it either.
+      await (hasWorkspace ? given : given.catch(() => undefined));
+      const { write, read, list, mounts, ...rest } = await lookInside(sandbox, bench, {
         ...outside,
+        ...(sandbox !== marked ? { "another session's file": { try: "belowMounts", name: mark } } : {}),
+        mounts: { try: "own", file: "mountinfo" },
         write: { try: "write", path: `${workspace}/put` },
         read: { try: "read", path: `${workspace}/given` },
         list: { try: "list", path: workspace },
       });
       expectThat(reachedOf(rest) === "", `reached outside the workspace: ${reachedOf(rest)}`);
+      const folders = {
+        workspace,
+        home: sandbox.home,
+        scratch: [...scratchFolders, ...(probe.scratch ?? [])],
+      };
+      const excess = limitsWrites ? excessMounts(mounts ?? "", folders, isGvisor) : [];
+      expectThat(excess.length === 0, excess.join("; "));
       return { write: write ?? null, read: read ?? null, list: list ?? null };
     };
     const [writable, readable, none] = await Promise.all([
-      bench.closed().then(look),
-      claimed("filesystem.read-only") ? bench.listed().then(look) : undefined,
-      claimed("filesystem.none") ? bench.empty().then(look) : undefined,
+      bench.closed().then((one) => look(one)),
+      claimed("filesystem.read-only") ? bench.listed().then((one) => look(one)) : undefined,
+      claimed("filesystem.none") ? bench.empty().then((one) => look(one, false)) : undefined,
     ]);
     expectConclusive(
       writable.write !== null && writable.read === "given",
@@ -52,10 +74,10 @@ export const filesTrial: Trial = {
       readable === undefined || (readable.write === null && readable.read === "given"),
       "a read-only workspace can be written, or not read",
     );
-    expectThat(
-      none === undefined || reachedOf(none) === "",
-      "the workspace is there although it was to be none",
-    );
+    // An empty folder in its place is scratch.
+    const isThere =
+      none !== undefined && (none.read !== null || none.list?.split(",").includes("given") === true);
+    expectThat(!isThere, "the workspace is there although it was to be none");
     const rest = "a file that every user of this host may read, and write beside, wasn't there inside";
     return {
       "filesystem.host-hidden": rest,

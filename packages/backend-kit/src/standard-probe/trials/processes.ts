@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import type { Sandbox } from "@ambit/core/plugin";
+import type { Command, Sandbox } from "@ambit/core/plugin";
 import { expectConclusive, expectThat, NotProven } from "../../probe/trial.js";
 import type { Bench, Trial } from "../bench.js";
 import { type Attempts, lookInside, lookOutside, reachedOf, searchPathOf } from "../look.js";
@@ -10,12 +10,14 @@ async function whileRunning<Result>(
   { probe, signal }: Bench,
   sandbox: Sandbox,
   look: (find: Attempts, text: string) => Promise<Result>,
+  command: Pick<Command, "role"> = {},
 ): Promise<Result> {
   const text = `decoy-${randomUUID()}`;
   const decoy = await sandbox.spawn({
     argv: [probe.node, "-e", "console.log('up');setInterval(() => {}, 60000)", text],
     env: { PATH: searchPathOf(sandbox), DECOY: text },
     signal,
+    ...command,
   });
   let hasEnded = false;
   void decoy.exit.then(() => {
@@ -24,8 +26,8 @@ async function whileRunning<Result>(
   try {
     await decoy.stdout.getReader().read();
     const find: Attempts = {
-      arguments: { try: "arguments", text },
-      environment: { try: "environment", text },
+      arguments: { try: "arguments", halves: halvesOf(text) },
+      environment: { try: "environment", halves: halvesOf(text) },
     };
     const result = await look(find, text);
     expectConclusive(!hasEnded, "the process that was looked for ended too early");
@@ -35,26 +37,46 @@ async function whileRunning<Result>(
   }
 }
 
+const ownEnvironment = (text: string): Attempts => ({ own: { try: "ownEnvironment", text } });
+const halvesOf = (text: string) => [text.slice(0, text.length / 2), text.slice(text.length / 2)];
+
 export const processTrial: Trial = {
   shows: ["process.contained"],
   async run(bench) {
     const [closed, empty] = await Promise.all([bench.closed(), bench.empty()]);
     // On other systems than Linux, the sandboxes' kernel isn't this host's.
     const words = await readFile("/proc/self/cmdline", "utf8").catch(() => undefined);
-    const runner: Attempts = words === undefined ? {} : { runner: { try: "arguments", text: words } };
-    return whileRunning(bench, closed, async (find) => {
-      const control = words === undefined ? undefined : await lookOutside(bench, runner);
-      expectConclusive(control?.runner !== null, "a plain process doesn't see the runner's process either");
-      const seen = await Promise.all([
-        lookInside(empty, bench, { ...find, ...runner }),
-        lookInside(closed, bench, runner),
-      ]);
-      expectThat(
-        seen.every((one) => reachedOf(one) === ""),
-        "a process of another sandbox, or of this host, is seen",
+    const runner: Attempts =
+      words === undefined ? {} : { runner: { try: "arguments", halves: halvesOf(words) } };
+    const control = words === undefined ? undefined : await lookOutside(bench, runner);
+    expectConclusive(control?.runner !== null, "a plain process doesn't see the runner's process either");
+    // Sandboxes may use the same users: agents have the same one, which sees its own processes everywhere.
+    for (const role of [undefined, "agent"] as const) {
+      await whileRunning(
+        bench,
+        closed,
+        async (find, text) => {
+          const own = await lookInside(closed, bench, ownEnvironment(text), { role, env: { OWN: text } });
+          expectConclusive(
+            own.own !== null,
+            "a process doesn't see its own environment in /proc, so nothing is shown",
+          );
+          const seen = [
+            await lookInside(empty, bench, { ...find, ...runner }, { role }),
+            await lookInside(closed, bench, runner, { role }),
+          ];
+          expectThat(
+            seen.every((one) => reachedOf(one) === ""),
+            "a process of another sandbox, or of this host, is seen",
+          );
+        },
+        { role },
       );
-      return { "process.contained": "a process was seen in no other sandbox, and the runner's in none" };
-    });
+    }
+    return {
+      "process.contained":
+        "processes of a tool and of an agent were seen in no other sandbox, by the same users, and the runner's in none",
+    };
   },
 };
 
@@ -63,9 +85,8 @@ export const perToolTrial: Trial = {
   async run(bench) {
     const sandbox = await bench.closed();
     return whileRunning(bench, sandbox, async (find, text) => {
-      const ownEnvironment: Attempts = { own: { try: "ownEnvironment", text } };
       const [own, near, agent] = await Promise.all([
-        lookInside(sandbox, bench, ownEnvironment, { env: { OWN: text } }),
+        lookInside(sandbox, bench, ownEnvironment(text), { env: { OWN: text } }),
         lookInside(sandbox, bench, find),
         lookInside(sandbox, bench, find, { role: "agent" }),
       ]);
@@ -100,7 +121,8 @@ export const namedTrial: Trial = {
     const seen = await lookInside(await bench.closed(), bench, attempts, { env: { AMBIT_NAMED: "1" } });
     const names = (seen.names ?? "").split(",");
     expectThat(names.includes("AMBIT_NAMED"), "a variable that was named isn't there");
-    const others = names.filter((name) => !expected.has(name));
+    const given = new Set([...expected, ...(bench.probe.variables ?? [])]);
+    const others = names.filter((name) => !given.has(name));
     expectThat(others.length === 0, `variables that the process wasn't given: ${others.join(", ")}`);
     return {
       "environment.named-only":
@@ -108,4 +130,4 @@ export const namedTrial: Trial = {
     };
   },
 };
-const expected = new Set(["AMBIT_NAMED", "HOME", "PATH", "TMPDIR"]);
+const expected = ["AMBIT_NAMED", "HOME", "PATH", "TMPDIR"];

@@ -94,9 +94,10 @@ export class WeakenedSandboxes {
     decoys: Decoys,
     listed: NetworkBoundary,
     change: JailChange = {},
+    options: Pick<OpenOptions, "lookup"> = {},
   ): Promise<Sandbox> {
     // The attack's own jail shows whether one comes up.
-    return this.#open(spec, without, decoys, listed, change, { isTried: false });
+    return this.#open(spec, without, decoys, listed, change, { ...options, isTried: false });
   }
 
   /**

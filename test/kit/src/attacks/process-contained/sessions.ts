@@ -1,5 +1,5 @@
 import { freshNonce } from "../../decoys/nonce.js";
-import type { Attack } from "../attack.js";
+import { type Attack, notRun, type Outcome } from "../attack.js";
 import { outcomeOf, programAttack } from "../program-attack.js";
 import { commandOf, runProgram } from "../run-program.js";
 
@@ -50,18 +50,24 @@ function anotherSessionsProcess(): Attack {
   return {
     id: "process.contained/another-session",
     capability: "process.contained",
-    title: "see a process of another session, and its environment",
+    title: "see a process of another session, of a tool or the agent, and its environment",
     perform: async (stage) => {
       const mark = freshNonce();
       const other = await stage.openAnother();
       const env = { BESIDE_SECRET: stage.decoys.secret };
-      const holder = await other.spawn(commandOf("sys.stdin.read()", { mark }, { env }));
-      try {
-        const [head, tail] = [mark.slice(0, 20), mark.slice(20)];
-        return outcomeOf(await runProgram(stage.sandbox, look, { head, tail }));
-      } finally {
-        await holder.kill();
+      const [head, tail] = [mark.slice(0, 20), mark.slice(20)];
+      let outcome: Outcome | undefined;
+      // Agents of two sessions may have the same user, where tools have one each.
+      for (const role of [undefined, "agent"] as const) {
+        const holder = await other.spawn(commandOf("sys.stdin.read()", { mark }, { env, role }));
+        try {
+          outcome = outcomeOf(await runProgram(stage.sandbox, look, { head, tail }, { role }));
+          if (outcome.result !== "blocked") return outcome;
+        } finally {
+          await holder.kill();
+        }
       }
+      return outcome ?? notRun("nothing was tried");
     },
   };
 }

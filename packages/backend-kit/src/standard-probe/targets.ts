@@ -1,0 +1,75 @@
+import type { Process } from "@ambit/core/plugin";
+import { z } from "zod";
+import type { Bench } from "./bench.js";
+import { type Attempts, lookInside, type Reached, searchPathOf } from "./look.js";
+import type { Target } from "./standard-probe.js";
+
+/** Where decoys listen, and which of them a sandbox without limits reaches: an unreachable one shows nothing. */
+export interface Targets {
+  readonly targets: readonly Target[];
+  /** Undefined if it reaches none. */
+  readonly reached: (Target & { readonly what: string }) | undefined;
+  /** The network links of a sandbox without limits, except `lo`. */
+  readonly links: string | null;
+}
+
+/** Servers on this host, by each of its addresses and by the sandbox's router; then one in another sandbox. */
+export async function findTargets(bench: Bench): Promise<Targets> {
+  const { addresses, otherPort: port, secret } = bench.decoys;
+  const open = await bench.unlimited();
+  const { links = null, router } = await lookInside(open, bench, {
+    links: { try: "links" },
+    router: { try: "router" },
+  });
+  const hosts = [...new Set([...addresses, ...(router ? [router] : [])])];
+  const onHost = hosts.map((host) => ({ host, port }));
+  const found = firstOf(onHost, await lookInside(open, bench, dialsOf(onHost, secret)));
+  const reached = found && { ...found, what: "a server of this host" };
+  // A policy may close one and leave the other open.
+  const needsPeer = links !== null && (reached === undefined || bench.probe.beyond !== undefined);
+  if (!needsPeer) return { targets: onHost, reached, links };
+  const inPeer = await startPeer(bench);
+  const near = firstOf(inPeer, await lookInside(open, bench, dialsOf(inPeer, secret)));
+  const other = near && { ...near, what: "a server in another sandbox" };
+  return { targets: [...onHost, ...inPeer], reached: reached ?? other, links };
+}
+
+const dialsOf = (targets: readonly Target[], says: string): Attempts =>
+  Object.fromEntries(
+    targets.map(({ host, port }) => [`${host} ${port}`, { try: "connect", host, port, says }]),
+  );
+
+const firstOf = (targets: readonly Target[], seen: Reached) =>
+  targets.find(({ host, port }) => (seen[`${host} ${port}`] ?? null) !== null);
+
+const serverProgram = `
+const server = require("node:http").createServer((_, response) => response.end(process.env.SAYS));
+server.listen(0, () => {
+  const found = Object.values(require("node:os").networkInterfaces()).flat().filter((one) => !one.internal);
+  console.log(JSON.stringify(found.map(({ address: host }) => ({ host, port: server.address().port }))));
+});`;
+
+const targetsSchema = z.array(z.object({ host: z.string(), port: z.int() }));
+
+/** Starts a server in another sandbox without limits, which ends with the probe. @returns its addresses. */
+async function startPeer(bench: Bench): Promise<readonly Target[]> {
+  const { probe, decoys, signal } = bench;
+  const peer = await bench.open({});
+  const argv = [probe.node, "-e", serverProgram] as const;
+  const env = { PATH: searchPathOf(peer), SAYS: decoys.secret };
+  const server = await peer.spawn({ argv, env, signal });
+  return await addressesSaid(server);
+}
+
+async function addressesSaid(server: Process): Promise<readonly Target[]> {
+  const decoder = new TextDecoder();
+  let text = "";
+  const reader = server.stdout.getReader();
+  while (!text.includes("\n") && text.length < 10_000) {
+    const { done, value } = await reader.read();
+    if (done) return [];
+    text += decoder.decode(value, { stream: true });
+  }
+  reader.releaseLock();
+  return targetsSchema.parse(JSON.parse(text.split("\n")[0] ?? "[]"));
+}

@@ -1,0 +1,31 @@
+import { expectThat } from "../../probe/trial.js";
+import type { Trial } from "../bench.js";
+import { lookInside } from "../look.js";
+import { excessIn } from "../status.js";
+
+/** What the kernel says of a tool's process and of the agent's: with privileges, no namespace holds. */
+export const privilegesTrial: Trial = {
+  shows: ["process.contained"],
+  async run(bench) {
+    const sandbox = await bench.closed();
+    const { isGvisor } = await bench.kernel();
+    const bounding = bench.probe.bounding ?? [];
+    for (const role of [undefined, "agent"] as const) {
+      const { status } = await lookInside(
+        sandbox,
+        bench,
+        { status: { try: "own", file: "status" } },
+        { role },
+      );
+      const excess = excessIn(status ?? "", { bounding }, isGvisor);
+      expectThat(
+        excess.length === 0,
+        `of ${role === "agent" ? "an agent's" : "a tool's"} process: ${excess.join("; ")}`,
+      );
+    }
+    return {
+      "process.contained":
+        "the kernel reports no capability of a tool's or an agent's process, no way to gain one, and a filter of its system calls",
+    };
+  },
+};

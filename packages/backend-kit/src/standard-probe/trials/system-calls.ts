@@ -1,0 +1,88 @@
+import { constants } from "node:os";
+import type { Capability, Sandbox } from "@ambit/core/plugin";
+import { expectConclusive, expectThat, NotProven } from "../../probe/trial.js";
+import {
+  allowedCall,
+  type CallAttempt,
+  callAttempts,
+  type SeccompArchitecture,
+  type SyscallName,
+  syscallNumber,
+} from "../../system-calls/index.js";
+import type { Bench, Trial } from "../bench.js";
+import { type CallResult, callInside, killed } from "../kernel.js";
+
+const { EPERM, EACCES, ENOSYS, EAFNOSUPPORT, EINVAL } = constants.errno;
+/** What a filter answers, or a kernel without the call. The attempts' arguments lead to other errors in a kernel. */
+const refusals: readonly CallResult[] = [-EPERM, -EACCES, -ENOSYS, -EAFNOSUPPORT, killed];
+
+/** What no namespace separates: sockets to the hypervisor, calls past a filter, and keys that a user id shares. */
+const always: readonly SyscallName[] = [
+  "socket",
+  "io_uring_setup",
+  "io_uring_enter",
+  "io_uring_register",
+  "add_key",
+  "request_key",
+  "keyctl",
+];
+
+/** Makes each call that must be refused, and one that must not be. @param further calls besides those. */
+export function systemCallsTrial(further: readonly SyscallName[] = []): Trial {
+  const named = new Set([...always, ...further]);
+  const attemptsOn = (machine: SeccompArchitecture) =>
+    callAttempts(machine).filter(({ call }) => named.has(call));
+  const shows = [...new Set(attemptsOn("x64").flatMap(({ capabilities }) => capabilities))];
+  return {
+    shows,
+    async run(bench) {
+      const sandbox = await bench.closed();
+      const { machine, isGvisor } = await bench.kernel();
+      if (isGvisor) return await ofGvisor(bench, sandbox, shows);
+      const attempts = attemptsOn(machine);
+      const allowed = { ...allowedCall, number: syscallNumber(allowedCall.call, machine) ?? -1 };
+      const results = await callInside(sandbox, bench, [...attempts, allowed]);
+      expectConclusive(
+        results.at(-1) === -EINVAL,
+        `the call ${allowedCall.name} didn't reach the kernel (${wordFor(results.at(-1))}), so nothing is shown`,
+      );
+      return Object.fromEntries(
+        shows.map((capability) => [capability, judge(capability, attempts, results)]),
+      );
+    },
+  };
+}
+
+/** What its calls do stays inside; but a socket to the hypervisor would be one. */
+async function ofGvisor(bench: Bench, sandbox: Sandbox, shows: readonly Capability[]) {
+  const number = syscallNumber("socket", (await bench.kernel()).machine) ?? -1;
+  const [result = 0] = await callInside(sandbox, bench, [{ number, arguments: [vsock, stream, 0n] }]);
+  expectThat(result === killed || result < 0, "a socket to the hypervisor can be opened (vsock)");
+  return Object.fromEntries(
+    shows.map((capability) => [capability, "gVisor's own kernel answers system calls, and has no vsock"]),
+  );
+}
+
+const [vsock, stream] = [40n, 1n];
+
+function judge(
+  capability: Capability,
+  attempts: readonly CallAttempt[],
+  results: readonly CallResult[],
+): string | NotProven {
+  const tried = attempts.flatMap((attempt, index) =>
+    attempt.capabilities.includes(capability) ? [{ ...attempt, result: results[index] ?? 0 }] : [],
+  );
+  const passed = tried.filter(({ result }) => !refusals.includes(result));
+  if (passed.length === 0)
+    return `${tried.length} system calls were refused, and one that is harmless wasn't`;
+  const words = passed.map(({ name, result }) => `${name} (${wordFor(result)})`);
+  return new NotProven(`system calls reach the kernel: ${words.join(", ")}`);
+}
+
+function wordFor(result: CallResult | undefined): string {
+  if (result === undefined) return "no answer";
+  if (result === killed) return killed;
+  if (result >= 0) return "success";
+  return Object.entries(constants.errno).find(([, errno]) => errno === -result)?.[0] ?? String(result);
+}

@@ -1,0 +1,126 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { probeSpec } from "@ambit/backend-kit";
+import { type Capability, capabilities, messageOf } from "@ambit/core/plugin";
+import type { z } from "zod";
+import { DockerSandbox } from "../../backend.js";
+import { configSchema } from "../../config.js";
+import { ChangingEngine } from "./changing-engine.js";
+import { type Mutant, mutants } from "./mutants.js";
+
+/** What notices that a mechanism of a container's order is missing. */
+export interface DockerMutantRow {
+  readonly name: string;
+  /** What is read back from an engine that ignored it; undefined if nothing is noticed. */
+  readonly readBack: string | undefined;
+  /** What the probe doesn't prove of a backend that forgot it; empty if it notices nothing. */
+  readonly probe: readonly { readonly capability: Capability; readonly reason: string }[];
+}
+
+export const isNoticed = ({ readBack, probe }: DockerMutantRow) => readBack !== undefined && probe.length > 0;
+
+/** As Markdown. */
+export function renderDockerMutants(rows: readonly DockerMutantRow[]): string {
+  const lines = rows.map(
+    ({ name, readBack, probe }) =>
+      `| ${name} | ${readBack === undefined ? "–" : "refused"} | ${probe.map(({ capability }) => `\`${capability}\``).join(", ") || "–"} |`,
+  );
+  return [
+    "| removed mechanism | what is read back | the probe doesn't prove |",
+    "|---|---|---|",
+    ...lines,
+  ].join("\n");
+}
+
+const timeoutMs = 120_000;
+
+/**
+ * Takes each mechanism out of the orders of containers, one by one, and records what notices: what is read back from an engine
+ * that ignored it, and the probe if the backend had forgotten it.
+ *
+ * @param settings of the backend, on an engine at a Unix socket.
+ */
+export async function runDockerMutants(
+  socket: string,
+  settings: z.input<typeof configSchema>,
+  isWanted: (name: string) => boolean = () => true,
+): Promise<readonly DockerMutantRow[]> {
+  const rows: DockerMutantRow[] = [];
+  const wanted = mutants.filter(({ name }) => isWanted(name)).entries();
+  const lane = async () => {
+    for (const [index, mutant] of wanted) rows[index] = await rowOf(mutant, socket, settings);
+  };
+  expectNothing(await rowOf(complete, socket, settings));
+  await Promise.all([lane(), lane()]);
+  return rows;
+}
+
+/** An order that nothing is taken out of. */
+const complete: Mutant = {
+  name: "nothing",
+  change: (order) => order,
+  // A busy host may have too few processors to show their limit.
+  breaks: capabilities.filter((capability) => capability !== "resources.cpu"),
+};
+
+/** Otherwise a mutant might be noticed for another reason than what was taken out. @throws Error */
+function expectNothing({ readBack, probe }: DockerMutantRow): void {
+  const noticed = [readBack, ...probe.map(({ capability, reason }) => `${capability}: ${reason}`)];
+  const [first] = noticed.filter((one) => one !== undefined);
+  if (first !== undefined) throw new Error(`nothing was taken out, and yet: ${first}`);
+}
+
+async function rowOf(
+  mutant: Mutant,
+  socket: string,
+  settings: z.input<typeof configSchema>,
+): Promise<DockerMutantRow> {
+  const { name, change, breaks } = mutant;
+  const readBack = await withBackend(socket, settings, { change, isConcealed: false }, openOnce);
+  const findings = await withBackend(socket, settings, { change, isConcealed: true }, (backend) =>
+    backend.probe(AbortSignal.timeout(timeoutMs), breaks),
+  );
+  return { name, readBack, probe: findings.flatMap((one) => (one.proven ? [] : [one])) };
+}
+
+/** @returns why it doesn't open. */
+async function openOnce(backend: DockerSandbox): Promise<string | undefined> {
+  const scope = { signal: AbortSignal.timeout(timeoutMs), defer: () => undefined };
+  const spec = probeSpec({
+    network: { mode: "off", rules: [] },
+    resources: { memoryMb: 128, processes: 40, cpus: 0.5, diskMb: 16 },
+  });
+  try {
+    const sandbox = await backend.open(
+      { ...spec, requiredPaths: [{ path: tmpdir(), what: "a folder" }] },
+      scope,
+    );
+    await sandbox.close();
+    return undefined;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+async function withBackend<Result>(
+  socket: string,
+  settings: z.input<typeof configSchema>,
+  change: ConstructorParameters<typeof ChangingEngine>[1],
+  use: (backend: DockerSandbox) => Promise<Result>,
+): Promise<Result> {
+  const folder = await mkdtemp(join(tmpdir(), "ambit-docker-mutant-"));
+  const engine = new ChangingEngine(socket, change);
+  const path = join(folder, "engine.sock");
+  await engine.listen(path);
+  const backend = new DockerSandbox(
+    configSchema.parse({ ...settings, engine: `unix://${path}`, dataFolder: folder }),
+  );
+  try {
+    return await use(backend);
+  } finally {
+    await backend.close();
+    await engine.close();
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
