@@ -2,12 +2,18 @@ import { createHash } from "node:crypto";
 import { lstat, mkdir, readFile, readlink, rename, writeFile } from "node:fs/promises";
 import { homedir, hostname, release } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { actorDescriptionSchema, isPlugin, type Registry } from "@ambit/core";
 import { z } from "zod";
+import { pluginPath } from "./configuration/import-plugin.js";
 import type { Settings } from "./configuration/load.js";
+import { digestOfPlugins } from "./plugin-contents.js";
 import { version } from "./version.js";
 
 const namespaces = ["cgroup", "mnt", "net", "pid", "user"] as const;
+
+/** For an actor to name what it depends on. An engine that doesn't answer must not hold up a start. */
+const dependsOnMs = 5_000;
 
 /**
  * Identifies what evidence depends on: this boot, and the process's namespaces, capabilities, seccomp filter and
@@ -25,28 +31,36 @@ async function whereThisRuns(): Promise<readonly string[]> {
 
 /**
  * Keeps the evidence of this host between processes, so that the next one needn't probe again. The evidence is used
- * only on the same boot of the same host, by the same user, with the same versions, plugins and configuration, and
- * never past `probes.maxAgeMs`. If it refuses a boundary, the host is probed again. A process that can write this user's
- * cache folder can write Ambit itself.
+ * only on the same boot of the same host, by the same user, with the same versions, configuration and files of plugins, with
+ * the same programs that the plugins' actors depend on, and never past `probes.maxAgeMs`. If it refuses a boundary, the host
+ * is probed again. A process that can write this user's cache folder can write Ambit itself.
  */
 export class EvidenceFile {
   private constructor(readonly path: string) {}
 
-  /** Undefined if evidence can't be identified: a plugin that is an object in the configuration has no package name. */
-  static async for({
-    plugins,
-    probes: { keepAcrossRestarts: _, ...probes },
-  }: Settings): Promise<EvidenceFile | undefined> {
-    const entries = plugins.map((entry) =>
-      isPlugin(entry) || typeof entry === "string" ? entry : entry.use,
-    );
-    if (entries.some((entry) => typeof entry !== "string")) return undefined;
-    const place = await whereThisRuns().catch(() => undefined);
-    if (place === undefined) return undefined;
+  /** Undefined if evidence can't be identified, for example if a plugin is an object in the configuration. */
+  static async for(
+    { plugins, file, probes: { keepAcrossRestarts: _, ...probes } }: Settings,
+    { registrations }: Registry,
+    pathOf: (name: string) => string | undefined = (name) => pluginPath(name, file),
+  ): Promise<EvidenceFile | undefined> {
+    const names = plugins.map((entry) => (isPlugin(entry) || typeof entry === "string" ? entry : entry.use));
+    const paths = names.map((name) => (typeof name === "string" ? pathOf(name) : undefined));
+    const found = paths.filter((path) => path !== undefined);
+    if (found.length < paths.length) return undefined;
+    const actors = registrations.map(({ actor }) => actor);
+    const seen = await Promise.all([
+      whereThisRuns(),
+      // The plugins that come with Ambit are part of its own bundle.
+      digestOfPlugins([...found, fileURLToPath(import.meta.url)]),
+      ...actors.map((actor) => actor.dependsOn?.(AbortSignal.timeout(dependsOnMs)) ?? []),
+    ]).catch(() => undefined);
+    if (seen === undefined) return undefined;
+    const [place, code, ...dependencies] = seen;
     const host = [hostname(), release(), process.getuid?.(), process.env.PATH, place];
     const versions = [version(), process.version, process.execPath];
     const key = createHash("sha256")
-      .update(JSON.stringify([host, versions, plugins, probes]))
+      .update(JSON.stringify([host, versions, plugins, probes, code, dependencies]))
       .digest("hex");
     const cache = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
     return new EvidenceFile(join(cache, "ambit", "evidence", `${key}.json`));

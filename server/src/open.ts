@@ -57,7 +57,7 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
   for (const notice of [...(environment.notices ?? []), ...settings.notices]) log.warn({}, notice);
   const registry = await Registry.load(settings.plugins, settings.importPlugin, settings.probes, log);
   const keepsEvidence = options.keepsEvidence ?? settings.probes.keepAcrossRestarts;
-  const evidence = keepsEvidence ? await EvidenceFile.for(settings) : undefined;
+  const evidence = keepsEvidence ? await EvidenceFile.for(settings, registry) : undefined;
   await evidence?.restore(registry);
   const { limits, permissionCeiling, contract, keyFile } = settings;
   // A file that the configuration names is shared with other replicas. Without it, their answers would silently not

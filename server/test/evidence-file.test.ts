@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Registry } from "@ambit/core";
@@ -39,6 +39,7 @@ const plugin = definePlugin({
       gaps: () => [],
       issues: () => [],
       execute: async () => ({ status: "completed", output: "" }),
+      dependsOn: async () => [program],
       probe: async () => {
         probes += 1;
         return [finding];
@@ -46,11 +47,18 @@ const plugin = definePlugin({
     }),
 });
 
+/** What the plugin's main file holds, and what its actor depends on. */
+let content = "";
+let program = "";
+
 async function command(maxAgeMs = 60_000): Promise<{ registry: Registry; file: EvidenceFile }> {
   const given = { plugins: ["probed"], probes: { maxAgeMs } };
   const settings: Settings = await loadSettings(takeEnvironment({}), {}, { folder: cache, given });
   const registry = await Registry.load(settings.plugins, async () => plugin, settings.probes, log);
-  const file = await EvidenceFile.for(settings);
+  const path = join(cache, "plugin", "probed.mjs");
+  await mkdir(join(path, ".."), { recursive: true });
+  await writeFile(path, content);
+  const file = await EvidenceFile.for(settings, registry, () => path);
   if (file === undefined) throw new Error("evidence isn't kept here");
   await file.restore(registry);
   return { registry, file };
@@ -63,6 +71,8 @@ describe.runIf(process.platform === "linux")("evidence that one process keeps fo
     cache = await mkdtemp(join(tmpdir(), "ambit-evidence-"));
     probes = 0;
     finding = proven;
+    content = "export default 1;";
+    program = "bwrap 0.8";
     vi.stubEnv("XDG_CACHE_HOME", cache);
     onTestFinished(async () => {
       vi.unstubAllEnvs();
@@ -87,6 +97,28 @@ describe.runIf(process.platform === "linux")("evidence that one process keeps fo
     await first.file.keep(first.registry);
     await new Promise((resolve) => setTimeout(resolve, 10));
     expect(isProbed((await command(5)).registry)).toBe(false);
+  });
+
+  it.each([
+    ["a plugin's file was edited", () => (content = "export default 2;")],
+    ["a program has another version", () => (program = "bwrap 0.9")],
+  ])("isn't used if %s", async (_what, change) => {
+    const first = await command();
+    await first.registry.describe();
+    await first.file.keep(first.registry);
+    change();
+    expect(isProbed((await command()).registry)).toBe(false);
+  });
+
+  it("isn't used if a file beside a plugin's main file was edited", async () => {
+    const beside = join(cache, "plugin", "src", "open.mjs");
+    await mkdir(join(beside, ".."), { recursive: true });
+    await writeFile(beside, "deny");
+    const first = await command();
+    await first.registry.describe();
+    await first.file.keep(first.registry);
+    await writeFile(beside, "open");
+    expect(isProbed((await command()).registry)).toBe(false);
   });
 
   it("isn't used with another configuration", async () => {

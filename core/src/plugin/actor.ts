@@ -31,4 +31,9 @@ export interface Actor<Use = void> {
    * A claim without a finding counts as not proven. Must settle when `signal` aborts.
    */
   probe(signal: AbortSignal): Promise<readonly Finding[]>;
+  /**
+   * What its findings depend on besides its own code, such as the host's programs with their versions. Evidence that an
+   * earlier process kept counts only if all of it is the same. A start of the server waits for it. Default: nothing.
+   */
+  dependsOn?(signal: AbortSignal): Promise<readonly string[]>;
 }

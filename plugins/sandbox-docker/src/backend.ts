@@ -98,6 +98,11 @@ export class DockerSandbox implements SandboxBackend {
     return this.#findings;
   }
 
+  async dependsOn(signal: AbortSignal): Promise<readonly string[]> {
+    const { identityOf } = await import("./engine/identity.js");
+    return await identityOf(await this.#engine(), this.#config, signal);
+  }
+
   async open(spec: SandboxSpec, scope: Scope): Promise<RemoteSandbox> {
     const { boundary, log } = spec;
     const limits = { claims: this.claims, gaps: this.gaps(boundary), findings: this.#findings };

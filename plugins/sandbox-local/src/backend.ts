@@ -81,6 +81,11 @@ export class LocalSandbox implements SandboxBackend {
     return probeConfinement(open, signal, trialsOf(this.#config, this.#dataFolder));
   }
 
+  async dependsOn(): Promise<readonly string[]> {
+    const { programIdentities } = await import("./confined/launch/programs.js");
+    return await programIdentities();
+  }
+
   async madeConnection(connection: LocalConnection): Promise<boolean> {
     if (process.platform !== "linux") return false;
     const { ConnectionOwners } = await import("./process/connection-owner.js");

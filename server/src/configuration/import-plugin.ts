@@ -21,6 +21,12 @@ export function pluginImporter(configuration: string | undefined): ImportPlugin 
   };
 }
 
+/** The main file of a package that `pluginImporter` imports; undefined when there is none. */
+export function pluginPath(name: string, configuration: string | undefined): string | undefined {
+  const path = configuration === undefined ? undefined : resolveFrom(configuration, name);
+  return path ?? (name in ownPlugins ? ownPath(name) : undefined);
+}
+
 function notFound(name: string, configuration: string | undefined): PluginNotFound {
   const scope = "@ambit/";
   const known = [...Object.keys(ownPlugins), ...furtherPlugins].map((full) => full.slice(scope.length));

@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { access, realpath } from "node:fs/promises";
+import { access, realpath, stat } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { SandboxFailed } from "@ambit/core/plugin";
 import type { Relay } from "./gate.js";
@@ -24,6 +24,19 @@ export async function findPrograms(): Promise<Programs> {
       ? { kind: "socat", program: socat }
       : { kind: "node", program: await realpath(process.execPath) };
   return { bubblewrap, relay };
+}
+
+/** The host programs that confine, as files: another version, or another file in its place, has another text. */
+export async function programIdentities(): Promise<readonly string[]> {
+  const names = ["bwrap", "socat"];
+  const found = await Promise.all(names.map(async (name) => identityOf(await findProgram(name), name)));
+  return [...found, await identityOf(process.execPath, "node")];
+}
+
+export async function identityOf(path: string | undefined, name: string): Promise<string> {
+  if (path === undefined) return `${name}: none`;
+  const { ino, size, mtimeMs, ctimeMs } = await stat(path);
+  return [name, await realpath(path), ino, size, mtimeMs, ctimeMs].join(" ");
 }
 
 async function findProgram(name: string): Promise<string | undefined> {
