@@ -55,7 +55,9 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
   redaction.hide([...webhooks.secrets, ...(settings.token === undefined ? [] : [settings.token])]);
   const log = openLog(settings.logLevel ?? options.logLevel, redaction);
   for (const notice of [...(environment.notices ?? []), ...settings.notices]) log.warn({}, notice);
-  const registry = await Registry.load(settings.plugins, settings.importPlugin, settings.probes, log);
+  const hasTenants = settings.tokens.length > 0;
+  const { plugins, importPlugin, probes } = settings;
+  const registry = await Registry.load(plugins, importPlugin, probes, log, { hasTenants });
   const keepsEvidence = options.keepsEvidence ?? settings.probes.keepAcrossRestarts;
   const evidence = keepsEvidence ? await EvidenceFile.for(settings, registry) : undefined;
   await evidence?.restore(registry);
@@ -70,7 +72,7 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
     runner: new Runner({
       ...{ registry, limits, permissionCeiling, contract, log },
       minimum: settings.require,
-      hasTenants: settings.tokens.length > 0,
+      hasTenants,
       webhookIssues: (webhook, project) => webhooks.issues(webhook, project),
       interactionKey: key,
       hideSecrets: (secrets) => redaction.hide(secrets),

@@ -35,6 +35,8 @@ export interface Registrar {
   add<Kind extends keyof Offers>(kind: Kind, offer: Offers[Kind] | InjectedClass<Offers[Kind]>): void;
   /** The runner's log; each entry names the plugin. */
   readonly log: Log;
+  /** Whether tenants send requests, each with a token of its own, besides the deployer. */
+  readonly hasTenants: boolean;
 }
 
 export interface Plugin<Config extends z.ZodType = z.ZodType> {

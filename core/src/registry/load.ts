@@ -34,6 +34,7 @@ export async function loadPlugins(
   entries: readonly PluginEntry[],
   importPlugin: ImportPlugin,
   log: Log,
+  hasTenants: boolean,
 ): Promise<{ readonly plugins: readonly LoadedPlugin[]; readonly offered: Offered }> {
   const failures: LoadFailure[] = [];
   const offered = new OfferCollector();
@@ -49,7 +50,7 @@ export async function loadPlugins(
       failures.push({ plugin: plugin.name, reason: "is listed twice", fix: "list it once" });
       continue;
     }
-    const loaded = register(plugin, config, offered, log);
+    const loaded = register(plugin, config, offered, { log, hasTenants });
     if ("failure" in loaded) failures.push(loaded.failure);
     plugins.push({ name: plugin.name, configSchema: "failure" in loaded ? undefined : loaded.configSchema });
   }
@@ -85,7 +86,12 @@ async function findPlugin(entry: PluginEntry, importPlugin: ImportPlugin): Promi
 
 type Registered = { readonly configSchema: unknown } | { readonly failure: LoadFailure };
 
-function register(plugin: Plugin, given: unknown, offered: OfferCollector, log: Log): Registered {
+function register(
+  plugin: Plugin,
+  given: unknown,
+  offered: OfferCollector,
+  { log, hasTenants }: { readonly log: Log; readonly hasTenants: boolean },
+): Registered {
   const { name } = plugin;
   const failed = (reason: string, fix: string, cause?: unknown): Registered => ({
     failure: { plugin: name, reason, fix, ...(cause === undefined ? {} : { cause }) },
@@ -115,7 +121,9 @@ function register(plugin: Plugin, given: unknown, offered: OfferCollector, log: 
   }
   const { data } = config;
   try {
-    const returned = offered.during(name, { config: data, log }, (offer) => plugin.register(offer, data));
+    const returned = offered.during(name, { config: data, log, hasTenants }, (offer) =>
+      plugin.register(offer, data),
+    );
     if (!(returned instanceof Promise)) return { configSchema };
     // A later rejection must not end the process.
     returned.catch(() => undefined);

@@ -59,7 +59,11 @@ export class OfferCollector implements Offered {
   /** The registrar that one plugin gets, which works only while the plugin registers. */
   during(
     plugin: string,
-    { config, log }: { readonly config: unknown; readonly log: Log },
+    {
+      config,
+      log,
+      hasTenants,
+    }: { readonly config: unknown; readonly log: Log; readonly hasTenants: boolean },
     register: (registrar: Registrar) => unknown,
   ): unknown {
     const container = pluginContainer(this.#container, plugin, config, log);
@@ -67,6 +71,7 @@ export class OfferCollector implements Offered {
     try {
       return register({
         log: container.resolve(pluginTokens.log),
+        hasTenants,
         add: (kind, given) => {
           if (over)
             throw new Error(`Plugin '${plugin}' offers the ${kind} '${given.name}' after it has registered.`);

@@ -31,14 +31,18 @@ export class Registry {
     this.#prober = new Prober(settings, log);
   }
 
-  /** @throws PluginLoadFailed with all failures. */
+  /**
+   * @param hasTenants whether tenants send requests. Default: only the deployer.
+   * @throws PluginLoadFailed with all failures.
+   */
   static async load(
     entries: readonly PluginEntry[],
     importPlugin: ImportPlugin,
     settings: ProbeSettings,
     log: Log,
+    { hasTenants = false }: { readonly hasTenants?: boolean } = {},
   ): Promise<Registry> {
-    const { plugins, offered } = await loadPlugins(entries, importPlugin, log);
+    const { plugins, offered } = await loadPlugins(entries, importPlugin, log, hasTenants);
     return new Registry(plugins, offered, settings, log);
   }
 

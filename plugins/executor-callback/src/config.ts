@@ -7,10 +7,11 @@ const rangeSchema = z
 
 export const configSchema = z.strictObject({
   /**
-   * Whether a callback may lead to a private or loopback address when the run's network isn't restricted.
-   * Default `allow`: platforms are usually neighbours. Link-local and metadata addresses are refused either way.
+   * Whether a callback may lead to a private or loopback address, or to one of this host's, when the run's network isn't
+   * restricted. Default `auto`: `refuse` on a server with tenants, else `allow`, since platforms are usually neighbours.
+   * Link-local and metadata addresses are always refused.
    */
-  privateHosts: z.enum(["allow", "refuse"]).default("allow"),
+  privateHosts: z.enum(["allow", "refuse", "auto"]).default("auto"),
   /**
    * Ranges that a callback may lead to, also under an allowlist of names. Default none. Private, link-local and other
    * special addresses are opened by a range inside their block, a metadata service by its own address alone.

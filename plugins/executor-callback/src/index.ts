@@ -1,4 +1,5 @@
 import { definePlugin } from "@ambit/core/plugin";
+import { settlePrivateHosts } from "@ambit/egress";
 import { configSchema } from "./config.js";
 import { CallbackExecutor } from "./executor.js";
 
@@ -9,5 +10,6 @@ export default definePlugin({
   name: "executor-callback",
   api: 1,
   config: configSchema,
-  register: (registrar, config) => registrar.add("executor", new CallbackExecutor(config)),
+  register: (registrar, config) =>
+    registrar.add("executor", new CallbackExecutor(settlePrivateHosts(config, registrar.hasTenants))),
 });

@@ -27,7 +27,11 @@ describe("executor-client", () => {
 
   it("registers one executor, synchronously, and refuses an unknown setting", () => {
     const added: [string, unknown][] = [];
-    const registrar: Registrar = { add: (kind, actor) => added.push([kind, actor]), log: recordingLog() };
+    const registrar: Registrar = {
+      add: (kind, actor) => added.push([kind, actor]),
+      log: recordingLog(),
+      hasTenants: false,
+    };
     plugin.register(registrar, plugin.config.parse({}));
     expect(added).toEqual([["executor", clientExecutor]]);
     expect(plugin.config.safeParse({ colour: "red" }).success).toBe(false);

@@ -9,6 +9,7 @@ describe("the plugin", () => {
     const harnesses: Harness[] = [];
     const registrar: Registrar = {
       log: recordingLog(),
+      hasTenants: false,
       add: (_, actor) => {
         if ("maxToolCallMs" in actor) harnesses.push(actor);
       },

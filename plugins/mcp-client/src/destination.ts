@@ -1,5 +1,5 @@
 import { type ActorGap, type Boundary, type Issue, type McpServer, readHost } from "@ambit/core/plugin";
-import { destinationGap, rangeOf, whyClosed } from "@ambit/egress";
+import { addressesOfThisHost, destinationGap, rangeOf, whyClosed } from "@ambit/egress";
 import type { McpClientConfig } from "./config.js";
 
 /** Whether the server is on this host, according to its URL. Pure. */
@@ -47,5 +47,5 @@ export function addressGuard(
 ): (address: string) => string | undefined {
   const listed = boundary.network.rules.filter((rule) => rule.kind === "range");
   const ranges = [...config.allowedRanges.map(rangeOf), ...listed];
-  return (address) => whyClosed(address, ranges, { port });
+  return (address) => whyClosed(address, ranges, { port, own: addressesOfThisHost() });
 }

@@ -249,7 +249,7 @@ describe("the plugin", () => {
   it("registers one delivery, synchronously", () => {
     const added: [string, unknown][] = [];
     plugin.register(
-      { add: (kind, actor) => added.push([kind, actor]), log: recordingLog() },
+      { add: (kind, actor) => added.push([kind, actor]), log: recordingLog(), hasTenants: false },
       plugin.config.parse({}),
     );
     expect(added).toEqual([["delivery", expect.any(McpHttpDelivery)]]);

@@ -29,6 +29,11 @@ export const configSchema = z.strictObject({
    * itself a private or loopback address, or `localhost`, needs no entry; a link-local or metadata address does.
    */
   allowedRanges: z.array(rangeSchema).default([]),
+  /**
+   * Whether an endpoint may itself be a private or loopback address, or `localhost`, and its name one of this host's own
+   * addresses. Default `auto`: `refuse` on a server with tenants, else `allow`.
+   */
+  privateHosts: z.enum(["allow", "refuse", "auto"]).default("auto"),
   /** Patterns (`*` for any text) of models that any run may use, besides its own. Default none. */
   models: z.array(patternSchema).default([]),
   /**

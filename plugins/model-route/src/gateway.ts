@@ -54,7 +54,7 @@ export class ModelRouteGateway implements ModelGateway {
         { path: "modelConnection.deployment", message: `the model route doesn't support ${use.protocol}` },
       ];
     }
-    return [...endpointIssues(use, this.#config.allowedRanges), ...protocol.issues(use)];
+    return [...endpointIssues(use, this.#config), ...protocol.issues(use)];
   }
 
   unpriced(use: ModelUse): readonly string[] {

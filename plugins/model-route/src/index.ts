@@ -1,4 +1,5 @@
 import { definePlugin } from "@ambit/core/plugin";
+import { settlePrivateHosts } from "@ambit/egress";
 import { configSchema } from "./config.js";
 import { ModelRouteGateway } from "./gateway.js";
 
@@ -9,5 +10,6 @@ export default definePlugin({
   name: "model-route",
   api: 1,
   config: configSchema,
-  register: (registrar, config) => registrar.add("gateway", new ModelRouteGateway(config)),
+  register: (registrar, config) =>
+    registrar.add("gateway", new ModelRouteGateway(settlePrivateHosts(config, registrar.hasTenants))),
 });

@@ -207,7 +207,7 @@ describe("Vertex", () => {
       count += 1;
       response.end(JSON.stringify({ access_token: `token-${count}`, expires_in: 600 }));
     });
-    const read = accountIn(account(`${origin}/token`));
+    const read = accountIn(account(`${origin}/token`), origin);
     if (typeof read === "string") return expect.unreachable(read);
     let now = Date.now();
     const next = serviceAccountToken(read, () => now);

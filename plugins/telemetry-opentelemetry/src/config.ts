@@ -18,10 +18,11 @@ export const configSchema = z.strictObject({
   /** Whether a request's `telemetry.exporters.otlp` counts. Default `allow`; `ignore`: all traces go to `endpoint`. */
   requestEndpoints: z.enum(["allow", "ignore"]).default("allow"),
   /**
-   * Whether a request's endpoint may lead to a private or loopback address. Default `allow`: platforms are usually
-   * neighbours. Link-local and metadata addresses are refused either way.
+   * Whether a request's endpoint may lead to a private or loopback address, or to one of this host's. Default `auto`:
+   * `refuse` on a server with tenants, else `allow`, since platforms are usually neighbours. Link-local and metadata
+   * addresses are always refused.
    */
-  privateHosts: z.enum(["allow", "refuse"]).default("allow"),
+  privateHosts: z.enum(["allow", "refuse", "auto"]).default("auto"),
   /** Further ranges that a request's endpoint may lead to. Default none. */
   allowedRanges: z.array(rangeSchema).default([]),
   /** The resource's `service.name`. Default `ambit`. */

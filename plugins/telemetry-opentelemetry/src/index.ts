@@ -1,4 +1,5 @@
 import { definePlugin } from "@ambit/core/plugin";
+import { settlePrivateHosts } from "@ambit/egress";
 import { configSchema } from "./config.js";
 import { TelemetryObserver } from "./observer.js";
 
@@ -9,5 +10,6 @@ export default definePlugin({
   name: "telemetry-opentelemetry",
   api: 1,
   config: configSchema,
-  register: (registrar, config) => registrar.add("observer", new TelemetryObserver(config)),
+  register: (registrar, config) =>
+    registrar.add("observer", new TelemetryObserver(settlePrivateHosts(config, registrar.hasTenants))),
 });

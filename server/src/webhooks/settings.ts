@@ -19,9 +19,9 @@ export const webhookSettingsSchema = z.strictObject({
     description:
       "Signs the webhooks of runs that belong to no project with tokens. `AMBIT_WEBHOOK_SECRET` overrides it. Default: such runs can't have a webhook.",
   }),
-  privateHosts: z.enum(["allow", "refuse"]).default("allow").meta({
+  privateHosts: z.enum(["allow", "refuse", "auto"]).default("auto").meta({
     description:
-      "Whether a webhook may lead to a private or loopback address. Link-local and metadata addresses are refused either way.",
+      "Whether a webhook may lead to a private or loopback address, or to one of the server's own. `auto`, the default, refuses them where the configuration has `tokens`. Link-local and metadata addresses are always refused.",
   }),
   allowedRanges: z
     .array(z.string().refine(isRange, "must be a range of addresses, such as 10.0.0.0/8 or fd00::/8"))

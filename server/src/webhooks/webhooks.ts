@@ -1,6 +1,6 @@
 import type { Issue, Webhook } from "@ambit/core";
 import type { WebhookPost, WebhookResponse, WebhookSender } from "@ambit/durable";
-import { type AddressPolicy, operatorPolicy } from "@ambit/egress";
+import { type AddressPolicy, operatorPolicy, settlePrivateHosts } from "@ambit/egress";
 import type { Tenant } from "../tenants/schema.js";
 import { version } from "../version.js";
 import { post, whyRefused } from "./post.js";
@@ -17,7 +17,7 @@ export class Webhooks implements WebhookSender {
     readonly settings: WebhookSettings,
     readonly tenants: readonly Pick<Tenant, "project" | "webhookSecret">[],
   ) {
-    this.#policy = operatorPolicy(settings);
+    this.#policy = operatorPolicy(settlePrivateHosts(settings, tenants.length > 0));
   }
 
   get secrets(): readonly string[] {

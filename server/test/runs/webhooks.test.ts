@@ -12,7 +12,8 @@ import { webhookReceiver } from "../support/webhook-receiver.js";
 
 const newSecret = () => `whsec_${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64")}`;
 const secret = newSecret();
-const webhooks = { secret, retryMs: 20 };
+/** With receivers on loopback, which tenants reach only if the deployer allows it. */
+const webhooks = { secret, retryMs: 20, privateHosts: "allow" as const };
 
 /** A message that is tried again is looked for once a second. */
 const slowly = { timeout: 10_000 };

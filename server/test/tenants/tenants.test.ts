@@ -1,3 +1,4 @@
+import callback from "@ambit/executor-callback";
 import sqlite from "@ambit/store-sqlite";
 import { describe, expect, it } from "vitest";
 import type { ConfigurationInput } from "../../src/configuration/schema.js";
@@ -40,6 +41,39 @@ async function serveStoredTenants(script: Script, ofOne: object = {}, given: Con
     plugins: [scriptedAgent(script), { use: sqlite, config: { file } }],
   });
 }
+
+describe("a destination of the runner's own network", () => {
+  const toolCallback = { endpoint: "http://127.0.0.1:9/tools" };
+  const customTools = [{ name: "look_up", kind: "callback", callRef: "look_up" }];
+  const refused = async (
+    { run }: Awaited<ReturnType<typeof serveTenants>>,
+    body: object,
+  ): Promise<string | undefined> => {
+    const answer = await bodyOf<Body>(await run(one.token, body));
+    return answer.failure?.issues?.map(({ message }) => message).join("; ");
+  };
+  const plugins = (privateHosts?: "allow") => [
+    scriptedAgent(saying("Hello.")),
+    { use: callback, config: privateHosts === undefined ? {} : { privateHosts } },
+  ];
+
+  it("isn't posted to for a tenant, unless the deployer allows it", async () => {
+    const closed = await serveTenants(saying("Hello."), {}, { plugins: plugins() });
+    expect(await refused(closed, { customTools, toolCallback })).toContain("127.0.0.1 is loopback");
+    const open = await serveTenants(saying("Hello."), {}, { plugins: plugins("allow") });
+    expect(await refused(open, { customTools, toolCallback })).not.toContain("loopback");
+  });
+
+  it("gets no webhook of a tenant's run, unless the deployer allows it", async () => {
+    const webhookSecret = `whsec_${Buffer.alloc(32, 1).toString("base64")}`;
+    const webhook = { url: "http://127.0.0.1:9/" };
+    const closed = await serveStoredTenants(saying("Hello."), { webhookSecret });
+    expect(await refused(closed, { webhook })).toContain("127.0.0.1 is loopback");
+    const settings = { webhooks: { privateHosts: "allow" as const } };
+    const open = await serveStoredTenants(saying("Hello."), { webhookSecret }, settings);
+    expect(await refused(open, { webhook })).toBeUndefined();
+  });
+});
 
 describe("a tenant's token", () => {
   it("is one of the configuration's; a wrong one, or none, is refused", async () => {

@@ -1,5 +1,4 @@
 import { connect, type Socket } from "node:net";
-import { networkInterfaces } from "node:os";
 import { codeOf, type NetworkBoundary } from "@ambit/core/plugin";
 import { decideBeforeLookup, decideConnection, type NetworkDecision } from "../decide.js";
 import type { Lookup } from "../guarded-lookup.js";
@@ -19,9 +18,6 @@ export interface EgressDecision {
   /** The address that was connected to, or tried first; absent if nothing was resolved. */
   readonly address?: string;
 }
-
-export const addressesOfThisHost = (): string[] =>
-  Object.values(networkInterfaces()).flatMap((entries) => (entries ?? []).map((entry) => entry.address));
 
 /** The boundary allowed it, but the network failed. */
 export class UpstreamFailure extends Error {

@@ -27,5 +27,5 @@ export function admit(url: URL, boundary: Boundary, config: CallbackConfig): Adm
 /** A listed name may lead to public addresses, and to others only where a range is listed for them. */
 export function boundaryPolicy({ network }: Boundary, { allowedRanges }: CallbackConfig): AddressPolicy {
   const listed = network.rules.filter((rule) => rule.kind === "range");
-  return [...listed, ...allowedRanges.map(rangeOf)];
+  return { ranges: [...listed, ...allowedRanges.map(rangeOf)] };
 }

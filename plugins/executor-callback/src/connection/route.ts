@@ -25,6 +25,9 @@ export function routeTo(url: URL, boundary: Boundary, config: CallbackConfig): R
   const address = literalAddress(url);
   const reason = address === undefined ? undefined : whyForbidden(policies, address, port);
   if (reason !== undefined) return { open: false, reason };
-  const key = JSON.stringify([port, policies.map((policy) => policy.map(formatRule).sort())]);
+  const key = JSON.stringify([
+    port,
+    policies.map(({ ranges, own }) => [ranges.map(formatRule).sort(), own !== undefined]),
+  ]);
   return { open: true, policies, port, key };
 }

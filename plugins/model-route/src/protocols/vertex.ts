@@ -26,7 +26,7 @@ export const vertex: Protocol = {
   authorization,
 };
 
-function issues({ credentials }: ModelUse): readonly Issue[] {
+function issues({ credentials, endpoint }: ModelUse): readonly Issue[] {
   const path = "modelConnection.credentials";
   if (credentials.CLOUDSDK_AUTH_ACCESS_TOKEN !== undefined) return [];
   const account = accountOf(credentials);
@@ -34,7 +34,7 @@ function issues({ credentials }: ModelUse): readonly Issue[] {
     const message = "Vertex needs the JSON of a service account's key, or CLOUDSDK_AUTH_ACCESS_TOKEN";
     return [{ path, message }];
   }
-  const read = accountIn(account);
+  const read = accountIn(account, endpoint);
   return typeof read === "string" ? [{ path, message: read }] : [];
 }
 
@@ -42,10 +42,10 @@ function accountOf(credentials: ModelUse["credentials"]): string | undefined {
   return credentials.GOOGLE_APPLICATION_CREDENTIALS_JSON ?? credentials.GOOGLE_APPLICATION_CREDENTIALS;
 }
 
-function authorization({ credentials }: ModelUse): Authorization | undefined {
+function authorization({ credentials, endpoint }: ModelUse): Authorization | undefined {
   const { CLOUDSDK_AUTH_ACCESS_TOKEN: token } = credentials;
   if (token !== undefined) return fixedHeaders({ authorization: `Bearer ${token}` });
-  const account = accountIn(accountOf(credentials) ?? "");
+  const account = accountIn(accountOf(credentials) ?? "", endpoint);
   if (typeof account === "string") return undefined;
   const next = serviceAccountToken(account);
   return { headers: async () => ({ authorization: `Bearer ${await next()}` }) };

@@ -15,7 +15,7 @@ export function connectionsTo(endpoint: URL, config: ModelRouteConfig, lookup?: 
       timeout: connectMs,
       rejectUnauthorized: true,
       // A literal address isn't resolved; it was checked when the route was planned.
-      lookup: guardedLookup((address) => whyAddressClosed(endpoint, address, config.allowedRanges), lookup),
+      lookup: guardedLookup((address) => whyAddressClosed(endpoint, address, config), lookup),
     },
   });
 }

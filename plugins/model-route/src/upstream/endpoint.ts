@@ -1,5 +1,6 @@
 import type { Issue, ModelUse } from "@ambit/core/plugin";
-import { literalAddress, portOf, rangeOf, whyClosed } from "@ambit/egress";
+import { addressesOfThisHost, literalAddress, portOf, rangeOf, whyClosed } from "@ambit/egress";
+import type { ModelRouteConfig } from "../config.js";
 import { isReserved } from "../request/headers.js";
 
 /** The addresses of `localhost` and its subdomains (RFC 6761). */
@@ -10,15 +11,23 @@ const nameable = [
   ...["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"].map(rangeOf),
 ];
 
-/** Why this endpoint may not use this address; undefined if it may. Pure. */
-export function whyAddressClosed(url: URL, address: string, allowed: readonly string[]): string | undefined {
+type Addresses = Pick<ModelRouteConfig, "allowedRanges" | "privateHosts">;
+
+/** Why this endpoint may not use this address; undefined if it may. */
+export function whyAddressClosed(
+  url: URL,
+  address: string,
+  { allowedRanges, privateHosts }: Addresses,
+): string | undefined {
   const isNamed = literalAddress(url) !== undefined || /(^|\.)localhost\.?$/.test(url.hostname);
-  const operators = allowed.map(rangeOf);
+  const operators = allowedRanges.map(rangeOf);
+  if (privateHosts === "refuse")
+    return whyClosed(address, operators, { port: portOf(url), own: addressesOfThisHost() });
   return whyClosed(address, isNamed ? [...nameable, ...operators] : operators, { port: portOf(url) });
 }
 
-/** Why the endpoint can't be used at all. Pure. */
-export function endpointIssues(use: ModelUse, allowed: readonly string[]): readonly Issue[] {
+/** Why the endpoint can't be used at all. */
+export function endpointIssues(use: ModelUse, config: Addresses): readonly Issue[] {
   const at = (message: string): Issue[] => [{ path: "modelConnection.endpoint.baseUrl", message }];
   if (!URL.canParse(use.endpoint)) return at("isn't a URL");
   const url = new URL(use.endpoint);
@@ -28,7 +37,7 @@ export function endpointIssues(use: ModelUse, allowed: readonly string[]): reado
   if (url.search !== "" || url.hash !== "")
     return at("must end with its path: the model route adds the query");
   const address = literalAddress(url);
-  const closed = address === undefined ? undefined : whyAddressClosed(url, address, allowed);
+  const closed = address === undefined ? undefined : whyAddressClosed(url, address, config);
   if (closed !== undefined) {
     return at(`can't be connected to: ${closed}; list it in allowedRanges of the plugin model-route`);
   }

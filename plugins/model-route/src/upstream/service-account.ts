@@ -1,7 +1,6 @@
-import { guardedLookup, literalAddress } from "@ambit/egress";
+import { addressesOfThisHost, guardedLookup, literalAddress, whyClosed } from "@ambit/egress";
 import { Agent } from "undici";
 import { z } from "zod";
-import { whyAddressClosed } from "./endpoint.js";
 
 const scope = "https://www.googleapis.com/auth/cloud-platform";
 const tokenLifetimeSeconds = 3_600;
@@ -19,8 +18,12 @@ const accountSchema = z.object({
 });
 export type ServiceAccount = z.output<typeof accountSchema>;
 
-/** The account that a key's JSON is for, or why it is invalid. Pure. */
-export function accountIn(text: string): ServiceAccount | string {
+/**
+ * The account that a key's JSON is for, or why it is invalid. Pure.
+ *
+ * @param endpoint the model's: an address that it may have, its tokens may come from too.
+ */
+export function accountIn(text: string, endpoint: string): ServiceAccount | string {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -31,10 +34,11 @@ export function accountIn(text: string): ServiceAccount | string {
   const read = accountSchema.safeParse(value);
   if (!read.success) return "isn't a service account's key: type, client_email and private_key are needed";
   const url = new URL(read.data.token_uri);
-  const address = literalAddress(url);
-  const isOwn = url.hostname === "oauth2.googleapis.com" || address !== undefined;
-  const closed = address === undefined ? undefined : whyAddressClosed(url, address, []);
-  if (!isOwn || closed !== undefined) return "has a token_uri that isn't Google's";
+  const isNeighbour =
+    literalAddress(url) !== undefined &&
+    URL.canParse(endpoint) &&
+    literalAddress(new URL(endpoint)) === literalAddress(url);
+  if (url.hostname !== "oauth2.googleapis.com" && !isNeighbour) return "has a token_uri that isn't Google's";
   return read.data;
 }
 
@@ -91,7 +95,7 @@ async function fetchToken(
     connect: {
       rejectUnauthorized: true,
       timeout: fetchMs,
-      lookup: guardedLookup((address) => whyAddressClosed(url, address, [])),
+      lookup: guardedLookup((address) => whyClosed(address, [], { own: addressesOfThisHost() })),
     },
   });
   try {
