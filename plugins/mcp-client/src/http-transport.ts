@@ -1,7 +1,7 @@
 import { type McpServer, readHost, type Scope } from "@ambit/core/plugin";
 import { AddressRefused, guardedLookup, type Lookup } from "@ambit/egress";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { Agent, fetch } from "undici";
+import { Agent, DecoratorHandler, type Dispatcher, fetch } from "undici";
 import type { MessageGuard } from "./message-guard.js";
 
 type HttpConnection = Extract<McpServer["connection"], { readonly type: "http" }>;
@@ -17,12 +17,13 @@ export function httpTransport(
   guard: MessageGuard,
   scope: Scope,
 ): StreamableHTTPClientTransport {
-  const dispatcher = new Agent({
+  const agent = new Agent({
     connect: { lookup: guardedLookup(whyClosed, lookup) },
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-  scope.defer(() => dispatcher.destroy());
+  scope.defer(() => agent.destroy());
+  const dispatcher = agent.compose(withoutLargeDecoders);
   const credentials = (connection.credentials ?? []).map(
     ({ binding, value }) => [binding.name, value] as const,
   );
@@ -36,12 +37,33 @@ export function httpTransport(
   });
 }
 
+/** Codings whose decoder holds little. Those of `br` and `zstd` hold up to 16 and 128 MiB outside V8's heap. */
+const smallCodings = /^(?:|identity|x-gzip|gzip|deflate)$/i;
+
+/** Refuses an answer that undici would decode with more memory than a message may have: none was asked for. */
+const withoutLargeDecoders: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
+  const inner: Dispatcher.DispatchHandler = new DecoratorHandler(handler);
+  return dispatch(options, {
+    onRequestStart: (...values) => inner.onRequestStart?.(...values),
+    onRequestUpgrade: (...values) => inner.onRequestUpgrade?.(...values),
+    onResponseStart: (controller, status, headers, message) => {
+      const coding = String(headers["content-encoding"] ?? "").trim();
+      if (smallCodings.test(coding)) inner.onResponseStart?.(controller, status, headers, message);
+      else
+        controller.abort(new Error(`the server answered in ${JSON.stringify(coding)}, not in plain or gzip`));
+    },
+    onResponseData: (...values) => inner.onResponseData?.(...values),
+    onResponseEnd: (...values) => inner.onResponseEnd?.(...values),
+    onResponseError: (...values) => inner.onResponseError?.(...values),
+  });
+};
+
 /** Redirects are errors, since they would send the credentials elsewhere. A literal address has no lookup. */
 async function guardedFetch(
   url: string | URL,
   init: RequestInit | undefined,
   whyClosed: (address: string) => string | undefined,
-  dispatcher: Agent,
+  dispatcher: Dispatcher,
 ): Promise<Response> {
   const target = new URL(url);
   const reading = readHost(target.hostname);
@@ -53,7 +75,7 @@ async function guardedFetch(
     dispatcher,
     redirect: "error",
     ...(method === undefined ? {} : { method }),
-    ...(headers === undefined ? {} : { headers: [...new Headers(headers)] }),
+    headers: [...new Headers(headers), ["accept-encoding", "identity"]],
     ...(typeof body === "string" ? { body } : {}),
     ...(signal === undefined ? {} : { signal }),
   });

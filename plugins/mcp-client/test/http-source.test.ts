@@ -1,3 +1,8 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { inspect } from "node:util";
+import { gzipSync } from "node:zlib";
 import type { Boundary, PublishedCall } from "@ambit/core/plugin";
 import type { Lookup } from "@ambit/egress";
 import { afterEach, describe, expect, test } from "vitest";
@@ -89,6 +94,34 @@ describe("a remote server", () => {
       source.connect(httpServer(`http://127.0.0.1:${remote.port}/moved`), scope),
     ).rejects.toThrow();
     expect(elsewhere.headers).toEqual([]);
+  });
+});
+
+describe("a server's encoding", () => {
+  test.each([
+    ["gzip", "what it said"],
+    ["zstd", 'the server answered in "zstd"'],
+    ["br", 'the server answered in "br"'],
+    ["gzip, gzip", 'the server answered in "gzip, gzip"'],
+  ])("%s: %s", async (coding, outcome) => {
+    const accepted: unknown[] = [];
+    const remote = createServer((request, response) => {
+      accepted.push(request.headers["accept-encoding"]);
+      response.writeHead(400, { "content-type": "text/plain", "content-encoding": coding });
+      response.end(gzipSync("what it said"));
+    });
+    remote.listen(0, "127.0.0.1");
+    await once(remote, "listening");
+    const { port } = remote.address() as AddressInfo;
+    const source = new HttpToolSource(configSchema.parse(loopback));
+    const connected = source.connect(httpServer(`http://127.0.0.1:${port}/mcp`), scope);
+    const failure = await connected.then(
+      () => "connected",
+      (error: unknown) => inspect(error),
+    );
+    expect(failure).toContain(outcome);
+    expect(new Set(accepted)).toEqual(new Set(["identity"]));
+    remote.close();
   });
 });
 

@@ -6,6 +6,7 @@ import type { Target } from "../target.js";
 import type { Admitted, EgressProtocol } from "./admitted.js";
 import type { EgressChecks } from "./checks.js";
 import type { EgressLimits } from "./limits.js";
+import { Lookups } from "./lookups.js";
 import type { OpenSockets } from "./open-sockets.js";
 
 /** One connection attempt, with its decision. */
@@ -52,10 +53,12 @@ export type Admission = { readonly decision: NetworkDecision; readonly addresses
 /** The only way out: every protocol asks here, and connections go only to addresses that were checked here. */
 export class Gate {
   readonly #options: GateOptions;
+  readonly #lookups: Lookups;
   #closed = false;
 
   constructor(options: GateOptions) {
     this.#options = options;
+    this.#lookups = new Lookups(options.lookup, options.limits.lookups);
   }
 
   get limits(): EgressLimits {
@@ -148,15 +151,13 @@ export class Gate {
   }
 
   async #resolve(name: string): Promise<readonly string[]> {
-    const { lookupMs, lookup } = { ...this.#options.limits, lookup: this.#options.lookup };
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => {
-        reject(new UpstreamFailure(`${name} was not resolved in ${lookupMs} ms`, "timed-out"));
-      }, lookupMs);
-    });
+    const { lookupMs } = this.#options.limits;
+    const late = new AbortController();
+    const timer = setTimeout(() => {
+      late.abort(new UpstreamFailure(`${name} was not resolved in ${lookupMs} ms`, "timed-out"));
+    }, lookupMs);
     try {
-      return await Promise.race([lookup(name), late]);
+      return await this.#lookups.resolve(name, late.signal);
     } catch (error) {
       if (error instanceof UpstreamFailure) throw error;
       throw new UpstreamFailure(

@@ -11,6 +11,8 @@ export interface EgressLimits {
   readonly bodyMs: number;
   /** Pipelined requests of one connection; one more ends the connection. */
   readonly pipelined: number;
+  /** Lookups at once; further ones wait, within `lookupMs`. */
+  readonly lookups: number;
   readonly lookupMs: number;
   /** For each address that is tried. */
   readonly connectMs: number;
@@ -27,6 +29,7 @@ export const defaultLimits: EgressLimits = {
   handshakeMs: 10_000,
   bodyMs: 60_000,
   pipelined: 64,
+  lookups: 2,
   lookupMs: 10_000,
   connectMs: 10_000,
   idleMs: 15 * 60_000,
