@@ -9,6 +9,10 @@ const { engines } = JSON.parse(readFileSync(new URL("../package.json", import.me
 const oldest = engines.node.replace(/[^\d.]/g, "");
 const bundle = new URL("../dist/bundle/ambit.js", import.meta.url);
 
+// Half of these threads look names up, for all sessions. Of Node's four, two names whose servers don't answer would take
+// that half. It counts only if it is set before the first thread starts.
+process.env.UV_THREADPOOL_SIZE = process.env.UV_THREADPOOL_SIZE || "16";
+
 /** @param {string} reason */
 function refuse(reason) {
   process.stderr.write(`ambit: ${reason}\n`);
