@@ -1,4 +1,5 @@
 import { connect, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { codeOf, type NetworkBoundary } from "@ambit/core/plugin";
 import { decideBeforeLookup, decideConnection, type NetworkDecision } from "../decide.js";
 import type { Lookup } from "../guarded-lookup.js";
@@ -96,9 +97,9 @@ export class Gate {
   }
 
   /** `dial`, which returns a failure and reports it as allowed, since the boundary didn't cause it. */
-  async dialOrReport(admitted: Admitted): Promise<Socket | UpstreamFailure> {
+  async dialOrReport(admitted: Admitted, client: Duplex): Promise<Socket | UpstreamFailure> {
     try {
-      return await this.dial(admitted.addresses, admitted.target.port);
+      return await this.dial(admitted.addresses, admitted.target.port, client);
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
       this.report(admitted.target, admitted.protocol, admitted.decision, admitted.addresses[0]);
@@ -131,12 +132,16 @@ export class Gate {
     });
   }
 
-  /** Connects to the first admitted address that responds. No name is looked up here. */
-  async dial(addresses: readonly string[], port: number): Promise<Socket> {
+  /**
+   * Connects to the first admitted address that responds. No name is looked up here.
+   *
+   * @param client ends the attempt when it closes: one that leaves would otherwise keep a descriptor open.
+   */
+  async dial(addresses: readonly string[], port: number, client: Duplex): Promise<Socket> {
     let last: UpstreamFailure | undefined;
     for (const address of addresses.slice(0, MOST_ADDRESSES_TRIED)) {
       try {
-        return await this.#connect(address, port);
+        return await this.#connect(address, port, client);
       } catch (error) {
         if (!(error instanceof UpstreamFailure)) throw error;
         last = error;
@@ -172,8 +177,9 @@ export class Gate {
     }
   }
 
-  #connect(address: string, port: number): Promise<Socket> {
+  #connect(address: string, port: number, client: Duplex): Promise<Socket> {
     if (this.#closed) return Promise.reject(new UpstreamFailure("the session is closed", "unreachable"));
+    if (client.destroyed) return Promise.reject(new UpstreamFailure("the client has left", "unreachable"));
     return new Promise((resolve, reject) => {
       const socket = connect({ host: address, port, allowHalfOpen: true, noDelay: true });
       this.#options.sockets.add(socket);
@@ -181,12 +187,15 @@ export class Gate {
         reject(failure);
         socket.destroy();
       };
+      const leave = () => fail(new UpstreamFailure("the client has left", "unreachable"));
+      client.once("close", leave);
       const { connectMs } = this.#options.limits;
       const timer = setTimeout(() => {
         fail(new UpstreamFailure(`${address} did not answer in ${connectMs} ms`, "timed-out"));
       }, connectMs);
       socket.once("close", () => {
         clearTimeout(timer);
+        client.off("close", leave);
         fail(new UpstreamFailure(`the connection to ${address} was closed`, "unreachable"));
       });
       socket.once("error", (error) => {
@@ -203,6 +212,7 @@ export class Gate {
       });
       socket.once("connect", () => {
         clearTimeout(timer);
+        client.off("close", leave);
         resolve(socket);
       });
     });

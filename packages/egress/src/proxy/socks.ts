@@ -75,7 +75,7 @@ export async function serveSocks5(
     client.write(succeeded);
     return credentials.accept(client, rest, tunnel, (socket, held) => serveHttp(socket, held, tunnel));
   }
-  const upstream = await gate.dialOrReport(tunnel);
+  const upstream = await gate.dialOrReport(tunnel, client);
   if (upstream instanceof UpstreamFailure) return refuse(replyFor(upstream));
   client.write(succeeded);
   await carryTunnel(gate, tunnel, client, rest, upstream, (socket, held) => serveHttp(socket, held, tunnel));

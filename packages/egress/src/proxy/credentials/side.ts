@@ -136,10 +136,13 @@ export class CredentialSide {
       clearTimeout(deadline);
       const { target, addresses } = tunnel;
       const open = async () => {
-        const upstream = await this.#trusted.open(await this.#gate.dial(addresses, target.port), target);
-        // The client has left meanwhile, so the connection is closed.
-        if (tls.destroyed) upstream.destroy();
-        return upstream;
+        const socket = await this.#gate.dial(addresses, target.port, tls);
+        // A server that doesn't shake hands, or a client that leaves meanwhile, ends the connection.
+        const end = () => void socket.destroy();
+        const deadline = setTimeout(end, this.#gate.limits.handshakeMs);
+        tls.once("close", end);
+        if (tls.destroyed) end();
+        return await this.#trusted.open(socket, target).finally(() => clearTimeout(deadline));
       };
       this.#agents.set(tls, new UpstreamAgent(open));
       this.#clients.open(tls, tunnel);

@@ -151,7 +151,7 @@ export class HttpSide {
         this.accept(socket, rest, tunnel),
       );
     }
-    const upstream = await this.#dial(tunnel, (own) => endWith(client, own));
+    const upstream = await this.#dial(tunnel, client, (own) => endWith(client, own));
     if (upstream === undefined) return;
     client.write(tunnelOpened);
     await carryTunnel(this.#gate, tunnel, client, head, upstream, (socket, rest) =>
@@ -180,7 +180,7 @@ export class HttpSide {
       return void respond(unusable(501, "the only supported transfer coding is chunked"));
     const tunnel = inside ?? (await this.#admit(destination.target, "http", respond));
     if (tunnel === undefined) return;
-    const upstream = await this.#dial(tunnel, respond);
+    const upstream = await this.#dial(tunnel, request.socket, respond);
     if (upstream === undefined) return;
     if (inside === undefined) this.#gate.reportOpened(tunnel, upstream);
     return { target: destination.target, path: destination.path, upstream };
@@ -198,8 +198,12 @@ export class HttpSide {
     return { target, protocol, addresses: admission.addresses, decision: admission.decision };
   }
 
-  async #dial(tunnel: Admitted, respond: (own: OwnResponse) => void): Promise<Socket | undefined> {
-    const upstream = await this.#gate.dialOrReport(tunnel);
+  async #dial(
+    tunnel: Admitted,
+    client: Duplex,
+    respond: (own: OwnResponse) => void,
+  ): Promise<Socket | undefined> {
+    const upstream = await this.#gate.dialOrReport(tunnel, client);
     if (!(upstream instanceof UpstreamFailure)) return upstream;
     return void respond(upstreamFailure(tunnel.target, upstream.status, upstream.message));
   }
