@@ -22,6 +22,8 @@ export interface AcpAgentOptions {
   readonly conversation: string;
   readonly history: "new" | "loaded";
   readonly capabilities: HarnessCapabilities;
+  /** Its version, for the receipt. */
+  readonly versions: Evidence;
   readonly abilities: PromptAbilities;
   /** Whether it wants `session/close` at the end of its session, if it is given time to exit. */
   readonly closesSessions: boolean;
@@ -57,7 +59,7 @@ export class AcpAgent implements Agent {
     this.conversation = options.conversation;
     this.history = options.history;
     this.capabilities = options.capabilities;
-    this.evidence = options.process.evidence;
+    this.evidence = { ...options.process.evidence, ...options.versions };
     this.models = options.models;
     if (options.model !== undefined) this.model = options.model;
     void options.process.exit.then(() => {

@@ -21,6 +21,7 @@ import {
 } from "@ambit/core/plugin";
 import { allowsDestination } from "@ambit/egress";
 import { type DriverLimits, defaultLimits } from "../driver/limits.js";
+import type { AgentVersions } from "../driver/start/start-agent.js";
 import { MessageIntake } from "../driver/wire/message-intake.js";
 import { installationOf } from "../installation/install-agent.js";
 import { installationFix, type LocatedProgram, locateProgram } from "../installation/locate-program.js";
@@ -155,8 +156,19 @@ export class AcpHarness implements Harness {
       route: scope.model,
       servers: scope.servers.map(({ name, url, headers }) => ({ name, url, headers })),
     });
-    const options = { profile: this.#profile, launch, limits: this.#limits, intake: this.#intake };
+    const versions = this.#versions(sandbox);
+    const options = { profile: this.#profile, versions, launch, limits: this.#limits, intake: this.#intake };
     return await startAgent(options, scope);
+  }
+
+  /** Undefined for an agent that is part of the plugin, or that no version was tested of. */
+  #versions({ image }: Sandbox): AgentVersions | undefined {
+    const { package: adapter, companion } = this.#profile.program;
+    // An agent in an image reports the version of its adapter.
+    const name = image === undefined ? (companion?.package ?? adapter) : adapter;
+    const tested = this.installation?.packages.find((pinned) => pinned.name === name)?.version;
+    if (tested === undefined) return undefined;
+    return image === undefined ? { tested, installed: this.#program()?.version ?? "unknown" } : { tested };
   }
 
   #placed({ image }: Sandbox): PlacedProgram {

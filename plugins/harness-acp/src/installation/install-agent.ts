@@ -21,12 +21,14 @@ export function installationOf(profile: Profile, where: WhereToLook): Installati
   const pin = join(pins, profile.id);
   if (!existsSync(pin)) return undefined;
   const { dependencies } = pinSchema.parse(JSON.parse(readFileSync(join(pin, "package.json"), "utf8")));
+  const { companion, package: name } = profile.program;
+  const tested = dependencies[companion?.package ?? name] ?? "unknown";
   return {
     title: profile.title,
     packages: Object.entries(dependencies).map(([name, version]) => ({ name, version })),
     installed: () => {
       const located = locateProgram(profile, where);
-      return located && { version: located.version ?? "unknown", path: located.file };
+      return located && { version: located.version ?? "unknown", tested, path: located.file };
     },
     install: (progress) => install(profile, pin, progress),
   };

@@ -48,7 +48,10 @@ it("installs an agent into Ambit's data folder, and finds it there", async () =>
   expect(installation()).toMatchObject({ packages: [{ name: "opencode-ai", version: "1.18.33" }] });
   expect(installation()?.installed()).toBeUndefined();
   await installation()?.install(() => {});
-  expect(installation()?.installed()).toMatchObject({ version: "1.18.33" });
+  expect(installation()?.installed()).toMatchObject({ version: "1.18.33", tested: "1.18.33" });
+  const binary = join(agents(), "opencode/node_modules", `opencode-${process.platform}-${process.arch}`);
+  await writeFile(join(binary, "package.json"), '{"name":"opencode-binary","version":"1.19.0"}');
+  expect(installation()?.installed()).toMatchObject({ version: "1.19.0", tested: "1.18.33" });
   expect(await readdir(agents())).toEqual(["opencode"]);
 });
 

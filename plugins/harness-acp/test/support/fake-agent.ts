@@ -7,7 +7,7 @@ import {
   type Sandbox,
 } from "@ambit/core/plugin";
 import { type DriverLimits, defaultLimits } from "../../src/driver/limits.js";
-import { type Launch, startAgent } from "../../src/driver/start/start-agent.js";
+import { type AgentVersions, type Launch, startAgent } from "../../src/driver/start/start-agent.js";
 import { MessageIntake } from "../../src/driver/wire/message-intake.js";
 import { demo } from "../../src/profiles/demo.js";
 import type { Profile } from "../../src/profiles/profile.js";
@@ -33,6 +33,7 @@ export interface FakeTurn {
 export interface FakeAgentOptions {
   readonly onPrompt: (turn: FakeTurn) => Promise<unknown>;
   readonly initialize?: unknown;
+  readonly versions?: AgentVersions;
   readonly newSession?: unknown;
   /** Called with the signal of `$/cancel_request` for any request of a start or an end; it answers when this settles. */
   readonly onSessionRequest?: (method: string, cancelRequest: AbortSignal) => Promise<unknown>;
@@ -190,6 +191,7 @@ export function fakeAgent(options: FakeAgentOptions) {
     const agent = await startAgent(
       {
         profile: { ...demo, title: "The fake", ...options.profile },
+        versions: options.versions,
         launch: {
           argv: ["fake"],
           obeyed: [],

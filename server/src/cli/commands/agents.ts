@@ -23,12 +23,23 @@ export async function agents(options: Overrides & { readonly json?: boolean }): 
   const cells = rows.map(({ id, title, installed, comesAlong, pinned }) => [
     id,
     title,
-    comesAlong ? "included" : (installed?.version ?? "–"),
+    comesAlong ? "included" : installed === null ? "–" : versionText(installed),
     pinned.map(({ name, version }) => `${name}@${version}`).join(" ") || "–",
     comesAlong || installed !== null ? (installed?.path ?? "") : `ambit agents install ${id}`,
   ]);
   process.stdout.write(table(["agent", "", "installed", "installs", ""], cells));
   return exitCodes.ok;
+}
+
+/** A version other than the tested one may behave differently: its permissions were never tried. */
+export function versionText({
+  version,
+  tested,
+}: {
+  readonly version: string;
+  readonly tested: string;
+}): string {
+  return version === tested ? version : `${version} (tested: ${tested})`;
 }
 
 /** `ambit agents install <id>`. */

@@ -4,6 +4,7 @@ import type { Overrides } from "../../configuration/load.js";
 import { printable } from "../../logging/printable.js";
 import { openAmbit } from "../../open.js";
 import { exitCodes } from "../exit-codes.js";
+import { versionText } from "./agents.js";
 
 /** `ambit doctor`: probes every actor, and says what this host can guarantee, what it can't, and the fix. */
 export async function doctor(options: Overrides & { readonly json?: boolean }): Promise<number> {
@@ -11,8 +12,20 @@ export async function doctor(options: Overrides & { readonly json?: boolean }): 
   const { registry } = await openAmbit({ environment, overrides: options, logLevel: "warn" });
   const actors = await registry.describe();
   const sandboxes = actors.filter(({ kind }) => kind === "sandbox");
-  if (options.json === true) process.stdout.write(`${JSON.stringify({ actors }, undefined, 2)}\n`);
-  else process.stdout.write(report(actors, sandboxes));
+  const untested = registry.candidatesAsSeen().harnesses.flatMap(({ actor }) => {
+    const installed = actor.installation?.installed();
+    if (installed === undefined || installed.version === installed.tested) return [];
+    return [{ agent: actor.id, ...installed }];
+  });
+  if (options.json === true)
+    process.stdout.write(`${JSON.stringify({ actors, untestedAgents: untested }, undefined, 2)}\n`);
+  else {
+    const lines = untested.map(
+      (found) =>
+        `${found.agent} ${versionText(found)}: whether it asks before it acts was tested with that version only. Install it: ambit agents install ${found.agent}`,
+    );
+    process.stdout.write(report(actors, sandboxes) + lines.map((line) => `${printable(line)}\n`).join(""));
+  }
   return exitCodes.ok;
 }
 

@@ -2,6 +2,7 @@ import {
   type Agent,
   AmbitError,
   type Command,
+  type Evidence,
   type FileEntry,
   HarnessFailed,
   type JsonObject,
@@ -38,8 +39,18 @@ export interface Launch {
   readonly session: SessionSettings;
 }
 
+/** Versions of an agent. */
+export interface AgentVersions {
+  /** Of its program on the runner. Absent: the program is the image's, and reports it itself. */
+  readonly installed?: string | undefined;
+  /** The one that this plugin was tested with. */
+  readonly tested: string;
+}
+
 export interface StartOptions {
   readonly profile: Profile;
+  /** Absent for an agent that is part of the plugin. */
+  readonly versions?: AgentVersions | undefined;
   readonly launch: Launch;
   readonly limits: DriverLimits;
   readonly intake: MessageIntake;
@@ -47,7 +58,7 @@ export interface StartOptions {
 
 /** Spawns the agent in the scope's sandbox and opens its conversation. What was spawned is closed with the scope. */
 export async function startAgent(
-  { profile, launch, limits, intake }: StartOptions,
+  { profile, versions, launch, limits, intake }: StartOptions,
   scope: StartScope,
 ): Promise<Agent> {
   const { sandbox, signal, log } = scope;
@@ -59,7 +70,7 @@ export async function startAgent(
     import("../wire/connection.js"),
   ]);
   const connection = new AcpConnection({ process, title: profile.title, intake, log });
-  const started = { profile, process, connection, limits };
+  const started = { profile, versions, process, connection, limits };
   let close = () => closeAgent(started, false);
   scope.defer(() => close());
 
@@ -155,6 +166,7 @@ async function openConversation(started: Started, launch: Launch, scope: StartSc
     conversation: opened.sessionId,
     history: restored === undefined ? "new" : "loaded",
     capabilities,
+    versions: versionEvidence(started.versions, abilities.agentInfo?.version),
     abilities: promptAbilities(abilities),
     closesSessions: closesSessions(abilities),
     model: stated,
@@ -165,6 +177,13 @@ async function openConversation(started: Started, launch: Launch, scope: StartSc
     toolsListed: () => servers.every((server) => server.listed()),
     log,
   });
+}
+
+/** For the receipt: `testedVersion` only if it is another one. Pure. */
+function versionEvidence(versions: AgentVersions | undefined, reported: string | undefined): Evidence {
+  if (versions === undefined) return {};
+  const version = versions.installed ?? reported ?? "unknown";
+  return version === versions.tested ? { version } : { version, testedVersion: versions.tested };
 }
 
 /** @throws HarnessFailed for a model that the agent, at its provider's own endpoint, doesn't have. */

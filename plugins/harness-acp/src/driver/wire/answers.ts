@@ -19,6 +19,10 @@ const flags = <Shape extends Record<string, typeof flag>>(shape: Shape) =>
 /** `InitializeResponse` of ACP v1, the part that the driver uses. */
 const initializeSchema = z.looseObject({
   protocolVersion: z.literal(1),
+  agentInfo: z
+    .looseObject({ version: z.string().max(100) })
+    .nullish()
+    .catch(undefined),
   agentCapabilities: z
     .looseObject({
       loadSession: flag,

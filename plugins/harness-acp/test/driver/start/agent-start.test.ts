@@ -59,6 +59,18 @@ describe("the start of an agent", () => {
     await expect(fake.start()).rejects.toThrow("can't receive tools");
   });
 
+  it.each([
+    ["the tested one", { installed: "1.2.0", tested: "1.2.0" }, { version: "1.2.0" }],
+    ["another one", { installed: "1.3.0", tested: "1.2.0" }, { version: "1.3.0", testedVersion: "1.2.0" }],
+    ["as it reports it", { tested: "1.2.0" }, { version: "9.9.9", testedVersion: "1.2.0" }],
+  ])("has its version in its evidence: %s", async (_what, versions, evidence) => {
+    const initialize = { protocolVersion: 1, agentInfo: { name: "fake", version: "9.9.9" } };
+    const fake = fakeAgent({ initialize, versions, onPrompt: async () => endTurn });
+    const { agent, scope } = await fake.start();
+    expect(agent.evidence).toEqual(evidence);
+    await scope.close();
+  });
+
   it("discards what a loaded session replays", async () => {
     const fake = fakeAgent({
       resume: "s0",

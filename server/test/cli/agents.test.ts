@@ -1,0 +1,24 @@
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, expect, it } from "vitest";
+
+const ambit = join(import.meta.dirname, "../../bin/ambit.mjs");
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "ambit-agents-command-"));
+  const installed = join(folder, "node_modules/@google/gemini-cli");
+  await mkdir(installed, { recursive: true });
+  const manifest = { name: "@google/gemini-cli", version: "9.9.9", bin: { gemini: "gemini.js" } };
+  await writeFile(join(installed, "package.json"), JSON.stringify(manifest));
+  await writeFile(join(installed, "gemini.js"), "");
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+it("`ambit agents` marks an agent whose version isn't the tested one", async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [ambit, "agents"], { cwd: folder });
+  expect(stdout).toMatch(/gemini +Gemini CLI +9\.9\.9 \(tested: \d+\.\d+\.\d+\)/);
+  expect(stdout).toMatch(/demo +demo +included/);
+}, 60_000);
