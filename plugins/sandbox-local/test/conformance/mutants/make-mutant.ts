@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -29,8 +30,13 @@ const built = {
   "backend-kit": dirname(dirname(resolve("@ambit/backend-kit"))),
   egress: dirname(dirname(resolve("@ambit/egress"))),
 };
-/** Inside this package, so that the copies find their imports, and where vitest doesn't transform them. */
-const workshop = fileURLToPath(new URL("../../../node_modules/.mutants/", import.meta.url));
+/**
+ * Inside this package, so that the copies find their imports, and where vitest doesn't transform them. Each test file has
+ * one of its own, which it removes.
+ */
+const workshop = fileURLToPath(
+  new URL(`../../../node_modules/.mutants-${randomBytes(4).toString("hex")}/`, import.meta.url),
+);
 
 /**
  * A copy of the built plugin with some of it changed. A copy, so that the product has no switch that weakens it. Of the
