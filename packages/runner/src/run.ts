@@ -215,7 +215,7 @@ export class Run {
       const loan = await this.sessions.borrow(request, plan, {
         signal: scope.signal,
         secrets: this.secrets,
-        decided: (decision) => this.events.decisions.record(decision),
+        decided: (decision, count) => this.events.decisions.record(decision, count),
         failed: (failure) => scope.abort(failure),
         warn: (message) => this.warnings.add({ path: "sessionId", message }),
       });

@@ -24,22 +24,23 @@ export class Decisions {
     readonly foldMs = 200,
   ) {}
 
-  record({ target, allowed, reason }: ConnectionDecision): void {
-    if (allowed) this.allowed += 1;
-    else this.refused += 1;
+  /** @param count how often it was made. */
+  record({ target, allowed, reason }: ConnectionDecision, count = 1): void {
+    if (allowed) this.allowed += count;
+    else this.refused += count;
     const key = `${allowed} ${target} ${reason}`;
     const waiting = this.#waiting.get(key);
     if (waiting !== undefined) {
-      waiting.count += 1;
+      waiting.count += count;
       return;
     }
     // Consecutive repeats: another decision ends the count, as long as it can be reported.
     if (!this.#behind) this.flush();
     if (this.#waiting.size >= maxWaiting) {
-      this.#fold(allowed);
+      this.#fold(allowed, count);
       return;
     }
-    this.#waiting.set(key, { type: "boundary_decision", target, allowed, reason, count: 1 });
+    this.#waiting.set(key, { type: "boundary_decision", target, allowed, reason, count });
     this.#timer ??= setTimeout(() => {
       if (!this.#behind) this.flush();
     }, this.foldMs);
@@ -61,13 +62,13 @@ export class Decisions {
     });
   }
 
-  #fold(allowed: boolean): void {
+  #fold(allowed: boolean, count: number): void {
     const key = `${allowed} others`;
     const others = this.#waiting.get(key);
-    if (others !== undefined) others.count += 1;
+    if (others !== undefined) others.count += count;
     else {
       const reason = "more destinations than can have an event each; the receipt counts all of them";
-      this.#waiting.set(key, { type: "boundary_decision", target: "others", allowed, reason, count: 1 });
+      this.#waiting.set(key, { type: "boundary_decision", target: "others", allowed, reason, count });
     }
   }
 }

@@ -7,6 +7,7 @@ import { type HideSecrets, tooManySecrets } from "../events/redaction/secrets.js
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
+import { DecidedBetween } from "./decided-between.js";
 import type { Said } from "./history.js";
 import { LiveProcesses } from "./live-processes.js";
 import type { SessionRecord } from "./session-keeper.js";
@@ -28,8 +29,8 @@ export interface SessionOrigin {
 
 /** The run that has a session. It is notified of what happens to the sandbox. */
 export interface Borrower {
-  /** The boundary allowed or refused a connection. */
-  decided(decision: ConnectionDecision): void;
+  /** The boundary allowed or refused a connection. @param count how often, between two runs. Default: once. */
+  decided(decision: ConnectionDecision, count?: number): void;
   /** The sandbox can no longer enforce its boundary. */
   failed(failure: SandboxFailed): void;
 }
@@ -43,6 +44,8 @@ export class Session {
   agent: StartedAgent | undefined;
   /** Undefined between runs. */
   #borrower: Borrower | undefined;
+  /** From the end of the first run on. */
+  #between: DecidedBetween | undefined;
   #failure: SandboxFailed | undefined;
   #sandbox: Sandbox | undefined;
   #backend = "";
@@ -80,9 +83,11 @@ export class Session {
    */
   lend(borrower: Borrower): () => void {
     this.#borrower = borrower;
+    for (const { decision, count } of this.#between?.take() ?? []) borrower.decided(decision, count);
     if (this.#failure !== undefined) borrower.failed(this.#failure);
     return () => {
       this.#borrower = undefined;
+      this.#between ??= new DecidedBetween();
     };
   }
 
@@ -142,7 +147,10 @@ export class Session {
         boundary: plan.boundary,
         required: plan.required.map(({ capability }) => capability),
         requiredPaths: plan.harness.actor.requiredPaths(plan.sandbox.actor.rootfs ?? "host"),
-        onDecision: (decision: ConnectionDecision) => session.#borrower?.decided(decision),
+        onDecision: (decision: ConnectionDecision) =>
+          session.#borrower === undefined
+            ? session.#between?.add(decision)
+            : session.#borrower.decided(decision),
         onFailure: (failure: SandboxFailed) => {
           session.#failure ??= failure;
           session.#borrower?.failed(failure);

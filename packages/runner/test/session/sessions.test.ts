@@ -8,7 +8,7 @@ import {
   says,
   untilAborted,
 } from "../../../../core/test/fakes/harness.js";
-import { createWorld } from "../fakes/world.js";
+import { createWorld, eventsOf } from "../fakes/world.js";
 
 const named = { sessionId: "one" };
 
@@ -298,6 +298,23 @@ describe("a named session", () => {
     expect(world.sandbox.opened).toBe(4);
     await world.runner.drain(0);
     expect(world.sandbox.closed).toBe(4);
+  });
+
+  test("reports connections that it made between two runs with the next one", async () => {
+    const world = await createWorld({ script: says("ok") });
+    await world.run(named);
+    const decide = (target: string, allowed: boolean) =>
+      world.sandbox.specs.at(-1)?.onDecision?.({ target, allowed, reason: "a rule" });
+    for (let each = 0; each < 12; each += 1) decide("warm.example:443", true);
+    for (let each = 0; each < 300; each += 1) decide(`host-${each}.example:443`, false);
+    const next = await world.run(named);
+    expect(next.result.receipt?.decisions).toEqual({ allowed: 12, refused: 300 });
+    expect(eventsOf(next, "boundary_decision")).toContainEqual({
+      ...{ type: "boundary_decision", target: "warm.example:443", allowed: true, count: 12 },
+      reason: "between two runs: a rule",
+    });
+    expect((await world.run(named)).result.receipt?.decisions).toEqual({ allowed: 0, refused: 0 });
+    await world.runner.drain(0);
   });
 
   test("none is kept if the deployer disabled that", async () => {
