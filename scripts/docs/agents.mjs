@@ -174,7 +174,7 @@ are in the workspace.
 - **the agent alone**: what the file does without Ambit's settings, as the test's control shows: its program runs (**acts**), or its
   text is in a request to the model. **nothing**: this version doesn't use it, or only if its user has agreed.
 - **in a run**: with Ambit's settings, where the request's permissions restrict the agent's own tools (any default but \`allow\`, or a
-  rule that asks or denies). **refused**: with the request, if the file is among its \`harnessFiles\`, else when the agent starts; the
+  rule that asks or denies) or the operator denies tools. **refused**: with the request, if the file is among its \`harnessFiles\`, else when the agent starts; the
   message names the file. Where everything is allowed, such files aren't looked for: what they start, the model could start too.
 - **the model reads it**: text can persuade a model, but each call that it makes is still asked about, and the boundary applies.
 - **acts, inside the boundary**: Codex never asks, so requests for it must allow its own tools anyway.

@@ -50,6 +50,8 @@ export interface StartScope extends Scope {
   readonly sandbox: Sandbox;
   readonly servers: readonly PublishedServer[];
   readonly request: RunRequest;
+  /** Whether the operator denies tools that the request's permissions may allow. Default: false. */
+  readonly deniesTools?: boolean;
   /** Where the agent reaches its model. Absent: at the real endpoint, with the real credential. */
   readonly model?: ModelRoute;
   /** The stored conversation to continue, as an earlier `Agent.conversation` named it. */

@@ -9,6 +9,7 @@ import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { ModelRouter, ModelRoutes } from "../model/model-routes.js";
+import type { PermissionCeiling } from "../permission/permission.js";
 import { tokens } from "../tokens.js";
 import { CallRouter } from "./call-router.js";
 import { continues, saidAfter } from "./history.js";
@@ -33,6 +34,7 @@ export class AgentStarter {
     @inject(tokens.plan) readonly plan: AcceptedPlan,
     @inject(tokens.scope) readonly scope: OwnedScope,
     @inject(tokens.limits) readonly limits: RunLimits,
+    @inject(tokens.permissionCeiling) readonly ceiling: PermissionCeiling,
     @inject(tokens.log) readonly log: Log,
     @inject(Publisher) readonly publisher: Publisher,
     @inject(ModelRoutes) readonly modelRoutes: ModelRoutes,
@@ -85,6 +87,7 @@ export class AgentStarter {
             sandbox: session.sandbox,
             servers,
             request,
+            deniesTools: this.ceiling === true || this.ceiling.length > 0,
             ...(model === undefined ? {} : { model }),
             ...(conversation?.harness === harness.id ? { resume: conversation.id } : {}),
             log,

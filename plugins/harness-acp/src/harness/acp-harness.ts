@@ -153,6 +153,7 @@ export class AcpHarness implements Harness {
       request,
       sandbox,
       startId: randomUUID(),
+      deniesTools: scope.deniesTools === true,
       route: scope.model,
       servers: scope.servers.map(({ name, url, headers }) => ({ name, url, headers })),
     });

@@ -15,6 +15,8 @@ export interface LaunchOptions {
   readonly request: RunRequest;
   readonly sandbox: Pick<Sandbox, "home" | "workspace" | "placeholders">;
   readonly servers: readonly ToolEndpoint[];
+  /** Whether the operator denies tools, whatever the request says. */
+  readonly deniesTools: boolean;
   /** Names this start of the agent: unique, and impossible to guess. */
   readonly startId: string;
   /** The address of a model gateway; absent: the agent connects to its model itself. */
@@ -48,7 +50,7 @@ export function planLaunch(options: LaunchOptions): Launch {
     files.push({ path, content: request.agentsMd });
   }
   const argv: Launch["argv"] = [...program.argv, ...profile.arguments, ...(prepared.arguments ?? [])];
-  const restricted = restrictsOwnTools(request);
+  const restricted = options.deniesTools || restrictsOwnTools(request);
   return {
     argv: restricted ? guarded(argv, profile) : argv,
     obeyed: restricted ? (profile.obeys ?? []) : [],

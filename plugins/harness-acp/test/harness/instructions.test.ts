@@ -22,6 +22,7 @@ function launched(profile: Profile, request: object) {
     request: requestOf(request),
     sandbox: { home: "/home/agent/1", workspace: "/workspace" },
     servers: [],
+    deniesTools: false,
     startId: "start-1",
   });
 }

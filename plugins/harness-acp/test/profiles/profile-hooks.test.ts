@@ -76,6 +76,7 @@ describe("session settings of a profile", () => {
       sandbox: { home: "/h", workspace: "/w" },
       servers: [endpoint],
       startId: "first",
+      deniesTools: false,
     });
     expect(launch.sessionMeta).toEqual({ always: 1, run: [endpoint] });
   });
