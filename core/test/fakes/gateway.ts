@@ -23,6 +23,8 @@ export interface FakeAnswer {
   /** Default: the run's own. */
   readonly model?: string;
   readonly usage?: Partial<ModelUsage>;
+  /** Tokens that it may return at most. Default: none are counted before its answer. */
+  readonly maxOutput?: number;
   readonly failure?: ModelFailure;
   readonly signal?: AbortSignal;
   /** Waited for before the request ends. */
@@ -67,15 +69,17 @@ export class FakeGateway implements ModelGateway {
   async call({
     model = fakeUse.model,
     usage = {},
+    maxOutput,
     failure,
     signal,
     until,
   }: FakeAnswer = {}): Promise<ModelAdmission> {
     const scope = this.opened.at(-1);
     if (scope === undefined) throw new Error("no route is open");
-    const admission = await scope.admit(model, signal ?? new AbortController().signal);
+    const max = maxOutput === undefined ? undefined : { model, input: 0, cached: 0, output: maxOutput };
+    const admission = await scope.admit(model, signal ?? new AbortController().signal, max);
     if (!admission.allowed) return admission;
-    const exchange = scope.begin(model);
+    const exchange = scope.begin(model, max);
     if (failure === undefined) exchange.used({ model, input: 0, cached: 0, output: 0, ...usage });
     await until;
     exchange.ended(failure);

@@ -9,6 +9,7 @@ import type {
 } from "@ambit/core/plugin";
 import type { Metrics } from "./metrics.js";
 
+type Used = Omit<ModelUsage, "model">;
 type Count = (step: (metrics: Metrics) => void) => void;
 
 /** Open calls whose duration is measured in one run. */
@@ -19,6 +20,8 @@ export class RunFigures implements RunObservation {
   readonly #began = performance.now();
   readonly #calls = new Map<string, number>();
   #stage: { readonly name: ObservedStage; readonly began: number } | undefined;
+  /** Requests to the model that haven't ended. */
+  readonly #open = new Set<{ readonly total: Used | undefined }>();
   /** Whether a gateway counted the tokens: then the agent's own count isn't added. */
   #isCounted = false;
 
@@ -44,9 +47,15 @@ export class RunFigures implements RunObservation {
 
   modelCalled(): ModelExchange {
     this.#isCounted = true;
+    // Counted at its end: a provider may correct its counts downwards, which a counter can't take back.
+    const exchange: { total: Used | undefined } = { total: undefined };
+    this.#open.add(exchange);
     return {
-      used: (usage) => this.#used(usage),
+      used: (usage) => {
+        exchange.total = sumOf(exchange.total, usage);
+      },
       ended: (failure) => {
+        this.#close(exchange);
         const status = failure === undefined ? "200" : String(failure.status ?? "none");
         this.count(({ modelRequests }) => modelRequests.inc({ status }));
       },
@@ -55,6 +64,7 @@ export class RunFigures implements RunObservation {
 
   ended(result: RunResult): void {
     this.#endStage();
+    for (const exchange of this.#open) this.#close(exchange);
     const { harness, sandbox } = this.run;
     const seconds = secondsSince(this.#began);
     const outcome = outcomeOf(result);
@@ -69,7 +79,11 @@ export class RunFigures implements RunObservation {
     }
   }
 
-  #used({ input, cached, output, cost }: Omit<ModelUsage, "model">): void {
+  #close(exchange: { readonly total: Used | undefined }): void {
+    if (this.#open.delete(exchange) && exchange.total !== undefined) this.#used(exchange.total);
+  }
+
+  #used({ input, cached, output, cost }: Used): void {
     const { harness } = this.run;
     this.count((metrics) => {
       metrics.tokens.inc({ type: "input", harness }, input);
@@ -96,6 +110,16 @@ export class RunFigures implements RunObservation {
     this.count(({ stageSeconds }) => stageSeconds.observe({ stage: stage.name }, seconds));
     this.#stage = undefined;
   }
+}
+
+function sumOf(before: Used | undefined, { input, cached, output, cost }: Used): Used {
+  if (before === undefined) return { input, cached, output, ...(cost === undefined ? {} : { cost }) };
+  return {
+    input: before.input + input,
+    cached: before.cached + cached,
+    output: before.output + output,
+    ...(cost === undefined ? {} : { cost: (before.cost ?? 0) + cost }),
+  };
 }
 
 function outcomeOf({ ok, stopReason, failure }: RunResult): string {

@@ -140,6 +140,19 @@ describe("the metrics of a runner", () => {
     expect(asked.filter((name) => !series.has(name))).toEqual([]);
   });
 
+  it("count a request as its provider corrected it, and at the latest when its run ends", async () => {
+    const counting = observer();
+    const run = counting.observe(observed());
+    const exchange = run.modelCalled?.("m");
+    exchange?.used({ model: "m", input: 1_000, cached: 0, output: 0, cost: 0.5 });
+    // Most of it came from the cache, after all.
+    exchange?.used({ model: "m", input: 0, cached: 900, output: 10, cost: -0.375 });
+    run.modelCalled?.("m")?.used({ model: "m", input: 1, cached: 0, output: 0, cost: 0.125 });
+    exchange?.ended();
+    run.ended?.({ ok: true, runId: "r", events: [] });
+    expect(await lines(counting)).toContain('ambit_cost_usd_total{harness="demo"} 0.25');
+  });
+
   it("have a bounded number of series, whatever agents and callers send", async () => {
     const counting = observer();
     playInto(counting, {}, true);

@@ -36,6 +36,9 @@ export function priceOf(model: string, prices: Readonly<Record<string, Price>>):
 
 const million = 1_000_000;
 
+/** Bytes per token for an estimate, where the provider hasn't counted yet, or never does. */
+export const bytesPerToken = 4;
+
 /** US dollars. Pure. */
 export function costOf({ input, cached, cacheWritten, output }: Counted, price: Price): number {
   const plain = Math.max(0, input - cached - cacheWritten);

@@ -1,6 +1,7 @@
-import type { ActorGap, ModelExchange, ModelUse } from "@ambit/core/plugin";
-import { allowedModels, isAllowed } from "./models.js";
+import type { ActorGap, ModelExchange, ModelUsage, ModelUse } from "@ambit/core/plugin";
+import { allowedModels, isAllowed, priceOf } from "./models.js";
 import { isRefusal, type Operation } from "./protocols/protocol.js";
+import { maxUsage } from "./request/max-usage.js";
 import { BodyRefused, type ReadBody, readBody } from "./request/read-body.js";
 import { beyondModel } from "./request/shapes/index.js";
 import { shortLine } from "./response/failures.js";
@@ -67,16 +68,17 @@ export class Route {
     try {
       const signal = AbortSignal.any([request.signal, scope.signal]);
       const body = await readBody(request, this.#options.config.limits, held, signal);
-      const refusal = await this.#whyRefused(operation, body, signal);
+      const model = modelOf(operation, body);
+      const max = body === undefined ? undefined : this.#maxUsage(model, body);
+      const refusal = await this.#whyRefused(operation, body, max, signal);
       if (refusal !== undefined) {
         over();
         return refusal;
       }
       this.#decided(true, `the model route carries ${line.method} ${operation.path}`);
-      const model = modelOf(operation, body);
       const exchange: ModelExchange =
-        operation.kind === "generate" ? scope.begin(model) : { used: () => {}, ended: () => {} };
-      return await this.#sending.send({ request, operation, body, model, exchange, signal, over });
+        operation.kind === "generate" ? scope.begin(model, max) : { used: () => {}, ended: () => {} };
+      return await this.#sending.send({ request, operation, body, model, max, exchange, signal, over });
     } finally {
       held.giveBack();
     }
@@ -86,6 +88,7 @@ export class Route {
   async #whyRefused(
     operation: Operation,
     body: ReadBody | undefined,
+    max: ModelUsage | undefined,
     signal: AbortSignal,
   ): Promise<Response | undefined> {
     if (operation.kind === "list") return undefined;
@@ -104,10 +107,14 @@ export class Route {
       return ownAnswer(403, `the request is refused: ${reason}`);
     }
     if (operation.kind !== "generate") return undefined;
-    const admission = await this.#options.scope.admit(model, signal);
+    const admission = await this.#options.scope.admit(model, signal, max);
     if (admission.allowed) return undefined;
     this.#decided(false, `the model route refuses a request: ${admission.reason}`);
     return ownAnswer(admission.status, admission.reason);
+  }
+
+  #maxUsage(model: string, body: ReadBody): ModelUsage {
+    return maxUsage(model, body, priceOf(model, this.#options.config.prices));
   }
 
   #beyondBoundary(what: string): ActorGap {

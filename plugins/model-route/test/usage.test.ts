@@ -84,6 +84,40 @@ describe("usage that isn't reported", () => {
     expect(total().cost).toBeGreaterThan(0);
   });
 
+  it("counts what has passed of a stream that is left, however few events bring it", async () => {
+    const delta = `data: ${JSON.stringify({ type: "response.output_text.delta", delta: "x".repeat(40_000) })}\n\n`;
+    const origin = await serving((_request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      for (let at = 0; at < 5; at += 1) response.write(delta);
+    });
+    const left = async (more: object) => {
+      const { send, total } = routeTo(useOf({ ...openai, endpoint: `${origin}/v1` }));
+      const response = await send(JSON.stringify({ model: "m-1", ...more }), "/v1/responses");
+      const reader = response.body?.getReader();
+      await reader?.read();
+      await reader?.cancel();
+      return total().output;
+    };
+    // Without reading on, only the first piece would count.
+    expect(await left({})).toBeGreaterThan(49_000);
+    expect(await left({ max_output_tokens: 20_000 })).toBe(20_000);
+  });
+
+  it("includes the last event of a stream that is left right before it", async () => {
+    const usage = { input_tokens: 10, output_tokens: 3_000 };
+    const origin = await serving((_request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write(`data: {"delta":"${"x".repeat(100_000)}"}\n\n`);
+      response.end(`data: ${JSON.stringify({ response: { usage } })}\n\n`);
+    });
+    const { send, total } = routeTo(useOf({ ...openai, endpoint: `${origin}/v1` }));
+    const response = await send(JSON.stringify({ model: "m-1" }), "/v1/responses");
+    const reader = response.body?.getReader();
+    await reader?.read();
+    await reader?.cancel();
+    expect(total()).toMatchObject({ input: 10, output: 3_000 });
+  });
+
   it("can't be hidden in the background, where the answer comes without it", async () => {
     const seen: string[] = [];
     const origin = await serving((request, response) => {

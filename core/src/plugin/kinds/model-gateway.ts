@@ -67,10 +67,14 @@ export interface ModelGatewayScope extends Scope {
   readonly sandbox: Pick<Sandbox, "expose">;
   /** What the run may reach: a gateway must not let a provider's own tools reach further. */
   readonly boundary: Pick<Boundary, "network">;
-  /** Asked before each request is sent; may take as long as a user takes to answer. Rejects when `signal` aborts. */
-  admit(model: string, signal: AbortSignal): Promise<ModelAdmission>;
-  /** A request that was admitted is sent. */
-  begin(model: string): ModelExchange;
+  /**
+   * Asked before each request is sent; may take as long as a user takes to answer. Rejects when `signal` aborts.
+   *
+   * @param max what the request may use, which counts against a budget until the request has ended. Default: nothing.
+   */
+  admit(model: string, signal: AbortSignal, max?: ModelUsage): Promise<ModelAdmission>;
+  /** A request that was admitted is sent. @param max as it was admitted. */
+  begin(model: string, max?: ModelUsage): ModelExchange;
   /** Called for each request, sent or refused, including repeats. */
   onDecision(decision: ConnectionDecision): void;
   readonly log: Log;

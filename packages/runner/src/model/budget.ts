@@ -29,6 +29,10 @@ export class Budget {
   #asked: Promise<"yes" | "no" | "later"> | undefined;
   #underWay = 0;
   readonly #waiting: (() => void)[] = [];
+  /** What each open request may use at most. */
+  readonly #underWayMax = new Set<ModelUsage>();
+  /** Called once, when an open request has ended. */
+  readonly #untilEnded: (() => void)[] = [];
 
   constructor(
     @inject(tokens.request) request: RunRequest,
@@ -45,7 +49,7 @@ export class Budget {
   }
 
   /** Called before each request is sent. An admitted request is counted immediately, and ends with `release`. */
-  async admit(signal: AbortSignal): Promise<ModelAdmission> {
+  async admit(signal: AbortSignal, max?: ModelUsage): Promise<ModelAdmission> {
     const settings = this.#settings;
     this.#opened ??= this.#open();
     await this.#opened;
@@ -58,7 +62,11 @@ export class Budget {
     try {
       for (;;) {
         const used = this.#usedUp(settings);
-        if (used === undefined) break;
+        if (used === undefined && !this.#mayOverdraw(settings, max)) break;
+        if (used === undefined) {
+          await this.#oneEnded(signal);
+          continue;
+        }
         const decision = settings.onExceeded === "ask" ? await this.#ask(settings, used, signal) : "no";
         if (decision === "yes") continue;
         if (decision === "no") this.#end(used);
@@ -66,17 +74,21 @@ export class Budget {
         return { allowed: false, status: 402, reason };
       }
       this.#countRequest();
+      if (max !== undefined) this.#underWayMax.add(max);
       // Counted before it is sent, so that it counts even if the runner dies meanwhile.
       if (settings.session !== undefined) await this.#exchange();
       isAdmitted = true;
       return { allowed: true };
     } finally {
-      if (!isAdmitted) this.release();
+      if (!isAdmitted) this.release(max);
     }
   }
 
-  release(): void {
+  /** @param max as it was admitted. */
+  release(max?: ModelUsage): void {
     if (this.#settings === undefined) return;
+    if (max !== undefined) this.#underWayMax.delete(max);
+    for (const resume of this.#untilEnded.splice(0)) resume();
     const next = this.#waiting.shift();
     if (next === undefined) this.#underWay -= 1;
     else next();
@@ -113,6 +125,24 @@ export class Budget {
       else this.#waiting.splice(index, 1);
       throw error;
     }
+  }
+
+  /**
+   * Whether this request could use more than is left once the open ones have used all that they may. Alone, a request
+   * is admitted as long as something is left.
+   */
+  #mayOverdraw(settings: BudgetSettings, max: ModelUsage | undefined): boolean {
+    if (this.#underWayMax.size === 0) return false;
+    const all = [...this.#underWayMax, ...(max === undefined ? [] : [max])];
+    const { session } = settings;
+    return (
+      overdrawn(settings, this.spent.with(all)) !== undefined ||
+      (session !== undefined && overdrawn(session, this.#session.spent.with(all)) !== undefined)
+    );
+  }
+
+  async #oneEnded(signal: AbortSignal): Promise<void> {
+    await unlessAborted(signal, () => new Promise<void>((resolve) => this.#untilEnded.push(resolve)));
   }
 
   #usedUp(settings: BudgetSettings): Used | undefined {

@@ -6,6 +6,7 @@ import type {
   ModelAdmission,
   ModelExchange,
   ModelFailure,
+  ModelUsage,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { Observation } from "../events/observation.js";
@@ -62,12 +63,12 @@ export class ModelCalls implements ModelCaller {
     router.current = this;
   }
 
-  async admit(_model: string, signal: AbortSignal): Promise<ModelAdmission> {
+  async admit(_model: string, signal: AbortSignal, max?: ModelUsage): Promise<ModelAdmission> {
     await this.right.confirmed(signal);
-    return this.budget.admit(signal);
+    return this.budget.admit(signal, max);
   }
 
-  begin(model: string): ModelExchange {
+  begin(model: string, max?: ModelUsage): ModelExchange {
     const observed = this.observation.modelCalled(model);
     const tally = model === this.plan.gateway?.use.model ? this.#own : this.#auxiliary;
     return {
@@ -77,7 +78,7 @@ export class ModelCalls implements ModelCaller {
         this.budget.used(usage);
       },
       ended: (failure) => {
-        this.budget.release();
+        this.budget.release(max);
         tally.failure = failure;
         if (failure === undefined) tally.answered += 1;
         if (tally === this.#own) this.#refused = undefined;

@@ -5,6 +5,7 @@ import type {
   ModelAdmission,
   ModelExchange,
   ModelRoute,
+  ModelUsage,
   Sandbox,
   Scope,
 } from "@ambit/core/plugin";
@@ -14,8 +15,8 @@ import { tokens } from "../tokens.js";
 
 /** The run that has the agent: it decides on the agent's requests to its model, and gets their outcomes. */
 export interface ModelCaller {
-  admit(model: string, signal: AbortSignal): Promise<ModelAdmission>;
-  begin(model: string): ModelExchange;
+  admit(model: string, signal: AbortSignal, max?: ModelUsage): Promise<ModelAdmission>;
+  begin(model: string, max?: ModelUsage): ModelExchange;
   onDecision(decision: ConnectionDecision): void;
 }
 
@@ -23,14 +24,14 @@ export interface ModelCaller {
 export class ModelRouter implements ModelCaller {
   current: ModelCaller | undefined;
 
-  async admit(model: string, signal: AbortSignal): Promise<ModelAdmission> {
+  async admit(model: string, signal: AbortSignal, max?: ModelUsage): Promise<ModelAdmission> {
     const { current } = this;
-    if (current !== undefined) return await current.admit(model, signal);
+    if (current !== undefined) return await current.admit(model, signal, max);
     return { allowed: false, status: 403, reason: "no run is active" };
   }
 
-  begin(model: string): ModelExchange {
-    return this.current?.begin(model) ?? { used: () => {}, ended: () => {} };
+  begin(model: string, max?: ModelUsage): ModelExchange {
+    return this.current?.begin(model, max) ?? { used: () => {}, ended: () => {} };
   }
 
   onDecision(decision: ConnectionDecision): void {
@@ -58,8 +59,8 @@ export class ModelRoutes {
         sandbox,
         boundary: this.plan.boundary,
         log: this.log,
-        admit: (model, signal) => router.admit(model, signal),
-        begin: (model) => router.begin(model),
+        admit: (model, signal, max) => router.admit(model, signal, max),
+        begin: (model, max) => router.begin(model, max),
         onDecision: (decision) => router.onDecision(decision),
       }),
     );

@@ -19,6 +19,13 @@ export class Spent {
     this.cost = this.cost === undefined || cost === undefined ? undefined : this.cost + cost;
   }
 
+  /** The same with further usage. */
+  with(further: readonly ModelUsage[]): Spent {
+    const sum = Object.assign(new Spent(), this);
+    for (const usage of further) sum.add(usage);
+    return sum;
+  }
+
   /** Takes over the counts of others where they are higher. */
   raiseTo({ requests, input, cached, output, granted, usd, isPriced }: SessionUse): void {
     this.requests = Math.max(this.requests, requests);

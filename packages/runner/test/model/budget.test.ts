@@ -96,6 +96,28 @@ describe("a budget", () => {
     expect(result.usage?.output).toBeLessThanOrEqual(400);
   });
 
+  it.each([
+    { maxOutput: 100, exceeds: false },
+    { maxOutput: undefined, exceeds: true },
+  ])("counts what open requests may use at most ($maxOutput)", async ({ maxOutput, exceeds }) => {
+    const gateway = new FakeGateway();
+    const script: Script = async function* ({ signal }) {
+      const asked = { usage: { output: 60 }, signal, until: Promise.resolve() };
+      const all = Array.from({ length: 4 }, () =>
+        gateway.call(maxOutput === undefined ? asked : { ...asked, maxOutput }),
+      );
+      yield { type: "message", text: "asked" };
+      await untilAborted(signal, Promise.allSettled(all));
+      yield done;
+    };
+    const { run } = await world(0, { gateway, script });
+    const { result } = await run({ budget: { tokens: 100 } });
+    expect(result.failure?.code).toBe("budget_exceeded");
+    // One at a time, the second is the last.
+    if (exceeds) expect(result.usage?.output).toBeGreaterThan(120);
+    else expect(result.usage?.output).toBe(120);
+  });
+
   it("is refused without a gateway, without a price, and without a limit", async () => {
     const without = await createWorld({ harness: { model: () => fakeUse } });
     await expect(without.admit({ budget: { requests: 1 } })).rejects.toMatchObject({

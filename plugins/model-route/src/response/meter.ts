@@ -1,13 +1,13 @@
 import type { ModelExchange } from "@ambit/core/plugin";
 import type { Price } from "../config.js";
 import { JsonScan } from "../json-scan.js";
-import { costOf } from "../models.js";
+import { bytesPerToken, costOf } from "../models.js";
 import { type Counted, nothingCounted, type Protocol } from "../protocols/protocol.js";
 import { AwsEvents } from "./aws-events.js";
 import { EventLines, type ResponseReader, WholeDocument } from "./readers.js";
 
-/** Bytes per token for an estimate, if the provider doesn't report usage. */
-const bytesPerToken = 4;
+/** Bytes of an event around the text that it brings. */
+const eventFrame = 300;
 
 /** Where providers put error messages. */
 const errorPaths: readonly string[] = ["error.message", "message"];
@@ -18,6 +18,8 @@ export interface MeterOptions {
   readonly price: Price | undefined;
   readonly exchange: ModelExchange;
   readonly requestBytes: number;
+  /** Tokens that the request allowed. Undefined if it isn't known. */
+  readonly maxOutput: number | undefined;
   readonly contentType: string;
   /** Whether the response is a success: an error response costs nothing. */
   readonly isFine: boolean;
@@ -57,14 +59,23 @@ export class Meter {
    */
   end(isWhole: boolean): void {
     const { requestBytes } = this.#options;
-    const { bytes, events } = this.#reader;
     if (!this.#isCounted) {
-      const output = events > 0 ? events : Math.ceil(bytes / bytesPerToken);
-      this.#counted = { ...nothingCounted, input: Math.ceil(requestBytes / bytesPerToken), output };
+      const input = Math.ceil(requestBytes / bytesPerToken);
+      this.#counted = { ...nothingCounted, input, output: this.#passed() };
     } else if (!isWhole) {
-      this.#counted = { ...this.#counted, output: Math.max(this.#counted.output, events) };
+      this.#counted = { ...this.#counted, output: Math.max(this.#counted.output, this.#passed()) };
     }
     this.#tell();
+  }
+
+  /** Tokens that have passed, as far as the response shows: at least one in each event, which may bring many. */
+  #passed(): number {
+    const { maxOutput = Number.POSITIVE_INFINITY } = this.#options;
+    const { bytes, events } = this.#reader;
+    return Math.min(
+      Math.max(events, Math.ceil((bytes - events * eventFrame) / bytesPerToken)),
+      Math.max(maxOutput, events),
+    );
   }
 
   #captured(path: string, value: unknown): void {

@@ -12,6 +12,10 @@ export interface RelayOptions {
   onEnd(how: "whole" | "left" | { readonly failed: unknown }): void;
 }
 
+/** Milliseconds and bytes in which a response is still read that has been left: what arrived already is counted. */
+const drainMs = 250;
+const maxDrainBytes = 8 * 1024 * 1024;
+
 /** A response's body as it is passed on: one piece at a time, when the reader asks for it. */
 export function relay(
   body: Readable,
@@ -22,21 +26,29 @@ export function relay(
   const over = (how: Parameters<RelayOptions["onEnd"]>[0]) => {
     if (isOver) return;
     isOver = true;
-    signal.removeEventListener("abort", leave);
+    signal.removeEventListener("abort", onAbort);
     onEnd(how);
   };
-  const leave = () => {
-    over("left");
-    body.on("error", () => undefined).destroy();
+  let isLeft = false;
+  const leave = async () => {
+    if (isLeft || isOver) return;
+    isLeft = true;
+    const late = setTimeout(() => body.destroy(), drainMs);
+    body.on("error", () => undefined);
+    over(await drained(pieces, onBytes));
+    clearTimeout(late);
+    body.destroy();
   };
-  signal.addEventListener("abort", leave, { once: true });
+  const onAbort = () => void leave();
+  signal.addEventListener("abort", onAbort, { once: true });
   return new ReadableStream<Uint8Array>(
     {
       pull: async (controller) => {
         try {
           for (;;) {
             const { done, value } = await pieces.next();
-            if (isOver) return;
+            if (isLeft && done !== true) onBytes(value);
+            if (isLeft || isOver) return;
             const passed = done === true ? replacer.end() : replacer.push(value);
             // Counted before it is passed on: a response that exceeds its budget ends here.
             if (done === true) over("whole");
@@ -46,6 +58,7 @@ export function relay(
             if (passed.length > 0) return;
           }
         } catch (error) {
+          if (isLeft) return;
           over({ failed: error });
           controller.error(error);
         }
@@ -54,4 +67,23 @@ export function relay(
     },
     { highWaterMark: 0 },
   );
+}
+
+/** Reads on without passing anything on. @returns whether the response was complete. */
+async function drained(
+  pieces: AsyncIterator<Buffer>,
+  onBytes: (bytes: Buffer) => void,
+): Promise<"whole" | "left"> {
+  let size = 0;
+  try {
+    while (size < maxDrainBytes) {
+      const { done, value } = await pieces.next();
+      if (done === true) return "whole";
+      size += value.length;
+      onBytes(value);
+    }
+  } catch {
+    // It was interrupted, or took too long: what has arrived is counted.
+  }
+  return "left";
 }

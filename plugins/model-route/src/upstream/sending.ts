@@ -1,4 +1,4 @@
-import type { ModelExchange } from "@ambit/core/plugin";
+import type { ModelExchange, ModelUsage } from "@ambit/core/plugin";
 import { Replacements, replaceIn, replacementsFor, StreamReplacer } from "@ambit/egress";
 import type { Dispatcher } from "undici";
 import { priceOf } from "../models.js";
@@ -19,6 +19,8 @@ export interface Sent {
   /** Undefined for a request without one. */
   readonly body: ReadBody | undefined;
   readonly model: string;
+  /** Undefined for a request without a body. */
+  readonly max: ModelUsage | undefined;
   readonly exchange: ModelExchange;
   /** Aborts when the agent leaves, and when the route is closed. */
   readonly signal: AbortSignal;
@@ -84,10 +86,18 @@ export class Sending {
     return this.#pass(answer, { ...sent, credential });
   }
 
-  #meter({ model, exchange, body }: Sent, answer: Pick<MeterOptions, "contentType" | "isFine">): Meter {
+  #meter({ model, exchange, body, max }: Sent, answer: Pick<MeterOptions, "contentType" | "isFine">): Meter {
     const { protocol, config } = this.#options;
     const price = priceOf(model, config.prices);
-    return new Meter({ protocol, model, price, exchange, requestBytes: body?.size ?? 0, ...answer });
+    return new Meter({
+      protocol,
+      model,
+      price,
+      exchange,
+      requestBytes: body?.size ?? 0,
+      maxOutput: max?.output,
+      ...answer,
+    });
   }
 
   async #authorize(unsigned: SignedRequest): Promise<Readonly<Record<string, string>>> {
