@@ -7,7 +7,7 @@ import { describeSandboxBackend } from "@ambit/testkit/vitest";
 import { afterAll, describe, it } from "vitest";
 import { z } from "zod";
 import { configSchema, DaytonaSandbox } from "../src/index.js";
-import { loopbackOptions, settingsFor, whatIsLeft } from "./support/loopback.js";
+import { loopbackOptions, settingsFor, whatIsLeft, world } from "./support/loopback.js";
 
 /** Why an attack breaks no promise here, by its id. Also read by scripts/docs/backends.mjs. */
 const exempt = z
@@ -40,5 +40,9 @@ if (reason !== undefined) {
   runnerModule.searchParams.set("config", JSON.stringify(settingsOn("killed")));
   const takeover = { makeOther: () => new DaytonaSandbox(configOn("other")), runnerModule };
   const remains = async () => whatIsLeft(daytona).map(({ name, state }) => `${name}: ${state}`);
-  describeSandboxBackend(() => new DaytonaSandbox(configOn("first")), { remains, exempt, takeover });
+  describeSandboxBackend(() => new DaytonaSandbox(configOn("first")), {
+    ...{ remains, exempt, takeover },
+    // Sandboxes reach neither this host nor each other.
+    beyond: [{ host: world.address.address, port: 80 }],
+  });
 }

@@ -1,10 +1,15 @@
 import { execFile } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import type { Domain, ToolExecutor, ToolScope } from "@ambit/core/plugin";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { executeCase } from "../src/executor/execute.js";
+import {
+  claimsWithoutAttack,
+  type ExecutorAttack,
+  tryExecutorAttack,
+} from "../src/executor/executor-attack.js";
 import { type OpenWorld, openWorld } from "../src/executor/world.js";
 
 const tool = { name: "act", kind: "acting" };
@@ -77,6 +82,53 @@ describe("the domains in which an executor acts", () => {
     await expect(executeCase(changing, { name: "change", tool, status: "completed" }, world)).rejects.toThrow(
       TypeError,
     );
+  });
+});
+
+describe("an executor on the runner that claims more than the network", () => {
+  let world: OpenWorld;
+  beforeAll(async () => {
+    world = await openWorld();
+  });
+  afterAll(() => world.close());
+  const claims = ["filesystem.read-only", "filesystem.host-hidden"] as const;
+  /** Claims that a boundary hides the host's files, and reads them. */
+  const lying: ToolExecutor = {
+    ...acting(() => undefined),
+    claims,
+    execute: async ({ arguments: given }) => ({
+      status: "completed",
+      output: readFileSync(String(given.path), "utf8"),
+    }),
+  };
+  const honest: ToolExecutor = {
+    ...lying,
+    execute: async (call, scope) =>
+      scope.boundary.filesystem.mode === "on"
+        ? await lying.execute(call, scope)
+        : { status: "failed", output: "not within this boundary" },
+  };
+  const attack = (): ExecutorAttack => ({
+    name: "read the host's users",
+    capability: "filesystem.host-hidden",
+    tool,
+    arguments: { path: "/etc/passwd" },
+    permission: { filesystem: "readonly" },
+    reached: (outcome) => outcome.status === "completed" && outcome.output.includes("root:"),
+  });
+
+  it("needs an attack on each of these claims", () => {
+    expect(claimsWithoutAttack(lying, [])).toEqual(claims);
+    expect(claimsWithoutAttack(lying, [attack()])).toEqual(["filesystem.read-only"]);
+    expect(claimsWithoutAttack({ ...lying, claims: ["network.allow-host"] }, [])).toEqual([]);
+    expect(claimsWithoutAttack({ ...lying, site: "sandbox" }, [])).toEqual([]);
+  });
+
+  it.each([
+    ["is caught if it enforces none", lying, true],
+    ["passes if it does", honest, false],
+  ])("%s", async (_what, executor, guarded) => {
+    expect(await tryExecutorAttack(executor, attack(), world)).toEqual({ control: true, guarded });
   });
 });
 

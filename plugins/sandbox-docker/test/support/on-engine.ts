@@ -11,6 +11,7 @@ import { describeSandboxBackend } from "@ambit/testkit/vitest";
 import { afterAll, describe, it } from "vitest";
 import { configSchema, DockerSandbox } from "../../src/index.js";
 import { exemptFor } from "../../src/testing/index.js";
+import { ownNetwork } from "./own-network.js";
 
 export type Runtime = "runc" | "runsc";
 
@@ -53,6 +54,7 @@ export async function describeConformance(runtime: Runtime): Promise<void> {
   afterAll(() => credentialHost.close());
   const config = configSchema.parse({
     ...settingsFor(runtime, dataFolder),
+    ...(runtime === "runc" ? { network: await ownNetwork() } : {}),
     deployment: `kit-${runtime}`,
     // With AMBIT_SOAK=1, most of the attacked sandboxes are prepared ones.
     prewarm: process.env.AMBIT_SOAK ? 2 : 0,

@@ -1,6 +1,7 @@
 import type { Capability, Sandbox, SandboxSpec } from "@ambit/core/plugin";
 import type { DecoyProcess } from "../decoys/decoy-process.js";
 import type { Decoys } from "../decoys/decoys.js";
+import type { NearTarget } from "../decoys/near-target.js";
 import type { BoundaryOverrides } from "../stage/boundaries.js";
 import type { RunnerProcess } from "../stage/runner-process.js";
 
@@ -23,6 +24,8 @@ export interface Stage {
   readonly decoys: Decoys;
   /** A process of the same host user as the sandbox's, which holds the decoys' secret. Started at the first call. */
   decoyProcess(): Promise<DecoyProcess>;
+  /** Decoys that a sandbox of the backend reaches without limits, or why there are none. */
+  near?(): Promise<readonly NearTarget[] | string>;
   /** Everything that the backend has logged and decided for the stage's sandboxes. */
   recordedText(): string;
   /** Another session, closed with the stage. */
@@ -63,6 +66,8 @@ export interface Attack extends Trial {
    * A bare control runs as the kit's own user, which is root in CI. Never for attacks that change anything on the host.
    */
   readonly asRoot?: boolean;
+  /** Its control is a sandbox of the same backend, without limits. */
+  readonly inOpenSandbox?: boolean;
   /** Only if the backend resolves names through the kit's `ChangingNames`. */
   readonly needsNames?: boolean;
   /** Only if the kit can start a separate runner. */

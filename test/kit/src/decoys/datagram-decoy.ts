@@ -8,10 +8,12 @@ export interface DatagramDecoy {
   close(): Promise<void>;
 }
 
-/** Answers every datagram with `answer`. Undefined if this host has no loopback of the family. */
-export function openDatagramDecoy(family: 4 | 6, answer: string): Promise<DatagramDecoy | undefined> {
-  const socket = createSocket(family === 4 ? "udp4" : "udp6");
-  const host = family === 4 ? "127.0.0.1" : "::1";
+/** Answers every datagram with `answer`. Undefined if this host doesn't have the address. */
+export function openDatagramDecoy(
+  host: "127.0.0.1" | "::1" | "0.0.0.0",
+  answer: string,
+): Promise<DatagramDecoy | undefined> {
+  const socket = createSocket(host === "::1" ? "udp6" : "udp4");
   let received = "";
   socket.on("message", (message, { address, port }) => {
     received += message.toString("latin1");

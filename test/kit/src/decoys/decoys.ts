@@ -64,16 +64,16 @@ export async function startDecoys(keys?: CredentialHost): Promise<Decoys> {
     if (decoy !== undefined) streams.set(decoy.name, decoy);
     return decoy;
   };
-  const datagram = async (family: 4 | 6) => {
-    const decoy = await openDatagramDecoy(family, secret);
+  const datagram = async (host: "127.0.0.1" | "::1") => {
+    const decoy = await openDatagramDecoy(host, secret);
     if (decoy !== undefined) datagrams.push(decoy);
     return decoy;
   };
   const tcp = await stream({ host: "127.0.0.1" });
-  const udp = await datagram(4);
+  const udp = await datagram("127.0.0.1");
   const listed = await stream({ host: "127.0.0.1" }, listedAnswer);
   const tcp6 = await stream({ host: "::1" });
-  const udp6 = await datagram(6);
+  const udp6 = await datagram("::1");
   const listed6 = await stream({ host: "::1" }, listedAnswer);
   const neighbour = await stream({ host: "127.0.0.2" });
   const rebound = listed && (await stream({ host: "127.0.0.2", port: listed.endpoint.port }));

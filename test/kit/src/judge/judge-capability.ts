@@ -7,6 +7,9 @@ import { canary } from "../decoys/canary.js";
 import type { ChangingNames } from "../decoys/changing-names.js";
 import type { CredentialHost } from "../decoys/credential-host.js";
 import { type Decoys, startDecoys } from "../decoys/decoys.js";
+import type { Endpoint } from "../decoys/endpoint.js";
+import { NearDecoys } from "../decoys/near-decoys.js";
+import { freshId } from "../stage/stage.js";
 import { opens, planRefuses } from "./refusal.js";
 import { allMessagesOf, GuardedTrials, tryUnguarded } from "./trials.js";
 import { type AllowanceRow, type Assurance, type AttackRow, assuranceOf, verdictOf } from "./verdict.js";
@@ -19,6 +22,8 @@ export interface JudgeOptions {
   readonly names?: ChangingNames | undefined;
   /** The host of credentials: the backend resolves its names by `names`, and trusts its authority. */
   readonly credentialHost?: CredentialHost | undefined;
+  /** Servers that a sandbox without limits reaches, where it reaches neither this host nor another sandbox. */
+  readonly beyond?: readonly Endpoint[] | undefined;
   /** Why an attack, by its id, breaks no promise of this backend: "the kernel inside is its own". Shown in every report. */
   readonly exempt?: Readonly<Record<string, string>> | undefined;
   /** Only these attacks, by id, and not what must work. Default: everything. */
@@ -107,7 +112,9 @@ async function judgeGuard(
   const claims = backend.claims.filter(
     (claim) => claim === capability || findings.some((one) => one.capability === claim && one.proven),
   );
+  const near = new NearDecoys(backend.open.bind(backend), decoys.secret, freshId, options.beyond);
   const place = {
+    near: () => near.targets(),
     capability,
     claims,
     decoys,
@@ -134,6 +141,7 @@ async function judgeGuard(
     }
   } finally {
     restore();
+    await near.close();
     await guarded.close().catch((error: unknown) => {
       fault = allMessagesOf(error);
     });
@@ -196,7 +204,7 @@ function rowOf(
   options: Pick<JudgeOptions, "control" | "exempt">,
 ): AttackRow {
   const { id, title } = attack;
-  const without = options.control.without?.(attack);
+  const without = attack.inOpenSandbox === true ? "the boundary" : options.control.without?.(attack);
   const reason = { ...options.control.exempt, ...options.exempt }[id];
   const row = { id, title, ...(without === undefined ? {} : { without }), control };
   if (reason === undefined) return { ...row, guarded, verdict: verdictOf(attack, control, guarded) };

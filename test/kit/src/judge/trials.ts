@@ -1,8 +1,9 @@
 import type { ActorGap, Boundary, Capability, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
 import { messageOf } from "@ambit/core/plugin";
-import { type Allowance, type Attack, notRun, type Outcome, refused } from "../attacks/attack.js";
+import { type Allowance, type Attack, notRun, type Outcome, refused, type Stage } from "../attacks/attack.js";
 import type { Control } from "../control/control.js";
 import type { Decoys } from "../decoys/decoys.js";
+import { openBoundary } from "../decoys/near-decoys.js";
 import { BoundaryRefused, type OpenStage, openStage } from "../stage/stage.js";
 
 export interface Place {
@@ -10,6 +11,7 @@ export interface Place {
   readonly claims: readonly Capability[];
   readonly decoys: Decoys;
   readonly runnerModule?: URL | undefined;
+  readonly near?: Stage["near"] | undefined;
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
   /** In the form that the backend reports it to the planner. */
   readonly gaps?: ((boundary: Boundary) => readonly ActorGap[]) | undefined;
@@ -50,7 +52,10 @@ export async function tryUnguarded(attack: Attack, control: Control, place: Plac
     ...place,
     gaps: undefined,
     runnerModule: typeof runnerModule === "function" ? runnerModule(attack) : runnerModule,
-    open: (spec: SandboxSpec, scope: Scope) => control.open(attack, spec, scope, place.decoys),
+    open: (spec: SandboxSpec, scope: Scope) =>
+      attack.inOpenSandbox === true
+        ? place.open({ ...spec, boundary: openBoundary, required: [] }, scope)
+        : control.open(attack, spec, scope, place.decoys),
   };
   let outcome = await tryAlone(attack, unguarded);
   const tries = attack.capability.startsWith("resources.") ? triesForResources : 1;

@@ -13,6 +13,7 @@ export interface StageOptions {
   readonly claims: readonly Capability[];
   readonly decoys: Decoys;
   readonly runnerModule?: URL | undefined;
+  readonly near?: Stage["near"] | undefined;
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
   /** The parts of a boundary that the backend reports as gaps. Default: none. */
   readonly gaps?: ((boundary: Boundary) => readonly ActorGap[]) | undefined;
@@ -63,6 +64,7 @@ export async function openStage(options: StageOptions): Promise<OpenStage> {
     spec,
     sandbox,
     decoys,
+    ...(options.near === undefined ? {} : { near: options.near }),
     recordedText: () => record.text,
     openAnother: async (overrides) => {
       const another = specFor(overrides);

@@ -12,6 +12,7 @@ import { Contract, type Shape, SharedSandbox, shapesOf } from "../contract/contr
 import { bareControl, type Control } from "../control/control.js";
 import type { ChangingNames } from "../decoys/changing-names.js";
 import type { CredentialHost } from "../decoys/credential-host.js";
+import type { Endpoint } from "../decoys/endpoint.js";
 import { applicable, type CapabilityReport, judgeCapability } from "../judge/judge-capability.js";
 import { repetitions } from "../repetitions.js";
 import { probeWithin } from "../stage/kit-scope.js";
@@ -33,6 +34,11 @@ export interface SandboxSuiteOptions {
   readonly names?: ChangingNames;
   /** The host of credentials: enables attacks with placeholders. */
   readonly credentialHost?: CredentialHost;
+  /**
+   * Servers that a sandbox without limits reaches, for a platform whose sandboxes reach neither this host nor each other. Those
+   * within a boundary must not reach them.
+   */
+  readonly beyond?: readonly Endpoint[];
   /** Why an attack, by its id, breaks no promise of this backend. It is made and shown nevertheless. */
   readonly exempt?: Readonly<Record<string, string>>;
   /** The capabilities that are attacked, or whose refusal is checked. Default: all. */
@@ -134,9 +140,9 @@ function describeCapability(
   describe(`${capability}: ${promises[capability]}`, () => {
     let report: CapabilityReport;
     beforeAll(async () => {
-      const { control: given = bareControl(), runnerModule, names, credentialHost, exempt } = options;
+      const { control: given = bareControl(), runnerModule, names, credentialHost, exempt, beyond } = options;
       const control = typeof given === "function" ? given(backend) : given;
-      const judging = { control, runnerModule, names, credentialHost, exempt };
+      const judging = { control, runnerModule, names, credentialHost, exempt, beyond };
       report = await judgeCapability(backend, findings, capability, judging);
     }, capabilityMs);
 

@@ -1,6 +1,7 @@
 import { domains, type ToolExecutor, type ToolOutcome } from "@ambit/core/plugin";
 import { afterAll, describe, expect, it } from "vitest";
 import { boundaryOf, executeCase, useOf } from "../executor/execute.js";
+import { claimsWithoutAttack, type ExecutorAttack, tryExecutorAttack } from "../executor/executor-attack.js";
 import type { ExecutorCase, ExecutorWorld } from "../executor/executor-case.js";
 import { deepFrozen } from "../executor/frozen.js";
 import { type OpenWorld, openWorld } from "../executor/world.js";
@@ -15,15 +16,18 @@ const atOnce = 8;
  * @param makeExecutor is called once, before the tests, with the world that its calls act on.
  * @param makeCases the author's own cases: at least one that completes or is parked, preferably also one that fails and
  * one that never ends by itself (`status: "never"`), to test its abort.
+ * @param makeAttacks one for each claim of an executor on the runner, except those of the network.
  */
 export function describeToolExecutor(
   makeExecutor: (world: ExecutorWorld) => ToolExecutor,
   makeCases: (world: ExecutorWorld) => readonly ExecutorCase[],
+  makeAttacks: (world: ExecutorWorld) => readonly ExecutorAttack[] = () => [],
 ): void {
   describe("tool executor", async () => {
     const world = await openWorld();
     const executor = makeExecutor(world);
     const cases = makeCases(world);
+    const attacks = makeAttacks(world);
     const ending = cases.filter(({ status }) => status !== "never");
     const endless = cases.filter(({ status }) => status === "never");
     const onNetwork = ending.filter(
@@ -51,6 +55,21 @@ export function describeToolExecutor(
     it("proves its claims, or reports why this host can't", async (context) => {
       await expectProven(executor, context);
     });
+
+    it("claims nothing that no attack tests", () => {
+      expect(claimsWithoutAttack(executor, attacks), "pass an attack on each as the third argument").toEqual(
+        [],
+      );
+    });
+
+    for (const attack of attacks) {
+      it(`${attack.capability}: can't ${attack.name}`, { timeout: callMs }, async () => {
+        expect(executor.claims).toContain(attack.capability);
+        const { control, guarded } = await tryExecutorAttack(executor, attack, world);
+        expect(control, "the control: it must work without a boundary").toBe(true);
+        expect(guarded, "it works within the boundary too").toBe(false);
+      });
+    }
 
     it("executes each case to its outcome without throwing", { timeout: callMs }, async () => {
       for (const one of ending) {

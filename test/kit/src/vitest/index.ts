@@ -1,4 +1,5 @@
 /** `@ambit/testkit/vitest`: the conformance suites that a plugin's tests call. Needs vitest. */
+export type { ExecutorAttack } from "../executor/executor-attack.js";
 export type { ExecutorCase, ExecutorWorld, Reply } from "../executor/executor-case.js";
 export type { OwnToolCall, OwnToolsCase } from "../permissions/own-tools-case.js";
 export type { StoreRig } from "../store/store-rig.js";

@@ -1,3 +1,4 @@
+import { nearAttack } from "../near.js";
 import { programAttack } from "../program-attack.js";
 import { proxyProgram } from "../proxy-program.js";
 
@@ -5,6 +6,7 @@ const noNeighbour = "no address 127.0.0.2 on the loopback";
 
 /** The boundary lists 127.0.0.1 with the port of one server. */
 export const networkAllowCidr = [
+  nearAttack("network.allow-cidr"),
   programAttack({
     id: "network.allow-cidr/other-port",
     title: "reach another port of the listed address",

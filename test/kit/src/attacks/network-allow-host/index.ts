@@ -1,4 +1,5 @@
 import { changingNames } from "../../decoys/changing-names.js";
+import { nearAttack } from "../near.js";
 import { programAttack } from "../program-attack.js";
 import { proxyProgram } from "../proxy-program.js";
 import { tlsAttacks } from "./server-name.js";
@@ -11,6 +12,7 @@ const addressOf = ({ address, port }: { readonly address?: string; readonly port
  * is listed for every port, but its address only for one.
  */
 export const networkAllowHost = [
+  nearAttack("network.allow-host"),
   programAttack({
     id: "network.allow-host/literal-address",
     title: "reach an unlisted address directly, through HTTP and through SOCKS",

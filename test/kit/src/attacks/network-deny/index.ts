@@ -1,5 +1,11 @@
+import { nearAttack } from "../near.js";
 import { kernelAttacks } from "./kernel.js";
 import { mediatedAttacks } from "./mediated.js";
 import { socketAttacks } from "./sockets.js";
 
-export const networkDeny = [...socketAttacks, ...kernelAttacks, ...mediatedAttacks] as const;
+export const networkDeny = [
+  nearAttack("network.deny"),
+  ...socketAttacks,
+  ...kernelAttacks,
+  ...mediatedAttacks,
+] as const;
