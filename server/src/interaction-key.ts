@@ -36,13 +36,19 @@ export function interactionKey(file: string, log: Log): () => Promise<KeyObject>
   };
 }
 
-/** The key in a file that the configuration names. @throws ConfigurationInvalid when it can't be used. */
+/**
+ * The key in a file that the configuration or AMBIT_INTERACTION_KEY_FILE names. It isn't created: with a mistyped name, each
+ * replica would make a key of its own, and refuse the answers to the others' questions.
+ * @throws ConfigurationInvalid when it can't be used
+ */
 export async function namedInteractionKey(file: string): Promise<() => Promise<KeyObject>> {
   try {
-    const key = await readOrMake(file);
+    const key = await read(file);
     return () => Promise.resolve(key);
   } catch (cause) {
-    const reason = messageOf(cause);
+    const reason = isErrno(cause, "ENOENT")
+      ? `there is no file ${file}: name the one that all replicas share, or make it: (umask 077; openssl rand -hex 32 > ${file})`
+      : messageOf(cause);
     throw new ConfigurationInvalid("interactions.keyFile", [`can't be used: ${reason}`], { cause });
   }
 }

@@ -62,8 +62,17 @@ describe("interactionKey", () => {
     await expect(namedInteractionKey(file)).rejects.toThrow(
       `interactions.keyFile: can't be used: ${file} holds fewer than 32 characters`,
     );
-    const made = await namedInteractionKey(join(folder, "new"));
-    expect(await made()).toBe(await made());
+    await writeFile(file, "k".repeat(32), { mode: 0o600 });
+    const named = await namedInteractionKey(file);
+    expect(await named()).toBe(await named());
+  });
+
+  it("isn't made in a place of a configured file that isn't there", async () => {
+    const file = join(folder, "mistyped");
+    await expect(namedInteractionKey(file)).rejects.toThrow(
+      `there is no file ${file}: name the one that all replicas share, or make it: (umask 077; openssl rand`,
+    );
+    expect(await readdir(folder)).toEqual([]);
   });
 
   it("is in the data folder by default", () => {

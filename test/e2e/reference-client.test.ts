@@ -1,3 +1,6 @@
+import { randomBytes } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { call, followMarkers, type ModelServer, startModelServer } from "@ambit/model-server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { bodyOf, emptyFolder, type Server, serve, startServer } from "./support/ambit.js";
@@ -156,6 +159,9 @@ describe("the reference's client", () => {
   it("resumes with another server that has the same key, and with no other", async () => {
     const { request, platform } = await requestFor("demo");
     const folder = await emptyFolder();
+    const key = (name: string) =>
+      writeFile(join(folder, name), randomBytes(32).toString("hex"), { mode: 0o600 });
+    await Promise.all([key("key"), key("other")]);
     const [one, replica, stranger] = await Promise.all([
       serve({ AMBIT_INTERACTION_KEY_FILE: `${folder}/key` }),
       serve({ AMBIT_INTERACTION_KEY_FILE: `${folder}/key` }),

@@ -1,5 +1,6 @@
 /** The wire: what a platform sends to Ambit and gets back. */
 export * from "./capability.js";
+export * from "./issue-sentence.js";
 export * from "./request/boundary/credentials.js";
 export * from "./request/boundary/sandbox-permission.js";
 export { onDisconnectOf } from "./request/disconnect.js";

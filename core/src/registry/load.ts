@@ -116,7 +116,7 @@ function register(
     return failed(`its config is no schema that can be used (${messageOf(cause)})`, fix, cause);
   }
   if (!config.success) {
-    const reason = `its config: ${settingsProblems(config.error, plugin.config).join("; ")}`;
+    const reason = `its config: ${settingsProblems(config.error, plugin.config, named.config).join("; ")}`;
     return failed(reason, "correct its config; its schema is in `ambit plugins --json`", config.error);
   }
   const { data } = config;

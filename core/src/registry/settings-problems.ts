@@ -1,18 +1,50 @@
 import { z } from "zod";
-import { nearestKey } from "../contract/index.js";
+import { issueSentence, nearestKey, readUnion } from "../contract/index.js";
 
-/** A line for each problem that a schema of settings found: path, reason, and the name that was probably meant. */
-export function settingsProblems(error: z.ZodError, schema: z.ZodType): readonly string[] {
-  return error.issues.flatMap((issue) => {
-    if (issue.code !== "unrecognized_keys") return [`${pathOf(issue.path)}${issue.message}`];
-    const known = keysAt(schema, issue.path);
+/** A line for each problem that a schema found in given settings: path, reason, and the name that was probably meant. */
+export function settingsProblems(error: z.ZodError, schema: z.ZodType, given: unknown): readonly string[] {
+  return error.issues.flatMap((issue) => problemsOf(issue, [], schema, given));
+}
+
+function problemsOf(
+  issue: z.core.$ZodIssue,
+  above: readonly PropertyKey[],
+  schema: z.ZodType,
+  given: unknown,
+): readonly string[] {
+  const path = [...above, ...issue.path];
+  const value = valueAt(given, path);
+  if (issue.code === "unrecognized_keys") {
+    const known = keysAt(schema, path);
     return issue.keys.map((key) => {
       const meant = nearestKey(key, known);
       const fix =
         meant === undefined ? `known are ${known.join(", ") || "none"}` : `did you mean \`${meant}\`?`;
-      return `${pathOf([...issue.path, key])}is not a known setting: ${fix}`;
+      return `${pathOf([...path, key])}is not a known setting: ${fix}`;
     });
-  });
+  }
+  // A union's own message says more about it than its variants do.
+  const isPlain = issue.code === "invalid_union" && issue.message === "Invalid input";
+  if (!isPlain || issue.code !== "invalid_union") return [`${pathOf(path)}${sentenceOf(issue, value)}`];
+  const read = readUnion(issue, value);
+  if ("sentence" in read) return [`${pathOf(path)}${read.sentence}`];
+  return read.issues.flatMap((inner) => problemsOf(inner, path, schema, given));
+}
+
+/** A schema's own message, where it has one. */
+function sentenceOf(issue: z.core.$ZodIssue, value: unknown): string {
+  const isDefault = /^(Invalid|Too|Unrecognized) /.test(issue.message);
+  return isDefault ? issueSentence(issue, value) : issue.message;
+}
+
+function valueAt(given: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (value, step) =>
+      typeof value === "object" && value !== null && Object.hasOwn(value, step)
+        ? Reflect.get(value, step)
+        : undefined,
+    given,
+  );
 }
 
 function pathOf(path: readonly PropertyKey[]): string {

@@ -63,7 +63,7 @@ export async function loadSettings(
   if (!parsed.success) {
     throw new ConfigurationInvalid(
       file ?? "configuration",
-      settingsProblems(parsed.error, configurationSchema),
+      settingsProblems(parsed.error, configurationSchema, named.config),
     );
   }
   const { plugins, leftOut } = pluginSet(parsed.data, file ?? "configuration");

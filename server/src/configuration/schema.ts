@@ -105,7 +105,7 @@ export const configurationSchema = z.strictObject({
     .strictObject({
       /**
        * A file with the key that authenticates users' answers, the same for replicas that resume each
-       * other's conversations. Created if it doesn't exist. Default: `interaction.key` in the data folder.
+       * other's conversations. It must exist. Default: `interaction.key` in the data folder, created at first use.
        * `AMBIT_INTERACTION_KEY_FILE` overrides it.
        */
       keyFile: z.string().min(1).optional(),

@@ -1,4 +1,4 @@
-import { type Issue, nearestKey } from "@ambit/core/contract";
+import { type Issue, issueSentence, nearestKey, readUnion } from "@ambit/core/contract";
 import type { z } from "zod";
 import { type Level, levelAt } from "./level.js";
 
@@ -36,9 +36,9 @@ function readable(found: Found, validated: Validated): Issue[] {
     case "invalid_union":
       return ofUnion(found, at);
     case "invalid_key":
-      return found.issues.map((inner) => said(at, `the name ${messageOf(inner, undefined)}`));
+      return found.issues.map((inner) => said(at, `the name ${issueSentence(inner, undefined)}`));
     default:
-      return [said(at, messageOf(found, at.value))];
+      return [said(at, issueSentence(found, at.value))];
   }
 }
 
@@ -59,99 +59,8 @@ function unknownKey(key: string, at: Validated): Issue {
 
 /** The issues of the variant that fits the value's type; if none does, what each expects. */
 function ofUnion(found: z.core.$ZodIssueInvalidUnion, at: Validated): Issue[] {
-  if (found.errors.length === 0) {
-    const options = "options" in found && Array.isArray(found.options) ? found.options : [];
-    return [said(at, oneOf(options, at.value))];
-  }
-  const chosen = found.errors.find((issues) => !issues.some(isOfAnotherType));
-  if (chosen !== undefined) return readableIssues(chosen, at);
-  const enumerated = found.errors.flat().find((issue) => issue.code === "invalid_value");
-  if (enumerated !== undefined && typeof at.value === "string")
-    return [said(at, messageOf(enumerated, at.value))];
-  const expected = found.errors.flat().map(expectation).join(", or ");
-  return [said(at, `must be ${expected}${butIs(at.value)}`)];
-}
-
-function isOfAnotherType(issue: Found): boolean {
-  return issue.path.length === 0 && (issue.code === "invalid_type" || issue.code === "invalid_value");
-}
-
-function expectation(issue: Found): string {
-  if (issue.code === "invalid_value") return choices(issue.values);
-  return issue.code === "invalid_type" ? typeName(issue.expected) : issue.message;
-}
-
-function messageOf(found: Found, value: unknown): string {
-  switch (found.code) {
-    case "invalid_type":
-      return value === undefined
-        ? `is required: ${typeName(found.expected)}`
-        : `must be ${typeName(found.expected)}${found.expected === "int" ? "" : butIs(value)}`;
-    case "invalid_value":
-      return oneOf(found.values, value);
-    case "too_big":
-      return tooMuch(found, value);
-    case "too_small":
-      return tooLittle(found);
-    case "not_multiple_of":
-      return `must be a multiple of ${found.divisor}`;
-    default:
-      return found.message;
-  }
-}
-
-function tooLittle({ origin, minimum, inclusive }: z.core.$ZodIssueTooSmall): string {
-  const min = minimum.toLocaleString("en");
-  if (origin !== "string" && origin !== "array")
-    return inclusive === true ? `must be ${min} or more` : `must be more than ${min}`;
-  if (minimum <= 1) return "must not be empty";
-  return origin === "string"
-    ? `must have ${min} characters or more: send a longer one`
-    : `must have ${min} entries or more: send more`;
-}
-
-function tooMuch(found: z.core.$ZodIssueTooBig, value: unknown): string {
-  const max = found.maximum.toLocaleString("en");
-  if (found.origin === "array" && Array.isArray(value)) {
-    return `has ${value.length.toLocaleString("en")} entries, ${max} at most: send fewer`;
-  }
-  return found.origin === "string" ? `must have ${max} characters at most` : `must be ${max} at most`;
-}
-
-function oneOf(allowed: readonly unknown[], value: unknown): string {
-  const meant =
-    typeof value === "string"
-      ? nearestKey(
-          value,
-          allowed.filter((name) => typeof name === "string"),
-        )
-      : undefined;
-  return `must be ${choices(allowed)}${meant === undefined ? "" : `; did you mean "${meant}"?`}`;
-}
-
-function choices(allowed: readonly unknown[]): string {
-  const names = allowed.map((name) => JSON.stringify(name));
-  return names.length === 1 ? names.join() : `one of ${names.join(", ")}`;
-}
-
-const typeNames: Readonly<Record<string, string>> = {
-  array: "a list",
-  boolean: "true or false",
-  int: "a whole number",
-  number: "a number",
-  object: "an object",
-  record: "an object",
-  string: "a string",
-};
-
-function typeName(expected: string): string {
-  return typeNames[expected] ?? expected;
-}
-
-function butIs(value: unknown): string {
-  if (value === null) return ", not null";
-  if (Array.isArray(value)) return ", not a list";
-  return `, not ${typeName(typeof value)}`;
+  const read = readUnion(found, at.value);
+  return "issues" in read ? readableIssues(read.issues, at) : [said(at, read.sentence)];
 }
 
 function valueAt(body: unknown, path: Path): unknown {

@@ -16,6 +16,7 @@ import { continues, saidAfter } from "./history.js";
 import { Publisher } from "./publish.js";
 import type { Session } from "./session.js";
 import type { StartedAgent } from "./started-agent.js";
+import { namingLimits } from "./tight-limits.js";
 
 /** The agent of a run. */
 export interface Start {
@@ -92,7 +93,9 @@ export class AgentStarter {
             ...(conversation?.harness === harness.id ? { resume: conversation.id } : {}),
             log,
           }),
-        );
+        ).catch((error: unknown) => {
+          throw namingLimits(error, this.plan.boundary.resources);
+        });
         scope.defer(() => begun.close());
         return begun;
       });

@@ -177,6 +177,13 @@ describe("refused requests and their messages", () => {
       "must not be empty",
       { credentials: [{ name: "KEY", value: "long-enough", hosts: [], as: "bearer" }] },
     ],
+    ...["localhost", "LOCALHOST:8443", "api.localhost", "localhost.localdomain"].map(
+      (host): [string, RegExp, object] => [
+        "credentials[0].hosts[0]",
+        /^must not be localhost/,
+        { credentials: [{ name: "KEY", value: "long-enough", hosts: [host], as: "bearer" }] },
+      ],
+    ),
     ["customTools[0].timeoutMs", "must be more than 0", { customTools: [{ name: "a", timeoutMs: 0 }] }],
     [
       "customTools[0].timeoutMs",

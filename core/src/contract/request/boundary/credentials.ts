@@ -7,6 +7,9 @@ import { limits } from "../limits.js";
 const reservedHeaders =
   /^(host|connection|content-.*|expect|te|trailer|transfer-encoding|upgrade|proxy-.*)$/i;
 
+/** Names of the machine that asks. */
+const localNames = /^(?:.+\.)?localhost(?:\.localdomain)?(?::\d+)?$/;
+
 /** How a request carries it: `Authorization: Bearer`, the password of `Authorization: Basic`, or another header. */
 export const credentialFormSchema = z.union([
   z.enum(["bearer", "basic"]),
@@ -45,7 +48,11 @@ export const credentialSchema = z.strictObject({
         .regex(
           /^(?=.{1,253}(?::|$))(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z_](?:[a-z0-9_-]{0,61}[a-z0-9_])?(?::[1-9]\d{0,4})?$/,
           "must be a host name, with an optional :port (default 443); no address, scheme, path or wildcard",
-        ),
+        )
+        .refine((host) => !localNames.test(host), {
+          error:
+            "must not be localhost: in the sandbox that is the sandbox itself, and no proxy puts the credential into what is sent there",
+        }),
     )
     .min(1)
     .max(limits.credentialHosts)
