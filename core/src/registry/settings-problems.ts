@@ -24,8 +24,8 @@ function problemsOf(
     });
   }
   // A union's own message says more about it than its variants do.
-  const isPlain = issue.code === "invalid_union" && issue.message === "Invalid input";
-  if (!isPlain || issue.code !== "invalid_union") return [`${pathOf(path)}${sentenceOf(issue, value)}`];
+  if (issue.code !== "invalid_union" || issue.message !== "Invalid input")
+    return [`${pathOf(path)}${sentenceOf(issue, value)}`];
   const read = readUnion(issue, value);
   if ("sentence" in read) return [`${pathOf(path)}${read.sentence}`];
   return read.issues.flatMap((inner) => problemsOf(inner, path, schema, given));
@@ -33,18 +33,15 @@ function problemsOf(
 
 /** A schema's own message, where it has one. */
 function sentenceOf(issue: z.core.$ZodIssue, value: unknown): string {
-  const isDefault = /^(Invalid|Too|Unrecognized) /.test(issue.message);
-  return isDefault ? issueSentence(issue, value) : issue.message;
+  return /^(Invalid|Too) /.test(issue.message) ? issueSentence(issue, value) : issue.message;
 }
 
 function valueAt(given: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>(
-    (value, step) =>
-      typeof value === "object" && value !== null && Object.hasOwn(value, step)
-        ? Reflect.get(value, step)
-        : undefined,
-    given,
-  );
+  const below = (value: unknown, step: PropertyKey) =>
+    typeof value === "object" && value !== null
+      ? Object.getOwnPropertyDescriptor(value, step)?.value
+      : undefined;
+  return path.reduce<unknown>(below, given);
 }
 
 function pathOf(path: readonly PropertyKey[]): string {

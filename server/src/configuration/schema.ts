@@ -32,7 +32,7 @@ const serverSchema = z.strictObject({
   replicaId: z.string().min(1).max(256).optional(),
   maxConnections: z.int().min(16).max(1_000_000).default(4_096).meta({
     description:
-      "Open connections; at most a quarter of the files that the process may open. A quarter of them is for callers that aren't known yet: one more, and the oldest of these ends. A tenant's share is a fifth of the others; beyond, 429.",
+      "Open connections; at most half of the files that the process may open. Half of them is for callers that aren't known yet: one more, and the oldest of these ends. A tenant's share is a fifth of the others; beyond, 429.",
   }),
   headersTimeoutMs: z.int().min(100).max(600_000).default(10_000).meta({
     description: "Milliseconds within which a request's header must arrive; then its connection ends.",

@@ -26,6 +26,9 @@ const farewellMs = 2_000;
 /** Milliseconds between listening and probing. A run that arrives earlier starts the probes immediately. */
 const firstResponsesMs = 25;
 
+/** Connections that wait to be accepted; the system's own limit (net.core.somaxconn) may be lower. */
+const maxWaiting = 4_096;
+
 /** Milliseconds between two looks at the deadlines of headers. */
 const timeoutCheckMs = 1_000;
 
@@ -187,7 +190,8 @@ function listen(server: Server, host: string, port: number): Promise<string> {
         new ConfigurationInvalid("server", [`can't listen on ${host}:${port}: ${cause.message}`], { cause }),
       );
     });
-    server.listen(port, host, () => {
+    // With a shorter queue, others wait for a second while somebody opens thousands of connections.
+    server.listen({ port, host, backlog: maxWaiting }, () => {
       const address = server.address();
       const bound = typeof address === "object" && address !== null ? address.port : port;
       resolve(`http://${host.includes(":") ? `[${host}]` : host}:${bound}`);

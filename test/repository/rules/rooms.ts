@@ -28,7 +28,14 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["registry"],
     ["index.ts"],
   ],
-  "core/src/contract": [["values", "capability.ts"], ["request"], ["result"], ["spelling.ts"], ["index.ts"]],
+  "core/src/contract": [
+    ["values", "capability.ts"],
+    ["request"],
+    ["result"],
+    ["spelling.ts"],
+    ["issue-sentence.ts"],
+    ["index.ts"],
+  ],
   "core/src/boundary": [["boundary.ts"], ["network"], ["normalise.ts"], ["index.ts"]],
 };
 

@@ -14,13 +14,14 @@ export interface ConnectionShares {
 
 /** Assumed where nothing says how many files may be open. */
 const assumedOpenFiles = 1_024;
-/** A quarter of the files that may be open: sandboxes, stores and connections of runs need the rest. */
-const partOfOpenFiles = 4;
+/** Half of the files that may be open: sandboxes, stores and connections of runs need the rest. */
+const partOfOpenFiles = 2;
 
 /** The shares of `maxConnections`, or of fewer where the process may open few files. Pure. */
 export function sharesOf(maxConnections: number, openFiles = assumedOpenFiles): ConnectionShares {
   const total = Math.max(16, Math.min(maxConnections, Math.floor(openFiles / partOfOpenFiles)));
-  const unknown = Math.floor(total / 4);
+  // Large: a caller has as long to show its token as it takes others to open so many.
+  const unknown = Math.floor(total / 2);
   const known = total - unknown;
   const tenants = Math.floor((known * 3) / 4);
   return {

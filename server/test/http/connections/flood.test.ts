@@ -56,8 +56,8 @@ describe("half-open requests", () => {
     const reader = stream.body?.getReader();
     await reader?.read();
     const flood = await halfOpen(url, 300);
-    // A quarter of 32.
-    await expect.poll(() => alive(flood).length).toBeLessThanOrEqual(8);
+    // Half of 32.
+    await expect.poll(() => alive(flood).length).toBeLessThanOrEqual(16);
     expect(await statusOf(`${url}/health`)).toBe(200);
     expect(await statusOf(`${url}/plugins`, { headers: bearer })).toBe(200);
     // The control: this connection was there before the flood, and would have been the first to go.
@@ -79,7 +79,7 @@ describe("half-open requests", () => {
     const flood = await halfOpen(url, 500);
     for (let attempt = 0; attempt < 5; attempt += 1) expect(await statusOf(`${url}/health`)).toBe(200);
     expect(await statusOf(`${url}/plugins`, { headers: bearer })).toBe(200);
-    expect(alive(flood).length).toBeLessThanOrEqual(20);
+    expect(alive(flood).length).toBeLessThanOrEqual(80);
     child.kill("SIGTERM");
     await once(child, "exit");
   });
@@ -102,10 +102,10 @@ describe("a caller's connections", () => {
         ],
       },
     });
-    // Three of sixteen: each is kept by a body that doesn't arrive.
+    // Its two of sixteen: each is kept by a body that doesn't arrive.
     const headers = `authorization: Bearer ${tenant}\r\ncontent-length: 10\r\n`;
     const { hostname, port } = new URL(url);
-    const kept = [1, 2, 3].map(() => {
+    const kept = [1, 2].map(() => {
       const socket = connect(Number(port), hostname).on("error", () => undefined);
       socket.write(`POST /plan HTTP/1.1\r\nhost: 127.0.0.1\r\n${headers}\r\n{`);
       return socket;
