@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import type { AcceptedPlan } from "@ambit/core";
+import { HarnessFailed } from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
-import type { Log } from "@ambit/core/plugin";
+import type { Log, ResourceLimits } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { canonicalJson } from "../canonical-json.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
@@ -16,7 +17,6 @@ import { continues, saidAfter } from "./history.js";
 import { Publisher } from "./publish.js";
 import type { Session } from "./session.js";
 import type { StartedAgent } from "./started-agent.js";
-import { namingLimits } from "./tight-limits.js";
 
 /** The agent of a run. */
 export interface Start {
@@ -137,4 +137,26 @@ function fingerprintOf(request: RunRequest): string {
   return createHash("sha256")
     .update(canonicalJson({ ...settings, ...files }))
     .digest("base64url");
+}
+
+const units = [
+  ["memoryMb", "MiB of memory"],
+  ["processes", "processes and threads"],
+  ["cpus", "processors"],
+  ["diskMb", "MiB of disk"],
+] as const satisfies readonly (readonly [keyof ResourceLimits, string])[];
+
+/**
+ * The same failure of an agent to start, with the limits that the request set: an agent that they are too small for
+ * says nothing of them. Any other error as it is. Pure.
+ */
+export function namingLimits(thrown: unknown, limits: ResourceLimits): unknown {
+  if (!(thrown instanceof HarnessFailed)) return thrown;
+  const set = units.flatMap(([name, what]) => {
+    const limit = limits[name];
+    return limit === undefined ? [] : [`${limit} ${what} (resources.${name})`];
+  });
+  if (set.length === 0) return thrown;
+  const hint = `The request allows it ${set.join(", ")}: if the agent needs more, raise that.`;
+  return new HarnessFailed(`${thrown.message} ${hint}`, { cause: thrown });
 }
