@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, chownSync, lstatSync, rmSync } from "node:fs";
-import { lstat, readdir } from "node:fs/promises";
+import { lstat, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "@ambit/core/plugin";
 import { runAs, startAs } from "../process/run-as.js";
@@ -39,14 +39,30 @@ export function isolateTmp(one: User, other: User, mayChange: boolean): string |
   return undefined;
 }
 
-/** Removes files of a user without processes from world-writable folders, as that user, who owns nothing else. */
+/** Message queues, which no folder's group keeps private. */
+const messageQueues = "/dev/mqueue";
+
+/** Removes what a user without processes left for others to find: files in world-writable folders, and System V IPC. */
 export async function removeLeft(user: User): Promise<void> {
-  for (const folder of worldWritable) {
+  // It fails on those of other users, and where the image lacks the program.
+  if (await hasIpc(user)) await startAs(user, "ipcrm --all", "ipcrm", () => undefined);
+  for (const folder of [...worldWritable, messageQueues]) {
     if (!(await holdsOf(folder, user))) continue;
     const script = 'find "$0" -mindepth 1 -maxdepth 1 -user "$(id -u)" -exec rm -rf -- {} +';
     // If no process can be started for that, the files stay, and no other process can read them.
     await startAs(user, script, folder, () => undefined);
   }
+}
+
+/** Whether a memory segment, a semaphore or a queue belongs to the user. */
+async function hasIpc({ uid }: User): Promise<boolean> {
+  for (const name of ["shm", "sem", "msg"]) {
+    const table = await readFile(`/proc/sysvipc/${name}`, "utf8").catch(() => "");
+    const [titles = [], ...rows] = table.split("\n").map((line) => line.trim().split(/\s+/));
+    const column = titles.indexOf("uid");
+    if (column >= 0 && rows.some((row) => row[column] === String(uid))) return true;
+  }
+  return false;
 }
 
 /** Names needn't be UTF-8. */
