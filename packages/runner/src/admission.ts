@@ -58,6 +58,8 @@ export interface AdmissionRules {
    * webhooks.
    */
   readonly webhookIssues?: (webhook: Webhook, project: string | undefined) => readonly Issue[];
+  /** Whether the session's next turn has a stored answer to use: then it needs no message. Default: it has none. */
+  readonly hasStoredAnswer?: (request: RunRequest) => Promise<boolean>;
 }
 
 /** A request body, as it was read. */
@@ -87,16 +89,15 @@ function plan(
   candidates: Candidates,
   ceiling: PermissionCeiling,
   webhookIssues: AdmissionRules["webhookIssues"],
-  minimumIssues: readonly Issue[],
+  otherIssues: readonly Issue[],
 ): Plan {
   const { request } = asked;
   const decided = planRun(asked, candidates, [
-    ...promptIssues(request),
     ...ruleIssues(request),
     ...gatewayIssues(request),
     ...(tooManySecrets(secrets) ?? []),
     ...issuesOfWebhook(request, webhookIssues),
-    ...minimumIssues,
+    ...otherIssues,
   ]);
   if (!decided.accepted) return decided;
   const unheld = unheldIssues(request, ceiling, decided.harness.actor);
@@ -106,7 +107,7 @@ function plan(
 /**
  * Steps 1 and 2 of a run.
  * @param caller default: the operator, who may do everything.
- * @throws RequestInvalid, BoundaryRefused
+ * @throws RequestInvalid, BoundaryRefused; StoreFailed if stored answers can't be read
  */
 export async function admit(
   body: unknown,
@@ -128,11 +129,12 @@ export async function admit(
     caller === undefined
       ? rules.permissionCeiling
       : strictestCeiling(rules.permissionCeiling, caller.permissionCeiling);
-  const below = [
+  const others = [
+    ...(await promptIssues(request, rules)),
     ...belowMinimum(asked.boundary, rules.minimum ?? {}, "this server"),
     ...belowMinimum(asked.boundary, caller?.minimum ?? {}, "this token"),
   ];
-  const decided = plan(asked, secrets, candidates, ceiling, rules.webhookIssues, below);
+  const decided = plan(asked, secrets, candidates, ceiling, rules.webhookIssues, others);
   if (decided.accepted)
     return { request, plan: decided, secrets, warnings: [...warnings, ...warningsOf(request, decided)] };
   if (decided.gaps.length === 0) throw new RequestInvalid(decided.issues);
@@ -232,7 +234,11 @@ const sendsNone = (): readonly Issue[] => [
   },
 ];
 
-function promptIssues(request: RunRequest): Issue[] {
+async function promptIssues(
+  request: RunRequest,
+  { hasStoredAnswer }: Pick<AdmissionRules, "hasStoredAnswer">,
+): Promise<Issue[]> {
   if (promptOf(request.messages).kind !== "none") return [];
+  if ((await hasStoredAnswer?.(request)) === true) return [];
   return [{ path: "messages", message: "No user message to send (prompt/messages empty)." }];
 }

@@ -3,7 +3,7 @@ import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "@ambit/core"
 import { type Failure, idOfRun, projectOf, runKey } from "@ambit/core/contract";
 import type { LocalConnection, RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
-import { type Admitted, admit } from "./admission.js";
+import { type AdmissionRules, type Admitted, admit } from "./admission.js";
 import type { CallerRules } from "./caller-rules.js";
 import { Commands } from "./commands.js";
 import { rootContainer, runContainer } from "./containers.js";
@@ -13,6 +13,7 @@ import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js"
 import { callPlugin } from "./lifetime/plugin-error.js";
 import { SessionSpending } from "./model/session-spending.js";
 import { pathBeyondDepth, tooDeep } from "./parse/depth.js";
+import { hasStoredAnswer } from "./permission/interaction/stored-answer.js";
 import { type AnswerKeeper, UsedAnswers } from "./permission/interaction/used-answers.js";
 import { Run } from "./run.js";
 import type { RunOptions } from "./run-options.js";
@@ -78,7 +79,7 @@ export class Runner {
       release: () => free(),
       admit: async (body, options) => {
         try {
-          const admitted = await admit(body, this.registry, this.options, options.caller);
+          const admitted = await this.plan(body, options.caller);
           this.#refuseWhileDraining();
           this.#requireNewId(admitted.request.runId, options);
           this.#commands.require(admitted.request);
@@ -106,7 +107,13 @@ export class Runner {
 
   /** Steps 1 and 2 only: touches nothing. @throws RequestInvalid, BoundaryRefused */
   plan(body: unknown, caller?: CallerRules): Promise<Admitted> {
-    return admit(body, this.registry, this.options, caller);
+    const { keeper } = this.#container.resolve(UsedAnswers);
+    const { interactionKey } = this.options;
+    const rules: AdmissionRules = {
+      ...this.options,
+      hasStoredAnswer: (request) => hasStoredAnswer(request, keeper, interactionKey),
+    };
+    return admit(body, this.registry, rules, caller);
   }
 
   /** Whether a process of some run made this connection. @throws PluginBrokeContract for a backend that throws */

@@ -17,6 +17,9 @@ interface Result {
   readonly output?: string;
   readonly sessionId: string;
 }
+interface Failed {
+  readonly failure: { readonly issues: readonly { readonly path: string }[] };
+}
 interface Listed {
   readonly interactions: readonly { readonly id: string; readonly runId: string; readonly payload: object }[];
 }
@@ -63,6 +66,43 @@ describe("a question of a paused run", () => {
     await one.server.close();
     const again = await bodyOf<Result>(await two.post("/run", answered));
     expect(again).toMatchObject({ stopReason: "paused" });
+  });
+
+  it.each([
+    ["no messages", {}],
+    ["an empty list", { messages: [] }],
+    ["an empty text", { messages: [{ role: "user", content: "" }] }],
+  ])("is answered, and the next turn has %s", async (_what, said) => {
+    const { post, get } = await serveStored(cautious);
+    const next = { sessionId: "s", permissions: { default: "ask" }, ...said };
+    const missing = { status: 400, path: "messages" };
+    const refused = async (path: string, body: object) => {
+      const response = await post(path, body);
+      const { failure } = await bodyOf<Failed>(response);
+      return { status: response.status, path: failure.issues[0]?.path };
+    };
+    expect(await refused("/run", next)).toEqual(missing);
+    const paused = await bodyOf<Result>(await post("/run", turn));
+    const { interactions } = await bodyOf<Listed>(await get("/interactions?state=open"));
+    // Not before the answer.
+    expect(await refused("/run", next)).toEqual(missing);
+    await post(`/runs/${paused.runId}/interactions/${interactions[0]?.id}`, { approved: true });
+    // Only in its session.
+    for (const other of [{ sessionId: "t" }, { sessionId: undefined }, { projectId: "p" }])
+      expect(await refused("/run", { ...next, ...other })).toEqual(missing);
+    expect((await post("/plan", next)).status).toBe(200);
+    expect(await bodyOf<Result>(await post("/run", next))).toMatchObject({ output: "wipe: allow" });
+    // Only once.
+    expect(await refused("/plan", next)).toEqual(missing);
+  });
+
+  it("of a run that named no session is continued without messages in the one that its result names", async () => {
+    const { post, get } = await serveStored(cautious);
+    const paused = await bodyOf<Result>(await post("/run", { ...turn, sessionId: undefined }));
+    const { interactions } = await bodyOf<Listed>(await get("/interactions?state=open"));
+    await post(`/runs/${paused.runId}/interactions/${interactions[0]?.id}`, { approved: false });
+    const next = { sessionId: paused.sessionId, permissions: { default: "ask" } };
+    expect(await bodyOf<Result>(await post("/run", next))).toMatchObject({ output: "wipe: deny" });
   });
 
   it("of another project or session isn't accessible", async () => {

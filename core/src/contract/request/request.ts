@@ -109,7 +109,7 @@ export const runRequestSchema = z.strictObject({
     .max(limits.messages)
     .default([])
     .meta({
-      description: `The conversation, oldest first, at most ${limits.messages.toLocaleString("en")} messages. The last user message with content is the prompt. Tool results at the end continue the turn that waited for them.`,
+      description: `The conversation, oldest first, at most ${limits.messages.toLocaleString("en")} messages. The last user message with content is the prompt. Tool results at the end continue the turn that waited for them. May be absent or empty where an answer to the session's latest question is stored: the turn then continues with that answer.`,
       earlier: "`prompt` (→ a last user message)",
     }),
   customTools: z

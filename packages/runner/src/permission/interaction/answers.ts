@@ -105,10 +105,13 @@ export class Answers {
   }
 }
 
-/** The answers to the latest questions. */
-function keptAnswers(
+/**
+ * The answers to the latest questions.
+ * @param ids of the conversation, by any of its turns.
+ */
+export function keptAnswers(
   { newest, answers }: Awaited<ReturnType<AnswerKeeper["given"]>>,
-  ids: CallIds,
+  ids: Pick<CallIds, "read">,
 ): Stored[] {
   const latest = newest === undefined ? undefined : ids.read(newest)?.turn;
   return answers.flatMap(({ id, kind, body }) => {
