@@ -193,6 +193,11 @@ export class RunCancelled extends AmbitError {
   }
 }
 
+/** A run that its caller ended isn't a failure to that caller: `ok`, with the stop reason `cancelled`. Pure. */
+export function cancelledByCaller(failure: AmbitError | undefined): boolean {
+  return failure instanceof RunCancelled && failure.by === "caller";
+}
+
 export class RunTimedOut extends AmbitError {
   readonly code = "run_timed_out";
   readonly status = 504;

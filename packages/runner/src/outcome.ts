@@ -1,6 +1,7 @@
 import {
   type AcceptedPlan,
   type AmbitError,
+  cancelledByCaller,
   carriedBy,
   errorDetailOf,
   receiptOf,
@@ -10,7 +11,6 @@ import type { Receipt, RunRequest, RunResult } from "@ambit/core/contract";
 import type { Agent, Log } from "@ambit/core/plugin";
 import type { RunEvents } from "./events/run-events.js";
 import type { Warnings } from "./events/warnings.js";
-import { cancelledByCaller } from "./lifetime/cancelled-by-caller.js";
 import { asPluginError } from "./lifetime/plugin-error.js";
 import type { Progress, TurnEnd } from "./run-state.js";
 import type { Session } from "./session/session.js";

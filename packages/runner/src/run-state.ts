@@ -1,7 +1,6 @@
-import type { AmbitError } from "@ambit/core";
+import { type AmbitError, cancelledByCaller } from "@ambit/core";
 import type { Receipt, RunResult } from "@ambit/core/contract";
 import type { Agent } from "@ambit/core/plugin";
-import { cancelledByCaller } from "./lifetime/cancelled-by-caller.js";
 import type { Session } from "./session/session.js";
 
 /**

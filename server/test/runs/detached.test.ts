@@ -105,7 +105,8 @@ describe("a detached run", () => {
     expect((await post(`/runs/${runId}/cancel`, {})).status).toBe(200);
     expect(await (await get(`/runs/${runId}`)).json()).toMatchObject({
       state: "ended",
-      result: { failure: { code: "run_cancelled" } },
+      // As for a run that had begun.
+      result: { ok: true, stopReason: "cancelled" },
     });
     await expect.poll(() => agent.begun).toBe(1);
   });

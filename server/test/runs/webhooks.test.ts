@@ -221,9 +221,7 @@ describe("a run's webhook", () => {
     await post(`/runs/${runId}/cancel`, {});
     await expect
       .poll(() => receiver.received.map(({ message }) => message))
-      .toMatchObject([
-        { type: "run.failed", data: { runId, failure: { code: "run_cancelled", retryable: false } } },
-      ]);
+      .toMatchObject([{ type: "run.finished", data: { runId, stopReason: "cancelled" } }]);
   });
 
   it("isn't sent to an address that the operator forbids, and follows no redirect", async () => {

@@ -1,4 +1,4 @@
-import { type AmbitError, errorDetailOf, RunnerLost, type StoreFailed } from "@ambit/core";
+import { type AmbitError, cancelledByCaller, errorDetailOf, RunnerLost, type StoreFailed } from "@ambit/core";
 import { idOfRun, type RunResult } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import type { RunEnd, Store, StoredRun } from "../store/index.js";
@@ -7,15 +7,16 @@ import { aboutEnd, type MessageSource } from "../webhooks/messages.js";
 /** The end of a run that produced no result. */
 export function endedBy(failure: AmbitError, run: MessageSource): RunEnd {
   const { id, session } = run;
-  const result: RunResult = {
-    ok: false,
-    runId: idOfRun(id),
-    events: [],
-    ...(session === undefined ? {} : { sessionId: session }),
-    error: failure.message,
-    failure: failure.toFailure(),
-    errorDetail: errorDetailOf(failure.toFailure(), failure.message),
-  };
+  const ended = { runId: idOfRun(id), events: [], ...(session === undefined ? {} : { sessionId: session }) };
+  const result: RunResult = cancelledByCaller(failure)
+    ? { ok: true, ...ended, stopReason: "cancelled" }
+    : {
+        ok: false,
+        ...ended,
+        error: failure.message,
+        failure: failure.toFailure(),
+        errorDetail: errorDetailOf(failure.toFailure(), failure.message),
+      };
   return { result: JSON.stringify(result), session, paused: false, deliveries: aboutEnd(run, result) };
 }
 

@@ -1,5 +1,6 @@
 import {
   type AcceptedPlan,
+  cancelledByCaller,
   errorDetailOf,
   HarnessFailed,
   ModelFailed,
@@ -10,7 +11,6 @@ import type { Agent } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { CallEvents } from "../calls/call-events.js";
 import { readBounded } from "../lifetime/bounded.js";
-import { cancelledByCaller } from "../lifetime/cancelled-by-caller.js";
 import { Deadlines } from "../lifetime/deadlines.js";
 import { LinkedAbort, unlessAborted } from "../lifetime/linked-abort.js";
 import { asPluginError } from "../lifetime/plugin-error.js";

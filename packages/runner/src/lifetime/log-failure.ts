@@ -1,6 +1,5 @@
-import type { AmbitError } from "@ambit/core";
+import { type AmbitError, cancelledByCaller } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
-import { cancelledByCaller } from "./cancelled-by-caller.js";
 
 /**
  * Logs why a run ended early. Stack and causes are logged only for what an operator may have to fix: a caller that
