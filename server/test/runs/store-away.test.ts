@@ -83,7 +83,7 @@ describe.each(["fails", "hangs"] as const)("while the store %s", (how) => {
     for (const request of requests) {
       const response = await send(url, request);
       const what = request.slice(0, 2).join(" ");
-      expect([what, response.status]).toEqual([what, 503]);
+      expect([what, response.status, response.headers.get("retry-after")]).toEqual([what, 503, "1"]);
       expect(await response.json()).toMatchObject({ failure: { code: "store_failed", retryable: true } });
     }
     expect((await send(url, ["POST", "/run", asking], detached)).status).toBe(503);

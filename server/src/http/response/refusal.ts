@@ -44,9 +44,8 @@ function statusOf(thrown: unknown): number {
 function headersOf(thrown: unknown): Readonly<Record<string, string>> {
   if (!isAmbitError(thrown)) return {};
   if (thrown.code === "unauthorized") return { "www-authenticate": "Bearer" };
-  if (thrown.status !== 429) return {};
-  const ms = thrown instanceof AtCapacity ? thrown.retryAfterMs : 1_000;
-  return { "retry-after": String(Math.max(1, Math.ceil(ms / 1_000))) };
+  if (!(thrown instanceof AtCapacity)) return {};
+  return { "retry-after": String(Math.max(1, Math.ceil(thrown.retryAfterMs / 1_000))) };
 }
 
 /** Failures of the request, not of the run: they set the status in every format. */

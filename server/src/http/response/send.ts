@@ -7,6 +7,11 @@ import { RecordWriter } from "./record-writer.js";
 const partLength = 131_072;
 const jsonHeaders = { "content-type": "application/json", "cache-control": "no-store" };
 
+/** Every 429 and 503 says when to try again: after a second, unless its cause knows better. */
+function retryAfter(status: number): Readonly<Record<string, string>> {
+  return status === 429 || status === 503 ? { "retry-after": "1" } : {};
+}
+
 /** Responds with JSON, unless the caller has disconnected. Written directly, without a copy or stream in between. */
 export function sendJson(
   response: ServerResponse,
@@ -26,6 +31,7 @@ export function send(
 ): void {
   if (response.destroyed || response.headersSent) return;
   response.writeHead(status, {
+    ...retryAfter(status),
     ...headers,
     "content-type": mediaType,
     "content-length": Buffer.byteLength(text),
@@ -51,7 +57,7 @@ export async function sendLargeJson(
     if (text.length < partLength) continue;
     if (response.destroyed) return;
     if (writer === undefined) {
-      response.writeHead(status, { ...headers, ...jsonHeaders });
+      response.writeHead(status, { ...retryAfter(status), ...headers, ...jsonHeaders });
       writer = new RecordWriter(response);
     }
     await writer.write(text);

@@ -21,6 +21,7 @@ const statuses: Partial<Record<FailureCode, number>> = {
   at_capacity: 429,
   session_in_use: 429,
   command_executed: 409,
+  budget_exceeded: 402,
   run_cancelled: 499,
   run_timed_out: 504,
   sandbox_failed: 502,
