@@ -3,7 +3,9 @@ import { z } from "zod";
 /** An absolute http or https URL, without the control characters and spaces that URL parsers drop silently. */
 export const httpUrlSchema = z
   .string()
-  .regex(/^[^\p{Cc}\s]*$/u, "must not contain spaces or control characters")
+  // Without \p{…}, which the regular expressions of other languages can't read in the OpenAPI document.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
+  .regex(/^[^\u0000-\u001f\u007f-\u009f\s]*$/, "must not contain spaces or control characters")
   .refine((url) => /^https?:\/\//i.test(url) && URL.canParse(url), {
     error: "must be an absolute http:// or https:// URL",
   })

@@ -1,6 +1,16 @@
 import type { JsonObject } from "@ambit/core/contract";
 import { wireSchemas } from "./json-schema.js";
-import { base, body, type FailureStatus, failed, failures, jsonResponse, reference } from "./parts.js";
+import {
+  base,
+  body,
+  type FailureStatus,
+  failed,
+  failedResponse,
+  failures,
+  jsonResponse,
+  reference,
+  retryAfter,
+} from "./parts.js";
 import { storedPaths } from "./stored-paths.js";
 import { webhooks } from "./webhooks.js";
 
@@ -44,7 +54,6 @@ function paths(): JsonObject {
         description:
           "With `Accept: application/x-ndjson` or `text/event-stream` it answers as `POST /stream` does. The header `x-ambit-run-id` has the run's id; a caller that gave none learns it with the result.",
         content: { "application/json": { schema: reference("RunResult") } },
-        failures: [400, 401, 403, 408, 409, 413, 422, 429, 499, 500, 502, 503, 504],
       }),
     },
     "/stream": {
@@ -57,7 +66,6 @@ function paths(): JsonObject {
           "application/x-ndjson": { schema: reference("StreamRecord") },
           "text/event-stream": { schema: reference("StreamRecord") },
         },
-        failures: [401, 403, 408, 413, 429, 503],
       }),
     },
     "/plan": {
@@ -67,7 +75,7 @@ function paths(): JsonObject {
         requestBody: body("RunRequest", false),
         responses: {
           200: jsonResponse("The plan, accepted.", "PlanResponse"),
-          ...failed(400, 401, 403, 408, 413, 422, 500),
+          ...failed(400, 408, 413, 422, 503),
         },
       },
     },
@@ -78,7 +86,7 @@ function paths(): JsonObject {
         requestBody: body("KillRequest", true),
         responses: {
           200: jsonResponse("The session has ended.", "EndedResponse"),
-          ...failed(400, 401, 403, 408, 413, 500),
+          ...failed(400, 408, 413),
         },
       },
     },
@@ -89,7 +97,7 @@ function paths(): JsonObject {
         requestBody: body("CancelTurnRequest", true),
         responses: {
           200: jsonResponse("Whether a turn was stopped.", "CancelTurnResponse"),
-          ...failed(400, 401, 403, 404, 408, 413, 500),
+          ...failed(400, 404, 408, 413),
         },
       },
     },
@@ -98,7 +106,7 @@ function paths(): JsonObject {
       get: {
         operationId: "plugins",
         summary: "The loaded plugins, their claims, and what was proven on this host",
-        responses: { 200: jsonResponse("Every actor.", "PluginsResponse"), ...failed(401, 403, 500) },
+        responses: { 200: jsonResponse("Every actor.", "PluginsResponse"), ...failed() },
       },
     },
     "/metrics": {
@@ -110,7 +118,7 @@ function paths(): JsonObject {
             description: "The Prometheus text format, version 0.0.4.",
             content: { "text/plain": { schema: { type: "string" } } },
           },
-          ...failed(401, 403, 404, 500),
+          ...failed(404),
         },
       },
     },
@@ -118,7 +126,7 @@ function paths(): JsonObject {
       get: {
         operationId: "subscriptionStatus",
         summary: "The loaded harnesses; none of them uses a login of the runner",
-        responses: { 200: jsonResponse("Every harness.", "SubscriptionStatus"), ...failed(401, 403, 500) },
+        responses: { 200: jsonResponse("Every harness.", "SubscriptionStatus"), ...failed() },
       },
     },
     "/health": {
@@ -126,7 +134,7 @@ function paths(): JsonObject {
         operationId: "health",
         summary: "Whether the server is up",
         security: [],
-        responses: { 200: jsonResponse("It does.", "HealthResponse") },
+        responses: { 200: jsonResponse("It does.", "HealthResponse"), 403: failedResponse(403) },
       },
     },
     "/ready": {
@@ -136,7 +144,11 @@ function paths(): JsonObject {
         security: [],
         responses: {
           200: jsonResponse("It does.", "ReadyResponse"),
-          503: jsonResponse("It doesn't: send runs to another replica, or later.", "ReadyResponse"),
+          403: failedResponse(403),
+          503: {
+            ...jsonResponse("It doesn't: send runs to another replica, or later.", "ReadyResponse"),
+            headers: retryAfter,
+          },
         },
       },
     },
@@ -150,6 +162,7 @@ function paths(): JsonObject {
             description: "This document.",
             content: { "application/json": { schema: { type: "object" } } },
           },
+          403: failedResponse(403),
         },
       },
     },
@@ -162,14 +175,13 @@ interface RunOperation {
   readonly description: string;
   /** By media type. */
   readonly content: Readonly<Record<string, { readonly schema: JsonObject }>>;
-  readonly failures: readonly FailureStatus[];
 }
 
-function run({ operationId, summary, description, content, failures: statuses }: RunOperation): JsonObject {
-  const failureContent = Object.keys(content).includes("application/json") ? jsonFailure : streamedFailure;
-  const refusals = statuses.map((status) => [
+function run({ operationId, summary, description, content }: RunOperation): JsonObject {
+  const isStream = !Object.keys(content).includes("application/json");
+  const refusals = runFailures.map((status) => [
     status,
-    { description: failures[status], content: failureContent },
+    isStream ? streamFailure(status) : failedResponse(status),
   ]);
   return {
     operationId,
@@ -210,8 +222,22 @@ function run({ operationId, summary, description, content, failures: statuses }:
   };
 }
 
-const jsonFailure = { "application/json": { schema: reference("FailedResult") } };
-const streamedFailure = {
-  "application/x-ndjson": { schema: reference("StreamRecord") },
-  "text/event-stream": { schema: reference("StreamRecord") },
-};
+/** How a run or its request may fail. */
+const runFailures = [400, 401, 402, 403, 408, 409, 413, 422, 429, 499, 500, 502, 503, 504] as const;
+
+/** Failures of a stream that set its status; every other one is the one record of a 200. */
+const streamStatuses: ReadonlySet<FailureStatus> = new Set([401, 403, 408, 409, 413, 429]);
+
+function streamFailure(status: FailureStatus): JsonObject {
+  const json = { "application/json": { schema: reference("FailedResult") } };
+  if (streamStatuses.has(status)) {
+    const record = { schema: reference("StreamRecord") };
+    return failedResponse(status, {
+      "application/x-ndjson": record,
+      "text/event-stream": record,
+      ...json,
+    });
+  }
+  const description = `Only with \`Accept: application/json\`. ${failures[status]}`;
+  return { ...failedResponse(status, json), description };
+}

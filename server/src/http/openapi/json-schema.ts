@@ -111,6 +111,8 @@ function converted(
       delete jsonSchema.earlier;
       // Client generators take a field with a default as always present, and would require it.
       if (io === "input") delete jsonSchema.default;
+      // A later version may add fields to what it returns; a request's unknown fields are refused.
+      else if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
     },
   }).schemas;
   return Object.fromEntries(

@@ -25,11 +25,27 @@ export const failures = {
 } as const;
 export type FailureStatus = keyof typeof failures;
 
+/** What every route with a token may answer: the caller, its connections, and a fault of the server. */
+const everywhere: readonly FailureStatus[] = [401, 403, 429, 500];
+
+/** @param statuses besides those that every route with a token may answer. */
 export function failed(...statuses: readonly FailureStatus[]): JsonObject {
-  return Object.fromEntries(
-    statuses.map((status) => [status, jsonResponse(failures[status], "FailedResult")]),
-  );
+  return Object.fromEntries([...everywhere, ...statuses].map((status) => [status, failedResponse(status)]));
 }
+
+/** @param content default: JSON. */
+export function failedResponse(
+  status: FailureStatus,
+  content: JsonObject = { "application/json": { schema: reference("FailedResult") } },
+): JsonObject {
+  const isLater = status === 429 || status === 503;
+  return { description: failures[status], ...(isLater ? { headers: retryAfter } : {}), content };
+}
+
+/** Of every 429 and 503. */
+export const retryAfter: JsonObject = {
+  "retry-after": { description: "Seconds to wait before the next attempt.", schema: { type: "integer" } },
+};
 
 export function jsonResponse(description: string, schema: SchemaName): JsonObject {
   return { description, content: { "application/json": { schema: reference(schema) } } };

@@ -32,7 +32,7 @@ export function storedPaths(): JsonObject {
         ],
         responses: {
           200: jsonResponse("A page of runs, without results.", "RunsResponse"),
-          ...failed(400, 401, 403, 404, 500, 503),
+          ...failed(400, 404, 503),
         },
       },
     },
@@ -41,7 +41,7 @@ export function storedPaths(): JsonObject {
         operationId: "runInfo",
         summary: "A run's state, its result once it has ended, and the state of its webhook's messages",
         parameters: [inPath("runId"), ofProject],
-        responses: { 200: jsonResponse("The run.", "RunInfo"), ...failed(400, 401, 403, 404, 500, 503) },
+        responses: { 200: jsonResponse("The run.", "RunInfo"), ...failed(400, 404, 503) },
       },
       delete: {
         operationId: "deleteRun",
@@ -49,7 +49,7 @@ export function storedPaths(): JsonObject {
         parameters: [inPath("runId"), ofProject],
         responses: {
           200: jsonResponse("The run was deleted.", "EndedResponse"),
-          ...failed(400, 401, 403, 404, 500, 503),
+          ...failed(400, 404, 503),
         },
       },
     },
@@ -80,7 +80,7 @@ export function storedPaths(): JsonObject {
             },
           },
           204: { description: "The reader has everything: the run has ended." },
-          ...failed(400, 401, 403, 404, 500, 503),
+          ...failed(400, 404, 503),
         },
       },
     },
@@ -91,7 +91,7 @@ export function storedPaths(): JsonObject {
         parameters: [inPath("runId"), ofProject],
         responses: {
           200: jsonResponse("The run is ending.", "EndedResponse"),
-          ...failed(400, 401, 403, 404, 500, 503),
+          ...failed(400, 404, 503),
         },
       },
     },
@@ -105,7 +105,7 @@ export function storedPaths(): JsonObject {
         requestBody: body("InteractionAnswer", true),
         responses: {
           200: jsonResponse("The answer was forwarded to the run, or stored.", "ForwardedResponse"),
-          ...failed(400, 401, 403, 404, 408, 410, 413, 500, 503),
+          ...failed(400, 404, 408, 410, 413, 503),
         },
       },
     },
@@ -121,7 +121,7 @@ export function storedPaths(): JsonObject {
         ],
         responses: {
           200: jsonResponse("A page of them.", "DeliveriesResponse"),
-          ...failed(400, 401, 403, 404, 500, 503),
+          ...failed(400, 404, 503),
         },
       },
     },
@@ -134,7 +134,7 @@ export function storedPaths(): JsonObject {
         parameters: [inPath("deliveryId")],
         responses: {
           202: jsonResponse("The message is due.", "StoredDelivery"),
-          ...failed(400, 401, 403, 404, 500, 503),
+          ...failed(400, 404, 503),
         },
       },
     },
@@ -151,7 +151,7 @@ export function storedPaths(): JsonObject {
         ],
         responses: {
           200: jsonResponse("A page of them.", "InteractionsResponse"),
-          ...failed(400, 401, 403, 404, 500, 503),
+          ...failed(400, 404, 503),
         },
       },
     },
@@ -162,7 +162,7 @@ export function storedPaths(): JsonObject {
         parameters: paging,
         responses: {
           200: jsonResponse("A page of them.", "SessionsResponse"),
-          ...failed(400, 401, 403, 404, 500, 503),
+          ...failed(400, 404, 503),
         },
       },
     },
@@ -173,7 +173,7 @@ export function storedPaths(): JsonObject {
         parameters: [inPath("sessionId"), inQuery("projectId", "The project of its runs.")],
         responses: {
           200: jsonResponse("The session has ended.", "EndedResponse"),
-          ...failed(401, 403, 404, 409, 500, 503),
+          ...failed(400, 404, 409, 503),
         },
       },
     },
