@@ -1,4 +1,10 @@
-import { domainOf, type Guarantee, type Receipt, type ReceiptActor } from "../contract/index.js";
+import {
+  type Capability,
+  domainOf,
+  type Guarantee,
+  type Receipt,
+  type ReceiptActor,
+} from "../contract/index.js";
 import { carriedBy } from "./choose-gateway.js";
 import type { Participant } from "./participants.js";
 import type { AcceptedPlan } from "./plan.js";
@@ -40,10 +46,16 @@ function guaranteesBy({ kind, probed }: Participant, { required, outside }: Acce
     );
     if (finding?.proven !== true || !actor.claims.includes(capability) || hasGap) return [];
     const { how, warning } = finding;
-    return [
-      { capability, by: actor.name, how, provenAt: probedAt, ...(warning === undefined ? {} : { warning }) },
-    ];
+    const basis = basisOf(kind, capability);
+    const guarantee = { capability, by: actor.name, how, basis, provenAt: probedAt } as const;
+    return [warning === undefined ? guarantee : { ...guarantee, warning }];
   });
+}
+
+/** The kit attacks the network of executors and sources of tools; what else they claim, their authors must. */
+function basisOf(kind: Participant["kind"], capability: Capability): Guarantee["basis"] {
+  const isToolActor = kind === "executor" || kind === "toolSource";
+  return isToolActor && domainOf(capability) !== "network" ? "stated" : "attempted";
 }
 
 function entry(one: Participant, { gateway, outside }: AcceptedPlan): ReceiptActor {

@@ -92,6 +92,27 @@ describe("receiptOf", () => {
     expect(receipt.guarantees.map(({ by }) => by)).toContain("mcp-http-client");
   });
 
+  test("what an executor on the runner claims beyond the network is its author's statement", () => {
+    const claims = ["network.allow-host", "filesystem.workspace-only", "filesystem.host-hidden"] as const;
+    const receipt = receiptFor(
+      {
+        sandboxPermission: { network: { allowlist: ["a.example"] }, filesystem: "workspace" },
+        customTools: [{ name: "one", callRef: "r" }],
+      },
+      { sandboxes: [sandbox(full)], executors: [executor({ touches: ["network", "filesystem"], claims })] },
+    );
+    const basisOf = (actor: string) =>
+      Object.fromEntries(
+        receipt.guarantees.filter(({ by }) => by === actor).map((one) => [one.capability, one.basis]),
+      );
+    expect(basisOf("callback")).toEqual({
+      "network.allow-host": "attempted",
+      "filesystem.workspace-only": "stated",
+      "filesystem.host-hidden": "stated",
+    });
+    expect(new Set(Object.values(basisOf("full")))).toEqual(new Set(["attempted"]));
+  });
+
   test("a delivery's own guarantee is listed", () => {
     const receipt = receiptFor(
       { sandboxPermission: { secrets: "hidden" }, customTools: [{ name: "one", callRef: "r" }] },

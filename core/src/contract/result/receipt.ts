@@ -16,6 +16,11 @@ export const guaranteeSchema = z.strictObject({
   by: z.string(),
   /** What the probe did on this host to prove it. */
   how: z.string(),
+  /**
+   * `attempted`: what is forbidden was tried, and failed. `stated`: the author of an executor or source of tools on the
+   * runner says so; beyond the network, only the attacks that its author brings to the kit can show it.
+   */
+  basis: z.enum(["attempted", "stated"]),
   /** When (ISO 8601). */
   provenAt: z.string(),
   /** A known weakness of what enforces it on this host, and its fix. The proof holds in spite of it. */

@@ -1,5 +1,8 @@
 import { gapLine, type Receipt } from "@ambit/core";
 
+/** How a guarantee is shown, by its basis. */
+const outcomeOf = { attempted: "proven", stated: "stated" } as const;
+
 type Line = readonly [label: string, text: string];
 
 /** Columns of the words that say what became of a capability or an actor. */
@@ -37,8 +40,14 @@ function linesOfCapability(
 ): Line[] {
   const proofs = guarantees.filter((guarantee) => guarantee.capability === capability);
   if (proofs.length === 0) return [entry("gap", `${capability}, accepted`)];
-  if (!withEvidence) return [entry("proven", `${capability} · ${proofs.map(({ by }) => by).join(", ")}`)];
-  return proofs.map(({ by, how, provenAt }) => entry("proven", `${capability} · ${by}, ${provenAt}: ${how}`));
+  if (withEvidence)
+    return proofs.map(({ by, how, basis, provenAt }) =>
+      entry(outcomeOf[basis], `${capability} · ${by}, ${provenAt}: ${how}`),
+    );
+  return (["attempted", "stated"] as const).flatMap((basis) => {
+    const names = proofs.filter((proof) => proof.basis === basis).map(({ by }) => by);
+    return names.length === 0 ? [] : [entry(outcomeOf[basis], `${capability} · ${names.join(", ")}`)];
+  });
 }
 
 function evidenceLines({ evidence }: Receipt): Line[] {
