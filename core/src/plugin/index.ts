@@ -32,4 +32,5 @@ export * from "./log.js";
 export * from "./loop-turns.js";
 export * from "./plugin-abort.js";
 export * from "./scope.js";
+export * from "./trace-context.js";
 export * from "./unless-aborted.js";

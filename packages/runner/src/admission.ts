@@ -21,6 +21,7 @@ import {
 } from "./caller-rules.js";
 import { secretsOf, tooManySecrets } from "./events/redaction/secrets.js";
 import { belowMinimum, type MinimumBoundary } from "./minimum-boundary.js";
+import { inCallersTrace } from "./parse/callers-trace.js";
 import { type ContractSettings, parseRunRequest } from "./parse/parse.js";
 import { promptOf } from "./parse/prompt.js";
 import {
@@ -32,6 +33,7 @@ import {
 } from "./permission/known-tools.js";
 import { isPattern } from "./permission/pattern.js";
 import type { PermissionCeiling } from "./permission/permission.js";
+import type { RunOptions } from "./run-options.js";
 import { gatewayRoleOf } from "./tools/gateway/policy.js";
 
 /** A request that may start: every actor in it covers what the boundary requires. */
@@ -106,16 +108,16 @@ function plan(
 
 /**
  * Steps 1 and 2 of a run.
- * @param caller default: the operator, who may do everything.
  * @throws RequestInvalid, BoundaryRefused; StoreFailed if stored answers can't be read
  */
 export async function admit(
   body: unknown,
   registry: Registry,
   rules: AdmissionRules,
-  caller?: CallerRules,
+  asker: Pick<RunOptions, "caller" | "trace"> = {},
 ): Promise<Admitted> {
-  const parsed = parse(body, rules.contract);
+  const { caller, trace } = asker;
+  const parsed = inCallersTrace(parse(body, rules.contract), trace);
   const { request, warnings } = inProject(parsed, rules, caller);
   const asked = bounded(request);
   const secrets = secretsOf(request);
@@ -141,7 +143,7 @@ export async function admit(
   // What was missing may have been installed since an earlier process probed.
   if (isRestoredInPart) {
     registry.invalidateRestored();
-    return admit(body, registry, rules, caller);
+    return admit(body, registry, rules, asker);
   }
   throw new BoundaryRefused(decided.gaps, decided.issues);
 }

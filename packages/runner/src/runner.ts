@@ -4,7 +4,6 @@ import { type Failure, idOfRun, projectOf, runKey } from "@ambit/core/contract";
 import type { LocalConnection, RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
 import { type AdmissionRules, type Admitted, admit } from "./admission.js";
-import type { CallerRules } from "./caller-rules.js";
 import { Commands } from "./commands.js";
 import { rootContainer, runContainer } from "./containers.js";
 import { closeActors, tellRefused } from "./events/observers.js";
@@ -79,7 +78,7 @@ export class Runner {
       release: () => free(),
       admit: async (body, options) => {
         try {
-          const admitted = await this.plan(body, options.caller);
+          const admitted = await this.plan(body, options);
           this.#refuseWhileDraining();
           this.#requireNewId(admitted.request.runId, options);
           this.#commands.require(admitted.request);
@@ -106,14 +105,14 @@ export class Runner {
   }
 
   /** Steps 1 and 2 only: touches nothing. @throws RequestInvalid, BoundaryRefused */
-  plan(body: unknown, caller?: CallerRules): Promise<Admitted> {
+  plan(body: unknown, asker?: Pick<RunOptions, "caller" | "trace">): Promise<Admitted> {
     const { keeper } = this.#container.resolve(UsedAnswers);
     const { interactionKey } = this.options;
     const rules: AdmissionRules = {
       ...this.options,
       hasStoredAnswer: (request) => hasStoredAnswer(request, keeper, interactionKey),
     };
-    return admit(body, this.registry, rules, caller);
+    return admit(body, this.registry, rules, asker);
   }
 
   /** Whether a process of some run made this connection. @throws PluginBrokeContract for a backend that throws */

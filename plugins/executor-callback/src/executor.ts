@@ -136,9 +136,10 @@ function explain(error: unknown, name: string, { signal, log }: ToolScope): stri
 }
 
 function postingOf(call: ToolCall, scope: ToolScope): Posting {
-  const { request, traceparent, runId, idempotencyKey, fence } = scope;
+  const { request, traceparent, tracestate, runId, idempotencyKey, fence } = scope;
   const { tool } = call;
   const { toolCallback } = request;
+  const { baggage } = request.context?.propagation ?? {};
   if (toolCallback === undefined) throw new CallInvalid("the request has no toolCallback.endpoint");
   const endpoint = new URL(toolCallback.endpoint);
   const runKind = readPath(runContextOf(request), "run.kind");
@@ -151,6 +152,8 @@ function postingOf(call: ToolCall, scope: ToolScope): Posting {
     ...(fence === undefined ? {} : { "x-ambit-fence": String(fence) }),
     ...(toolCallback.authorization === undefined ? {} : { authorization: toolCallback.authorization }),
     ...(traceparent === undefined ? {} : { traceparent }),
+    ...(tracestate === undefined ? {} : { tracestate }),
+    ...(baggage === undefined ? {} : { baggage }),
     ...(typeof runKind === "string" ? { "x-agenta-run-kind": runKind } : {}),
   };
   const context = callContextOf(request, idempotencyKey);

@@ -101,9 +101,10 @@ async function callTool(client: Client, server: McpServer, call: PublishedCall):
   }
 }
 
-/** MCP reserves `traceparent` in a request's `_meta` for W3C Trace Context. Pure. */
-function metaOf({ traceparent }: PublishedCall): { readonly _meta?: { readonly traceparent: string } } {
-  return traceparent === undefined ? {} : { _meta: { traceparent } };
+/** MCP reserves these keys of a request's `_meta` for W3C Trace Context. Pure. */
+function metaOf({ traceparent, tracestate }: PublishedCall): { readonly _meta?: Record<string, string> } {
+  if (traceparent === undefined) return {};
+  return { _meta: { traceparent, ...(tracestate === undefined ? {} : { tracestate }) } };
 }
 
 /** A result's text. Other content is replaced by its description; structured content replaces missing text. Pure. */

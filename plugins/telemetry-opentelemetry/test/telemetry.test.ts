@@ -5,7 +5,6 @@ import { configSchema, TelemetryObserver } from "../src/index.js";
 import { Collector } from "./support/collector.js";
 
 const caller = { traceId: "a".repeat(32), spanId: "b".repeat(16) };
-const traceparent = `00-${caller.traceId}-${caller.spanId}-01`;
 
 function observed(body: object, log: unknown[] = []): ObservedRun {
   const request = runRequestSchema.parse({ messages: [{ role: "user", content: "say sk-secret" }], ...body });
@@ -52,7 +51,10 @@ describe("the trace of a run at a collector", () => {
   it("continues the caller's, and has stages, tools, model requests and refusals", async () => {
     await using collector = await Collector.start();
     const telemetry = observer({ endpoint: collector.url, headers: { authorization: "Bearer t" } });
-    const run = telemetry.observe(observed({ sessionId: "s-1", context: { propagation: { traceparent } } }));
+    const run = telemetry.observe({
+      ...observed({ sessionId: "s-1", context: { propagation: { tracestate: "vendor=1" } } }),
+      parent: { ...caller, flags: 1 },
+    });
     expect(run?.traceId).toBe(caller.traceId);
     const sent = run?.traceparent?.("call-1");
     play(run);
@@ -63,6 +65,7 @@ describe("the trace of a run at a collector", () => {
     expect(collector.resources[0]).toMatchObject({ "service.name": "ambit" });
     const root = collector.named("invoke_agent demo");
     expect(root).toMatchObject({ traceId: caller.traceId, parentSpanId: caller.spanId, status: {} });
+    for (const { traceState } of collector.spans) expect(traceState).toBe("vendor=1");
     expect(root.attributes).toMatchObject({
       "gen_ai.operation.name": "invoke_agent",
       "gen_ai.conversation.id": "s-1",
@@ -155,8 +158,7 @@ describe("the trace of a run at a collector", () => {
   it("that the caller doesn't sample is passed on but not exported", async () => {
     await using collector = await Collector.start();
     const telemetry = observer({ endpoint: collector.url });
-    const unsampled = traceparent.replace(/01$/, "00");
-    const run = telemetry.observe(observed({ context: { propagation: { traceparent: unsampled } } }));
+    const run = telemetry.observe({ ...observed({}), parent: { ...caller, flags: 0 } });
     expect(run?.traceparent?.()).toMatch(/-00$/);
     play(run);
     await telemetry.close(never);

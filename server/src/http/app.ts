@@ -4,9 +4,10 @@ import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Handler, Hono } from "hono";
 import { planResponse } from "../plan-response.js";
 import { subscriptionStatus } from "../subscription-status.js";
-import { admitCaller, requireOperator, rulesOfCaller } from "./caller/admit-caller.js";
+import { admitCaller, requireOperator } from "./caller/admit-caller.js";
 import { callerOf } from "./caller/caller.js";
 import { requireLocalCaller } from "./caller/loopback.js";
+import { callerOptions } from "./caller/quota-place.js";
 import { TurnCancellation } from "./cancel-turn.js";
 import { sendMetrics } from "./metrics.js";
 import { openApiDocument } from "./openapi/document.js";
@@ -60,7 +61,7 @@ export function serverApp(context: ServerContext): Hono<Environment> {
   }
   on("POST", "/plan", async ({ incoming, outgoing }) => {
     const body = await context.bodies.json(incoming, limits.bodyBytes);
-    sendJson(outgoing, 200, planResponse(await runner.plan(body, rulesOfCaller(incoming))));
+    sendJson(outgoing, 200, planResponse(await runner.plan(body, callerOptions(incoming))));
   });
   on("POST", "/kill", (exchange) => handleKill(context, exchange));
   const cancellation = new TurnCancellation(runner);

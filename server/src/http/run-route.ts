@@ -1,6 +1,6 @@
 import { CommandExecuted, limits, RequestInvalid } from "@ambit/core";
 import { callerOf } from "./caller/caller.js";
-import { callerOption, reserve } from "./caller/quota-place.js";
+import { callerOptions, reserve } from "./caller/quota-place.js";
 import { type ResponseFormat, responseFormat } from "./response/response-format.js";
 import { sendCommand } from "./response/send-command.js";
 import { sendRun } from "./response/send-run.js";
@@ -54,7 +54,7 @@ async function handleBoundRun(
   try {
     const run = await slot.admit(body, {
       keepsEvents: form === "json",
-      ...callerOption(incoming),
+      ...callerOptions(incoming),
       ...(runId === undefined ? {} : { runId }),
     });
     const { harness, sandbox } = run.plan;

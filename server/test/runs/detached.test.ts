@@ -80,7 +80,11 @@ describe("a detached run", () => {
     const { agent, script, proceed } = counting(1);
     const { post, get } = await serveStored(script, { configuration: { limits: { concurrentRuns: 1 } } });
     const async = { prefer: "respond-async" };
-    const [first, second] = [await post("/run", asking, async), await post("/run", asking, async)];
+    const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
+    const [first, second] = [
+      await post("/run", asking, async),
+      await post("/run", asking, { ...async, traceparent }),
+    ];
     const ids = [await bodyOf<Info>(first), await bodyOf<Info>(second)];
     expect(ids.map(({ state }) => state)).toEqual(["running", "queued"]);
     expect((await post("/run", { ...asking, harness: "none" }, async)).status).toBe(400);
@@ -91,6 +95,10 @@ describe("a detached run", () => {
       await expect
         .poll(async () => (await bodyOf<Info>(await get(`/runs/${runId}`))).state, { timeout: 10_000 })
         .toBe("ended");
+    // The queue keeps the headers of its trace.
+    expect(await (await get(`/runs/${ids[1]?.runId}`)).json()).toMatchObject({
+      result: { traceId: "a".repeat(32) },
+    });
     expect(await (await get("/runs?state=ended")).json()).toMatchObject({
       runs: [{ runId: ids[1]?.runId }, { runId: ids[0]?.runId }],
     });

@@ -24,10 +24,11 @@ const contextSchema = z.strictObject({
         description: "W3C trace context. Its trace id is the result's `traceId`.",
         earlier: "`trace.traceparent`",
       }),
-      baggage: z.string().optional().meta({ effect: "informational", description: "W3C baggage." }),
+      tracestate: z.string().optional().meta({ description: "W3C trace state, passed on with the trace." }),
+      baggage: z.string().optional().meta({ description: "W3C baggage, passed on to `toolCallback`." }),
     })
     .optional()
-    .meta({ description: "The caller's trace.", earlier: "`trace`" }),
+    .meta({ description: "The caller's trace. Default: that of the headers.", earlier: "`trace`" }),
 });
 
 const contentCaptureSchema = z.strictObject({

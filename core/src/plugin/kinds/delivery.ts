@@ -2,20 +2,20 @@ import type { JsonObject, ToolSpec } from "../../contract/index.js";
 import type { Actor } from "../actor.js";
 import type { Log } from "../log.js";
 import type { Scope } from "../scope.js";
+import type { TraceContext } from "../trace-context.js";
 import type { Sandbox } from "./sandbox.js";
 
 /** The part of a tool that the agent sees: never `callRef`, `code`, `env` or a credential. */
 export type PublishedTool = Pick<ToolSpec, "name" | "description" | "inputSchema" | "readOnly">;
 
-export interface PublishedCall {
+/** Its trace context is to be passed on with requests that the call makes. */
+export interface PublishedCall extends TraceContext {
   readonly name: string;
   readonly arguments: JsonObject;
   /** The agent's own id of the call, where its protocol carries one. */
   readonly id?: string;
   /** Aborts when the agent abandons the call. */
   readonly signal: AbortSignal;
-  /** W3C trace context, to pass on with requests that the call makes. Absent where the run belongs to no trace. */
-  readonly traceparent?: string;
 }
 
 /** Text for the model. */

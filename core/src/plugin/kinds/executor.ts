@@ -3,6 +3,7 @@ import type { Issue, JsonObject, RunRequest, ToolSpec } from "../../contract/ind
 import type { Actor } from "../actor.js";
 import type { Log } from "../log.js";
 import type { Scope } from "../scope.js";
+import type { TraceContext } from "../trace-context.js";
 import type { Sandbox } from "./sandbox.js";
 
 export interface ToolUse {
@@ -33,7 +34,8 @@ export interface RunScope {
   readonly log: Log;
 }
 
-export interface ToolScope extends RunScope {
+/** Its trace context is to be passed on with requests that the call makes. */
+export interface ToolScope extends RunScope, TraceContext {
   /** Aborts on the tool's time limit, on cancel, and when the run ends. */
   readonly signal: AbortSignal;
   /** Milliseconds until `signal` aborts for the time limit, for messages. */
@@ -47,8 +49,6 @@ export interface ToolScope extends RunScope {
    * process may have been stopped since the call began.
    */
   readonly mayAct: () => boolean;
-  /** W3C trace context, to pass on with requests that the call makes. Absent where the run belongs to no trace. */
-  readonly traceparent?: string;
 }
 
 export type ToolOutcome =

@@ -11,6 +11,7 @@ import type {
 import type { Actor, ActorGap } from "../actor.js";
 import type { Log } from "../log.js";
 import type { Scope } from "../scope.js";
+import type { TraceContext } from "../trace-context.js";
 import type { PublishedServer } from "./delivery.js";
 import type { Installation } from "./installation.js";
 import type { ModelRoute, ModelUse } from "./model-gateway.js";
@@ -59,7 +60,8 @@ export interface StartScope extends Scope {
   readonly log: Log;
 }
 
-export interface Turn {
+/** Its trace context is sent to the agent with the prompt (`_meta`). */
+export interface Turn extends TraceContext {
   readonly prompt: readonly ContentBlock[];
   /** Aborts on cancel and on time limits; the agent is notified and gets a moment to end its turn. */
   readonly signal: AbortSignal;
@@ -70,8 +72,6 @@ export interface Turn {
   onPermission(question: PermissionQuestion): Promise<PermissionDecision>;
   /** Responds to what the agent asks its user for. Absent: everything is declined. */
   onInput?(question: InputQuestion): Promise<InputAnswer>;
-  /** W3C trace context, sent to the agent with the prompt (`_meta.traceparent`). Absent without a trace. */
-  readonly traceparent?: string;
 }
 
 /** The events of one turn. An async generator is one. */

@@ -1,5 +1,6 @@
 import type { AgentEvent, Finding, RunRequest, RunResult } from "../../contract/index.js";
 import type { Log } from "../log.js";
+import type { RemoteSpan } from "../trace-context.js";
 import type { ModelExchange } from "./model-gateway.js";
 import type { Backlog } from "./store.js";
 
@@ -59,6 +60,8 @@ export interface ObservedRun {
   readonly runId: string;
   /** As it was parsed, including its credentials. */
   readonly request: RunRequest;
+  /** The caller's span, which the run continues. */
+  readonly parent?: RemoteSpan;
   /** Id of the harness, name of the sandbox, and what the sandbox guarantees, as planned. */
   readonly harness: string;
   readonly sandbox: string;

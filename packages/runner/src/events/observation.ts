@@ -5,10 +5,13 @@ import type {
   ModelExchange,
   ObservedRun,
   ObservedStage,
+  RemoteSpan,
   RunObservation,
   RunObserver,
+  TraceContext,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
+import { remoteSpan, traceparentOf } from "../parse/trace-context.js";
 import { tokens } from "../tokens.js";
 
 /** Notifies the run's observers. None of them can slow the run down, or fail it. */
@@ -29,8 +32,10 @@ export class Observation {
   begin(redact: (text: string) => string): void {
     const { runId, request, plan, log } = this;
     const { harness, sandbox, required } = plan;
+    const parent = this.#parent;
     const run: ObservedRun = {
       ...{ runId, request, redact, log },
+      ...(parent === undefined ? {} : { parent }),
       ...{
         harness: harness.actor.id,
         sandbox: sandbox.actor.name,
@@ -50,14 +55,26 @@ export class Observation {
 
   /** The trace that the run belongs to. Default: the caller's. */
   get traceId(): string | undefined {
-    return this.#first((one) => one.traceId) ?? traceIdOf(this.request);
+    return this.#first((one) => one.traceId) ?? this.#parent?.traceId;
   }
 
   /** Headers for requests of the run or of one of its tool calls. Default: the caller's. Empty without a trace. */
-  trace(callId?: string): { readonly traceparent?: string } {
-    const given = this.request.context?.propagation?.traceparent;
+  trace(callId?: string): TraceContext {
+    const { traceparent: given, tracestate } = this.request.context?.propagation ?? {};
     const found = this.#first((one) => one.traceparent?.(callId)) ?? given;
-    return found !== undefined && wellFormed.test(found) ? { traceparent: found } : {};
+    const span = found === undefined ? undefined : remoteSpan(found);
+    if (span === undefined) return {};
+    const isCallers = span.traceId === this.#parent?.traceId;
+    return {
+      traceparent: traceparentOf(span),
+      ...(isCallers && tracestate !== undefined ? { tracestate } : {}),
+    };
+  }
+
+  /** The caller's span. */
+  get #parent(): RemoteSpan | undefined {
+    const { traceparent } = this.request.context?.propagation ?? {};
+    return traceparent === undefined ? undefined : remoteSpan(traceparent);
   }
 
   entered(stage: ObservedStage): void {
@@ -113,12 +130,4 @@ export class Observation {
       return undefined;
     }
   }
-}
-
-/** W3C Trace Context, version 00; of a later version, the part that they have in common. */
-const wellFormed = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-
-/** The trace that the caller's `traceparent` belongs to (W3C Trace Context: version-traceid-parentid-flags). */
-function traceIdOf(request: RunRequest): string | undefined {
-  return /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(request.context?.propagation?.traceparent ?? "")?.[1];
 }

@@ -1,4 +1,4 @@
-import { type HrTime, SpanKind, SpanStatusCode } from "@opentelemetry/api";
+import { createTraceState, type HrTime, SpanKind, SpanStatusCode } from "@opentelemetry/api";
 import { hrTimeDuration, millisToHrTime } from "@opentelemetry/core";
 import type { Resource } from "@opentelemetry/resources";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
@@ -6,8 +6,9 @@ import type { AttributeValue, EndedSpan } from "../trace/span.js";
 
 /** A span of ours as the SDK's processors and exporters take it. Pure. */
 export function readableSpan(span: EndedSpan, resource: Resource, version: string): ReadableSpan {
-  const { traceId, parent, error } = span;
-  const context = { traceId, spanId: span.spanId, traceFlags: span.flags };
+  const { traceId, parent, error, tracestate } = span;
+  const traceState = tracestate === undefined ? {} : { traceState: createTraceState(tracestate) };
+  const context = { traceId, spanId: span.spanId, traceFlags: span.flags, ...traceState };
   const startTime = millisToHrTime(span.start);
   const endTime: HrTime = millisToHrTime(Math.max(span.start, span.end));
   return {

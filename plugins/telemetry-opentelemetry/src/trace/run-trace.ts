@@ -9,7 +9,6 @@ import type {
   RunResult,
 } from "@ambit/core/plugin";
 import { inputMessages, messages, ofDecision, ofResult, ofRun, ofTool } from "./attributes.js";
-import { callersSpan } from "./parent.js";
 import { type EndedSpan, Span, type SpanParent, type SpanStart } from "./span.js";
 
 const stageNames: Readonly<Record<ObservedStage, string>> = {
@@ -26,6 +25,7 @@ const maxSpans = 1_000;
 export class RunTrace implements RunObservation {
   readonly traceId: string;
   readonly #flags: number;
+  readonly #tracestate: string | undefined;
   readonly #root: Span;
   readonly #tools = new Map<string, Span>();
   readonly #models = new Set<Span>();
@@ -43,8 +43,8 @@ export class RunTrace implements RunObservation {
     readonly emit: (span: EndedSpan) => void,
     readonly now: () => number = () => performance.timeOrigin + performance.now(),
   ) {
-    const { request, harness } = run;
-    const caller = callersSpan(request.context?.propagation?.traceparent);
+    const { request, harness, parent: caller } = run;
+    this.#tracestate = caller === undefined ? undefined : request.context?.propagation?.tracestate;
     this.traceId = caller?.traceId ?? randomBytes(16).toString("hex");
     this.#flags = caller?.flags ?? 1;
     this.#capturesContent = request.telemetry?.capture?.content?.enabled === true;
@@ -53,6 +53,7 @@ export class RunTrace implements RunObservation {
     const given = {
       traceId,
       flags: this.#flags,
+      tracestate: this.#tracestate,
       parent,
       name: `invoke_agent ${harness}`,
       attributes: ofRun(run),
@@ -194,6 +195,7 @@ export class RunTrace implements RunObservation {
     given: Pick<SpanStart, "name" | "kind" | "attributes">,
     parent: SpanParent = { spanId: this.#root.spanId, isRemote: false },
   ): Span {
-    return new Span({ ...given, parent, traceId: this.traceId, flags: this.#flags }, this.now);
+    const trace = { traceId: this.traceId, flags: this.#flags, tracestate: this.#tracestate };
+    return new Span({ ...given, ...trace, parent }, this.now);
   }
 }

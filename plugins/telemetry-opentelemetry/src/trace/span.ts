@@ -16,6 +16,8 @@ export interface EndedSpan {
   readonly spanId: string;
   /** W3C trace flags. */
   readonly flags: number;
+  /** W3C trace state of the caller. */
+  readonly tracestate: string | undefined;
   readonly parent: SpanParent | undefined;
   readonly name: string;
   readonly kind: "internal" | "client";
@@ -37,6 +39,7 @@ export interface SpanParent {
 export interface SpanStart {
   readonly traceId: string;
   readonly flags: number;
+  readonly tracestate: string | undefined;
   readonly parent: SpanParent | undefined;
   readonly name: string;
   readonly kind?: "internal" | "client";
@@ -101,9 +104,9 @@ export class Span {
   }
 
   end(): EndedSpan {
-    const { traceId, flags, parent, kind = "internal" } = this.given;
+    const { traceId, flags, tracestate, parent, kind = "internal" } = this.given;
     return {
-      ...{ traceId, flags, parent, kind, spanId: this.spanId, name: this.#name },
+      ...{ traceId, flags, tracestate, parent, kind, spanId: this.spanId, name: this.#name },
       ...{ start: this.#start, end: this.now() },
       ...{ attributes: this.#attributes, events: this.#events, droppedEvents: this.#droppedEvents },
       error: this.#error,

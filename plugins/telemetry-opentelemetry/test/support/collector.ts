@@ -14,6 +14,7 @@ export interface ReceivedSpan {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string;
+  readonly traceState?: string;
   readonly name: string;
   readonly kind: string;
   readonly startTimeUnixNano: string;

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import type { Runner, RunOptions, Slot } from "@ambit/runner";
+import type { CallersTrace, Runner, RunOptions, Slot } from "@ambit/runner";
 import type { QuotaPlace } from "../../tenants/quotas.js";
 import { rulesOfCaller } from "./admit-caller.js";
 
@@ -13,8 +13,19 @@ export function reserve(runner: Runner, place: QuotaPlace): Slot {
   }
 }
 
-/** The caller that owns the run, for the runner. */
-export function callerOption(incoming: IncomingMessage): Pick<RunOptions, "caller"> {
+/** The caller that owns the run, and its trace, for the runner. */
+export function callerOptions(incoming: IncomingMessage): Pick<RunOptions, "caller" | "trace"> {
   const caller = rulesOfCaller(incoming);
-  return caller === undefined ? {} : { caller };
+  return { trace: callersTrace(incoming), ...(caller === undefined ? {} : { caller }) };
+}
+
+/** The headers of W3C Trace Context and W3C Baggage. */
+export function callersTrace({ headers }: IncomingMessage): CallersTrace {
+  const { traceparent, tracestate, baggage } = headers;
+  return {
+    // A repeated one is joined here too: it is malformed then.
+    ...(traceparent === undefined ? {} : { traceparent: [traceparent].flat().join(",") }),
+    ...(tracestate === undefined ? {} : { tracestate: [tracestate].flat().join(",") }),
+    ...(baggage === undefined ? {} : { baggage: [baggage].flat().join(",") }),
+  };
 }

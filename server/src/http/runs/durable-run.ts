@@ -16,7 +16,7 @@ import type { AcceptedResponse, Recorder } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
 import type { Run } from "@ambit/runner";
 import { type Caller, callerOf, tenantOf } from "../caller/caller.js";
-import { callerOption } from "../caller/quota-place.js";
+import { callerOptions, callersTrace } from "../caller/quota-place.js";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
 import type { ResponseFormat } from "../response/response-format.js";
 import { sendJson, sendLargeJson } from "../response/send.js";
@@ -60,14 +60,14 @@ export async function handleDurableRun(
   };
   if (existing !== undefined) return respond(existing);
   const wait = async () => {
-    const queued = await server.queue.add(body, id, digest, caller);
+    const queued = await server.queue.add({ body, trace: callersTrace(incoming) }, id, digest, caller);
     return "existing" in queued ? respond(queued.existing) : accept(exchange, queued.runId, "queued");
   };
   const refusal = await server.quotas.refusal(caller, body);
   if (isDetached && (refusal !== undefined || !hasRoom(context))) return wait();
   if (refusal !== undefined) throw refusal;
   const keepsEvents = form === "json" && !isDetached;
-  const options = { keepsEvents, ...callerOption(incoming), ...(id === undefined ? {} : { runId: id }) };
+  const options = { keepsEvents, ...callerOptions(incoming), ...(id === undefined ? {} : { runId: id }) };
   const slot = runner.reserve();
   if (key !== undefined && runner.has(key)) {
     slot.release();

@@ -2,11 +2,17 @@ import { randomUUID } from "node:crypto";
 import { AtCapacity, idOfRun, type Log, messageOf, runKey, toAmbitError, Unauthorized } from "@ambit/core";
 import { type DurableRuns, endedBy, type Sealing } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
-import type { CallerRules, Runner, Slot } from "@ambit/runner";
+import {
+  type CallersTrace,
+  callersTraceSchema,
+  type Runner,
+  type RunOptions,
+  type Slot,
+} from "@ambit/runner";
 import { z } from "zod";
 import type { SharedQuotas } from "../../tenants/shared-quotas.js";
 import type { Tenancy } from "../../tenants/tenancy.js";
-import { rulesOf as rulesOfTenant } from "../../tenants/tenants.js";
+import { rulesOf } from "../../tenants/tenants.js";
 import { type Caller, tenantOf } from "../caller/caller.js";
 import { runFields } from "../run-fields.js";
 
@@ -29,6 +35,8 @@ interface Queued {
   readonly body: unknown;
   /** Project of the tenant that queued it; null: the operator. */
   readonly project: string | null;
+  /** The headers of its trace. */
+  readonly trace: CallersTrace;
 }
 
 /** Detached runs that wait for a slot on any replica. */
@@ -46,13 +54,13 @@ export class RunQueue {
    * @throws RequestInvalid, BoundaryRefused, AtCapacity when too many wait
    */
   async add(
-    body: unknown,
+    { body, trace }: Pick<Queued, "body" | "trace">,
     id: string | undefined,
     digest: string,
     caller: Caller,
   ): Promise<{ readonly runId: string } | { readonly existing: StoredRun }> {
     const { durable, runner, sealing, maxQueued } = this.options;
-    const { request, plan } = await runner.plan(body, rulesOf(caller));
+    const { request, plan } = await runner.plan(body, askerOf(caller, trace));
     const runId = request.runId ?? id ?? randomUUID();
     const key = runKey(runId, tenantOf(caller));
     const { queuedRuns: waiting } = await durable.store.backlog();
@@ -65,7 +73,7 @@ export class RunQueue {
     const existing = await durable.store.create({
       ...durable.newRun({ key, request, plan }, digest),
       state: "queued",
-      sealedRequest: sealing.seal(key, { body, project } satisfies Queued),
+      sealedRequest: sealing.seal(key, { body, project, trace } satisfies Queued),
     });
     return existing === undefined ? { runId } : { existing };
   }
@@ -142,13 +150,12 @@ export class RunQueue {
       return;
     }
     try {
-      const { body, project } = queuedSchema.parse(sealing.unseal(id, claim.sealedRequest));
+      const { body, project, trace } = queuedSchema.parse(sealing.unseal(id, claim.sealedRequest));
       const caller = this.#callerOf(project);
-      const rules = rulesOf(caller);
       const options = {
         keepsEvents: false,
         runId: idOfRun(id),
-        ...(rules === undefined ? {} : { caller: rules }),
+        ...askerOf(caller, trace),
       };
       const run = await slot.admit(body, options);
       await durable.sessions.bind(run).catch((error: unknown) => {
@@ -177,10 +184,15 @@ export class RunQueue {
   }
 }
 
-const queuedSchema = z.object({ body: z.unknown(), project: z.string().nullable() });
+const queuedSchema = z.object({
+  body: z.unknown(),
+  project: z.string().nullable(),
+  // Absent in rows of an earlier version.
+  trace: callersTraceSchema.default({}),
+});
 
-function rulesOf(caller: Caller): CallerRules | undefined {
-  return caller.kind === "tenant" ? rulesOfTenant(caller.tenant) : undefined;
+function askerOf(caller: Caller, trace: CallersTrace): Pick<RunOptions, "caller" | "trace"> {
+  return { trace, ...(caller.kind === "tenant" ? { caller: rulesOf(caller.tenant) } : {}) };
 }
 
 function projectOfCaller(caller: Caller): string | null {

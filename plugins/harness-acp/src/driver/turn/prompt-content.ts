@@ -1,5 +1,5 @@
 import type { ContentBlock as AcpBlock } from "@agentclientprotocol/sdk/unstable";
-import { type ContentBlock, HarnessFailed, type Turn } from "@ambit/core/plugin";
+import { type ContentBlock, HarnessFailed, type TraceContext } from "@ambit/core/plugin";
 
 /** Content that the agent accepts in a prompt besides text and links, as `initialize` reported. */
 export interface PromptAbilities {
@@ -8,9 +8,10 @@ export interface PromptAbilities {
   readonly embeddedContext: boolean;
 }
 
-/** `_meta` with the trace context of a turn, under the name that ACP reserves for it. */
-export function traceMeta({ traceparent }: Pick<Turn, "traceparent">): object {
-  return traceparent === undefined ? {} : { _meta: { traceparent } };
+/** `_meta` with the trace context of a turn, under the names that ACP reserves for it. */
+export function traceMeta({ traceparent, tracestate }: TraceContext): object {
+  if (traceparent === undefined) return {};
+  return { _meta: { traceparent, ...(tracestate === undefined ? {} : { tracestate }) } };
 }
 
 /** @throws HarnessFailed for a block that the agent can't take: leaving it out would change the request. */
