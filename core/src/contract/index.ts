@@ -19,6 +19,7 @@ export * from "./request/tools/permissions.js";
 export * from "./request/tools/tool.js";
 export { type Webhook, webhookEventSchema } from "./request/webhook.js";
 export * from "./result/actor-description.js";
+export { eventDescriptions } from "./result/event-descriptions.js";
 export * from "./result/events.js";
 export * from "./result/failure.js";
 export * from "./result/receipt.js";

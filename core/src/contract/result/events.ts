@@ -22,6 +22,25 @@ export type Usage = z.infer<typeof usageSchema>;
 export const interactionKindSchema = z.enum(["user_approval", "user_input", "client_tool"]);
 const interaction = { id: z.string(), kind: interactionKindSchema };
 
+/** What is asked, and in a response what was answered. Further keys describe a tool of a gateway or a budget. */
+export const interactionPayloadSchema = z.looseObject({
+  /** The same as the interaction's id. In a response: the id of the call. */
+  toolCallId: z.string().optional(),
+  toolName: z.string().optional(),
+  /** The MCP server that has the tool. */
+  server: z.string().optional(),
+  /** The call's arguments; of a `user_input`, its message with a form or a URL. */
+  input: z.unknown().optional(),
+  render: renderHintSchema.optional(),
+  /** ISO 8601: how long the run waits for a live answer. Absent where it pauses immediately. */
+  expiresAt: z.string().optional(),
+  /** In a response to a `user_approval`. */
+  approved: z.boolean().optional(),
+  /** In a response to a `user_input`: `accept` or `decline`. */
+  action: z.string().optional(),
+});
+export type InteractionPayload = z.infer<typeof interactionPayloadSchema>;
+
 /**
  * What happens during a run. A text or thought block is either one coalesced event (`message`, `thought`)
  * or a `_start`, `_delta`…, `_end` family, never both.
@@ -51,8 +70,8 @@ export const agentEventSchema = z.discriminatedUnion("type", [
     denied: z.boolean().optional(),
     render: renderHintSchema.optional(),
   }),
-  event("interaction_request", { ...interaction, payload: z.unknown().optional() }),
-  event("interaction_response", { ...interaction, payload: z.unknown().optional() }),
+  event("interaction_request", { ...interaction, payload: interactionPayloadSchema.optional() }),
+  event("interaction_response", { ...interaction, payload: interactionPayloadSchema.optional() }),
   /** A question of a run that has paused waited too long. It comes after the run has ended. */
   event("interaction_expired", interaction),
   event("boundary_decision", {

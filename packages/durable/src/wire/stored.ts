@@ -1,4 +1,9 @@
-import { interactionKindSchema, runResultSchema, webhookEventSchema } from "@ambit/core/contract";
+import {
+  interactionKindSchema,
+  interactionPayloadSchema,
+  runResultSchema,
+  webhookEventSchema,
+} from "@ambit/core/contract";
 import { z } from "zod";
 import { deliveryStateSchema, interactionStateSchema, runStateSchema } from "../store/index.js";
 
@@ -95,7 +100,7 @@ export const interactionsResponseSchema = z.strictObject({
       sessionId: z.string().optional(),
       projectId: z.string().optional(),
       kind: interactionKindSchema,
-      payload: z.unknown(),
+      payload: interactionPayloadSchema,
       state: interactionStateSchema,
       createdAt: time,
     }),

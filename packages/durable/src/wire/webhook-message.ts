@@ -1,4 +1,9 @@
-import { failureSchema, interactionKindSchema, usageSchema } from "@ambit/core/contract";
+import {
+  failureSchema,
+  interactionKindSchema,
+  interactionPayloadSchema,
+  usageSchema,
+} from "@ambit/core/contract";
 import { z } from "zod";
 
 const ofRun = {
@@ -25,7 +30,7 @@ const interaction = z.strictObject({
   interactionId: z.string(),
   kind: interactionKindSchema,
   /** What is asked: `toolName`, `input`. */
-  payload: z.unknown().optional(),
+  payload: interactionPayloadSchema.optional(),
 });
 
 const message = <Type extends string, Data extends z.ZodType>(type: Type, data: Data) =>

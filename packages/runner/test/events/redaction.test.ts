@@ -184,8 +184,15 @@ describe("Redactor", () => {
       { type: "message", text: "a [redacted]" },
     ]);
     expect(
-      redactor.event({ type: "interaction_request", id: "i", kind: "user_approval", payload: "done" }),
-    ).toEqual([{ type: "interaction_request", id: "i", kind: "user_approval", payload: "[redacted]" }]);
+      redactor.event({
+        type: "interaction_request",
+        id: "i",
+        kind: "user_approval",
+        payload: { toolName: "done" },
+      }),
+    ).toEqual([
+      { type: "interaction_request", id: "i", kind: "user_approval", payload: { toolName: "[redacted]" } },
+    ]);
   });
 
   test("nothing is copied where nothing is hidden", () => {

@@ -1,5 +1,5 @@
 import { NotFound } from "@ambit/core";
-import type { AgentEvent } from "@ambit/core/contract";
+import type { AgentEvent, InteractionPayload } from "@ambit/core/contract";
 import { LinkedAbort } from "../../lifetime/linked-abort.js";
 import { type Answer, type InteractionKind, readAnswer } from "./answer.js";
 
@@ -8,7 +8,7 @@ export interface Question {
   /** The id under which the call is announced. */
   readonly id: string;
   readonly kind: InteractionKind;
-  readonly payload: object;
+  readonly payload: InteractionPayload;
 }
 
 interface Open {

@@ -1,3 +1,4 @@
+import type { InteractionPayload } from "@ambit/core/contract";
 import { inject, injectable } from "tsyringe";
 import { AgentCalls } from "../../calls/agent-calls.js";
 import { CallEvents } from "../../calls/call-events.js";
@@ -61,7 +62,7 @@ export class Questions {
   }
 
   /** Reports the outcome of a question. */
-  answered({ id }: Answered, kind: InteractionKind, call: CallSubject, more: object = {}): void {
+  answered({ id }: Answered, kind: InteractionKind, call: CallSubject, more: InteractionPayload = {}): void {
     const payload = { ...namesOf(call, this.callEvents.publicIdOf(call.id)), ...more };
     this.events.emit({ type: "interaction_response", id, kind, payload });
   }
@@ -72,12 +73,12 @@ function askedCall(kind: InteractionKind, { origin, name, input }: CallSubject):
 }
 
 /** What the user sees of a call. */
-function payloadOf(call: CallSubject, id: string): object {
+function payloadOf(call: CallSubject, id: string): InteractionPayload {
   const { input, tool } = call;
   const render = tool?.render === undefined ? {} : { render: tool.render };
   return { ...call.details, ...namesOf(call, id), input, ...render };
 }
 
-function namesOf({ name, origin }: CallSubject, toolCallId: string): object {
+function namesOf({ name, origin }: CallSubject, toolCallId: string): InteractionPayload {
   return { toolCallId, toolName: name, ...(typeof origin === "string" ? {} : { server: origin.server }) };
 }

@@ -1,0 +1,26 @@
+import type { AgentEvent } from "./events.js";
+
+/** What each event says: the table in the contract's README is made of it. */
+export const eventDescriptions: Readonly<Record<AgentEvent["type"], string>> = {
+  turn: "The turn begins in a session. `POST /cancel` takes its id.",
+  message: "A text of the agent, whole.",
+  thought: "A thought of the agent, whole.",
+  message_start: "A text begins that comes in pieces.",
+  message_delta: "A piece of the text with this id.",
+  message_end: "The text with this id is complete.",
+  thought_start: "A thought begins that comes in pieces.",
+  thought_delta: "A piece of the thought with this id.",
+  thought_end: "The thought with this id is complete.",
+  tool_call: "The agent calls a tool.",
+  tool_result: "The call with this id has ended.",
+  interaction_request: "The run asks its user. An answer takes this id.",
+  interaction_response: "The question with this id was answered.",
+  interaction_expired: "The question of a paused run waited too long. It comes after the run has ended.",
+  boundary_decision: "The boundary allowed or refused a connection, `count` times in a row.",
+  data: "Anything else, by its name.",
+  file: "A file of the agent.",
+  usage: "The usage of this turn.",
+  mcp_server_failed: "An MCP server of the request could not be reached or used.",
+  error: "What went wrong. The result says whether the run failed.",
+  done: "The turn is over. The result follows.",
+};
