@@ -61,7 +61,7 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
   const keepsEvidence = options.keepsEvidence ?? settings.probes.keepAcrossRestarts;
   const evidence = keepsEvidence ? await EvidenceFile.for(settings, registry) : undefined;
   await evidence?.restore(registry);
-  const { limits, permissionCeiling, contract, keyFile } = settings;
+  const { limits, permissionCeiling, unaskedTools, contract, keyFile } = settings;
   // A file that the configuration names is shared with other replicas. Without it, their answers would silently not
   // count.
   const key =
@@ -70,7 +70,7 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
     settings,
     registry,
     runner: new Runner({
-      ...{ registry, limits, permissionCeiling, contract, log },
+      ...{ registry, limits, permissionCeiling, unaskedTools, contract, log },
       minimum: settings.require,
       hasTenants,
       webhookIssues: (webhook, project) => webhooks.issues(webhook, project),

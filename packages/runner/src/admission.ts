@@ -30,6 +30,7 @@ import {
   idleRules,
   mayBeOwn,
   toolsNamed,
+  unaskedClasses,
 } from "./permission/known-tools.js";
 import { isPattern } from "./permission/pattern.js";
 import type { PermissionCeiling } from "./permission/permission.js";
@@ -49,6 +50,11 @@ export interface Admitted {
 /** The operator's settings for every request. */
 export interface AdmissionRules {
   readonly permissionCeiling: PermissionCeiling;
+  /**
+   * What becomes of a request whose default asks, for an agent that doesn't ask before it uses its own tools. Default:
+   * `refuse`.
+   */
+  readonly unaskedTools?: UnaskedTools;
   /** What the boundary of every request restricts at least. Default: nothing. */
   readonly minimum?: MinimumBoundary;
   /** Whether several tenants share this runner: then no session without a project is kept. Default false. */
@@ -63,6 +69,9 @@ export interface AdmissionRules {
   /** Whether the session's next turn has a stored answer to use: then it needs no message. Default: it has none. */
   readonly hasStoredAnswer?: (request: RunRequest) => Promise<boolean>;
 }
+
+/** `boundary`: the boundary stands for the agent's own tools, with a warning. A rule or a default that denies refuses. */
+export type UnaskedTools = "refuse" | "boundary";
 
 /** A request body, as it was read. */
 type Read = Pick<Admitted, "request" | "warnings">;
@@ -90,7 +99,7 @@ function plan(
   secrets: readonly string[],
   candidates: Candidates,
   ceiling: PermissionCeiling,
-  webhookIssues: AdmissionRules["webhookIssues"],
+  { webhookIssues, unaskedTools }: Pick<AdmissionRules, "webhookIssues" | "unaskedTools">,
   otherIssues: readonly Issue[],
 ): Plan {
   const { request } = asked;
@@ -102,7 +111,7 @@ function plan(
     ...otherIssues,
   ]);
   if (!decided.accepted) return decided;
-  const unheld = unheldIssues(request, ceiling, decided.harness.actor);
+  const unheld = unheldIssues(request, ceiling, decided.harness.actor, unaskedTools);
   return unheld.length === 0 ? decided : { accepted: false, gaps: [], issues: unheld };
 }
 
@@ -136,7 +145,7 @@ export async function admit(
     ...belowMinimum(asked.boundary, rules.minimum ?? {}, "this server"),
     ...belowMinimum(asked.boundary, caller?.minimum ?? {}, "this token"),
   ];
-  const decided = plan(asked, secrets, candidates, ceiling, rules.webhookIssues, others);
+  const decided = plan(asked, secrets, candidates, ceiling, rules, others);
   if (decided.accepted)
     return { request, plan: decided, secrets, warnings: [...warnings, ...warningsOf(request, decided)] };
   if (decided.gaps.length === 0) throw new RequestInvalid(decided.issues);
@@ -159,10 +168,20 @@ function inProject(
   return { request: own.request, warnings: [...warnings, ...own.warnings] };
 }
 
-/** Rules that have no effect, as far as that is known before the MCP servers list their tools. */
+/** Rules that have no effect, as far as that is known before the MCP servers list their tools; tools that run unasked. */
 function warningsOf(request: RunRequest, { harness: { actor } }: AcceptedPlan): readonly Warning[] {
-  if (hasUnnamedTools(request)) return [];
-  return idleRules(request, actor.id, toolsNamed(request, actor));
+  const unasked = unaskedWarnings(request, actor);
+  if (hasUnnamedTools(request)) return unasked;
+  return [...unasked, ...idleRules(request, actor.id, toolsNamed(request, actor))];
+}
+
+/** Only for a plan that was accepted: the operator lets the boundary stand for the agent's own tools. */
+function unaskedWarnings(request: RunRequest, harness: Harness): readonly Warning[] {
+  const unasked = unaskedClasses(request, harness);
+  if (unasked.length === 0) return [];
+  const { default: mode } = request.permissions;
+  const message = `'${mode}' doesn't apply to ${harness.id}'s own tools (${unasked.join(", ")}), which it uses without asking: only the boundary confines them`;
+  return [{ path: "permissions.default", message }];
 }
 
 /** A rule that could never match would look like protection. */
@@ -189,7 +208,12 @@ function gatewayIssues({ customTools, gatewayPolicy }: RunRequest): Issue[] {
 }
 
 /** Permissions that can't be enforced on an agent that doesn't ask before it uses its own tools: refused, not ignored. */
-function unheldIssues(request: RunRequest, ceiling: PermissionCeiling, harness: Harness): Issue[] {
+function unheldIssues(
+  request: RunRequest,
+  ceiling: PermissionCeiling,
+  harness: Harness,
+  unaskedTools: UnaskedTools = "refuse",
+): Issue[] {
   if (harness.supportsPermissionRequests) return [];
   const message = (what: string, instead: string) =>
     `${harness.id} doesn't ask before it uses its own tools, so ${what} can't be enforced: ${instead}, or use a harness that asks`;
@@ -198,7 +222,7 @@ function unheldIssues(request: RunRequest, ceiling: PermissionCeiling, harness: 
   const { default: mode, rules = [] } = request.permissions;
   const issues: Issue[] = [];
   const unallowed = classesNotAllowed(request, known);
-  if (unallowed.length > 0) {
+  if (unallowed.length > 0 && (unaskedTools === "refuse" || mode === "deny")) {
     const instead = `allow them by rules for ${unallowed.join(", ")} (the boundary confines what they do), or set permissions.default to "allow"`;
     issues.push({ path: "permissions.default", message: message(`the default '${mode}'`, instead) });
   }

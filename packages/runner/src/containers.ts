@@ -60,6 +60,7 @@ export function rootContainer(options: RunnerOptions): DependencyContainer {
   root.registerInstance(tokens.limits, limits);
   root.registerInstance(tokens.permissionCeiling, permissionCeiling);
   root.registerInstance(tokens.interactionKey, interactionKey);
+  root.registerInstance(tokens.wholeHistory, options.contract?.wholeHistory ?? false);
   root.registerInstance(tokens.observers, options.registry.observers);
   root.registerInstance(tokens.hideSecrets, hideSecrets);
   const { calls: atOnce, callsPerRun: perOwner, openCalls: waiting } = limits;

@@ -12,6 +12,7 @@ import type { Agent, Log } from "@ambit/core/plugin";
 import type { RunEvents } from "./events/run-events.js";
 import type { Warnings } from "./events/warnings.js";
 import { asPluginError } from "./lifetime/plugin-error.js";
+import { unaskedClasses } from "./permission/known-tools.js";
 import type { Progress, TurnEnd } from "./run-state.js";
 import type { Session } from "./session/session.js";
 
@@ -127,6 +128,7 @@ function receiptFor(
   if (session === undefined) return undefined;
   const { sandbox } = session;
   const { decisions, redactor } = events;
+  const unasked = unaskedClasses(request, plan.harness.actor);
   const ofAgent = Object.entries(agent?.evidence ?? {}).map(([fact, value]) => [`agent.${fact}`, value]);
   return receiptOf(plan, {
     confinement: sandbox.confinement,
@@ -139,6 +141,7 @@ function receiptFor(
     ],
     decisions: { allowed: decisions.allowed, refused: decisions.refused },
     session: { id: sessionName, history },
+    ...(unasked.length === 0 ? {} : { unaskedTools: [...unasked] }),
   });
 }
 

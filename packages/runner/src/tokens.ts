@@ -22,6 +22,8 @@ export const tokens = {
    * conversations have the same. Asked for when it is first needed.
    */
   interactionKey: token<() => Promise<KeyObject>>("interactionKey"),
+  /** Whether callers send the whole conversation in each request. */
+  wholeHistory: token<boolean>("wholeHistory"),
   observers: token<readonly RunObserver[]>("observers"),
   /** The slots for tool calls that are executed. */
   callSlots: token<FairSlots>("callSlots"),

@@ -3,6 +3,7 @@ import { AddressRefused, guardedLookup, type Lookup } from "@ambit/egress";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Agent, DecoratorHandler, type Dispatcher, fetch } from "undici";
 import type { MessageGuard } from "./message-guard.js";
+import { withError } from "./null-answer.js";
 
 type HttpConnection = Extract<McpServer["connection"], { readonly type: "http" }>;
 
@@ -29,11 +30,11 @@ export function httpTransport(
   );
   return new StreamableHTTPClientTransport(new URL(connection.url), {
     requestInit: { headers: { ...connection.headers, ...Object.fromEntries(credentials) } },
-    fetch: async (url, init) =>
-      await guard.response(
-        await guardedFetch(url, init, whyClosed, dispatcher),
-        typeof init?.body === "string" ? init.body : undefined,
-      ),
+    fetch: async (url, init) => {
+      const request = typeof init?.body === "string" ? init.body : undefined;
+      const response = await guardedFetch(url, init, whyClosed, dispatcher);
+      return await guard.response(await withError(response, request), request);
+    },
   });
 }
 

@@ -1,11 +1,12 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 import { inspect } from "node:util";
 import { gzipSync } from "node:zlib";
 import type { Boundary, PublishedCall } from "@ambit/core/plugin";
 import type { Lookup } from "@ambit/egress";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { configSchema } from "../src/config.js";
 import { HttpToolSource } from "../src/http-source.js";
 import { startMcpServer } from "./support/mcp-server.js";
@@ -75,6 +76,36 @@ describe("a remote server", () => {
       output: "There is no tool 'echo'.",
       isError: true,
     });
+  });
+
+  test("one that answers an unknown method with null is asked in another way", async () => {
+    const methods: string[] = [];
+    const answers: Readonly<Record<string, unknown>> = {
+      initialize: {
+        protocolVersion: "2025-06-18",
+        capabilities: { tools: {} },
+        serverInfo: { name: "old", version: "1" },
+      },
+      "tools/list": { tools: [{ name: "echo", inputSchema: { type: "object" } }] },
+    };
+    const old = createServer(async (request, response) => {
+      const { id, method } = JSON.parse((await text(request)) || "{}");
+      methods.push(method);
+      const known = method in answers ? { jsonrpc: "2.0", id, result: answers[method] } : null;
+      const body = id === undefined ? "" : JSON.stringify(known);
+      response
+        .writeHead(200, { "content-type": "application/json", "content-length": body.length })
+        .end(body);
+    });
+    old.listen(0, "127.0.0.1");
+    await once(old, "listening");
+    onTestFinished(() => void old.close());
+    const { port } = old.address() as AddressInfo;
+    const source = new HttpToolSource(configSchema.parse(loopback));
+    const publication = await source.connect(httpServer(`http://127.0.0.1:${port}/mcp`), scope);
+    expect(publication.tools.map(({ name }) => name)).toEqual(["echo"]);
+    // It was asked for something that it doesn't know.
+    expect(methods[0]).not.toBe("initialize");
   });
 
   test("an unreachable one fails the run instead of hiding its tools", async () => {

@@ -18,6 +18,7 @@ export interface Settings
   /** Default plugins that the configuration leaves out, perhaps by mistake. */
   readonly leftOut: readonly string[];
   readonly permissionCeiling: PermissionCeiling;
+  readonly unaskedTools: "refuse" | "boundary";
   /** File with the key that authenticates users' answers. */
   readonly keyFile: string | undefined;
   /** Undefined: the command's default. */
@@ -80,6 +81,7 @@ export async function loadSettings(
     probes,
     contract,
     webhooks: { ...webhooks, secret: environment.AMBIT_WEBHOOK_SECRET ?? webhooks.secret },
+    unaskedTools: permissions.unaskedTools,
     permissionCeiling: strictest(permissions.deny, environment.AMBIT_DENY_PERMISSIONS),
     keyFile: environment.AMBIT_INTERACTION_KEY_FILE ?? parsed.data.interactions.keyFile,
     logLevel: environment.AMBIT_LOG_LEVEL ?? log.level,

@@ -90,6 +90,10 @@ export const configurationSchema = z.strictObject({
     .strictObject({
       /** Calls that no request can allow. `AMBIT_DENY_PERMISSIONS` adds to them. */
       deny: denialSchema.default([]),
+      unaskedTools: z.enum(["refuse", "boundary"]).default("refuse").meta({
+        description:
+          "What becomes of a request whose default asks, for an agent that doesn't ask before it uses its own tools, such as Codex: `refuse`, or `boundary`: only the boundary confines these tools, and the result and the receipt say so. A rule or a default that denies refuses either way.",
+      }),
     })
     .prefault({}),
   /** Callers with their own tokens, in addition to the operator's `AMBIT_TOKEN`: each sees only its own project. */

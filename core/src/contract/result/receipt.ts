@@ -51,6 +51,8 @@ export const receiptSchema = z.strictObject({
   actors: z.array(receiptActorSchema),
   /** Gaps of actors outside the sandbox that `best_effort` accepted. */
   accepted: z.array(gapSchema),
+  /** What the agent does with tools of its own unasked, although the request's default asks: `shell`, `edit`, … */
+  unaskedTools: z.array(z.string()).optional(),
   /** Names of credentials that can be read inside the sandbox. */
   visibleCredentials: z.array(z.string()),
   /** Credentials that are added to requests outside the sandbox; inside are placeholders. Names and hosts only. */

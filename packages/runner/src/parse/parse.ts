@@ -26,7 +26,7 @@ export type ParsedRunRequest =
  */
 export function parseRunRequest(
   body: unknown,
-  { ignoredKeys }: ContractSettings = contractSettingsSchema.parse({}),
+  { ignoredKeys }: Pick<ContractSettings, "ignoredKeys"> = contractSettingsSchema.parse({}),
 ): ParsedRunRequest {
   const deep = pathBeyondDepth(body);
   // First, since the following steps recurse and would overflow the stack.

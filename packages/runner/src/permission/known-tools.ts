@@ -63,6 +63,15 @@ export function classesNotAllowed({ permissions }: RunRequest, known: KnownTools
   );
 }
 
+/** The classes of its own tools that an agent uses unasked, although the request's default asks. */
+export function unaskedClasses(
+  request: RunRequest,
+  harness: Pick<Harness, "ownTools" | "supportsPermissionRequests">,
+): readonly ToolClass[] {
+  if (harness.supportsPermissionRequests) return [];
+  return classesNotAllowed(request, toolsNamed(request, harness));
+}
+
 /** What a request says about its tools. */
 export function toolsNamed(request: RunRequest, harness: Pick<Harness, "ownTools">): KnownTools {
   const included = request.mcpServers.flatMap(({ policy }) => policy?.tools?.names ?? []);

@@ -18,17 +18,21 @@ export type Said = readonly string[];
 /**
  * Whether a request continues the conversation that its session's agent remembers. Callers may send all of it, its
  * end or nothing; if what they send of the user's earlier words differs, they edited it. Pure.
+ *
+ * @param isWhole whether they always send all of it.
  */
-export function continues({ messages }: RunRequest, said: Said): boolean {
+export function continues({ messages }: RunRequest, said: Said, isWhole = false): boolean {
   const given = saidBefore(messages);
+  if (isWhole && Math.min(given.length, maxRemembered) !== said.length) return false;
   if (given.length === 0) return true;
+  if (isWhole) return given.slice(-maxRemembered).every((words, at) => said[at] === words);
   return given.length <= said.length && given.every((words, at) => said.at(at - given.length) === words);
 }
 
 /** The user's messages up to the end of a request's turn. Pure. */
-export function saidAfter(request: RunRequest, said: Said): Said {
+export function saidAfter(request: RunRequest, said: Said, isWhole = false): Said {
   const all = saidIn(request.messages);
-  if (!continues(request, said)) return all.slice(-maxRemembered);
+  if (isWhole || !continues(request, said)) return all.slice(-maxRemembered);
   return [...said, ...all.slice(saidBefore(request.messages).length)].slice(-maxRemembered);
 }
 

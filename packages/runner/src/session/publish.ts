@@ -11,9 +11,11 @@ import type {
   Scope,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
+import { RunEvents } from "../events/run-events.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { tokens } from "../tokens.js";
 import type { CallRouter } from "./call-router.js";
+import { mcpServerFailed } from "./mcp-failure.js";
 
 /** The name under which the request's own tools are published; the contract keeps it from MCP servers. */
 export const ownPublication = "ambit";
@@ -24,6 +26,7 @@ export class Publisher {
     @inject(tokens.request) readonly request: RunRequest,
     @inject(tokens.plan) readonly plan: AcceptedPlan,
     @inject(tokens.log) readonly log: Log,
+    @inject(RunEvents) readonly events: RunEvents,
   ) {}
 
   /** Connects the user's MCP servers and publishes every tool to the agent, for as long as `scope` lives. */
@@ -43,9 +46,13 @@ export class Publisher {
     };
     const connecting = plan.toolSources.flatMap(({ probed: { actor }, uses }) =>
       uses.map(async (server) => {
-        const publication = await callPlugin(`Tool source '${actor.name}'`, () =>
+        const connecting = callPlugin(`Tool source '${actor.name}'`, () =>
           actor.connect(server, { ...shared, boundary: plan.boundary }),
         );
+        const publication = await connecting.catch((error: unknown) => {
+          if (!scope.signal.aborted) this.events.emit(mcpServerFailed(server.name, error));
+          throw error;
+        });
         const call = (made: PublishedCall) => router.route((calls) => calls.foreign(publication, made));
         return { ...publication, call };
       }),

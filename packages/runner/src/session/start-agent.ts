@@ -39,6 +39,7 @@ export class AgentStarter {
     @inject(tokens.log) readonly log: Log,
     @inject(Publisher) readonly publisher: Publisher,
     @inject(ModelRoutes) readonly modelRoutes: ModelRoutes,
+    @inject(tokens.wholeHistory) readonly wholeHistory: boolean,
   ) {}
 
   /**
@@ -49,9 +50,9 @@ export class AgentStarter {
     const fingerprint = fingerprintOf(this.request);
     const kept = session.agent;
     const continued = session.said.length > 0;
-    const isSame = continues(this.request, session.said);
+    const isSame = continues(this.request, session.said, this.wholeHistory);
     if (!isSame) session.conversation = undefined;
-    session.said = saidAfter(this.request, session.said);
+    session.said = saidAfter(this.request, session.said, this.wholeHistory);
     if (isSame && kept?.fingerprint === fingerprint && !kept.agent.ended())
       return { started: kept, warm: true, continued };
     session.agent = undefined;

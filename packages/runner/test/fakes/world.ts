@@ -11,6 +11,7 @@ import { type HarnessBehaviour, type Script, ScriptedHarness } from "../../../..
 import { recordingLog } from "../../../../core/test/fakes/log.js";
 import { FakeSandboxBackend, type SandboxBehaviour } from "../../../../core/test/fakes/sandbox-backend.js";
 import { FakeToolSource } from "../../../../core/test/fakes/tool-source.js";
+import type { AdmissionRules } from "../../src/admission.js";
 import type { HideSecrets } from "../../src/events/redaction/secrets.js";
 import {
   type PermissionCeiling,
@@ -30,6 +31,8 @@ export interface WorldOptions {
   readonly gateway?: ModelGateway;
   readonly ceiling?: PermissionCeiling;
   readonly hideSecrets?: HideSecrets;
+  /** Further settings of the operator. */
+  readonly rules?: Partial<AdmissionRules>;
   /** The runner's key for the ids of what it asks. */
   readonly key?: KeyObject;
 }
@@ -83,6 +86,7 @@ export async function createWorld(options: WorldOptions = {}) {
   const runner = new Runner({
     ...{ registry, limits, permissionCeiling: options.ceiling ?? [], log },
     interactionKey: async () => options.key ?? testKey,
+    ...options.rules,
     ...(options.hideSecrets === undefined ? {} : { hideSecrets: options.hideSecrets }),
   });
 

@@ -25,6 +25,7 @@ export function receiptLines(receipt: Receipt, withEvidence: boolean): readonly 
     ...outside.map(({ kind, name, site }) => entry("outside", `${kind} ${name}, on the ${site}`)),
     ...accepted.map((gap) => entry("accepted", gapLine(gap))),
     ...credentials.map(({ name, hosts, by }) => entry("hidden", `${name} · ${by}: ${hosts.join(", ")}`)),
+    ...(receipt.unaskedTools ?? []).map((name) => entry("unasked", `${name}, by the agent's own tools`)),
     ...visibleCredentials.map((name) => entry("visible", `${name}, inside the sandbox`)),
     ...(decisions.allowed + decisions.refused === 0
       ? []

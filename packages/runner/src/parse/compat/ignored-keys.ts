@@ -87,6 +87,12 @@ export function ignoredPath(path: string): string {
 export function contractSettings(known: Level | undefined) {
   return z.strictObject({
     /**
+     * Whether every caller sends the whole conversation in each request of a session. Then a session whose agent remembers
+     * another one than `messages` has, starts cold, also where the first message was edited or removed. Default: false,
+     * since a request that has only its new message then can't be told from an edited one.
+     */
+    wholeHistory: z.boolean().default(false),
+    /**
      * Paths of keys that this version doesn't know and ignores, with a warning on the result, for a platform that
      * is newer than its runner: `uiHints`, `customTools[].annotations`. Default: none; an unknown key refuses the
      * request. A key that may restrict a run or carry a credential can't be listed.

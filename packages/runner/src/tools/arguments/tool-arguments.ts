@@ -25,7 +25,7 @@ export class ToolArguments {
     if (schema.length > maxSchemaLength) {
       return `Tool '${tool.name}' can't be called: its inputSchema has more than ${count(maxSchemaLength)} characters.`;
     }
-    const text = JSON.stringify(given);
+    const text = JSON.stringify(withoutEphemeral(tool, given));
     if (text.length > maxArgumentsLength) {
       return `Tool '${tool.name}' was given arguments of more than ${count(maxArgumentsLength)} characters. Send less.`;
     }
@@ -49,10 +49,24 @@ export class ToolArguments {
   #schemaOf(tool: ToolSpec): string {
     const known = this.#schemas.get(tool.name);
     if (known !== undefined) return known;
-    const schema = JSON.stringify(tool.inputSchema);
+    const schema = JSON.stringify(schemaWithoutEphemeral(tool));
     this.#schemas.set(tool.name, schema);
     return schema;
   }
+}
+
+/** What is meant for the user alone is checked against nothing: the model may leave it out, or write it as it likes. */
+function withoutEphemeral({ ephemeralArgs = [] }: ToolSpec, given: JsonObject): JsonObject {
+  if (ephemeralArgs.length === 0) return given;
+  const hidden = new Set(ephemeralArgs);
+  return Object.fromEntries(Object.entries(given).filter(([name]) => !hidden.has(name)));
+}
+
+function schemaWithoutEphemeral({ inputSchema, ephemeralArgs = [] }: ToolSpec): JsonObject {
+  const { required } = inputSchema;
+  if (ephemeralArgs.length === 0 || !Array.isArray(required)) return inputSchema;
+  const hidden = new Set<unknown>(ephemeralArgs);
+  return { ...inputSchema, required: required.filter((name: unknown) => !hidden.has(name)) };
 }
 
 /** Whether a tool's schema requires more than an object, which is the default. */
