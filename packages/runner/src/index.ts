@@ -9,6 +9,7 @@ export { secretsOf } from "./events/redaction/secrets.js";
 export { type RunLimits, runLimitsSchema } from "./limits.js";
 export { type MinimumBoundary, minimumBoundarySchema } from "./minimum-boundary.js";
 export { type CallersTrace, callersTraceSchema } from "./parse/callers-trace.js";
+export { type Difference, differences, differencesOf } from "./parse/compat/differences.js";
 export { olderNamesOf } from "./parse/compat/older-values.js";
 export { pathBeyondDepth } from "./parse/depth.js";
 export { type ContractSettings, contractSettingsSchema, parseRunRequest } from "./parse/parse.js";

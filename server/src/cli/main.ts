@@ -131,6 +131,16 @@ function program(): Command {
       await finish(doctor({ ...ambit.opts(), ...options }));
     });
   ambit
+    .command("compat")
+    .description("recorded requests of the runner that Ambit replaces")
+    .command("check <files...>")
+    .description("say what would differ for them, and run none: JSON, a list, or one on each line")
+    .option("--json", "as data")
+    .action(async (files, options) => {
+      const { compatCheck } = await import("./commands/compat.js");
+      await finish(compatCheck(files, { ...ambit.opts(), ...options }));
+    });
+  ambit
     .command("verify")
     .description("attack a sandbox on this host, each attack with its control, and show the results")
     .option("--sandbox <name>", "a sandbox by name (default: the first configured)")

@@ -14,8 +14,8 @@ import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../events/run-events.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { tokens } from "../tokens.js";
+import { mcpServerFailed } from "../tools/mcp-failure.js";
 import type { CallRouter } from "./call-router.js";
-import { mcpServerFailed } from "./mcp-failure.js";
 
 /** The name under which the request's own tools are published; the contract keeps it from MCP servers. */
 export const ownPublication = "ambit";

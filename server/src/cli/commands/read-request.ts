@@ -9,8 +9,12 @@ import { parseJson } from "../../parse-json.js";
  * @throws MalformedJson, ConfigurationInvalid for a file that can't be read.
  */
 export async function readRequest(file: string): Promise<unknown> {
-  const content = file === "-" ? await text(process.stdin) : await contentOf(file);
-  return parseJson(content, file === "-" ? " on stdin" : ` in ${file}`);
+  return parseJson(await readText(file), file === "-" ? " on stdin" : ` in ${file}`);
+}
+
+/** The text of a file, or of stdin for `-`. @throws ConfigurationInvalid for a file that can't be read. */
+export function readText(file: string): Promise<string> {
+  return file === "-" ? text(process.stdin) : contentOf(file);
 }
 
 async function contentOf(file: string): Promise<string> {

@@ -1,7 +1,7 @@
 import { HarnessFailed } from "@ambit/core";
 import { describe, expect, test } from "vitest";
 import { says } from "../../../../core/test/fakes/harness.js";
-import { mcpServerFailed } from "../../src/session/mcp-failure.js";
+import { mcpServerFailed } from "../../src/tools/mcp-failure.js";
 import { createWorld, eventsOf } from "../fakes/world.js";
 
 const failed = (cause: unknown) => new HarnessFailed("MCP server 'a' could not be reached.", { cause });
