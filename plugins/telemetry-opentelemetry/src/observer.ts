@@ -4,12 +4,14 @@ import { messageOf } from "@ambit/core/plugin";
 import type { TelemetryConfig } from "./config.js";
 import { type Destination, destinationOf } from "./export/destination.js";
 import type { Exporters } from "./export/exporters.js";
+import { SpanCounts } from "./export/losses.js";
 import { RunTrace } from "./trace/run-trace.js";
 import type { EndedSpan } from "./trace/span.js";
 
 /** Traces runs. A run for whose trace there is no destination isn't watched. */
 export class TelemetryObserver implements RunObserver {
   readonly name = "opentelemetry";
+  readonly #counts = new SpanCounts();
   #exporters: Promise<Exporters> | undefined;
 
   constructor(readonly config: TelemetryConfig) {}
@@ -18,24 +20,24 @@ export class TelemetryObserver implements RunObserver {
     const destination = destinationOf(run.request, this.config);
     if (destination === undefined) return undefined;
     // Asked for by the first run: it is there before the run's first span has ended.
-    const exporters = this.#opened();
+    const exporters = this.#opened(run.log);
     return new RunTrace(run, (span) => void this.#add(exporters, span, destination, run.log));
   }
 
   async close(signal: AbortSignal): Promise<void> {
     const exporters = await this.#exporters;
-    if (exporters === undefined) return;
-    const given = new Promise<void>((resolve) => {
-      signal.addEventListener("abort", () => resolve(), { once: true });
-    });
-    await Promise.race([exporters.close(), given]);
+    await exporters?.close(signal);
+  }
+
+  async scrape(): Promise<string> {
+    return this.#counts.text;
   }
 
   async #add(opened: Promise<Exporters>, span: EndedSpan, destination: Destination, log: Log): Promise<void> {
     // The caller decided against this trace (W3C: the sampled flag).
     if ((span.flags & 1) === 0) return;
     try {
-      (await opened).add(span, destination, log);
+      (await opened).add(span, destination);
     } catch (error) {
       // Once for each run: its own span is the last.
       if (span.parent?.isRemote !== false)
@@ -44,9 +46,9 @@ export class TelemetryObserver implements RunObserver {
   }
 
   /** The SDK takes tens of milliseconds to load: neither the server's start nor a run waits for it. */
-  #opened(): Promise<Exporters> {
+  #opened(log: Log): Promise<Exporters> {
     this.#exporters ??= import("./export/exporters.js").then(
-      ({ Exporters }) => new Exporters(this.config, version()),
+      ({ Exporters }) => new Exporters(this.config, version(), this.#counts, log),
     );
     return this.#exporters;
   }

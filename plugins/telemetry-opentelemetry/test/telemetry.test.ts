@@ -151,7 +151,7 @@ describe("the trace of a run at a collector", () => {
       play(telemetry.observe(observed(request, log)));
       await telemetry.close(AbortSignal.timeout(2_000));
       expect(collector.spans).toHaveLength(before);
-      expect(JSON.stringify(log)).toContain("trace");
+      expect(JSON.stringify(log)).toContain("export");
     },
   );
 
@@ -181,6 +181,58 @@ describe("the trace of a run at a collector", () => {
     expect(said).toHaveLength(2);
     expect(said[0]).toContain("can't be exported");
     expect(said[1]).toContain("exported again");
+    // The outage's count.
+    expect(said[1]).toContain('"lost":{"export_failed":20}');
+  });
+
+  it.for([
+    // partial_success { rejected_spans: 3, error_message: "no" }
+    ["rejected", Uint8Array.of(0x0a, 6, 0x08, 3, 0x12, 2, 0x6e, 0x6f), 3],
+    ["not_a_collector", "<!doctype html><title>Log in</title>", 10],
+    ["not_a_collector", "\n<html><title>Log in</title>", 10],
+  ] as const)("is counted as lost where a collector answers 200: %s", async ([reason, answer, lost]) => {
+    await using collector = await Collector.start();
+    collector.answer = answer;
+    const log: unknown[] = [];
+    const telemetry = observer({ endpoint: collector.url });
+    play(telemetry.observe(observed({}, log)));
+    await telemetry.close(never);
+    expect(await telemetry.scrape()).toContain(`spans_lost_total{reason="${reason}"} ${lost}\n`);
+    expect(await telemetry.scrape()).toContain(`spans_exported_total ${10 - lost}\n`);
+    expect(JSON.stringify(log)).toContain(`{"${reason}":${lost}}`);
+  });
+
+  it("is accounted for whole: each span arrives, or is counted by the reason of its loss", async () => {
+    await using collector = await Collector.start();
+    const log: unknown[] = [];
+    const telemetry = observer({ endpoint: collector.url });
+    const runs = 4;
+    for (let count = 0; count < runs; count += 1) {
+      const run = telemetry.observe(observed({}, log));
+      for (let id = 0; id < 999; id += 1) {
+        run?.happened?.({ type: "tool_call", id: `${id}`, name: "again" });
+        run?.happened?.({ type: "tool_result", id: `${id}`, output: "" });
+      }
+      run?.ended?.(result);
+    }
+    await telemetry.close(never);
+    const metrics = await telemetry.scrape();
+    const lost = runs * 1_000 - collector.spans.length;
+    expect(lost).toBeGreaterThan(0);
+    expect(metrics).toContain(`{reason="queue_full"} ${lost}\n`);
+    expect(metrics).toContain(`spans_exported_total ${collector.spans.length}\n`);
+    expect(JSON.stringify(log)).toContain(`"lost":{"queue_full":${lost}}`);
+  });
+
+  it("that can't be sent before the server ends is counted", async () => {
+    await using collector = await Collector.start();
+    collector.status = 503;
+    const log: unknown[] = [];
+    const telemetry = observer({ endpoint: collector.url });
+    play(telemetry.observe(observed({}, log)));
+    await telemetry.close(AbortSignal.timeout(200));
+    expect(await telemetry.scrape()).toContain('{reason="shutdown"} 10\n');
+    expect(JSON.stringify(log)).toContain("the last spans were lost");
   });
 
   it("isn't recorded without an endpoint", () => {

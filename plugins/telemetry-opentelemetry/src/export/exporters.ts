@@ -1,69 +1,67 @@
 import { createHash } from "node:crypto";
 import type { Log } from "@ambit/core/plugin";
+import { DiagLogLevel, diag } from "@opentelemetry/api";
 import { resourceFromAttributes } from "@opentelemetry/resources";
-import { BatchSpanProcessor } from "@opentelemetry/sdk-trace";
 import type { TelemetryConfig } from "../config.js";
 import type { EndedSpan } from "../trace/span.js";
-import { requireOpenAddress } from "./agents.js";
 import type { Destination } from "./destination.js";
-import { openExporter } from "./exporter.js";
+import type { SpanCounts } from "./losses.js";
+import { SpanQueue } from "./queue.js";
 import { readableSpan } from "./readable-span.js";
 
 /** Destinations at once. Callers choose theirs, so the one longest unused makes room. */
 const maxDestinations = 32;
-/** Spans that wait for a destination; beyond that they are dropped. */
-const maxSpans = 2_048;
-/** Milliseconds until what a run left is sent. */
-const delayMs = 1_000;
 
 /** A queue for each destination. Nothing here is waited for by a run. */
 export class Exporters {
-  readonly #processors = new Map<string, BatchSpanProcessor>();
+  readonly #queues = new Map<string, SpanQueue>();
   readonly #resource;
 
+  /** @param log of the server: the SDK's own warnings go there, as text alone, since its values may be content. */
   constructor(
     readonly config: TelemetryConfig,
     readonly version: string,
+    readonly counts: SpanCounts,
+    readonly log: Log,
   ) {
     this.#resource = resourceFromAttributes({
       "service.name": config.serviceName,
       "service.version": version,
     });
+    const say = (text: string) => log.warn({ sdk: text.slice(0, 500) }, "OpenTelemetry's SDK warns");
+    const silent = () => {};
+    const logger = { error: say, warn: say, info: silent, debug: silent, verbose: silent };
+    diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
   }
 
   /** @throws AddressRefused for a literal address that a caller may not reach. */
-  add(span: EndedSpan, destination: Destination, log: Log): void {
+  add(span: EndedSpan, destination: Destination): void {
     const key = keyOf(destination);
-    const processor = this.#processors.get(key) ?? this.#open(destination, log);
+    const queue = this.#queues.get(key) ?? new SpanQueue(destination, this.config, this.counts, this.log);
     // Moved to the end: the map's order is the order of use.
-    this.#processors.delete(key);
-    this.#processors.set(key, processor);
+    this.#queues.delete(key);
+    this.#queues.set(key, queue);
     this.#dropOldest();
-    processor.onEnd(readableSpan(span, this.#resource, this.version));
+    queue.add(readableSpan(span, this.#resource, this.version));
   }
 
-  /** Sends what waits. Never rejects. */
-  async close(): Promise<void> {
-    const processors = [...this.#processors.values()];
-    this.#processors.clear();
-    await Promise.allSettled(processors.map((processor) => processor.shutdown()));
-  }
-
-  #open(destination: Destination, log: Log): BatchSpanProcessor {
-    requireOpenAddress(destination, this.config);
-    return new BatchSpanProcessor({
-      exporter: openExporter(destination, this.config, log),
-      maxQueueSize: maxSpans,
-      scheduledDelayMillis: delayMs,
+  /** Sends what waits, until `signal` aborts; what is left then is counted as lost. Never rejects. */
+  async close(signal: AbortSignal): Promise<void> {
+    const queues = [...this.#queues.values()];
+    this.#queues.clear();
+    const aborted = new Promise<void>((resolve) => {
+      if (signal.aborted) resolve();
+      else signal.addEventListener("abort", () => resolve(), { once: true });
     });
+    await Promise.race([Promise.all(queues.map((queue) => queue.close())), aborted]);
+    for (const queue of queues) queue.abandon();
   }
 
   #dropOldest(): void {
-    const [oldest] = this.#processors;
-    if (oldest === undefined || this.#processors.size <= maxDestinations) return;
-    this.#processors.delete(oldest[0]);
-    // Sends what it has first; the exporter reports what fails.
-    oldest[1].shutdown().catch(() => undefined);
+    const [oldest] = this.#queues;
+    if (oldest === undefined || this.#queues.size <= maxDestinations) return;
+    this.#queues.delete(oldest[0]);
+    void oldest[1].close();
   }
 }
 

@@ -42,6 +42,8 @@ export class Collector implements AsyncDisposable {
   readonly paths: string[] = [];
   /** Status of its answers. */
   status = 200;
+  /** Body of its answers. Default: empty, which accepts all. */
+  answer: Uint8Array | string = "";
   readonly #server = createServer(async (request, response) => {
     const pieces: Buffer[] = [];
     for await (const piece of request) pieces.push(piece);
@@ -50,7 +52,7 @@ export class Collector implements AsyncDisposable {
     this.paths.push(request.url ?? "");
     if (this.status === 200)
       this.#take(request.headers["content-encoding"] === "gzip" ? gunzipSync(body) : body);
-    response.writeHead(this.status, { "content-type": "application/x-protobuf" }).end();
+    response.writeHead(this.status, { "content-type": "application/x-protobuf" }).end(this.answer);
   });
 
   static async start(): Promise<Collector> {
