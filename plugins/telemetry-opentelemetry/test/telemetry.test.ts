@@ -62,7 +62,10 @@ describe("the trace of a run at a collector", () => {
 
     expect(collector.paths).toEqual(["/v1/traces"]);
     expect(collector.headers[0]).toMatchObject({ authorization: "Bearer t" });
-    expect(collector.resources[0]).toMatchObject({ "service.name": "ambit" });
+    expect(collector.resources[0]).toMatchObject({
+      "service.name": "ambit",
+      "service.instance.id": expect.stringMatching(/^[0-9a-f-]{36}$/),
+    });
     const root = collector.named("invoke_agent demo");
     expect(root).toMatchObject({ traceId: caller.traceId, parentSpanId: caller.spanId, status: {} });
     for (const { traceState } of collector.spans) expect(traceState).toBe("vendor=1");
@@ -111,7 +114,9 @@ describe("the trace of a run at a collector", () => {
     const of = (id: string) =>
       roots.find((one) => one.attributes["gen_ai.conversation.id"] === id)?.attributes;
     expect(JSON.stringify(of("without"))).not.toMatch(/sunny|redacted|say/);
-    expect(of("with")?.["gen_ai.output.messages"]).toContain("It is sunny.");
+    expect(of("with")?.["gen_ai.output.messages"]).toBe(
+      '[{"role":"assistant","parts":[{"type":"text","content":"It is sunny."}],"finish_reason":"stop"}]',
+    );
     expect(of("with")?.["gen_ai.input.messages"]).toContain("say [redacted]");
     expect(JSON.stringify(collector.spans)).not.toContain("sk-secret");
     const tools = collector.spans.filter(({ name }) => name === "execute_tool look_up");

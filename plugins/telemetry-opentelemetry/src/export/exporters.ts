@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import type { Log } from "@ambit/core/plugin";
 import { DiagLogLevel, diag } from "@opentelemetry/api";
 import { resourceFromAttributes } from "@opentelemetry/resources";
@@ -27,6 +27,7 @@ export class Exporters {
     this.#resource = resourceFromAttributes({
       "service.name": config.serviceName,
       "service.version": version,
+      "service.instance.id": randomUUID(),
     });
     const say = (text: string) => log.warn({ sdk: text.slice(0, 500) }, "OpenTelemetry's SDK warns");
     const silent = () => {};

@@ -8,13 +8,30 @@ export function ofRun({ runId, request, harness, sandbox, guarantees }: Observed
   return {
     "gen_ai.operation.name": "invoke_agent",
     "gen_ai.agent.name": harness,
-    "gen_ai.provider.name": request.modelConnection?.provider,
+    "gen_ai.provider.name": providerName(request.modelConnection?.provider),
     "gen_ai.request.model": request.model,
     "gen_ai.conversation.id": request.sessionId,
     "ambit.run.id": runId,
     "ambit.sandbox": sandbox,
     "ambit.guarantees": guarantees.length === 0 ? undefined : guarantees,
   };
+}
+
+/** Providers whose name in the conventions differs from the usual one. */
+const providerNames: ReadonlyMap<string, string> = new Map([
+  ["google", "gcp.gemini"],
+  ["gemini", "gcp.gemini"],
+  ["vertex", "gcp.vertex_ai"],
+  ["vertex_ai", "gcp.vertex_ai"],
+  ["bedrock", "aws.bedrock"],
+  ["azure", "azure.ai.openai"],
+  ["mistral", "mistral_ai"],
+  ["xai", "x_ai"],
+]);
+
+/** A provider as the conventions spell it (`gen_ai.provider.name`); one that they don't know as it is. Pure. */
+export function providerName(provider: string | undefined): string | undefined {
+  return provider === undefined ? undefined : (providerNames.get(provider.toLowerCase()) ?? provider);
 }
 
 export function ofResult(result: RunResult): Attributes {
@@ -60,6 +77,26 @@ export function inputMessages({ request, redact }: ObservedRun): string | undefi
   return messages("user", redact(text));
 }
 
-export function messages(role: "user" | "assistant", text: string): string {
-  return JSON.stringify([{ role, parts: [{ type: "text", content: text }] }]);
+/** @param finishReason of an output message, which must have one. */
+export function messages(role: "user" | "assistant", text: string, finishReason?: string): string {
+  const finish = finishReason === undefined ? {} : { finish_reason: finishReason };
+  return JSON.stringify([{ role, parts: [{ type: "text", content: text }], ...finish }]);
+}
+
+/** Why an agent's turn ended, in the conventions' words; a reason that they don't have as it is. Pure. */
+export function finishReason({ ok, stopReason }: Pick<RunResult, "ok" | "stopReason">): string {
+  if (!ok) return "error";
+  switch (stopReason) {
+    case undefined:
+    case "end_turn":
+      return "stop";
+    case "max_tokens":
+      return "length";
+    case "refusal":
+      return "content_filter";
+    case "paused":
+      return "tool_call";
+    default:
+      return stopReason;
+  }
 }

@@ -8,7 +8,16 @@ import type {
   RunObservation,
   RunResult,
 } from "@ambit/core/plugin";
-import { inputMessages, messages, ofDecision, ofResult, ofRun, ofTool } from "./attributes.js";
+import {
+  finishReason,
+  inputMessages,
+  messages,
+  ofDecision,
+  ofResult,
+  ofRun,
+  ofTool,
+  providerName,
+} from "./attributes.js";
 import { type EndedSpan, Span, type SpanParent, type SpanStart } from "./span.js";
 
 const stageNames: Readonly<Record<ObservedStage, string>> = {
@@ -92,7 +101,7 @@ export class RunTrace implements RunObservation {
     if (this.#isFull()) return undefined;
     const attributes = {
       "gen_ai.operation.name": "chat",
-      "gen_ai.provider.name": this.run.request.modelConnection?.provider,
+      "gen_ai.provider.name": providerName(this.run.request.modelConnection?.provider),
       "gen_ai.request.model": model,
     };
     const span = this.#begin({ name: `chat ${model}`, kind: "client", attributes }, this.#current());
@@ -127,7 +136,9 @@ export class RunTrace implements RunObservation {
     this.#root.set(ofResult(result));
     if (this.#dropped > 0) this.#root.set({ "ambit.spans.dropped": this.#dropped });
     if (this.#capturesContent && result.output !== undefined && result.output !== "")
-      this.#root.set({ "gen_ai.output.messages": messages("assistant", result.output) });
+      this.#root.set({
+        "gen_ai.output.messages": messages("assistant", result.output, finishReason(result)),
+      });
     if (!result.ok) this.#root.failed(result.failure?.code ?? "_OTHER", result.error ?? "The run failed.");
     this.emit(this.#root.end());
   }
