@@ -11,7 +11,7 @@ def call(method, path, body=None, **headers):
             return urllib.request.urlopen(request)
         except urllib.error.HTTPError as error:
             if error.code not in (429, 503):
-                sys.exit(json.load(error)["error"])
+                sys.exit(f"HTTP {error.code}: {error.read().decode()}")
             time.sleep(int(error.headers["Retry-After"]))
 
 def records(request):

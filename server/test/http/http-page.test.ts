@@ -8,6 +8,7 @@ import addFormats from "ajv-formats";
 import { describe, expect, it } from "vitest";
 import { wireSchemas } from "../../src/http/openapi/json-schema.js";
 import type { Script } from "../support/scripted-agent.js";
+import { serveScript } from "../support/server.js";
 import { serveStored } from "../support/stored-server.js";
 
 const page = readFileSync(new URL("../../../docs/http.md", import.meta.url), "utf8");
@@ -74,6 +75,20 @@ const cautious: Script = async function* ({ onPermission }) {
 describe("the client in Python", () => {
   it("has 40 lines", () => {
     expect(readFileSync(client, "utf8").trimEnd().split("\n").length).toBeLessThanOrEqual(40);
+  });
+
+  it("says why it was refused", async (context) => {
+    if (spawnSync("python3", ["--version"]).error !== undefined) context.skip("host: no python3");
+    const { url } = await serveScript(cautious, { token: "the-right-token-of-all" });
+    const env = { ...process.env, AMBIT_URL: url, AMBIT_TOKEN: "another-token-than-that" };
+    const child = execFile("python3", [client, "clean up"], { env });
+    let errorOutput = "";
+    child.stderr?.on("data", (text: string) => {
+      errorOutput += text;
+    });
+    const [code] = await once(child, "close");
+    expect(code).toBe(1);
+    expect(errorOutput).toMatch(/^HTTP 401: \{"kind":"result","result":\{"ok":false,"error":"Unauthorized/);
   });
 
   it.for([
