@@ -25,6 +25,8 @@ export async function patiently<Result>(
       return await (signal === undefined ? act() : unlessAborted(signal, act));
     } catch (cause) {
       if (signal?.aborted === true || performance.now() - begun + pauseMs > retryTimeoutMs) {
+        // It says what is wrong, and what to do.
+        if (cause instanceof StoreFailed) throw cause;
         throw new StoreFailed(`The store could not ${what}; the runner's log has the cause.`, { cause });
       }
       const message = `the store could not ${what}: trying again`;

@@ -12,6 +12,9 @@ export interface Statement {
   readonly values?: readonly Value[];
 }
 
+/** What a full disk must not stop: keeping leases and ending runs, which writes little, and deletions. */
+export type Essential = "end" | "delete";
+
 /** What a store needs of a database: statements in the SQL that SQLite and PostgreSQL have in common. */
 export interface Database {
   /** The clock's milliseconds since the epoch, as an expression. */
@@ -20,8 +23,12 @@ export interface Database {
   readonly lock: string;
   /** Whether a WITH may insert rows: then one statement can create a run with its first events. */
   readonly insertsInWith: boolean;
-  /** Runs all of them in one transaction, in order. @returns the rows of each. */
-  run(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]>;
+  /**
+   * Runs all of them in one transaction, in order.
+   * @param essential for these a database may keep room on its disk.
+   * @returns the rows of each.
+   */
+  run(statements: readonly Statement[], essential?: Essential): Promise<readonly (readonly Row[])[]>;
   /** Runs an append without questions in one round trip, if the database can. False: not written. */
   append?(chunk: ChunkToAppend): Promise<boolean>;
   /**

@@ -2,6 +2,7 @@ export {
   type ChunkToAppend,
   Columns,
   type Database,
+  type Essential,
   type Row,
   type Statement,
   type Value,

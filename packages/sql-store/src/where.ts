@@ -13,6 +13,12 @@ export class Where {
     return this;
   }
 
+  /** `column <> value` */
+  isNot(column: string, value: Value): this {
+    this.#conditions.push(`${column} <> ${this.value(value)}`);
+    return this;
+  }
+
   /** Rows of `table` that were created before the row with this id. */
   before(table: string, id: string | undefined): this {
     if (id === undefined) return this;

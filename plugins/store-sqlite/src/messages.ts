@@ -1,4 +1,4 @@
-import type { Row, Statement } from "@ambit/sql-store";
+import type { Essential, Row, Statement } from "@ambit/sql-store";
 
 /** The worker's start parameters. */
 export interface WorkerSettings {
@@ -9,9 +9,10 @@ export interface WorkerSettings {
 export interface Question {
   readonly id: number;
   readonly statements: readonly Statement[];
+  readonly essential?: Essential | undefined;
 }
 
 /** The first one, with the id 0, reports that the database is open, or why it isn't. */
 export type Reply =
   | { readonly id: number; readonly rows: readonly (readonly Row[])[] }
-  | { readonly id: number; readonly error: string };
+  | { readonly id: number; readonly error: string; readonly isFull: boolean };

@@ -1,8 +1,11 @@
 import { Worker } from "node:worker_threads";
+import { StoreFailed } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
 import type { Store } from "@ambit/durable/store";
-import { type Database, type Row, type Statement, sqlStore } from "@ambit/sql-store";
+import { type Database, type Essential, type Row, type Statement, sqlStore } from "@ambit/sql-store";
 import type { Question, Reply, WorkerSettings } from "./messages.js";
+
+const diskFull = "The disk of the store is full: delete runs (DELETE /runs/{runId}), or free room on it.";
 
 interface Waiting {
   resolve(rows: readonly (readonly Row[])[]): void;
@@ -43,20 +46,20 @@ class DatabaseThread implements Database {
     return this.#worker;
   }
 
-  async run(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]> {
+  async run(statements: readonly Statement[], essential?: Essential): Promise<readonly (readonly Row[])[]> {
     if (this.#closed) throw new Error("the store is closed");
     const worker =
       this.#opening === undefined && this.#worker !== undefined ? this.#worker : await this.opened();
     this.#asked += 1;
     const id = this.#asked;
     const replied = this.#reply(id);
-    worker.postMessage({ id, statements } satisfies Question);
+    worker.postMessage({ id, statements, essential } satisfies Question);
     return replied;
   }
 
   /** Moves its log into the file, where deleted rows are overwritten, and empties it. */
   async scrub(): Promise<boolean> {
-    const [[row] = []] = await this.run([{ text: "PRAGMA wal_checkpoint(TRUNCATE)" }]);
+    const [[row] = []] = await this.run([{ text: "PRAGMA wal_checkpoint(TRUNCATE)" }], "delete");
     return row?.busy === 0;
   }
 
@@ -77,7 +80,10 @@ class DatabaseThread implements Database {
       const waiting = this.#waiting.get(reply.id);
       this.#waiting.delete(reply.id);
       if ("rows" in reply) waiting?.resolve(reply.rows);
-      else waiting?.reject(new Error(`SQLite: ${reply.error}`));
+      else {
+        const cause = new Error(`SQLite: ${reply.error}`);
+        waiting?.reject(reply.isFull ? new StoreFailed(diskFull, { cause }) : cause);
+      }
     });
     const ended = (error?: Error) => {
       if (this.#worker === worker) this.#worker = undefined;

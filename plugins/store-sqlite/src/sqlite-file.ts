@@ -1,8 +1,9 @@
 import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { migrationsFrom, type Row, type Statement, schemaVersion } from "@ambit/sql-store";
+import { type Essential, migrationsFrom, type Row, type Statement, schemaVersion } from "@ambit/sql-store";
 import type { WorkerSettings } from "./messages.js";
+import { Reserve } from "./reserve.js";
 
 /** Milliseconds that a statement waits for another process's transaction. */
 const busyMs = 10_000;
@@ -10,9 +11,26 @@ const busyMs = 10_000;
 const maxPrepared = 200;
 /** Pages of 4 KiB in its log before they are moved into the file, which waits for the disk. SQLite's own default is 1,000. */
 const checkpointPages = 4_000;
+/** Free pages that are given back to a full disk after each deletion. */
+const vacuumPages = 512;
+/** SQLite's codes for a full disk: SQLITE_FULL, and SQLITE_IOERR_SHMSIZE for its log's index. */
+const fullCodes: readonly unknown[] = [13, 4_874];
+
+/** The reserve has been released: only what is essential is written. */
+class DiskFull extends Error {
+  constructor() {
+    super("database or disk is full");
+  }
+}
+
+export function isFull(error: unknown): boolean {
+  if (error instanceof DiskFull) return true;
+  return error instanceof Error && "errcode" in error && fullCodes.includes(error.errcode);
+}
 
 /** One open SQLite file, in the worker's thread. Every call blocks. */
 export class SqliteFile {
+  readonly reserve: Reserve;
   readonly #database: DatabaseSync;
   readonly #prepared = new Map<string, StatementSync>();
 
@@ -22,8 +40,43 @@ export class SqliteFile {
     // Created before SQLite does, whose file would be world-readable. Its companion files get the same mode.
     closeSync(openSync(file, "a", 0o600));
     chmodSync(file, 0o600);
+    this.reserve = new Reserve(file);
     this.#database = new DatabaseSync(file, { timeout: busyMs });
+    try {
+      this.#prepare(durability);
+    } catch (error) {
+      if (!isFull(error)) throw error;
+      this.reserve.release();
+      this.#prepare(durability);
+    }
+  }
+
+  /**
+   * Runs all in one transaction.
+   * @param essential what is written also while the disk is full, with the room of the reserve.
+   * @throws Error that `isFull`
+   */
+  run(statements: readonly Statement[], essential?: Essential): Row[][] {
+    if (statements.every(({ text }) => text.startsWith("SELECT"))) return this.#transaction(statements);
+    if (this.reserve.isKept()) {
+      try {
+        return this.#transaction(statements);
+      } catch (error) {
+        if (essential === undefined || !isFull(error)) throw error;
+        this.reserve.release();
+        this.#moveLog();
+      }
+    } else if (essential === undefined || (essential === "end" && !this.reserve.hasRoomToEndRuns()))
+      throw new DiskFull();
+    const rows = this.#transaction(statements);
+    if (essential === "delete") this.#shrink();
+    this.#moveLog();
+    return rows;
+  }
+
+  #prepare(durability: WorkerSettings["durability"]): void {
     this.#database.exec(`
+      PRAGMA auto_vacuum = INCREMENTAL;
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = ${durability === "power" ? "FULL" : "NORMAL"};
       PRAGMA foreign_keys = ON;
@@ -34,8 +87,25 @@ export class SqliteFile {
     this.#migrate();
   }
 
-  /** Runs all in one transaction. */
-  run(statements: readonly Statement[]): Row[][] {
+  /** Moves the log into the file, and gives its room back. */
+  #moveLog(): void {
+    this.#unlessFull("PRAGMA wal_checkpoint(TRUNCATE)");
+  }
+
+  /** Gives pages without content back to the disk. Without effect on a file of an earlier version. */
+  #shrink(): void {
+    this.#unlessFull(`PRAGMA incremental_vacuum(${vacuumPages})`);
+  }
+
+  #unlessFull(pragma: string): void {
+    try {
+      this.#database.prepare(pragma).all();
+    } catch (error) {
+      if (!isFull(error)) throw error;
+    }
+  }
+
+  #transaction(statements: readonly Statement[]): Row[][] {
     const [only] = statements;
     if (only !== undefined && statements.length === 1) return [this.#all(only)];
     this.#database.exec("BEGIN IMMEDIATE");
@@ -51,9 +121,12 @@ export class SqliteFile {
   }
 
   #migrate(): void {
+    const versionOf = () => Number(this.#database.prepare("PRAGMA user_version").get()?.user_version ?? 0);
+    // Nothing is written, for which a full disk has no room.
+    if (versionOf() === schemaVersion) return;
     this.#database.exec("BEGIN IMMEDIATE");
     try {
-      const found = Number(this.#database.prepare("PRAGMA user_version").get()?.user_version ?? 0);
+      const found = versionOf();
       for (const { text } of migrationsFrom(found)) this.#database.exec(text);
       this.#database.exec(`PRAGMA user_version = ${schemaVersion}`);
       this.#database.exec("COMMIT");

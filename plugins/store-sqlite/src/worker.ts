@@ -10,17 +10,18 @@ const reply = (message: Reply) => parentPort?.postMessage(message);
 const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 try {
-  const { SqliteFile } = await import("./sqlite-file.js");
+  const { isFull, SqliteFile } = await import("./sqlite-file.js");
   const file = new SqliteFile(settings);
-  parentPort?.on("message", ({ id, statements }: Question) => {
+  parentPort?.on("message", ({ id, statements, essential }: Question) => {
     try {
-      reply({ id, rows: file.run(statements) });
+      reply({ id, rows: file.run(statements, essential) });
     } catch (error) {
-      reply({ id, error: reasonOf(error) });
+      reply({ id, error: reasonOf(error), isFull: isFull(error) });
     }
   });
   reply({ id: 0, rows: [] });
+  setImmediate(() => file.reserve.isKept());
 } catch (error) {
-  reply({ id: 0, error: reasonOf(error) });
+  reply({ id: 0, error: reasonOf(error), isFull: false });
   parentPort?.close();
 }

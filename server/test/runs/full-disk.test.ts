@@ -7,17 +7,16 @@ import type { Script } from "../support/scripted-agent.js";
 import { asking, bodyOf } from "../support/server.js";
 import { serveStored } from "../support/stored-server.js";
 
-it("answers a JSON caller while the disk is full, and ends the run as store_failed when it has room", {
+it("answers a JSON caller on a full disk, ends the run as store_failed and deletes it there", {
   timeout: 60_000,
 }, async (context) => {
   const folder = await mkdtemp(join(tmpdir(), "ambit-full-"));
-  const { status } = spawnSync("mount", ["-t", "tmpfs", "-o", "size=16m,mode=700", "tmpfs", folder]);
+  const { status } = spawnSync("mount", ["-t", "tmpfs", "-o", "size=64m,mode=700", "tmpfs", folder]);
   onTestFinished(async () => {
     if (status === 0) spawnSync("umount", [folder]);
     await rm(folder, { recursive: true, force: true });
   });
   if (status !== 0) context.skip("host: no file system can be mounted here, so no disk can be filled");
-  const filling = join(folder, "filling");
   const full = Promise.withResolvers<void>();
   const script: Script = async function* ({ signal }) {
     yield { type: "message", text: "before" };
@@ -26,7 +25,7 @@ it("answers a JSON caller while the disk is full, and ends the run as store_fail
     yield { type: "message", text: "x".repeat(3_000_000) };
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
   };
-  const { post, get } = await serveStored(script, {
+  const { post, get, remove } = await serveStored(script, {
     file: join(folder, "runs.sqlite"),
     configuration: { server: { drainMs: 100 }, store: { retryTimeoutMs: 1_000 } },
   });
@@ -34,15 +33,18 @@ it("answers a JSON caller while the disk is full, and ends the run as store_fail
   const state = async () => (await bodyOf<{ state?: string }>(await get("/runs/r"))).state;
   await expect.poll(state, { timeout: 10_000 }).toBe("running");
   const { bavail, bsize } = await statfs(folder);
-  await writeFile(filling, Buffer.alloc(bavail * bsize));
+  // The server takes some of it meanwhile.
+  const isFull = (error: NodeJS.ErrnoException) => expect(error.code).toBe("ENOSPC");
+  await writeFile(join(folder, "filling"), Buffer.alloc(bavail * bsize)).catch(isFull);
   full.resolve();
   const answered = await waiting;
   expect([answered.status, await answered.json()]).toMatchObject([
     503,
     { ok: false, failure: { code: "store_failed", retryable: true } },
   ]);
-  await rm(filling);
   await expect
     .poll(async () => (await get("/runs/r")).json(), { timeout: 20_000 })
     .toMatchObject({ state: "ended", result: { ok: false, failure: { code: "store_failed" } } });
+  expect((await remove("/runs/r")).status).toBe(200);
+  expect((await get("/runs/r")).status).toBe(404);
 });

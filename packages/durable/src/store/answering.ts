@@ -14,8 +14,9 @@ export async function askStore<Result>(
   try {
     return await unlessAborted(AbortSignal.timeout(timeoutMs), ask);
   } catch (cause) {
-    if (isAmbitError(cause)) throw cause;
+    if (isAmbitError(cause) && !(cause instanceof StoreFailed)) throw cause;
     log.warn({ error: messageOf(cause) }, "the store doesn't answer: a caller is told to come back");
+    if (cause instanceof StoreFailed) throw cause;
     throw new StoreFailed(
       "The store can't be reached, or is full: try again; the runner's log has the cause.",
       {

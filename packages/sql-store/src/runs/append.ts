@@ -59,9 +59,15 @@ function questionsOf(
   ];
 }
 
+/** Runs that aren't being deleted. */
+export const isVisible = "state <> 'deleted'";
+
 /** Where a run's log is. */
 export const selectHead = (id: string) =>
-  named("head", statement("SELECT id, state, fence, events FROM ambit_runs WHERE id = $1", id));
+  named(
+    "head",
+    statement(`SELECT id, state, fence, events FROM ambit_runs WHERE id = $1 AND ${isVisible}`, id),
+  );
 
 function isWritten(head: RunHead, fence: number, last: number): boolean {
   return head.fence === fence && head.state === "running" && head.events >= last;

@@ -1,6 +1,7 @@
 import type { NewRun, ProjectUsage, RunQuota, StoredRun } from "@ambit/durable/store";
 import { Columns, type Database, type Row, statement } from "../database.js";
 import { runOf } from "../rows.js";
+import { isVisible } from "./append.js";
 import { countStart, dayMs, today } from "./counting.js";
 import { announce, createRun } from "./runs.js";
 
@@ -27,7 +28,7 @@ export class Quotas {
         project,
       ),
       ...announce(run),
-      statement("SELECT * FROM ambit_runs WHERE id = $1", run.id),
+      statement(`SELECT * FROM ambit_runs WHERE id = $1 AND ${isVisible}`, run.id),
     ]);
     if (rows[1]?.length === 1) return undefined;
     const row = rows.at(-1)?.[0];

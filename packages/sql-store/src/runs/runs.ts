@@ -8,11 +8,19 @@ import type {
   StoredRun,
   Written,
 } from "@ambit/durable/store";
-import { Columns, type Database, named, type Row, type Statement, statement } from "../database.js";
+import {
+  Columns,
+  type Database,
+  type Essential,
+  named,
+  type Row,
+  type Statement,
+  statement,
+} from "../database.js";
 import { headOf, runOf } from "../rows.js";
 import { addDelivery } from "../shared/deliveries.js";
 import { Where } from "../where.js";
-import { appendGroup, owned, selectHead } from "./append.js";
+import { appendGroup, isVisible, owned, selectHead } from "./append.js";
 import { countMoney, countStart } from "./counting.js";
 import { countRun } from "./sizes.js";
 
@@ -137,29 +145,32 @@ export class Runs {
       named("count run", countRun(id, fence, result.length)),
       ...(usd > 0 ? [countMoney(this.database, id, fence, usd)] : []),
     ];
-    const rows = await this.database.run([
-      ...counts,
-      named(
-        "end run",
-        statement(
-          `UPDATE ambit_runs SET state = 'ended', result = $3, size = size + $4, ended_at = ${now}
+    const rows = await this.database.run(
+      [
+        ...counts,
+        named(
+          "end run",
+          statement(
+            `UPDATE ambit_runs SET state = 'ended', result = $3, size = size + $4, ended_at = ${now}
           WHERE ${owned} RETURNING id`,
-          ...[id, fence, result, result.length],
+            ...[id, fence, result, result.length],
+          ),
         ),
-      ),
-      // A question belongs to the session's next turn; a run without a session gets its name in the result.
-      named(
-        "name questions",
-        statement(
-          `UPDATE ambit_interactions SET session = COALESCE(session, $2)
+        // A question belongs to the session's next turn; a run without a session gets its name in the result.
+        named(
+          "name questions",
+          statement(
+            `UPDATE ambit_interactions SET session = COALESCE(session, $2)
           WHERE run_id = $1 AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND fence = $3 AND state = 'ended')`,
-          ...[id, session, fence],
+            ...[id, session, fence],
+          ),
         ),
-      ),
-      ...(paused ? [] : [closeQuestions(id, fence)]),
-      ...deliveries.map((one) => addDelivery(this.database, one, ended, id, fence)),
-      selectHead(id),
-    ]);
+        ...(paused ? [] : [closeQuestions(id, fence)]),
+        ...deliveries.map((one) => addDelivery(this.database, one, ended, id, fence)),
+        selectHead(id),
+      ],
+      "end",
+    );
     if (rows[counts.length]?.length === 1) return "written";
     const row = rows.at(-1)?.[0];
     const head = row === undefined ? undefined : headOf(row);
@@ -174,6 +185,7 @@ export class Runs {
   async list({ id, project, session, state, after, limit }: RunQuery): Promise<readonly StoredRun[]> {
     const where = new Where().equals("project", project).equals("session", session).equals("state", state);
     where.equals("id", id);
+    if (state === undefined) where.isNot("state", "deleted");
     where.before("ambit_runs", after);
     const max = where.value(limit);
     const rows = await this.#rows({
@@ -187,7 +199,10 @@ export class Runs {
     if (ids.length === 0) return [];
     const places = ids.map((_id, index) => `$${index + 1}`).join(", ");
     const rows = await this.#rows(
-      statement(`SELECT id, state, fence, events FROM ambit_runs WHERE id IN (${places})`, ...ids),
+      statement(
+        `SELECT id, state, fence, events FROM ambit_runs WHERE id IN (${places}) AND ${isVisible}`,
+        ...ids,
+      ),
     );
     return rows.map(headOf);
   }
@@ -199,7 +214,8 @@ export class Runs {
           SELECT first_event, last_event, body,
             SUM(LENGTH(body)) OVER (ORDER BY first_event) - LENGTH(body) AS before_it
           FROM (SELECT first_event, last_event, body FROM ambit_chunks
-            WHERE run_id = $1 AND last_event > $2 AND first_event >= COALESCE((SELECT MAX(first_event)
+            WHERE run_id = $1 AND last_event > $2 AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND ${isVisible})
+            AND first_event >= COALESCE((SELECT MAX(first_event)
               FROM ambit_chunks WHERE run_id = $1 AND first_event <= CAST($2 AS BIGINT) + 1), 0) ORDER BY first_event LIMIT ${maxChunks}) AS near
         ) AS measured WHERE before_it < $3 ORDER BY first_event`,
         ...[id, after, maxCharacters],
@@ -215,15 +231,16 @@ export class Runs {
   async requestCancel(id: string): Promise<boolean> {
     const rows = await this.#rows(
       statement(
-        "UPDATE ambit_runs SET cancel_requested = 1 WHERE id = $1 AND state <> 'ended' RETURNING id",
+        "UPDATE ambit_runs SET cancel_requested = 1 WHERE id = $1 AND state IN ('queued', 'running') RETURNING id",
         id,
       ),
+      "end",
     );
     return rows.length === 1;
   }
 
-  async #rows(one: Statement): Promise<readonly Row[]> {
-    const [rows = []] = await this.database.run([one]);
+  async #rows(one: Statement, essential?: Essential): Promise<readonly Row[]> {
+    const [rows = []] = await this.database.run([one], essential);
     return rows;
   }
 }
@@ -239,4 +256,4 @@ function closeQuestions(id: string, fence: number): Statement {
   );
 }
 
-const selectRun = (id: string) => statement("SELECT * FROM ambit_runs WHERE id = $1", id);
+const selectRun = (id: string) => statement(`SELECT * FROM ambit_runs WHERE id = $1 AND ${isVisible}`, id);

@@ -56,12 +56,15 @@ export class Sessions {
   }
 
   async release({ project = "", session, replica }: SessionPlace): Promise<void> {
-    await this.database.run([
-      statement(
-        "DELETE FROM ambit_sessions WHERE project = $1 AND session = $2 AND replica = $3",
-        ...[project, session, replica],
-      ),
-    ]);
+    await this.database.run(
+      [
+        statement(
+          "DELETE FROM ambit_sessions WHERE project = $1 AND session = $2 AND replica = $3",
+          ...[project, session, replica],
+        ),
+      ],
+      "end",
+    );
   }
 
   /** The row stays, without an owner: if the earlier owner is still alive, its fence is too low. */
@@ -70,18 +73,21 @@ export class Sessions {
     session,
   }: SessionName): Promise<{ fence: number; handover?: string } | undefined> {
     const abandoned = `project = $1 AND session = $2 AND replica <> '' AND NOT ${lives(this.database, "ambit_sessions")}`;
-    const [[before] = [], [ended] = []] = await this.database.run([
-      statement(
-        `SELECT handover FROM ambit_sessions WHERE ${abandoned}${this.database.lock}`,
-        project,
-        session,
-      ),
-      statement(
-        `UPDATE ambit_sessions SET replica = '', handover = NULL, fence = fence + 1
+    const [[before] = [], [ended] = []] = await this.database.run(
+      [
+        statement(
+          `SELECT handover FROM ambit_sessions WHERE ${abandoned}${this.database.lock}`,
+          project,
+          session,
+        ),
+        statement(
+          `UPDATE ambit_sessions SET replica = '', handover = NULL, fence = fence + 1
         WHERE ${abandoned} RETURNING fence`,
-        ...[project, session],
-      ),
-    ]);
+          ...[project, session],
+        ),
+      ],
+      "end",
+    );
     if (before === undefined || ended === undefined) return undefined;
     const handover = new Columns(before).optionalText("handover");
     return { fence: new Columns(ended).number("fence"), ...(handover === undefined ? {} : { handover }) };

@@ -6,7 +6,15 @@ import type {
   StoredInteraction,
   StoredRun,
 } from "@ambit/durable/store";
-import { Columns, type Database, named, type Row, type Statement, statement } from "../database.js";
+import {
+  Columns,
+  type Database,
+  type Essential,
+  named,
+  type Row,
+  type Statement,
+  statement,
+} from "../database.js";
 import { interactionOf, runOf } from "../rows.js";
 import { countExpiry } from "../runs/sizes.js";
 import { Where } from "../where.js";
@@ -19,31 +27,34 @@ export class Shared {
 
   async renew(replica: string, address: string, leaseMs: number): Promise<Renewal> {
     const { now } = this.database;
-    const [, runs = [], answers = []] = await this.database.run([
-      named(
-        "renew",
-        statement(
-          `INSERT INTO ambit_replicas (id, address, expires_at) VALUES ($1, $2, ${now} + CAST($3 AS BIGINT))
+    const [, runs = [], answers = []] = await this.database.run(
+      [
+        named(
+          "renew",
+          statement(
+            `INSERT INTO ambit_replicas (id, address, expires_at) VALUES ($1, $2, ${now} + CAST($3 AS BIGINT))
         ON CONFLICT (id) DO UPDATE SET address = excluded.address, expires_at = excluded.expires_at`,
-          ...[replica, address, leaseMs],
+            ...[replica, address, leaseMs],
+          ),
         ),
-      ),
-      named(
-        "held runs",
-        statement(
-          "SELECT id, fence, cancel_requested FROM ambit_runs WHERE replica = $1 AND state = 'running'",
-          replica,
+        named(
+          "held runs",
+          statement(
+            "SELECT id, fence, cancel_requested FROM ambit_runs WHERE replica = $1 AND state = 'running'",
+            replica,
+          ),
         ),
-      ),
-      named(
-        "arrived answers",
-        statement(
-          `SELECT i.id, i.run_id, i.answer FROM ambit_interactions i JOIN ambit_runs r ON r.id = i.run_id
+        named(
+          "arrived answers",
+          statement(
+            `SELECT i.id, i.run_id, i.answer FROM ambit_interactions i JOIN ambit_runs r ON r.id = i.run_id
         WHERE r.replica = $1 AND r.state = 'running' AND i.state = 'answered'`,
-          replica,
+            replica,
+          ),
         ),
-      ),
-    ]);
+      ],
+      "end",
+    );
     return {
       runs: runs.map((row) => {
         const columns = new Columns(row);
@@ -62,24 +73,33 @@ export class Shared {
   }
 
   async drain(replica: string): Promise<void> {
-    await this.database.run([statement("UPDATE ambit_replicas SET draining = 1 WHERE id = $1", replica)]);
+    await this.database.run(
+      [statement("UPDATE ambit_replicas SET draining = 1 WHERE id = $1", replica)],
+      "end",
+    );
   }
 
   async supersede(prefix: string, replica: string): Promise<void> {
-    await this.database.run([
-      statement(
-        "DELETE FROM ambit_replicas WHERE SUBSTR(id, 1, CAST($2 AS INTEGER)) = $1 AND id <> $3 AND draining = 0",
-        ...[prefix, prefix.length, replica],
-      ),
-    ]);
+    await this.database.run(
+      [
+        statement(
+          "DELETE FROM ambit_replicas WHERE SUBSTR(id, 1, CAST($2 AS INTEGER)) = $1 AND id <> $3 AND draining = 0",
+          ...[prefix, prefix.length, replica],
+        ),
+      ],
+      "end",
+    );
   }
 
   async leave(replica: string): Promise<void> {
-    await this.database.run([
-      statement("DELETE FROM ambit_replicas WHERE id = $1", replica),
-      // A session that another replica may take over is kept.
-      statement("DELETE FROM ambit_sessions WHERE replica = $1 AND handover IS NULL", replica),
-    ]);
+    await this.database.run(
+      [
+        statement("DELETE FROM ambit_replicas WHERE id = $1", replica),
+        // A session that another replica may take over is kept.
+        statement("DELETE FROM ambit_sessions WHERE replica = $1 AND handover IS NULL", replica),
+      ],
+      "end",
+    );
   }
 
   async abandoned(): Promise<readonly StoredRun[]> {
@@ -96,6 +116,7 @@ export class Shared {
         WHERE id = $1 AND fence = $2 AND state = 'running' AND NOT ${lives(this.database, "ambit_runs")} RETURNING fence`,
         ...[id, fence, replica],
       ),
+      "end",
     );
     return row === undefined ? undefined : new Columns(row).number("fence");
   }
@@ -156,31 +177,34 @@ export class Shared {
   async expire({ id, runId }: StoredInteraction, { text, deliveries = [] }: Expiry): Promise<boolean> {
     const expired =
       "id = $1 AND EXISTS (SELECT 1 FROM ambit_interactions WHERE id = $2 AND state = 'expiring')";
-    const [marked] = await this.database.run([
-      // A state within this transaction only: the replica that sets it does the rest.
-      statement(
-        "UPDATE ambit_interactions SET state = 'expiring' WHERE id = $1 AND state = 'open' RETURNING id",
-        id,
-      ),
-      // The first record takes the number that the result had: a reader that has the result gets the second.
-      statement(
-        `UPDATE ambit_runs SET events = events + 2, size = size + $3 WHERE ${expired}`,
-        ...[runId, id, text.length],
-      ),
-      statement(
-        `INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
+    const [marked] = await this.database.run(
+      [
+        // A state within this transaction only: the replica that sets it does the rest.
+        statement(
+          "UPDATE ambit_interactions SET state = 'expiring' WHERE id = $1 AND state = 'open' RETURNING id",
+          id,
+        ),
+        // The first record takes the number that the result had: a reader that has the result gets the second.
+        statement(
+          `UPDATE ambit_runs SET events = events + 2, size = size + $3 WHERE ${expired}`,
+          ...[runId, id, text.length],
+        ),
+        statement(
+          `INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
         SELECT id, events - 1, events, CAST($3 AS TEXT) FROM ambit_runs WHERE ${expired}`,
-        ...[runId, id, text],
-      ),
-      ...deliveries.map((one) => addDelivery(this.database, one, expired, runId, id)),
-      countExpiry(id, text.length),
-      statement("UPDATE ambit_interactions SET state = 'expired' WHERE id = $1 AND state = 'expiring'", id),
-    ]);
+          ...[runId, id, text],
+        ),
+        ...deliveries.map((one) => addDelivery(this.database, one, expired, runId, id)),
+        countExpiry(id, text.length),
+        statement("UPDATE ambit_interactions SET state = 'expired' WHERE id = $1 AND state = 'expiring'", id),
+      ],
+      "end",
+    );
     return marked?.length === 1;
   }
 
-  async #rows(one: Statement): Promise<readonly Row[]> {
-    const [rows = []] = await this.database.run([one]);
+  async #rows(one: Statement, essential?: Essential): Promise<readonly Row[]> {
+    const [rows = []] = await this.database.run([one], essential);
     return rows;
   }
 }

@@ -20,7 +20,7 @@ export const failures = {
   499: "`run_cancelled`: the run was cancelled.",
   500: "`internal` or `plugin_broke_contract`: the runner's log has the cause.",
   502: "`sandbox_failed`, `harness_failed`, `model_failed` or `runner_lost`.",
-  503: "`store_failed`: the store can't be reached, or is full.",
+  503: "`store_failed`: the store can't be reached, or is full: free room on its disk, or delete runs.",
   504: "`run_timed_out`: a time limit of the runner ended the run.",
 } as const;
 export type FailureStatus = keyof typeof failures;
