@@ -8,7 +8,6 @@ import { unlessAborted } from "../lifetime/linked-abort.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { approvalIn } from "../permission/interaction/answer.js";
 import { Asking } from "../permission/interaction/asking.js";
-import { UsedAnswers } from "../permission/interaction/used-answers.js";
 import { Pause } from "../permission/pause.js";
 import { tokens } from "../tokens.js";
 import { type SessionAccount, SessionSpending } from "./session-spending.js";
@@ -39,7 +38,6 @@ export class Budget {
     @inject(tokens.scope) readonly scope: OwnedScope,
     @inject(SessionSpending) spending: SessionSpending,
     @inject(Asking) readonly asking: Asking,
-    @inject(UsedAnswers) readonly usedAnswers: UsedAnswers,
     @inject(Pause) readonly pause: Pause,
     @inject(Deadlines) readonly deadlines: Deadlines,
     @inject(RunEvents) readonly events: RunEvents,
@@ -195,7 +193,7 @@ export class Budget {
     try {
       const answer = await this.asking.interactions.ask({ id, kind, payload }, this.scope.signal);
       if (answer !== undefined) {
-        await this.usedAnswers.use(id);
+        await this.asking.use(id);
         return this.#answered(id, approvalIn(answer) === true);
       }
     } finally {

@@ -1,9 +1,11 @@
 import { projectOf, type RunRequest } from "@ambit/core/contract";
 import type { SessionUse } from "@ambit/core/plugin";
+import { FairMap } from "../lifetime/memory/fair-map.js";
 import type { SessionKeeper } from "../session/session-keeper.js";
 import type { SessionName } from "../session/session-name.js";
 import { Spent } from "./spent.js";
 
+/** Sessions of all projects. */
 const maxSessions = 10_000;
 const retentionMs = 86_400_000;
 
@@ -13,7 +15,7 @@ const retentionMs = 86_400_000;
  * in the store.
  */
 export class SessionSpending {
-  readonly #sessions = new Map<string, { readonly spent: Spent; lastUsed: number }>();
+  readonly #sessions = new FairMap<{ readonly spent: Spent; lastUsed: number }>(maxSessions);
   /** Set where sessions are kept beyond this process. */
   keeper: Pick<SessionKeeper, "use"> | undefined;
 
@@ -23,22 +25,20 @@ export class SessionSpending {
   of(request: RunRequest): SessionAccount {
     const { sessionId } = request;
     if (sessionId === undefined || sessionId.trim() === "") return new SessionAccount(new Spent());
-    this.#forget();
-    const name = { project: projectOf(request), session: sessionId };
-    const key = JSON.stringify([name.project ?? null, sessionId]);
-    const known = this.#sessions.get(key) ?? { spent: new Spent(), lastUsed: 0 };
+    const project = projectOf(request);
+    this.#forget(project);
+    const name = { project, session: sessionId };
+    const known = this.#sessions.get(project, sessionId) ?? { spent: new Spent(), lastUsed: 0 };
     known.lastUsed = this.now();
-    // Moved to the end: the map's order is the order of use.
-    this.#sessions.delete(key);
-    this.#sessions.set(key, known);
+    this.#sessions.set(project, sessionId, known);
     return new SessionAccount(known.spent, this.keeper, name);
   }
 
-  #forget(): void {
+  #forget(project: string | undefined): void {
     const oldest = this.now() - retentionMs;
-    for (const [key, { lastUsed }] of this.#sessions) {
-      if (lastUsed > oldest && this.#sessions.size < maxSessions) return;
-      this.#sessions.delete(key);
+    for (const [session, { lastUsed }] of this.#sessions.of(project)) {
+      if (lastUsed > oldest) return;
+      this.#sessions.delete(project, session);
     }
   }
 }

@@ -9,7 +9,7 @@ import { isUnsettled } from "../../calls/unsettled.js";
 import { canonicalJson } from "../../canonical-json.js";
 import { type Answer, approvalIn, readAnswer } from "./answer.js";
 import { type AskedCall, type CallIds, type IssuedId, looksIssued } from "./call-ids.js";
-import type { AnswerKeeper, UsedAnswers } from "./used-answers.js";
+import type { AnswerKeeper, UseAnswer } from "./used-answers.js";
 
 /** An answer, with the id of the call that it was given to. */
 export interface Answered {
@@ -33,7 +33,7 @@ export class Answers {
 
   private constructor(
     readonly ids: CallIds | undefined,
-    readonly used: UsedAnswers,
+    readonly use: UseAnswer,
     waiting: readonly Stored[],
   ) {
     this.#waiting = [...waiting];
@@ -47,7 +47,7 @@ export class Answers {
   static async of(
     request: Pick<RunRequest, "messages" | "customTools">,
     idsOf: () => Promise<CallIds>,
-    used: UsedAnswers,
+    use: UseAnswer,
     given: Awaited<ReturnType<AnswerKeeper["given"]>> = { newest: undefined, answers: [] },
   ): Promise<{ readonly answers: Answers; readonly warnings: readonly Warning[] }> {
     const placed = answerBlocks(request.messages);
@@ -60,7 +60,7 @@ export class Answers {
         (isResult(block) && (approvalIn(answerOf(block)) !== undefined || clientTools.has(name ?? ""))),
     );
     if (suspects.length + given.answers.length === 0)
-      return { answers: new Answers(undefined, used, []), warnings: [] };
+      return { answers: new Answers(undefined, use, []), warnings: [] };
     const ids = await idsOf();
     const warnings: Warning[] = [];
     const found: Stored[] = [];
@@ -79,7 +79,7 @@ export class Answers {
     // A run pauses when it asks, so its next question makes the earlier ones obsolete.
     const current = found.filter(({ issued }) => issued.turn === latest);
     const kept = keptAnswers(given, ids);
-    return { answers: new Answers(ids, used, agreed([...current, ...kept])), warnings };
+    return { answers: new Answers(ids, use, agreed([...current, ...kept])), warnings };
   }
 
   /** Whether there may be an answer to a question about just this call. */
@@ -100,7 +100,7 @@ export class Answers {
       );
       const [stored] = index < 0 ? [] : this.#waiting.splice(index, 1);
       if (stored === undefined) return undefined;
-      if (await this.used.use(stored.id)) return { id: stored.id, answer: stored.answer };
+      if (await this.use(stored.id)) return { id: stored.id, answer: stored.answer };
     }
   }
 }

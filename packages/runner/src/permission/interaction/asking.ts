@@ -7,7 +7,7 @@ import { tokens } from "../../tokens.js";
 import { Answers } from "./answers.js";
 import { CallIds } from "./call-ids.js";
 import { Interactions } from "./interactions.js";
-import { UsedAnswers } from "./used-answers.js";
+import { type UseAnswer, UsedAnswers } from "./used-answers.js";
 
 /** The questions of one run to its user. */
 @injectable()
@@ -41,12 +41,14 @@ export class Asking {
     return this.#answers;
   };
 
+  readonly use: UseAnswer = (id) => this.used.use(projectOf(this.request), id);
+
   /** Reads the answers that the request brings. @returns a warning for each that doesn't count. */
   async read(): Promise<readonly Warning[]> {
     const { sessionId: session } = this.request;
     const conversation = session === undefined ? undefined : { project: projectOf(this.request), session };
     const given = conversation === undefined ? undefined : await this.used.keeper?.given(conversation);
-    const { answers, warnings } = await Answers.of(this.request, this.ids, this.used, given);
+    const { answers, warnings } = await Answers.of(this.request, this.ids, this.use, given);
     this.#answers = answers;
     return warnings;
   }

@@ -8,14 +8,12 @@ import type { InteractionKind } from "./answer.js";
 import type { Answered } from "./answers.js";
 import { Asking } from "./asking.js";
 import type { AskedCall } from "./call-ids.js";
-import { UsedAnswers } from "./used-answers.js";
 
 /** The questions of a run about its calls, and their answers, from the request's messages or live. */
 @injectable()
 export class Questions {
   constructor(
     @inject(Asking) readonly asking: Asking,
-    @inject(UsedAnswers) readonly used: UsedAnswers,
     @inject(AgentCalls) readonly calls: AgentCalls,
     @inject(CallEvents) readonly callEvents: CallEvents,
     @inject(RunEvents) readonly events: RunEvents,
@@ -57,7 +55,7 @@ export class Questions {
     calls.step(call.id, { step: answer === undefined ? "park" : "answer" });
     if (answer === undefined) return undefined;
     // It allowed this call. If later messages repeat it, it allows no other one.
-    await this.used.use(id);
+    await asking.use(id);
     return { id, answer };
   }
 

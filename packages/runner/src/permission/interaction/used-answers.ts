@@ -1,4 +1,6 @@
-/** Ids that are remembered. Each one required an answer from a user. */
+import { FairMap } from "../../lifetime/memory/fair-map.js";
+
+/** Ids that are remembered, of all projects. Each one required an answer from a user. */
 const maxRemembered = 65_536;
 
 /** An answer that was given between two turns to a question of the earlier turn. */
@@ -9,6 +11,9 @@ export interface GivenAnswer {
   /** As the user sent it. */
   readonly body: unknown;
 }
+
+/** Marks an answer of one project as used. False when it was used before. */
+export type UseAnswer = (id: string) => Promise<boolean>;
 
 /** Keeps answers beyond this process, for all runners that share conversations. */
 export interface AnswerKeeper {
@@ -23,20 +28,18 @@ export interface AnswerKeeper {
 
 /**
  * The used answers: messages contain the same answer in every later request, and it allows one call only. Without a
- * keeper they are remembered on this runner while it runs. The oldest are forgotten first: such an answer precedes a
- * later turn.
+ * keeper they are remembered on this runner while it runs. The oldest are forgotten first, of the project
+ * that has the most: such an answer precedes a later turn.
  */
 export class UsedAnswers {
-  readonly #ids = new Set<string>();
+  readonly #ids = new FairMap<true>(maxRemembered);
   /** Set where answers are kept beyond this process. */
   keeper: AnswerKeeper | undefined;
 
   /** False when it was used before. */
-  async use(id: string): Promise<boolean> {
-    if (this.#ids.has(id)) return false;
-    this.#ids.add(id);
-    const [oldest] = this.#ids;
-    if (this.#ids.size > maxRemembered && oldest !== undefined) this.#ids.delete(oldest);
+  async use(project: string | undefined, id: string): Promise<boolean> {
+    if (this.#ids.get(project, id) === true) return false;
+    this.#ids.set(project, id, true);
     return this.keeper?.use(id) ?? true;
   }
 }

@@ -9,7 +9,6 @@ import { tokens } from "../../tokens.js";
 import { Pause } from "../pause.js";
 import type { Answer } from "./answer.js";
 import { Asking } from "./asking.js";
-import { UsedAnswers } from "./used-answers.js";
 
 const kind = "user_input";
 /** What the user sees in place of a tool's name. */
@@ -31,7 +30,6 @@ export class UserInput {
   constructor(
     @inject(tokens.scope) readonly scope: OwnedScope,
     @inject(Asking) readonly asking: Asking,
-    @inject(UsedAnswers) readonly used: UsedAnswers,
     @inject(Pause) readonly pause: Pause,
     @inject(Deadlines) readonly deadlines: Deadlines,
     @inject(RunEvents) readonly events: RunEvents,
@@ -54,7 +52,7 @@ export class UserInput {
       const payload = { toolCallId: id, toolName: name, input };
       const answer = await asking.interactions.ask({ id, kind, payload }, waiting.signal);
       if (answer !== undefined) {
-        await this.used.use(id);
+        await asking.use(id);
         return this.#answered(id, answer, form !== undefined);
       }
     } finally {

@@ -1,0 +1,37 @@
+import type { RunRequest } from "@ambit/core/contract";
+import { expect, test } from "vitest";
+import { Commands } from "../../src/commands.js";
+import { SessionSpending } from "../../src/model/session-spending.js";
+import { UsedAnswers } from "../../src/permission/interaction/used-answers.js";
+
+const requestOf = (projectId: string, of: Partial<RunRequest>) => ({ projectId, ...of }) as RunRequest;
+
+test("a project that names many sessions loses its own spending, and no other project's", () => {
+  const spending = new SessionSpending();
+  const of = (project: string, sessionId: string) => spending.of(requestOf(project, { sessionId })).spent;
+  const [quiet, first] = [of("quiet", "s"), of("busy", "0")];
+  for (let index = 1; index <= 10_000; index += 1) of("busy", String(index));
+  expect(of("quiet", "s")).toBe(quiet);
+  expect(of("busy", "0")).not.toBe(first);
+});
+
+test("a project that uses many answers forgets its own, and no other project's", async () => {
+  const used = new UsedAnswers();
+  expect(await used.use("quiet", "a")).toBe(true);
+  for (let index = 0; index <= 65_536; index += 1) await used.use("busy", String(index));
+  expect(await used.use("quiet", "a")).toBe(false);
+  expect(await used.use("busy", "0")).toBe(true);
+});
+
+test("a project that sends many commands is refused, and no other project", () => {
+  const commands = new Commands();
+  const execution = { ended: new Promise(() => {}), stage: "started", result: undefined } as const;
+  const send = (project: string, controlCommandId: string) => {
+    const request = requestOf(project, { controlCommandId });
+    commands.require(request);
+    commands.begun(request, execution);
+  };
+  for (let index = 0; index < 5_000; index += 1) send("busy", String(index));
+  expect(() => send("busy", "more")).toThrow(/of this project/);
+  expect(() => send("quiet", "c")).not.toThrow();
+});
