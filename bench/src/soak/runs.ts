@@ -58,7 +58,7 @@ export const hostileRuns: Readonly<Record<string, SoakRun>> = {
     }),
   "endless nesting": async ({ caller }) => {
     const { status } = await caller.post("/run", `{"messages":${"[".repeat(50_000)}${"]".repeat(50_000)}}`);
-    requireStatus(status, 400);
+    requireStatus(status, 413);
   },
   "no JSON": async ({ caller }) => requireStatus((await caller.post("/run", "{no json")).status, 400),
   "a body that stops": ({ caller }) => stopsInTheMiddle(caller.url),

@@ -1,6 +1,6 @@
 import { messageOf } from "@ambit/core/plugin";
 import { repetitions } from "../../repetitions.js";
-import { type Attack, blocked, reached, type Stage } from "../attack.js";
+import { type Attack, blocked, impossible, reached, type Stage } from "../attack.js";
 import { outcomeOf } from "../program-attack.js";
 import { commandOf, runCommand, textOf } from "../run-program.js";
 import { waitForLine } from "../wait-for.js";
@@ -33,6 +33,8 @@ export const launchRace: Attack = {
     ]);
     if (happened !== undefined) return reached(happened);
     const outcome = outcomeOf({ stdout: `RAN\n${began ?? ""}\n${stdout}`, stderr, ...exit });
+    // Nothing is shown about a launch that looks for nothing in the workspace.
+    if (outcome.detail.includes(" 0 exchanges")) return impossible("no launch opened the workspace");
     return outcome.result === "reached"
       ? blocked(`${launches} launches stayed inside (${ran} of them ran; ${outcome.detail})`)
       : outcome;
