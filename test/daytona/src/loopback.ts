@@ -9,6 +9,7 @@ import { sandboxView } from "./control/sandboxes/sandbox-view.js";
 import { Sandboxes } from "./control/sandboxes/sandboxes.js";
 import { Secrets } from "./control/secrets.js";
 import { RunnerClient } from "./control/toolbox/runner-client.js";
+import { askVersion } from "./control/toolbox/toolbox-client.js";
 import { ToolboxProxy } from "./control/toolbox/toolbox-proxy.js";
 import { Routes } from "./http/routes.js";
 import type { Faults, LoopbackDaytona } from "./interface.js";
@@ -64,7 +65,9 @@ async function assemble(
   for (const host of options.world) await world.add(host);
 
   const secrets = new Secrets();
-  const sandboxes: Sandboxes = new Sandboxes(options, runner, secrets);
+  const sandboxes: Sandboxes = new Sandboxes(options, runner, secrets, ({ index }) =>
+    askVersion(`${folder}/${index}.sock`),
+  );
   const faults = new FaultPlan();
   const logStreams = new LogStreams(options.daemon !== undefined);
   const routes = new Routes();

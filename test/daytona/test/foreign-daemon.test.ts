@@ -17,6 +17,8 @@ const server = require("node:http").createServer(async (request, response) => {
   const { method, url, headers } = request;
   const json = url === "/process/execute"
     ? { exitCode: 0, result: execFileSync("/bin/sh", ["-c", JSON.parse(body).command]).toString() }
+    : url === "/version"
+    ? { version: "v7.8.9" }
     : { method, url, mark: headers["x-mark"], type: headers["content-type"], body: body.toString() };
   response.writeHead(200, { "content-type": "application/json", "x-said-by": "another daemon" });
   response.end(JSON.stringify(json));
@@ -43,6 +45,9 @@ describe("a daemon that replaces the loopback's own", () => {
     const { daytona, loopback } = fixture();
     const sandbox = await daytona.create({ snapshot: "ambit" });
     expect(await output(sandbox, "echo $DAYTONA_SANDBOX_ID")).toBe(sandbox.id);
+    expect(sandbox.daemonVersion).toBe("v7.8.9");
+    // As in a container, it is the first process, to which those that lose their parent belong.
+    expect(await output(sandbox, "echo $PPID")).toBe("1");
 
     const url = `${sandbox.toolboxProxyUrl}/${sandbox.id}/files/bulk-upload?a=b%20c`;
     const headers = { authorization: `Bearer ${loopback.apiKey}`, "x-mark": "1" };

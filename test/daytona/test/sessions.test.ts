@@ -170,6 +170,7 @@ describe("sessions", () => {
     expect(stdout).toBe("/tmp yes\n");
   });
 
+  // libs/common-go/pkg/errors/middleware.go has the codes, apps/daemon/pkg/session/input.go the conditions.
   it("refuse a second session with an id, input to an ended command, and unknown ids", async () => {
     const id = await session();
     const { process } = sandbox();
@@ -178,25 +179,57 @@ describe("sessions", () => {
     await finished(id, cmdId);
     await expect(process.sendSessionCommandInput(id, cmdId, "late")).rejects.toMatchObject({
       statusCode: 410,
-      code: "COMMAND_ALREADY_COMPLETED",
+      code: "GONE",
     });
     await expect(process.getSession("nowhere")).rejects.toMatchObject({ statusCode: 404 });
     await expect(process.getSessionCommand(id, "nothing")).rejects.toMatchObject({ statusCode: 404 });
-    const ended = await session();
-    const exits = await begin(ended, "exit 3");
-    await expect
-      .poll(() => process.sendSessionCommandInput(ended, exits, "x").catch((error) => error.code))
-      .toBe("SESSION_ENDED");
+    await expect(process.executeSessionCommand("nowhere", { command: "true" })).rejects.toMatchObject({
+      statusCode: 500,
+      message: expect.stringMatching(/failed to execute command: .*session not found/),
+    });
   });
 
-  it("end all processes of a deleted session, even if they ignore SIGTERM or left its group", async () => {
+  it("notice the end of a command only by its pipe until a client asks for its exit code", async () => {
     const id = await session();
-    await begin(id, "trap '' TERM; setsid sleep 4201 & while :; do sleep 4202; done");
-    const running = async () =>
-      (await sandbox().process.executeCommand("pgrep -c -x -f 'sleep 420[12]'")).result.trim();
-    await expect.poll(running, { timeout: 10_000 }).toBe("2");
-    await sandbox().process.deleteSession(id);
-    expect(await running()).toBe("0");
+    const { process } = sandbox();
+    const cmdId = await begin(id, "read -r line");
+    await send(id, cmdId, "line");
+    const late = () => process.sendSessionCommandInput(id, cmdId, "late").catch((error) => error.statusCode);
+    // Input between the command's end and the removal of its pipe gets no response.
+    await frames(logsUrl(id, cmdId), fixture().loopback.apiKey);
+    expect(await late()).toBe(500);
+    await finished(id, cmdId);
+    expect(await late()).toBe(410);
+    const ended = await session();
+    const exits = await begin(ended, "exit 3");
+    const start = () => process.executeSessionCommand(ended, { command: "true", runAsync: true });
+    await expect
+      .poll(() => start().catch((error) => error.message), { timeout: 10_000 })
+      .toContain("failed to write command");
+    await expect(process.sendSessionCommandInput(ended, exits, "x")).rejects.toMatchObject({
+      statusCode: 500,
+      message: expect.stringContaining("failed to open input pipe"),
+    });
+  });
+
+  // apps/daemon/pkg/session/delete.go kills the group first, and then finds no descendants of its leader.
+  it("end the group of a deleted session; what left it and ignores SIGTERM stays", async () => {
+    const { process } = sandbox();
+    const running = async (program: string) =>
+      (await process.executeCommand(`pgrep -c -x -f '${program}'`)).result.trim();
+    const id = await session();
+    await begin(id, "setsid sleep 4203 & while :; do sleep 4204; done");
+    await expect.poll(() => running("sleep 420[34]"), { timeout: 10_000 }).toBe("2");
+    await process.deleteSession(id);
+    await expect.poll(() => running("sleep 420[34]")).toBe("0");
+
+    const stubborn = await session();
+    await begin(stubborn, "trap '' TERM; setsid sleep 4201 & while :; do sleep 4202; done");
+    await expect.poll(() => running("sleep 420[12]"), { timeout: 10_000 }).toBe("2");
+    await process.deleteSession(stubborn);
+    await expect.poll(() => running("sleep 4202")).toBe("0");
+    expect(await running("sleep 4201")).toBe("1");
+    await process.executeCommand("pkill -KILL -x -f 'sleep 4201'");
   });
 
   it("kill a command after its timeout, with its whole group", async () => {
@@ -205,7 +238,7 @@ describe("sessions", () => {
       process.executeCommand("sleep 4301 & sleep 4302", undefined, undefined, 1),
     ).rejects.toMatchObject({
       statusCode: 408,
-      code: "PROCESS_EXECUTION_TIMEOUT",
+      code: "REQUEST_TIMEOUT",
     });
     expect((await process.executeCommand("pgrep -c -x -f 'sleep 430[12]'")).result.trim()).toBe("0");
   });

@@ -30,21 +30,25 @@ export async function openSessionPipe(options: SessionPipeOptions): Promise<Pipe
       onStderr: (text) =>
         log.debug({ sandbox: machine.name, text }, "a pipe's command wrote to standard error"),
     });
-    const queue = new InputQueue((text) =>
+    const over = new AbortController();
+    let hasInput = false;
+    const queue = new InputQueue(async (text) => {
       // The platform creates the command's input after its response to the start. Nothing was written then, so it may
-      // be sent again.
-      withPatience(
+      // be sent again. Later, the same failure means that the command has ended.
+      await withPatience(
         () => machine.input(session, command, text),
-        { retries: 8, limitMs: options.connectMs },
-        (failure) => failure.status === 500 && /failed to open input pipe/.test(failure.message),
-      ),
-    );
+        { retries: 8, limitMs: options.connectMs, signal: over.signal },
+        (failure) => !hasInput && failure.status === 500 && /failed to open input pipe/.test(failure.message),
+      );
+      hasInput = true;
+    });
     let closing: Promise<void> | undefined;
     return {
       output: stream.stdout,
       write: (lines) => queue.write(lines),
       close: () => {
         stream.close();
+        over.abort();
         closing ??= endSession(machine, session, log);
         return closing;
       },

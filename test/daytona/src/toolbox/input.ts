@@ -4,15 +4,15 @@ import { ApiError } from "../http/api-error.js";
 
 const code = (error: unknown) => (error instanceof Error && "code" in error ? error.code : undefined);
 
-/** Milliseconds that a command may take to open its input. */
-const openLimitMs = 2_000;
-
 /**
- * Writes to a command's input pipe, waiting while it is full. Never blocks a thread: a command that doesn't read
- * would block it forever. `finished` throws if the command has ended.
+ * Writes to a command's input pipe, waiting while nobody has opened it and while it is full. Never blocks a thread: a
+ * command that doesn't read would block it forever. It fails at once if the pipe doesn't exist, which is so before the
+ * command's start and after its end (`apps/daemon/pkg/session/input.go`).
+ *
+ * @param signal ends the wait.
  */
-export async function writeInput(pipe: string, data: Buffer, finished: () => Promise<void>): Promise<void> {
-  const file = await openInput(pipe, finished);
+export async function writeInput(pipe: string, data: Buffer, signal: AbortSignal): Promise<void> {
+  const file = await openInput(pipe, signal);
   try {
     let rest = data;
     while (rest.length > 0) {
@@ -20,8 +20,8 @@ export async function writeInput(pipe: string, data: Buffer, finished: () => Pro
         const { bytesWritten } = await file.write(rest);
         rest = rest.subarray(bytesWritten);
       } catch (error) {
-        if (code(error) !== "EAGAIN") throw new ApiError(500, `failed to write to input pipe: ${error}`);
-        await finished();
+        if (code(error) !== "EAGAIN" || signal.aborted)
+          throw new ApiError(500, `failed to write to input pipe: ${error}`);
         await sleep(2);
       }
     }
@@ -30,16 +30,13 @@ export async function writeInput(pipe: string, data: Buffer, finished: () => Pro
   }
 }
 
-async function openInput(pipe: string, finished: () => Promise<void>): Promise<FileHandle> {
-  const deadline = performance.now() + openLimitMs;
+async function openInput(pipe: string, signal: AbortSignal): Promise<FileHandle> {
   for (;;) {
-    await finished();
     try {
       return await open(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
     } catch (error) {
-      // The command hasn't opened it yet. If it doesn't exist yet, that is an error (`apps/daemon/pkg/session/input.go`).
-      const maySucceed = code(error) === "ENXIO";
-      if (!maySucceed || performance.now() > deadline)
+      // ENXIO: the command hasn't opened it yet.
+      if (code(error) !== "ENXIO" || signal.aborted)
         throw new ApiError(500, `failed to open input pipe: ${error}`);
       await sleep(5);
     }

@@ -10,6 +10,7 @@ import { addFileRoutes } from "./file-routes.js";
 import { listenOnOtherPorts } from "./other-services.js";
 import { otherPorts, toolboxPort } from "./port.js";
 import { execute } from "./process/execute.js";
+import { openInterpreter } from "./process/interpreter.js";
 import { addSessionRoutes } from "./process/session-routes.js";
 import { Sessions } from "./process/sessions.js";
 
@@ -23,7 +24,8 @@ routes
   .on("GET", "/user-home-dir", ({ response }) => sendJson(response, 200, { dir: home }))
   .on("GET", "/work-dir", ({ response }) => sendJson(response, 200, { dir: process.cwd() }))
   .on("GET", "/version", ({ response }) => sendJson(response, 200, { version: "loopback" }))
-  .on("POST", "/process/execute", execute);
+  .on("POST", "/process/execute", execute)
+  .on("POST", "/process/interpreter/context", openInterpreter);
 addSessionRoutes(routes, new Sessions(`${home}/.daytona/sessions`, grace));
 addFileRoutes(routes);
 

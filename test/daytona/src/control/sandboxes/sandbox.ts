@@ -37,6 +37,8 @@ export interface Sandbox {
   stoppedAt: number | undefined;
   updatedAt: number;
   pid: number | undefined;
+  /** As its daemon says; undefined before the first start. */
+  daemonVersion: string | undefined;
 }
 
 /** Limited by the number of networks. */
@@ -52,7 +54,7 @@ export function freeIndex(sandboxes: readonly Sandbox[]): number {
 const time = (milliseconds: number) => new Date(milliseconds).toISOString();
 
 function common(sandbox: Sandbox, minuteMs: number, toolboxProxyUrl: string) {
-  const { ttlMinutes, errorReason, snapshot } = sandbox;
+  const { ttlMinutes, errorReason, snapshot, daemonVersion } = sandbox;
   return {
     id: sandbox.id,
     organizationId,
@@ -77,7 +79,7 @@ function common(sandbox: Sandbox, minuteMs: number, toolboxProxyUrl: string) {
     updatedAt: time(sandbox.updatedAt),
     lastActivityAt: time(sandbox.lastActivityAt),
     sandboxClass: "container",
-    daemonVersion: "loopback",
+    ...(daemonVersion === undefined ? {} : { daemonVersion }),
     runnerId: "runner-loopback",
     toolboxProxyUrl,
   } as const;

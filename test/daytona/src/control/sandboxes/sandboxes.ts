@@ -24,6 +24,7 @@ export class Sandboxes {
     private readonly options: ResolvedOptions,
     private readonly runner: RunnerClient,
     private readonly secrets: Secrets,
+    private readonly daemonVersionOf: (sandbox: Sandbox) => Promise<string | undefined>,
   ) {}
 
   all(): Sandbox[] {
@@ -71,6 +72,7 @@ export class Sandboxes {
       lastActivityAt: now,
       stoppedAt: undefined,
       pid: undefined,
+      daemonVersion: undefined,
     };
     this.#sandboxes.set(id, sandbox);
     // An error there becomes the sandbox's state.
@@ -210,6 +212,7 @@ export class Sandboxes {
       const env = this.secrets.variables(sandbox.secrets);
       const substitutions = this.secrets.substitutions(sandbox.secrets);
       sandbox.pid = await this.runner.call({ method: "start", id, network, substitutions, env });
+      sandbox.daemonVersion = await this.daemonVersionOf(sandbox);
       await delay();
       this.touch(sandbox);
       this.#enter(sandbox, SandboxState.STARTED);

@@ -1,6 +1,8 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
+import { z } from "zod";
 import { ApiError } from "../../http/api-error.js";
+import { readJson } from "../../http/json.js";
 
 /** Where the proxy forwards a path to. */
 export interface ToolboxTarget {
@@ -25,4 +27,12 @@ export function askToolbox(
     if (body === undefined || typeof body === "string") request.end(body);
     else body.once("error", (error) => request.destroy(error)).pipe(request);
   });
+}
+
+const versionSchema = z.object({ version: z.string() });
+
+/** The version of the daemon in a sandbox, as Daytona's runner asks for it. Undefined if it says none. */
+export async function askVersion(socketPath: string): Promise<string | undefined> {
+  const answer = await askToolbox(socketPath, "GET", "/version");
+  return versionSchema.safeParse(await readJson(answer)).data?.version;
 }

@@ -61,6 +61,9 @@ export function options(spec: SandboxSpec, root: string, env: Readonly<Record<st
   const readOnly = (source: string, target: string) => ["--ro-bind", source, target];
   return [
     ...["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net", "--unshare-cgroup-try"],
+    // Daytona's daemon collects the processes that lose their parent, as it is the first one in its container. The
+    // loopback's own doesn't: bubblewrap does it.
+    ...(spec.daemon === undefined ? [] : ["--as-pid-1"]),
     ...["--die-with-parent", "--hostname", spec.id.slice(0, 12)],
     ...["--bind", root, "/"],
     ...readOnly("/usr", "/usr"),

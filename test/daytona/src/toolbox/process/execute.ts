@@ -35,7 +35,7 @@ export async function execute({ request, response }: Exchange): Promise<void> {
       if (seconds > 0) {
         timer = setTimeout(() => {
           signalGroup(child.pid, "SIGKILL");
-          reject(new ApiError(408, "command execution timeout", "PROCESS_EXECUTION_TIMEOUT"));
+          reject(new ApiError(408, "command execution timeout"));
         }, seconds * 1000);
       }
       child.once("error", (error) => {

@@ -11,7 +11,7 @@ import { sendEmpty, sendJson } from "../../http/json.js";
 import type { Routes } from "../../http/routes.js";
 import { Body } from "../body.js";
 import { follow } from "./follow.js";
-import type { Session } from "./session.js";
+import { failedToStart, type Session } from "./session.js";
 import { demultiplex } from "./session-shell.js";
 import type { Sessions } from "./sessions.js";
 
@@ -53,7 +53,8 @@ export function addSessionRoutes(routes: Routes, sessions: Sessions): void {
     const body = await Body.of(request);
     const text = body.text("command") ?? "";
     if (text.trim() === "") throw badRequest("command cannot be empty");
-    const session = sessions.get(path("session"));
+    const session = sessions.find(path("session"));
+    if (session === undefined) throw failedToStart("not found: session not found");
     const runAsync = body.flag("runAsync") || body.flag("async");
     const cmdId = await session.start({
       command: text,
@@ -75,7 +76,9 @@ export function addSessionRoutes(routes: Routes, sessions: Sessions): void {
 
   routes.on("POST", `${command}/input`, async ({ request, response, path }) => {
     const data = (await Body.of(request)).text("data") ?? "";
-    await sessions.get(path("session")).input(path("command"), data);
+    const gone = new AbortController();
+    response.once("close", () => gone.abort());
+    await sessions.get(path("session")).input(path("command"), data, gone.signal);
     sendEmpty(response, 204);
   });
 

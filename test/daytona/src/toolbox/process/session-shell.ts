@@ -22,15 +22,17 @@ const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
  * The input of the session's bash for one command. Each output goes through a pipe to a loop of bash's `read`, which writes
  * it to the log line by line: it drops NULs, adds a newline to the last line, and is as slow as `read`. The command is
  * sourced, so it shares the session's variables and folder, and its `exit` ends the session. The exit code is written only
- * after both loops have ended.
+ * after both loops have ended. A shell that exits removes the pipes; one that gets SIGTERM does too, and goes on.
  */
 export function commandScript(files: CommandFiles, keepsInputOpen: boolean): string {
   const label = (prefix: string, pipe: string) =>
     `{ while IFS= read -r text || [ -n "$text" ]; do printf '${prefix}%s\\n' "$text"; done; } < ${quote(pipe)} >> ${quote(files.log)}`;
+  const pipes = [files.stdout, files.stderr, files.input].map(quote).join(" ");
   // A second writer, which never writes, keeps the command's input open after the first message.
   const holder = keepsInputOpen ? "exec sleep infinity" : ":";
   return `
-mkfifo ${quote(files.stdout)} ${quote(files.stderr)} ${quote(files.input)} && {
+mkfifo ${pipes} && {
+  trap ${quote(`rm -f ${pipes}`)} EXIT HUP INT TERM
   ( ${label("\\001\\001\\001", files.stdout)} ) & daytona_out=$!
   ( ${label("\\002\\002\\002", files.stderr)} ) & daytona_err=$!
   ( ${holder} ) > ${quote(files.input)} & daytona_input=$!
@@ -39,7 +41,7 @@ mkfifo ${quote(files.stdout)} ${quote(files.stderr)} ${quote(files.input)} && {
   kill "$daytona_input" 2>/dev/null; wait "$daytona_input" 2>/dev/null
   wait "$daytona_out" "$daytona_err"
   echo "$daytona_exit" >> ${quote(files.exitCode)}
-  rm -f ${quote(files.stdout)} ${quote(files.stderr)} ${quote(files.input)}
+  rm -f ${pipes}
 }
 `;
 }

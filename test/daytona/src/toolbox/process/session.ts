@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { appendFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command as CommandDto } from "@daytona/toolbox-api-client";
-import { ApiError, badRequest } from "../../http/api-error.js";
+import { ApiError } from "../../http/api-error.js";
 import { writeInput } from "../input.js";
 import { type CommandFiles, commandFiles, commandScript, stdoutPrefix } from "./session-shell.js";
 import { imageShell } from "./shell.js";
@@ -19,7 +19,12 @@ interface Command {
   readonly text: string;
   readonly echoes: boolean;
   readonly files: CommandFiles;
+  /** Undefined until a client has asked for it: the daemon reads the file only then. */
+  exitCode: number | undefined;
 }
+
+/** An error of a start, which the daemon wraps: its type is lost, and with it its status and code. */
+export const failedToStart = (why: string) => new ApiError(500, `failed to execute command: ${why}`, "");
 
 /** A bash that runs commands in sequence and keeps its state between them. */
 export class Session {
@@ -51,12 +56,15 @@ export class Session {
   }
 
   async start(request: CommandRequest): Promise<string> {
+    if (this.#shell.exitCode !== null || this.#shell.signalCode !== null)
+      throw failedToStart("bad request: failed to write command: write |1: broken pipe");
     const id = randomUUID();
     const files = commandFiles(`${this.folder}/${id}`);
     await mkdir(files.folder, { recursive: true });
     await writeFile(files.log, "");
     await writeFile(files.command, request.command, { mode: 0o600 });
-    this.#commands.set(id, { text: request.command, echoes: !request.suppressInputEcho, files });
+    const echoes = !request.suppressInputEcho;
+    this.#commands.set(id, { text: request.command, echoes, files, exitCode: undefined });
     this.#shell.stdin?.write(commandScript(files, request.runAsync));
     return id;
   }
@@ -66,7 +74,7 @@ export class Session {
     for (;;) {
       const exitCode = await this.#exitCode(this.#command(id));
       if (exitCode !== undefined) return exitCode;
-      if (this.ended.aborted) throw badRequest("session cancelled");
+      if (this.ended.aborted) throw failedToStart("bad request: session cancelled");
       await sleep(50);
     }
   }
@@ -85,22 +93,26 @@ export class Session {
     return this.#command(id).files;
   }
 
-  async input(id: string, data: string): Promise<void> {
+  /**
+   * 410 only after a client has asked for the command and got its exit code. Without that, an ended command is noticed
+   * by its missing pipe: 500.
+   *
+   * @param signal aborts when the client has disconnected.
+   */
+  async input(id: string, data: string, signal: AbortSignal): Promise<void> {
     const command = this.#command(id);
-    const finished = async () => {
-      if (this.#shell.exitCode !== null || this.#shell.signalCode !== null)
-        throw new ApiError(410, "session process has exited", "SESSION_ENDED");
-      const exitCode = await this.#exitCode(command);
-      if (exitCode === undefined) return;
-      const message = `command has already completed with exit code ${exitCode}`;
-      throw new ApiError(410, message, "COMMAND_ALREADY_COMPLETED");
-    };
+    if (command.exitCode !== undefined)
+      throw new ApiError(410, `command has already completed with exit code ${command.exitCode}`);
     const line = data.endsWith("\n") ? data : `${data}\n`;
-    await writeInput(command.files.input, Buffer.from(line), finished);
+    await writeInput(command.files.input, Buffer.from(line), AbortSignal.any([signal, this.ended]));
     if (command.echoes) await appendFile(command.files.log, Buffer.concat([stdoutPrefix, Buffer.from(line)]));
   }
 
-  /** Sends SIGTERM to the group and all descendants, and after the grace period SIGKILL. */
+  /**
+   * Sends SIGTERM to the group and all descendants, and after the grace period SIGKILL to the group. With the shell the
+   * group's leader ends, so the daemon finds no descendants any more: one that ignores SIGTERM and has left the group
+   * stays (`apps/daemon/pkg/session/delete.go`).
+   */
   async delete(): Promise<void> {
     const pid = this.#shell.pid;
     if (pid !== undefined) {
@@ -109,8 +121,8 @@ export class Session {
       const deadline = performance.now() + this.graceMs;
       // Unlike an interactive bash, this one doesn't ignore SIGTERM: it exits when it has no descendants.
       while (performance.now() < deadline && descendants(pid).length > 0) await sleep(20);
-      signalTree(pid, "SIGKILL");
-      signalGroup(pid, "SIGKILL");
+      if (descendants(pid).length > 0) signalGroup(pid, "SIGKILL");
+      this.#shell.kill("SIGKILL");
     }
     this.#ended.abort();
     await rm(this.folder, { recursive: true, force: true });
@@ -122,8 +134,9 @@ export class Session {
     return command;
   }
 
-  async #exitCode({ files }: Command): Promise<number | undefined> {
-    const text = await readFile(files.exitCode, "utf8").catch(() => "");
-    return text.trim() === "" ? undefined : Number(text);
+  async #exitCode(command: Command): Promise<number | undefined> {
+    const text = await readFile(command.files.exitCode, "utf8").catch(() => "");
+    if (text.trim() !== "") command.exitCode = Number(text);
+    return command.exitCode;
   }
 }

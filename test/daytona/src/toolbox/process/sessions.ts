@@ -24,8 +24,12 @@ export class Sessions {
     }
   }
 
+  find(id: string): Session | undefined {
+    return this.#sessions.get(id);
+  }
+
   get(id: string): Session {
-    const session = this.#sessions.get(id);
+    const session = this.find(id);
     if (!session) throw new ApiError(404, "session not found");
     return session;
   }
