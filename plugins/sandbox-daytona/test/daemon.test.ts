@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Command } from "@ambit/core/plugin";
-import { describe, expect, it } from "vitest";
+import { Daytona, type Sandbox as Machine } from "@daytona/sdk";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { closed, unlimited } from "./support/boundaries.js";
 import { backendFor, expectNothingLeft, open, scopeOf, specOf, useLoopback } from "./support/loopback.js";
 
@@ -12,6 +13,8 @@ const loopback = useLoopback({
     "open-home": { user: "root", openHome: true },
   },
 });
+
+const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Every way in which a process can reach the daemon's API, with a request: what does it print? */
 const attack = (order: string) => `
@@ -40,13 +43,13 @@ async function attackAs(
   const holder = await sandbox.spawn({ argv: ["/bin/cat"], env: { ...env, SECRET: secret } });
   const order = "id -u; cat /proc/[0-9]*/environ | tr '\\0' '\\n' | grep SECRET=";
   const attacker = await sandbox.spawn({ argv: ["node", "-e", attack(order)], env, role });
-  const [printed] = await Promise.all([
+  const [said] = await Promise.all([
     new Response(attacker.stdout).text(),
     attacker.stdin.close(),
     attacker.exit,
   ]);
   await holder.kill();
-  return { ...JSON.parse(printed), secret };
+  return { ...JSON.parse(said), secret };
 }
 
 describe("Daytona's daemon inside", () => {
@@ -70,8 +73,8 @@ describe("Daytona's daemon inside", () => {
       argv: ["node", "-e", program],
       env: { PATH: sandbox.image?.searchPath ?? "" },
     });
-    const [printed] = await Promise.all([new Response(started.stdout).text(), started.stdin.close()]);
-    expect(printed).toBe("mine\n");
+    const [said] = await Promise.all([new Response(started.stdout).text(), started.stdin.close()]);
+    expect(said).toBe("mine\n");
     expect(sandbox.evidence["daytona.daemon"]).toBe("closed to all but root by nftables");
   });
 
@@ -89,6 +92,60 @@ describe("Daytona's daemon inside", () => {
       await expectNothingLeft(daytona);
     },
   );
+
+  // apps/daemon/pkg/toolbox/process/interpreter/repl_client.go: a Python as the image's user, from a script in /tmp.
+  describe("when somebody with the platform's key opens a code interpreter", () => {
+    const proof = "/opt/proof";
+    /** Python's own module of this name isn't found any more. */
+    const plant = `echo 'import os; open("${proof}", "w").write(str(os.getuid()))' > /tmp/json.py`;
+
+    const usePlatform = () => {
+      const { apiKey, apiUrl } = loopback();
+      const platform = new Daytona({ apiKey, apiUrl, target: "us" });
+      onTestFinished(() => platform[Symbol.asyncDispose]());
+      return platform;
+    };
+
+    const printedBy = async (machine: Machine, line: string) =>
+      (await machine.process.executeCommand(line)).result.trim();
+
+    // The control.
+    it("imports another user's module as root without the bridge", async () => {
+      const machine = await usePlatform().create({ snapshot: "root" });
+      onTestFinished(() => machine.delete());
+      await printedBy(machine, `setpriv --reuid 65534 --regid 65534 --clear-groups sh -c ${quoted(plant)}`);
+      expect(await printedBy(machine, "stat -c %u /tmp/json.py")).toBe("65534");
+      await machine.codeInterpreter.createContext();
+      await expect.poll(() => printedBy(machine, `cat ${proof}`), { timeout: 10_000 }).toBe("0");
+    });
+
+    it("imports nothing of a tool beside the bridge, whose script the tool can't replace", async () => {
+      const sandbox = await open(await backendFor(loopback()));
+      const script = "/tmp/daytona_repl_worker.py";
+      const replace = `echo 'import json' > ${script}; rm -f ${script}; mv /tmp/json.py ${script}`;
+      // What a process leaves in /tmp is removed with it, so this one stays.
+      const tool = await sandbox.spawn({
+        argv: ["/bin/sh", "-c", `${plant}; { ${replace}; } 2>/dev/null; echo tried; cat`],
+        env: { PATH: sandbox.image?.searchPath ?? "" },
+      });
+      onTestFinished(async () => void (await tool.kill()));
+      const { value } = await tool.stdout.getReader().read();
+      expect(Buffer.from(value ?? []).toString()).toBe("tried\n");
+      const running = loopback()
+        .sandboxes()
+        .find(({ state }) => state === "started");
+      const machine = await usePlatform().get(running?.id ?? "");
+      expect(await printedBy(machine, `stat -c '%u %s' ${script}; stat -c %s /tmp/json.py`)).toMatch(
+        /^0 0\n[1-9]/,
+      );
+      await machine.codeInterpreter.createContext();
+      // The script is empty, so Python ends after it.
+      await expect
+        .poll(() => printedBy(machine, `ps -C python3 -o stat= | grep -vc Z`), { timeout: 10_000 })
+        .toBe("0");
+      expect(await printedBy(machine, `ls ${proof} 2>/dev/null`)).toBe("");
+    });
+  });
 
   // apps/daemon/pkg/session/execute.go: folders 0755, logs 0644.
   it("keeps its sessions' logs, which contain processes' output, readable by root only", async () => {

@@ -26,6 +26,8 @@ export interface SupervisorSettings {
   readonly ports: readonly number[];
   /** Its own files and folders, absolute or below `~`. */
   readonly files: readonly string[];
+  /** Names of scripts in `$TMPDIR` or `/tmp` that it writes only if they are missing, and executes. */
+  readonly scripts: readonly string[];
 }
 
 /** Number of user ids for tools, which are reused. */
@@ -45,7 +47,7 @@ export function readSettings([
     orphanTimeoutMs: count(orphanTimeoutMs),
     firstUser: count(firstUser),
     ownSystem: system === "own-system",
-    supervisor: { ports: [], files: [] },
+    supervisor: { ports: [], files: [], scripts: [] },
     workspace: "write",
     unprivileged: false,
     resumable: false,

@@ -44,7 +44,10 @@ export function makeBridge(options: RemoteSandboxOptions, folder: string, progra
       `${bridge.orphanTimeoutMs}`,
       `${bridge.firstUser}`,
       ownSystem === true ? "own-system" : "shared-system",
-      JSON.stringify({ supervisor, workspace, unprivileged, resumable: takeover !== undefined }),
+      JSON.stringify({
+        ...(supervisor === undefined ? {} : { supervisor: { scripts: [], ...supervisor } }),
+        ...{ workspace, unprivileged, resumable: takeover !== undefined },
+      }),
     ],
     ...{ bridge, fence: takeover?.fence, resume: takeover?.resume },
     log: spec.log,

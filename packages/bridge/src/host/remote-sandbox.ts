@@ -20,10 +20,15 @@ export interface RemoteSandboxOptions {
   readonly ownSystem?: boolean;
   /**
    * The platform's own service inside: TCP ports on which it accepts requests of every process, and its files, absolute
-   * or below `~`. If the bridge is root, it restricts both to root, and reports ports that are still reachable. Default
-   * none.
+   * or below `~`. If the bridge is root, it restricts both to root, and reports ports that are still reachable. `scripts`
+   * are names of scripts in the folder for temporary files that the service writes if they are missing, and executes:
+   * the bridge creates them empty. Default none.
    */
-  readonly supervisor?: { readonly ports: readonly number[]; readonly files: readonly string[] };
+  readonly supervisor?: {
+    readonly ports: readonly number[];
+    readonly files: readonly string[];
+    readonly scripts?: readonly string[];
+  };
   /**
    * Whether processes never share the bridge's user if it is root, even if their users can't be prevented from seeing
    * each other's processes. Default false: they then share it, for images whose programs expect that.

@@ -4,11 +4,13 @@ import type { Capability } from "@ambit/core/plugin";
 /**
  * Daytona's daemon inside. It accepts requests of every process that reaches it, and executes them as the image's user:
  * 2280 its API, 22220 SSH with any key, 22222 a terminal, 33333 recordings. Its sessions' logs contain the bridge's
- * output, and are readable by everyone if its home is open.
+ * output, and are readable by everyone if its home is open. Its code interpreter is a Python, as the image's user, that
+ * imports modules from the folder of its script: the one for temporary files.
  */
 export const daemon = {
   ports: [2_280, 22_220, 22_222, 33_333],
   files: ["~/.daytona", "/tmp/daytona-daemon.log"],
+  scripts: ["daytona_repl_worker.py"],
 } as const;
 
 /**

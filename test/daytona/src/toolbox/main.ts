@@ -10,7 +10,7 @@ import { addFileRoutes } from "./file-routes.js";
 import { listenOnOtherPorts } from "./other-services.js";
 import { otherPorts, toolboxPort } from "./port.js";
 import { execute } from "./process/execute.js";
-import { openInterpreter } from "./process/interpreter.js";
+import { openInterpreter, startWorker } from "./process/interpreter.js";
 import { addSessionRoutes } from "./process/session-routes.js";
 import { Sessions } from "./process/sessions.js";
 
@@ -45,3 +45,5 @@ server.requestTimeout = 0;
 server.listen(toolboxPort, "::", () =>
   listenOnOtherPorts(otherPorts, () => process.stdout.write("listening\n")),
 );
+// A machine may have no Python.
+startWorker(process.cwd()).catch(() => {});

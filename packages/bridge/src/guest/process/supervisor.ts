@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
-import { chmodSync, lstatSync } from "node:fs";
+import { chmodSync, lstatSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
+import { join } from "node:path";
 import type { SupervisorSettings } from "../settings.js";
 import type { User } from "../user.js";
 import { type Firewall, firewalls } from "./firewalls.js";
@@ -21,8 +22,12 @@ export interface Closure {
  *
  * @param user of such a process; undefined if processes share the bridge's user.
  */
-export function closeSupervisor({ ports, files }: SupervisorSettings, user: User | undefined): Closure {
+export function closeSupervisor(
+  { ports, files, scripts }: SupervisorSettings,
+  user: User | undefined,
+): Closure {
   for (const file of files) closeFile(file.replace(/^~(?=\/)/, homedir()));
+  for (const script of scripts) emptyScript(join(process.env.TMPDIR || "/tmp", script));
   const { closedBy, whyOpen } = ports.length === 0 ? nothingToClose : close(ports, user);
   let looking: Promise<readonly number[]> | undefined;
   const look = () => {
@@ -77,6 +82,24 @@ function closeFile(path: string): void {
     else if (found.isFile()) chmodSync(path, 0o600);
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+  }
+}
+
+/**
+ * Leaves an empty script that only root may write, and ends what already runs it. An interpreter searches the script's folder for the modules that it
+ * imports, and everyone may write there.
+ */
+function emptyScript(path: string): void {
+  if (process.getuid?.() !== 0) return;
+  rmSync(path, { recursive: true, force: true });
+  writeFileSync(path, "", { mode: 0o600, flag: "wx" });
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      const args = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+      if (args.includes(path) && Number(pid) !== process.pid) process.kill(Number(pid), "SIGKILL");
+    } catch {
+      // It has ended meanwhile.
+    }
   }
 }
 

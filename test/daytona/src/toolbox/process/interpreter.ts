@@ -20,15 +20,20 @@ export async function openInterpreter({ request, response }: Exchange): Promise<
   const language = body.text("language") ?? "python";
   if (language !== "python") throw badRequest(`unsupported language: ${language}`);
   const cwd = body.text("cwd") ?? process.cwd();
+  await startWorker(cwd);
+  const context: InterpreterContext = {
+    ...{ id: randomUUID(), cwd, language, active: true },
+    createdAt: new Date().toISOString(),
+  };
+  sendJson(response, 200, context);
+}
+
+/** Also at the daemon's start, for the default context. */
+export async function startWorker(cwd: string): Promise<void> {
   const script = `${process.env.TMPDIR ?? "/tmp"}/daytona_repl_worker.py`;
   await writeFile(script, worker, { mode: 0o700, flag: "wx" }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw error;
   });
   const python = spawn("python3", [script], { cwd, stdio: ["pipe", "ignore", "inherit"] });
   await new Promise<void>((resolve, reject) => python.once("spawn", resolve).once("error", reject));
-  const context: InterpreterContext = {
-    ...{ id: randomUUID(), cwd, language, active: true },
-    createdAt: new Date().toISOString(),
-  };
-  sendJson(response, 200, context);
 }
