@@ -98,7 +98,7 @@ export interface Machine extends ListedMachine {
   startInSession(session: string, line: string): Promise<string>;
   /** The platform adds a line feed. */
   input(session: string, command: string, text: string): Promise<void>;
-  /** Ends what runs in it, except a process that ignores SIGTERM and has left its group: that ends with the machine. */
+  /** Ends what runs in it, but maybe not a process that has left its group: that ends with the machine. */
   endSession(session: string): Promise<void>;
   upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void>;
 }

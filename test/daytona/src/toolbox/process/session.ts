@@ -110,8 +110,8 @@ export class Session {
 
   /**
    * Sends SIGTERM to the group and all descendants, and after the grace period SIGKILL to the group. With the shell the
-   * group's leader ends, so the daemon finds no descendants any more: one that ignores SIGTERM and has left the group
-   * stays (`apps/daemon/pkg/session/delete.go`).
+   * group's leader ends, so the daemon finds no descendants any more: one that has left the group may stay, and stays
+   * if it ignores SIGTERM (`apps/daemon/pkg/session/delete.go`).
    */
   async delete(): Promise<void> {
     const pid = this.#shell.pid;
