@@ -114,7 +114,7 @@ describe("the demo agent, as a process", () => {
   it("fails on a message over the limit", async () => {
     const { agent, scope } = await stage.start();
     const { error } = await failureOf(agent, turnOf({ prompt: "big 2000000" }));
-    expect(error).toMatchObject({ message: expect.stringContaining("1000000 characters") });
+    expect(error).toMatchObject({ message: expect.stringContaining("1,000,000 characters") });
     await scope.close();
   });
 
