@@ -22,14 +22,14 @@ async function call(
   variables: Record<string, string> = {},
   input = "",
 ) {
-  const { socket, bridge, image } = dockerEngine();
+  const { socket, bridges, image } = dockerEngine();
   const env = {
     PATH: process.env.PATH,
     DOCKER_HOST: `unix://${socket}`,
     AMBIT_BASE_IMAGE: image,
     AMBIT_PACKAGES: "prebuilt",
     AMBIT_PORT: String(port),
-    AMBIT_TEST_BRIDGE: bridge,
+    AMBIT_TEST_BRIDGE: bridges.compose,
     ...variables,
   };
   const options = { cwd: repository, env, extendEnv: false, input, reject: false, all: true } as const;

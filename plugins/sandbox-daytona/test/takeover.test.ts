@@ -27,7 +27,7 @@ describe("a sandbox of a runner that is dead", () => {
   }
 
   it("is reaped after its waiting time, unless another runner has taken it over", {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const config = await configFor(loopback(), { takeoverMinutes: 0.15, reapMinutes: 0.002 });
     const boundary = {

@@ -33,7 +33,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "ambit-commands-"));
   const configuration = {
     plugins: [scriptedAgent(cautious), { use: sqlite, config: { file: join(folder, "runs.sqlite") } }],
-    webhooks: { attempts: 1 },
+    webhooks: { attempts: 1, privateHosts: "allow" as const },
     tokens: [
       { token: one.hash, project: "one", webhookSecret: `whsec_${"A".repeat(32)}` },
       { token: two.hash, project: "two" },

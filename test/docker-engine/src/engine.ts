@@ -9,8 +9,11 @@ export const engineSchema = z.strictObject({
   socket: z.string(),
   /** The default sandbox image, which the engine has. */
   image: z.string(),
-  /** For the one bridge that a test may create, as `com.docker.network.bridge.name`: it is removed with the engine. */
-  bridge: z.string(),
+  /**
+   * Names for the bridges that tests may create, as `com.docker.network.bridge.name`: one for sandboxes without limits, one
+   * for Compose. They are removed with the engine.
+   */
+  bridges: z.object({ sandboxes: z.string(), compose: z.string() }),
   /** Why a runtime doesn't run a container here; null where it does. */
   failures: z.record(z.enum(runtimes), z.string().nullable()),
 });

@@ -35,15 +35,16 @@ export async function createFolder(): Promise<{ readonly folder: string; readonl
   return { folder, name: basename(folder) };
 }
 
-/** The bridge of an engine's network, which is the host's: unlike its other parts it outlives a killed engine. */
-export function bridgeOf(name: string): string {
+/** The bridges of an engine's networks, which are the host's: unlike its other parts they outlive a killed engine. */
+export function bridgesOf(name: string): { readonly sandboxes: string; readonly compose: string } {
   const [, pid] = pattern.exec(name) ?? [];
-  return `ambit${pid}`;
+  return { sandboxes: `ambit${pid}s`, compose: `ambit${pid}c` };
 }
 
-export async function removeBridge(name: string): Promise<void> {
+export async function removeBridges(name: string): Promise<void> {
   // It fails if there is none.
-  await execute("ip", ["link", "delete", bridgeOf(name), "type", "bridge"]).catch(() => {});
+  for (const bridge of Object.values(bridgesOf(name)))
+    await execute("ip", ["link", "delete", bridge, "type", "bridge"]).catch(() => {});
 }
 
 /**
@@ -55,7 +56,7 @@ export async function removeLeftovers(): Promise<void> {
   for (const name of names) {
     if (!isLeft(name)) continue;
     await removeCgroups(name);
-    await removeBridge(name);
+    await removeBridges(name);
     await rm(join(tmpdir(), name), { recursive: true, force: true });
   }
 }

@@ -5,7 +5,7 @@ import Docker from "dockerode";
 import { type Daemon, startDaemon } from "./daemon.js";
 import { type DockerEngine, runtimes } from "./engine.js";
 import { imageArchive } from "./image.js";
-import { bridgeOf, createFolder, removeBridge, removeCgroups, removeLeftovers } from "./leftovers.js";
+import { bridgesOf, createFolder, removeBridges, removeCgroups, removeLeftovers } from "./leftovers.js";
 import { runtimeFailure } from "./runtimes.js";
 
 /** A separate engine. */
@@ -26,7 +26,7 @@ export async function startDockerEngine(): Promise<StartedEngine> {
   const lacking = whyNotStarted();
   if (lacking === undefined) return await startOwn();
   if (!existsSync(foundSocket)) throw new Error(lacking);
-  return await prepare(foundSocket, "ambit-tests", async () => {});
+  return await prepare(foundSocket, { sandboxes: "ambit-tests", compose: "ambit-compose" }, async () => {});
 }
 
 function whyNotStarted(): string | undefined {
@@ -43,19 +43,23 @@ async function startOwn(): Promise<StartedEngine> {
   const close = async () => {
     await daemon?.stop();
     await removeCgroups(name);
-    await removeBridge(name);
+    await removeBridges(name);
     await rm(folder, { recursive: true, force: true });
   };
   try {
     daemon = await startDaemon(folder, name);
-    return await prepare(daemon.socket, bridgeOf(name), close);
+    return await prepare(daemon.socket, bridgesOf(name), close);
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-async function prepare(socket: string, bridge: string, close: () => Promise<void>): Promise<StartedEngine> {
+async function prepare(
+  socket: string,
+  bridges: StartedEngine["bridges"],
+  close: () => Promise<void>,
+): Promise<StartedEngine> {
   const docker = new Docker({ socketPath: socket });
   const image = sandboxImageName();
   const hasImage = await docker
@@ -75,7 +79,7 @@ async function prepare(socket: string, bridge: string, close: () => Promise<void
   return {
     socket,
     image,
-    bridge,
+    bridges,
     failures: { runc: null, runsc: null, ...Object.fromEntries(tried) },
     close,
   };
