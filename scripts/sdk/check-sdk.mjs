@@ -1,5 +1,5 @@
 // npm run check:sdk [-- PART OF A CASE'S NAME]: the official SDK's own service against a server with the default
-// configuration. Says in one line where Python packages can't be had.
+// configuration. Says in one line where Python packages can't be downloaded.
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

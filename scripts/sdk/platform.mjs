@@ -13,7 +13,7 @@ const catalog = [
 /**
  * @typedef {object} Platform
  * @property {string} origin
- * @property {{ name: string, arguments: any, context: any }[]} calls of `POST /api/tools/call`
+ * @property {{ name: string, arguments: unknown, context: unknown }[]} calls of `POST /api/tools/call`
  * @property {number} traces exports of spans that arrived
  * @property {string[]} gatewayCredentials that came with requests to the model gateway
  * @property {boolean} hasGateway whether models are reached over its gateway

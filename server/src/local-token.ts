@@ -14,7 +14,7 @@ const maxBytes = 1_024;
 export interface LocalToken {
   readonly token: string;
   readonly file: string;
-  /** Called when the server closes: nobody is sent the token of a server that has ended. */
+  /** Called when the server closes: no program sends the token of a server that has ended. */
   remove(): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ export async function keepLocalToken(
 
 /**
  * The token of the server on this machine that `url` names. Undefined where there is none, or for any other address:
- * the token is nobody else's.
+ * no other server gets the token.
  * @throws ConfigurationInvalid for a file that another user could have written
  */
 export async function localTokenFor(url: string, folder = dataFolder()): Promise<string | undefined> {

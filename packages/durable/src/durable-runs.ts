@@ -92,7 +92,7 @@ export class DurableRuns {
     return runs;
   }
 
-  /** For requests of a caller, who is told when it can't be reached. @throws StoreFailed */
+  /** For requests of a caller, who gets an error when it can't be reached. @throws StoreFailed */
   asking<Result>(ask: () => Promise<Result>): Promise<Result> {
     const { settings, log } = this.options;
     return askStore(settings.answerTimeoutMs, log, ask);

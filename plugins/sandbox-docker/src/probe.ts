@@ -13,7 +13,7 @@ import type { DockerConfig } from "./config.js";
 import { fixFor } from "./engine/failure.js";
 import { keptCapabilities } from "./open/order.js";
 
-/** What every engine covers or mounts read-only unless it is told not to. A kernel may lack some. */
+/** What every engine covers or mounts read-only unless an option turns that off. A kernel may lack some. */
 const kernelPaths = {
   covered: ["/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/scsi", "/proc/timer_list", "/sys/firmware"],
   readOnly: ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/sys"],

@@ -2,7 +2,7 @@ import { messageOf } from "@ambit/core";
 import type { ReadyResponse } from "./route-schemas.js";
 import type { ServerContext } from "./server-context.js";
 
-/** Milliseconds that an answer of the store counts for everyone who asks: nobody needs a token for it. */
+/** Milliseconds that an answer of the store counts for all callers: the route needs no token. */
 const keptMs = 1_000;
 
 /** Whether the server takes runs now: it doesn't shut down, and its store answers. */

@@ -41,7 +41,7 @@ export type OperatorAccess =
   | { readonly kind: "token"; readonly token: string }
   /** The same with a token that the server made for this machine. A run could read it where it has no boundary. */
   | { readonly kind: "local"; readonly token: string }
-  /** Nobody: every caller is a tenant. */
+  /** No one: every caller is a tenant. */
   | { readonly kind: "tenants" }
   /** Everyone on this machine except for processes of runs. */
   | { readonly kind: "everyone" };

@@ -6,7 +6,7 @@ import { saying } from "../support/scripted-agent.js";
 import { asking, serveScript } from "../support/server.js";
 
 describe("a server without a configured token", () => {
-  it("lets in who sends the token that it made, and nobody else", async () => {
+  it("admits only callers that send the token that it made", async () => {
     const { server, post, url } = await serveScript(saying("x"), { auth: "token" });
     const token = server.localToken?.token ?? "";
     expect((await readFile(server.localToken?.file ?? "", "utf8")).trim()).toBe(token);

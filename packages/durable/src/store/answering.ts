@@ -15,7 +15,7 @@ export async function askStore<Result>(
     return await unlessAborted(AbortSignal.timeout(timeoutMs), ask);
   } catch (cause) {
     if (isAmbitError(cause) && !(cause instanceof StoreFailed)) throw cause;
-    log.warn({ error: messageOf(cause) }, "the store doesn't answer: a caller is told to come back");
+    log.warn({ error: messageOf(cause) }, "the store doesn't answer: a caller gets 503");
     if (cause instanceof StoreFailed) throw cause;
     throw new StoreFailed(
       "The store can't be reached, or is full: try again; the runner's log has the cause.",

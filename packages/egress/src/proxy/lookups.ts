@@ -30,7 +30,7 @@ export class Lookups {
   #begin(name: string): Promise<readonly string[]> {
     const running = this.#lookup(name);
     this.#running.set(name, running);
-    // Even if nobody waits any longer: a lookup can't be cancelled, and has its thread until it ends.
+    // Even if no request waits any longer: a lookup can't be cancelled, and has its thread until it ends.
     const end = () => {
       this.#running.delete(name);
       this.#wake();

@@ -1,6 +1,6 @@
 import type { ConnectionDecision } from "@ambit/core/plugin";
 
-/** Destinations that are told apart; further ones are counted together. */
+/** Destinations that are listed one by one; further ones are counted together. */
 const maxDestinations = 100;
 
 /** A decision as often as it was made. */

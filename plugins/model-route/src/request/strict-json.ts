@@ -6,7 +6,7 @@ export class NotStrict extends Error {
 }
 
 /**
- * The only value that a body can have, whoever reads it: one JSON document in UTF-8, without a byte order mark, in
+ * The only value that a body can have, for every parser: one JSON document in UTF-8, without a byte order mark, in
  * whose objects no key is repeated. Pure.
  *
  * @throws NotStrict

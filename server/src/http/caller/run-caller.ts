@@ -14,7 +14,7 @@ const known = new WeakMap<Socket, Promise<boolean>>();
 export async function refuseCallersOfRuns(socket: Socket, runner: Runner): Promise<void> {
   const { localAddress = "", localPort = 0, remoteAddress = "", remotePort = 0 } = socket;
   const isElsewhere = remoteAddress !== localAddress && !isLoopback(remoteAddress.replace(/^::ffff:/, ""));
-  // A connection that has ended has no addresses, and belongs to nobody: its caller is refused like a run's.
+  // A connection that has ended has no addresses, and no known owner: its caller is refused like a run's.
   if (isElsewhere && remoteAddress !== "") return;
   const asked =
     known.get(socket) ?? runner.isCalledByRun({ localAddress, localPort, remoteAddress, remotePort });

@@ -19,7 +19,7 @@ interface Connection {
 
 /**
  * The open connections of the server. Those whose caller isn't known yet can take only their own share, where the oldest
- * makes room for the newest: whoever opens many of them displaces only them. What is left is kept for callers that are
+ * makes room for the newest: a caller that opens many of them displaces only them. What is left is kept for callers that are
  * let in, shared among them.
  */
 export class Connections {
