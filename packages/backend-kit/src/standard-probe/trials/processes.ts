@@ -5,6 +5,9 @@ import { expectConclusive, expectThat, NotProven } from "../../probe/trial.js";
 import type { Bench, Trial } from "../bench.js";
 import { type Attempts, lookInside, lookOutside, reachedOf, searchPathOf } from "../look.js";
 
+/** In milliseconds; longer than a probe may take. */
+const decoyLifeMs = 300_000;
+
 /** Looks for a process of one sandbox while it runs. */
 async function whileRunning<Result>(
   { probe, signal }: Bench,
@@ -14,7 +17,8 @@ async function whileRunning<Result>(
 ): Promise<Result> {
   const text = `decoy-${randomUUID()}`;
   const decoy = await sandbox.spawn({
-    argv: [probe.node, "-e", "console.log('up');setInterval(() => {}, 60000)", text],
+    // It ends by itself where a sandbox doesn't end it.
+    argv: [probe.node, "-e", `console.log('up');setTimeout(() => {}, ${decoyLifeMs})`, text],
     env: { PATH: searchPathOf(sandbox), DECOY: text },
     signal,
     ...command,
