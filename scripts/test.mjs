@@ -47,8 +47,12 @@ const mustProveOnDaytona = [
   "secrets.hidden",
 ];
 
+/** @typedef {{ passed: number, failed: number, failures: string[] }} Counts what the tests' reporter sends */
+
 let passed = 0;
 let failed = 0;
+/** One line for each failed test, printed again at the end: the last lines may be all that a CI service shows. @type {string[]} */
+const failures = [];
 /** @type {string[]} */
 const summary = [];
 
@@ -77,7 +81,7 @@ async function time(name, check) {
  * @param {string} command
  * @param {object} [options]
  * @param {readonly string[]} [options.args] further arguments, which may contain spaces
- * @param {(counts: { passed: number, failed: number }) => void} [options.onCounts] called with what the tests' reporter sends
+ * @param {(counts: Counts) => void} [options.onCounts]
  * @param {string} [options.name] keeps the output until the command ends, and prints it below this name
  */
 async function run(command, { args = [], onCounts, name } = {}) {
@@ -129,7 +133,8 @@ function count(succeeded) {
 
 /** @param {readonly string[]} args of vitest */
 async function runTests(args = []) {
-  let counts = { passed: 0, failed: 0 };
+  /** @type {Counts} */
+  let counts = { passed: 0, failed: 0, failures: [] };
   const exitedWell = await run("vitest run", {
     args,
     onCounts: (reported) => {
@@ -138,6 +143,7 @@ async function runTests(args = []) {
   });
   passed += counts.passed;
   failed += counts.failed;
+  failures.push(...counts.failures);
   const succeeded = exitedWell && counts.passed > 0 && counts.failed === 0;
   // A crash, or a run without a single test, is a failure that no test represents.
   if (!succeeded && counts.failed === 0) failed += 1;
@@ -232,6 +238,7 @@ async function runChosen(args) {
 await onSupportedNode(async () => {
   const args = process.argv.slice(2);
   await (args.length === 0 ? runEverything() : runChosen(args));
+  for (const line of failures) console.log(`failed: ${line}`);
   console.log(`${passed} passed, ${failed} failed`);
   return failed > 0 ? 1 : 0;
 });

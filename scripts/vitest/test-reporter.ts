@@ -9,9 +9,8 @@ const hostPrefix = "host: ";
 /**
  * Requires reasons for skips. Prints each with its reason, `ctx.skip("host: no user namespaces (EPERM)")`, and fails
  * the run for one without a reason, and in CI (or with `AMBIT_FORBID_SKIPS=1`) for one whose reason isn't the host.
- * Prints each test that passed only at its second attempt, and at the end each failure in one line: the last lines may be
- * all that a CI service shows.
- * Sends `{passed, failed}` to the parent process if that listens.
+ * Prints each test that passed only at its second attempt, and at the end each failure in one line.
+ * Sends `{passed, failed, failures}`, with one line in `failures` for each failure, to the parent process if that listens.
  */
 export class TestReporter implements Reporter {
   readonly #strict = Boolean(process.env.CI) || process.env.AMBIT_FORBID_SKIPS === "1";
@@ -49,6 +48,7 @@ export class TestReporter implements Reporter {
     process.send?.({
       passed: tests.filter((test) => test.result().state === "passed").length,
       failed: failed.length,
+      failures: failed,
     });
   }
 
