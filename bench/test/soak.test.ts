@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
-import { linux } from "../src/machine/needs.js";
+import { linux } from "../src/needs.js";
 import { soakTable } from "../src/soak/report.js";
 import { hostileRuns, normalRuns } from "../src/soak/runs.js";
 import type { SoakReport } from "../src/soak/soak.js";

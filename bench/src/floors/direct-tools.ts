@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { McpServer } from "@agentclientprotocol/sdk/unstable";
 import { createMcpHandler, Server } from "@modelcontextprotocol/server";
-import { Caller } from "../subjects/server/http.js";
+import { Caller } from "../http.js";
 
 /** A minimal MCP server that posts each call on. */
 export interface DirectTools {

@@ -1,6 +1,6 @@
 import type { AgentEvent, Publication } from "@ambit/core/plugin";
+import { Caller } from "../http.js";
 import { interleaved, timed } from "../measure.js";
-import { Caller } from "../subjects/server/http.js";
 
 const callsPerSample = 20;
 

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { linux } from "../machine/needs.js";
+import { linux } from "../needs.js";
 import { soakTable } from "./report.js";
 import { soak } from "./soak.js";
 

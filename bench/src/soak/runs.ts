@@ -1,6 +1,6 @@
 import { type IncomingMessage, request } from "node:http";
+import { type Caller, linesOf } from "../http.js";
 import { pause } from "../machine/program.js";
-import { type Caller, linesOf } from "../subjects/server/http.js";
 import { demoRequest } from "../subjects/server/requests.js";
 import { brokenTools } from "./platform.js";
 

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { z } from "zod";
+import { Caller } from "../http.js";
 import { descendantsOf, memoryMibOf } from "../machine/processes.js";
 import { pause } from "../machine/program.js";
-import { Caller } from "../subjects/server/http.js";
 
 /** A server's state at one moment. */
 export interface Vitals {

@@ -1,50 +1,50 @@
 import { randomUUID } from "node:crypto";
 import { runKey } from "@ambit/core/contract";
 import { type DependencyContainer, container as global, Lifecycle } from "tsyringe";
-import type { Admitted } from "./admission.js";
-import { strictestCeiling } from "./caller-rules.js";
-import { AgentCalls } from "./calls/agent-calls.js";
-import { CallEvents } from "./calls/call-events.js";
+import type { Admitted } from "./admission/admission.js";
+import { strictestCeiling } from "./admission/caller-rules.js";
+import type { RunOptions } from "./admission/run-options.js";
+import { AgentCalls } from "./call/agent-calls.js";
+import { Asking } from "./call/ask/asking.js";
+import { Questions } from "./call/ask/questions.js";
+import { UsedAnswers } from "./call/ask/used-answers.js";
+import { UserInput } from "./call/ask/user-input.js";
+import { CallEvents } from "./call/call-events.js";
+import { Gatekeeper } from "./call/gatekeeper.js";
+import { Pause } from "./call/pause.js";
+import { Permissions } from "./call/permission/permissions.js";
+import { ToolCalls } from "./call/tool-calls.js";
+import { ArgumentsChecker } from "./call/tools/arguments/checker.js";
+import { ToolArguments } from "./call/tools/arguments/tool-arguments.js";
+import { ToolExecution } from "./call/tools/execute.js";
+import { GatewayTools } from "./call/tools/gateway/gateway-tools.js";
+import { RunTools } from "./call/tools/run-tools.js";
 import { Observation } from "./events/observation.js";
 import { RunEvents } from "./events/run-events.js";
-import { Turn } from "./events/turn.js";
 import { Warnings } from "./events/warnings.js";
 import { Deadlines } from "./lifetime/deadlines.js";
+import { FairSlots } from "./lifetime/fair-slots.js";
 import { RightToAct } from "./lifetime/right-to-act.js";
 import { OwnedScope } from "./lifetime/scope.js";
 import type { RunLimits } from "./limits.js";
 import { Budget } from "./model/budget.js";
 import { ModelCalls } from "./model/model-calls.js";
-import { ModelRoutes } from "./model/model-routes.js";
 import { SessionSpending } from "./model/session-spending.js";
-import { Gatekeeper } from "./permission/gatekeeper.js";
-import { Asking } from "./permission/interaction/asking.js";
-import { Questions } from "./permission/interaction/questions.js";
-import { UsedAnswers } from "./permission/interaction/used-answers.js";
-import { UserInput } from "./permission/interaction/user-input.js";
-import { Pause } from "./permission/pause.js";
-import { Permissions } from "./permission/permissions.js";
-import { Run } from "./run.js";
-import type { RunOptions } from "./run-options.js";
+import { Run } from "./run/run.js";
+import { Turn } from "./run/turn.js";
 import type { RunnerOptions } from "./runner-options.js";
-import { Publisher } from "./session/publish.js";
+import { ModelRoutes } from "./session/agent/model-routes.js";
+import { Publisher } from "./session/agent/publish.js";
+import { AgentStarter } from "./session/agent/start-agent.js";
 import { Sessions } from "./session/sessions.js";
-import { AgentStarter } from "./session/start-agent.js";
 import { tokens } from "./tokens.js";
-import { ArgumentsChecker } from "./tools/arguments/checker.js";
-import { ToolArguments } from "./tools/arguments/tool-arguments.js";
-import { ToolExecution } from "./tools/execute.js";
-import { FairSlots } from "./tools/fair-slots.js";
-import { GatewayTools } from "./tools/gateway/gateway-tools.js";
-import { RunTools } from "./tools/run-tools.js";
-import { ToolCalls } from "./tools/tool-calls.js";
 
 /** One instance per run. A class that is missing here would be constructed for each injection. */
 export const runClasses = [
   ...[AgentCalls, CallEvents, Asking, Questions, Permissions, Gatekeeper, Pause, UserInput],
   ...[RunTools, GatewayTools, ToolArguments, ToolExecution, ToolCalls],
   ...[Budget, ModelCalls, ModelRoutes],
-  ...[AgentStarter, Publisher, Deadlines, RightToAct, Observation, RunEvents, Turn, Run],
+  ...[AgentStarter, Publisher, RightToAct, Observation, RunEvents, Turn, Run],
 ];
 
 /**
@@ -95,14 +95,16 @@ export function runContainer(
   run.registerInstance(tokens.request, request);
   run.registerInstance(tokens.plan, plan);
   run.registerInstance(tokens.secrets, secrets);
-  run.registerInstance(tokens.runOptions, options);
+  run.registerInstance(tokens.keepsEvents, options.keepsEvents);
   const { caller } = options;
   if (caller !== undefined) {
     const ceiling = strictestCeiling(root.resolve(tokens.permissionCeiling), caller.permissionCeiling);
     run.registerInstance(tokens.permissionCeiling, ceiling);
   }
-  const { closeMs } = root.resolve(tokens.limits);
-  run.registerInstance(tokens.scope, new OwnedScope(root.resolve(tokens.log), closeMs));
+  const limits = root.resolve(tokens.limits);
+  const scope = new OwnedScope(root.resolve(tokens.log), limits.closeMs);
+  run.registerInstance(tokens.scope, scope);
+  run.registerInstance(Deadlines, new Deadlines(scope, limits));
   run.registerInstance(Warnings, new Warnings(warnings));
   return run;
 }

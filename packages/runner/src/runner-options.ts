@@ -1,9 +1,9 @@
 import type { KeyObject } from "node:crypto";
 import type { Registry } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
-import type { AdmissionRules } from "./admission.js";
-import type { HideSecrets } from "./events/redaction/secrets.js";
+import type { AdmissionRules } from "./admission/admission.js";
 import type { RunLimits } from "./limits.js";
+import type { HideSecrets } from "./operator.js";
 
 export interface RunnerOptions extends AdmissionRules {
   readonly registry: Registry;

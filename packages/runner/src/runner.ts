@@ -3,26 +3,26 @@ import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "@ambit/core"
 import { type Failure, idOfRun, projectOf, runKey } from "@ambit/core/contract";
 import type { LocalConnection, RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
-import { type AdmissionRules, type Admitted, admit } from "./admission.js";
-import { Commands } from "./commands.js";
+import { type AdmissionRules, type Admitted, admit } from "./admission/admission.js";
+import { Commands } from "./admission/commands.js";
+import type { RunOptions } from "./admission/run-options.js";
+import { hasStoredAnswer } from "./call/ask/stored-answer.js";
+import { type AnswerKeeper, UsedAnswers } from "./call/ask/used-answers.js";
+import { ArgumentsChecker } from "./call/tools/arguments/checker.js";
 import { rootContainer, runContainer } from "./containers.js";
 import { closeActors, tellRefused } from "./events/observers.js";
-import { doubtOf } from "./lifetime/doubt.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
 import { callPlugin } from "./lifetime/plugin-error.js";
 import { SessionSpending } from "./model/session-spending.js";
 import { pathBeyondDepth, tooDeep } from "./parse/depth.js";
-import { hasStoredAnswer } from "./permission/interaction/stored-answer.js";
-import { type AnswerKeeper, UsedAnswers } from "./permission/interaction/used-answers.js";
-import { Run } from "./run.js";
-import type { RunOptions } from "./run-options.js";
+import { doubtOf } from "./run/doubt.js";
+import { Run } from "./run/run.js";
 import type { RunnerOptions } from "./runner-options.js";
 import type { SessionHolding, SessionKeeper } from "./session/session-keeper.js";
 import type { SessionName } from "./session/session-name.js";
 import { Sessions } from "./session/sessions.js";
 import { discardSession } from "./session/take-over.js";
 import { tokens } from "./tokens.js";
-import { ArgumentsChecker } from "./tools/arguments/checker.js";
 
 /** One of the slots for concurrent runs. Released when the run's records have ended, or by `release`. */
 export interface Slot {

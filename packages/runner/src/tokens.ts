@@ -3,12 +3,10 @@ import type { AcceptedPlan } from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
 import type { Log, RunObserver } from "@ambit/core/plugin";
 import type { InjectionToken } from "tsyringe";
-import type { HideSecrets } from "./events/redaction/secrets.js";
+import type { FairSlots } from "./lifetime/fair-slots.js";
 import type { OwnedScope } from "./lifetime/scope.js";
 import type { RunLimits } from "./limits.js";
-import type { PermissionCeiling } from "./permission/permission.js";
-import type { RunOptions } from "./run-options.js";
-import type { FairSlots } from "./tools/fair-slots.js";
+import type { HideSecrets, PermissionCeiling } from "./operator.js";
 
 /** Tokens of injected values that aren't instances of a class of ours. */
 export const tokens = {
@@ -35,7 +33,8 @@ export const tokens = {
   plan: token<AcceptedPlan>("plan"),
   /** Every credential of the request: never log or return it. */
   secrets: token<readonly string[]>("secrets"),
-  runOptions: token<RunOptions>("runOptions"),
+  /** Whether its result includes its events. */
+  keepsEvents: token<boolean>("keepsEvents"),
   /** Owns the lifetimes of all that the run opens. */
   scope: token<OwnedScope>("scope"),
 } as const;

@@ -5,15 +5,16 @@ import { join } from "node:path";
 import { Registry } from "@ambit/core";
 import { expect, test } from "vitest";
 import { recordingLog } from "../../../core/test/fakes/log.js";
+import { UsedAnswers } from "../src/call/ask/used-answers.js";
+import { ArgumentsChecker } from "../src/call/tools/arguments/checker.js";
 import { rootContainer, runClasses, runContainer } from "../src/containers.js";
 import { Warnings } from "../src/events/warnings.js";
 import { runLimitsSchema } from "../src/index.js";
+import { Deadlines } from "../src/lifetime/deadlines.js";
 import { OwnedScope } from "../src/lifetime/scope.js";
 import { SessionSpending } from "../src/model/session-spending.js";
-import { UsedAnswers } from "../src/permission/interaction/used-answers.js";
 import { Sessions } from "../src/session/sessions.js";
 import { tokens } from "../src/tokens.js";
-import { ArgumentsChecker } from "../src/tools/arguments/checker.js";
 import { createWorld } from "./fakes/world.js";
 
 /** A root with two containers of runs that were admitted, and never begun. */
@@ -59,7 +60,9 @@ test("every class that is injected is registered", async () => {
   expect(namesIn(/@injectable\(\)\nexport class (\w+)/g).sort()).toEqual([...ofRun, Sessions.name].sort());
   const injected = new Set(namesIn(/@inject\((\w+)\)/g));
   expect(injected.size).toBeGreaterThan(5);
-  expect([...ofRun, ...ofRunner, Warnings.name]).toEqual(expect.arrayContaining([...injected]));
+  expect([...ofRun, ...ofRunner, Warnings.name, Deadlines.name]).toEqual(
+    expect.arrayContaining([...injected]),
+  );
   const { one } = await containers();
   for (const found of [Sessions, ArgumentsChecker, UsedAnswers, SessionSpending, Warnings])
     expect(one.resolve<object>(found)).toBe(one.resolve<object>(found));

@@ -1,6 +1,6 @@
 import { HarnessFailed, SandboxFailed } from "@ambit/core";
 import { expect, test } from "vitest";
-import { namingLimits } from "../src/session/start-agent.js";
+import { namingLimits } from "../src/session/agent/start-agent.js";
 
 test("an agent that doesn't start names the limits that the request set", () => {
   const failure = new HarnessFailed("the demo agent ended with exit code 137 during initialize.");

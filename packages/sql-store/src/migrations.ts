@@ -1,5 +1,5 @@
 import type { Statement } from "./database.js";
-import { sizeShards } from "./runs/sizes.js";
+import { sizeShards } from "./sizes.js";
 
 const statements = (...texts: readonly string[]): readonly Statement[] => texts.map((text) => ({ text }));
 

@@ -1,8 +1,8 @@
 import { type Leftover, labelsOfDeployment, ownershipOf } from "@ambit/backend-kit";
 import type { DaytonaConfig } from "./config.js";
 import { isOwnedBy, machineName } from "./open/owner.js";
+import { deleteMachine } from "./open/remote-machine.js";
 import { ServiceFailure } from "./platform/failure.js";
-import { deleteMachine } from "./platform/remote-machine.js";
 import type { Service } from "./platform/service.js";
 import { ownerOfSecret, removeSecret, secretPrefix } from "./secrets/organisation-secrets.js";
 

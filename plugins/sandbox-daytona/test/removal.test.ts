@@ -1,8 +1,8 @@
 import { labelsOf } from "@ambit/backend-kit";
 import { describe, expect, it } from "vitest";
 import { createMachine } from "../src/open/create.js";
+import { RemoteMachine } from "../src/open/remote-machine.js";
 import { ServiceFailure } from "../src/platform/failure.js";
-import { RemoteMachine } from "../src/platform/remote-machine.js";
 import type { Machine, SandboxOrder, Service } from "../src/platform/service.js";
 import { logged } from "./support/loopback.js";
 

@@ -10,7 +10,7 @@ import { Sandboxes } from "./control/sandboxes/sandboxes.js";
 import { Secrets } from "./control/secrets.js";
 import { RunnerClient } from "./control/toolbox/runner-client.js";
 import { askVersion } from "./control/toolbox/toolbox-client.js";
-import { ToolboxProxy } from "./control/toolbox/toolbox-proxy.js";
+import { ToolboxProxy } from "./control/toolbox-proxy.js";
 import { Routes } from "./http/routes.js";
 import type { Faults, LoopbackDaytona } from "./interface.js";
 import { createFolder, removeLeftovers } from "./leftovers.js";

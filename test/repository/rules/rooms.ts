@@ -37,9 +37,24 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["index.ts"],
   ],
   "core/src/boundary": [["boundary.ts"], ["network"], ["normalise.ts"], ["index.ts"]],
+  "packages/runner/src": [
+    ["canonical-json.ts", "limits.ts", "operator.ts"],
+    ["lifetime", "parse"],
+    ["tokens.ts"],
+    ["events"],
+    ["call"],
+    ["session"],
+    ["model"],
+    ["run"],
+    ["admission"],
+    ["runner-options.ts"],
+    ["containers.ts"],
+    ["runner.ts"],
+    ["index.ts"],
+  ],
 };
 
-/** Inside core each folder imports only those below it. `index.ts` may import all. */
+/** Inside these packages each folder imports only those below it. `index.ts` may import all. */
 export function roomImports(files: readonly SourceFile[]): string[] {
   return Object.entries(floorsOf).flatMap(([folder, floors]) => {
     const floorOf = (room: string) => floors.findIndex((floor) => floor.includes(room));
@@ -54,6 +69,95 @@ export function roomImports(files: readonly SourceFile[]): string[] {
       return from === to || (floorOf(to) !== -1 && floorOf(to) < floorOf(from));
     });
   });
+}
+
+/** Folders that import each other, directly or in a longer circle. */
+interface Circle {
+  /** The folder that they are in. */
+  readonly parent: string;
+  readonly folders: readonly string[];
+}
+
+/** Those that remain. A circle that has become smaller is accepted; one that is gone must be removed here. */
+export const knownCircles: readonly Circle[] = [
+  { parent: "server/src", folders: ["configuration", "http", "tenants", "webhooks"] },
+  { parent: "test/kit/src", folders: ["allowances", "attacks", "control", "decoys", "stage"] },
+];
+
+/** Folders next to each other, in any package, that can only be understood together. */
+export function folderCircles(
+  files: readonly SourceFile[],
+  known: readonly Circle[] = knownCircles,
+): string[] {
+  const found = circlesAmongFolders(files);
+  const isPart = (one: Circle, other: Circle) =>
+    one.parent === other.parent && one.folders.every((folder) => other.folders.includes(folder));
+  const named = ({ parent, folders }: Circle) => `${parent}/{${folders.join(",")}}`;
+  return [
+    ...found
+      .filter((circle) => !known.some((other) => isPart(circle, other)))
+      .map((circle) => `${named(circle)}: these folders import each other`),
+    ...known
+      .filter((circle) => !found.some((other) => isPart(other, circle)))
+      .map(
+        (circle) =>
+          `${named(circle)}: these folders no longer import each other: remove them from knownCircles`,
+      ),
+  ];
+}
+
+function circlesAmongFolders(files: readonly SourceFile[]): Circle[] {
+  /** By parent folder: from each folder in it to those that it imports. */
+  const imports = new Map<string, Map<string, Set<string>>>();
+  for (const file of files) {
+    const source = sourceOf(file.path);
+    if (source === undefined) continue;
+    for (const specifier of importsOf(file)) {
+      const target = targetOf(file, specifier);
+      const apart = target === undefined ? undefined : whereTheyPart(dirname(file.path), dirname(target));
+      if (apart === undefined || !`${apart.parent}/`.startsWith(`${source}/`)) continue;
+      const folders = imports.get(apart.parent) ?? new Map<string, Set<string>>();
+      const imported = folders.get(apart.from) ?? new Set();
+      imports.set(apart.parent, folders.set(apart.from, imported.add(apart.to)));
+    }
+  }
+  return [...imports].flatMap(([parent, folders]) =>
+    circlesIn(folders).map((circle) => ({ parent, folders: circle })),
+  );
+}
+
+function sourceOf(path: string): string | undefined {
+  return /^(.*?\/)?src(?=\/)/.exec(path)?.[0];
+}
+
+/** The folder that holds both, and the folder in it of each. Undefined where one is inside the other. */
+function whereTheyPart(one: string, other: string) {
+  const [names, others] = [one.split("/"), other.split("/")];
+  const at = names.findIndex((name, index) => name !== others[index]);
+  const [from, to] = [names[at], others[at]];
+  return from === undefined || to === undefined
+    ? undefined
+    : { parent: names.slice(0, at).join("/"), from, to };
+}
+
+/** The groups of folders of which each reaches every other. */
+function circlesIn(imports: ReadonlyMap<string, ReadonlySet<string>>): string[][] {
+  const reachedFrom = (start: string) => {
+    const reached = new Set<string>();
+    const waiting = [...(imports.get(start) ?? [])];
+    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+      if (reached.has(next)) continue;
+      reached.add(next);
+      waiting.push(...(imports.get(next) ?? []));
+    }
+    return reached;
+  };
+  const reached = new Map([...imports.keys()].map((folder) => [folder, reachedFrom(folder)]));
+  const circles = [...reached].map(([folder, others]) =>
+    [folder, ...[...others].filter((other) => other !== folder && reached.get(other)?.has(folder))].sort(),
+  );
+  const distinct = new Map(circles.map((circle) => [circle.join(), circle]));
+  return [...distinct.values()].filter(({ length }) => length > 1);
 }
 
 /** Source files that import each other in a cycle, types included. */

@@ -10,7 +10,7 @@ import {
 } from "../rules/imports.js";
 import { missingInjections } from "../rules/injection.js";
 import { incompleteManifests, lockfileDrift } from "../rules/manifests.js";
-import { fullFolders, importCycles, roomImports } from "../rules/rooms.js";
+import { folderCircles, fullFolders, importCycles, roomImports } from "../rules/rooms.js";
 import type { SourceFile } from "../rules/source-file.js";
 import { credentials, longFiles, machinePaths, oddEnglish, oddNames, registryHosts } from "../rules/texts.js";
 import { isCode, readManifests, readText, readTree, root } from "../rules/tree.js";
@@ -94,7 +94,7 @@ const cases: Case[] = [
   },
   {
     rule: roomImports,
-    promise: "inside core each room imports only what lies below",
+    promise: "inside core and the runner each room imports only what lies below",
     tree: () => code,
     broken: [
       ["core/src/contract/tool.ts", `import { AmbitError } from "../errors.js";`],
@@ -110,6 +110,8 @@ const cases: Case[] = [
       ["core/src/contract/result/events.ts", `import { nearestKey } from "../spelling.js";`],
       ["core/src/contract/spelling.ts", `import type { RunRequest } from "./index.js";`],
       ["core/src/boundary/network/rule.ts", `import { normaliseBoundary } from "../normalise.js";`],
+      ["packages/runner/src/events/run-events.ts", `import { Calls } from "../call/calls.js";`],
+      ["packages/runner/src/lifetime/scope.ts", `import { tokens } from "../tokens.js";`],
     ],
     kept: [
       [
@@ -336,6 +338,63 @@ describe("no folder has more than 15 source files", () => {
   it("holds in this repository", () => {
     expect(code.length).toBeGreaterThan(1_000);
     expect(fullFolders(code)).toEqual([]);
+  });
+});
+
+describe("no folders next to each other import each other", () => {
+  const file = (path: string, ...imports: string[]) => ({
+    path,
+    text: imports.map((specifier) => `import "${specifier}";`).join(" "),
+  });
+
+  it.each([
+    [
+      "server/src/{http,tenants}",
+      [file("server/src/http/a.ts", "../tenants/b.js"), file("server/src/tenants/c.ts", "../http/d.js")],
+    ],
+    [
+      "packages/one/src/{a,b,c}",
+      [
+        file("packages/one/src/a/deep/x.ts", "../../b/y.js"),
+        file("packages/one/src/b/y.ts", "../c/z.js"),
+        file("packages/one/src/c/z.ts", "../a/w.js"),
+      ],
+    ],
+    [
+      "plugins/one/src/top/{a,b}",
+      [file("plugins/one/src/top/a/x.ts", "../b/y.js"), file("plugins/one/src/top/b/y.ts", "../a/x.js")],
+    ],
+  ])("refuses %s", (circle, files) => {
+    expect(folderCircles(files, [])).toEqual([expect.stringContaining(circle)]);
+  });
+
+  const known = [{ parent: "server/src", folders: ["http", "tenants", "webhooks"] }];
+
+  it("accepts a part of a known circle, and refuses a known one that is gone", () => {
+    const files = [
+      file("server/src/http/a.ts", "../tenants/b.js"),
+      file("server/src/tenants/c.ts", "../http/d.js"),
+    ];
+    expect(folderCircles(files, known)).toEqual([]);
+    expect(folderCircles(files.slice(1), known)).toEqual([
+      expect.stringContaining("remove them from knownCircles"),
+    ]);
+  });
+
+  it("accepts imports one way, and between a folder and those inside it", () => {
+    const files = [
+      file("packages/one/src/a/x.ts", "../b/y.js", "./inner/z.js"),
+      file("packages/one/src/a/inner/z.ts", "../w.js", "../../c/v.js"),
+      file("packages/one/src/b/y.ts", "../c/v.js", "../root.js"),
+      file("packages/two/src/c/y.ts", "../a/x.js"),
+      file("packages/one/test/a/x.ts", "../b/y.js"),
+      file("packages/one/test/b/x.ts", "../a/y.js"),
+    ];
+    expect(folderCircles(files, [])).toEqual([]);
+  });
+
+  it("holds in this repository", () => {
+    expect(folderCircles(code)).toEqual([]);
   });
 });
 

@@ -1,7 +1,7 @@
 import type { Goal, Measurement, RunOptions } from "../../goal.js";
 import { type CpuMeter, meterCpu } from "../../machine/cpu-meter.js";
-import { linux } from "../../machine/needs.js";
 import { interleaved, median, short, timed } from "../../measure.js";
+import { linux } from "../../needs.js";
 import type { AgentPair } from "../../subjects/agents/real-agents.js";
 import { run } from "../../subjects/server/runs.js";
 import { eachAgent, installedAgents } from "./each-agent.js";

@@ -1,8 +1,8 @@
 import type { Goal } from "../../goal.js";
-import { linux } from "../../machine/needs.js";
 import { descendantsOf, pssMibOf } from "../../machine/processes.js";
 import { pause } from "../../machine/program.js";
 import { interleaved, mediansOf } from "../../measure.js";
+import { linux } from "../../needs.js";
 import type { AgentPair } from "../../subjects/agents/real-agents.js";
 import { run } from "../../subjects/server/runs.js";
 import { eachAgent, installedAgents } from "./each-agent.js";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { RealAgent } from "../../floors/driver-messages.js";
 import type { Goal, Measurement } from "../../goal.js";
-import { type Caller, linesOf } from "../../subjects/server/http.js";
+import { type Caller, linesOf } from "../../http.js";
 import { eachAgent, installedAgents } from "./each-agent.js";
 
 interface Moment {

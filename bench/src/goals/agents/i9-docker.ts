@@ -1,8 +1,8 @@
 import type { Goal, Measurement, RunOptions } from "../../goal.js";
 import { type CpuMeter, meterCpu } from "../../machine/cpu-meter.js";
-import { linux } from "../../machine/needs.js";
 import { pause } from "../../machine/program.js";
 import { interleaved, mediansOf, timed } from "../../measure.js";
+import { linux } from "../../needs.js";
 import {
   type AgentContainer,
   meterEngine,

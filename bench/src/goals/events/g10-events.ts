@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import type { Goal, Measurement } from "../../goal.js";
+import type { Caller } from "../../http.js";
 import { interleaved, median, short } from "../../measure.js";
 import { startAmbit } from "../../subjects/server/ambit-server.js";
 import { startBareServer } from "../../subjects/server/bare-server.js";
 import { benchPlugin } from "../../subjects/server/bench-plugin.js";
-import type { Caller } from "../../subjects/server/http.js";
 import { measuredStores } from "../../subjects/server/stores.js";
 
 const count = 200_000;

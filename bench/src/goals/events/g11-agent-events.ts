@@ -1,9 +1,9 @@
 import type { Goal, Measurement } from "../../goal.js";
+import type { Caller } from "../../http.js";
 import { interleaved, mediansOf } from "../../measure.js";
 import { startAcpDirect } from "../../subjects/agents/acp-direct.js";
 import { type AmbitServer, startAmbit } from "../../subjects/server/ambit-server.js";
 import { startAgentRelay } from "../../subjects/server/bare-server.js";
-import type { Caller } from "../../subjects/server/http.js";
 import { demoRequest } from "../../subjects/server/requests.js";
 import { watchRun } from "../../subjects/server/runs.js";
 import { measuredStores } from "../../subjects/server/stores.js";

@@ -1,7 +1,7 @@
 import type { Goal } from "../../goal.js";
-import { linux } from "../../machine/needs.js";
 import { cpuMsOf, descendantsOf, pssMibOf } from "../../machine/processes.js";
 import { pause } from "../../machine/program.js";
+import { linux } from "../../needs.js";
 import { type AmbitServer, startAmbit } from "../../subjects/server/ambit-server.js";
 import { demoRequest } from "../../subjects/server/requests.js";
 import { run } from "../../subjects/server/runs.js";

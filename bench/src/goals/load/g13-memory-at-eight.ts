@@ -1,11 +1,11 @@
 import type { Goal } from "../../goal.js";
-import { linux } from "../../machine/needs.js";
+import { linesOf } from "../../http.js";
 import { descendantsOf, pssMibOf } from "../../machine/processes.js";
 import { pause } from "../../machine/program.js";
 import { interleaved, mediansOf } from "../../measure.js";
+import { linux } from "../../needs.js";
 import { type AcpDirect, startAcpDirect } from "../../subjects/agents/acp-direct.js";
 import { type AmbitServer, startAmbit } from "../../subjects/server/ambit-server.js";
-import { linesOf } from "../../subjects/server/http.js";
 import { demoRequest } from "../../subjects/server/requests.js";
 
 const runs = 8;

@@ -1,9 +1,10 @@
 import type { Goal } from "../../goal.js";
-import { linux } from "../../machine/needs.js";
+import { Caller } from "../../http.js";
 import { memoryMibOf } from "../../machine/processes.js";
 import { freePort, type ProgramOptions, pause, startProgram } from "../../machine/program.js";
 import { temporaryFolder } from "../../machine/temporary-folder.js";
 import { interleaved, mediansOf } from "../../measure.js";
+import { linux } from "../../needs.js";
 import {
   type AmbitServer,
   ambitEntry,
@@ -12,7 +13,6 @@ import {
   startAmbit,
 } from "../../subjects/server/ambit-server.js";
 import { bareEntry, startBareServer } from "../../subjects/server/bare-server.js";
-import { Caller } from "../../subjects/server/http.js";
 
 /** Milliseconds until a started server has settled. */
 const settleMs = 3_000;

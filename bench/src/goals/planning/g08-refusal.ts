@@ -1,8 +1,8 @@
 import type { Goal } from "../../goal.js";
+import type { Caller } from "../../http.js";
 import { interleaved, mediansOf, timedEach } from "../../measure.js";
 import { startAmbit } from "../../subjects/server/ambit-server.js";
 import { startBareServer } from "../../subjects/server/bare-server.js";
-import type { Caller } from "../../subjects/server/http.js";
 import { demoRequest, toolCallback, usualTool } from "../../subjects/server/requests.js";
 
 const callsPerSample = 50;

@@ -1,7 +1,7 @@
 import type { Goal, Measurement } from "../../goal.js";
 import { type CpuMeter, meterCpu } from "../../machine/cpu-meter.js";
-import { linux } from "../../machine/needs.js";
 import { interleaved, median, type Pairs, short, timed } from "../../measure.js";
+import { linux } from "../../needs.js";
 import { startAcpDirect } from "../../subjects/agents/acp-direct.js";
 import { startAmbit } from "../../subjects/server/ambit-server.js";
 import { demoRequest } from "../../subjects/server/requests.js";

@@ -1,8 +1,8 @@
 import type { Goal, Measurement } from "../../goal.js";
+import { type Caller, linesOf } from "../../http.js";
 import { interleaved, mediansOf } from "../../measure.js";
 import { startAmbit } from "../../subjects/server/ambit-server.js";
 import { startBareServer } from "../../subjects/server/bare-server.js";
-import { type Caller, linesOf } from "../../subjects/server/http.js";
 import { demoRequest } from "../../subjects/server/requests.js";
 import { measuredStores } from "../../subjects/server/stores.js";
 

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { Goal } from "../../goal.js";
-import { linux } from "../../machine/needs.js";
 import { descendantsOf, isRunning, type ProcessIdentity, processesWith } from "../../machine/processes.js";
 import { pause } from "../../machine/program.js";
+import { linux } from "../../needs.js";
 import { type AmbitServer, startAmbit } from "../../subjects/server/ambit-server.js";
 import { demoRequest } from "../../subjects/server/requests.js";
 import { run, untilLine } from "../../subjects/server/runs.js";

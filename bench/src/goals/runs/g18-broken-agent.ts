@@ -1,9 +1,9 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Goal, Measurement } from "../../goal.js";
+import { linesOf } from "../../http.js";
 import { temporaryFolder } from "../../machine/temporary-folder.js";
 import { startAmbit } from "../../subjects/server/ambit-server.js";
-import { linesOf } from "../../subjects/server/http.js";
 import { demoRequest } from "../../subjects/server/requests.js";
 
 /** Broken agents, by what they do: the program's text. */

@@ -1,6 +1,6 @@
 import type { Goal } from "../../goal.js";
-import { confinement, loopbackName, ownLoopback } from "../../machine/needs.js";
 import { interleaved, mediansOf, timed } from "../../measure.js";
+import { confinement, loopbackName, ownLoopback } from "../../needs.js";
 import { startAmbit } from "../../subjects/server/ambit-server.js";
 import { startBareServer } from "../../subjects/server/bare-server.js";
 import { demoRequest } from "../../subjects/server/requests.js";

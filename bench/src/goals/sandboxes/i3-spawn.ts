@@ -4,8 +4,8 @@ import { messageOf } from "@ambit/core";
 import type { Sandbox } from "@ambit/core/plugin";
 import { msLater } from "../../figures.js";
 import type { Goal, Measurement } from "../../goal.js";
-import { confinement } from "../../machine/needs.js";
 import { interleaved, short, timed } from "../../measure.js";
+import { confinement } from "../../needs.js";
 import { openBackend } from "../../subjects/sandboxes/confined.js";
 
 const together = 50;

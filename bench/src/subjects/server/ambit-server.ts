@@ -1,9 +1,9 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { Caller } from "../../http.js";
 import { freePort, type Program, pause, startProgram } from "../../machine/program.js";
 import { type TemporaryFolder, temporaryFolder } from "../../machine/temporary-folder.js";
-import { Caller } from "./http.js";
 
 /** The installed command. */
 export const ambitEntry = fileURLToPath(new URL("../bin/ambit.mjs", import.meta.resolve("ambit")));

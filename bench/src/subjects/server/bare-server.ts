@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
+import { Caller } from "../../http.js";
 import { freePort, type Program, startProgram } from "../../machine/program.js";
 import { healthy } from "./ambit-server.js";
-import { Caller } from "./http.js";
 
 export const bareEntry = fileURLToPath(new URL("../../floors/bare-http.js", import.meta.url));
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
-import { type Caller, linesOf } from "./http.js";
+import { type Caller, linesOf } from "../../http.js";
 
 /** One run, to its end. @throws Error when it failed. */
 export async function run(caller: Caller, body: string): Promise<void> {

@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { isolateTmp, removeLeft } from "./files/shared-folders.js";
-import { runAs } from "./process/run-as.js";
+import { runAs } from "./run-as.js";
 import { type Settings, toolUsers } from "./settings.js";
 import type { User } from "./user.js";
 

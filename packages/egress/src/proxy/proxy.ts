@@ -9,7 +9,7 @@ import { CredentialSide } from "./credentials/side.js";
 import { type EgressDecision, Gate } from "./gate.js";
 import type { OwnServer } from "./http/own-address.js";
 import { bytesOf, unusable } from "./http/own-response.js";
-import { HttpSide } from "./http/side.js";
+import { HttpSide } from "./http-side.js";
 import { defaultLimits, type EgressLimits } from "./limits.js";
 import { OpenSockets } from "./open-sockets.js";
 import { type Share, serverBudget } from "./shared-budget.js";

@@ -2,7 +2,6 @@ import type { AgentEvent } from "@ambit/core/contract";
 import { inject, injectable } from "tsyringe";
 import { sizeOf } from "../lifetime/memory/size.js";
 import type { RunLimits } from "../limits.js";
-import type { RunOptions } from "../run-options.js";
 import { tokens } from "../tokens.js";
 import { Decisions } from "./decisions.js";
 import { EventChannel } from "./event-channel.js";
@@ -22,7 +21,7 @@ export class RunEvents {
 
   constructor(
     @inject(tokens.secrets) secrets: readonly string[],
-    @inject(tokens.runOptions) { keepsEvents }: RunOptions,
+    @inject(tokens.keepsEvents) keepsEvents: boolean,
     @inject(tokens.limits) { resultCharacters }: RunLimits,
     @inject(Observation) private readonly observation: Observation,
   ) {

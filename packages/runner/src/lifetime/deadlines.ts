@@ -1,11 +1,8 @@
 import { RunTimedOut } from "@ambit/core";
-import { inject, injectable } from "tsyringe";
 import type { RunLimits } from "../limits.js";
-import { tokens } from "../tokens.js";
 import type { OwnedScope } from "./scope.js";
 
 /** The run's time limits. Each aborts the scope with a reason when it expires; none outlives the scope. */
-@injectable()
 export class Deadlines {
   #idle: NodeJS.Timeout | undefined;
   #firstResponse: NodeJS.Timeout | undefined;
@@ -16,8 +13,8 @@ export class Deadlines {
   #isFresh = false;
 
   constructor(
-    @inject(tokens.scope) readonly scope: OwnedScope,
-    @inject(tokens.limits) readonly limits: RunLimits,
+    readonly scope: OwnedScope,
+    readonly limits: RunLimits,
   ) {}
 
   /** Starts the limit of the whole run. */

@@ -15,9 +15,9 @@ import { Warnings } from "../events/warnings.js";
 import { RightToAct } from "../lifetime/right-to-act.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
+import type { ModelCaller, ModelRouter } from "../session/agent/model-routes.js";
 import { tokens } from "../tokens.js";
 import { Budget } from "./budget.js";
-import type { ModelCaller, ModelRouter } from "./model-routes.js";
 
 /** Models that a failure's message lists at most. */
 const maxListed = 50;

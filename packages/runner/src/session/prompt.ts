@@ -1,6 +1,6 @@
 import type { ContentBlock, Message, RunRequest } from "@ambit/core/contract";
+import { looksIssued } from "../call/ask/call-ids.js";
 import { historyOf, messageText, type Prompt, promptOf } from "../parse/prompt.js";
-import { looksIssued } from "../permission/interaction/call-ids.js";
 
 /** Length of the earlier conversation that is replayed to an agent that doesn't remember it. */
 const maxTranscriptLength = 100_000;

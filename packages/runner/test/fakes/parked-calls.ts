@@ -1,4 +1,4 @@
-import { type AskedCall, CallIds, type ConversationName } from "../../src/permission/interaction/call-ids.js";
+import { type AskedCall, CallIds, type ConversationName } from "../../src/call/ask/call-ids.js";
 import { eventsOf, type Told, testKey } from "./world.js";
 
 export const client = { name: "pick", kind: "client" };

@@ -11,8 +11,7 @@ import { type HarnessBehaviour, type Script, ScriptedHarness } from "../../../..
 import { recordingLog } from "../../../../core/test/fakes/log.js";
 import { FakeSandboxBackend, type SandboxBehaviour } from "../../../../core/test/fakes/sandbox-backend.js";
 import { FakeToolSource } from "../../../../core/test/fakes/tool-source.js";
-import type { AdmissionRules } from "../../src/admission.js";
-import type { HideSecrets } from "../../src/events/redaction/secrets.js";
+import type { AdmissionRules } from "../../src/admission/admission.js";
 import {
   type PermissionCeiling,
   type Run,
@@ -20,6 +19,7 @@ import {
   Runner,
   runLimitsSchema,
 } from "../../src/index.js";
+import type { HideSecrets } from "../../src/operator.js";
 
 export interface WorldOptions {
   readonly script?: Script | readonly Script[];

@@ -1,8 +1,8 @@
 import type { RunRequest } from "@ambit/core/contract";
 import { expect, test } from "vitest";
-import { Commands } from "../../src/commands.js";
+import { Commands } from "../../src/admission/commands.js";
+import { UsedAnswers } from "../../src/call/ask/used-answers.js";
 import { SessionSpending } from "../../src/model/session-spending.js";
-import { UsedAnswers } from "../../src/permission/interaction/used-answers.js";
 
 const requestOf = (projectId: string, of: Partial<RunRequest>) => ({ projectId, ...of }) as RunRequest;
 

@@ -1,8 +1,8 @@
 import type { NewRun, ProjectUsage, RunQuota, StoredRun } from "@ambit/durable/store";
+import { countStart, dayMs, today } from "../counting.js";
 import { Columns, type Database, type Row, statement } from "../database.js";
 import { runOf } from "../rows.js";
 import { isVisible } from "./append.js";
-import { countStart, dayMs, today } from "./counting.js";
 import { announce, createRun } from "./runs.js";
 
 const minuteMs = 60_000;

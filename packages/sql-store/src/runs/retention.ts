@@ -1,9 +1,9 @@
 import type { Retained, Retention } from "@ambit/durable/store";
+import { dayMs } from "../counting.js";
 import { Columns, type Database, type Statement, statement } from "../database.js";
 import { lives } from "../shared/lease.js";
 import { forgetUse } from "../shared/session-use.js";
-import { dayMs } from "./counting.js";
-import { keptSize, recount, sizeOfRun, uncount } from "./sizes.js";
+import { keptSize, recount, sizeOfRun, uncount } from "../sizes.js";
 
 /** Runs that are deleted in one transaction: others wait for it. */
 const maxDeletedAtOnce = 200;

@@ -8,6 +8,7 @@ import type {
   StoredRun,
   Written,
 } from "@ambit/durable/store";
+import { countMoney, countStart } from "../counting.js";
 import {
   Columns,
   type Database,
@@ -19,10 +20,9 @@ import {
 } from "../database.js";
 import { headOf, runOf } from "../rows.js";
 import { addDelivery } from "../shared/deliveries.js";
+import { countRun } from "../sizes.js";
 import { Where } from "../where.js";
 import { appendGroup, isVisible, owned, selectHead } from "./append.js";
-import { countMoney, countStart } from "./counting.js";
-import { countRun } from "./sizes.js";
 
 /** All columns but those that hold a whole result or request: a page of them could fill the memory. */
 const listed = `id, project, session, state, replica, fence, digest, harness, sandbox, webhook, cancel_requested, events,

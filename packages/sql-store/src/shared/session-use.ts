@@ -1,6 +1,6 @@
 import type { SessionName, SessionUse } from "@ambit/durable/store";
+import { dayMs } from "../counting.js";
 import { Columns, type Database, type Statement, statement } from "../database.js";
-import { dayMs } from "../runs/counting.js";
 
 const figures = ["requests", "input", "cached", "output", "usd", "granted"] as const;
 

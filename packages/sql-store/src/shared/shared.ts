@@ -16,7 +16,7 @@ import {
   statement,
 } from "../database.js";
 import { interactionOf, runOf } from "../rows.js";
-import { countExpiry } from "../runs/sizes.js";
+import { countExpiry } from "../sizes.js";
 import { Where } from "../where.js";
 import { addDelivery } from "./deliveries.js";
 import { lives } from "./lease.js";

@@ -5,12 +5,12 @@ import type { DaytonaConfig } from "../config.js";
 import { networkSettings } from "../limits/network.js";
 import { type ResourceSettings, resourceSettings } from "../limits/resources.js";
 import { asSandboxFailed } from "../platform/failure.js";
-import { RemoteMachine } from "../platform/remote-machine.js";
 import type { Machine, MachineView, SandboxOrder } from "../platform/service.js";
 import { type MountedSecrets, removeSecrets, storeSecrets } from "../secrets/organisation-secrets.js";
 import { createMachine } from "./create.js";
 import { isOwnedBy, machineName } from "./owner.js";
 import { differences } from "./read-back.js";
+import { RemoteMachine } from "./remote-machine.js";
 
 export interface MachineRequest {
   readonly session: string;

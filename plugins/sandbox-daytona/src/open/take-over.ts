@@ -3,12 +3,12 @@ import type { RemoteSandbox } from "@ambit/bridge";
 import { SandboxFailed, type SandboxSpec, type Scope } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import { ServiceFailure } from "../platform/failure.js";
-import { asMissing, deleteMachine, endOf } from "../platform/remote-machine.js";
 import type { Machine } from "../platform/service.js";
 import { type MountedSecrets, removeSecrets } from "../secrets/organisation-secrets.js";
 import { readHandover } from "./handover.js";
 import { enter } from "./open.js";
 import { differences } from "./read-back.js";
+import { asMissing, deleteMachine, endOf } from "./remote-machine.js";
 import { LimitsNotApplied, orderOf, remoteMachine, type StartedMachine } from "./start-machine.js";
 
 /**

@@ -1,8 +1,8 @@
 import { type Log, SandboxFailed } from "@ambit/core/plugin";
 import { isPassing, ServiceFailure } from "../platform/failure.js";
-import { asMissing, endOf } from "../platform/remote-machine.js";
 import type { Machine, SandboxOrder } from "../platform/service.js";
 import { differences } from "./read-back.js";
+import { asMissing, endOf } from "./remote-machine.js";
 
 export interface WatchOptions {
   readonly machine: Machine;

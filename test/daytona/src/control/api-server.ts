@@ -14,7 +14,7 @@ import type { Routes } from "../http/routes.js";
 import type { ApiRequest, RequestFault } from "../interface.js";
 import { type FaultPlan, faultError } from "./fault-plan.js";
 import type { LogStreams } from "./logs/log-streams.js";
-import type { ToolboxProxy } from "./toolbox/toolbox-proxy.js";
+import type { ToolboxProxy } from "./toolbox-proxy.js";
 
 /** On a request that this server sends itself: faults don't apply to it. */
 const repeatHeader = "x-loopback-repeat";

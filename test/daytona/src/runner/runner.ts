@@ -1,8 +1,8 @@
+import { sandboxAddress } from "./addresses.js";
 import { Cgroups } from "./container/cgroups.js";
 import { Container } from "./container/container.js";
 import { Directory } from "./container/directory.js";
 import type { Call, Network, Report, Setup, Substitution } from "./messages.js";
-import { sandboxAddress } from "./network/addresses.js";
 import type { Rules } from "./network/firewall.js";
 import { listenOnGateways } from "./network/gateway-service.js";
 import { Links } from "./network/links.js";

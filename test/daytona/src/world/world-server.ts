@@ -4,9 +4,9 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import type { RunnerClient } from "../control/toolbox/runner-client.js";
 import type { World, WorldArrival, WorldHostView, WorldRequest } from "../interface.js";
 import { type ResolvedWorldHost, type WorldHost, worldHost } from "../options.js";
+import { worldAddress } from "../runner/addresses.js";
 import { join } from "../runner/container/join.js";
 import { type Arrival, arrival } from "../runner/messages.js";
-import { worldAddress } from "../runner/network/addresses.js";
 import { recorded } from "./record-request.js";
 
 interface Host {

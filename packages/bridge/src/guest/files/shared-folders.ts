@@ -3,7 +3,7 @@ import { chmodSync, chownSync, lstatSync, rmSync } from "node:fs";
 import { lstat, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "@ambit/core/plugin";
-import { runAs, startAs } from "../process/run-as.js";
+import { runAs, startAs } from "../run-as.js";
 import type { User } from "../user.js";
 
 /** World-writable folders of every image. */

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as after } from "node:timers/promises";
+import { startAs } from "../run-as.js";
 import type { User } from "../user.js";
-import { startAs } from "./run-as.js";
 
 /** Ends a process and everything that it started. */
 export interface ProcessReaper {

@@ -23,9 +23,6 @@ const maxSecretCharacters = 32_768;
  */
 const maxFormCharacters = 655_360;
 
-/** Keeps secrets out of the log until the returned function is called. */
-export type HideSecrets = (secrets: readonly string[]) => () => void;
-
 /** Every credential that a request carries: as it was given, and the parts of it that are secret by themselves. Pure. */
 export function secretsOf(request: RunRequest): readonly string[] {
   const connection = request.modelConnection;

@@ -1,5 +1,5 @@
 import type { LoopbackSandboxView } from "../../interface.js";
-import { sandboxAddress } from "../../runner/network/addresses.js";
+import { sandboxAddress } from "../../runner/addresses.js";
 import type { Sandbox } from "./sandbox.js";
 
 /** The view of a sandbox for tests. */

@@ -1,8 +1,8 @@
 import { chmod, chown, copyFile, lstat, mkdir, readlink, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { gatewayAddress } from "../addresses.js";
 import type { SandboxSpec } from "../messages.js";
-import { gatewayAddress } from "../network/addresses.js";
 
 export const users = {
   root: { uid: 0, home: "/root" },

@@ -1,5 +1,5 @@
+import { gatewayAddress, gatewayServicePort, httpProxyPort, tlsProxyPort, worldRange } from "../addresses.js";
 import type { Network, Setup } from "../messages.js";
-import { gatewayAddress, gatewayServicePort, httpProxyPort, tlsProxyPort, worldRange } from "./addresses.js";
 
 /** Rules for every sandbox: only what its own chain accepts passes, and nothing is forwarded. */
 export const base = (leaks: Setup["leaks"]) => `

@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import { gatewayServicePort } from "./addresses.js";
+import { gatewayServicePort } from "../addresses.js";
 
 /** A service on every address of the sandboxes' machine, like the API of Daytona's runner. */
 export function listenOnGateways(): Promise<void> {

@@ -1,12 +1,12 @@
-import { run } from "../container/run.js";
-import type { Setup } from "../messages.js";
 import {
   gatewayAddress,
   gatewayAddress6,
   sandboxAddress,
   sandboxAddress6,
   worldAddress6,
-} from "./addresses.js";
+} from "../addresses.js";
+import { run } from "../container/run.js";
+import type { Setup } from "../messages.js";
 import { base, linkName, type Rules, removalOf, rulesOf } from "./firewall.js";
 
 /** The runner's network: the world's side, and a link to every sandbox. All of it is in this process's namespace. */

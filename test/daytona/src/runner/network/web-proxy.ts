@@ -1,9 +1,9 @@
 import { createServer as createHttpServer, request as httpRequest, type IncomingMessage } from "node:http";
 import { createServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { httpProxyPort, tlsProxyPort } from "../addresses.js";
 import { type Directory, type Neighbour, nameMatches } from "../container/directory.js";
 import { join } from "../container/join.js";
-import { httpProxyPort, tlsProxyPort } from "./addresses.js";
 import { serverName } from "./server-name.js";
 import type { WorldHosts } from "./world-hosts.js";
 

@@ -1,10 +1,10 @@
 import { createSocket } from "node:dgram";
 import { connect, createServer } from "node:net";
 import type { Duplex } from "node:stream";
+import { worldAddress6 } from "../addresses.js";
 import type { Directory } from "../container/directory.js";
 import { join } from "../container/join.js";
 import type { Arrival, Setup } from "../messages.js";
-import { worldAddress6 } from "./addresses.js";
 
 /**
  * The world's hosts on this network. The control plane decides what they do: each TCP connection goes to its socket, after a

@@ -1,0 +1,270 @@
+import type { Registry } from "@ambit/core";
+import {
+  type AcceptedPlan,
+  BoundaryRefused,
+  type BoundedRequest,
+  boundedRequest,
+  type Candidates,
+  normaliseBoundary,
+  type Plan,
+  planRun,
+  RequestInvalid,
+} from "@ambit/core";
+import { type Issue, projectOf, type RunRequest, type Warning, type Webhook } from "@ambit/core/contract";
+import type { Harness } from "@ambit/core/plugin";
+import {
+  classesNotAllowed,
+  hasUnnamedTools,
+  idleRules,
+  mayBeOwn,
+  toolsNamed,
+  unaskedClasses,
+} from "../call/permission/known-tools.js";
+import { isPattern } from "../call/permission/pattern.js";
+import { gatewayRoleOf } from "../call/tools/gateway/policy.js";
+import { secretsOf, tooManySecrets } from "../events/redaction/secrets.js";
+import type { PermissionCeiling } from "../operator.js";
+import { inCallersTrace } from "../parse/callers-trace.js";
+import { type ContractSettings, parseRunRequest } from "../parse/parse.js";
+import { promptOf } from "../parse/prompt.js";
+import {
+  type CallerRules,
+  candidatesFor,
+  inCallersProject,
+  strictestCeiling,
+  withoutSharedSession,
+} from "./caller-rules.js";
+import { belowMinimum, type MinimumBoundary } from "./minimum-boundary.js";
+import type { RunOptions } from "./run-options.js";
+
+/** A request that may start: every actor in it covers what the boundary requires. */
+export interface Admitted {
+  readonly request: RunRequest;
+  readonly plan: AcceptedPlan;
+  /** Every credential of the request: never log or return it. */
+  readonly secrets: readonly string[];
+  /** Parts of the request that have no effect, or another one than it seems. */
+  readonly warnings: readonly Warning[];
+}
+
+/** The operator's settings for every request. */
+export interface AdmissionRules {
+  readonly permissionCeiling: PermissionCeiling;
+  /**
+   * What becomes of a request whose default asks, for an agent that doesn't ask before it uses its own tools. Default:
+   * `refuse`.
+   */
+  readonly unaskedTools?: UnaskedTools;
+  /** What the boundary of every request restricts at least. Default: nothing. */
+  readonly minimum?: MinimumBoundary;
+  /** Whether several tenants share this runner: then no session without a project is kept. Default false. */
+  readonly hasTenants?: boolean;
+  /** Default: no unknown key is ignored. */
+  readonly contract?: ContractSettings;
+  /**
+   * Why runs of this project can't have this webhook, by path within it; empty when they can. Default: nothing here sends
+   * webhooks.
+   */
+  readonly webhookIssues?: (webhook: Webhook, project: string | undefined) => readonly Issue[];
+  /** Whether the session's next turn has a stored answer to use: then it needs no message. Default: it has none. */
+  readonly hasStoredAnswer?: (request: RunRequest) => Promise<boolean>;
+}
+
+/** `boundary`: the boundary stands for the agent's own tools, with a warning. A rule or a default that denies refuses. */
+export type UnaskedTools = "refuse" | "boundary";
+
+/** A request body, as it was read. */
+type Read = Pick<Admitted, "request" | "warnings">;
+
+/**
+ * Step 1: the body as a request.
+ * @throws RequestInvalid
+ */
+function parse(body: unknown, contract?: ContractSettings): Read {
+  const parsed = parseRunRequest(body, contract);
+  if (!parsed.ok) throw new RequestInvalid(parsed.issues);
+  return { request: parsed.request, warnings: parsed.warnings ?? [] };
+}
+
+/** @throws RequestInvalid for a boundary that can't be read: refusing it by gaps would guess what it meant. */
+function bounded(request: RunRequest): BoundedRequest {
+  const { boundary, issues } = normaliseBoundary(request.sandboxPermission);
+  if (issues.length > 0) throw new RequestInvalid(issues);
+  return boundedRequest(request, boundary);
+}
+
+/** Step 2: the plan, accepted or refused, as pure as `planRun`. */
+function plan(
+  asked: BoundedRequest,
+  secrets: readonly string[],
+  candidates: Candidates,
+  ceiling: PermissionCeiling,
+  { webhookIssues, unaskedTools }: Pick<AdmissionRules, "webhookIssues" | "unaskedTools">,
+  otherIssues: readonly Issue[],
+): Plan {
+  const { request } = asked;
+  const decided = planRun(asked, candidates, [
+    ...ruleIssues(request),
+    ...gatewayIssues(request),
+    ...(tooManySecrets(secrets) ?? []),
+    ...issuesOfWebhook(request, webhookIssues),
+    ...otherIssues,
+  ]);
+  if (!decided.accepted) return decided;
+  const unheld = unheldIssues(request, ceiling, decided.harness.actor, unaskedTools);
+  return unheld.length === 0 ? decided : { accepted: false, gaps: [], issues: unheld };
+}
+
+/**
+ * Steps 1 and 2 of a run.
+ * @throws RequestInvalid, BoundaryRefused; StoreFailed if stored answers can't be read
+ */
+export async function admit(
+  body: unknown,
+  registry: Registry,
+  rules: AdmissionRules,
+  asker: Pick<RunOptions, "caller" | "trace"> = {},
+): Promise<Admitted> {
+  const { caller, trace } = asker;
+  const parsed = inCallersTrace(parse(body, rules.contract), trace);
+  const { request, warnings } = inProject(parsed, rules, caller);
+  const asked = bounded(request);
+  const secrets = secretsOf(request);
+  // A boundary without requirements needs no proof, so the run doesn't wait for probes.
+  const isProofNeeded = asked.required.length > 0;
+  // Read before waiting: meanwhile another request may have started the new probe.
+  const { isRestoredInPart } = registry;
+  const all = isProofNeeded ? await registry.candidates(request.sandbox) : registry.candidatesAsSeen();
+  const candidates = caller === undefined ? all : candidatesFor(all, caller);
+  const ceiling =
+    caller === undefined
+      ? rules.permissionCeiling
+      : strictestCeiling(rules.permissionCeiling, caller.permissionCeiling);
+  const others = [
+    ...(await promptIssues(request, rules)),
+    ...belowMinimum(asked.boundary, rules.minimum ?? {}, "this server"),
+    ...belowMinimum(asked.boundary, caller?.minimum ?? {}, "this token"),
+  ];
+  const decided = plan(asked, secrets, candidates, ceiling, rules, others);
+  if (decided.accepted)
+    return { request, plan: decided, secrets, warnings: [...warnings, ...warningsOf(request, decided)] };
+  if (decided.gaps.length === 0) throw new RequestInvalid(decided.issues);
+  // What was missing may have been installed since an earlier process probed.
+  if (isRestoredInPart) {
+    registry.invalidateRestored();
+    return admit(body, registry, rules, asker);
+  }
+  throw new BoundaryRefused(decided.gaps, decided.issues);
+}
+
+function inProject(
+  { request, warnings }: Read,
+  { hasTenants = false }: AdmissionRules,
+  caller: CallerRules | undefined,
+): Read {
+  if (caller !== undefined) return { request: inCallersProject(request, caller), warnings };
+  if (!hasTenants) return { request, warnings };
+  const own = withoutSharedSession(request);
+  return { request: own.request, warnings: [...warnings, ...own.warnings] };
+}
+
+/** Rules that have no effect, as far as that is known before the MCP servers list their tools; tools that run unasked. */
+function warningsOf(request: RunRequest, { harness: { actor } }: AcceptedPlan): readonly Warning[] {
+  const unasked = unaskedWarnings(request, actor);
+  if (hasUnnamedTools(request)) return unasked;
+  return [...unasked, ...idleRules(request, actor.id, toolsNamed(request, actor))];
+}
+
+/** Only for a plan that was accepted: the operator lets the boundary stand for the agent's own tools. */
+function unaskedWarnings(request: RunRequest, harness: Harness): readonly Warning[] {
+  const unasked = unaskedClasses(request, harness);
+  if (unasked.length === 0) return [];
+  const { default: mode } = request.permissions;
+  const message = `'${mode}' doesn't apply to ${harness.id}'s own tools (${unasked.join(", ")}), which it uses without asking: only the boundary confines them`;
+  return [{ path: "permissions.default", message }];
+}
+
+/** A rule that could never match would look like protection. */
+function ruleIssues({ permissions }: RunRequest): Issue[] {
+  return (permissions.rules ?? []).flatMap(({ pattern }, index) =>
+    isPattern(pattern)
+      ? []
+      : [
+          {
+            path: `permissions.rules[${index}].pattern`,
+            message: "must be a tool's Name, or Name(prefix:*) with at most 256 characters of prefix",
+          },
+        ],
+  );
+}
+
+/** Without a policy, a tool of the gateway could run everything. */
+function gatewayIssues({ customTools, gatewayPolicy }: RunRequest): Issue[] {
+  return customTools.flatMap((tool, index) => {
+    if (gatewayRoleOf(tool) === undefined || gatewayPolicy !== undefined) return [];
+    const message = `'${tool.callRef}' needs a gatewayPolicy: without one, every tool behind it is denied`;
+    return [{ path: `customTools[${index}].callRef`, message }];
+  });
+}
+
+/** Permissions that can't be enforced on an agent that doesn't ask before it uses its own tools: refused, not ignored. */
+function unheldIssues(
+  request: RunRequest,
+  ceiling: PermissionCeiling,
+  harness: Harness,
+  unaskedTools: UnaskedTools = "refuse",
+): Issue[] {
+  if (harness.supportsPermissionRequests) return [];
+  const message = (what: string, instead: string) =>
+    `${harness.id} doesn't ask before it uses its own tools, so ${what} can't be enforced: ${instead}, or use a harness that asks`;
+  // A name that isn't published may be one of the agent's own; of MCP servers only the included tools are known yet.
+  const known = toolsNamed(request, harness);
+  const { default: mode, rules = [] } = request.permissions;
+  const issues: Issue[] = [];
+  const unallowed = classesNotAllowed(request, known);
+  if (unallowed.length > 0 && (unaskedTools === "refuse" || mode === "deny")) {
+    const instead = `allow them by rules for ${unallowed.join(", ")} (the boundary confines what they do), or set permissions.default to "allow"`;
+    issues.push({ path: "permissions.default", message: message(`the default '${mode}'`, instead) });
+  }
+  for (const [index, { pattern, permission }] of rules.entries()) {
+    if (permission === "allow" || !mayBeOwn(pattern, known)) continue;
+    const instead = "remove it (a tool of an MCP server is known by mcpServers[].policy.tools.names)";
+    const path = `permissions.rules[${index}].pattern`;
+    issues.push({ path, message: message(`a rule for '${pattern}'`, instead) });
+  }
+  const denials = ceiling === true ? ["every tool"] : ceiling.filter((pattern) => mayBeOwn(pattern, known));
+  if (denials.length > 0) {
+    const instead = "its operator may leave it out of permissions.deny";
+    const what = `this runner's denial of ${denials.join(", ")}`;
+    issues.push({ path: "harness", message: message(what, instead) });
+  }
+  return issues;
+}
+
+function issuesOfWebhook(
+  request: RunRequest,
+  issuesOf: AdmissionRules["webhookIssues"] = sendsNone,
+): Issue[] {
+  const { webhook } = request;
+  if (webhook === undefined) return [];
+  return issuesOf(webhook, projectOf(request)).map(({ path, message }) => ({
+    path: path === "" ? "webhook" : `webhook.${path}`,
+    message,
+  }));
+}
+
+const sendsNone = (): readonly Issue[] => [
+  {
+    path: "",
+    message: "can't be sent from here: send the request to a server (`ambit serve`) that has a store",
+  },
+];
+
+async function promptIssues(
+  request: RunRequest,
+  { hasStoredAnswer }: Pick<AdmissionRules, "hasStoredAnswer">,
+): Promise<Issue[]> {
+  if (promptOf(request.messages).kind !== "none") return [];
+  if ((await hasStoredAnswer?.(request)) === true) return [];
+  return [{ path: "messages", message: "No user message to send (prompt/messages empty)." }];
+}

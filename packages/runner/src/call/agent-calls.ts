@@ -1,0 +1,238 @@
+import { createHash, randomUUID } from "node:crypto";
+import { HarnessFailed } from "@ambit/core";
+import { inject, injectable } from "tsyringe";
+import { canonicalJson } from "../canonical-json.js";
+import { sizeOf } from "../lifetime/memory/size.js";
+import type { RunLimits } from "../limits.js";
+import { tokens } from "../tokens.js";
+import { type AgentCall, type Announcement, advance, type CallState, type CallStep } from "./agent-call.js";
+import { looksIssued } from "./ask/call-ids.js";
+import { comparable } from "./same-arguments.js";
+
+/** Calls with an outcome that are kept until the agent reports their results; beyond that, the oldest are dropped. */
+const maxDecided = 256;
+/** Total length of their outcomes. */
+const maxOutcomeCharacters = 4_194_304;
+/** Total length of the ids and names of reported calls. */
+const maxNameCharacters = 1_048_576;
+
+/**
+ * The calls of a run's agent that have no result yet. What the agent reports of a call and what the runner does with it
+ * are matched by the agent's id where it sends one, else by tool and arguments.
+ */
+@injectable()
+export class AgentCalls {
+  /** By `AgentCall.id`. */
+  readonly #calls = new Map<string, AgentCall>();
+  /** The agent's ids of calls that the runner announced under another one first. */
+  readonly #aliases = new Map<string, string>();
+  #reported = 0;
+  #named = 0;
+  #decided = 0;
+  #outcomes = 0;
+
+  constructor(@inject(tokens.limits) readonly limits: Pick<RunLimits, "reportedCalls">) {}
+
+  /** The call with that id, either the agent's or ours. */
+  find(id: string): AgentCall | undefined {
+    const short = shortId(id);
+    return this.#calls.get(this.#aliases.get(short) ?? short);
+  }
+
+  /** The agent reports a call, and again when it has more of it. @throws HarnessFailed for one too many */
+  report(agentId: string, name: string, input: unknown): AgentCall {
+    const key = callKey(name, input);
+    const reported = this.find(agentId);
+    const known = this.#mayAdopt(reported) ? (this.#adopt(agentId, key, reported) ?? reported) : reported;
+    if (known === undefined)
+      return this.#put({ ...newCall(shortId(agentId), agentId, name, key), isReported: true });
+    // Once the runner has the call, the arguments of the call itself count.
+    const isOpen = known.state.name === "pending" && !known.state.taken;
+    return this.#put({ ...known, name, isReported: true, ...(isOpen ? { key } : {}) });
+  }
+
+  /**
+   * The runner begins to decide on a call.
+   * @param agentId where the agent sent one. Without it, a call that the agent asked about or reported is found by its
+   * tool and arguments, each one once. An id that a call in progress already has means another call.
+   */
+  take(agentId: string | undefined, name: string, input: unknown): AgentCall {
+    const key = callKey(name, input);
+    const known = agentId === undefined ? undefined : this.find(agentId);
+    const found = known ?? this.#allowed(key) ?? (agentId === undefined ? this.#pending(key) : undefined);
+    const state = found === undefined ? undefined : advance(found.state, { step: "take" });
+    if (found !== undefined && state !== undefined) return this.#put({ ...found, key, state });
+    return this.#begin(agentId === undefined || found !== undefined ? randomUUID() : agentId, name, key);
+  }
+
+  /** A call that the runner decides on, and that the agent hasn't reported. */
+  begin(id: string, name: string, input: unknown): AgentCall {
+    return this.#begin(id, name, callKey(name, input));
+  }
+
+  /** Does nothing if the step isn't possible, or the agent has already reported the result. */
+  step(id: string, step: CallStep): void {
+    const call = this.#calls.get(id);
+    const state = call === undefined ? undefined : advance(call.state, step);
+    if (call === undefined || state === undefined) return;
+    // Forgets a call that the agent neither reported nor made.
+    if (step.step === "release" && !call.isReported) this.#delete(call);
+    else this.#put({ ...call, state });
+    this.#forgetOldest();
+  }
+
+  /** Updates what the caller has seen of it, and perhaps its public id. */
+  announce(call: AgentCall, announcement: Announcement, publicId = call.publicId): AgentCall {
+    const isReported = call.isReported || announcement === "announced" || announcement === "awaited";
+    return this.#put({ ...call, announcement, publicId, isReported });
+  }
+
+  /** What the runner knows about a reported call; undefined for any other. */
+  stateOf(agentId: string): CallState | undefined {
+    const call = this.find(agentId);
+    return call?.isReported === true ? (this.#unreported(call) ?? call).state : undefined;
+  }
+
+  /** The agent reports a result, which ends the call. Returns its state; undefined for a call that was never reported. */
+  settle(agentId: string): AgentCall | undefined {
+    const call = this.find(agentId);
+    if (call?.isReported !== true) return undefined;
+    const other = this.#unreported(call);
+    this.#delete(call);
+    if (other !== undefined) this.#delete(other);
+    return { ...call, state: (other ?? call).state };
+  }
+
+  /** Every reported call, at the end of the turn. */
+  settleAll(): readonly AgentCall[] {
+    return [...this.#calls.keys()].flatMap((id) => this.settle(id) ?? []);
+  }
+
+  #begin(agentId: string, name: string, key: string): AgentCall {
+    const id = shortId(agentId);
+    return this.#put({ ...newCall(id, id, name, key), state: { name: "pending", taken: true } });
+  }
+
+  /** Not yet known, or reported earlier without the arguments by which its execution could be recognised. */
+  #mayAdopt(reported: AgentCall | undefined): boolean {
+    if (reported === undefined) return true;
+    const { announcement, state } = reported;
+    return (announcement === "none" || announcement === "held") && state.name === "pending" && !state.taken;
+  }
+
+  /** The call that reached the runner before the agent reported it: its connection overtook the agent's output. */
+  #adopt(agentId: string, key: string, before: AgentCall | undefined): AgentCall | undefined {
+    const overtook = (one: AgentCall) => !one.isReported || one.announcement === "awaited";
+    const call = this.#first((one) => one.key === key && overtook(one));
+    if (call === undefined) return undefined;
+    if (before !== undefined) this.#delete(before);
+    this.#aliases.set(shortId(agentId), call.id);
+    return call.announcement === "awaited" ? call : { ...call, publicId: publicIdOf(agentId) };
+  }
+
+  #allowed(key: string): AgentCall | undefined {
+    return this.#first(({ key: other, state }) => other === key && state.name === "allowed" && !state.taken);
+  }
+
+  #pending(key: string): AgentCall | undefined {
+    return this.#first(({ key: other, state }) => other === key && state.name === "pending" && !state.taken);
+  }
+
+  /** An equal call that reached the runner under an id that the agent didn't report. */
+  #unreported({ key, state }: AgentCall): AgentCall | undefined {
+    if (state.name !== "pending") return undefined;
+    return this.#first((one) => !one.isReported && one.key === key && one.state.name !== "pending");
+  }
+
+  #first(matches: (call: AgentCall) => boolean): AgentCall | undefined {
+    for (const call of this.#calls.values()) if (matches(call)) return call;
+    return undefined;
+  }
+
+  #put(call: AgentCall): AgentCall {
+    const before = this.#calls.get(call.id);
+    if (call.isReported) this.#requireRoom(call, before);
+    if (before !== undefined) this.#count(before, -1);
+    this.#count(call, 1);
+    this.#calls.set(call.id, call);
+    return call;
+  }
+
+  /** @throws HarnessFailed */
+  #requireRoom(call: AgentCall, before: AgentCall | undefined): void {
+    const { reportedCalls } = this.limits;
+    const isNew = before?.isReported !== true;
+    const more = namedBy(call) - (isNew ? 0 : namedBy(before));
+    if ((isNew && this.#reported >= reportedCalls) || (more > 0 && this.#named + more > maxNameCharacters)) {
+      throw new HarnessFailed(
+        `The agent reported more tool calls without their results than a run may have (${reportedCalls}).`,
+      );
+    }
+  }
+
+  #delete(call: AgentCall): void {
+    this.#count(call, -1);
+    this.#calls.delete(call.id);
+    for (const [alias, id] of this.#aliases) if (id === call.id) this.#aliases.delete(alias);
+  }
+
+  #count(call: AgentCall, sign: 1 | -1): void {
+    if (call.isReported) {
+      this.#reported += sign;
+      this.#named += sign * namedBy(call);
+    }
+    const { state } = call;
+    if (state.name === "pending") return;
+    this.#decided += sign;
+    this.#outcomes += sign * sizeOfOutcome(state);
+  }
+
+  #forgetOldest(): void {
+    while (this.#decided > maxDecided || this.#outcomes > maxOutcomeCharacters) {
+      const oldest = this.#first(({ state }) => advance(state, { step: "forget" }) !== undefined);
+      const state = oldest === undefined ? undefined : advance(oldest.state, { step: "forget" });
+      if (oldest === undefined || state === undefined) return;
+      if (oldest.isReported) this.#put({ ...oldest, state });
+      else this.#delete(oldest);
+    }
+  }
+}
+
+function newCall(id: string, publicId: string, name: string, key: string): AgentCall {
+  return {
+    id,
+    publicId: publicIdOf(publicId),
+    name,
+    key,
+    isReported: false,
+    announcement: "none",
+    state: { name: "pending", taken: false },
+  };
+}
+
+/** The agent may choose its ids, but none that looks like one of ours. */
+export function publicIdOf(agentId: string): string {
+  return looksIssued(agentId) ? `call-${randomUUID()}` : agentId;
+}
+
+/** The same key for equal calls. A digest, since arguments may be long and only their equality counts. */
+function callKey(name: string, input: unknown): string {
+  return createHash("sha256")
+    .update(`${name} ${canonicalJson(comparable(input))}`)
+    .digest("base64url");
+}
+
+/** An id in the form in which it is compared: agents may send long ones. */
+function shortId(id: string): string {
+  return id.length <= 128 ? id : createHash("sha256").update(id).digest("base64url");
+}
+
+function namedBy({ id, publicId, name }: AgentCall): number {
+  return id.length + publicId.length + name.length;
+}
+
+function sizeOfOutcome(state: CallState): number {
+  if (state.name !== "finished" && state.name !== "denied") return 0;
+  const data = state.name === "finished" && state.data !== undefined ? sizeOf(state.data) : 0;
+  return (state.outcome?.output.length ?? 0) + data;
+}

@@ -1,0 +1,191 @@
+import type { AgentEvent, AgentEventOf, ToolSpec } from "@ambit/core/contract";
+import { inject, injectable } from "tsyringe";
+import { RunEvents } from "../events/run-events.js";
+import { type AgentCall, waitsForUser } from "./agent-call.js";
+import { AgentCalls, publicIdOf } from "./agent-calls.js";
+import { looksIssued } from "./ask/call-ids.js";
+import type { CallSubject } from "./call-subject.js";
+import { Pause } from "./pause.js";
+import { Permissions } from "./permission/permissions.js";
+import { isCutOff, notAnAnswer, openResult, reportedResult } from "./results.js";
+import { RunTools } from "./tools/run-tools.js";
+import { unsettled } from "./unsettled.js";
+
+/** Only calls that an agent reports by name can be distinguished from its others. */
+type NamedCall = AgentEventOf<"tool_call"> & { readonly name: string };
+
+/** Milliseconds that a reported call may wait for its question or its execution. */
+const holdMs = 1_000;
+/** Milliseconds that a question waits for the agent's report of its call. */
+const reportMs = 500;
+/** Reports of calls that may be held back at the same time. Further ones are passed on immediately. */
+const maxHeld = 32;
+
+/**
+ * The caller's view of a run's calls: the agent's own events, completed with what only the runner knows.
+ *
+ * A call that its user is asked about has an id that the runner issued, so that the answer can be distinguished from an
+ * invented one; every other call has the agent's, which never looks like one of ours. So a call that may have to ask is
+ * held back until it asks, runs or ends, for a second at most.
+ */
+@injectable()
+export class CallEvents {
+  /** The agent's reports that are held back, by `AgentCall.id`. */
+  readonly #held = new Map<string, { event: NamedCall; readonly timer: NodeJS.Timeout }>();
+  /** Calls that reached the runner before the agent's report of them, by `AgentCall.id`. */
+  readonly #early = new Map<string, PromiseWithResolvers<void>>();
+  /** Whether the agent didn't report a call in time: it isn't waited for again. */
+  #isSilent = false;
+
+  constructor(
+    @inject(AgentCalls) readonly calls: AgentCalls,
+    @inject(RunTools) readonly known: RunTools,
+    @inject(Permissions) readonly permissions: Permissions,
+    @inject(Pause) readonly pause: Pause,
+    @inject(RunEvents) readonly events: RunEvents,
+  ) {}
+
+  /**
+   * The events that the caller gets for an event of the agent. None for a false failure: stopped by a pause, an agent
+   * fails every call that is still open.
+   */
+  complete(event: AgentEvent): readonly AgentEvent[] {
+    if (event.type === "tool_result") return this.#result(event);
+    if (event.type !== "tool_call") return [event];
+    return isNamed(event) ? this.#report(event) : [{ ...event, id: this.publicIdOf(event.id) }];
+  }
+
+  /**
+   * Waits until the agent has reported a call that its user is about to be asked about: everything that the agent said
+   * before then comes before the question. Only as long as such a report may take.
+   */
+  async reported({ id }: CallSubject, signal: AbortSignal): Promise<void> {
+    const call = this.calls.find(id);
+    if (call === undefined || call.isReported || this.#isSilent || signal.aborted) return;
+    const early = Promise.withResolvers<void>();
+    const stop = () => early.resolve();
+    const timer = setTimeout(() => {
+      this.#isSilent = true;
+      stop();
+    }, reportMs);
+    signal.addEventListener("abort", stop, { once: true });
+    this.#early.set(id, early);
+    await early.promise;
+    clearTimeout(timer);
+    signal.removeEventListener("abort", stop);
+    this.#early.delete(id);
+  }
+
+  /**
+   * Announces a call before it is decided on, unless it was announced before.
+   * @param issued the id under which its user is asked: it is announced only under this id, as exactly the call that the
+   * question is about.
+   */
+  announce({ id, name, input }: CallSubject, issued?: string): void {
+    const call = this.calls.find(id) ?? this.calls.begin(id, name, input);
+    const wasAnnounced = call.announcement === "announced" || call.announcement === "awaited";
+    if (wasAnnounced && issued === undefined) return;
+    if (wasAnnounced) this.events.emit(unsettled(call.publicId, "moved"));
+    this.#takeHeld(call);
+    const { publicId } = this.calls.announce(call, call.isReported ? "announced" : "awaited", issued);
+    this.events.emit(this.#shown({ type: "tool_call", id: publicId, name, input }));
+  }
+
+  /** Passes on immediately what the agent reports of a call: it needs no question. */
+  proceed(id: string): void {
+    const call = this.calls.find(id);
+    if (call?.announcement === "none") this.calls.announce(call, "released");
+    if (call !== undefined) for (const event of this.#release(call)) this.events.emit(event);
+  }
+
+  /** The id under which the caller knows a call. */
+  publicIdOf(id: string): string {
+    return this.calls.find(id)?.publicId ?? publicIdOf(id);
+  }
+
+  /** Every report that is held back. */
+  release(): readonly AgentEvent[] {
+    return [...this.#held.keys()].flatMap((id) => {
+      const call = this.calls.find(id);
+      return call === undefined ? [] : this.#release(call);
+    });
+  }
+
+  /** Results for the calls that the turn ended without. `ended`: the agent has ended it itself. */
+  settleOpen(why: "paused" | "interrupted" | "ended"): readonly AgentEvent[] {
+    const held = this.release();
+    return [...held, ...this.calls.settleAll().flatMap((settled) => openResult(settled, why) ?? [])];
+  }
+
+  #report(event: NamedCall): readonly AgentEvent[] {
+    const call = this.calls.report(event.id, event.name, event.input);
+    this.#early.get(call.id)?.resolve();
+    switch (call.announcement) {
+      case "held": {
+        const held = this.#held.get(call.id);
+        if (held !== undefined) held.event = event;
+        return [];
+      }
+      case "awaited":
+        this.calls.announce(call, "announced");
+        return [];
+      case "none":
+        if (this.#held.size < maxHeld && this.permissions.mayAsk(call.id, event.name, event.input)) {
+          this.#hold(call, event);
+          return [];
+        }
+        break;
+      default:
+        // What a user was asked about can't be changed.
+        if (looksIssued(call.publicId)) return [];
+    }
+    this.calls.announce(call, "announced");
+    return [this.#shown({ ...event, id: call.publicId })];
+  }
+
+  #hold(call: AgentCall, event: NamedCall): void {
+    const timer = setTimeout(() => this.proceed(call.id), holdMs);
+    timer.unref();
+    this.#held.set(call.id, { event, timer });
+    this.calls.announce(call, "held");
+  }
+
+  #release(call: AgentCall): readonly AgentEvent[] {
+    const event = this.#takeHeld(call);
+    if (event === undefined) return [];
+    this.calls.announce(call, "announced");
+    return [this.#shown({ ...event, id: call.publicId })];
+  }
+
+  #takeHeld({ id }: AgentCall): NamedCall | undefined {
+    const held = this.#held.get(id);
+    clearTimeout(held?.timer);
+    this.#held.delete(id);
+    return held?.event;
+  }
+
+  #result(event: AgentEventOf<"tool_result">): readonly AgentEvent[] {
+    const state = this.calls.stateOf(event.id);
+    if (state === undefined) return [notAnAnswer({ ...event, id: this.publicIdOf(event.id) })];
+    if (this.pause.isPaused && isCutOff(state, event)) return [];
+    const call = this.calls.find(event.id);
+    const held = call === undefined ? [] : this.#release(call);
+    const settled = this.calls.settle(event.id);
+    if (settled === undefined) return held;
+    const result = reportedResult(event, settled);
+    if (waitsForUser(settled.state)) return [...held, result];
+    return [...held, withRender(result, this.known.tools.get(settled.name))];
+  }
+
+  #shown(event: AgentEventOf<"tool_call">): AgentEvent {
+    return withRender(event, this.known.tools.get(event.name ?? ""));
+  }
+}
+
+function isNamed(event: AgentEventOf<"tool_call">): event is NamedCall {
+  return event.name !== undefined;
+}
+
+function withRender<Event extends AgentEvent>(event: Event, tool: ToolSpec | undefined): Event {
+  return tool?.render === undefined ? event : { ...event, render: tool.render };
+}

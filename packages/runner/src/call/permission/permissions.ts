@@ -1,0 +1,56 @@
+import type { AcceptedPlan } from "@ambit/core";
+import type { Permission, RunRequest, Warning } from "@ambit/core/contract";
+import type { Harness } from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
+import type { PermissionCeiling } from "../../operator.js";
+import { tokens } from "../../tokens.js";
+import type { CallSubject } from "../call-subject.js";
+import { GatewayTools } from "../tools/gateway/gateway-tools.js";
+import { RunTools } from "../tools/run-tools.js";
+import { idleRules, type KnownTools, toolsNamed } from "./known-tools.js";
+import { permissionOf, strictest } from "./permission.js";
+
+/**
+ * The permission of each call of a run: the request's rules below the operator's ceiling. Asking the user is the
+ * gatekeeper's.
+ */
+@injectable()
+export class Permissions {
+  readonly #harness: Harness;
+  #known: KnownTools;
+
+  constructor(
+    @inject(tokens.request) readonly request: RunRequest,
+    @inject(tokens.permissionCeiling) readonly ceiling: PermissionCeiling,
+    @inject(tokens.plan) plan: AcceptedPlan,
+    @inject(RunTools) readonly tools: RunTools,
+    @inject(GatewayTools) readonly gateway: GatewayTools,
+  ) {
+    this.#harness = plan.harness.actor;
+    this.#known = toolsNamed(request, this.#harness);
+  }
+
+  /** The names of all tools that are published to the agent. @returns a warning for each rule that matches none. */
+  learn(published: Iterable<string>): readonly Warning[] {
+    const { own, published: before } = this.#known;
+    this.#known = { own, published: new Set([...before, ...published]) };
+    return idleRules(this.request, this.#harness.id, this.#known);
+  }
+
+  /** The permission in force for a call. */
+  effective(call: CallSubject): Permission {
+    const { ceiling } = this;
+    const door = permissionOf(call, { permissions: this.request.permissions, ceiling, known: this.#known });
+    return strictest(door, this.gateway.permission(call.tool, call.input) ?? "allow");
+  }
+
+  /** Whether the user may have to be asked about a call that the agent reports, as far as its tool is known. */
+  mayAsk(id: string, name: string, input: unknown): boolean {
+    const { servers } = this.tools;
+    const tool = this.tools.tools.get(name);
+    const call = { id, origin: "agent", name, input, tool } as const;
+    if (tool !== undefined) return this.tools.isByCaller(tool) || this.effective(call) === "ask";
+    if (servers.size === 0 && !this.#harness.supportsPermissionRequests) return false;
+    return [undefined, ...servers.values()].some((server) => this.effective({ ...call, server }) === "ask");
+  }
+}

@@ -1,0 +1,88 @@
+import type { AgentEventOf } from "@ambit/core/contract";
+import { canonicalJson } from "../canonical-json.js";
+import { type AgentCall, type CallState, waitsForUser } from "./agent-call.js";
+import { approvalIn } from "./ask/answer.js";
+import { looksIssued } from "./ask/call-ids.js";
+import { unsettled } from "./unsettled.js";
+
+/** A call that is over. */
+type Settled = Pick<AgentCall, "publicId" | "state">;
+
+type ToolResult = AgentEventOf<"tool_result">;
+
+/** Whether a result only says that the agent was stopped: the call waits for the user, or has no outcome. Pure. */
+export function isCutOff(state: CallState, { isError }: ToolResult): boolean {
+  if (state.name === "parked") return true;
+  return isError === true && state.name !== "finished" && state.name !== "denied";
+}
+
+/** The event for a call's result, as its agent reports it. Pure. */
+export function reportedResult(event: ToolResult, { publicId, state }: Settled): ToolResult {
+  // The agent gave up before its user answered: what it reports instead is neither a result nor an answer.
+  if (waitsForUser(state)) return unsettled(publicId, "deferred");
+  return notAnAnswer({ ...withOutcome(event, state, looksIssued(publicId)), id: publicId });
+}
+
+const withoutResult = "The agent ended its turn before this call had a result.";
+
+/** The event for a call without a result at the end of the turn; undefined for none. Pure. */
+export function openResult(
+  { publicId, state }: Settled,
+  why: "paused" | "interrupted" | "ended",
+): ToolResult | undefined {
+  if (state.name === "finished" || (state.name === "denied" && state.outcome !== undefined))
+    return notAnAnswer({ type: "tool_result", id: publicId, ...ownWords(state), ...ownMarks(state) });
+  if (state.name === "asked") return unsettled(publicId, "deferred");
+  if (state.name === "denied") return { ...unsettled(publicId, "deferred"), denied: true };
+  if (why === "ended") return { type: "tool_result", id: publicId, output: withoutResult, isError: true };
+  if (why === "interrupted") return unsettled(publicId, state.name === "parked" ? "deferred" : "interrupted");
+  switch (state.name) {
+    case "parked":
+      return undefined;
+    case "pending":
+      return unsettled(publicId, "deferred");
+    default:
+      return unsettled(publicId, "unknown");
+  }
+}
+
+/**
+ * The runner's output and data in place of the agent's, which wraps them in its own way. A failure of the agent's own,
+ * as when it abandoned a call, is kept, but not under an id that the runner issued (`isIssued`). Pure.
+ */
+export function withOutcome(event: ToolResult, state: CallState, isIssued: boolean): ToolResult {
+  const own = ownWords(state);
+  const gaveUp = !isIssued && event.isError === true && own?.isError !== true;
+  if (own === undefined || gaveUp) return { ...event, ...ownMarks(state) };
+  const { data: _wrapping, ...reported } = event;
+  const { output, isError } = own;
+  const failed = isError || event.isError === true ? { isError } : {};
+  return { ...reported, output, ...failed, ...ownMarks(state) };
+}
+
+function ownWords(state: CallState): { readonly output: string; readonly isError: boolean } | undefined {
+  return state.name === "finished" || state.name === "denied" ? state.outcome : undefined;
+}
+
+function ownMarks(state: CallState): Partial<ToolResult> {
+  if (state.name === "denied") return { denied: true, isError: true };
+  return state.name === "finished" && state.data !== undefined ? { data: state.data } : {};
+}
+
+/** A result that is sent back under an id of the runner must not look like the user's approval. Pure. */
+export function notAnAnswer(result: ToolResult): ToolResult {
+  const { id, data, ...said } = result;
+  if (!looksIssued(id)) return result;
+  const { output } = said;
+  return {
+    ...said,
+    id,
+    ...(isApproval(output) ? { output: canonicalJson(output) } : {}),
+    // User interfaces show data in place of the output.
+    ...(data === undefined || isApproval(data) ? {} : { data }),
+  };
+}
+
+function isApproval(output: unknown): boolean {
+  return approvalIn({ output, isError: false }) !== undefined;
+}

@@ -1,0 +1,150 @@
+import { createHash, randomUUID } from "node:crypto";
+import { type AcceptedPlan, PluginBrokeContract, RunTimedOut } from "@ambit/core";
+import type { RunRequest } from "@ambit/core/contract";
+import type {
+  Log,
+  PublishedOutcome,
+  RunScope,
+  Sandbox,
+  ToolCall,
+  ToolExecutor,
+  ToolOutcome,
+  ToolScope,
+} from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
+import { Observation } from "../../events/observation.js";
+import { Deadlines } from "../../lifetime/deadlines.js";
+import type { FairSlots } from "../../lifetime/fair-slots.js";
+import { LinkedAbort, settledWithin } from "../../lifetime/linked-abort.js";
+import { asPluginError } from "../../lifetime/plugin-error.js";
+import { RightToAct } from "../../lifetime/right-to-act.js";
+import type { OwnedScope } from "../../lifetime/scope.js";
+import type { RunLimits } from "../../limits.js";
+import { tokens } from "../../tokens.js";
+import { ArgumentsChecker } from "./arguments/checker.js";
+import { needsCheck } from "./arguments/tool-arguments.js";
+import { shortened } from "./shortened.js";
+
+type Failed = { readonly status: "failed"; readonly output: string };
+
+/** Executes the calls of one run, each within a time limit and once a slot is free. */
+@injectable()
+export class ToolExecution {
+  /** The context of executors, once the sandbox is open. */
+  #given: RunScope | undefined;
+  /** Distinguishes its calls from those of another run that had the same id before. */
+  readonly #nonce = randomUUID();
+
+  constructor(
+    @inject(tokens.runId) readonly runId: string,
+    @inject(tokens.request) readonly request: RunRequest,
+    @inject(tokens.plan) readonly plan: AcceptedPlan,
+    @inject(tokens.scope) readonly scope: OwnedScope,
+    @inject(tokens.limits) readonly limits: RunLimits,
+    @inject(tokens.log) readonly log: Log,
+    @inject(Observation) readonly observation: Observation,
+    @inject(Deadlines) readonly deadlines: Deadlines,
+    @inject(RightToAct) readonly right: RightToAct,
+    @inject(tokens.callSlots) readonly slots: FairSlots,
+    @inject(ArgumentsChecker) readonly checker: ArgumentsChecker,
+  ) {}
+
+  /** Prepares what the run's first calls would wait for. @throws PluginBrokeContract */
+  prepare(sandbox: Sandbox): void {
+    const { runId, request, plan, scope, log } = this;
+    const defer: RunScope["defer"] = (close) => scope.defer(close);
+    this.#given = { runId, request, boundary: plan.boundary, sandbox, defer, log };
+    if (request.customTools.some(needsCheck)) this.checker.prepare();
+    for (const { probed, uses } of plan.executors) {
+      const executor = probed.actor;
+      try {
+        executor.prepare?.(uses, { ...this.#given });
+      } catch (error) {
+        throw asPluginError(`Executor '${executor.name}'`, error);
+      }
+    }
+  }
+
+  /**
+   * One call by its executor, within the tool's time limit. What an executor throws after its signal aborted is the
+   * call's failure; if it throws before, it breaks its contract. The output is cut to the limit of one result.
+   * @throws PluginBrokeContract
+   */
+  async execute(executor: ToolExecutor, call: ToolCall, signal: AbortSignal): Promise<ToolOutcome> {
+    const given = this.#given;
+    if (given === undefined) throw new Error("A call was to be executed before its run was prepared.");
+    const timeoutMs = call.tool.timeoutMs ?? this.limits.toolMs;
+    const outcome = await this.#limited<ToolOutcome>(call.tool.name, timeoutMs, signal, (limited) =>
+      executor.execute(call, {
+        ...{ ...given, ...this.observation.trace(call.id), ...this.#identity(call.id) },
+        ...{ signal: limited, timeoutMs },
+      }),
+    ).catch((error: unknown) => {
+      throw asPluginError(`Executor '${executor.name}'`, error);
+    });
+    if (outcome?.status === "parked") return outcome;
+    if (typeof outcome?.output === "string") return { ...outcome, output: shortened(outcome.output) };
+    throw new PluginBrokeContract(
+      `Executor '${executor.name}' gave no outcome: its status must be completed, failed or parked, with a text.`,
+    );
+  }
+
+  #identity(callId: string): Pick<ToolScope, "idempotencyKey" | "fence" | "mayAct"> {
+    const { right } = this;
+    const { hold } = right;
+    return {
+      idempotencyKey: createHash("sha256").update(`${this.#nonce} ${callId}`).digest("base64url"),
+      ...(hold === undefined ? {} : { fence: hold.fence }),
+      mayAct: () => right.isCurrent,
+    };
+  }
+
+  /** A call that a tool source makes. */
+  async foreign(
+    name: string,
+    signal: AbortSignal,
+    call: (signal: AbortSignal) => Promise<PublishedOutcome>,
+  ): Promise<PublishedOutcome> {
+    const outcome = await this.#limited<PublishedOutcome | Failed>(name, this.limits.toolMs, signal, call);
+    return {
+      output: shortened(outcome.output),
+      isError: "status" in outcome || outcome.isError,
+    };
+  }
+
+  /** Waits for a slot first, which doesn't count towards the call's time. */
+  async #limited<Outcome>(
+    name: string,
+    timeoutMs: number,
+    given: AbortSignal,
+    step: (signal: AbortSignal) => Promise<Outcome>,
+  ): Promise<Outcome | Failed> {
+    const { scope, limits, slots, log } = this;
+    const release = this.deadlines.hold();
+    using abort = new LinkedAbort(scope.signal, given);
+    let leave: (() => void) | undefined;
+    try {
+      leave = await slots.acquire(scope, abort.signal);
+      if (leave === undefined) return { status: "failed", output: tooManyCalls(name) };
+      abort.after(timeoutMs, () => new RunTimedOut(`Tool '${name}' took longer than ${timeoutMs} ms.`));
+      await this.right.confirmed(abort.signal);
+      return await settledWithin(abort.signal, limits.closeMs, () => step(abort.signal));
+    } catch (error) {
+      if (!abort.signal.aborted) throw error;
+      if (error === abort.signal.reason)
+        log.warn({ tool: name }, "a tool call went on after its signal had aborted");
+      else log.debug({ tool: name, error }, "a tool call threw when its signal aborted");
+      const { reason } = abort.signal;
+      const output = reason instanceof RunTimedOut ? reason.message : `Tool '${name}' was cancelled.`;
+      return { status: "failed", output };
+    } finally {
+      leave?.();
+      release();
+    }
+  }
+}
+
+/** The result that the model gets for a call beyond the run's limit. */
+export function tooManyCalls(name: string): string {
+  return `Tool '${name}' wasn't called: too many calls are open at once. Wait for their results, then call it again.`;
+}

@@ -1,0 +1,83 @@
+import { type AmbitError, cancelledByCaller } from "@ambit/core";
+import type { Receipt, RunResult } from "@ambit/core/contract";
+import type { Agent } from "@ambit/core/plugin";
+import type { Session } from "../session/session.js";
+
+/**
+ * How far a run has got, and what it holds. It is `admitted` until its records are read, and `starting` once it has its
+ * session.
+ */
+export type Progress =
+  | { readonly name: "admitted" | "opening" }
+  | {
+      readonly name: "starting";
+      readonly session: Session;
+      /** Whether an agent has worked in this session before. */
+      readonly isReused: boolean;
+    }
+  | {
+      readonly name: "streaming";
+      readonly session: Session;
+      readonly agent: Agent;
+      readonly history: Receipt["session"]["history"];
+    };
+
+/** How a run's turn ended. A failure wins over a pause, and the first failure over later ones. */
+export type TurnEnd =
+  | { readonly how: "completed"; readonly stopReason: string | undefined }
+  | { readonly how: "paused" }
+  | { readonly how: "failed"; readonly failure: AmbitError };
+
+export type RunState =
+  | Progress
+  | { readonly name: "closing"; readonly progress: Progress; readonly end: TurnEnd }
+  | { readonly name: "ended"; readonly progress: Progress; readonly result: RunResult };
+
+/** How far a run got. `reusing`: it couldn't start its agent, in a session in which one had worked before. */
+export type RunStage = "starting" | "reusing" | "started";
+
+const successors: { readonly [Name in RunState["name"]]: readonly RunState["name"][] } = {
+  admitted: ["opening"],
+  opening: ["starting", "closing"],
+  starting: ["streaming", "closing"],
+  streaming: ["closing"],
+  closing: ["ended"],
+  ended: [],
+};
+
+/** The next state. Pure. @throws Error for a transition that isn't allowed, which is a bug */
+export function advance(from: RunState, to: RunState): RunState {
+  if (successors[from.name].includes(to.name)) return to;
+  throw new Error(`A run can't go from '${from.name}' to '${to.name}'.`);
+}
+
+/** What a run holds, or held when it closed. Pure. */
+export function progressOf(state: RunState): Progress {
+  return state.name === "closing" || state.name === "ended" ? state.progress : state;
+}
+
+/** Pure. */
+export function stageOf(progress: Progress): RunStage {
+  if (progress.name === "streaming") return "started";
+  return progress.name === "starting" && progress.isReused ? "reusing" : "starting";
+}
+
+/** The state of a run that has just acquired its session. */
+export function startingIn(session: Session): Progress {
+  return { name: "starting", session, isReused: session.conversation !== undefined };
+}
+
+/**
+ * Whether the session of a run that closes may be kept. Pure.
+ * @param agentEnded whether the agent ended its turn itself, as it does when it is cancelled in time.
+ */
+export function endedWell(state: RunState, agentEnded: boolean): boolean {
+  if (state.name !== "closing") return false;
+  const { end } = state;
+  return end.how !== "failed" || (agentEnded && cancelledByCaller(end.failure));
+}
+
+/** Pure. */
+export function failureOf(end: TurnEnd): AmbitError | undefined {
+  return end.how === "failed" ? end.failure : undefined;
+}

@@ -1,0 +1,170 @@
+import {
+  type AcceptedPlan,
+  cancelledByCaller,
+  errorDetailOf,
+  HarnessFailed,
+  ModelFailed,
+  PluginBrokeContract,
+} from "@ambit/core";
+import type { AgentEvent, ContentBlock, Usage } from "@ambit/core/contract";
+import type { Agent } from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
+import { UserInput } from "../call/ask/user-input.js";
+import { CallEvents } from "../call/call-events.js";
+import { Pause } from "../call/pause.js";
+import { ToolCalls } from "../call/tool-calls.js";
+import { Observation } from "../events/observation.js";
+import { RunEvents } from "../events/run-events.js";
+import { readBounded } from "../lifetime/bounded.js";
+import { Deadlines } from "../lifetime/deadlines.js";
+import { LinkedAbort, unlessAborted } from "../lifetime/linked-abort.js";
+import { asPluginError } from "../lifetime/plugin-error.js";
+import type { OwnedScope } from "../lifetime/scope.js";
+import type { RunLimits } from "../limits.js";
+import { ModelCalls } from "../model/model-calls.js";
+import { pathBeyondDepth } from "../parse/depth.js";
+import { tokens } from "../tokens.js";
+import type { TurnEnd } from "./run-state.js";
+
+/** Step 6: the agent's turn and its events. */
+@injectable()
+export class Turn {
+  constructor(
+    @inject(tokens.plan) readonly plan: AcceptedPlan,
+    @inject(tokens.limits) readonly limits: RunLimits,
+    @inject(tokens.scope) readonly scope: OwnedScope,
+    @inject(Deadlines) readonly deadlines: Deadlines,
+    @inject(Observation) readonly observation: Observation,
+    @inject(RunEvents) readonly events: RunEvents,
+    @inject(ToolCalls) readonly toolCalls: ToolCalls,
+    @inject(CallEvents) readonly callEvents: CallEvents,
+    @inject(Pause) readonly pause: Pause,
+    @inject(ModelCalls) readonly modelCalls: ModelCalls,
+    @inject(UserInput) readonly userInput: UserInput,
+  ) {}
+
+  /** The agent's own figures, held back because those of the model's provider take precedence. */
+  #usage: Usage | undefined;
+  /** Whether the agent ended its turn itself, as after a cancel in time. It can then take another turn. */
+  agentEnded = false;
+
+  /**
+   * Prompts the agent and passes its events on, until its turn ends. `done` isn't passed on, since the run isn't over
+   * yet.
+   * @returns the agent's stop reason.
+   * @throws the run's reason when it was aborted, and any error that ended the turn early.
+   */
+  async stream(agent: Agent, prompt: readonly ContentBlock[]): Promise<string | undefined> {
+    const { scope, deadlines, limits, toolCalls, callEvents, pause } = this;
+    const who = `Harness '${this.plan.harness.actor.name}'`;
+    scope.signal.throwIfAborted();
+    using ended = new LinkedAbort(scope.signal, pause.signal);
+    deadlines.prompted();
+    let done = false;
+    let stopReason: string | undefined;
+    try {
+      const events = agent.prompt({
+        prompt,
+        signal: ended.signal,
+        ...this.observation.trace(),
+        onPermission: (question) => toolCalls.decide(question),
+        onInput: (question) => this.userInput.answer(question),
+      });
+      await readBounded(events, ended.signal, limits.closeMs, (event) => {
+        deadlines.recordActivity();
+        if (event.type === "done") {
+          done = true;
+          stopReason = event.stopReason;
+          return undefined;
+        }
+        requireShallow(event, who);
+        const room = this.#pass(event);
+        return room === undefined ? undefined : this.#waitFor(room);
+      });
+      for (const open of pause.isPaused ? [] : callEvents.settleOpen("ended")) this.events.emit(open);
+    } catch (thrown) {
+      throw asPluginError(who, thrown);
+    }
+    this.agentEnded = done || pause.isPaused;
+    scope.signal.throwIfAborted();
+    if (!done && !pause.isPaused)
+      throw new PluginBrokeContract(`${who} ended its turn without a done event.`);
+    return stopReason;
+  }
+
+  /** @returns what to wait for before the next event; undefined while the reader keeps up. */
+  #pass(event: Exclude<AgentEvent, { type: "done" }>): Promise<void> | undefined {
+    switch (event.type) {
+      case "usage": {
+        const { type: _type, ...usage } = event;
+        this.#usage = { ...this.#usage, ...usage };
+        return undefined;
+      }
+      case "tool_call":
+      case "tool_result": {
+        let room: Promise<void> | undefined;
+        for (const completed of this.callEvents.complete(event)) room = this.events.push(completed) ?? room;
+        return room;
+      }
+      default:
+        return this.events.push(event);
+    }
+  }
+
+  /**
+   * An agent whose model returned nothing may end its turn without an error.
+   * @throws ModelFailed when it produced no output and called no tool.
+   */
+  requireOutput(stopReason: string | undefined): void {
+    const isDone = this.events.record.hasOutput || this.toolCalls.acted;
+    if (isDone || (stopReason !== undefined && stopReason !== "end_turn")) return;
+    throw new ModelFailed(
+      "The agent ended its turn without any output: check its model's name, credential and quota.",
+      { retryable: true },
+    );
+  }
+
+  /** Sends what is left when the turn has ended: the events of one that ended early, and its usage. */
+  finish(end: TurnEnd): void {
+    this.#tellEnd(end);
+    this.#tellUsage();
+  }
+
+  /** As the model's provider counted it, plus what only the agent reports. */
+  #tellUsage(): void {
+    const usage = { ...this.#usage, ...this.modelCalls.usage };
+    if (Object.keys(usage).length > 0) this.events.emit({ type: "usage", ...usage });
+  }
+
+  /** The events that are still to be sent for a turn that was ended early. */
+  #tellEnd(end: TurnEnd): void {
+    const { events, callEvents } = this;
+    if (end.how === "completed") return;
+    events.endBlocks();
+    if (end.how === "failed" && !cancelledByCaller(end.failure)) {
+      for (const event of callEvents.release()) events.emit(event);
+      const { message, code } = end.failure;
+      const detail = errorDetailOf(end.failure.toFailure(), message);
+      events.emit({ type: "error", message, code, detail });
+      return;
+    }
+    const why = end.how === "paused" ? "paused" : "interrupted";
+    for (const event of callEvents.settleOpen(why)) events.emit(event);
+  }
+
+  /** Waits for the reader. A slow reader slows the agent, which doesn't count as idle meanwhile. */
+  async #waitFor(room: Promise<void>): Promise<void> {
+    const release = this.deadlines.hold();
+    try {
+      await unlessAborted(this.scope.signal, () => room);
+    } finally {
+      release();
+    }
+  }
+}
+
+/** The following steps recurse: a stack overflow in them would hide that the agent caused it. */
+function requireShallow(event: AgentEvent, who: string): void {
+  if (pathBeyondDepth(event) === undefined) return;
+  throw new HarnessFailed(`${who} sent a '${event.type}' with too many levels of lists and objects in it.`);
+}

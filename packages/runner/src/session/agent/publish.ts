@@ -1,0 +1,91 @@
+import { type AcceptedPlan, HarnessFailed } from "@ambit/core";
+import type { RunRequest, ToolSpec } from "@ambit/core/contract";
+import type {
+  DeliveryScope,
+  Log,
+  Publication,
+  PublishedCall,
+  PublishedServer,
+  PublishedTool,
+  Sandbox,
+  Scope,
+} from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
+import type { CallRouter } from "../../call/call-router.js";
+import { RunEvents } from "../../events/run-events.js";
+import { callPlugin } from "../../lifetime/plugin-error.js";
+import { tokens } from "../../tokens.js";
+import { mcpServerFailed } from "./mcp-failure.js";
+
+/** The name under which the request's own tools are published; the contract keeps it from MCP servers. */
+export const ownPublication = "ambit";
+
+@injectable()
+export class Publisher {
+  constructor(
+    @inject(tokens.request) readonly request: RunRequest,
+    @inject(tokens.plan) readonly plan: AcceptedPlan,
+    @inject(tokens.log) readonly log: Log,
+    @inject(RunEvents) readonly events: RunEvents,
+  ) {}
+
+  /** Connects the user's MCP servers and publishes every tool to the agent, for as long as `scope` lives. */
+  async publish(
+    sandbox: Sandbox,
+    scope: Scope,
+    router: CallRouter,
+  ): Promise<{ readonly servers: readonly PublishedServer[]; readonly toolNames: readonly string[] }> {
+    const { plan, request, log } = this;
+    const delivery = plan.delivery?.actor;
+    if (delivery === undefined) return { servers: [], toolNames: [] };
+    const shared: DeliveryScope = {
+      signal: scope.signal,
+      defer: (close) => scope.defer(close),
+      sandbox,
+      log,
+    };
+    const connecting = plan.toolSources.flatMap(({ probed: { actor }, uses }) =>
+      uses.map(async (server) => {
+        const connecting = callPlugin(`Tool source '${actor.name}'`, () =>
+          actor.connect(server, { ...shared, boundary: plan.boundary }),
+        );
+        const publication = await connecting.catch((error: unknown) => {
+          if (!scope.signal.aborted) this.events.emit(mcpServerFailed(server.name, error));
+          throw error;
+        });
+        const call = (made: PublishedCall) => router.route((calls) => calls.foreign(publication, made));
+        return { ...publication, call };
+      }),
+    );
+    const publications: Publication[] = await Promise.all(connecting);
+    if (request.customTools.length > 0) {
+      const call = (made: PublishedCall) => router.route((calls) => calls.own(made));
+      publications.unshift({ name: ownPublication, tools: request.customTools.map(published), call });
+    }
+    const servers = await Promise.all(
+      publications.map((publication) =>
+        callPlugin(`Delivery '${delivery.name}'`, () => delivery.publish(publication, shared)),
+      ),
+    );
+    return { servers, toolNames: publications.flatMap(({ tools }) => tools.map(({ name }) => name)) };
+  }
+}
+
+/** The part of a tool that a delivery needs: without its code, environment and callback. */
+function published({ name, description, inputSchema, readOnly }: ToolSpec): PublishedTool {
+  return {
+    name,
+    inputSchema,
+    ...(description === undefined ? {} : { description }),
+    ...(readOnly === undefined ? {} : { readOnly }),
+  };
+}
+
+/** An agent that can't reach its tools runs without them and doesn't report it, so the run fails. */
+export function requireListed(servers: readonly PublishedServer[]): void {
+  const missed = servers.filter((server) => !server.listed()).map(({ name }) => `'${name}'`);
+  if (missed.length === 0) return;
+  throw new HarnessFailed(
+    `The agent ended its turn without listing the tools of ${missed.join(", ")}: it can't have used them.`,
+  );
+}

@@ -1,0 +1,163 @@
+import { createHash } from "node:crypto";
+import type { AcceptedPlan } from "@ambit/core";
+import { HarnessFailed } from "@ambit/core";
+import type { RunRequest } from "@ambit/core/contract";
+import type { Log, ResourceLimits } from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
+import { CallRouter } from "../../call/call-router.js";
+import { canonicalJson } from "../../canonical-json.js";
+import { unlessAborted } from "../../lifetime/linked-abort.js";
+import { callPlugin } from "../../lifetime/plugin-error.js";
+import { OwnedScope } from "../../lifetime/scope.js";
+import type { RunLimits } from "../../limits.js";
+import type { PermissionCeiling } from "../../operator.js";
+import { tokens } from "../../tokens.js";
+import { continues, saidAfter } from "../history.js";
+import type { Session } from "../session.js";
+import { ModelRouter, ModelRoutes } from "./model-routes.js";
+import { Publisher } from "./publish.js";
+import type { StartedAgent } from "./started-agent.js";
+
+/** The agent of a run. */
+export interface Start {
+  readonly started: StartedAgent;
+  /** Whether it was kept from an earlier run. */
+  readonly warm: boolean;
+  /** Whether earlier runs of the session had a conversation. */
+  readonly continued: boolean;
+}
+
+/** Steps 4 and 5. */
+@injectable()
+export class AgentStarter {
+  constructor(
+    @inject(tokens.request) readonly request: RunRequest,
+    @inject(tokens.plan) readonly plan: AcceptedPlan,
+    @inject(tokens.scope) readonly scope: OwnedScope,
+    @inject(tokens.limits) readonly limits: RunLimits,
+    @inject(tokens.permissionCeiling) readonly ceiling: PermissionCeiling,
+    @inject(tokens.log) readonly log: Log,
+    @inject(Publisher) readonly publisher: Publisher,
+    @inject(ModelRoutes) readonly modelRoutes: ModelRoutes,
+    @inject(tokens.wholeHistory) readonly wholeHistory: boolean,
+  ) {}
+
+  /**
+   * The session's agent, when it was started with the same tools and settings and remembers the same conversation; else a
+   * new one. If the caller edited the user's earlier messages, the stored conversation isn't loaded either.
+   */
+  async start(session: Session): Promise<Start> {
+    const fingerprint = fingerprintOf(this.request);
+    const kept = session.agent;
+    const continued = session.said.length > 0;
+    const isSame = continues(this.request, session.said, this.wholeHistory);
+    if (!isSame) session.conversation = undefined;
+    session.said = saidAfter(this.request, session.said, this.wholeHistory);
+    if (isSame && kept?.fingerprint === fingerprint && !kept.agent.ended())
+      return { started: kept, warm: true, continued };
+    session.agent = undefined;
+    await kept?.scope.close();
+    const started = await this.#startNew(session, fingerprint);
+    session.agent = started;
+    return { started, warm: false, continued };
+  }
+
+  async #startNew(session: Session, fingerprint: string): Promise<StartedAgent> {
+    const { request, limits, log } = this;
+    const harness = this.plan.harness.actor;
+    // Follows this run until the agent has started; then it belongs to the session.
+    const scope = new OwnedScope(log, limits.closeMs, this.scope.signal);
+    session.scope.defer(() => scope.close());
+    try {
+      // 4 publish: the tools, behind permissions, and the route to the model
+      const router = new CallRouter();
+      const { servers, toolNames } = await unlessAborted(this.scope.signal, () =>
+        this.publisher.publish(session.sandbox, scope, router),
+      );
+      const modelRouter = new ModelRouter();
+      const model = await unlessAborted(this.scope.signal, () =>
+        this.modelRoutes.open(session.sandbox, scope, modelRouter),
+      );
+
+      // 5 start: the agent, with its stored conversation if there is one
+      const { conversation } = session;
+      const agent = await unlessAborted(this.scope.signal, async () => {
+        const begun = await callPlugin(`Harness '${harness.name}'`, () =>
+          harness.start({
+            signal: scope.signal,
+            defer: (close) => scope.defer(close),
+            sandbox: session.sandbox,
+            servers,
+            request,
+            deniesTools: this.ceiling === true || this.ceiling.length > 0,
+            ...(model === undefined ? {} : { model }),
+            ...(conversation?.harness === harness.id ? { resume: conversation.id } : {}),
+            log,
+          }),
+        ).catch((error: unknown) => {
+          throw namingLimits(error, this.plan.boundary.resources);
+        });
+        scope.defer(() => begun.close());
+        return begun;
+      });
+      scope.detach();
+      return { agent, servers, router, modelRouter, toolNames, fingerprint, scope };
+    } catch (error) {
+      await scope.close();
+      throw error;
+    }
+  }
+}
+
+/** Closes an agent that can't be given another turn. */
+export async function dismiss(session: Session, started: StartedAgent): Promise<void> {
+  if (session.agent === started) session.agent = undefined;
+  await started.scope.close();
+}
+
+/** A digest, because what an agent is started with holds credentials, and a session outlives its request. */
+function fingerprintOf(request: RunRequest): string {
+  const { customTools, mcpServers, model, modelConnection, permissions, harnessMode } = request;
+  const { agentsMd, systemPrompt, appendSystemPrompt, skills, harnessFiles, sandboxCredentials } = request;
+  const published = customTools.map(({ name, description, inputSchema, readOnly }) => ({
+    name,
+    description,
+    inputSchema,
+    readOnly,
+  }));
+  const settings = {
+    published,
+    mcpServers,
+    model,
+    modelConnection,
+    permissions,
+    harnessMode,
+    sandboxCredentials,
+  };
+  const files = { agentsMd, systemPrompt, appendSystemPrompt, skills, harnessFiles };
+  return createHash("sha256")
+    .update(canonicalJson({ ...settings, ...files }))
+    .digest("base64url");
+}
+
+const units = [
+  ["memoryMb", "MiB of memory"],
+  ["processes", "processes and threads"],
+  ["cpus", "processors"],
+  ["diskMb", "MiB of disk"],
+] as const satisfies readonly (readonly [keyof ResourceLimits, string])[];
+
+/**
+ * The same failure of an agent to start, with the limits that the request set: an agent that they are too small for
+ * says nothing of them. Any other error as it is. Pure.
+ */
+export function namingLimits(thrown: unknown, limits: ResourceLimits): unknown {
+  if (!(thrown instanceof HarnessFailed)) return thrown;
+  const set = units.flatMap(([name, what]) => {
+    const limit = limits[name];
+    return limit === undefined ? [] : [`${limit} ${what} (resources.${name})`];
+  });
+  if (set.length === 0) return thrown;
+  const hint = `The request allows it ${set.join(", ")}: if the agent needs more, raise that.`;
+  return new HarnessFailed(`${thrown.message} ${hint}`, { cause: thrown });
+}
