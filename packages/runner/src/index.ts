@@ -11,6 +11,7 @@ export { coalesced } from "./events/coalesced.js";
 export { tellLost, tellPosted } from "./events/observers.js";
 export { Redactor } from "./events/redaction/redactor.js";
 export { secretsOf } from "./events/redaction/secrets.js";
+export { FairMap } from "./lifetime/memory/fair-map.js";
 export { type RunLimits, runLimitsSchema } from "./limits.js";
 export type { PermissionCeiling } from "./operator.js";
 export { type CallersTrace, callersTraceSchema } from "./parse/callers-trace.js";

@@ -1,5 +1,5 @@
 import { NotFound, projectOf, RequestInvalid } from "@ambit/core";
-import type { Runner } from "@ambit/runner";
+import { FairMap, type Runner } from "@ambit/runner";
 import type { z } from "zod";
 import { sendJson } from "./response/send.js";
 import { type CancelTurnResponse, cancelTurnRequestSchema } from "./route-schemas.js";
@@ -10,8 +10,8 @@ type Command = z.infer<typeof cancelTurnRequestSchema>;
 
 /** Bytes of the body, which holds a few short names. */
 const maxBodyBytes = 16 * 1024;
-/** Commands whose responses are remembered, so that a repeated one gets the same. */
-const maxRemembered = 1_000;
+/** Commands of all projects whose responses are remembered, so that a repeated one gets the same. */
+const maxRemembered = 4_000;
 
 /** What a command does to the run that its session has now. */
 export type Decision = "stop" | "not_running" | "superseded_by_newer_turn";
@@ -34,9 +34,9 @@ export function decide(turn: CurrentTurn | undefined, { target, createdAt }: Com
 
 /** `POST /cancel`: stops a session's turn, and keeps the session. */
 export class TurnCancellation {
-  readonly #answers = new Map<string, Promise<CancelTurnResponse>>();
+  readonly #answers = new FairMap<Promise<CancelTurnResponse>>(maxRemembered);
 
-  constructor(readonly runner: Runner) {}
+  constructor(readonly runner: Pick<Runner, "sessions" | "runIn" | "cancel">) {}
 
   /** @throws NotFound for a session that this runner doesn't have; RequestInvalid */
   async handle({ bodies, log }: ServerContext, { incoming, outgoing }: Exchange): Promise<void> {
@@ -49,12 +49,19 @@ export class TurnCancellation {
     const command = parsed.data;
     const own = callersProjects(incoming);
     const project = own === "all" ? projectOf({ projectId: command.projectId ?? undefined }) : own;
-    const key = JSON.stringify([project ?? null, command.sessionId, command.id]);
-    const answering = this.#answers.get(key) ?? this.#cancel(command, project);
-    this.#remember(key, answering);
-    const answer = await answering;
+    const answer = await this.answer(command, project);
     log.info({ sessionId: command.sessionId, ...answer.execution }, "a turn was to be cancelled");
     sendJson(outgoing, 200, answer);
+  }
+
+  /** The response to a repeated command is the first one's. @throws NotFound */
+  answer(command: Command, project: string | undefined): Promise<CancelTurnResponse> {
+    const key = JSON.stringify([command.sessionId, command.id]);
+    const answering = this.#answers.get(project, key) ?? this.#cancel(command, project);
+    // One that failed isn't remembered: it may be sent again.
+    answering.catch(() => this.#answers.delete(project, key));
+    this.#answers.set(project, key, answering);
+    return answering;
   }
 
   async #cancel(command: Command, project: string | undefined): Promise<CancelTurnResponse> {
@@ -75,13 +82,5 @@ export class TurnCancellation {
     runner.cancel(run.id);
     await run.ended;
     return { ok: true, result: "applied", execution: { id, state: "stopped" } };
-  }
-
-  /** One that failed isn't remembered: it may be sent again. */
-  #remember(key: string, answering: Promise<CancelTurnResponse>): void {
-    this.#answers.set(key, answering);
-    answering.catch(() => this.#answers.delete(key));
-    const [oldest] = this.#answers.keys();
-    if (this.#answers.size > maxRemembered && oldest !== undefined) this.#answers.delete(oldest);
   }
 }

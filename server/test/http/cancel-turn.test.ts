@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decide } from "../../src/http/cancel-turn.js";
+import { decide, TurnCancellation } from "../../src/http/cancel-turn.js";
 import { waiting } from "../support/scripted-agent.js";
 import { asking, recordsOf, serveScript } from "../support/server.js";
 
@@ -18,6 +18,25 @@ describe("what a command stops", () => {
   ] as const)("%s", (_what, command, expected) => {
     expect(decide(turn, { id: "c", sessionId: "s", kind: "cancel", ...command })).toBe(expected);
   });
+});
+
+it("forgets the responses of a project that sends many commands, and no other project's", async () => {
+  const asked: string[] = [];
+  const cancellation = new TurnCancellation({
+    sessions: ["quiet", "busy"].map((project) => ({ session: "s", project })),
+    runIn: (_session, project) => {
+      asked.push(String(project));
+      return undefined;
+    },
+    cancel: () => true,
+  });
+  const send = (project: string, id: string) =>
+    cancellation.answer({ id, sessionId: "s", kind: "cancel" }, project);
+  await send("quiet", "c");
+  for (let index = 0; index <= 4_000; index += 1) await send("busy", String(index));
+  asked.length = 0;
+  for (const project of ["quiet", "busy"]) await send(project, project === "quiet" ? "c" : "0");
+  expect(asked).toEqual(["busy"]);
 });
 
 describe("POST /cancel", () => {

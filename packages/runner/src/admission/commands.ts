@@ -1,20 +1,20 @@
 import { AtCapacity, CommandExecuted } from "@ambit/core";
 import { projectOf, type RunRequest, type RunResult } from "@ambit/core/contract";
+import { FairMap } from "../lifetime/memory/fair-map.js";
 import { sizeOf } from "../lifetime/memory/size.js";
 
 /** Milliseconds for which an ended command is remembered. */
 const rememberedMs = 30 * 60_000;
 /** Commands that are remembered or in progress. Further ones are refused, since forgetting one could repeat its effect. */
 const maxCommands = { total: 20_000, perProject: 5_000 };
-/** Characters of their results. Beyond it, the oldest results are dropped; their commands stay remembered. */
+/** Characters of all results. A command whose result is dropped for others of its project stays remembered. */
 const maxResultCharacters = 16 * 1024 * 1024;
 
-interface Command {
-  readonly project: string | undefined;
-  /** The result that repeats get; undefined if the run never began to work, or its result is no longer kept. */
-  readonly result: Promise<RunResult | undefined>;
-  ended?: { readonly at: number; readonly size: number };
-}
+type Command =
+  /** `result` is undefined if the run never begins to work. */
+  | { readonly project: string | undefined; readonly result: Promise<RunResult | undefined> }
+  /** `endedAt` in milliseconds since 1970. */
+  | { readonly project: string | undefined; readonly endedAt: number };
 
 /** The run that a command began. */
 interface Execution {
@@ -28,7 +28,7 @@ interface Execution {
 export class Commands {
   readonly #commands = new Map<string, Command>();
   readonly #ofProjects = new Map<string | undefined, number>();
-  #characters = 0;
+  readonly #results = new FairMap<RunResult>(maxResultCharacters);
 
   /** @throws CommandExecuted for one that was begun before; AtCapacity */
   require(request: RunRequest): void {
@@ -36,7 +36,8 @@ export class Commands {
     if (key === undefined) return;
     this.#forget(Date.now());
     const known = this.#commands.get(key);
-    if (known !== undefined) throw new CommandExecuted(request.controlCommandId ?? "", known.result);
+    if (known !== undefined)
+      throw new CommandExecuted(request.controlCommandId ?? "", this.#resultOf(key, known));
     const own = this.#ofProjects.get(projectOf(request)) ?? 0;
     if (own >= maxCommands.perProject)
       throw new AtCapacity(`${own} commands of this project are remembered already: try again later.`);
@@ -52,6 +53,12 @@ export class Commands {
     this.#commands.set(key, { project, result: run.ended.then(() => this.#ended(key, run)) });
   }
 
+  /** Undefined if the run never began to work, or its result is no longer kept. */
+  #resultOf(key: string, command: Command): Promise<RunResult | undefined> {
+    if ("result" in command) return command.result;
+    return Promise.resolve(this.#results.get(command.project, key));
+  }
+
   #ended(key: string, { stage, result }: Execution): RunResult | undefined {
     const command = this.#commands.get(key);
     if (command === undefined || result === undefined || (stage !== "started" && !result.ok)) {
@@ -60,33 +67,18 @@ export class Commands {
       return result;
     }
     const kept = { ...result, events: [] };
-    const size = sizeOf(kept);
+    const { project } = command;
     // In the order in which they ended, so that the oldest is the first.
     this.#commands.delete(key);
-    this.#commands.set(key, { ...command, ended: { at: Date.now(), size } });
-    this.#characters += size;
-    this.#shrink();
+    this.#commands.set(key, { project, endedAt: Date.now() });
+    this.#results.set(project, key, kept, sizeOf(kept));
     return kept;
   }
 
-  #shrink(): void {
-    for (const [key, { project, ended }] of this.#commands) {
-      if (this.#characters <= maxResultCharacters) return;
-      if (ended === undefined) continue;
-      this.#characters -= ended.size;
-      this.#commands.set(key, {
-        project,
-        result: Promise.resolve(undefined),
-        ended: { at: ended.at, size: 0 },
-      });
-    }
-  }
-
   #forget(now: number): void {
-    for (const [key, { ended }] of this.#commands) {
-      if (ended === undefined) continue;
-      if (now - ended.at < rememberedMs) return;
-      this.#characters -= ended.size;
+    for (const [key, command] of this.#commands) {
+      if (!("endedAt" in command)) continue;
+      if (now - command.endedAt < rememberedMs) return;
       this.#delete(key);
     }
   }
@@ -95,6 +87,7 @@ export class Commands {
     const command = this.#commands.get(key);
     if (command === undefined) return;
     this.#commands.delete(key);
+    this.#results.delete(command.project, key);
     const left = (this.#ofProjects.get(command.project) ?? 1) - 1;
     if (left === 0) this.#ofProjects.delete(command.project);
     else this.#ofProjects.set(command.project, left);

@@ -1,4 +1,5 @@
-import type { RunRequest } from "@ambit/core/contract";
+import { CommandExecuted } from "@ambit/core";
+import type { RunRequest, RunResult } from "@ambit/core/contract";
 import { expect, test } from "vitest";
 import { Commands } from "../../src/admission/commands.js";
 import { UsedAnswers } from "../../src/call/ask/used-answers.js";
@@ -34,4 +35,32 @@ test("a project that sends many commands is refused, and no other project", () =
   for (let index = 0; index < 5_000; index += 1) send("busy", String(index));
   expect(() => send("busy", "more")).toThrow(/of this project/);
   expect(() => send("quiet", "c")).not.toThrow();
+});
+
+test("a project whose commands have large results loses its own, and no other project's", async () => {
+  const commands = new Commands();
+  const execute = async (projectId: string, controlCommandId: string, output: string) => {
+    const request = requestOf(projectId, { controlCommandId });
+    const result = { ok: true, output, messages: [], events: [] } as unknown as RunResult;
+    commands.begun(request, { ended: Promise.resolve(), stage: "started", result });
+    return request;
+  };
+  const keptOf = async (request: RunRequest) => {
+    try {
+      commands.require(request);
+    } catch (error) {
+      if (error instanceof CommandExecuted) return (await error.result)?.output?.length;
+      throw error;
+    }
+    return "not remembered";
+  };
+  const quiet = await execute("quiet", "c", "mine");
+  const busy: RunRequest[] = [];
+  for (let index = 0; index < 20; index += 1)
+    busy.push(await execute("busy", String(index), "x".repeat(1024 * 1024)));
+  const [first, last] = [busy[0], busy.at(-1)];
+  if (first === undefined || last === undefined) throw new Error("nothing was executed");
+  await expect.poll(() => keptOf(last)).toBe(1024 * 1024);
+  expect(await keptOf(first)).toBeUndefined();
+  expect(await keptOf(quiet)).toBe(4);
 });
