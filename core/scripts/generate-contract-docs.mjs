@@ -30,12 +30,12 @@ An unknown key is refused by its path.
 | \`request\` | what a platform sends; each field is documented in its schema's \`.meta()\` |
 | \`result\` | what it gets back: events, the result with its receipt, failures, the other routes' responses |
 
-- snake_case is accepted for every key, and so are the earlier spellings in the last column. Both spellings of one field
-  together are refused.
+- Callers of the Agenta runner may send its names too, and snake_case: [compat-agenta](../../../plugins/compat-agenta/README.md)
+  translates them.
 - A result's \`warnings\` (\`{path?, message}\`, absent when there are none) list what was accepted and has no effect, or
   not the effect it seems to have. An operator can list unknown keys that are ignored with a warning.
-- \`packages/runner/src/parse\` reads a request: older spellings, keys of newer platforms, every issue by its path, and
-  which messages are this turn's prompt.
+- \`packages/runner/src/parse\` reads a request: keys of newer platforms, every issue by its path, and which messages are
+  this turn's prompt.
 
 ## Fields of a request
 
@@ -43,11 +43,10 @@ ${count("acts")} fields change the run. ${count("informational")} are informatio
 ${count("refused")} ${count("refused") === 1 ? "is" : "are"} refused when given. \`[]\` means each entry of a list.
 
 ${table(
-  ["field", "effect", "earlier spelling"],
-  fields.map(({ path, effect, description, earlier }) => [
+  ["field", "effect"],
+  fields.map(({ path, effect, description }) => [
     `\`${path}\``,
     effect === "acts" ? description : `*${effect}.* ${description}`,
-    earlier ?? "",
   ]),
 )}
 

@@ -9,8 +9,6 @@ const fieldMetaSchema = z.object({
    * the request.
    */
   effect: z.enum(["acts", "informational", "refused"]).default("acts"),
-  /** How earlier versions of the wire spelled it, besides snake_case. */
-  earlier: z.string().optional(),
 });
 
 /**

@@ -5,5 +5,13 @@ export * from "./boundary/index.js";
 export * from "./contract/index.js";
 export * from "./errors.js";
 export * from "./plan/index.js";
-export type { ActorGap, HiddenCredential, Log, Rootfs } from "./plugin/index.js";
+export type {
+  ActorGap,
+  Dialect,
+  Difference,
+  ForeignEnvironment,
+  HiddenCredential,
+  Log,
+  Rootfs,
+} from "./plugin/index.js";
 export * from "./registry/index.js";

@@ -91,7 +91,7 @@ function table(head, rows) {
 /** The page as it is, and as it should be. Needs a build. */
 export async function pages() {
   const { runRequestSchema } = await import("../../core/dist/contract/index.js");
-  const { differences } = await import("../../packages/runner/dist/index.js");
+  const { differences = [] } = (await import("../../plugins/compat-agenta/dist/index.js")).agenta;
   const current = readFileSync(page, "utf8");
   return { current, wanted: withParts(current, partsOf(requestFields(runRequestSchema), differences)) };
 }

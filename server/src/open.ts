@@ -54,7 +54,7 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
   const webhooks = new Webhooks(settings.webhooks, settings.tokens);
   redaction.hide([...webhooks.secrets, ...(settings.token === undefined ? [] : [settings.token])]);
   const log = openLog(settings.logLevel ?? options.logLevel, redaction);
-  for (const notice of [...(environment.notices ?? []), ...settings.notices]) log.warn({}, notice);
+  for (const notice of settings.notices) log.warn({}, notice);
   const hasTenants = settings.tokens.length > 0;
   const { plugins, importPlugin, probes } = settings;
   const registry = await Registry.load(plugins, importPlugin, probes, log, { hasTenants });

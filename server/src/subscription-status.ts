@@ -1,12 +1,16 @@
 import type { Registry } from "@ambit/core";
-import { olderNamesOf } from "@ambit/runner";
 import type { SubscriptionStatus } from "./http/route-schemas.js";
 
 /** The response of `GET /subscription-status`. Waits for no probe, since callers request it while a page loads. */
 export function subscriptionStatus(registry: Registry): SubscriptionStatus {
+  const further = registry.dialects.flatMap(({ harnesses = {} }) => Object.entries(harnesses));
   const names = registry
     .candidatesAsSeen()
-    .harnesses.flatMap(({ actor: { id, aliases } }) => [id, ...aliases, ...olderNamesOf(id)]);
+    .harnesses.flatMap(({ actor: { id, aliases } }) => [
+      id,
+      ...aliases,
+      ...further.flatMap(([name, meant]) => (meant === id ? [name] : [])),
+    ]);
   return {
     version: 1,
     harnesses: Object.fromEntries(names.map((name) => [name, { state: "not_configured" as const }])),

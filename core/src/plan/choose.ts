@@ -7,7 +7,7 @@ import type {
   ToolExecutor,
   ToolSource,
 } from "../plugin/index.js";
-import { asked } from "./asked.js";
+import { callPure } from "./call-pure.js";
 import type { PlannedActor, Probed } from "./candidates.js";
 import { gapsOf } from "./gaps.js";
 import type { BoundedRequest } from "./requirements.js";
@@ -96,7 +96,7 @@ function assign<A extends { readonly name: string }, Use>(
     const found =
       part === undefined
         ? [unhandled(use)]
-        : asked(part.probed.actor, "issues", () => issuesOf(part.probed.actor, use));
+        : callPure(part.probed.actor, "issues", () => issuesOf(part.probed.actor, use));
     // `gaps` and the run only get entries without an issue.
     if (found.length === 0) part?.uses.push(use);
     for (const { path: within, message } of found) {

@@ -1,6 +1,6 @@
 import { type Capability, domainOf, type Gap } from "../contract/index.js";
 import type { Actor, ActorGap } from "../plugin/index.js";
-import { asked } from "./asked.js";
+import { callPure } from "./call-pure.js";
 import type { Probed } from "./candidates.js";
 import type { BoundedRequest, Requirement } from "./requirements.js";
 
@@ -25,7 +25,7 @@ export function gapsOf<Use>(
   const { actor } = probed;
   // A stated gap counts by its domain: an actor may state a gap of hosts where ranges are required.
   const domains = new Set(required.map(({ capability }) => domainOf(capability)));
-  const gaps: Gap[] = [...asked(actor, "gaps", () => actor.gaps(boundary, use)), ...further]
+  const gaps: Gap[] = [...callPure(actor, "gaps", () => actor.gaps(boundary, use)), ...further]
     .filter(({ capability }) => domains.has(domainOf(capability)))
     .map((gap) => withActor(actor.name, gap, subject));
   for (const { capability, because, subject: asker } of binding) {

@@ -1,3 +1,4 @@
+export { callPure } from "./call-pure.js";
 export * from "./candidates.js";
 export { carriedBy, type PlannedGateway } from "./choose-gateway.js";
 export * from "./plan.js";

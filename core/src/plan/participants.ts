@@ -1,6 +1,6 @@
 import { type Domain, domainOf, type Gap } from "../contract/index.js";
 import type { Actor, ActorGap, ActorKind, SandboxBackend } from "../plugin/index.js";
-import { asked } from "./asked.js";
+import { callPure } from "./call-pure.js";
 import type { Probed } from "./candidates.js";
 import { gapsOf } from "./gaps.js";
 import type { BoundedRequest } from "./requirements.js";
@@ -33,7 +33,7 @@ export interface Role<Use> {
 
 /** The sandbox that was chosen, which has no gap. Pure. */
 export function sandboxParticipant(probed: Probed<SandboxBackend>): Participant {
-  const touches = asked(probed.actor, "touches", () => probed.actor.touches());
+  const touches = callPure(probed.actor, "touches", () => probed.actor.touches());
   return { kind: "sandbox", probed, touches, subjects: [], isMediated: false, gaps: [] };
 }
 
@@ -44,7 +44,7 @@ export function participantOf<Use>(bounded: BoundedRequest, role: Role<Use>): Pa
   const touches = new Set<Domain>();
   const gaps: Gap[] = [];
   for (const use of uses) {
-    const touched = asked(actor, "touches", () => actor.touches(use));
+    const touched = callPure(actor, "touches", () => actor.touches(use));
     for (const domain of touched) touches.add(domain);
     // Only a tool may act at the caller's site, which is the user's browser: listed as outside, never refused.
     if (kind === "executor" && actor.site === "caller") continue;

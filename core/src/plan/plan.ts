@@ -9,7 +9,7 @@ import type {
   ToolExecutor,
   ToolSource,
 } from "../plugin/index.js";
-import { asked } from "./asked.js";
+import { callPure } from "./call-pure.js";
 import type { Candidates, PlannedActor, Probed } from "./candidates.js";
 import {
   chooseDelivery,
@@ -158,10 +158,10 @@ function agentOf(
 ): { readonly issues: readonly Issue[]; readonly role?: Role<RunRequest> } {
   if (harness === undefined) return { issues: [] };
   const { actor } = harness;
-  const issues = asked(actor, "issues", () => actor.issues(request, rootfs, isRouted));
+  const issues = callPure(actor, "issues", () => actor.issues(request, rootfs, isRouted));
   if (issues.length > 0) return { issues };
   const direct = () => (isRouted ? undefined : actor.directModelGaps?.(boundary, request)) ?? [];
-  const further = asked(actor, "directModelGaps", direct);
+  const further = callPure(actor, "directModelGaps", direct);
   return { issues, role: { kind: "harness", probed: harness, uses: [request], further } };
 }
 

@@ -7,7 +7,7 @@ import type {
   ToolExecutor,
   ToolSource,
 } from "../plugin/index.js";
-import { asked } from "./asked.js";
+import { callPure } from "./call-pure.js";
 import type { PlannedActor, Probed } from "./candidates.js";
 import { whyUnproven } from "./gaps.js";
 import type { BoundedRequest } from "./requirements.js";
@@ -52,7 +52,7 @@ export function hideableCredentials(
 ): readonly HideableCredential[] {
   const { request, boundary } = bounded;
   if (boundary.secrets !== "hidden" || harness === undefined) return [];
-  return asked(harness, "hideableCredentials", () => harness.hideableCredentials?.(request) ?? [])
+  return callPure(harness, "hideableCredentials", () => harness.hideableCredentials?.(request) ?? [])
     .filter(({ name, hosts }) => hosts.length > 0 && !carried.includes(name))
     .map((credential) => ({ credential, hiding: hidingOf(sandbox, credential, bounded) }));
 }
@@ -64,7 +64,7 @@ function hidingOf(
   { boundary }: BoundedRequest,
 ): Hiding {
   if (sandbox?.hides === undefined) return noneHidden;
-  return asked(sandbox, "hides", () => sandbox.hides?.(credential, boundary)) ?? noneHidden;
+  return callPure(sandbox, "hides", () => sandbox.hides?.(credential, boundary)) ?? noneHidden;
 }
 
 /** The actors that could carry a credential of the request into the sandbox. */
@@ -133,7 +133,7 @@ export function stillVisible(
   request: RunRequest,
   outside: readonly string[],
 ): readonly string[] {
-  return asked(harness, "visibleCredentials", () => harness.visibleCredentials(request)).filter(
+  return callPure(harness, "visibleCredentials", () => harness.visibleCredentials(request)).filter(
     (name) => !outside.includes(name),
   );
 }

@@ -1,6 +1,6 @@
 import type { Issue, RunRequest } from "../contract/index.js";
 import type { Harness } from "../plugin/index.js";
-import { asked } from "./asked.js";
+import { callPure } from "./call-pure.js";
 import type { GatewayChoice } from "./choose-gateway.js";
 
 /**
@@ -26,7 +26,9 @@ export function undeliveredIssues(
     issues.push({ path: "modelConnection.subscription", message });
   }
   if (sandboxCredentials.length === 0) return issues;
-  const delivered = new Set(asked(harness, "visibleCredentials", () => harness.visibleCredentials(request)));
+  const delivered = new Set(
+    callPure(harness, "visibleCredentials", () => harness.visibleCredentials(request)),
+  );
   for (const [index, { binding }] of sandboxCredentials.entries()) {
     if (delivered.has(binding.name)) continue;
     const message = `${harness.id} doesn't pass it on to its agent: leave it out, or use another harness`;

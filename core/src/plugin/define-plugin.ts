@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { InjectedClass } from "./injection.js";
 import type { ToolDelivery } from "./kinds/delivery.js";
+import type { Dialect, ForeignEnvironment } from "./kinds/dialect.js";
 import type { ToolExecutor } from "./kinds/executor.js";
 import type { Harness } from "./kinds/harness.js";
 import type { ModelGateway } from "./kinds/model-gateway.js";
@@ -21,15 +22,19 @@ export interface ActorKinds {
 }
 export type ActorKind = keyof ActorKinds;
 
-/** What a plugin may offer: an actor of runs, an observer of them, or a store, of which there is one at most. */
+/**
+ * What a plugin may offer: an actor of runs, an observer of them, a store, of which there is one at most, or a dialect of
+ * requests.
+ */
 export interface Offers extends ActorKinds {
   observer: RunObserver;
   store: StoreBackend;
+  dialect: Dialect;
 }
 
 export interface Registrar {
   /**
-   * Registers an actor, an observer or the store: an object, or a class that is constructed immediately (see
+   * Registers an actor, an observer, the store or a dialect: an object, or a class that is constructed immediately (see
    * `pluginTokens`). A second one of the same kind and name, from any plugin, is an error at start.
    */
   add<Kind extends keyof Offers>(kind: Kind, offer: Offers[Kind] | InjectedClass<Offers[Kind]>): void;
@@ -46,11 +51,8 @@ export interface Plugin<Config extends z.ZodType = z.ZodType> {
   readonly api: 1;
   /** Strict, with every default in it; published as JSON Schema. */
   readonly config: Config;
-  /**
-   * Settings that had another name in an earlier version: the older path and the current one, parts joined by dots,
-   * `{"bridge.lingerMs": "bridge.orphanTimeoutMs"}`. The older name keeps working, with a warning in the log.
-   */
-  readonly renamedSettings?: Readonly<Record<string, string>>;
+  /** Variables of another program that are read in place of Ambit's. Default: none. */
+  readonly foreignEnvironment?: ForeignEnvironment;
   /** Synchronous and without I/O: what needs the host happens in `probe` and `open`. */
   register(registrar: Registrar, config: z.output<Config>): void;
 }

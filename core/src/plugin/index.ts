@@ -19,6 +19,7 @@ export * from "./define-executor.js";
 export * from "./define-plugin.js";
 export * from "./injection.js";
 export * from "./kinds/delivery.js";
+export * from "./kinds/dialect.js";
 export * from "./kinds/executor.js";
 export * from "./kinds/harness.js";
 export * from "./kinds/installation.js";

@@ -1,5 +1,4 @@
 export * from "./configuration.js";
 export { type ImportPlugin, type LoadedPlugin, PluginNotFound } from "./load.js";
 export { Registry } from "./registry.js";
-export { withCurrentNames } from "./renamed-settings.js";
 export { settingsProblems } from "./settings-problems.js";

@@ -3,7 +3,6 @@ import { type LoadFailure, messageOf, PluginLoadFailed } from "../errors.js";
 import type { Log, Plugin } from "../plugin/index.js";
 import { isPlugin, type PluginEntry } from "./configuration.js";
 import { OfferCollector, type Offered } from "./registrar.js";
-import { withCurrentNames } from "./renamed-settings.js";
 import { settingsProblems } from "./settings-problems.js";
 
 /** Finds a package by name, from the deployer's folder: resolves with its default export. */
@@ -99,24 +98,17 @@ function register(
   if (plugin.api !== 1) {
     return failed(`was written for plugin api ${String(plugin.api)}, this is 1`, "load a version that fits");
   }
-  const named = withCurrentNames(given, plugin.renamedSettings ?? {});
-  for (const { path, now } of named.used) {
-    log.warn(
-      { plugin: name },
-      `the setting "${path}" is now called "${now}": rename it in the configuration`,
-    );
-  }
   let configSchema: unknown;
   let config: ReturnType<Plugin["config"]["safeParse"]>;
   try {
     configSchema = z.toJSONSchema(plugin.config, { io: "input", unrepresentable: "any" });
-    config = plugin.config.safeParse(named.config);
+    config = plugin.config.safeParse(given);
   } catch (cause) {
     const fix = "its author gives a synchronous schema of zod 4, such as z.strictObject({})";
     return failed(`its config is no schema that can be used (${messageOf(cause)})`, fix, cause);
   }
   if (!config.success) {
-    const reason = `its config: ${settingsProblems(config.error, plugin.config, named.config).join("; ")}`;
+    const reason = `its config: ${settingsProblems(config.error, plugin.config, given).join("; ")}`;
     return failed(reason, "correct its config; its schema is in `ambit plugins --json`", config.error);
   }
   const { data } = config;

@@ -4,6 +4,7 @@ import {
   type Actor,
   type ActorKind,
   type ActorKinds,
+  type Dialect,
   type Log,
   type Offers,
   pluginTokens,
@@ -26,16 +27,8 @@ export interface Offered {
   readonly actors: { readonly [Kind in ActorKind]: readonly ActorKinds[Kind][] };
   readonly observers: readonly RunObserver[];
   readonly store: StoreBackend | undefined;
+  readonly dialects: readonly Dialect[];
 }
-
-/** Members of actors that had another name in an earlier version. */
-const renamedMembers: ReadonlyMap<string, string> = new Map([
-  ["covers", "gaps"],
-  ["asksForOwnTools", "supportsPermissionRequests"],
-  ["holdsCallsMs", "maxToolCallMs"],
-  ["programs", "rootfs"],
-  ["runtimes", "requiredPaths"],
-]);
 
 /** Takes what plugins offer, and refuses duplicates. */
 export class OfferCollector implements Offered {
@@ -51,6 +44,7 @@ export class OfferCollector implements Offered {
   };
   readonly observers: RunObserver[] = [];
   store: StoreBackend | undefined;
+  readonly dialects: Dialect[] = [];
   /** Separate, so that two registries in one process share nothing. */
   readonly #container: DependencyContainer = root.createChildContainer();
   /** The first plugin that offered each thing that can be offered only once. */
@@ -99,18 +93,16 @@ export class OfferCollector implements Offered {
       const offer = `the store '${store.name}'`;
       if (this.#isFirst(plugin, "store", { offer, fix: "load only one of them" })) this.store = store;
     },
+    dialect: (plugin, dialect) => {
+      const offer = `the dialect '${dialect.name}'`;
+      if (this.#isFirst(plugin, offer, { offer, fix: "load only one of them" })) this.dialects.push(dialect);
+    },
   };
 
   #addActor<Kind extends ActorKind>(plugin: string, kind: Kind, actor: ActorKinds[Kind]): void {
     const offer = keyOf(kind, actor);
-    const renamed = [...renamedMembers].filter(([older, now]) => older in actor && !(now in actor));
-    for (const [older, now] of renamed) {
-      const reason = `${offer} has ${older}, whose name is now ${now}`;
-      const fix = `rename ${older} to ${now} in the plugin, or install a version of it that has ${now}`;
-      this.failures.push({ plugin, reason, fix });
-    }
     const fix = "load only one of them, or rename one in its config";
-    if (renamed.length > 0 || !this.#isFirst(plugin, offer, { offer, fix })) return;
+    if (!this.#isFirst(plugin, offer, { offer, fix })) return;
     this.registrations.push({ plugin, kind, actor });
     this.actors[kind].push(actor);
   }

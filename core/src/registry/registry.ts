@@ -1,6 +1,6 @@
 import type { ActorDescription } from "../contract/index.js";
 import type { Candidates } from "../plan/index.js";
-import type { Actor, Log, RunObserver, StoreBackend } from "../plugin/index.js";
+import type { Actor, Dialect, Log, RunObserver, StoreBackend } from "../plugin/index.js";
 import type { PluginEntry, ProbeSettings } from "./configuration.js";
 import { type ImportPlugin, type LoadedPlugin, loadPlugins } from "./load.js";
 import { Prober } from "./prober.js";
@@ -13,6 +13,8 @@ export class Registry {
   readonly observers: readonly RunObserver[];
   /** Undefined where no plugin offers one. */
   readonly store: StoreBackend | undefined;
+  /** They translate requests before they are read, in this order. */
+  readonly dialects: readonly Dialect[];
   readonly #actors: Offered["actors"];
   readonly #prober: Prober;
   /** Actors for which an earlier process couldn't prove every claim. */
@@ -20,13 +22,14 @@ export class Registry {
 
   private constructor(
     readonly plugins: readonly LoadedPlugin[],
-    { registrations, actors, observers, store }: Offered,
+    { registrations, actors, observers, store, dialects }: Offered,
     settings: ProbeSettings,
     log: Log,
   ) {
     this.registrations = registrations;
     this.observers = observers;
     this.store = store;
+    this.dialects = dialects;
     this.#actors = actors;
     this.#prober = new Prober(settings, log);
   }

@@ -146,23 +146,6 @@ describe("loading", () => {
     expect(await failuresOf([first, second])).toHaveLength(collides ? 1 : 0);
   });
 
-  test("an actor with members of older names fails to load, with the new names", async () => {
-    const older = {
-      id: "older",
-      covers: () => [],
-      asksForOwnTools: true,
-      holdsCallsMs: 1,
-      runtimes: () => [],
-    };
-    const entry = plugin("older", (registrar) => Reflect.apply(registrar.add, registrar, ["harness", older]));
-    expect(await failuresOf([entry])).toEqual([
-      ["older", "the harness 'older' has covers, whose name is now gaps"],
-      ["older", "the harness 'older' has asksForOwnTools, whose name is now supportsPermissionRequests"],
-      ["older", "the harness 'older' has holdsCallsMs, whose name is now maxToolCallMs"],
-      ["older", "the harness 'older' has runtimes, whose name is now requiredPaths"],
-    ]);
-  });
-
   test("a config that isn't a zod 4 schema, or is asynchronous, is a failure like any other", async () => {
     const asynchronous = z.strictObject({}).refine(async () => true);
     const broken = changed(plugin("broken"), { config: { safeParse: "no" } });

@@ -15,8 +15,6 @@ export { FairMap } from "./lifetime/memory/fair-map.js";
 export { type RunLimits, runLimitsSchema } from "./limits.js";
 export type { PermissionCeiling } from "./operator.js";
 export { type CallersTrace, callersTraceSchema } from "./parse/callers-trace.js";
-export { type Difference, differences, differencesOf } from "./parse/compat/differences.js";
-export { olderNamesOf } from "./parse/compat/older-values.js";
 export { pathBeyondDepth } from "./parse/depth.js";
 export { type ContractSettings, contractSettingsSchema, parseRunRequest } from "./parse/parse.js";
 export { historyOf, promptOf } from "./parse/prompt.js";

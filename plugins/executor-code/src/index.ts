@@ -8,10 +8,5 @@ export default definePlugin({
   name: "executor-code",
   api: 1,
   config: configSchema,
-  renamedSettings: {
-    largestReturn: "maxResultBytes",
-    longestPrints: "maxPrintedCharacters",
-    keepsReady: "prewarm",
-  },
   register: ({ add }) => add("executor", CodeExecutor),
 });

@@ -10,7 +10,6 @@ export default definePlugin({
   name: "mcp-client",
   api: 1,
   config: configSchema,
-  renamedSettings: { largestMessage: "maxMessageBytes" },
   register: ({ add }) => {
     add("toolSource", HttpToolSource);
     add("toolSource", StdioToolSource);

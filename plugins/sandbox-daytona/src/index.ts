@@ -10,10 +10,5 @@ export default definePlugin({
   name: "sandbox-daytona",
   api: 1,
   config: configSchema,
-  renamedSettings: {
-    "bridge.lingerMs": "bridge.orphanTimeoutMs",
-    "bridge.outageMs": "bridge.reconnectTimeoutMs",
-    "bridge.silenceMs": "bridge.heartbeatTimeoutMs",
-  },
   register: (registrar, config) => registrar.add("sandbox", new DaytonaSandbox(config)),
 });

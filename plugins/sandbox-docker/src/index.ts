@@ -10,6 +10,5 @@ export default definePlugin({
   name: "sandbox-docker",
   api: 1,
   config: configSchema,
-  renamedSettings: { largestDiskMb: "maxDiskMb" },
   register: (registrar, config) => registrar.add("sandbox", new DockerSandbox(config)),
 });

@@ -10,6 +10,5 @@ export default definePlugin({
   name: "sandbox-local",
   api: 1,
   config: configSchema,
-  renamedSettings: { keptPaths: "protectedPaths", visible: "readOnlyMounts" },
   register: (registrar, config) => registrar.add("sandbox", new LocalSandbox(config)),
 });

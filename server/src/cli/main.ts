@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { Argument, Command, CommanderError, InvalidArgumentError } from "commander";
 import { tooFewOpenFiles } from "../open-files.js";
 import { version } from "../version.js";
 import { holdYoungHeap } from "../young-heap.js";
@@ -144,7 +144,6 @@ function program(): Command {
     .command("verify")
     .description("attack a sandbox on this host, each attack with its control, and show the results")
     .option("--sandbox <name>", "a sandbox by name (default: the first configured)")
-    .addOption(new Option("--backend <name>", "the older name of --sandbox").hideHelp())
     .option("--capability <names...>", "only these (default: all)")
     .option("--json", "as data")
     .action(async (options) => {

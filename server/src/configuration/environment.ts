@@ -1,8 +1,8 @@
-import { nearestKey } from "@ambit/core";
+import { type ForeignEnvironment, nearestKey } from "@ambit/core";
 import { z } from "zod";
 import { webhookSecretsSchema } from "../webhooks/settings.js";
 import { denialSchema } from "./denial.js";
-import { readOlderEnvironment } from "./older-environment.js";
+import { foreignValues } from "./foreign-environment.js";
 import { ConfigurationInvalid } from "./problems.js";
 import { authModes, logLevels } from "./schema.js";
 
@@ -68,29 +68,57 @@ const environmentSchema = z.object({
 
 /** The settings from the process's environment. */
 export interface Environment extends z.output<typeof environmentSchema> {
-  /** Notices about variables with older names, to be logged. Absent if there are none. */
+  /** Notices about variables without effect, to be logged. Absent if there are none. */
   readonly notices?: readonly string[];
+  /** What it was read from, without the secrets. */
+  readonly variables: NodeJS.ProcessEnv;
 }
+
+/** Variables with a secret, which are deleted once they are read. */
+const secrets = ["AMBIT_TOKEN", "AMBIT_WEBHOOK_SECRET"] as const;
 
 /**
  * Reads the variables once, and deletes the tokens from them, so that later code in this process can't find them there.
- * Variables of the runner that Ambit replaces are read too, with a notice.
  * @throws ConfigurationInvalid naming each variable and its fix.
  */
 export function takeEnvironment(variables: NodeJS.ProcessEnv): Environment {
-  const older = readOlderEnvironment(variables);
-  const parsed = environmentSchema.safeParse({ ...variables, ...older.variables });
-  for (const name of ["AMBIT_TOKEN", "AMBIT_WEBHOOK_SECRET", ...older.secrets]) delete variables[name];
-  // Read by its plugin, if loaded.
-  if (older.variables.DAYTONA_API_KEY !== undefined)
-    variables.DAYTONA_API_KEY = older.variables.DAYTONA_API_KEY;
-  const notices = [...older.notices, ...misspelled(variables)];
-  if (parsed.success) return notices.length === 0 ? parsed.data : { ...parsed.data, notices };
+  const given = { ...variables };
+  for (const name of secrets) delete variables[name];
+  const parsed = parse(given);
+  const notices = misspelled(variables);
+  return { ...parsed, ...(notices.length === 0 ? {} : { notices }), variables };
+}
+
+/**
+ * The same with another program's variables in place of Ambit's that aren't set. Their secrets are deleted too.
+ * @throws ConfigurationInvalid naming each of its variables and the fix.
+ */
+export function withForeignEnvironment(own: Environment, foreign: ForeignEnvironment): Environment {
+  const given = own.variables;
+  const isTaken = (name: string) => secrets.some((one) => one === name && own[one] !== undefined);
+  const found = foreignValues(given, foreign, isTaken);
+  for (const name of found.secrets) delete given[name];
+  const parsed = parse(found.variables, found.sources);
+  const ours = Object.entries(parsed).filter(([name]) => name in found.variables);
+  // Read by its plugin.
+  for (const [name, value] of Object.entries(found.variables))
+    if (!(name in environmentSchema.shape)) given[name] = value;
+  const notices = [...(own.notices ?? []), ...found.notices];
+  return { ...own, ...Object.fromEntries(ours), ...(notices.length === 0 ? {} : { notices }) };
+}
+
+/** @throws ConfigurationInvalid */
+function parse(
+  variables: NodeJS.ProcessEnv,
+  sources: Readonly<Record<string, string>> = {},
+): z.output<typeof environmentSchema> {
+  const parsed = environmentSchema.safeParse(variables);
+  if (parsed.success) return parsed.data;
   throw new ConfigurationInvalid(
     "environment",
     parsed.error.issues.map(({ path, message }) => {
       const name = String(path[0]);
-      return `${older.sources[name] ?? name} ${message}`;
+      return `${sources[name] ?? name} ${message}`;
     }),
   );
 }

@@ -1,13 +1,14 @@
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
-import { type ImportPlugin, messageOf, settingsProblems, withCurrentNames } from "@ambit/core";
+import { type ImportPlugin, messageOf, settingsProblems } from "@ambit/core";
 import type { PermissionCeiling } from "@ambit/runner";
-import type { Environment } from "./environment.js";
+import { type Environment, withForeignEnvironment } from "./environment.js";
 import { findConfiguration } from "./find.js";
+import { foreignEnvironments } from "./foreign-environment.js";
 import { pluginImporter } from "./import-plugin.js";
 import { pluginSet } from "./plugin-set.js";
 import { ConfigurationInvalid } from "./problems.js";
-import { type Configuration, configurationSchema, type LogLevel, renamedSettings } from "./schema.js";
+import { type Configuration, configurationSchema, type LogLevel } from "./schema.js";
 
 /** The effective configuration, after the overrides of the environment. */
 export interface Settings
@@ -26,7 +27,7 @@ export interface Settings
   /** The operator's. Undefined: `server.auth` decides. */
   readonly token: string | undefined;
   readonly importPlugin: ImportPlugin;
-  /** Deprecations: what the deployer should change, although it still works. */
+  /** What the deployer should change in the environment, although it works. */
   readonly notices: readonly string[];
   /** Absolute path of the configuration; undefined without one. */
   readonly file: string | undefined;
@@ -53,21 +54,26 @@ export interface ConfigurationSource {
  * @throws ConfigurationInvalid with every problem.
  */
 export async function loadSettings(
-  environment: Environment,
+  ownEnvironment: Environment,
   overrides: Overrides,
   { folder, given }: ConfigurationSource,
 ): Promise<Settings> {
   const file =
-    given === undefined ? findConfiguration(overrides.config ?? environment.AMBIT_CONFIG, folder) : undefined;
-  const named = withCurrentNames(file === undefined ? (given ?? {}) : await read(file), renamedSettings);
-  const parsed = configurationSchema.safeParse(named.config);
+    given === undefined
+      ? findConfiguration(overrides.config ?? ownEnvironment.AMBIT_CONFIG, folder)
+      : undefined;
+  const written = file === undefined ? (given ?? {}) : await read(file);
+  const parsed = configurationSchema.safeParse(written);
   if (!parsed.success) {
     throw new ConfigurationInvalid(
       file ?? "configuration",
-      settingsProblems(parsed.error, configurationSchema, named.config),
+      settingsProblems(parsed.error, configurationSchema, written),
     );
   }
   const { plugins, leftOut } = pluginSet(parsed.data, file ?? "configuration");
+  const importPlugin = pluginImporter(file);
+  const foreign = await foreignEnvironments(plugins, importPlugin);
+  const environment = foreign.reduce(withForeignEnvironment, ownEnvironment);
   const { permissions, log, server, limits, probes, contract, webhooks } = parsed.data;
   const { AMBIT_CONCURRENT_RUNS: concurrentRuns = limits.concurrentRuns } = environment;
   return {
@@ -94,10 +100,8 @@ export async function loadSettings(
       port: overrides.port ?? environment.AMBIT_PORT ?? server.port,
     },
     token: environment.AMBIT_TOKEN,
-    importPlugin: pluginImporter(file),
-    notices: named.used.map(
-      ({ path, now }) => `the setting "${path}" is now called "${now}": rename it in the configuration`,
-    ),
+    importPlugin,
+    notices: environment.notices ?? [],
     file,
   };
 }

@@ -122,12 +122,6 @@ export const configurationSchema = z.strictObject({
     })
     .prefault({}),
 });
-/** Settings with another name in an earlier version, and their current name. The older name keeps working. */
-export const renamedSettings = {
-  "limits.totalMs": "limits.runTimeoutMs",
-  "limits.sessionMs": "limits.sessionTtlMs",
-  "store.outageMs": "store.retryTimeoutMs",
-} as const;
 
 export type Configuration = z.output<typeof configurationSchema>;
 export type ConfigurationInput = z.input<typeof configurationSchema>;

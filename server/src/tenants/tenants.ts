@@ -1,7 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import type { IncomingHttpHeaders } from "node:http";
 import type { CallerRules } from "@ambit/runner";
-import { presentedTokens } from "../http/caller/token.js";
 import type { Tenant } from "./schema.js";
 
 /** The callers that have their own token. */
@@ -19,9 +17,9 @@ export class Tenants {
     return this.#tenants.length === 0;
   }
 
-  /** The tenant whose token a header presents. Compares with every tenant's, in constant time. */
-  identify(headers: IncomingHttpHeaders): Tenant | undefined {
-    const digests = presentedTokens(headers).map((token) => createHash("sha256").update(token).digest());
+  /** The tenant with one of these tokens. Compares with every tenant's, in constant time. */
+  identify(presented: readonly string[]): Tenant | undefined {
+    const digests = presented.map((token) => createHash("sha256").update(token).digest());
     const matching = this.#tenants.filter(
       ({ hash }) => digests.filter((digest) => timingSafeEqual(digest, hash)).length > 0,
     );

@@ -12,7 +12,8 @@ describe("takeEnvironment", () => {
       AMBIT_LOG_LEVEL: "debug",
       PATH: "/bin",
     };
-    expect(takeEnvironment(variables)).toEqual({
+    const { variables: _left, ...environment } = takeEnvironment(variables);
+    expect(environment).toEqual({
       AMBIT_HOST: "0.0.0.0",
       AMBIT_PORT: 80,
       AMBIT_TOKEN: "secret",
@@ -25,7 +26,7 @@ describe("takeEnvironment", () => {
 
   it("treats a blank variable as absent", () => {
     const blank = { AMBIT_HOST: "", AMBIT_PORT: "", AMBIT_CONFIG: "", AMBIT_DENY_PERMISSIONS: "" };
-    expect(takeEnvironment(blank)).toEqual({ AMBIT_DENY_PERMISSIONS: [] });
+    expect(takeEnvironment(blank)).toEqual({ AMBIT_DENY_PERMISSIONS: [], variables: blank });
   });
 
   it.each([

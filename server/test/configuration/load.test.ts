@@ -40,21 +40,6 @@ describe("loadSettings", () => {
     expect(await load(folder)).toMatchObject({ server: { port: 1 }, file: join(folder, name) });
   });
 
-  it("accepts older names of settings, with a notice", async () => {
-    const folder = await folderWith({
-      "ambit.config.json": '{"limits":{"totalMs":7000,"sessionMs":8000},"store":{"outageMs":9000}}',
-    });
-    expect(await load(folder)).toMatchObject({
-      limits: { runTimeoutMs: 7000, sessionTtlMs: 8000 },
-      store: { retryTimeoutMs: 9000 },
-      notices: [
-        'the setting "limits.totalMs" is now called "limits.runTimeoutMs": rename it in the configuration',
-        'the setting "limits.sessionMs" is now called "limits.sessionTtlMs": rename it in the configuration',
-        'the setting "store.outageMs" is now called "store.retryTimeoutMs": rename it in the configuration',
-      ],
-    });
-  });
-
   it("never ignores a key similar to a boundary's name", async () => {
     const folder = await folderWith({
       "ambit.config.json": '{"contract":{"ignoredKeys":["uiHints","sandboxPermision"]}}',

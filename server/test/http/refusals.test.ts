@@ -150,13 +150,22 @@ describe("the token", () => {
     ["authorization", `Bearer ${token}`],
     ["authorization", `bearer ${token}`],
     ["x-ambit-token", token],
-    ["x-agenta-runner-token", token],
   ])("is read from %s: %s", async (name, value) => {
     const { url } = await serveScript(saying("x"), { token });
     expect((await fetch(`${url}/plugins`, { headers: { [name]: value } })).status).toBe(200);
     const wrong = await fetch(`${url}/plugins`, { headers: { [name]: `${value}x` } });
     expect(wrong.status).toBe(401);
     expect(wrong.headers.get("www-authenticate")).toBe("Bearer");
+  });
+
+  it.each([
+    [200, ["@ambit/compat-agenta"]],
+    [401, []],
+  ])("is read from a dialect's header: %i with %j", async (status, plugins) => {
+    const { url } = await serveScript(saying("x"), { token, plugins });
+    const headers = { "x-agenta-runner-token": token };
+    expect((await fetch(`${url}/plugins`, { headers })).status).toBe(status);
+    expect((await fetch(`${url}/plugins`, { headers: { "x-agenta-runner-token": "x" } })).status).toBe(401);
   });
 
   it.each([

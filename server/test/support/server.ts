@@ -12,6 +12,8 @@ export async function serveScript(
   options: {
     readonly token?: string;
     readonly configuration?: ConfigurationInput;
+    /** In addition to the agent. */
+    readonly plugins?: readonly string[];
     readonly madeConnection?: SandboxBackend["madeConnection"];
     /** Default: a free one. */
     readonly port?: string;
@@ -28,7 +30,7 @@ export async function serveScript(
     ...(isOpen ? { AMBIT_AUTH: "none" } : {}),
   });
   const configuration = {
-    plugins: [scriptedAgent(script, options.madeConnection)],
+    plugins: [scriptedAgent(script, options.madeConnection), ...(options.plugins ?? [])],
     ...options.configuration,
   };
   const ambit = await openAmbit({ environment, configuration, logLevel: "silent" });

@@ -28,7 +28,6 @@ beforeAll(async () => {
     folder,
     [
       "core",
-      "packages/attacks",
       "packages/backend-kit",
       "packages/egress",
       "test/kit",

@@ -1,4 +1,5 @@
 /** A host whose local sandbox can prove nothing: each of its probes fails. */
+import agenta from "@ambit/compat-agenta";
 import callback from "@ambit/executor-callback";
 import acp from "@ambit/harness-acp";
 import mcpClient from "@ambit/mcp-client";
@@ -26,5 +27,5 @@ const unable = {
 };
 
 export default {
-  plugins: [{ use: unable, config: { unconfined: "prefer" } }, acp, mcp, mcpClient, callback],
+  plugins: [{ use: unable, config: { unconfined: "prefer" } }, acp, mcp, mcpClient, callback, agenta],
 };

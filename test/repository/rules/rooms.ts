@@ -33,7 +33,8 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["request"],
     ["result"],
     ["spelling.ts"],
-    ["issue-sentence.ts"],
+    ["issue-sentence.ts", "levels.ts"],
+    ["issues.ts"],
     ["index.ts"],
   ],
   "core/src/boundary": [["boundary.ts"], ["network"], ["normalise.ts"], ["index.ts"]],
@@ -81,6 +82,7 @@ interface Circle {
 /** Those that remain. A circle that has become smaller is accepted; one that is gone must be removed here. */
 export const knownCircles: readonly Circle[] = [
   { parent: "server/src", folders: ["configuration", "http", "tenants", "webhooks"] },
+  { parent: "test/kit/src", folders: ["allowances", "attacks", "control", "decoys", "stage"] },
 ];
 
 /** Folders next to each other, in any package, that can only be understood together. */

@@ -5,7 +5,6 @@ export const interactionSettingsSchema = z.strictObject({
   waitMs: z.int().nonnegative().max(86_400_000).default(0).meta({
     description:
       "Milliseconds that a call may wait for a live answer (`POST /runs/{runId}/interactions/{id}`) before the run pauses. Default 0: it pauses immediately. Never longer than the agent or the runner lets a call wait.",
-    earlier: "`holdMs`, with a warning",
   }),
 });
 

@@ -47,7 +47,6 @@ export type ContentBlock = z.infer<typeof contentBlockSchema>;
 export const messageSchema = z.strictObject({
   role: z.enum(["user", "assistant", "system", "tool"]).meta({
     description: "`user`, `assistant`, `system` or `tool`.",
-    earlier: "`developer` (→ `system`)",
   }),
   content: z
     .union([z.string(), z.array(contentBlockSchema)])
@@ -56,7 +55,6 @@ export const messageSchema = z.strictObject({
   displayContent: z.string().optional().meta({
     effect: "informational",
     description: "What a user interface shows in place of `content`. The agent never gets it.",
-    earlier: "`display_content`",
   }),
 });
 export type Message = z.infer<typeof messageSchema>;

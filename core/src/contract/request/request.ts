@@ -22,20 +22,18 @@ const contextSchema = z.strictObject({
     .strictObject({
       traceparent: z.string().optional().meta({
         description: "W3C trace context. Its trace id is the result's `traceId`.",
-        earlier: "`trace.traceparent`",
       }),
       tracestate: z.string().optional().meta({ description: "W3C trace state, passed on with the trace." }),
       baggage: z.string().optional().meta({ description: "W3C baggage, passed on to `toolCallback`." }),
     })
     .optional()
-    .meta({ description: "The caller's trace. Default: that of the headers.", earlier: "`trace`" }),
+    .meta({ description: "The caller's trace. Default: that of the headers." }),
 });
 
 const contentCaptureSchema = z.strictObject({
   enabled: z.boolean().optional().meta({
     description:
       "True: prompts, output, and arguments and results of tools are part of the trace. Default: false.",
-    earlier: "`trace.captureContent`",
   }),
 });
 
@@ -49,11 +47,9 @@ const otlpSchema = z.strictObject({
   endpoint: httpUrlSchema.optional().meta({
     description:
       "Its URL: OTLP over HTTP, the base or the whole path (`…/v1/traces`). Default: where the operator's configuration sends traces, if anywhere.",
-    earlier: "`trace.endpoint`",
   }),
   headers: headersSchema.optional().meta({
     description: "Its headers, such as an API key.",
-    earlier: "`trace.authorization`",
   }),
 });
 
@@ -75,7 +71,6 @@ export const runRequestSchema = z.strictObject({
   }),
   harness: z.string().min(1).optional().meta({
     description: "The agent to run, by its id or an alias. Default: the first one loaded.",
-    earlier: "`pi_core`, `pi_agenta` (→ `pi`); `backend`",
   }),
   sandbox: z.string().min(1).optional().meta({
     description:
@@ -111,7 +106,6 @@ export const runRequestSchema = z.strictObject({
     .default([])
     .meta({
       description: `The conversation, oldest first, at most ${limits.messages.toLocaleString("en")} messages. The last user message with content is the prompt. Tool results at the end continue the turn that waited for them. May be absent or empty where an answer to the session's latest question is stored: the turn then continues with that answer.`,
-      earlier: "`prompt` (→ a last user message)",
     }),
   customTools: z
     .array(toolSpecSchema)
@@ -142,7 +136,6 @@ export const runRequestSchema = z.strictObject({
     }),
   modelConnection: modelConnectionSchema.optional().meta({
     description: "How the agent reaches its model.",
-    earlier: "`secrets`, `provider`, `deployment`, `endpoint`, `credentialMode`",
   }),
   budget: budgetSchema.optional().meta({
     description:
@@ -168,7 +161,6 @@ export const runRequestSchema = z.strictObject({
   }),
   permissions: permissionsSchema.default({ default: "allow_reads" }).meta({
     description: "Whether a call may run, when neither its tool nor its server says.",
-    earlier: "`permissionPolicy`",
   }),
   sandboxPermission: sandboxPermissionSchema.default({ enforcement: "strict" }).meta({
     description: "The boundary: what the run may touch. It is guaranteed, or the run is refused.",

@@ -11,7 +11,7 @@ import {
   RequestInvalid,
 } from "@ambit/core";
 import { type Issue, projectOf, type RunRequest, type Warning, type Webhook } from "@ambit/core/contract";
-import type { Harness } from "@ambit/core/plugin";
+import type { Dialect, Harness } from "@ambit/core/plugin";
 import {
   classesNotAllowed,
   hasUnnamedTools,
@@ -78,10 +78,10 @@ type Read = Pick<Admitted, "request" | "warnings">;
 
 /**
  * Step 1: the body as a request.
- * @throws RequestInvalid
+ * @throws RequestInvalid, PluginBrokeContract
  */
-function parse(body: unknown, contract?: ContractSettings): Read {
-  const parsed = parseRunRequest(body, contract);
+function parse(body: unknown, dialects: readonly Dialect[], contract?: ContractSettings): Read {
+  const parsed = parseRunRequest(body, contract, dialects);
   if (!parsed.ok) throw new RequestInvalid(parsed.issues);
   return { request: parsed.request, warnings: parsed.warnings ?? [] };
 }
@@ -126,7 +126,7 @@ export async function admit(
   asker: Pick<RunOptions, "caller" | "trace"> = {},
 ): Promise<Admitted> {
   const { caller, trace } = asker;
-  const parsed = inCallersTrace(parse(body, rules.contract), trace);
+  const parsed = inCallersTrace(parse(body, registry.dialects, rules.contract), trace);
   const { request, warnings } = inProject(parsed, rules, caller);
   const asked = bounded(request);
   const secrets = secretsOf(request);

@@ -1,5 +1,4 @@
-import { type Issue, isJsonObject, limits } from "@ambit/core/contract";
-import { pathText } from "./issue-text.js";
+import { type Issue, isJsonObject, limits, pathText } from "@ambit/core/contract";
 
 /**
  * The path of a value deeper than `max` levels of lists and objects; undefined when there is none. Recurses

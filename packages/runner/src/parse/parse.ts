@@ -1,18 +1,31 @@
-import { type Issue, isJsonObject, type RunRequest, type Warning } from "@ambit/core/contract";
+import { callPure } from "@ambit/core";
+import {
+  type Issue,
+  isJsonObject,
+  type Level,
+  levelOf,
+  maxIssues,
+  mergeLevels,
+  type RunRequest,
+  readableIssues,
+  runRequestSchema,
+  type Warning,
+} from "@ambit/core/contract";
+import type { Dialect } from "@ambit/core/plugin";
 import type { z } from "zod";
-import { toCurrentSpelling } from "./compat/current-spelling.js";
-import { contractSettings, ignoredPath } from "./compat/ignored-keys.js";
-import { knownLevel } from "./compat/reader.js";
 import { pathBeyondDepth, tooDeep } from "./depth.js";
+import { contractSettings, ignoredPath } from "./ignored-keys.js";
 import { withInlineContent } from "./inline-content.js";
-import { maxIssues, readableIssues } from "./issue-text.js";
+import { pruned } from "./pruned.js";
 import { misshapenSchemas } from "./schema-shape.js";
 import { unusableContent } from "./turn-content.js";
 import { repeatedNames } from "./unique.js";
 import { validateRequest } from "./validate.js";
 
+const requestLevel = levelOf(runRequestSchema);
+
 /** The operator's settings for reading requests. */
-export const contractSettingsSchema = contractSettings(knownLevel);
+export const contractSettingsSchema = contractSettings(requestLevel);
 export type ContractSettings = Readonly<z.output<typeof contractSettingsSchema>>;
 
 export type ParsedRunRequest =
@@ -23,28 +36,70 @@ export type ParsedRunRequest =
 /**
  * A parsed JSON body as a request, or everything that is wrong with its shape. An empty body (`undefined`, `null`)
  * is an empty request. Its meaning isn't checked here: a request without a message is valid.
+ *
+ * @param dialects translate it first, in their order. Default: none.
+ * @throws PluginBrokeContract for a dialect that throws
  */
 export function parseRunRequest(
   body: unknown,
   { ignoredKeys }: Pick<ContractSettings, "ignoredKeys"> = contractSettingsSchema.parse({}),
+  dialects: readonly Dialect[] = [],
 ): ParsedRunRequest {
   const deep = pathBeyondDepth(body);
   // First, since the following steps recurse and would overflow the stack.
   if (deep !== undefined) return { ok: false, issues: [tooDeep(deep)] };
-  const ignorable = new Set(ignoredKeys.map(ignoredPath));
-  const { body: current, issues, warnings } = toCurrentSpelling(body ?? {}, ignorable);
-  const candidate = withoutBlankSession(current);
+  const translated = translatedBy(dialects, body ?? {});
+  const rest = pruned(translated.body, requestLevel, new Set(ignoredKeys.map(ignoredPath)));
+  const candidate = withoutBlankSession(rest.body);
   const parsed = validateRequest(candidate);
-  const found = [...issues, ...repeatedNames(candidate)];
+  const found = [...translated.issues, ...rest.issues, ...repeatedNames(candidate)];
   const messages = parsed.success ? withInlineContent(parsed.data.messages) : [];
   const shape = parsed.success
     ? [...unusableContent(messages), ...misshapenSchemas(parsed.data.customTools)]
-    : readableIssues(parsed.issues, { value: candidate, level: knownLevel, path: [] });
+    : readableIssues(parsed.issues, { value: candidate, level: levelWith(dialects), path: [] });
   if (parsed.success && found.length + shape.length === 0) {
     const request = { ...parsed.data, messages };
-    return warnings.length === 0 ? { ok: true, request } : { ok: true, request, warnings };
+    return rest.warnings.length === 0
+      ? { ok: true, request }
+      : { ok: true, request, warnings: rest.warnings };
   }
   return { ok: false, issues: bounded(firstOfEachPath([...found, ...shape])) };
+}
+
+interface Translated {
+  readonly body: unknown;
+  readonly issues: readonly Issue[];
+}
+
+function translatedBy(dialects: readonly Dialect[], body: unknown): Translated {
+  return dialects.reduce<Translated>(
+    (before, dialect) => {
+      const given = before.body;
+      if (!isJsonObject(given)) return before;
+      const { request, issues } = callPure(dialect, "translate", () => dialect.translate(given));
+      return { body: request, issues: [...before.issues, ...issues] };
+    },
+    { body, issues: [] },
+  );
+}
+
+/** Every key that a request may have, in any dialect: what a misspelt one is compared with. */
+function levelWith(dialects: readonly Dialect[]): Level | undefined {
+  return withKeys(requestLevel, "", (place) => dialects.flatMap(({ keys }) => keys[place] ?? []));
+}
+
+function withKeys(
+  level: Level | undefined,
+  place: string,
+  further: (place: string) => readonly string[],
+): Level | undefined {
+  if (level?.kind === "list") return { ...level, element: withKeys(level.element, `${place}[]`, further) };
+  if (level?.kind !== "object") return level;
+  const known = [...level.keys].map(
+    ([key, below]) => [key, withKeys(below, place === "" ? key : `${place}.${key}`, further)] as const,
+  );
+  const added = further(place).map((key) => [key, undefined] as const);
+  return mergeLevels({ kind: "object", keys: new Map(known) }, { kind: "object", keys: new Map(added) });
 }
 
 function withoutBlankSession(body: unknown): unknown {
@@ -53,7 +108,7 @@ function withoutBlankSession(body: unknown): unknown {
   return rest;
 }
 
-/** One fault may be found twice, in its older spelling and by its shape; the first message is more specific. */
+/** One fault may be found twice, by its dialect and by its shape; the first message is more specific. */
 function firstOfEachPath(issues: readonly Issue[]): Issue[] {
   const first = new Map<string, Issue>();
   for (const issue of issues) if (!first.has(issue.path)) first.set(issue.path, issue);

@@ -1,6 +1,7 @@
 import {
   harnessFileSchema,
   isJsonObject,
+  maxIssues,
   mcpServerSchema,
   messageSchema,
   type RunRequest,
@@ -9,7 +10,6 @@ import {
   toolSpecSchema,
 } from "@ambit/core/contract";
 import type { z } from "zod";
-import { maxIssues } from "./issue-text.js";
 
 export type ValidatedRequest =
   | { readonly success: true; readonly data: RunRequest }

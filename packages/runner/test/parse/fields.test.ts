@@ -1,7 +1,6 @@
-import { normaliseBoundary, requirementsOf, runRequestSchema } from "@ambit/core";
+import { type Level, levelOf, normaliseBoundary, requirementsOf, runRequestSchema } from "@ambit/core";
 import { describe, expect, test } from "vitest";
 import { requestFields } from "../../../../core/scripts/request-fields.mjs";
-import { type Level, levelOf } from "../../src/parse/level.js";
 import { parseRunRequest } from "../../src/parse/parse.js";
 import { historyOf, promptOf } from "../../src/parse/prompt.js";
 import { golden } from "./golden-files.js";

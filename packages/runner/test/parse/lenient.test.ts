@@ -17,28 +17,10 @@ const user = (content: unknown) => ({ messages: [{ role: "user", content }] });
 const png = "iVBORw0KGgo=";
 
 describe("requests of other SDKs are read by their meaning", () => {
-  test("the role developer is system", () => {
-    const messages = [
-      { role: "developer", content: "Be brief." },
-      { role: "user", content: "hi" },
-    ];
-    expect(requestOf({ messages }).messages).toEqual([
-      { role: "system", content: "Be brief." },
-      { role: "user", content: "hi" },
-    ]);
-  });
-
   test.each([[{ role: "assistant", content: null }], [{ role: "assistant" }]])(
     "%j is an empty message",
     (message) => {
       expect(requestOf({ messages: [message] }).messages).toEqual([{ role: "assistant", content: "" }]);
-    },
-  );
-
-  test.each([[{ endpoint: null }], [{ endpoint: null, authorization: "Access x" }], [{}]])(
-    "the callback %j is as good as absent",
-    (toolCallback) => {
-      expect(requestOf({ toolCallback })).not.toHaveProperty("toolCallback");
     },
   );
 

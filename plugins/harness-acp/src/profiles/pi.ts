@@ -12,7 +12,7 @@ import { openai, providerOf, withVersion } from "./providers.js";
 export const pi: Profile = {
   id: "pi",
   title: "Pi",
-  aliases: ["pi_core", "pi_agenta"],
+  aliases: [],
   program: {
     package: "pi-acp",
     bin: "pi-acp",

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { gapLine, isAmbitError, issueLine } from "@ambit/core";
-import { differencesOf, type Runner } from "@ambit/runner";
+import type { Runner } from "@ambit/runner";
 import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
@@ -35,6 +35,10 @@ export async function compatCheck(
   const { runner, registry, evidence } = await openAmbit({
     ...{ environment, overrides, logLevel: "warn", keepsEvidence: true },
   });
+  if (registry.dialects.length === 0)
+    throw new ConfigurationInvalid("plugins", [
+      "hold no dialect of another runner to compare with: add @ambit/compat-agenta",
+    ]);
   const checked: Checked[] = [];
   try {
     for (const file of files) {
@@ -57,9 +61,10 @@ async function check(request: string, body: unknown, runner: Runner): Promise<Ch
     return {
       ...{ request, verdict: "runs", reasons: [] },
       warnings: admitted.warnings.map(({ path = "", message }) => issueLine({ path, message })),
-      differences: differencesOf(admitted.request).map(
-        ({ about, there, here }) => `${about}: there ${there}; here ${here}`,
-      ),
+      differences: runner.registry.dialects
+        .flatMap(({ differences = [] }) => differences)
+        .filter(({ applies }) => applies?.(admitted.request) === true)
+        .map(({ about, there, here }) => `${about}: there ${there}; here ${here}`),
     };
   } catch (error) {
     if (!isAmbitError(error)) throw error;

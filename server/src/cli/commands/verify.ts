@@ -10,8 +10,6 @@ import { explain } from "../explain.js";
 export interface VerifyOptions extends Overrides {
   /** A sandbox by name. Default: the first configured. */
   readonly sandbox?: string;
-  /** The older name of `sandbox`. */
-  readonly backend?: string;
   readonly capability?: readonly string[];
   readonly json?: boolean;
 }
@@ -28,11 +26,9 @@ export async function verify(options: VerifyOptions): Promise<number> {
 async function attack(options: VerifyOptions): Promise<number> {
   const environment = takeEnvironment(process.env);
   const ambit = await openAmbit({ environment, overrides: options, logLevel: "silent" });
-  if (options.backend !== undefined) process.stderr.write("--backend is now named --sandbox\n");
-  const named = options.sandbox ?? options.backend;
   const wanted = capabilitiesOf(options.capability ?? []);
   const sandboxes = ambit.registry.candidatesAsSeen().sandboxes.map(({ actor }) => actor);
-  const backend = sandboxes.find(({ name }) => named === undefined || name === named);
+  const backend = sandboxes.find(({ name }) => name === (options.sandbox ?? name));
   if (backend === undefined) {
     const loaded = sandboxes.map(({ name }) => name).join(", ");
     throw new ConfigurationInvalid("--sandbox", [

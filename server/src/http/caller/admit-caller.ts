@@ -6,7 +6,7 @@ import { HttpRefusal } from "../response/refusal.js";
 import type { ServerContext } from "../server-context.js";
 import { callerOf, setTenant } from "./caller.js";
 import { refuseCallersOfRuns } from "./run-caller.js";
-import { presentsToken } from "./token.js";
+import { presentedTokens, presentsToken } from "./token.js";
 
 /**
  * Identifies the caller by its token: the operator or a tenant. Processes of runs are refused where no token tells them
@@ -17,12 +17,12 @@ export async function admitCaller(
   incoming: IncomingMessage,
   { operator, tenancy, runner }: Pick<ServerContext, "operator" | "tenancy" | "runner">,
 ): Promise<void> {
-  const { headers } = incoming;
-  if (operator.kind === "token" && presentsToken(headers, operator.token)) return;
-  const tenant = tenancy.tenants.identify(headers);
+  const presented = presentedTokens(incoming.headers, runner.registry.dialects);
+  if (operator.kind === "token" && presentsToken(presented, operator.token)) return;
+  const tenant = tenancy.tenants.identify(presented);
   if (tenant !== undefined) return setTenant(incoming, tenant);
   const isEveryone = operator.kind === "everyone";
-  const isLocal = operator.kind === "local" && presentsToken(headers, operator.token);
+  const isLocal = operator.kind === "local" && presentsToken(presented, operator.token);
   if (!isEveryone && !isLocal)
     throw operator.kind === "local" ? new Unauthorized(localFix) : new Unauthorized();
   await refuseCallersOfRuns(incoming.socket, runner);

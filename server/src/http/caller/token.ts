@@ -1,23 +1,19 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { Dialect } from "@ambit/core";
 import { matchesBearer } from "@ambit/core/plugin";
 
-/** Headers that carry the runner's token without a scheme. The second one is an earlier runner's. */
-const tokenHeaders = ["x-ambit-token", "x-agenta-runner-token"] as const;
-
-/** Every token that some header presents. */
-export function presentedTokens(headers: IncomingHttpHeaders): readonly string[] {
-  const { authorization } = headers;
-  const ofScheme = /^bearer +([^ ].*)$/i.exec(authorization ?? "")?.[1];
-  const bare = tokenHeaders.map((name) => headers[name]);
+/** The tokens that a request presents, in a header with the scheme `Bearer` or in one that holds nothing else. */
+export function presentedTokens(
+  headers: IncomingHttpHeaders,
+  dialects: readonly Dialect[],
+): readonly string[] {
+  const ofScheme = /^bearer +([^ ].*)$/i.exec(headers.authorization ?? "")?.[1];
+  const further = dialects.flatMap(({ tokenHeaders = [] }) => tokenHeaders);
+  const bare = ["x-ambit-token", ...further].map((name) => headers[name]);
   return [ofScheme, ...bare].filter((value) => typeof value === "string");
 }
 
-/** Whether any header presents the token. Each is compared in constant time. */
-export function presentsToken(headers: IncomingHttpHeaders, token: string): boolean {
-  const presented = [headers.authorization, ...tokenHeaders.map((name) => bearer(headers[name]))];
-  return presented.filter((header) => matchesBearer(header, token)).length > 0;
-}
-
-function bearer(value: string | string[] | undefined): string | undefined {
-  return typeof value === "string" ? `Bearer ${value}` : undefined;
+/** Whether one of the presented tokens is this one. Each is compared in constant time. */
+export function presentsToken(presented: readonly string[], token: string): boolean {
+  return presented.filter((one) => matchesBearer(`Bearer ${one}`, token)).length > 0;
 }

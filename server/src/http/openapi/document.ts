@@ -38,7 +38,6 @@ export function openApiDocument(version: string): JsonObject {
           type: "apiKey",
           in: "header",
           name: "X-Ambit-Token",
-          description: "`X-Agenta-Runner-Token` is read too.",
         },
       },
     },

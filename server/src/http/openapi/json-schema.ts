@@ -108,7 +108,6 @@ function converted(
     override: ({ jsonSchema }) => {
       // Only for the table of fields.
       delete jsonSchema.effect;
-      delete jsonSchema.earlier;
       // Client generators take a field with a default as always present, and would require it.
       if (io === "input") delete jsonSchema.default;
       // A later version may add fields to what it returns; a request's unknown fields are refused.

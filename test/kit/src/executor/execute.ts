@@ -1,4 +1,3 @@
-import { freshNonce } from "@ambit/attacks";
 import { normaliseBoundary, runRequestSchema, sandboxPermissionSchema } from "@ambit/core";
 import {
   type Boundary,
@@ -9,6 +8,7 @@ import {
   toolSpecSchema,
 } from "@ambit/core/plugin";
 import type { z } from "zod";
+import { freshNonce } from "../decoys/nonce.js";
 import { KitScope, silentLog } from "../stage/kit-scope.js";
 import type { ExecutorCase } from "./executor-case.js";
 import { deepFrozen } from "./frozen.js";

@@ -1,4 +1,4 @@
-import type { Attack, Outcome } from "@ambit/attacks";
+import type { Attack, Outcome } from "../attacks/attack.js";
 
 /**
  * `proven`: it works unguarded and fails guarded · `escaped`: it works guarded · `toothless`: it fails unguarded too,

@@ -34,7 +34,7 @@ export const credentialSchema = z.strictObject({
   value: z
     .string()
     // Shorter ones occur in any text: removing them from a response would garble it.
-    .min(8, "must have 8 characters or more")
+    .min(8)
     .max(limits.credentialCharacters)
     .regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, "must be printable ASCII: a header carries it")
     .meta({

@@ -37,27 +37,20 @@ const gatewayCredentialsSchema = z.strictObject({
 export const modelConnectionSchema = z.strictObject({
   provider: z.string().optional().meta({
     description: "The issuer of the credential: `anthropic`, `openai`, `google`, …",
-    earlier: "`provider`",
   }),
   deployment: z.string().optional().meta({
     description: "How the provider is reached, where an agent distinguishes.",
-    earlier: "`deployment`",
   }),
   endpoint: endpointSchema.optional().meta({
     description: "The model's address. A destination of the run: a restricted network must list it.",
-    earlier: "`endpoint`",
   }),
   credentialMode: z.enum(["env", "runtime_provided", "none"]).default("env").meta({
     description: "`env`, the default: `credentials` · `runtime_provided`: the agent's own login · `none`.",
-    earlier: "`credentialMode`",
   }),
   environment: environmentSchema.optional().meta({
     description: "Variables of the agent's process that are not secret.",
   }),
-  credentials: z
-    .array(credentialSchema)
-    .default([])
-    .meta({ description: "The credentials. Default: none.", earlier: "`secrets`" }),
+  credentials: z.array(credentialSchema).default([]).meta({ description: "The credentials. Default: none." }),
   gatewayCredentials: gatewayCredentialsSchema.optional().meta({
     description:
       "A secret header of every request to the model, in addition to `credentials`. It stays outside the sandbox: without a model gateway that adds it, the run is refused.",

@@ -20,15 +20,13 @@ const credentialSchema = z.strictObject({
 });
 
 const httpConnectionSchema = z.strictObject({
-  type: z.literal("http").meta({ description: "`http`: called by the runner.", earlier: "`transport`" }),
+  type: z.literal("http").meta({ description: "`http`: called by the runner." }),
   url: httpUrlSchema.meta({
     description: "`http`: http(s) URL. A destination of the run: a restricted network must list it.",
-    earlier: "`url`",
   }),
   headers: headersSchema.optional().meta({ description: "`http`: headers that are not secret." }),
   credentials: z.array(credentialSchema).optional().meta({
     description: "`http`: headers that are secret. They never enter the sandbox.",
-    earlier: "`env`, with the transport `http`",
   }),
 });
 
@@ -38,15 +36,10 @@ const stdioConnectionSchema = z.strictObject({
   type: z.literal("stdio").meta({ description: "`stdio`: a process inside the sandbox." }),
   command: argumentSchema.min(1).meta({
     description: "`stdio`: the program, run inside the sandbox.",
-    earlier: "`command`",
   }),
-  args: z
-    .array(argumentSchema)
-    .optional()
-    .meta({ description: "`stdio`: its arguments.", earlier: "`args`" }),
+  args: z.array(argumentSchema).optional().meta({ description: "`stdio`: its arguments." }),
   env: environmentSchema.optional().meta({
     description: "`stdio`: variables of this server's process only.",
-    earlier: "`env`",
   }),
 });
 
@@ -58,7 +51,6 @@ const policyToolsSchema = z
       .meta({ description: "`all`, the default, or `include`." }),
     names: z.array(z.string()).optional().meta({
       description: "With `include`: the tools that are shown. Refused with `all`.",
-      earlier: "`tools`; an empty list meant all",
     }),
   })
   .superRefine(({ mode, names }, context) => {
@@ -76,7 +68,6 @@ const policySchema = z.strictObject({
   tools: policyToolsSchema.optional().meta({ description: "Which of its tools the agent sees." }),
   permission: permissionSchema.optional().meta({
     description: "`allow`, `ask` or `deny`: overrides rules and default.",
-    earlier: "`permission`",
   }),
   toolPermissions: permissionTableSchema.optional().meta({
     description:
@@ -101,7 +92,6 @@ export const mcpServerSchema = z.strictObject({
     }),
   connection: z.discriminatedUnion("type", [httpConnectionSchema, stdioConnectionSchema]).meta({
     description: "How it is reached.",
-    earlier: "`transport`, `stdio` when absent",
   }),
   policy: policySchema.optional().meta({
     description: "What the agent may use of it. Default: all its tools, subject to `permissions`.",

@@ -33,7 +33,6 @@ export const permissionsSchema = z.strictObject({
   default: permissionModeSchema.default("allow_reads").meta({
     description:
       "`allow`, `ask`, `deny`, or `allow_reads`, the default: read-only tools run, others ask. It applies to the agent's own tools too, or the run is refused.",
-    earlier: "`permissionPolicy`: `auto` (→ `allow`), `deny`",
   }),
   rules: z
     .array(ruleSchema)

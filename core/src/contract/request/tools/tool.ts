@@ -47,7 +47,6 @@ export const toolSpecSchema = z.strictObject({
   }),
   permission: permissionSchema.optional().meta({
     description: "`allow`, `ask` or `deny`: overrides server, rules and default.",
-    earlier: "`needsApproval: true` (→ `ask`)",
   }),
   readOnly: z.boolean().optional().meta({
     description: "Whether it only reads: under `allow_reads` such a tool runs, others ask.",

@@ -1,0 +1,25 @@
+import { type Dialect, definePlugin } from "@ambit/core/plugin";
+import { z } from "zod";
+import { differences } from "./differences.js";
+import { foreignEnvironment } from "./environment.js";
+import { olderKeys } from "./request/older-forms.js";
+import { harnesses } from "./request/older-values.js";
+import { translate } from "./request/translate.js";
+
+/** Requests of the Agenta runner's callers, in its earliest and its latest spelling. */
+export const agenta: Dialect = {
+  name: "agenta",
+  translate,
+  keys: olderKeys,
+  harnesses,
+  tokenHeaders: ["x-agenta-runner-token"],
+  differences,
+};
+
+export default definePlugin({
+  name: "compat-agenta",
+  api: 1,
+  config: z.strictObject({}),
+  foreignEnvironment,
+  register: ({ add }) => add("dialect", agenta),
+});

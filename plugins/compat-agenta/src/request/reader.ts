@@ -1,0 +1,49 @@
+import { type Level, levelOf, runRequestSchema } from "@ambit/core/contract";
+import { type OlderForm, olderForms } from "./older-forms.js";
+
+/** How to read a level, in any spelling. */
+export type Reader = ObjectReader | ListReader;
+
+export interface ObjectReader {
+  readonly kind: "object";
+  /** By each accepted spelling of the key. */
+  readonly keys: ReadonlyMap<string, Key>;
+  readonly olderForm: OlderForm | undefined;
+}
+
+interface ListReader {
+  readonly kind: "list";
+  readonly element: Reader;
+  /** A longer list is refused: it isn't translated. */
+  readonly max: number;
+}
+
+interface Key {
+  /** In the contract's spelling. */
+  readonly name: string;
+  readonly below: Reader | undefined;
+  readonly isOlder: boolean;
+}
+
+function readerOf(level: Level | undefined, path: string): Reader | undefined {
+  if (level === undefined || level.kind === "map") return undefined;
+  if (level.kind === "list") {
+    const element = readerOf(level.element, `${path}[]`);
+    return element === undefined ? undefined : { ...level, element };
+  }
+  const olderForm = olderForms.get(path);
+  const keys = new Map<string, Key>();
+  const add = (name: string, level: Level | undefined, isOlder: boolean) => {
+    const key = { name, below: readerOf(level, path === "" ? name : `${path}.${name}`), isOlder };
+    keys.set(name, key).set(snakeCase(name), key);
+  };
+  for (const [name, below] of olderForm?.keys ?? []) add(name, below, true);
+  for (const [name, below] of level.keys) add(name, below, false);
+  return { kind: "object", keys, olderForm };
+}
+
+function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+export const requestReader = readerOf(levelOf(runRequestSchema), "");
