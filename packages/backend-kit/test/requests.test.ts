@@ -3,7 +3,7 @@ import { createServer, type RequestListener, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { expect, it, onTestFinished } from "vitest";
-import { BoundedAgent, begunWithin, isLate, within } from "../src/index.js";
+import { BoundedAgent, firstByteWithin, isLate, within } from "../src/index.js";
 
 /** Asks a server that answers so, with an agent. */
 async function asking(answer: RequestListener, agent?: BoundedAgent) {
@@ -44,10 +44,10 @@ it("lets a response that began in time take as long as it needs", async () => {
     setTimeout(() => response.end("ended"), 60);
   });
   const limit = new AbortController();
-  const begun = await begunWithin(20_000, limit.signal, async (signal) => ask({ signal }));
+  const begun = await firstByteWithin(20_000, limit.signal, async (signal) => ask({ signal }));
   expect(begun).toBe(10);
   const [silent, late] = [await asking(() => undefined), new AbortController().signal];
-  await expect(begunWithin(20, late, (signal) => silent({ signal }))).rejects.toSatisfy(isLate);
+  await expect(firstByteWithin(20, late, (signal) => silent({ signal }))).rejects.toSatisfy(isLate);
 });
 
 it("cuts off a response without an end, and no upgraded stream", async () => {

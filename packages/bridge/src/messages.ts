@@ -28,7 +28,7 @@ export interface Requests {
 }
 
 /** Later messages of the runner on a `run` channel. */
-export interface RunOrder {
+export interface KillMessage {
   readonly kill: "SIGTERM" | "SIGKILL";
 }
 
@@ -37,9 +37,9 @@ export function requestOf<Kind extends keyof Requests>(_kind: Kind, message: unk
   return message as Requests[Kind];
 }
 
-export function orderOf(message: unknown): RunOrder | undefined {
-  const isOrder = typeof message === "object" && message !== null && "kill" in message;
-  return isOrder && (message.kill === "SIGTERM" || message.kill === "SIGKILL")
+export function killMessage(message: unknown): KillMessage | undefined {
+  const hasKill = typeof message === "object" && message !== null && "kill" in message;
+  return hasKill && (message.kill === "SIGTERM" || message.kill === "SIGKILL")
     ? { kill: message.kill }
     : undefined;
 }

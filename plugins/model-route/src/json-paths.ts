@@ -4,7 +4,7 @@ export function joined(path: string, key: string): string {
 }
 
 /** The objects and arrays that enclose a value. For `tools[].type`: the document, `tools` and `tools[]`. */
-export function waysTo(path: string): readonly string[] {
+export function ancestorsOf(path: string): readonly string[] {
   return [
     "",
     ...[...path.matchAll(/\[\]|\./g)].flatMap(({ index }, at, all) => {

@@ -1,4 +1,4 @@
-import { joined, waysTo } from "./json-paths.js";
+import { ancestorsOf, joined } from "./json-paths.js";
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -48,7 +48,7 @@ type Level =
 export class JsonScan {
   readonly #wanted: ReadonlySet<string>;
   /** Of objects and arrays that enclose a wanted value. All others are skipped. */
-  readonly #ways: ReadonlySet<string>;
+  readonly #ancestors: ReadonlySet<string>;
   readonly #onCaptured: ScanOptions["onCaptured"];
   readonly #levels: Level[] = [];
   /** Levels that can't hold a wanted path. */
@@ -69,7 +69,7 @@ export class JsonScan {
 
   constructor({ paths, onCaptured }: ScanOptions) {
     this.#wanted = new Set(paths.map((path) => path.toLowerCase()));
-    this.#ways = new Set([...this.#wanted].flatMap(waysTo));
+    this.#ancestors = new Set([...this.#wanted].flatMap(ancestorsOf));
     this.#onCaptured = onCaptured;
   }
 
@@ -149,7 +149,7 @@ export class JsonScan {
 
   #open(isObject: boolean, parent: Level | undefined): void {
     const path = this.#below > 0 ? undefined : this.#pathHere(parent);
-    if (path === undefined || !this.#ways.has(path)) this.#below += 1;
+    if (path === undefined || !this.#ancestors.has(path)) this.#below += 1;
     else this.#levels.push(isObject ? { kind: "object", path, expects: "key" } : { kind: "array", path });
   }
 

@@ -3,7 +3,7 @@ import type { DockerConfig } from "./config.js";
 import type { Engine } from "./engine/engine.js";
 import { asSandboxFailed, statusOf } from "./engine/failure.js";
 import { removeContainer } from "./open/container.js";
-import { nameOf } from "./open/order.js";
+import { nameOf } from "./open/container-options.js";
 
 /** The deployment's containers, whatever their state, and the volumes that no container has any more. */
 export async function* leftoversOn(engine: Engine, config: DockerConfig): AsyncIterable<Leftover> {

@@ -11,7 +11,7 @@ import {
 import { makeAuthority } from "@ambit/egress/credentials";
 import type { DockerConfig } from "./config.js";
 import { fixFor } from "./engine/failure.js";
-import { keptCapabilities } from "./open/order.js";
+import { keptCapabilities } from "./open/container-options.js";
 
 /** What every engine covers or mounts read-only unless an option turns that off. A kernel may lack some. */
 const kernelPaths = {

@@ -5,7 +5,7 @@ export function within(limitMs: number, signal?: AbortSignal): AbortSignal {
 }
 
 /** The same until the response begins: what follows is a stream that may be long, and silent. */
-export async function begunWithin<Answer>(
+export async function firstByteWithin<Answer>(
   limitMs: number,
   signal: AbortSignal,
   ask: (signal: AbortSignal) => Promise<Answer>,

@@ -49,7 +49,7 @@ export async function startMachine(account: Account, request: MachineRequest): P
     const service = await account.service();
     const vault = { namePrefix: config.namePrefix, limitMs: config.requestTimeoutMs };
     mounted = await storeSecrets(service, request.secrets ?? [], owner, vault);
-    const order = orderOf(config, owner, request, mounted.mounts);
+    const order = sandboxOrder(config, owner, request, mounted.mounts);
     const machine = await createMachine(service, order, config, signal, log);
     platform = remoteMachine(account, machine, owner, mounted, log);
     const view = await machine.refresh();
@@ -82,7 +82,7 @@ async function remove(
 /** The canary's findings no longer hold. */
 export class LimitsNotApplied extends SandboxFailed {}
 
-export function orderOf(
+export function sandboxOrder(
   config: DaytonaConfig,
   owner: Ownership,
   { session, boundary, env = {} }: Pick<MachineRequest, "session" | "boundary" | "env">,

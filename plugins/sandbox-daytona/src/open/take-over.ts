@@ -9,7 +9,7 @@ import { readHandover } from "./handover.js";
 import { enter } from "./open.js";
 import { differences } from "./read-back.js";
 import { asMissing, deleteMachine, endOf } from "./remote-machine.js";
-import { LimitsNotApplied, orderOf, remoteMachine, type StartedMachine } from "./start-machine.js";
+import { LimitsNotApplied, remoteMachine, type StartedMachine, sandboxOrder } from "./start-machine.js";
 
 /**
  * Takes over the sandbox of another runner: labels it as this runner's, reads its limits back and tests them from
@@ -71,7 +71,7 @@ async function claimed(
   { id: session, boundary, log }: SandboxSpec,
   secrets: MountedSecrets,
 ): Promise<StartedMachine> {
-  const order = orderOf(account.config, owner, { session, boundary }, secrets.mounts);
+  const order = sandboxOrder(account.config, owner, { session, boundary }, secrets.mounts);
   // Before it is used: from now on its earlier owner no longer deletes it.
   await machine.setLabels(order.labels);
   const view = await machine.refresh().catch((error: unknown) => {

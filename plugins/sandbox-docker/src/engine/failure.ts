@@ -15,7 +15,7 @@ export function statusOf(error: unknown): number | undefined {
 }
 
 /** The engine's own message as one line, or the error's. */
-export function wordsOf(error: unknown): string {
+export function engineMessage(error: unknown): string {
   const said = errorSchema.safeParse(error).data?.json?.message;
   const words = said ?? (error instanceof Error ? error.message : String(error));
   return words.replaceAll(/\s+/g, " ").trim().slice(0, 500);
@@ -90,7 +90,7 @@ export function explain(error: unknown, config: DockerConfig): Explained {
       fix: "see its log, restart it, or raise sandbox-docker's requestTimeoutMs",
     };
   }
-  const reason = wordsOf(error);
+  const reason = engineMessage(error);
   const fix = byWords.find(([words]) => words.test(reason))?.[1](config);
   return { reason, fix: fix ?? unknownFix };
 }

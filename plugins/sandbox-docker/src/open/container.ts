@@ -1,7 +1,7 @@
 import { relative } from "node:path/posix";
 import type { Duplex } from "node:stream";
 import { setTimeout as after } from "node:timers/promises";
-import { begunWithin, within } from "@ambit/backend-kit";
+import { firstByteWithin, within } from "@ambit/backend-kit";
 import type { DirectPipe, DirectPlatform } from "@ambit/bridge";
 import { SandboxFailed } from "@ambit/core/plugin";
 import type Docker from "dockerode";
@@ -9,7 +9,7 @@ import type { DockerConfig } from "../config.js";
 import { archiveOf } from "../engine/archive.js";
 import { directPipeOf, payloadsOf } from "../engine/attached.js";
 import type { Engine } from "../engine/engine.js";
-import { asSandboxFailed, statusOf, wordsOf } from "../engine/failure.js";
+import { asSandboxFailed, engineMessage, statusOf } from "../engine/failure.js";
 import { type Hiding, joiningCommand } from "./hiding.js";
 
 const root = "0:0";
@@ -123,7 +123,7 @@ export class Container implements DirectPlatform {
         ...options,
         abortSignal,
       });
-      const stream = await begunWithin(this.#config.requestTimeoutMs, signal, (abortSignal) =>
+      const stream = await firstByteWithin(this.#config.requestTimeoutMs, signal, (abortSignal) =>
         exec.start({ hijack: true, stdin: true, abortSignal }),
       );
       return Object.assign(stream, { exec });
@@ -162,7 +162,7 @@ export class Container implements DirectPlatform {
       });
     }
     const how =
-      found === undefined ? wordsOf(cause) : `${found.State.Status}, exit code ${found.State.ExitCode}`;
+      found === undefined ? engineMessage(cause) : `${found.State.Status}, exit code ${found.State.ExitCode}`;
     return new SandboxFailed(`The container doesn't run any more (${how}): it or its engine was stopped`, {
       cause,
     });

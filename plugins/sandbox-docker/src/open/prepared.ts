@@ -6,7 +6,7 @@ import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
 import { openWayOut, type WayOut } from "@ambit/egress/proxy";
 import { asSandboxFailed } from "../engine/failure.js";
-import { copyRoot, mountsAgents } from "./order.js";
+import { copyRoot, mountsAgents } from "./container-options.js";
 import { readBack } from "./read-back.js";
 import { type StartedContainer, type StartOptions, startContainer } from "./start-container.js";
 
@@ -59,7 +59,7 @@ export class PreparedSandbox implements Prepared {
     signal: AbortSignal,
   ): Promise<RemoteSandbox> {
     const { config, host } = this.#options;
-    const { container, order } = this.#started;
+    const { container, requested } = this.#started;
     const sandbox = this.#sandbox;
     try {
       if (sandbox === undefined || this.#session !== undefined)
@@ -70,7 +70,7 @@ export class PreparedSandbox implements Prepared {
       const broker = await openSessionBroker(spec.secrets, trust);
       this.#broker = broker;
       // A prepared container may have been changed, or have ended, since it was made.
-      if (this.#options.id !== spec.id) readBack(await container.inspect(signal), order, host.isDocker);
+      if (this.#options.id !== spec.id) readBack(await container.inspect(signal), requested, host.isDocker);
       if (spec.boundary.network.mode === "allowlist") {
         const folder = join(config.bridge.folder, this.#options.id);
         this.#wayOut = await openWayOut({ sandbox, access: container, spec, folder, broker, lookup, signal });

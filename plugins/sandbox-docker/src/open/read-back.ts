@@ -62,7 +62,7 @@ export function readBack(
   checkMounts(asked, Mounts);
   const networks = Object.keys(NetworkSettings.Networks);
   if (asked.NetworkMode === "none" && networks.some((name) => name !== "none")) {
-    throw new SandboxFailed(`The container was to have no network, and is in ${networks.join(", ")}`);
+    throw new SandboxFailed(`The container has a network, though none was requested: ${networks.join(", ")}`);
   }
   return {
     "docker.container": Id.slice(0, 12),
@@ -94,11 +94,11 @@ const missingIn = (others: readonly string[], words: readonly string[]) =>
 function checkMounts({ Mounts: asked = [] }: Asked, applied: ContainerInspectInfo["Mounts"]): void {
   for (const { Type, Source, Destination, RW } of applied) {
     if (Type !== "bind") continue;
-    const order = asked.find((one) => one.Type === "bind" && one.Target === Destination);
-    if (order === undefined) {
+    const requested = asked.find((one) => one.Type === "bind" && one.Target === Destination);
+    if (requested === undefined) {
       throw new SandboxFailed(`The engine wasn't asked to mount ${Source}, and did so at ${Destination}`);
     }
-    if (RW && order.ReadOnly === true) {
+    if (RW && requested.ReadOnly === true) {
       throw new SandboxFailed(
         `The engine was asked to mount ${Destination} read-only, and mounted it writable`,
       );

@@ -6,8 +6,8 @@ import type { DockerConfig } from "../config.js";
 import type { Engine } from "../engine/engine.js";
 import { asSandboxFailed, statusOf } from "../engine/failure.js";
 import { Container } from "./container.js";
+import { containerOptions } from "./container-options.js";
 import { type EngineFacts, type Hiding, remount } from "./hiding.js";
-import { orderOf } from "./order.js";
 import { readBack, unaskedVolumes } from "./read-back.js";
 
 /** @param folder for the filter as a file, which a Podman on this host reads. @throws SandboxFailed */
@@ -39,7 +39,7 @@ export interface StartOptions {
 export interface StartedContainer {
   readonly container: Container;
   /** The options that it was made with. */
-  readonly order: ContainerCreateOptions;
+  readonly requested: ContainerCreateOptions;
   readonly evidence: Evidence;
 }
 
@@ -55,19 +55,19 @@ export async function startContainer(
 ): Promise<StartedContainer> {
   const { config, owner, host, shape } = options;
   const { hiding } = host;
-  const order = orderOf(shape, owner, config, host);
+  const requested = containerOptions(shape, owner, config, host);
   let container: Container | undefined;
   try {
-    container = await create(options, order, hiding, signal);
+    container = await create(options, requested, hiding, signal);
     await container.start(signal);
     const [applied, whyNot] = await Promise.all([
       container.inspect(signal),
       hiding === "exec" ? hideByExec(container, signal) : undefined,
     ]);
     signal.throwIfAborted();
-    const evidence = { ...readBack(applied, order, host.isDocker), "docker.hiding": hiding };
-    const others = unaskedVolumes(applied, order);
-    if (whyNot === undefined && others.length === 0) return { container, order, evidence };
+    const evidence = { ...readBack(applied, requested, host.isDocker), "docker.hiding": hiding };
+    const others = unaskedVolumes(applied, requested);
+    if (whyNot === undefined && others.length === 0) return { container, requested, evidence };
     if (host.imageVolumes.length === 0) host.imageVolumes = others;
     if (whyNot !== undefined) host.hiding = isMissing.test(whyNot) ? "none" : "drop";
     log.debug({ whyNot, others }, "a container is made again, with what the first one showed");
@@ -88,14 +88,14 @@ const isMissing = /executable file not found|no such file or directory|first com
 
 async function create(
   { engine, config }: StartOptions,
-  order: ContainerCreateOptions,
+  requested: ContainerCreateOptions,
   hiding: Hiding,
   signal: AbortSignal,
 ): Promise<Container> {
-  const hasVolume = order.HostConfig?.Tmpfs?.[config.bridge.folder] === undefined;
+  const hasVolume = requested.HostConfig?.Tmpfs?.[config.bridge.folder] === undefined;
   const make = async () => {
     const { id } = await engine.createContainer({
-      ...order,
+      ...requested,
       abortSignal: within(config.requestTimeoutMs, signal),
     });
     return new Container(engine, id, config, { hasVolume, hiding });

@@ -2,7 +2,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { Channel, ChannelListener } from "../../transport/channel.js";
 import type { Channels } from "../../transport/channels.js";
 import { streams } from "../../transport/frame.js";
-import { Pouring } from "../pouring.js";
+import { OutputPump } from "../output-pump.js";
 import { replying } from "../replying.js";
 
 /**
@@ -53,8 +53,8 @@ export class Listeners {
       socket.on("error", () => undefined);
       socket.once("close", () => channel.close());
       // A client that drops the connection isn't an error: the runner gets its close.
-      const pouring = new Pouring(socket, channel, streams.main);
-      socket.once("end", () => void pouring.sent().then(() => channel.end(streams.main)));
+      const outputPump = new OutputPump(socket, channel, streams.main);
+      socket.once("end", () => void outputPump.sent().then(() => channel.end(streams.main)));
       let hasEnded = false;
       return {
         data: (_lane, bytes, taken) => {

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import type { Channel } from "../../transport/channel.js";
 import type { StreamId } from "../../transport/frame.js";
-import { Pouring } from "../pouring.js";
+import { OutputPump } from "../output-pump.js";
 
 /** Milliseconds without output after which a pipe of an ended process is abandoned. */
 const idleMs = 500;
@@ -9,12 +9,12 @@ const idleMs = 500;
 /** Sends a process's whole output, at the pace of its reader. */
 export class Output {
   readonly #source: Readable;
-  readonly #pouring: Pouring;
+  readonly #outputPump: OutputPump;
   readonly #done: Promise<void>;
 
   constructor(source: Readable, channel: Channel, stream: StreamId) {
     this.#source = source;
-    this.#pouring = new Pouring(source, channel, stream);
+    this.#outputPump = new OutputPump(source, channel, stream);
     this.#done = this.#end(channel, stream);
   }
 
@@ -22,8 +22,8 @@ export class Output {
   async drained(): Promise<void> {
     let pieces = -1;
     const watch = setInterval(() => {
-      if (this.#pouring.isIdle && pieces === this.#pouring.pieces) this.#source.destroy();
-      pieces = this.#pouring.pieces;
+      if (this.#outputPump.isIdle && pieces === this.#outputPump.pieces) this.#source.destroy();
+      pieces = this.#outputPump.pieces;
     }, idleMs);
     await this.#done;
     clearInterval(watch);
@@ -35,7 +35,7 @@ export class Output {
       this.#source.on("error", () => undefined);
       for (const over of ["end", "close"]) this.#source.once(over, resolve);
     });
-    await this.#pouring.sent();
+    await this.#outputPump.sent();
     channel.end(stream);
   }
 }

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { chown, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import { orderOf, type Requests, requestOf } from "../../messages.js";
+import { killMessage, type Requests, requestOf } from "../../messages.js";
 import type { Channel, ChannelListener } from "../../transport/channel.js";
 import { streams } from "../../transport/frame.js";
 import type { Folders } from "../files/folders.js";
@@ -52,7 +52,7 @@ export class Processes {
     };
     return {
       message: (message) => {
-        const order = orderOf(message);
+        const order = killMessage(message);
         if (order !== undefined) {
           if (running === undefined) early = order.kill;
           else running.kill(order.kill);

@@ -110,7 +110,7 @@ export async function launchJail(options: LaunchOptions): Promise<Launched> {
   signal?.addEventListener("abort", giveUp, { once: true });
   if (signal?.aborted) giveUp();
   try {
-    return await Promise.race([seeIn(child, options), givenUp]);
+    return await Promise.race([inspectJail(child, options), givenUp]);
   } catch (error) {
     stop();
     if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
@@ -135,7 +135,7 @@ function keepUnread(pipes: readonly (Readable | null)[]): () => void {
   };
 }
 
-async function seeIn(child: ChildProcess, options: LaunchOptions): Promise<Launched> {
+async function inspectJail(child: ChildProcess, options: LaunchOptions): Promise<Launched> {
   const gate = pipeAt(child, jailDescriptors.gate);
   const info = pipeAt(child, jailDescriptors.info);
   const given = options.commandLines.map((line, index) => {

@@ -3,7 +3,7 @@ import type { Channel } from "../transport/channel.js";
 import type { StreamId } from "../transport/frame.js";
 
 /** Sends a whole source on a channel, at the pace of its reader. */
-export class Pouring {
+export class OutputPump {
   readonly #source: Readable;
   readonly #channel: Channel;
   readonly #stream: StreamId;

@@ -21,7 +21,7 @@ export const mib = 1024 * 1024;
 const keepAlive = ["/bin/sh", "-c", "trap : TERM; while :; do sleep 2147483647 & wait $!; done"];
 
 /** The options of a boundary's container. Pure. @throws SandboxFailed for a path that no mount can have. */
-export function orderOf(
+export function containerOptions(
   shape: Shape,
   owner: Ownership,
   config: DockerConfig,

@@ -1,11 +1,11 @@
 import { probeSpec, shapeOf } from "@ambit/backend-kit";
 import { describe, expect, it } from "vitest";
 import { configSchema } from "../src/index.js";
-import { orderOf } from "../src/open/order.js";
+import { containerOptions } from "../src/open/container-options.js";
 
 const owner = { deployment: "d", replica: "host-key", session: "s", expires: 1 };
 const orderWith = (settings: object, spec = probeSpec({})) =>
-  orderOf(shapeOf(spec), owner, configSchema.parse(settings), {
+  containerOptions(shapeOf(spec), owner, configSchema.parse(settings), {
     hiding: "exec",
     imageVolumes: [],
     seccomp: "{}",
