@@ -12,6 +12,7 @@ const agents = ["claude", "codex", "gemini", "opencode", "pi", "qwen"];
 const tests = [
   ["test/tools", "test/tools/test/agents/agents-matrix.test.ts"],
   ["plugins/harness-acp", "plugins/harness-acp/test/profiles/agent-protocol.test.ts"],
+  ["plugins/harness-acp", "plugins/harness-acp/test/profiles/effort-and-changes.test.ts"],
   ["plugins/harness-acp", "plugins/harness-acp/test/profiles/handoffs/handoffs.test.ts"],
 ];
 
@@ -45,6 +46,8 @@ const features = [
   "harnessFiles",
   "images",
   "harnessMode",
+  "reasoningEffort",
+  "changes of files",
   "tools without a search",
   "requests where a model answers 529",
   "no other host asked for",
@@ -153,6 +156,9 @@ ${table("features", features)}
 - **another model for a session**: its response to ACP's requests for that. For another model Ambit starts a new agent, which loads the
   conversation.
 - **harnessMode**: the values that were accepted and ran. **none**: it has no modes, and a request that names one is refused.
+- **reasoningEffort**: the values that can be requested. One of them was seen in the requests to the model; the model may take fewer:
+  then the run fails, with those that the agent offers or with its provider's answer. Others are refused before the run.
+- **changes of files**: a \`tool_result\` has the diff of what a call changed. **asked with**: the question about such a call has it too.
 - **images**: a \`data:\` URI reaches the model as an image.
 - **tools without a search**: the first request to the model offers the run's tools themselves. Codex would hide them from
   models that it knows, so it is started with a changed list of models.

@@ -74,8 +74,8 @@ export class RunFigures implements RunObservation {
       runSeconds.observe({ harness }, seconds);
     });
     if (usage !== undefined && !this.#isCounted) {
-      const { input = 0, cached = 0, output = 0, cost } = usage;
-      this.#used({ input, cached, output, ...(cost === undefined ? {} : { cost }) });
+      const { input = 0, cached = 0, output = 0 } = usage;
+      this.#used({ ...usage, input, cached, output });
     }
   }
 
@@ -83,12 +83,11 @@ export class RunFigures implements RunObservation {
     if (this.#open.delete(exchange) && exchange.total !== undefined) this.#used(exchange.total);
   }
 
-  #used({ input, cached, output, cost }: Used): void {
+  #used({ input, cached, cacheWritten = 0, output, reasoning = 0, cost }: Used): void {
     const { harness } = this.run;
+    const tokens = { input, cached, cache_written: cacheWritten, output, reasoning };
     this.count((metrics) => {
-      metrics.tokens.inc({ type: "input", harness }, input);
-      metrics.tokens.inc({ type: "cached", harness }, cached);
-      metrics.tokens.inc({ type: "output", harness }, output);
+      for (const [type, count] of Object.entries(tokens)) metrics.tokens.inc({ type, harness }, count);
       if (cost !== undefined) metrics.cost.inc({ harness }, cost);
     });
   }
@@ -112,13 +111,17 @@ export class RunFigures implements RunObservation {
   }
 }
 
-function sumOf(before: Used | undefined, { input, cached, output, cost }: Used): Used {
-  if (before === undefined) return { input, cached, output, ...(cost === undefined ? {} : { cost }) };
+function sumOf(before: Used | undefined, usage: Used): Used {
+  if (before === undefined) return usage;
+  const { input, cached, cacheWritten = 0, output, reasoning = 0 } = usage;
+  const costs = [before.cost, usage.cost].filter((cost) => cost !== undefined);
   return {
     input: before.input + input,
     cached: before.cached + cached,
+    cacheWritten: (before.cacheWritten ?? 0) + cacheWritten,
     output: before.output + output,
-    ...(cost === undefined ? {} : { cost: (before.cost ?? 0) + cost }),
+    reasoning: (before.reasoning ?? 0) + reasoning,
+    ...(costs.length === 0 ? {} : { cost: costs.reduce((sum, cost) => sum + cost) }),
   };
 }
 

@@ -49,6 +49,7 @@ function playInto(observer: MetricsObserver, result: Partial<RunResult> = {}, th
   if (throughGateway) {
     const exchange = run.modelCalled?.("m");
     exchange?.used({ model: "m", input: 100, cached: 40, output: 20, cost: 0.5 });
+    exchange?.used({ model: "m", input: 0, cached: 0, cacheWritten: 8, output: 0, reasoning: 6 });
     exchange?.ended();
     run.modelCalled?.("m")?.ended({ status: 429, retryable: true, message: "slow down" });
   }
@@ -89,6 +90,8 @@ describe("the metrics of a runner", () => {
         // The gateway's count takes the place of the agent's.
         'ambit_tokens_total{type="input",harness="demo"} 120',
         'ambit_tokens_total{type="cached",harness="demo"} 40',
+        'ambit_tokens_total{type="cache_written",harness="demo"} 8',
+        'ambit_tokens_total{type="reasoning",harness="demo"} 6',
         'ambit_cost_usd_total{harness="demo"} 0.5',
         'ambit_model_requests_total{status="200"} 1',
         'ambit_model_requests_total{status="429"} 1',

@@ -27,7 +27,13 @@ describe("models and prices", () => {
   });
 
   it("tokens read from and written to the cache have separate prices", () => {
-    const counted = { input: 1_000_000, cached: 400_000, cacheWritten: 100_000, output: 200_000 };
+    const counted = {
+      input: 1_000_000,
+      cached: 400_000,
+      cacheWritten: 100_000,
+      output: 200_000,
+      reasoning: 0,
+    };
     expect(costOf(counted, { input: 3, output: 15, cached: 0.3, cacheWrite: 3.75 })).toBeCloseTo(
       1.5 + 0.12 + 0.375 + 3,
     );

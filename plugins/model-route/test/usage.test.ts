@@ -46,6 +46,59 @@ describe("usage, from an independent server's streams and documents", () => {
   });
 });
 
+describe("the parts of the usage", () => {
+  it.each([
+    {
+      api: "anthropic",
+      use: {},
+      path: "/v1/messages",
+      body: { model: "m-1", max_tokens: 9, messages: said },
+      answer: { usage: { input_tokens: 10, cache_creation_input_tokens: 30, output_tokens: 5 } },
+      total: { input: 40, cacheWritten: 30, output: 5, reasoning: 0 },
+    },
+    {
+      api: "openai responses",
+      use: openai,
+      path: "/v1/responses",
+      body: { model: "m-1", input: said },
+      answer: {
+        usage: { input_tokens: 10, output_tokens: 9, output_tokens_details: { reasoning_tokens: 6 } },
+      },
+      total: { input: 10, output: 9, reasoning: 6 },
+    },
+    {
+      api: "openai chat",
+      use: openai,
+      path: "/v1/chat/completions",
+      body: { model: "m-1", messages: said },
+      answer: {
+        usage: {
+          ...{ prompt_tokens: 10, completion_tokens: 9 },
+          completion_tokens_details: { reasoning_tokens: 6 },
+        },
+      },
+      total: { input: 10, output: 9, reasoning: 6 },
+    },
+    {
+      api: "gemini",
+      use: { protocol: "gemini", credentials: { GEMINI_API_KEY: "g-0123456789" } } as const,
+      path: "/v1beta/models/m-1:generateContent",
+      body: { contents: [{ role: "user", parts: [{ text: "hi" }] }] },
+      answer: { usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 3, thoughtsTokenCount: 6 } },
+      total: { input: 10, output: 9, reasoning: 6 },
+    },
+  ])("$api: reasoning, and what was written to the cache", async ({ use, path, body, answer, total }) => {
+    const origin = await serving((_request, response) => {
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify(answer));
+    });
+    const endpoint = `${origin}${useOf(use).basePath}`;
+    const route = routeTo(useOf({ ...use, endpoint }));
+    await (await route.send(JSON.stringify(body), path)).text();
+    expect(route.total()).toMatchObject(total);
+  });
+});
+
 describe("usage that isn't reported", () => {
   const events = 40;
   const streaming = (response: import("node:http").ServerResponse) => {

@@ -27,7 +27,7 @@ const events: readonly AgentEvent[] = [
 ];
 const result: RunResult = {
   ...{ ok: true, runId: "run-1", events: [], output: "It is sunny.", stopReason: "end_turn", model: "m-1" },
-  usage: { input: 10, cached: 2, output: 5, total: 15, cost: 0.25 },
+  usage: { input: 10, cached: 2, output: 5, reasoning: 3, total: 15, cost: 0.25 },
 };
 
 function play(run: RunObservation | undefined, end: RunResult = result): void {
@@ -36,7 +36,7 @@ function play(run: RunObservation | undefined, end: RunResult = result): void {
   run.entered?.("starting");
   run.entered?.("streaming");
   const exchange = run.modelCalled?.("m-1");
-  exchange?.used({ model: "m-1", input: 10, cached: 2, output: 5 });
+  exchange?.used({ model: "m-1", input: 10, cached: 2, cacheWritten: 1, output: 5, reasoning: 3 });
   exchange?.ended();
   run.modelCalled?.("m-2")?.ended({ status: 529, retryable: true, message: "overloaded" });
   for (const event of events) run.happened?.(event);
@@ -74,6 +74,7 @@ describe("the trace of a run at a collector", () => {
       "gen_ai.conversation.id": "s-1",
       "gen_ai.usage.input_tokens": "10",
       "gen_ai.usage.output_tokens": "5",
+      "gen_ai.usage.reasoning.output_tokens": "3",
       "gen_ai.response.finish_reasons": ["end_turn"],
       "ambit.usage.cost_usd": 0.25,
       "ambit.guarantees": ["network.deny"],
@@ -87,7 +88,11 @@ describe("the trace of a run at a collector", () => {
     expect(collector.named("chat m-1")).toMatchObject({
       kind: "SPAN_KIND_CLIENT",
       parentSpanId: turn.spanId,
-      attributes: { "gen_ai.usage.cache_read.input_tokens": "2" },
+      attributes: {
+        "gen_ai.usage.cache_read.input_tokens": "2",
+        "gen_ai.usage.cache_creation.input_tokens": "1",
+        "gen_ai.usage.reasoning.output_tokens": "3",
+      },
     });
     expect(collector.named("chat m-2")).toMatchObject({
       status: { code: "STATUS_CODE_ERROR", message: "overloaded" },

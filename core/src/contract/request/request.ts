@@ -9,6 +9,7 @@ import { limits } from "./limits.js";
 import { messageSchema } from "./message.js";
 import { budgetSchema } from "./model/budget.js";
 import { modelConnectionSchema } from "./model/model-connection.js";
+import { reasoningEffortSchema } from "./model/reasoning-effort.js";
 import { runIdSchema } from "./run-id.js";
 import { harnessFileSchema, skillSchema } from "./skill.js";
 import { gatewayPolicySchema } from "./tools/gateway-policy.js";
@@ -99,6 +100,10 @@ export const runRequestSchema = z.strictObject({
   }),
   model: z.string().optional().meta({
     description: "The model, as the agent names it, or `provider/model`. Default: the agent's own.",
+  }),
+  reasoningEffort: reasoningEffortSchema.optional().meta({
+    description:
+      "How much the model reasons: `none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`. An issue for an agent that doesn't have this value. Default: the agent's own.",
   }),
   messages: z
     .array(messageSchema)

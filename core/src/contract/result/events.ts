@@ -11,13 +11,31 @@ export const usageSchema = z.strictObject({
   input: z.number().optional(),
   /** The part of `input` that came from the provider's cache. */
   cached: z.number().optional(),
-  /** Tokens that the model generated. */
+  /** The part of `input` that was written to the provider's cache. */
+  cacheWritten: z.number().optional(),
+  /** Tokens that the model generated, including its reasoning. */
   output: z.number().optional(),
+  /** The part of `output` that the model spent on reasoning. */
+  reasoning: z.number().optional(),
   total: z.number().optional(),
   /** US dollars. */
   cost: z.number().optional(),
 });
 export type Usage = z.infer<typeof usageSchema>;
+
+/** A file that a call names, with its line if the agent says one (from 1). */
+export const fileLocationSchema = z.strictObject({ path: z.string(), line: z.int().optional() });
+export type FileLocation = z.infer<typeof fileLocationSchema>;
+
+/** The change of a file, or of a part of it. `oldText` is absent for a new file. */
+export const fileChangeSchema = z.strictObject({
+  path: z.string(),
+  oldText: z.string().optional(),
+  newText: z.string().optional(),
+  /** Characters of both texts, where they are too long to be reported: then both are absent. */
+  omitted: z.int().positive().optional(),
+});
+export type FileChange = z.infer<typeof fileChangeSchema>;
 
 export const interactionKindSchema = z.enum(["user_approval", "user_input", "client_tool"]);
 const interaction = { id: z.string(), kind: interactionKindSchema };
@@ -31,6 +49,9 @@ export const interactionPayloadSchema = z.looseObject({
   server: z.string().optional(),
   /** The call's arguments; of a `user_input`, its message with a form or a URL. */
   input: z.unknown().optional(),
+  /** The changes of files that the call would make, and the files that it names, as far as the agent says. */
+  changes: z.array(fileChangeSchema).optional(),
+  locations: z.array(fileLocationSchema).optional(),
   render: renderHintSchema.optional(),
   /** ISO 8601: how long the run waits for a live answer. Absent where it pauses immediately. */
   expiresAt: z.string().optional(),
@@ -60,12 +81,18 @@ export const agentEventSchema = z.discriminatedUnion("type", [
     id: z.string(),
     name: z.string().optional(),
     input: z.unknown().optional(),
+    locations: z.array(fileLocationSchema).optional(),
     render: renderHintSchema.optional(),
   }),
+  /** A piece of what a command prints while it runs. The result has the whole output. */
+  event("tool_output", { id: z.string(), delta: z.string() }),
   event("tool_result", {
     id: z.string(),
     output: z.unknown().optional(),
     data: z.unknown().optional(),
+    changes: z.array(fileChangeSchema).optional(),
+    /** Absent where `tool_call` had the same. */
+    locations: z.array(fileLocationSchema).optional(),
     isError: z.boolean().optional(),
     denied: z.boolean().optional(),
     render: renderHintSchema.optional(),
@@ -80,6 +107,28 @@ export const agentEventSchema = z.discriminatedUnion("type", [
     reason: z.string(),
     /** The number of consecutive times that this decision was made. */
     count: z.int().positive(),
+  }),
+  event("commands", {
+    commands: z.array(
+      z.strictObject({
+        name: z.string(),
+        description: z.string().optional(),
+        /** What its argument is. */
+        hint: z.string().optional(),
+      }),
+    ),
+  }),
+  event("mode", { mode: z.string() }),
+  event("configuration", {
+    options: z.array(
+      z.strictObject({
+        id: z.string(),
+        name: z.string().optional(),
+        /** ACP's: `model`, `mode`, `thought_level`, … */
+        category: z.string().optional(),
+        value: z.union([z.string(), z.boolean()]),
+      }),
+    ),
   }),
   event("data", { name: z.string(), data: z.unknown(), transient: z.boolean().optional() }),
   event("file", { url: z.string(), mediaType: z.string() }),

@@ -3,6 +3,8 @@ import type {
   AgentEvent,
   ContentBlock,
   Evidence,
+  FileChange,
+  FileLocation,
   HarnessCapabilities,
   Issue,
   JsonObject,
@@ -30,6 +32,9 @@ export interface PermissionQuestion {
   readonly readOnly?: boolean;
   /** The class of the agent's own tool. Default: the class that {@link Harness.ownTools} has for its name. */
   readonly toolClass?: ToolClass;
+  /** The changes of files that it would make, and the files that it names. Default: unknown. */
+  readonly changes?: FileChange[];
+  readonly locations?: FileLocation[];
 }
 
 export type PermissionDecision = "allow" | "deny" | "park";

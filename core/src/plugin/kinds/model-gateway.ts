@@ -34,7 +34,12 @@ export interface ModelUsage {
   readonly input: number;
   /** The part of `input` that came from the provider's cache. */
   readonly cached: number;
+  /** The part of `input` that was written to the provider's cache. Default: 0. */
+  readonly cacheWritten?: number;
+  /** Tokens that the model generated, including its reasoning. */
   readonly output: number;
+  /** The part of `output` that the model spent on reasoning. Default: 0. */
+  readonly reasoning?: number;
   /** US dollars. Absent for a model without a price. */
   readonly cost?: number;
 }

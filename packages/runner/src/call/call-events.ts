@@ -51,6 +51,7 @@ export class CallEvents {
    */
   complete(event: AgentEvent): readonly AgentEvent[] {
     if (event.type === "tool_result") return this.#result(event);
+    if (event.type === "tool_output") return this.#output(event);
     if (event.type !== "tool_call") return [event];
     return isNamed(event) ? this.#report(event) : [{ ...event, id: this.publicIdOf(event.id) }];
   }
@@ -175,6 +176,14 @@ export class CallEvents {
     const result = reportedResult(event, settled);
     if (waitsForUser(settled.state)) return [...held, result];
     return [...held, withRender(result, this.known.tools.get(settled.name))];
+  }
+
+  /** Its call runs, so it is announced. Nothing of a call that waits for its user, or has its result. */
+  #output(event: AgentEventOf<"tool_output">): readonly AgentEvent[] {
+    const call = this.calls.find(event.id);
+    if (call === undefined || this.pause.isPaused || waitsForUser(call.state)) return [];
+    const held = this.#release(call);
+    return [...held, { ...event, id: this.publicIdOf(event.id) }];
   }
 
   #shown(event: AgentEventOf<"tool_call">): AgentEvent {

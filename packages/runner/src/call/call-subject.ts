@@ -24,6 +24,8 @@ export interface CallSubject {
   readonly toolClass?: ToolClass | undefined;
   /** What its user reads of it besides name and arguments. */
   readonly details?: JsonObject | undefined;
+  /** The files that it would change and those that it names, as its agent says. */
+  readonly files?: Pick<PermissionQuestion, "changes" | "locations"> | undefined;
   /** What the model reads when it is denied. Default: that a policy denies it. */
   readonly denial?: string | undefined;
   /** Fulfilled by the user: answering it *is* the user's consent. */
@@ -32,13 +34,19 @@ export interface CallSubject {
 
 /** The call that an agent asks about. Pure. */
 export function subjectOf(
-  { toolCallId: id, toolName: name, input, readOnly, server: serverName, toolClass }: PermissionQuestion,
+  question: PermissionQuestion,
   tools: ReadonlyMap<string, ToolSpec>,
   servers: ReadonlyMap<string, McpServer>,
 ): CallSubject {
+  const { toolCallId: id, toolName: name, input, readOnly, server: serverName, toolClass } = question;
+  const { changes, locations } = question;
   const server = serverName === undefined ? undefined : servers.get(serverName);
   // A tool of the agent may have the name of one of the request, but is a different tool.
   const tool = serverName === ownServerName ? tools.get(name) : undefined;
   const origin = tool !== undefined ? "request" : serverName === undefined ? "agent" : { server: serverName };
-  return { id, name, origin, input, tool, server, saysReadOnly: readOnly, toolClass };
+  const files = {
+    ...(changes === undefined ? {} : { changes }),
+    ...(locations === undefined ? {} : { locations }),
+  };
+  return { id, name, origin, input, tool, server, saysReadOnly: readOnly, toolClass, files };
 }

@@ -68,6 +68,9 @@ export class TurnRecord {
       case "thought_end":
         this.#endBlock(event.id);
         return;
+      case "tool_output":
+        // The call's result has the whole output.
+        return;
       case "message":
         this.#tell({ type: "message", text: this.#fitting(event.text) });
         return;

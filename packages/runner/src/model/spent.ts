@@ -6,16 +6,20 @@ export class Spent {
   requests = 0;
   input = 0;
   cached = 0;
+  cacheWritten = 0;
   output = 0;
+  reasoning = 0;
   /** US dollars; undefined once something without a price was used. */
   cost: number | undefined = 0;
   /** How many times the user has granted the budget again. */
   granted = 0;
 
-  add({ input, cached, output, cost }: ModelUsage): void {
+  add({ input, cached, cacheWritten = 0, output, reasoning = 0, cost }: ModelUsage): void {
     this.input += input;
     this.cached += cached;
+    this.cacheWritten += cacheWritten;
     this.output += output;
+    this.reasoning += reasoning;
     this.cost = this.cost === undefined || cost === undefined ? undefined : this.cost + cost;
   }
 
@@ -37,8 +41,13 @@ export class Spent {
   }
 
   get usage(): Usage {
-    const { input, cached, output, cost } = this;
-    const tokens = { input, cached, output, total: input + output };
+    const { input, cached, cacheWritten, output, reasoning, cost } = this;
+    const tokens = {
+      ...{ input, cached, output, total: input + output },
+      // Not every provider counts these: zero may mean that.
+      ...(cacheWritten > 0 ? { cacheWritten } : {}),
+      ...(reasoning > 0 ? { reasoning } : {}),
+    };
     return cost === undefined || cost === 0 ? tokens : { ...tokens, cost };
   }
 }

@@ -101,6 +101,7 @@ export class Turn {
         return undefined;
       }
       case "tool_call":
+      case "tool_output":
       case "tool_result": {
         let room: Promise<void> | undefined;
         for (const completed of this.callEvents.complete(event)) room = this.events.push(completed) ?? room;

@@ -32,6 +32,38 @@ describe("after the turn paused", () => {
   });
 });
 
+describe("what a command prints", () => {
+  test("comes after its call and before its result, and isn't repeated in the result's events", async () => {
+    const script: Script = async function* () {
+      yield { type: "tool_output", id: "never-reported", delta: "?" };
+      yield { type: "tool_call", id: "bash", name: "Bash", input: { command: "make" } };
+      yield { type: "tool_output", id: "bash", delta: "compiling\n" };
+      yield { type: "tool_result", id: "bash", output: "compiling\ndone\n" };
+      yield { type: "tool_output", id: "bash", delta: "late" };
+      yield done;
+    };
+    const world = await createWorld({ script });
+    const types = (await world.run({})).events.map(({ type }) => type);
+    expect(types.slice(1)).toEqual(["tool_call", "tool_output", "tool_result", "done"]);
+    const { result } = await world.run({}, true);
+    expect(result.events.map(({ type }) => type)).not.toContain("tool_output");
+  });
+});
+
+describe("a question about a call", () => {
+  test("has the changes that the call would make, and the files that it names", async () => {
+    const changes = [{ path: "/w/a.txt", oldText: "one", newText: "two" }];
+    const locations = [{ path: "/w/a.txt", line: 3 }];
+    const script: Script = async function* ({ ask }) {
+      yield { type: "tool_call", id: "e", name: "Edit", input: {}, locations };
+      await ask({ toolCallId: "e", toolName: "Edit", input: {}, changes, locations });
+      yield done;
+    };
+    const recorded = await (await createWorld({ script })).run({ permissions: { default: "ask" } });
+    expect(questions(recorded)).toMatchObject([{ payload: { toolName: "Edit", changes, locations } }]);
+  });
+});
+
 describe("a call is announced", () => {
   test("again if its user is asked only after its announcement, and the first announcement ends", async () => {
     const world = await createWorld({ script: reporting("form") });

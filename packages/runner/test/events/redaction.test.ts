@@ -30,6 +30,33 @@ describe("a secret split between two deltas", () => {
   });
 });
 
+describe("the output of a command that prints a secret", () => {
+  const text = `before ${secret} after`;
+  test.each([1, 7, 12, text.length])("in pieces, the second from %i on", (at) => {
+    const redactor = new Redactor([secret]);
+    const events = [
+      { type: "tool_output" as const, id: "c", delta: text.slice(0, at) },
+      // A text with the same id is another text.
+      { type: "message_start" as const, id: "c" },
+      { type: "message_delta" as const, id: "c", delta: "hi" },
+      { type: "message_end" as const, id: "c" },
+      { type: "tool_output" as const, id: "c", delta: text.slice(at) },
+      {
+        ...{ type: "tool_result" as const, id: "c", output: text },
+        changes: [{ path: `/${secret}`, oldText: secret, newText: `a ${secret}` }],
+        locations: [{ path: `/${secret}`, line: 1 }],
+      },
+    ].flatMap((event) => redactor.event(event));
+    const printed = events.flatMap((event) => (event.type === "tool_output" ? [event.delta] : [])).join("");
+    expect(printed).toBe("before [redacted] after");
+    expect(events.at(-1)).toEqual({
+      ...{ type: "tool_result", id: "c", output: "before [redacted] after" },
+      changes: [{ path: "/[redacted]", oldText: "[redacted]", newText: "a [redacted]" }],
+      locations: [{ path: "/[redacted]", line: 1 }],
+    });
+  });
+});
+
 describe("for any secrets, text and splits", () => {
   // Few letters, so that secrets overlap, repeat and begin alike.
   const letters = fc.string({ unit: fc.constantFrom("a", "b", "-"), minLength: 1, maxLength: 9 });

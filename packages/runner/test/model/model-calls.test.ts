@@ -115,13 +115,15 @@ describe("the gateway's knowledge of the model", () => {
   it("reports the provider's figures instead of the agent's, with those that only the agent has", async () => {
     const gateway = new FakeGateway();
     const script: Script = async function* () {
-      await gateway.call({ usage: { input: 100, cached: 40, output: 7 } });
+      await gateway.call({ usage: { input: 100, cached: 40, output: 7, reasoning: 4 } });
+      await gateway.call({ usage: { input: 10, cached: 0, cacheWritten: 9, output: 2, reasoning: 1 } });
       yield { type: "message", text: "hi" };
       yield { type: "usage", input: 1, output: 2, cost: 0.5 };
       yield done;
     };
     const recorded = await (await world(0, { gateway, script })).run({});
-    const usage = { input: 100, cached: 40, output: 7, total: 107, cost: 0.5 };
+    const tokens = { input: 110, cached: 40, cacheWritten: 9, output: 9, reasoning: 5, total: 119 };
+    const usage = { ...tokens, cost: 0.5 };
     expect(recorded.result.usage).toEqual(usage);
     expect(eventsOf(recorded, "usage")).toEqual([{ type: "usage", ...usage }]);
   });

@@ -5,7 +5,7 @@ import type { PlacedProgram } from "../installation/place-program.js";
 import { guarded, restrictsOwnTools } from "../profiles/handoffs.js";
 import type { ModelAccess, ModelEndpoint, Profile, ToolEndpoint } from "../profiles/profile.js";
 import { withPlatformInstructions } from "./instructions.js";
-import { modelAccess, modelName, statedEndpoint } from "./model.js";
+import { effortName, modelAccess, modelName, statedEndpoint } from "./model.js";
 
 export interface LaunchOptions {
   readonly profile: Profile;
@@ -32,6 +32,7 @@ export function planLaunch(options: LaunchOptions): Launch {
   const model = modelName(profile, request);
   const { companion } = program;
   const credential = credentialInside(options, access);
+  const effort = effortName(profile, request);
   const prepared = profile.prepare({
     request,
     home,
@@ -43,6 +44,7 @@ export function planLaunch(options: LaunchOptions): Launch {
     searchPath: program.searchPath,
     ...(credential === undefined ? {} : { credential }),
     ...(companion === undefined ? {} : { companion }),
+    ...(effort === undefined ? {} : { effort }),
   });
   const files = [...prepared.files];
   if (request.agentsMd !== undefined) {
@@ -76,6 +78,7 @@ export function planLaunch(options: LaunchOptions): Launch {
     requiresListed: mustBeListed(options, access),
     sessionMeta: { ...profile.sessionMeta, ...prepared.sessionMeta },
     session: prepared.session ?? {},
+    ...(effort === undefined || profile.reasoning?.by !== "session" ? {} : { effort }),
   };
 }
 

@@ -16,6 +16,11 @@ export function modelName(profile: Profile, request: RunRequest): string {
   return prefix === undefined ? model : model.slice(prefix.length + 1);
 }
 
+/** The agent's name for the request's reasoning effort; undefined if the request names none, or one it doesn't have. */
+export function effortName({ reasoning }: Profile, { reasoningEffort }: RunRequest): string | undefined {
+  return reasoningEffort === undefined ? undefined : reasoning?.efforts[reasoningEffort];
+}
+
 /** The host of the agent's model; undefined for an agent without one. */
 export function modelDestination(
   profile: Profile,

@@ -2,7 +2,7 @@ import type { Issue, RunRequest } from "@ambit/core/plugin";
 import { handoffIssues } from "../profiles/handoffs.js";
 import type { ModelAccess, Profile } from "../profiles/profile.js";
 import { withPlatformInstructions } from "./instructions.js";
-import { modelAccess, visibleCredentials } from "./model.js";
+import { effortName, modelAccess, visibleCredentials } from "./model.js";
 
 /** Variables that determine how the agent's process runs. */
 const reserved: ReadonlySet<string> = new Set(["PATH", "HOME", "LANG", "TERM", "TMPDIR", "NO_COLOR"]);
@@ -22,6 +22,7 @@ export function requestIssues(
     ...instructionIssues(profile, request),
     ...handoffIssues(profile, request),
     ...modelIssues(profile, request, env, isRouted),
+    ...effortIssues(profile, request),
     ...variableIssues(request),
     ...sandboxCredentialIssues(profile, request, env),
   ];
@@ -80,6 +81,13 @@ function modelIssues(
     });
   }
   return issues;
+}
+
+function effortIssues(profile: Profile, request: RunRequest): readonly Issue[] {
+  if (request.reasoningEffort === undefined || effortName(profile, request) !== undefined) return [];
+  const known = Object.keys(profile.reasoning?.efforts ?? {});
+  const message = known.length === 0 ? "has no setting for it" : `knows ${known.join(", ")}`;
+  return [{ path: "reasoningEffort", message: `${profile.title} ${message}: leave it out` }];
 }
 
 /** Whether the model is in a cloud's region. */

@@ -51,6 +51,10 @@ export const claude: Profile = {
     appendSystemPrompt: true,
     modes: ["default", "plan"],
   },
+  reasoning: {
+    efforts: { low: "low", medium: "medium", high: "high", xhigh: "xhigh", max: "max" },
+    by: "session",
+  },
   supportsPermissionRequests: true,
   ownTools: {
     Bash: "shell",

@@ -49,6 +49,10 @@ export const codex: Profile = {
     appendSystemPrompt: true,
     modes: ["read-only", "workspace-write", "agent", "agent-full-access"],
   },
+  reasoning: {
+    efforts: { none: "none", minimal: "minimal", low: "low", medium: "medium", high: "high", xhigh: "xhigh" },
+    by: "prepared",
+  },
   // `tool_timeout_sec`, set below for every server.
   supportsPermissionRequests: false,
   ownTools: {
@@ -95,7 +99,8 @@ function failure(response: JsonObject): string | undefined {
   return failureSchema.safeParse(response).data?._meta.jetbrains.air.sessionFailure.title;
 }
 
-function prepare({ request, home, model, endpoint, servers, companion }: Preparation): Prepared {
+function prepare(preparation: Preparation): Prepared {
+  const { request, home, model, effort, endpoint, servers, companion } = preparation;
   const folder = join(home, ".codex");
   const connection = request.modelConnection;
   const baseUrl = endpoint.baseUrl ?? connection?.environment?.OPENAI_BASE_URL ?? "https://api.openai.com/v1";
@@ -108,6 +113,7 @@ function prepare({ request, home, model, endpoint, servers, companion }: Prepara
   const files: FileEntry[] = [];
   const top: Record<string, string | boolean> = {
     model,
+    ...(effort === undefined ? {} : { model_reasoning_effort: effort }),
     model_provider: "ambit",
     check_for_update_on_startup: false,
     // Its shell would read the startup files of the home.

@@ -35,6 +35,10 @@ export const gemini: Profile = {
     route: { protocol: "gemini", auxiliaryModels: ["gemini-*-flash*"] },
   },
   instructions: { agentsFile: "GEMINI.md", systemPrompt: true, appendSystemPrompt: true, modes: [] },
+  reasoning: {
+    efforts: { none: "none", minimal: "minimal", low: "low", medium: "medium", high: "high" },
+    by: "prepared",
+  },
   // Its MCP client times out after ten minutes, and after one minute without the first byte of a response.
   supportsPermissionRequests: true,
   obeys: [
@@ -75,12 +79,13 @@ export const gemini: Profile = {
  * Its rules are given as an administrator's: they take precedence over the settings of the workspace and the home,
  * which the request's files, or the agent in an earlier turn, may have written.
  */
-function prepare({ request, home, model, endpoint, servers }: Preparation): Prepared {
+function prepare(preparation: Preparation): Prepared {
+  const { request, home, endpoint, servers } = preparation;
   const folder = join(home, ".gemini");
   const own = join(folder, "ambit");
   const rules = join(own, "rules.toml");
   const files: FileEntry[] = [
-    { path: join(folder, "settings.json"), content: JSON.stringify(settings(model, servers), undefined, 2) },
+    { path: join(folder, "settings.json"), content: JSON.stringify(settings(preparation), undefined, 2) },
     { path: rules, content: policy(request.permissions.default) },
     // What an earlier turn may have left where it looks for variables and instructions.
     { path: join(folder, ".env"), content: "" },
@@ -106,9 +111,10 @@ function prepare({ request, home, model, endpoint, servers }: Preparation): Prep
   };
 }
 
-function settings(model: string, servers: Preparation["servers"]): object {
+function settings({ model, effort, servers }: Preparation): object {
   return {
     model: { name: model },
+    ...(effort === undefined ? {} : { modelConfigs: { customOverrides: [thinking(model, effort)] } }),
     mcp: { allowed: servers.map(({ name }) => name) },
     // A workspace's `.env` is its program's, not the agent's.
     advanced: { ignoreLocalEnv: true },
@@ -126,6 +132,23 @@ function settings(model: string, servers: Preparation["servers"]): object {
     privacy: { usageStatisticsEnabled: false },
     telemetry: { enabled: false },
   };
+}
+
+/** Thinking budgets, as Google's OpenAI-compatible API has them for the efforts of the models before Gemini 3. */
+const budgets: Readonly<Record<string, number>> = {
+  none: 0,
+  minimal: 1_024,
+  low: 1_024,
+  medium: 8_192,
+  high: 24_576,
+};
+
+function thinking(model: string, effort: string): object {
+  const hasBudget = effort === "none" || /^gemini-[12]\D/.test(model);
+  const thinkingConfig = hasBudget
+    ? { thinkingBudget: budgets[effort] }
+    : { thinkingLevel: effort.toUpperCase() };
+  return { match: { model }, modelConfig: { generateContentConfig: { thinkingConfig } } };
 }
 
 /** Tools for its own notes, and for the state of what it started. */

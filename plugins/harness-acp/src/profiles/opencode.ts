@@ -39,6 +39,10 @@ export const opencode: Profile = {
   model: openai,
   modelFor: providerOf,
   instructions: { agentsFile: "AGENTS.md", systemPrompt: true, appendSystemPrompt: true, modes: [] },
+  reasoning: {
+    efforts: { none: "none", minimal: "minimal", low: "low", medium: "medium", high: "high", xhigh: "xhigh" },
+    by: "session",
+  },
   supportsPermissionRequests: true,
   // It imports the plugins of a workspace, although its configuration is off.
   obeys: [
@@ -78,7 +82,7 @@ export const opencode: Profile = {
   identify,
 };
 
-function prepare({ request, fresh, model, endpoint }: Preparation): Prepared {
+function prepare({ request, fresh, model, effort, endpoint }: Preparation): Prepared {
   const { default: mode } = request.permissions;
   const provider = providerOf(request);
   const { npm, credentials, version } = provider;
@@ -113,7 +117,7 @@ function prepare({ request, fresh, model, endpoint }: Preparation): Prepared {
           ...(baseUrl === undefined ? {} : { baseURL: withVersion(baseUrl, version) }),
           apiKey: keyless ? "none" : `{env:${credentials[0]}}`,
         },
-        models: baseUrl === undefined ? {} : { [model]: withImages },
+        models: baseUrl === undefined ? {} : { [model]: { ...withImages, reasoning: effort !== undefined } },
       },
     },
     instructions,

@@ -24,6 +24,10 @@ export const pi: Profile = {
   model: openai,
   modelFor: providerOf,
   instructions: { agentsFile: "AGENTS.md", systemPrompt: true, appendSystemPrompt: true, modes: [] },
+  reasoning: {
+    efforts: { none: "off", minimal: "minimal", low: "low", medium: "medium", high: "high", xhigh: "xhigh" },
+    by: "session",
+  },
   supportsPermissionRequests: true,
   ownTools: {
     bash: "shell",
@@ -86,7 +90,8 @@ function prepare(preparation: Preparation): Prepared {
     baseUrl: withVersion(baseUrl ?? known.url, id === "google" ? version : ""),
     api,
     apiKey: keyless ? "none" : `$${credentials[0]}`,
-    models: [{ id: model, input: ["text", "image"] }],
+    // A model of its own list is replaced by this one: it reasons if it is told how much.
+    models: [{ id: model, input: ["text", "image"], reasoning: preparation.effort !== undefined }],
   };
   const settings = {
     defaultProvider: id,

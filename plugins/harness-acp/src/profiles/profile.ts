@@ -5,6 +5,7 @@ import type {
   ModelProtocol,
   OwnTools,
   PublishedServer,
+  ReasoningEffort,
   RequiredPath,
   RunRequest,
   Usage,
@@ -80,6 +81,14 @@ export interface RouteAccess {
   readonly auxiliaryModels?: readonly string[];
 }
 
+/** How an agent is told how much its model shall reason. */
+export interface ReasoningAccess {
+  /** The values of `reasoningEffort` that it knows, with its own names. What its model takes of them, it says itself. */
+  readonly efforts: Readonly<Partial<Record<ReasoningEffort, string>>>;
+  /** `session`: by its session's option of the category `thought_level`. `prepared`: `prepare` passes it. */
+  readonly by: "session" | "prepared";
+}
+
 /** Where the agent sends its model requests. */
 export interface ModelEndpoint {
   /** Absent: the agent's default. */
@@ -128,6 +137,8 @@ export interface Preparation {
   readonly fresh: string;
   /** The request's model without its provider prefix, or the default; empty for an agent without a model. */
   readonly model: string;
+  /** The agent's name for the request's reasoning effort; undefined if the request names none. */
+  readonly effort?: string;
   /** The model gateway inside the sandbox, or the request's own endpoint. */
   readonly endpoint: ModelEndpoint;
   /** The model's credential inside: a gateway's token, a placeholder, or the credential itself. */
@@ -224,6 +235,8 @@ export interface Profile {
   /** For an agent with several providers: that of the request. Default: `model`. */
   modelFor?(request: RunRequest): ModelAccess;
   readonly instructions: Instructions;
+  /** The reasoning efforts that it can be given. Default: none. */
+  readonly reasoning?: ReasoningAccess;
   /**
    * Whether it asks before each use of its own tools, including harmless ones, whatever settings are in its workspace.
    */

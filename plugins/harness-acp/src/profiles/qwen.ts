@@ -36,6 +36,11 @@ export const qwen: Profile = {
     appendSystemPrompt: true,
     modes: [],
   },
+  reasoning: {
+    efforts: { none: "none", low: "low", medium: "medium", high: "high", xhigh: "xhigh", max: "max" },
+    // Its session has an option for it only with some models.
+    by: "prepared",
+  },
   supportsPermissionRequests: true,
   ownTools: {
     run_shell_command: "shell",
@@ -87,7 +92,8 @@ const unavailable = [
 ];
 
 /** Its settings are given as the system's: they take precedence over those of the home and the workspace. */
-function prepare({ request, home, model, endpoint, servers }: Preparation): Prepared {
+function prepare(preparation: Preparation): Prepared {
+  const { request, home, model, endpoint } = preparation;
   const folder = join(home, ".qwen");
   const system = join(folder, "ambit/settings.json");
   const { default: mode } = request.permissions;
@@ -101,7 +107,7 @@ function prepare({ request, home, model, endpoint, servers }: Preparation): Prep
   if (request.modelConnection?.credentialMode === "none" && endpoint.key === undefined)
     environment.OPENAI_API_KEY = "none";
   const files: FileEntry[] = [
-    { path: system, content: JSON.stringify(settings(model, offered, servers), undefined, 2) },
+    { path: system, content: JSON.stringify(settings(preparation, offered), undefined, 2) },
     // What an earlier turn may have left where its own settings and variables are.
     { path: join(folder, "settings.json"), content: "{}" },
     { path: join(folder, ".env"), content: "" },
@@ -114,14 +120,18 @@ function prepare({ request, home, model, endpoint, servers }: Preparation): Prep
   return { files, environment, arguments: options, session: { mode: "default" } };
 }
 
-function settings(model: string, offered: readonly string[], servers: Preparation["servers"]): object {
+function settings({ model, effort, servers }: Preparation, offered: readonly string[]): object {
   return {
     model: {
       name: model,
       skipNextSpeakerCheck: true,
       skipLoopDetection: true,
       // Otherwise it leaves images out for a model that it doesn't know.
-      generationConfig: { maxRetries: 0, modalities: { image: true } },
+      generationConfig: {
+        maxRetries: 0,
+        modalities: { image: true },
+        ...(effort === undefined ? {} : { reasoning: effort === "none" ? false : { effort } }),
+      },
     },
     security: { auth: { selectedType: "openai" }, folderTrust: { enabled: false } },
     permissions: {

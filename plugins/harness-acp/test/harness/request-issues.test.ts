@@ -44,6 +44,24 @@ describe("issues of a request", () => {
       request: { systemPrompt: "s", appendSystemPrompt: "a", harnessMode: "plan" },
       paths: ["systemPrompt", "appendSystemPrompt", "harnessMode"],
     },
+    {
+      what: "an effort without a setting",
+      harness: demoHere,
+      request: { reasoningEffort: "low" },
+      paths: ["reasoningEffort"],
+    },
+    {
+      what: "an effort that the agent has",
+      harness: geminiHere,
+      request: { reasoningEffort: "low", modelConnection: { credentialMode: "none" } },
+      paths: [],
+    },
+    {
+      what: "an effort that it doesn't have",
+      harness: geminiHere,
+      request: { reasoningEffort: "xhigh", modelConnection: { credentialMode: "none" } },
+      paths: ["reasoningEffort"],
+    },
     { what: "empty prompts", harness: demoHere, request: { systemPrompt: "", harnessMode: "" }, paths: [] },
     {
       what: "two sources for the same file",

@@ -41,6 +41,8 @@ export function countAnthropic(before: Counted, _path: string, usage: unknown): 
     cached: Math.max(before.cached, read),
     cacheWritten: Math.max(before.cacheWritten, written),
     output: Math.max(before.output, countAt(usage, "output_tokens")),
+    // It counts no reasoning by itself.
+    reasoning: 0,
   };
 }
 

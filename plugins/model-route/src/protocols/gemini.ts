@@ -32,12 +32,14 @@ export const gemini: Protocol = {
 /** Each piece of a stream contains the total so far. Tokens for thoughts and tool use are counted separately. */
 export function countGemini(before: Counted, _path: string, usage: unknown): Counted {
   const input = countAt(usage, "promptTokenCount") + countAt(usage, "toolUsePromptTokenCount");
-  const output = countAt(usage, "candidatesTokenCount") + countAt(usage, "thoughtsTokenCount");
+  const reasoning = countAt(usage, "thoughtsTokenCount");
+  const output = countAt(usage, "candidatesTokenCount") + reasoning;
   return {
     input: Math.max(before.input, input),
     cached: Math.max(before.cached, countAt(usage, "cachedContentTokenCount")),
     cacheWritten: 0,
     output: Math.max(before.output, output),
+    reasoning: Math.max(before.reasoning, reasoning),
   };
 }
 

@@ -47,6 +47,11 @@ export const openai: Protocol = {
     ),
     cacheWritten: 0,
     output: Math.max(before.output, countAt(usage, "output_tokens"), countAt(usage, "completion_tokens")),
+    reasoning: Math.max(
+      before.reasoning,
+      countAt(usage, "output_tokens_details", "reasoning_tokens"),
+      countAt(usage, "completion_tokens_details", "reasoning_tokens"),
+    ),
   }),
   issues: () => [],
   authorization,

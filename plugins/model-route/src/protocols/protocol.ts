@@ -32,6 +32,8 @@ export interface Counted {
   readonly cached: number;
   readonly cacheWritten: number;
   readonly output: number;
+  /** The part of `output` that is reasoning. */
+  readonly reasoning: number;
 }
 
 /** A credential for a request; requested again each time, since it may expire. */
@@ -65,7 +67,7 @@ export interface Protocol {
   readonly headers?: (use: ModelUse) => Readonly<Record<string, string>>;
 }
 
-export const nothingCounted: Counted = { input: 0, cached: 0, cacheWritten: 0, output: 0 };
+export const nothingCounted: Counted = { input: 0, cached: 0, cacheWritten: 0, output: 0, reasoning: 0 };
 
 export function isRefusal(read: Operation | Refusal): read is Refusal {
   return "reason" in read;

@@ -99,7 +99,9 @@ export class Meter {
       model,
       input: now.input - before.input,
       cached: now.cached - before.cached,
+      cacheWritten: now.cacheWritten - before.cacheWritten,
       output: now.output - before.output,
+      reasoning: now.reasoning - before.reasoning,
       ...(price === undefined ? {} : { cost: costOf(now, price) - costOf(before, price) }),
     });
   }
@@ -117,6 +119,7 @@ function isSame(one: Counted, other: Counted): boolean {
     one.input === other.input &&
     one.cached === other.cached &&
     one.cacheWritten === other.cacheWritten &&
-    one.output === other.output
+    one.output === other.output &&
+    one.reasoning === other.reasoning
   );
 }

@@ -88,7 +88,9 @@ export function routeTo(
   const total = () => ({
     input: usage.reduce((sum, { input }) => sum + input, 0),
     cached: usage.reduce((sum, { cached }) => sum + cached, 0),
+    cacheWritten: usage.reduce((sum, { cacheWritten = 0 }) => sum + cacheWritten, 0),
     output: usage.reduce((sum, { output }) => sum + output, 0),
+    reasoning: usage.reduce((sum, { reasoning = 0 }) => sum + reasoning, 0),
     cost: usage.reduce((sum, { cost = 0 }) => sum + cost, 0),
   });
   return { send, total, usage, ends, decisions, held, closing };

@@ -47,6 +47,8 @@ export function ofUsage(usage: Usage | undefined): Attributes {
     "gen_ai.usage.input_tokens": usage?.input,
     "gen_ai.usage.output_tokens": usage?.output,
     "gen_ai.usage.cache_read.input_tokens": usage?.cached,
+    "gen_ai.usage.cache_creation.input_tokens": usage?.cacheWritten,
+    "gen_ai.usage.reasoning.output_tokens": usage?.reasoning,
     "ambit.usage.cost_usd": usage?.cost,
   };
 }

@@ -106,17 +106,21 @@ export class RunTrace implements RunObservation {
     };
     const span = this.#begin({ name: `chat ${model}`, kind: "client", attributes }, this.#current());
     this.#models.add(span);
-    const total = { input: 0, cached: 0, output: 0 };
+    const total = { input: 0, cached: 0, cacheWritten: 0, output: 0, reasoning: 0 };
     return {
       used: (usage: ModelUsage) => {
         total.input += usage.input;
         total.cached += usage.cached;
+        total.cacheWritten += usage.cacheWritten ?? 0;
         total.output += usage.output;
+        total.reasoning += usage.reasoning ?? 0;
         span.set({
           "gen_ai.response.model": usage.model,
           "gen_ai.usage.input_tokens": total.input,
           "gen_ai.usage.cache_read.input_tokens": total.cached,
+          "gen_ai.usage.cache_creation.input_tokens": total.cacheWritten,
           "gen_ai.usage.output_tokens": total.output,
+          "gen_ai.usage.reasoning.output_tokens": total.reasoning,
         });
       },
       ended: (failure) => {

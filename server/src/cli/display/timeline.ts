@@ -7,6 +7,7 @@ import {
   type RunResult,
 } from "@ambit/core";
 import { printable } from "../../logging/printable.js";
+import { changeLine } from "./change-line.js";
 import { colors } from "./colors.js";
 import { receiptLines } from "./receipt-lines.js";
 
@@ -52,14 +53,24 @@ export class Timeline {
       case "tool_call":
         this.#toolNames.set(event.id, event.name ?? "tool");
         return line("calls", `${event.name ?? "tool"} ${shortened(event.input ?? {})}`, colors.yellow);
+      case "tool_output":
+        return "";
       case "tool_result": {
         const failed = event.isError === true;
         const label = event.denied === true ? "denied" : failed ? "failed" : "got";
         const text = `${this.#toolNames.get(event.id) ?? "tool"}: ${shortened(event.output ?? "")}`;
-        return line(label, text, failed ? colors.red : colors.green);
+        const changes = (event.changes ?? []).map((change) =>
+          line("changes", changeLine(change), colors.green),
+        );
+        return line(label, text, failed ? colors.red : colors.green) + changes.join("");
       }
-      case "interaction_request":
-        return line("asks", `${event.kind} ${shortened(event.payload ?? {})}`, colors.magenta);
+      case "interaction_request": {
+        const { changes = [], locations: _same, ...payload } = event.payload ?? {};
+        return [
+          line("asks", `${event.kind} ${shortened(payload)}`, colors.magenta),
+          ...changes.map((change) => line("would", `change ${changeLine(change)}`, colors.magenta)),
+        ].join("");
+      }
       case "interaction_response":
         return line("answer", `${event.kind} ${shortened(event.payload ?? {})}`, colors.magenta);
       case "interaction_expired":
@@ -69,6 +80,10 @@ export class Timeline {
         const text = `${event.target}: ${event.reason}${times}`;
         return event.allowed ? line("allowed", text, colors.green) : line("refused", text, colors.red);
       }
+      case "mode":
+        return line("mode", event.mode);
+      case "configuration":
+        return line("sets", event.options.map(({ id, value }) => `${id}=${value}`).join(" "));
       case "data":
         return event.name === "run" ? line("runs", shortened(event.data), colors.bold) : "";
       case "file":
@@ -78,6 +93,7 @@ export class Timeline {
       case "mcp_server_failed":
         return line("error", `MCP server '${event.serverName}': ${event.message}`, colors.red);
       case "turn":
+      case "commands":
       case "message_start":
       case "message_end":
       case "thought_start":

@@ -37,6 +37,50 @@ describe("Timeline", () => {
     ]);
   });
 
+  it("shows what a call changes in one line for each file, and what the agent changed in its session", () => {
+    const path = "/workspace/notes.md";
+    const edit = { path, oldText: "one\ntwo\nthree\n", newText: "one\n2\n2.5\nthree\n" };
+    expect(
+      printed([
+        {
+          ...{ type: "interaction_request", id: "a", kind: "user_approval" },
+          payload: { toolName: "edit", changes: [edit], locations: [{ path }] },
+        },
+        { type: "tool_call", id: "1", name: "edit", input: {}, locations: [{ path, line: 2 }] },
+        { type: "tool_output", id: "1", delta: "…" },
+        {
+          ...{ type: "tool_result", id: "1", output: "done" },
+          changes: [
+            edit,
+            { path: "new.txt", newText: "a" },
+            { path: "gone.txt", oldText: "a\nb\n", newText: "" },
+            { path: "large.csv", omitted: 900_000 },
+          ],
+        },
+        { type: "commands", commands: [{ name: "review" }] },
+        { type: "mode", mode: "plan" },
+        {
+          type: "configuration",
+          options: [
+            { id: "effort", value: "high" },
+            { id: "fast", value: false },
+          ],
+        },
+      ]),
+    ).toEqual([
+      '   0.00 s  asks     user_approval {"toolName":"edit"}',
+      "   0.00 s  would    change /workspace/notes.md +2 -1",
+      "   0.01 s  calls    edit {}",
+      "   0.03 s  got      edit: done",
+      "   0.03 s  changes  /workspace/notes.md +2 -1",
+      "   0.03 s  changes  new.txt new +1 -0",
+      "   0.03 s  changes  gone.txt +0 -2",
+      "   0.03 s  changes  large.csv (900,000 characters)",
+      "   0.05 s  mode     plan",
+      "   0.06 s  sets     effort=high fast=false",
+    ]);
+  });
+
   it("shows a growing text line by line", () => {
     expect(
       printed([

@@ -72,9 +72,9 @@ function askedCall(kind: InteractionKind, { origin, name, input }: CallSubject):
 
 /** What the user sees of a call. */
 function payloadOf(call: CallSubject, id: string): InteractionPayload {
-  const { input, tool } = call;
+  const { input, tool, files } = call;
   const render = tool?.render === undefined ? {} : { render: tool.render };
-  return { ...call.details, ...namesOf(call, id), input, ...render };
+  return { ...call.details, ...files, ...namesOf(call, id), input, ...render };
 }
 
 function namesOf({ name, origin }: CallSubject, toolCallId: string): InteractionPayload {

@@ -13,6 +13,9 @@ const sliceLength = 65_536;
 /** Texts whose end may be held back at the same time. */
 const maxBlocks = 256;
 
+/** The block of a call's output: its id may be a text's too. */
+const outputOf = (id: string) => `output ${id}`;
+
 /** Removes known secrets from texts, values and streams, in every form that `formsOf` returns. */
 export class Redactor {
   readonly #secrets = new Set<string>();
@@ -73,11 +76,19 @@ export class Redactor {
         const delta = this.#block(event.id, this.#automaton).push(event.delta);
         return delta === "" ? [] : [{ ...event, id: this.text(event.id), delta }];
       }
+      case "tool_output": {
+        const delta = this.#block(outputOf(event.id), this.#automaton).push(event.delta);
+        return delta === "" ? [] : [{ ...event, id: this.text(event.id), delta }];
+      }
+      case "tool_result": {
+        const redacted = Object.assign(this.value(event), { type: event.type });
+        const delta = this.#ended(outputOf(event.id));
+        return delta === "" ? [redacted] : [{ type: "tool_output", id: redacted.id, delta }, redacted];
+      }
       case "message_end":
       case "thought_end": {
         const id = this.text(event.id);
-        const delta = this.#blocks.get(event.id)?.end() ?? "";
-        this.#blocks.delete(event.id);
+        const delta = this.#ended(event.id);
         const end = { ...event, id };
         if (delta === "") return [end];
         return [{ type: event.type === "message_end" ? "message_delta" : "thought_delta", id, delta }, end];
@@ -89,6 +100,13 @@ export class Redactor {
       default:
         return [Object.assign(this.value(event), { type: event.type })];
     }
+  }
+
+  /** The end of a text that was held back. */
+  #ended(id: string): string {
+    const delta = this.#blocks.get(id)?.end() ?? "";
+    this.#blocks.delete(id);
+    return delta;
   }
 
   #block(id: string, automaton: Automaton): StreamRedactor {

@@ -117,7 +117,8 @@ export async function dismiss(session: Session, started: StartedAgent): Promise<
 
 /** A digest, because what an agent is started with holds credentials, and a session outlives its request. */
 function fingerprintOf(request: RunRequest): string {
-  const { customTools, mcpServers, model, modelConnection, permissions, harnessMode } = request;
+  const { customTools, mcpServers, model, reasoningEffort, modelConnection, permissions, harnessMode } =
+    request;
   const { agentsMd, systemPrompt, appendSystemPrompt, skills, harnessFiles, sandboxCredentials } = request;
   const published = customTools.map(({ name, description, inputSchema, readOnly }) => ({
     name,
@@ -129,6 +130,7 @@ function fingerprintOf(request: RunRequest): string {
     published,
     mcpServers,
     model,
+    reasoningEffort,
     modelConnection,
     permissions,
     harnessMode,

@@ -1,5 +1,7 @@
+import type { FileChange, FileLocation } from "@ambit/core/plugin";
 import type { ToolCallView } from "../../profiles/profile.js";
 import { isRecord, type JsonRecord, textAt, valueAt } from "../json-reading.js";
+import { changesIn, locationsIn } from "./file-changes.js";
 
 /** A message from the agent. */
 interface Source {
@@ -13,7 +15,8 @@ export interface Call {
   title: string | undefined;
   name: string | undefined;
   kind: string | undefined;
-  path: string | undefined;
+  locations: FileLocation[];
+  changes: FileChange[];
   input: unknown;
   text: string;
   /** Output of a terminal of the call (Codex, Pi), which arrives in pieces. */
@@ -21,7 +24,8 @@ export interface Call {
   rawOutput: unknown;
   /** The size of the message that set each field: together at least what the call holds in memory. */
   readonly sources: Map<string, Source>;
-  announced: boolean;
+  /** The locations with which it was announced; undefined until then. */
+  announced: readonly FileLocation[] | undefined;
 }
 
 export function newCall(id: string): Call {
@@ -30,18 +34,23 @@ export function newCall(id: string): Call {
     title: undefined,
     name: undefined,
     kind: undefined,
-    path: undefined,
+    locations: [],
+    changes: [],
     input: undefined,
     text: "",
     terminal: "",
     rawOutput: undefined,
     sources: new Map(),
-    announced: false,
+    announced: undefined,
   };
 }
 
-/** Applies an update. `size` is the update's, in characters. */
-export function applyUpdate(call: Call, update: JsonRecord, size: number): void {
+/**
+ * Applies an update.
+ * @param size characters of the update.
+ * @returns what it adds to the output of the call's terminal; empty for nothing.
+ */
+export function applyUpdate(call: Call, update: JsonRecord, size: number): string {
   const message: Source = { size };
   const set = (field: string) => call.sources.set(field, message);
   for (const field of ["title", "name", "kind"] as const) {
@@ -50,10 +59,10 @@ export function applyUpdate(call: Call, update: JsonRecord, size: number): void 
     call[field] = text;
     set(field);
   }
-  const path = firstPath(update.locations);
-  if (path !== undefined) {
-    call.path = path;
-    set("path");
+  const locations = locationsIn(update.locations);
+  if (locations.length > 0) {
+    call.locations = locations;
+    set("locations");
   }
   if (update.rawInput !== undefined && update.rawInput !== null && update.rawInput !== "") {
     // Agents begin with `{}` and fill it in later, never the other way round.
@@ -70,14 +79,20 @@ export function applyUpdate(call: Call, update: JsonRecord, size: number): void 
   if (Array.isArray(update.content)) {
     call.text = contentText(update.content);
     set("text");
+    // Some agents report the diff only before the call is made.
+    const changes = changesIn(update.content);
+    if (changes.length > 0) {
+      call.changes = changes;
+      set("changes");
+    }
   }
   const shown =
     valueAt(update, "_meta", "terminal_output_delta", "data") ??
     valueAt(update, "_meta", "terminal_output", "data");
-  if (typeof shown === "string" && shown !== "") {
-    call.terminal += shown;
-    call.sources.set("terminal", { size: call.terminal.length });
-  }
+  if (typeof shown !== "string" || shown === "") return "";
+  call.terminal += shown;
+  call.sources.set("terminal", { size: call.terminal.length });
+  return shown;
 }
 
 /** Where agents put a tool's name before ACP had a field for it: Qwen Code, Claude Code. */
@@ -94,12 +109,13 @@ export function weightOf(call: Call): number {
 }
 
 export function viewOf(call: Call): ToolCallView {
+  const path = call.locations[0]?.path;
   return {
     id: call.id,
     ...(call.title === undefined ? {} : { title: call.title }),
     ...(call.name === undefined ? {} : { name: call.name }),
     ...(call.kind === undefined ? {} : { kind: call.kind }),
-    ...(call.path === undefined ? {} : { path: call.path }),
+    ...(path === undefined ? {} : { path }),
     ...(hasContent(call.input) ? { input: call.input } : {}),
     ...(call.text === "" ? {} : { text: call.text }),
   };
@@ -130,11 +146,6 @@ function textOfResult(raw: unknown): string {
   const content = valueAt(raw, "content") ?? valueAt(raw, "result", "content");
   if (!Array.isArray(content)) return "";
   return joined(content.map((block: unknown) => (isRecord(block) ? textAt(block, "text") : undefined)));
-}
-
-function firstPath(locations: unknown): string | undefined {
-  const [first]: readonly unknown[] = Array.isArray(locations) ? locations : [];
-  return isRecord(first) ? textAt(first, "path") : undefined;
 }
 
 function contentText(content: readonly unknown[]): string {

@@ -3,7 +3,7 @@ import type { DescribedCall } from "./tool-calls.js";
 
 /** The question to the run. An input that the agent doesn't send stays undefined: it isn't known to be empty. */
 export function questionOf(toolCallId: string, call: DescribedCall, ownTools: OwnTools): PermissionQuestion {
-  const { name, server, input, readOnly, kind } = call;
+  const { name, server, input, readOnly, kind, changes, locations } = call;
   const toolClass = server === undefined ? toolClassOf(name, kind, ownTools) : undefined;
   return {
     toolCallId,
@@ -12,6 +12,8 @@ export function questionOf(toolCallId: string, call: DescribedCall, ownTools: Ow
     ...(server === undefined ? {} : { server }),
     ...(readOnly ? { readOnly } : {}),
     ...(toolClass === undefined ? {} : { toolClass }),
+    ...(changes.length === 0 ? {} : { changes }),
+    ...(locations.length === 0 ? {} : { locations }),
   };
 }
 

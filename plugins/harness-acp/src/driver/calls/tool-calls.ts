@@ -1,4 +1,5 @@
-import { type AgentEvent, HarnessFailed } from "@ambit/core/plugin";
+import { isDeepStrictEqual } from "node:util";
+import { type AgentEvent, type FileChange, type FileLocation, HarnessFailed } from "@ambit/core/plugin";
 import type { ToolCallView, ToolIdentity } from "../../profiles/profile.js";
 import { type JsonRecord, textAt } from "../json-reading.js";
 import { applyUpdate, type Call, hasContent, newCall, outputOf, viewOf, weightOf } from "./open-call.js";
@@ -21,6 +22,8 @@ export interface DescribedCall extends ToolIdentity {
   readonly readOnly: boolean;
   /** ACP's. */
   readonly kind: string | undefined;
+  readonly changes: FileChange[];
+  readonly locations: FileLocation[];
 }
 
 /** Characters of a call's id. */
@@ -61,15 +64,18 @@ export class ToolCalls {
     const call = this.#call(id);
     if (call === undefined) return;
     const status = textAt(update, "status");
-    this.#change(call, () => applyUpdate(call, update, size));
-    if (!call.announced) {
+    const printed = this.#change(call, () => applyUpdate(call, update, size));
+    if (call.announced === undefined) {
       const isNameless = call.name === undefined && call.title === undefined;
       // In ACP, the input of a pending call may still arrive.
       const waits = status === "pending" || (status === undefined && (isNameless || !hasContent(call.input)));
       if (waits) this.#held.add(call);
       else this.#announce(call, status !== undefined);
     }
-    if (status === "completed" || status === "failed") this.#finish(call, status === "failed");
+    const isOver = status === "completed" || status === "failed";
+    // The result has the output of a call that prints it with its end.
+    if (printed !== "" && !isOver) this.#print(call, printed);
+    if (isOver) this.#finish(call, status === "failed");
     else this.#bound();
   }
 
@@ -87,8 +93,9 @@ export class ToolCalls {
     const call = this.#call(id) ?? newCall(id);
     this.#announce(call, true);
     const identity = this.#identity(call);
-    const { kind } = call;
-    return { ...identity, readOnly: identity.readOnly ?? (kind === "read" || kind === "search"), kind };
+    const { kind, changes, locations } = call;
+    const readOnly = identity.readOnly ?? (kind === "read" || kind === "search");
+    return { ...identity, readOnly, kind, changes, locations };
   }
 
   /** Emits every `tool_call` that waits for its input: another event follows, so it won't arrive in time. */
@@ -130,10 +137,16 @@ export class ToolCalls {
     return call;
   }
 
-  #change(call: Call, change: () => void): void {
+  #change(call: Call, change: () => string): string {
     this.#weight -= weightOf(call);
-    change();
+    const printed = change();
     this.#weight += weightOf(call);
+    return printed;
+  }
+
+  #print(call: Call, delta: string): void {
+    this.#announce(call, true);
+    this.#options.emit({ type: "tool_output", id: call.id, delta }, 0);
   }
 
   #bound(): void {
@@ -151,22 +164,30 @@ export class ToolCalls {
   /** @param complete whether the known input is final. */
   #announce(call: Call, complete: boolean): void {
     this.#held.delete(call);
-    if (call.announced) return;
-    call.announced = true;
+    if (call.announced !== undefined) return;
     const { name, server, input } = this.#identity(call);
     // A published tool always has arguments: an agent that shows none has none.
     const shown = input ?? call.input ?? (server !== undefined && complete ? {} : undefined);
-    const event = { type: "tool_call" as const, id: call.id, name };
-    this.#options.emit(shown === undefined ? event : { ...event, input: shown }, weightOf(call));
+    const { locations } = call;
+    call.announced = locations;
+    const event = {
+      ...{ type: "tool_call" as const, id: call.id, name },
+      ...(shown === undefined ? {} : { input: shown }),
+      ...(locations.length === 0 ? {} : { locations }),
+    };
+    this.#options.emit(event, weightOf(call));
   }
 
   #finish(call: Call, failed: boolean): void {
     const output = outputOf(call);
+    const { changes, locations } = call;
     this.#options.emit(
       {
         type: "tool_result",
         id: call.id,
         ...(output === undefined ? {} : { output }),
+        ...(changes.length === 0 || failed ? {} : { changes }),
+        ...(isDeepStrictEqual(locations, call.announced) ? {} : { locations }),
         ...(failed ? { isError: true } : {}),
       },
       weightOf(call),

@@ -47,8 +47,9 @@ export async function restoreConversation(restoration: Restoration) {
 async function replayOver(connection: AcpConnection, sessionId: string): Promise<void> {
   let updates = 0;
   connection.receive(sessionId, {
-    update: () => {
+    update: (update) => {
       updates += 1;
+      connection.state.note(update);
     },
     permission: async () => cancelled,
     elicitation: async () => cancelledElicitation,

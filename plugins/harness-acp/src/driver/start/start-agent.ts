@@ -13,7 +13,7 @@ import { obeyedExit, obeyedMessage } from "../../profiles/handoffs.js";
 import type { ObeyedPath, Profile, SessionSettings } from "../../profiles/profile.js";
 import { AcpAgent, closeAgent } from "../acp-agent.js";
 import type { DriverLimits } from "../limits.js";
-import { modelOf, modelsOffered, readInitialize, readNewSession } from "../wire/answers.js";
+import { effortOption, modelOf, modelsOffered, readInitialize, readNewSession } from "../wire/answers.js";
 import type { AcpConnection } from "../wire/connection.js";
 import { settledWithin } from "../wire/failures.js";
 import type { MessageIntake } from "../wire/message-intake.js";
@@ -37,6 +37,8 @@ export interface Launch {
   /** `_meta` of the session's requests; empty for none. */
   readonly sessionMeta: JsonObject;
   readonly session: SessionSettings;
+  /** The value of the session's option for the reasoning effort. Default: the agent's own. */
+  readonly effort?: string;
 }
 
 /** Versions of an agent. */
@@ -159,6 +161,8 @@ async function openConversation(started: Started, launch: Launch, scope: StartSc
   const models = modelsOffered(opened);
   requireModel(profile, launch, models);
   await applySettings(connection, opened.sessionId, launch.session, signal);
+  await applyEffort(started, opened, launch.effort, signal);
+  connection.state.begin();
   if (profile.quirks.promptsBeforeTools) await toolsListed(given, limits.listedMs, signal);
   const stated = launch.session.model ?? modelOf(opened) ?? (launch.model === "" ? undefined : launch.model);
   return new AcpAgent({
@@ -211,6 +215,25 @@ async function applySettings(
     const kind = typeof value === "boolean" ? { type: "boolean" } : {};
     await set("session/set_config_option", { configId, ...kind, value });
   }
+}
+
+/** @throws HarnessFailed for an effort that the agent doesn't offer for this model. */
+async function applyEffort(
+  { connection, profile }: Started,
+  opened: ReturnType<typeof readNewSession>,
+  effort: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  if (effort === undefined) return;
+  const option = effortOption(opened);
+  if (option?.values.includes(effort) !== true) {
+    const offered = option === undefined ? "none" : option.values.join(", ");
+    throw new HarnessFailed(
+      `${profile.title} doesn't offer the reasoning effort '${effort}' for this model, but ${offered}: change reasoningEffort, or leave it out.`,
+    );
+  }
+  const params = { sessionId: opened.sessionId, configId: option.id, value: effort };
+  await connection.request("session/set_config_option", params, "its reasoning effort", signal);
 }
 
 function throwIfStopped(signal: AbortSignal, profile: Profile): void {

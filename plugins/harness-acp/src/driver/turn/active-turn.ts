@@ -49,8 +49,10 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
       openCallCharacters: options.limits.openCallCharacters,
       identify: (call) => options.profile.identify(call, options.servers),
       profile: options.profile,
+      state: options.connection.state,
       log: options.log,
     });
+    for (const event of options.connection.state.take()) this.#emit(event);
     this.#finished = this.#run();
   }
 

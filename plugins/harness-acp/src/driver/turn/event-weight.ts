@@ -5,6 +5,7 @@ export function eventWeight(event: AgentEvent): number {
   switch (event.type) {
     case "message_delta":
     case "thought_delta":
+    case "tool_output":
       return 64 + event.delta.length;
     case "file":
       return 64 + event.url.length;
@@ -15,5 +16,5 @@ export function eventWeight(event: AgentEvent): number {
 
 /** A piece of text, which may be dropped after a turn was cancelled. */
 export function isDelta(event: AgentEvent): boolean {
-  return event.type === "message_delta" || event.type === "thought_delta";
+  return event.type === "message_delta" || event.type === "thought_delta" || event.type === "tool_output";
 }

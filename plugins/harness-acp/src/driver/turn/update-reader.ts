@@ -2,6 +2,7 @@ import type { AgentEvent, Log } from "@ambit/core/plugin";
 import type { Profile, ToolCallView, ToolIdentity } from "../../profiles/profile.js";
 import { type CallLimits, ToolCalls } from "../calls/tool-calls.js";
 import { isRecord, type JsonRecord, shortLine, textAt, valueAt } from "../json-reading.js";
+import type { SessionState } from "../wire/session-state.js";
 import { TextBlocks } from "./text-blocks.js";
 import { costOf } from "./usage.js";
 
@@ -10,6 +11,7 @@ export interface UpdateReaderOptions extends CallLimits {
   /** @param weight about how many characters the event holds, if that isn't its text's length. */
   emit(event: AgentEvent, weight?: number): void;
   identify(call: ToolCallView): ToolIdentity;
+  readonly state: Pick<SessionState, "changed">;
   readonly log: Log;
 }
 
@@ -75,10 +77,15 @@ export class UpdateReader {
       case "session_info_update":
         this.failure ??= this.failureIn(update._meta);
         break;
-      case "user_message_chunk":
       case "available_commands_update":
       case "current_mode_update":
-      case "config_option_update":
+      case "config_option_update": {
+        const event = this.#options.state.changed(update);
+        // It may come in the middle of a text.
+        if (event !== undefined) this.#options.emit(event, size);
+        break;
+      }
+      case "user_message_chunk":
         break;
       default:
         this.#unknown(update, size);

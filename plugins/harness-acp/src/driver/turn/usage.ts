@@ -29,21 +29,42 @@ export function costOf(update: JsonRecord): number | undefined {
   return isRecord(cost) && cost.currency === "USD" ? numberAt(cost, "amount") : undefined;
 }
 
-/** ACP's `Usage`, which doesn't count cached tokens in `inputTokens`. Agents that do are recognised by the total. */
+/**
+ * ACP's `Usage`, which counts cached tokens and thoughts beside `inputTokens` and `outputTokens`. Agents that include them
+ * are recognised by the total.
+ */
 function fromUsage(usage: unknown): Usage | undefined {
   if (!isRecord(usage)) return undefined;
-  const input = known(usage, "inputTokens");
-  const output = known(usage, "outputTokens");
-  const total = known(usage, "totalTokens");
+  const [input, output, total, reasoning, written] = [
+    "inputTokens",
+    "outputTokens",
+    "totalTokens",
+    "thoughtTokens",
+    "cachedWriteTokens",
+  ].map((key) => known(usage, key));
   const read = numberAt(usage, "cachedReadTokens");
-  const cached = (read ?? 0) + (numberAt(usage, "cachedWriteTokens") ?? 0);
-  const countsCached = total !== undefined && total === (input ?? 0) + (output ?? 0);
-  return summed(input === undefined || countsCached ? input : input + cached, output, total, read);
+  const beside = { cached: (read ?? 0) + (written ?? 0), thoughts: reasoning ?? 0 };
+  const plain = (input ?? 0) + (output ?? 0);
+  const isTotal = (...parts: readonly number[]) => total === parts.reduce((sum, part) => sum + part, plain);
+  const countsCached = isTotal() || isTotal(beside.thoughts);
+  const countsThoughts = !isTotal(beside.thoughts) && !isTotal(beside.cached, beside.thoughts);
+  const sum = summed(
+    input === undefined || countsCached ? input : input + beside.cached,
+    output === undefined || countsThoughts ? output : output + beside.thoughts,
+    total,
+  );
+  if (sum === undefined) return undefined;
+  return {
+    ...sum,
+    ...(sum.input === undefined || read === undefined ? {} : { cached: read }),
+    ...(sum.input === undefined || written === undefined ? {} : { cacheWritten: written }),
+    ...(sum.output === undefined || reasoning === undefined ? {} : { reasoning }),
+  };
 }
 
 function fromQuota(count: unknown): Usage | undefined {
   if (!isRecord(count)) return undefined;
-  return summed(known(count, "input_tokens"), known(count, "output_tokens"), undefined, undefined);
+  return summed(known(count, "input_tokens"), known(count, "output_tokens"), undefined);
 }
 
 function known(record: JsonRecord, key: string): number | undefined {
@@ -55,13 +76,11 @@ function summed(
   input: number | undefined,
   output: number | undefined,
   total: number | undefined,
-  cached: number | undefined,
 ): Usage | undefined {
   const all = total ?? (input === undefined || output === undefined ? undefined : input + output);
   if (input === undefined && output === undefined && all === undefined) return undefined;
   return {
     ...(input === undefined ? {} : { input }),
-    ...(cached === undefined || input === undefined ? {} : { cached }),
     ...(output === undefined ? {} : { output }),
     ...(all === undefined ? {} : { total: all }),
   };

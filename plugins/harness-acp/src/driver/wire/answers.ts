@@ -48,6 +48,7 @@ const sessionSchema = z.looseObject({
   configOptions: z
     .array(
       z.looseObject({
+        id: z.string().nullish().catch(undefined),
         category: z.string().nullish(),
         currentValue: anything,
         options: z
@@ -101,6 +102,15 @@ export function modelsOffered(session: z.infer<typeof sessionSchema>): readonly 
 export function modelOf(session: z.infer<typeof sessionSchema>): string | undefined {
   const option = session.configOptions?.find(({ category }) => category === "model")?.currentValue;
   return session.models?.currentModelId ?? (typeof option === "string" ? option : undefined);
+}
+
+/** The option for the reasoning effort, with the values that the agent offers for its model; undefined for none. */
+export function effortOption(
+  session: z.infer<typeof sessionSchema>,
+): { readonly id: string; readonly values: readonly string[] } | undefined {
+  const option = session.configOptions?.find(({ category }) => category === "thought_level");
+  if (typeof option?.id !== "string") return undefined;
+  return { id: option.id, values: option.options?.map(({ value }) => value) ?? [] };
 }
 
 function read<Schema extends z.ZodType>(

@@ -7,6 +7,7 @@ import { agentGone, requestFailure } from "./failures.js";
 import type { MessageIntake } from "./message-intake.js";
 import { messageStream } from "./message-stream.js";
 import { OutputTail } from "./output-tail.js";
+import { SessionState } from "./session-state.js";
 
 /** Receives the agent's messages during a turn. */
 export interface MessageReceiver {
@@ -32,6 +33,7 @@ export class AcpConnection {
   readonly #errorOutput: OutputTail;
   readonly #options: ConnectionOptions;
   readonly #input: acp.Stream["writable"];
+  readonly state = new SessionState();
   /** The sizes of messages, by their parameters. */
   readonly #sizes = new WeakMap<JsonRecord, number>();
   /** The session whose updates are accepted, and their receiver. */
@@ -76,7 +78,7 @@ export class AcpConnection {
     return this.#connection.signal.aborted;
   }
 
-  /** From now on this session's messages go to `receiver`; without one they are dropped. */
+  /** From now on this session's messages go to `receiver`; without one they are dropped, except for its state. */
   receive(sessionId: string, receiver: MessageReceiver | undefined): void {
     this.#receiver = receiver === undefined ? undefined : { sessionId, receiver };
   }
@@ -132,9 +134,9 @@ export class AcpConnection {
     if (message.method !== "session/update" || "id" in message) return false;
     const { params } = message;
     const to = this.#receiver;
-    if (to !== undefined && isRecord(params) && params.sessionId === to.sessionId) {
-      to.receiver.update(params.update, size);
-    }
+    if (!isRecord(params)) return true;
+    if (to === undefined) this.state.note(params.update);
+    else if (params.sessionId === to.sessionId) to.receiver.update(params.update, size);
     return true;
   }
 

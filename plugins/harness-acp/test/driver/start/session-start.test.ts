@@ -44,6 +44,46 @@ describe("a model that the request names", () => {
   });
 });
 
+describe("a reasoning effort that the request names", () => {
+  const option = (values: readonly string[]) => ({
+    sessionId: "s1",
+    configOptions: [
+      ...offered.configOptions,
+      {
+        ...{ id: "thinking", category: "thought_level", currentValue: "off" },
+        options: values.map((value) => ({ value })),
+      },
+    ],
+  });
+
+  it("is set by the session's option for it", async () => {
+    const fake = fakeAgent({
+      onPrompt: async () => endTurn,
+      newSession: option(["off", "high"]),
+      launch: { effort: "high" },
+    });
+    const { scope } = await fake.start();
+    expect(fake.choices).toEqual([
+      {
+        method: "session/set_config_option",
+        params: { sessionId: "s1", configId: "thinking", value: "high" },
+      },
+    ]);
+    await scope.close();
+  });
+
+  it.each([
+    ["the model has others", option(["off", "low"]), "but off, low: change reasoningEffort"],
+    ["the model has none", offered, "but none: change reasoningEffort"],
+  ])("ends the run if %s", async (_what, newSession, why) => {
+    const fake = fakeAgent({ onPrompt: async () => endTurn, newSession, launch: { effort: "high" } });
+    await expect(fake.start()).rejects.toThrow(
+      `doesn't offer the reasoning effort 'high' for this model, ${why}`,
+    );
+    expect(fake.choices).toEqual([]);
+  });
+});
+
 describe("a server of the run's tools", () => {
   const server = (listed: boolean) => ({
     name: "ambit",

@@ -17,12 +17,33 @@ describe("usage", () => {
           ...{ cachedReadTokens: 400, cachedWriteTokens: 100 },
         },
       },
-      usage: { input: 2500, cached: 400, output: 100, total: 2600 },
+      usage: { input: 2500, cached: 400, cacheWritten: 100, output: 100, total: 2600 },
     },
     {
       what: "cached tokens included in the input",
       response: { usage: { inputTokens: 10, outputTokens: 2, totalTokens: 12, cachedReadTokens: 4 } },
       usage: { input: 10, cached: 4, output: 2, total: 12 },
+    },
+    {
+      // Codex.
+      what: "thoughts included in the output",
+      response: {
+        usage: {
+          ...{ inputTokens: 10, outputTokens: 8, totalTokens: 22 },
+          ...{ cachedReadTokens: 4, thoughtTokens: 5 },
+        },
+      },
+      usage: { input: 14, cached: 4, output: 8, reasoning: 5, total: 22 },
+    },
+    {
+      what: "thoughts in addition to the output, as in ACP",
+      response: {
+        usage: {
+          ...{ inputTokens: 10, outputTokens: 8, totalTokens: 27 },
+          ...{ cachedReadTokens: 4, thoughtTokens: 5 },
+        },
+      },
+      usage: { input: 14, cached: 4, output: 13, reasoning: 5, total: 27 },
     },
     {
       what: "no total",
