@@ -155,7 +155,7 @@ describe("the end of a call", () => {
 
   test("in a sandbox with a separate image, the interpreter is the one on the image's PATH", async () => {
     const sandbox = new BareSandbox();
-    sandbox.image = { searchPath: process.env.PATH ?? "", copyRoot: "/copies" };
+    sandbox.image = { searchPath: process.env.PATH ?? "", copyRoot: "/copies", mounted: false };
     await new TestRun(executorOf({ path: "/nowhere" }), sandbox).call(python("def main(): return 1"));
     expect(sandbox.commands.map(({ env }) => env.PATH)).toEqual([process.env.PATH]);
   });

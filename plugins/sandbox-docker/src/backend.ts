@@ -23,12 +23,14 @@ import {
   type HiddenCredential,
   type Hiding,
   type Log,
+  type Rootfs,
   type SandboxBackend,
   type SandboxSpec,
   type Scope,
 } from "@ambit/core/plugin";
 import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
+import { mountsAgents } from "./address.js";
 import type { DockerConfig } from "./config.js";
 import type { EngineFacts } from "./open/hiding.js";
 import type { PreparedSandbox } from "./open/prepared.js";
@@ -37,7 +39,7 @@ import type { PreparedSandbox } from "./open/prepared.js";
 export class DockerSandbox implements SandboxBackend {
   readonly name: string;
   readonly site = "sandbox";
-  readonly rootfs = "image";
+  readonly rootfs: Rootfs;
   /** All. The probe finds what an engine or a runtime can't enforce. */
   readonly claims = capabilities;
   /** Undefined means the engine's default. */
@@ -56,6 +58,7 @@ export class DockerSandbox implements SandboxBackend {
   /** @param lookup how the boundary's proxy resolves names; default: like this host. */
   constructor(config: DockerConfig, lookup?: Lookup) {
     this.name = config.name;
+    this.rootfs = mountsAgents(config) ? "image-with-mounts" : "image";
     this.runtime = config.runtime;
     this.#config = config;
     this.#lookup = lookup;

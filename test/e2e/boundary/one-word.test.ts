@@ -1,3 +1,4 @@
+import { mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { RunResult, StreamRecord } from "@ambit/core";
 import { startLoopbackDaytona, unavailableReason } from "@ambit/daytona-loopback";
@@ -75,6 +76,15 @@ function requestFor(
     ],
     messages: [{ role: "user", content: `Help me. ${script.join(" ")}` }],
   };
+}
+
+/** A data folder in which Gemini CLI is where `ambit agents install gemini` puts it. */
+async function installedGemini(): Promise<string> {
+  const folder = await emptyFolder();
+  const scope = join(folder, "ambit/agents/gemini/node_modules/@google");
+  await mkdir(scope, { recursive: true });
+  await symlink(join(repository, "node_modules/@google/gemini-cli"), join(scope, "gemini-cli"));
+  return folder;
 }
 
 /** Runs it, and answers the client tool like the user's browser. */
@@ -223,7 +233,8 @@ describe("one field of the request", () => {
       TEST_DOCKER_IMAGE: image,
       TEST_DOCKER_RUNTIMES: runtime,
       TEST_DOCKER_DATA: await emptyFolder(),
-      TEST_DOCKER_AGENTS: join(repository, "node_modules"),
+      TEST_DOCKER_FOLDER: await emptyFolder(),
+      XDG_DATA_HOME: await installedGemini(),
     };
     const server = await serve(environment, containers);
     const run = async (sandbox: string) => {
@@ -248,5 +259,41 @@ describe("one field of the request", () => {
     });
     const mounted = await runOn(server, { ...demo("say hello"), sandbox: runtime });
     expect(mounted.result, server.log()).toMatchObject({ ok: true, output: "hello" });
+    if (runtime === "runsc") return;
+
+    // As docs/deploy.md says: installed on this host, used in a container without a network.
+    const off = {
+      sandbox: runtime,
+      sandboxPermission: { network: "off", filesystem: "workspace", secrets: "hidden" },
+      permissions: { default: "allow" },
+      messages: [{ role: "user", content: "[[shell hostname > made.txt; cat made.txt; env]]" }],
+    };
+    const { modelConnection } = requestFor(runtime, model.url, "");
+    const { records, result } = await runOn(server, { ...off, harness: "gemini", modelConnection });
+    expect(result, server.log()).toMatchObject({
+      ok: true,
+      output: expect.stringContaining("sandbox"),
+      receipt: {
+        sandbox: runtime,
+        visibleCredentials: [],
+        credentials: [{ name: "GEMINI_API_KEY", by: "route" }],
+        evidence: { "agent.version": expect.stringMatching(/^\d+\.\d+\.\d+$/) },
+      },
+    });
+    expect(result.receipt?.guarantees.map(({ capability }) => capability)).toEqual(
+      expect.arrayContaining(["network.deny", "filesystem.workspace-only", "secrets.hidden"]),
+    );
+    expect(JSON.stringify(records)).not.toContain(key);
+
+    // Neither installed here nor in the image.
+    const credentials = [{ binding: { kind: "environment", name: "OPENAI_API_KEY" }, value: key }];
+    const connection = { provider: "openai", endpoint: { baseUrl: `${model.url}/v1` }, credentials };
+    const absent = await runOn(server, { ...off, harness: "opencode", modelConnection: connection });
+    expect(absent.result).toMatchObject({
+      ok: false,
+      error: expect.stringMatching(
+        /OpenCode isn't in the sandbox's image, which has no "opencode": ambit agents install opencode on this host, or install it in the image \(npm install --global opencode-ai@/,
+      ),
+    });
   });
 });

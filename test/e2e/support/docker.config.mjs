@@ -1,9 +1,9 @@
 import docker from "@ambit/sandbox-docker";
 
-const { TEST_DOCKER_SOCKET, TEST_DOCKER_IMAGE, TEST_DOCKER_RUNTIMES, TEST_DOCKER_DATA, TEST_DOCKER_AGENTS } =
+const { TEST_DOCKER_SOCKET, TEST_DOCKER_IMAGE, TEST_DOCKER_RUNTIMES, TEST_DOCKER_DATA, TEST_DOCKER_FOLDER } =
   process.env;
 
-/** The local sandbox, and one on a Docker engine for each runtime, by its name. */
+/** The local sandbox, and one on a Docker engine for each runtime, by its name. Agents are mounted from here. */
 export default {
   plugins: [
     "@ambit/sandbox-local",
@@ -16,11 +16,10 @@ export default {
         image: TEST_DOCKER_IMAGE,
         network: "none",
         dataFolder: TEST_DOCKER_DATA,
-        mounts: [{ source: TEST_DOCKER_AGENTS, target: "/opt/agents/node_modules" }],
-        searchPath: "/opt/agents/node_modules/.bin:/usr/local/bin:/usr/bin:/bin",
       },
     })),
-    "@ambit/harness-acp",
+    { use: "@ambit/harness-acp", config: { folder: TEST_DOCKER_FOLDER } },
+    "@ambit/model-route",
     "@ambit/mcp-http",
     "@ambit/executor-callback",
     "@ambit/executor-code",

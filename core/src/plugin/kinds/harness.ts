@@ -150,7 +150,7 @@ export interface Harness extends Actor<RunRequest> {
   model?(request: RunRequest): ModelUse | undefined;
   /** What an agent that connects to its model directly can't cover of the boundary. Default: nothing. Pure. */
   directModelGaps?(boundary: Boundary, request: RunRequest): readonly ActorGap[];
-  /** Files of the host that the sandbox must show, or get a copy of. Pure. */
+  /** Files of the host that the sandbox must show, or get a copy or a mount of. Pure. */
   requiredPaths(rootfs: Rootfs): readonly RequiredPath[];
   /** Names of the request's credentials that can be read inside the sandbox. Pure. */
   visibleCredentials(request: RunRequest): readonly string[];

@@ -5,8 +5,11 @@ import type { Actor, ActorGap } from "../actor.js";
 import type { Log } from "../log.js";
 import type { Scope } from "../scope.js";
 
-/** Where the programs in a sandbox come from: the host's files, visible at the same paths, or an image. */
-export type Rootfs = "host" | "image";
+/**
+ * Where the programs in a sandbox come from: the host's files, visible at the same paths; an image, to which a few
+ * megabytes of the host's files are copied; or an image beside which they are mounted, however large they are.
+ */
+export type Rootfs = "host" | "image" | "image-with-mounts";
 
 /** A credential that programs in the sandbox send to some hosts without being able to read it. */
 export interface HiddenCredential
@@ -39,7 +42,7 @@ export interface ConnectionDecision {
 
 /**
  * A file or folder of the host that programs in the sandbox need: visible at the same path, read-only; in a sandbox with
- * an image, a copy below `ImageRootfs.copyRoot`.
+ * an image, a copy or a mount below `ImageRootfs.copyRoot`.
  */
 export interface RequiredPath {
   /** Absolute, on the runner. */
@@ -77,8 +80,10 @@ export interface SandboxSpec {
 export interface ImageRootfs {
   /** `PATH` as the image sets it: where programs are looked up by name. */
   readonly searchPath: string;
-  /** Absolute. Below it lie copies of `SandboxSpec.requiredPaths`, each at its path on the runner. */
+  /** Absolute. Below it lie copies or mounts of `SandboxSpec.requiredPaths`, each at its path on the runner. */
   readonly copyRoot: string;
+  /** Whether they are mounts: the backend's `rootfs` is `image-with-mounts`. */
+  readonly mounted: boolean;
 }
 
 /**
@@ -135,7 +140,7 @@ export interface Sandbox {
   /** Absolute path of the agent's home, as seen inside. Outlives the run, ends with the session. */
   readonly home: string;
   readonly confinement: "confined" | "unconfined";
-  /** Set exactly when the backend's `rootfs` is `image`. */
+  /** Set exactly when the backend's `rootfs` isn't `host`. */
   readonly image?: ImageRootfs;
   /** The placeholder of each of the spec's `secrets`, by name. */
   readonly placeholders?: Readonly<Record<string, string>>;

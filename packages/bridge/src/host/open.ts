@@ -82,7 +82,7 @@ async function settleIn(
     workspace: join(folder, workspaceName),
     home: join(folder, homeName),
     evidence: { ...evidence, uid, "bridge.ownUsers": ownUsers, "bridge.node": node },
-    image: { searchPath, copyRoot },
+    image: { searchPath, copyRoot, mounted: given !== undefined },
     placeholders: placeholders ?? (() => ({})),
     facts: { ownUsers, whyShared, openPorts, whyOpen, closedBy, searchPath, node },
     bridge,

@@ -9,6 +9,7 @@ import {
   type Harness,
   HarnessFailed,
   type HiddenCredential,
+  type ImageRootfs,
   type Installation,
   type Issue,
   type ModelUse,
@@ -25,12 +26,15 @@ import type { AgentVersions } from "../driver/start/start-agent.js";
 import { MessageIntake } from "../driver/wire/message-intake.js";
 import { installationOf } from "../installation/install-agent.js";
 import { installationFix, type LocatedProgram, locateProgram } from "../installation/locate-program.js";
+import { namingMissing } from "../installation/missing-in-image.js";
 import {
+  comesFromRunner,
   isNeededOnRunner,
   type PlacedProgram,
-  placeInImage,
-  placeOnRunner,
+  type ProgramChoice,
+  place,
   requiredPathsOf,
+  rootfsOf,
 } from "../installation/place-program.js";
 import type { Profile } from "../profiles/profile.js";
 import { planLaunch } from "./launch.js";
@@ -130,7 +134,7 @@ export class AcpHarness implements Harness {
   }
 
   requiredPaths(rootfs: Rootfs): readonly RequiredPath[] {
-    return requiredPathsOf(this.#profile, rootfs, this.#program(), this.#options.node);
+    return requiredPathsOf(this.#profile, rootfs, this.#choice());
   }
 
   visibleCredentials(request: RunRequest): readonly string[] {
@@ -159,27 +163,53 @@ export class AcpHarness implements Harness {
     });
     const versions = this.#versions(sandbox);
     const options = { profile: this.#profile, versions, launch, limits: this.#limits, intake: this.#intake };
-    return await startAgent(options, scope);
+    try {
+      return await startAgent(options, scope);
+    } catch (error) {
+      const { image } = sandbox;
+      if (image === undefined || scope.signal.aborted || this.#isRunners(image)) throw error;
+      const expected = { title: this.#profile.title, fix: this.#fixInImage(image) };
+      throw await namingMissing(error, sandbox, program, expected);
+    }
   }
 
   /** Undefined for an agent that is part of the plugin, or that no version was tested of. */
   #versions({ image }: Sandbox): AgentVersions | undefined {
     const { package: adapter, companion } = this.#profile.program;
-    // An agent in an image reports the version of its adapter.
-    const name = image === undefined ? (companion?.package ?? adapter) : adapter;
+    const isRunners = this.#isRunners(image);
+    // An image's own agent reports the version of its adapter.
+    const name = isRunners ? (companion?.package ?? adapter) : adapter;
     const tested = this.installation?.packages.find((pinned) => pinned.name === name)?.version;
     if (tested === undefined) return undefined;
-    return image === undefined ? { tested, installed: this.#program()?.version ?? "unknown" } : { tested };
+    return isRunners ? { tested, installed: this.#program()?.version ?? "unknown" } : { tested };
   }
 
   #placed({ image }: Sandbox): PlacedProgram {
-    const located = this.#program();
-    const placed =
-      image === undefined
-        ? placeOnRunner(located, this.#options.node)
-        : placeInImage(this.#profile, located, image, this.#options.commandInImage);
+    const placed = place(this.#profile, image, this.#choice());
     if (placed === undefined) throw new HarnessFailed(this.#notInstalled());
     return placed;
+  }
+
+  /** Whether a sandbox's agent is the one that is installed on the runner. */
+  #isRunners(image: ImageRootfs | undefined): boolean {
+    return comesFromRunner(this.#profile, rootfsOf(image), this.#choice());
+  }
+
+  #fixInImage({ mounted }: ImageRootfs): string {
+    const packages = this.installation?.packages.map(({ name, version }) => `${name}@${version}`);
+    const inImage =
+      packages === undefined
+        ? "install it in the image"
+        : `install it in the image (npm install --global ${packages.join(" ")})`;
+    const onRunner = mounted && this.#options.commandInImage === undefined && packages !== undefined;
+    return onRunner
+      ? `${installationFix(this.#profile, this.installation)} on this host, or ${inImage}`
+      : inImage;
+  }
+
+  #choice(): ProgramChoice {
+    const { node, commandInImage } = this.#options;
+    return { located: this.#program(), node, commandInImage };
   }
 
   #program(): LocatedProgram | undefined {

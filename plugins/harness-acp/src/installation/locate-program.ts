@@ -56,11 +56,13 @@ export function locateProgram(profile: Profile, where: WhereToLook): LocatedProg
     ...(behind === undefined ? [] : pathsOf(withDependencies(behind), title)),
     ...(program.files ?? []),
   ];
+  // An adapter and its agent may share packages; a container has one mount at each place.
+  const once = new Map(files.map((file) => [file.path, file]));
   const version = (behind ?? folder)?.manifest.version;
   const started = behindEntry ?? binaryOf(program, folder);
   return {
     ...own,
-    files,
+    files: [...once.values()],
     ...(version === undefined ? {} : { version }),
     ...(started === undefined ? {} : { companion: executable(started) }),
   };

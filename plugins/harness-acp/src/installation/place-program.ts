@@ -15,29 +15,65 @@ export interface PlacedProgram {
 
 const systemPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
+/** What a deployer chose, and what is on the runner. */
+export interface ProgramChoice {
+  /** Undefined if it isn't installed on the runner. */
+  readonly located: LocatedProgram | undefined;
+  /** The Node.js that runs a script on the runner. Default: the runner's own. */
+  readonly node?: string | undefined;
+  /** The deployer's choice of the image's own program. */
+  readonly commandInImage?: string | undefined;
+}
+
 /** Whether a run needs the program on the runner: an image may contain it. */
 export function isNeededOnRunner({ program }: Profile, rootfs: Rootfs): boolean {
   return rootfs === "host" || program.inImage === "copied";
 }
 
-/** The runner's files that a sandbox must show or copy. */
+/** Whether a sandbox gets the runner's program: mounted only where both have the same kind of system. */
+export function comesFromRunner(
+  profile: Profile,
+  rootfs: Rootfs,
+  { located, commandInImage }: ProgramChoice,
+): boolean {
+  if (located === undefined) return false;
+  if (rootfs === "host") return true;
+  if (commandInImage !== undefined) return false;
+  const { inImage } = profile.program;
+  const isMounted = inImage === "mounted" && rootfs === "image-with-mounts" && process.platform === "linux";
+  return inImage === "copied" || isMounted;
+}
+
+/** The runner's files that a sandbox must show, mount or copy. */
 export function requiredPathsOf(
   profile: Profile,
   rootfs: Rootfs,
-  located: LocatedProgram | undefined,
-  node = process.execPath,
+  choice: ProgramChoice,
 ): readonly RequiredPath[] {
-  if (located === undefined || !isNeededOnRunner(profile, rootfs)) return [];
+  const { located, node = process.execPath } = choice;
+  if (located === undefined || !comesFromRunner(profile, rootfs, choice)) return [];
   return rootfs === "host" && located.isScript
     ? [...located.files, { path: realNode(node), what: "Node.js" }]
     : located.files;
 }
 
-/** Among the runner's files, which the sandbox shows at their own paths. */
-export function placeOnRunner(
-  located: LocatedProgram | undefined,
-  node = process.execPath,
+/** What the harness of a sandbox with this image was asked with. */
+export function rootfsOf(image: ImageRootfs | undefined): Rootfs {
+  if (image === undefined) return "host";
+  return image.mounted ? "image-with-mounts" : "image";
+}
+
+/** How a sandbox starts the program. Undefined for one that isn't installed on the runner, and would come from there. */
+export function place(
+  profile: Profile,
+  image: ImageRootfs | undefined,
+  choice: ProgramChoice,
 ): PlacedProgram | undefined {
+  return image === undefined ? placeOnRunner(choice) : placeInImage(profile, choice, image);
+}
+
+/** Among the runner's files, which the sandbox shows at their own paths. */
+function placeOnRunner({ located, node = process.execPath }: ProgramChoice): PlacedProgram | undefined {
   if (located === undefined) return undefined;
   const { file, isScript, companion } = located;
   const argvOf = (program: Executable): Command["argv"] =>
@@ -52,21 +88,32 @@ export function placeOnRunner(
   };
 }
 
-/** In an image: the copy that the sandbox was given, or the image's own program. */
-export function placeInImage(
-  { program }: Profile,
-  located: LocatedProgram | undefined,
-  { searchPath, copyRoot }: ImageRootfs,
-  command: string | undefined,
+/** In an image: the runner's program below `copyRoot`, or the image's own. */
+function placeInImage(
+  profile: Profile,
+  choice: ProgramChoice,
+  image: ImageRootfs,
 ): PlacedProgram | undefined {
-  if (command !== undefined || program.inImage === "installed") {
-    const { companion } = program;
-    const argv: Command["argv"] = [command ?? program.bin];
-    return { argv, searchPath, ...(companion === undefined ? {} : { companion: [companion.bin] }) };
+  const { program } = profile;
+  const { located, commandInImage } = choice;
+  const { searchPath, copyRoot } = image;
+  if (located !== undefined && comesFromRunner(profile, rootfsOf(image), choice)) {
+    const argvOf = ({ file, isScript }: Executable): Command["argv"] =>
+      isScript ? ["node", `${copyRoot}${file}`] : [`${copyRoot}${file}`];
+    const { companion } = located;
+    return {
+      argv: argvOf(located),
+      searchPath,
+      ...(companion === undefined ? {} : { companion: argvOf(companion) }),
+    };
   }
-  if (located === undefined) return undefined;
-  const file = `${copyRoot}${located.file}`;
-  return { argv: located.isScript ? ["node", file] : [file], searchPath };
+  if (commandInImage === undefined && program.inImage === "copied") return undefined;
+  const { companion } = program;
+  return {
+    argv: [commandInImage ?? program.bin],
+    searchPath,
+    ...(companion === undefined ? {} : { companion: [companion.bin] }),
+  };
 }
 
 /** Its real path: an entry of `PATH` may be a version manager's shim, which starts another program. */

@@ -23,7 +23,7 @@ export const claude: Profile = {
   program: {
     package: "@agentclientprotocol/claude-agent-acp",
     bin: "claude-agent-acp",
-    inImage: "installed",
+    inImage: "mounted",
   },
   arguments: [],
   environment: {

@@ -23,7 +23,7 @@ export const codex: Profile = {
   program: {
     package: "@agentclientprotocol/codex-acp",
     bin: "codex-acp",
-    inImage: "installed",
+    inImage: "mounted",
     binary: (platform, architecture) => {
       const target = targets[`${platform}-${architecture}`];
       if (target === undefined) return undefined;

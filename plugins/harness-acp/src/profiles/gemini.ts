@@ -14,7 +14,7 @@ export const gemini: Profile = {
   id: "gemini",
   title: "Gemini CLI",
   aliases: [],
-  program: { package: "@google/gemini-cli", bin: "gemini", inImage: "installed" },
+  program: { package: "@google/gemini-cli", bin: "gemini", inImage: "mounted" },
   arguments: ["--acp"],
   environment: {
     // Otherwise it starts itself a second time, to set its heap's size.

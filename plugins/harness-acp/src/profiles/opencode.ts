@@ -15,7 +15,7 @@ export const opencode: Profile = {
   program: {
     package: "opencode-ai",
     bin: "opencode",
-    inImage: "installed",
+    inImage: "mounted",
     // An install script, which isn't run, would put the `bin` of its package in place.
     native: {
       packages: (platform, architecture) => {

@@ -16,7 +16,7 @@ export const pi: Profile = {
   program: {
     package: "pi-acp",
     bin: "pi-acp",
-    inImage: "installed",
+    inImage: "mounted",
     companion: { package: "@earendil-works/pi-coding-agent", bin: "pi" },
   },
   arguments: [],

@@ -18,10 +18,11 @@ export interface ProgramSource {
   /** Which of the package's `bin` entries. */
   readonly bin: string;
   /**
-   * How it gets into a sandbox with a separate image: `installed` there, on its `PATH` under the name `bin`, or
-   * `copied` from the runner with the packages it needs (a few megabytes at most).
+   * How it gets into a sandbox with a separate image: `installed` there, on its `PATH` under the name `bin`; `mounted`
+   * from the runner where the sandbox mounts its files and it is installed there, else as `installed`; or `copied` from
+   * the runner with the packages it needs (a few megabytes at most).
    */
-  readonly inImage: "installed" | "copied";
+  readonly inImage: "installed" | "mounted" | "copied";
   /** The entry file, if this plugin contains the program. Default: looked up in `node_modules`. */
   readonly entry?: string;
   /** Whether its package contains everything that it imports. Default: the packages that it depends on are shown too. */
@@ -36,7 +37,7 @@ export interface ProgramSource {
   };
   /**
    * A binary that its script would start by one more Node.js process: `prepare` gets it as `companion`, where it is
-   * found. In an image its script finds it.
+   * found. Where the program is the image's own, its script finds it.
    */
   readonly binary?: (platform: NodeJS.Platform, architecture: string) => PackagedBinary | undefined;
   /** Further files and folders of the runner that it needs: shown in a local sandbox at their own paths. */

@@ -10,7 +10,7 @@ export const qwen: Profile = {
   id: "qwen",
   title: "Qwen Code",
   aliases: ["qwen_code"],
-  program: { package: "@qwen-code/qwen-code", bin: "qwen", inImage: "installed" },
+  program: { package: "@qwen-code/qwen-code", bin: "qwen", inImage: "mounted" },
   arguments: ["--acp"],
   environment: {
     // Otherwise it starts itself a second time, to set its heap's size.

@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from "node:fs";
 import { demoAgentEntry } from "@ambit/agent-demo";
-import type { RunRequest } from "@ambit/core/plugin";
+import type { Rootfs, RunRequest } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { AcpHarness } from "../../src/index.js";
 import { codex } from "../../src/profiles/codex.js";
@@ -32,6 +32,20 @@ describe("files of the runner that a sandbox shows", () => {
     expect([...packages(demoHere)]).toEqual([expect.stringMatching(/\/agents\/demo$/)]);
     const own = new AcpHarness(demo, { ...here, command: demoAgentEntry });
     expect(packages(own).size).toBeGreaterThan(5);
+  });
+
+  it("are mounted into a sandbox with an image only where it mounts files, unless the deployer names the image's program", () => {
+    const pathsOf = (harness: AcpHarness, rootfs: Rootfs) =>
+      harness.requiredPaths(rootfs).map(({ path }) => path);
+    const mounted = pathsOf(geminiHere, "image-with-mounts");
+    expect(mounted).toEqual(pathsOf(geminiHere, "host").filter((path) => mounted.includes(path)));
+    expect(mounted).toContainEqual(expect.stringMatching(/@google\/gemini-cli$/));
+    expect(new Set(mounted).size).toBe(mounted.length);
+    expect(pathsOf(geminiHere, "image")).toEqual([]);
+    const ofImage = new AcpHarness(gemini, { ...here, commandInImage: "gemini" });
+    expect(pathsOf(ofImage, "image-with-mounts")).toEqual([]);
+    for (const rootfs of ["image", "image-with-mounts"] as const)
+      expect(pathsOf(demoHere, rootfs)).toHaveLength(1);
   });
 
   it.each<{ what: string; request: RunRequest; env: Record<string, string>; visible: string[] }>([

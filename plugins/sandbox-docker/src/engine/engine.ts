@@ -1,22 +1,11 @@
 import { BoundedAgent } from "@ambit/backend-kit";
 import { SandboxFailed } from "@ambit/core/plugin";
 import Docker from "dockerode";
+import { addressOf } from "../address.js";
 import type { DockerConfig } from "../config.js";
 
 /** A connection to the engine over Docker's API, which Podman also implements. */
 export type Engine = Docker;
-
-export function addressOf(
-  { engine }: Pick<DockerConfig, "engine">,
-  environment: Readonly<Record<string, string | undefined>> = process.env,
-): string {
-  return engine ?? (environment.DOCKER_HOST || "unix:///var/run/docker.sock");
-}
-
-/** Whether the engine is on this host, judged by its address. */
-export function isLocal(config: Pick<DockerConfig, "engine">): boolean {
-  return addressOf(config).startsWith("unix://");
-}
 
 export const addressFix =
   'set it, or sandbox-docker\'s engine, to "unix:///path/to/docker.sock" or "tcp://host:port"';

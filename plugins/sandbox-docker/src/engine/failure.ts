@@ -1,8 +1,9 @@
 import { isLate } from "@ambit/backend-kit";
 import { type Capability, codeOf, SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
+import { addressOf } from "../address.js";
 import type { DockerConfig } from "../config.js";
-import { addressFix, addressOf } from "./engine.js";
+import { addressFix } from "./engine.js";
 
 /** An engine's error response, as dockerode throws it. */
 const errorSchema = z.object({

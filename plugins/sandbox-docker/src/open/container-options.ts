@@ -1,9 +1,9 @@
-import { labelsOf, type Ownership, type Shape } from "@ambit/backend-kit";
+import { defaultDataFolder, labelsOf, type Ownership, type Shape } from "@ambit/backend-kit";
 import { SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
 import { imageStore } from "@ambit/egress/credentials";
 import type { ContainerCreateOptions, MountSettings } from "dockerode";
+import { mountsAgents } from "../address.js";
 import type { DockerConfig } from "../config.js";
-import { isLocal } from "../engine/engine.js";
 import { type EngineFacts, firstCommand, hidingRights } from "./hiding.js";
 
 /**
@@ -20,7 +20,7 @@ export const mib = 1024 * 1024;
 /** Ends only with the container, and reaps ended processes: PID 1 inherits all orphans. */
 const keepAlive = ["/bin/sh", "-c", "trap : TERM; while :; do sleep 2147483647 & wait $!; done"];
 
-/** The options of a boundary's container. Pure. @throws SandboxFailed for a path that no mount can have. */
+/** The options of a boundary's container. Pure. @throws SandboxFailed for a path that can't or mustn't be mounted. */
 export function containerOptions(
   shape: Shape,
   owner: Ownership,
@@ -32,7 +32,9 @@ export function containerOptions(
   const { folder } = config.bridge;
   const labels = { ...labelsOf(owner) };
   const scratch = `rw,exec,nosuid,nodev,mode=1777,size=${config.scratchMb}m`;
-  const mounts: MountSettings[] = mountsAgents(config) ? shape.requiredPaths.map(mountOf) : [];
+  const mounts: MountSettings[] = mountsAgents(config)
+    ? shape.requiredPaths.map((required) => mountOf(required, config.dataFolder ?? defaultDataFolder()))
+    : [];
   for (const { source, target } of config.mounts) {
     mounts.push({ Type: "bind", Source: source, Target: target, ReadOnly: true });
   }
@@ -99,13 +101,14 @@ function volumeAt(
   return { Type: "volume", Source: "", Target, VolumeOptions };
 }
 
-export function mountsAgents(config: DockerConfig): boolean {
-  return (config.agents ?? (isLocal(config) ? "mount" : "copy")) === "mount";
-}
-
-function mountOf({ path, what }: SandboxSpec["requiredPaths"][number]): MountSettings {
+function mountOf({ path, what }: SandboxSpec["requiredPaths"][number], dataFolder: string): MountSettings {
   if (!path.startsWith("/") || path.split("/").includes("..")) {
     throw new SandboxFailed(`${what} can't be mounted from "${path}"`);
+  }
+  if (`${dataFolder}/`.startsWith(path.endsWith("/") ? path : `${path}/`)) {
+    throw new SandboxFailed(
+      `${what} can't be mounted: its folder contains Ambit's own data. Install it in another folder`,
+    );
   }
   return { Type: "bind", Source: path, Target: `${copyRoot}${path}`, ReadOnly: true };
 }

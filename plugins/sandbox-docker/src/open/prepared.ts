@@ -5,8 +5,9 @@ import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
 import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
 import { openWayOut, type WayOut } from "@ambit/egress/proxy";
+import { mountsAgents } from "../address.js";
 import { asSandboxFailed } from "../engine/failure.js";
-import { copyRoot, mountsAgents } from "./container-options.js";
+import { copyRoot } from "./container-options.js";
 import { readBack } from "./read-back.js";
 import { type StartedContainer, type StartOptions, startContainer } from "./start-container.js";
 
