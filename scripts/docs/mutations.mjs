@@ -39,7 +39,7 @@ files, how jails are started and ended) is removed from the code itself, in
 const probeHead = `
 ## The standard probe
 
-\`probeSandboxes\` of [backend-kit](../packages/backend-kit/README.md), which every author of a backend can use, on jails of the
+\`probeSandboxes\` of [attacks](../packages/attacks/README.md), which every author of a backend can use, on jails of the
 local sandbox that lack one mechanism. \`npm test\` repeats it.
 `;
 

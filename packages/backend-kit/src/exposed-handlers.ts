@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Server } from "node:net";
 import { type Exposure, type FetchHandler, newToken, presentsToken, requireBearer } from "@ambit/core/plugin";
 import { getRequestListener } from "@hono/node-server";
 
@@ -8,13 +7,6 @@ export function listenerOf(
   handler: FetchHandler,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   return getRequestListener(handler, { overrideGlobalObjects: false });
-}
-
-/** The port of a server that listens over TCP. @throws TypeError for any other */
-export function listeningPort(server: Server): number {
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new TypeError("the server has no TCP port");
-  return address.port;
 }
 
 /**

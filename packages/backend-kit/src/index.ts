@@ -1,9 +1,9 @@
 /** What sandbox backends share. */
 
+export * from "@ambit/attacks/probe";
 export * from "./container-gaps.js";
 export * from "./lifetime/at-exit.js";
 export * from "./lifetime/data-folder.js";
-export * from "./lifetime/lazy.js";
 export * from "./lifetime/lifeline.js";
 export * from "./lifetime/ownership.js";
 export * from "./lifetime/reaper.js";
@@ -11,10 +11,6 @@ export * from "./lifetime/replica.js";
 export * from "./lifetime/shape.js";
 export * from "./lifetime/warm-pool.js";
 export * from "./limits.js";
-export * from "./probe/bench.js";
-export * from "./probe/egress-rules.js";
-export * from "./probe/findings.js";
-export * from "./probe/trial.js";
 export * from "./requests/bounded-agent.js";
 export * from "./requests/time-limit.js";
 export * from "./seccomp.js";

@@ -1,6 +1,6 @@
 import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { allowedCalls, type SyscallName, syscallNames } from "./system-calls/index.js";
+import { allowedCalls, type SyscallName, syscallNames } from "@ambit/attacks/system-calls";
 
 /**
  * The system calls that a container allows besides those that programs need: `mount` goes through to the kernel's own

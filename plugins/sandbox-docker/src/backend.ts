@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { OpenOptions } from "@ambit/attacks/standard-probe";
 import {
   containerGaps,
   defaultDataFolder,
@@ -10,7 +11,6 @@ import {
   shapeOf,
   WarmPool,
 } from "@ambit/backend-kit";
-import type { OpenOptions } from "@ambit/backend-kit/standard-probe";
 import type { RemoteSandbox } from "@ambit/bridge";
 import {
   type ActorGap,

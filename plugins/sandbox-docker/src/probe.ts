@@ -1,5 +1,5 @@
+import { type OpenOptions, probeSandboxes } from "@ambit/attacks/standard-probe";
 import { refusedByProfile } from "@ambit/backend-kit";
-import { type OpenOptions, probeSandboxes } from "@ambit/backend-kit/standard-probe";
 import type { RemoteSandbox } from "@ambit/bridge";
 import {
   type Capability,

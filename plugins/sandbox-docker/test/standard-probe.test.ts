@@ -1,4 +1,4 @@
-import { probeSandboxes } from "@ambit/backend-kit/standard-probe";
+import { probeSandboxes } from "@ambit/attacks/standard-probe";
 import { type Command, capabilities, SandboxFailed } from "@ambit/core/plugin";
 import { attacks, bareControl, startDecoys } from "@ambit/testkit";
 import { expect, it, onTestFinished } from "vitest";

@@ -22,7 +22,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "ambit-page-"));
   await installPacked(
     folder,
-    ["core", "packages/backend-kit", "packages/bridge", "test/kit"],
+    ["core", "packages/attacks", "packages/backend-kit", "packages/bridge", "test/kit"],
     ["vitest", "typescript", "@types/node"],
   );
   expect(await writePageCode("docs/write-a-backend.md", name, folder)).toBe(2);

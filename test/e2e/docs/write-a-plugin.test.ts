@@ -28,6 +28,7 @@ beforeAll(async () => {
     folder,
     [
       "core",
+      "packages/attacks",
       "packages/backend-kit",
       "packages/egress",
       "test/kit",

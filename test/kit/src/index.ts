@@ -1,14 +1,25 @@
 /** `@ambit/testkit`: the attacks, and the code that runs and judges them. Needs no test runner. */
-export { allowances } from "./allowances/catalogue.js";
-export type { Allowance, Attack, NonEmptyArray, Outcome, Stage } from "./attacks/attack.js";
-export { attacks } from "./attacks/catalogue.js";
-export { type ProgramAttack, programAttack } from "./attacks/program-attack.js";
+export {
+  type Allowance,
+  type Attack,
+  allowances,
+  attacks,
+  type CertificateMaker,
+  ChangingNames,
+  CredentialHost,
+  canary,
+  type Decoys,
+  type NonEmptyArray,
+  type Outcome,
+  type ProgramAttack,
+  programAttack,
+  type Repetitions,
+  repetitions,
+  type Stage,
+  startDecoys,
+} from "@ambit/attacks";
 export { bareControl, type Control } from "./control/control.js";
 export { operatorControl } from "./control/operator-control.js";
-export { canary } from "./decoys/canary.js";
-export { ChangingNames } from "./decoys/changing-names.js";
-export { type CertificateMaker, CredentialHost } from "./decoys/credential-host.js";
-export { type Decoys, startDecoys } from "./decoys/decoys.js";
 export {
   applicable,
   type CapabilityReport,
@@ -24,7 +35,6 @@ export {
   type Verdict,
   verdictOf,
 } from "./judge/verdict.js";
-export { type Repetitions, repetitions } from "./repetitions.js";
 export { type MatrixColumn, renderEnforcementMatrix } from "./report/render-matrix.js";
 export { type RenderOptions, renderVerifyTable } from "./report/render-table.js";
 export { type RunAttacksOptions, runAttacks, type VerifyReport } from "./report/run-attacks.js";

@@ -1,8 +1,7 @@
+import { attacks, ChangingNames } from "@ambit/attacks";
 import { capabilities } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { attacks } from "../src/attacks/catalogue.js";
 import { bareControl } from "../src/control/control.js";
-import { ChangingNames } from "../src/decoys/changing-names.js";
 import { judgeCapability } from "../src/judge/judge-capability.js";
 import { liar } from "./liar.js";
 

@@ -1,6 +1,5 @@
+import { attacks, startDecoys } from "@ambit/attacks";
 import { describe, expect, it } from "vitest";
-import { attacks } from "../src/attacks/catalogue.js";
-import { startDecoys } from "../src/decoys/decoys.js";
 import { boundaryOf } from "../src/executor/execute.js";
 import { operatorControl } from "../src/index.js";
 import { KitScope, silentLog } from "../src/stage/kit-scope.js";

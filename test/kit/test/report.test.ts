@@ -1,7 +1,6 @@
+import { allowances, attacks } from "@ambit/attacks";
 import { capabilities } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { allowances } from "../src/allowances/catalogue.js";
-import { attacks } from "../src/attacks/catalogue.js";
 import { renderEnforcementMatrix, renderVerifyTable, type VerifyReport } from "../src/index.js";
 
 const report: VerifyReport = {

@@ -1,8 +1,6 @@
 import { spawnSync } from "node:child_process";
+import { type Outcome, outcomeOf, python } from "@ambit/attacks";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import type { Outcome } from "../src/attacks/attack.js";
-import { outcomeOf } from "../src/attacks/program-attack.js";
-import { python } from "../src/attacks/python.js";
 import { type AttackRow, assuranceOf, type Verdict, verdictOf } from "../src/judge/verdict.js";
 import { mustProve } from "../src/vitest/must-prove.js";
 import { requireProven } from "../src/vitest/require-proven.js";

@@ -4,7 +4,7 @@ import { importsOf, type SourceFile } from "./source-file.js";
 const publicCore = /^@ambit\/core(\/(contract|plugin|secrets))?$/;
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins =
-  /^@ambit\/(core(\/(contract|plugin))?|backend-kit(\/(http|safe-fs|standard-probe|system-calls))?|bridge|durable\/store|egress(\/(proxy|credentials))?|sql-store|sandbox-image|agent-[\w-]+)$/;
+  /^@ambit\/(core(\/(contract|plugin))?|attacks(\/(probe|standard-probe|system-calls))?|backend-kit(\/(http|safe-fs))?|bridge|durable\/store|egress(\/(proxy|credentials))?|sql-store|sandbox-image|agent-[\w-]+)$/;
 /** What the tests of a plugin may import in addition. A dialect's read whole requests as the runner does. */
 const publicToTests =
   /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|docker-engine|test-postgres|runner)$/;
@@ -27,6 +27,9 @@ function staysIn(folder: string, file: SourceFile, specifier: string) {
   return join(dirname(file.path), specifier).startsWith(`${folder}/`);
 }
 
+/** What backends share rests on the catalogue of attacks. */
+const publicToBackendKit = /^@ambit\/(core(\/(contract|plugin))?|attacks(\/(probe|system-calls))?)$/;
+
 /** The bridge is part of a backend, so it shares what backends share. */
 const publicToBridge = /^@ambit\/(core(\/(contract|plugin))?|backend-kit(\/(http|safe-fs))?)$/;
 
@@ -42,6 +45,7 @@ export function packageImports(files: readonly SourceFile[]): string[] {
   return violations(packages, (file, specifier) => {
     const [floor, name, place] = file.path.split("/");
     const further = new Map([
+      ["backend-kit", publicToBackendKit],
       ["bridge", publicToBridge],
       ["sql-store", publicToSqlStore],
     ]);
@@ -105,6 +109,7 @@ export function kitImports(files: readonly SourceFile[]): string[] {
       ? staysIn("test/kit", file, specifier)
       : !isOurs(specifier) ||
         publicCore.test(specifier) ||
+        specifier === "@ambit/attacks" ||
         specifier === "@ambit/model-server" ||
         specifier === "@ambit/durable/store",
   );

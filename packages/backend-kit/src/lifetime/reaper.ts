@@ -1,5 +1,5 @@
+import { lazy } from "@ambit/attacks/probe";
 import type { Log } from "@ambit/core/plugin";
-import { lazy } from "./lazy.js";
 import type { Ownership } from "./ownership.js";
 import { claimReplica, type Replica } from "./replica.js";
 

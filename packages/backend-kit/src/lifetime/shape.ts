@@ -1,5 +1,5 @@
+import { filesystem, unlimitedBoundary } from "@ambit/attacks/probe";
 import type { Boundary, SandboxSpec } from "@ambit/core/plugin";
-import { filesystem, unlimitedBoundary } from "../probe/bench.js";
 
 /**
  * What a sandbox is created with if a proxy of the runner handles hosts and credentials. Two of the same shape are

@@ -1,6 +1,6 @@
 import { join } from "node:path/posix";
+import type { OpenOptions } from "@ambit/attacks/standard-probe";
 import { forwardingLog, type Prepared, type Shape } from "@ambit/backend-kit";
-import type { OpenOptions } from "@ambit/backend-kit/standard-probe";
 import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
 import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";

@@ -1,5 +1,6 @@
 import { createServer } from "node:http";
-import { listenerOf, listeningPort } from "@ambit/backend-kit/http";
+import { listeningPort } from "@ambit/backend-kit";
+import { listenerOf } from "@ambit/backend-kit/http";
 import { type Exposure, type FetchHandler, newToken, requireBearer } from "@ambit/core/plugin";
 import { defaultLimits, serverBudget } from "@ambit/egress/proxy";
 import { closed, listening } from "./serve.js";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:https";
-import { listeningPort } from "@ambit/backend-kit/http";
+import { listeningPort } from "@ambit/attacks/probe";
 import type { NetworkRule } from "@ambit/core/plugin";
 import { makeAuthority } from "@ambit/egress/credentials";
 import { expectThat, node, runIn, type Trial } from "./trial.js";

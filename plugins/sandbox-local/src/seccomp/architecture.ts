@@ -1,4 +1,4 @@
-import type { SeccompArchitecture } from "@ambit/backend-kit/system-calls";
+import type { SeccompArchitecture } from "@ambit/attacks/system-calls";
 
 /** AUDIT_ARCH_* of linux/audit.h: what the kernel writes into `seccomp_data.arch`. */
 export const auditArchitecture: Readonly<Record<SeccompArchitecture, number>> = {

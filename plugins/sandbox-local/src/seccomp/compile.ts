@@ -4,7 +4,7 @@ import {
   type SeccompArchitecture,
   type SyscallName,
   syscallNumber,
-} from "@ambit/backend-kit/system-calls";
+} from "@ambit/attacks/system-calls";
 import { auditArchitecture } from "./architecture.js";
 import { ARCHITECTURE_OFFSET, argumentOffset, assemble, NUMBER_OFFSET, type Statement } from "./bpf.js";
 import { type ArgumentTest, type SeccompRule, seccompRules } from "./rules.js";

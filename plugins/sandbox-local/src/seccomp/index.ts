@@ -4,6 +4,6 @@ export {
   type SyscallName,
   syscallNumber,
   syscallNumbers,
-} from "@ambit/backend-kit/system-calls";
+} from "@ambit/attacks/system-calls";
 export { compileSeccompFilter, errnoOf, seccompErrno, x32Bit } from "./compile.js";
 export { type ArgumentTest, type SeccompRule, seccompRules } from "./rules.js";

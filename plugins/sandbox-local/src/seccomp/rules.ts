@@ -1,5 +1,5 @@
 import { constants } from "node:os";
-import type { SyscallName } from "@ambit/backend-kit/system-calls";
+import type { SyscallName } from "@ambit/attacks/system-calls";
 
 /** A test of the low 32 bits of one argument. The kernel reads no more of the tested arguments. */
 export type ArgumentTest =

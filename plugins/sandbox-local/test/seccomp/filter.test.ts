@@ -1,5 +1,5 @@
 import { constants } from "node:os";
-import { allowedCalls } from "@ambit/backend-kit/system-calls";
+import { allowedCalls } from "@ambit/attacks/system-calls";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { assemble } from "../../src/seccomp/bpf.js";

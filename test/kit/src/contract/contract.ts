@@ -1,6 +1,5 @@
+import { commandOf, type Finished, type ProgramOptions, runCommand, searchPath } from "@ambit/attacks";
 import type { Boundary, Capability, Finding, Sandbox, SandboxBackend, SandboxSpec } from "@ambit/core/plugin";
-import { searchPath } from "../attacks/python.js";
-import { commandOf, type Finished, type ProgramOptions, runCommand } from "../attacks/run-program.js";
 import { KitScope, silentLog } from "../stage/kit-scope.js";
 import { freshId } from "../stage/stage.js";
 

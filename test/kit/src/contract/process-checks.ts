@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
-import { searchPath } from "../attacks/python.js";
-import { commandOf, textOf } from "../attacks/run-program.js";
-import { waitForLine } from "../attacks/wait-for.js";
-import { endProcessesWith, processesWith } from "../decoys/host-processes.js";
-import { freshNonce } from "../decoys/nonce.js";
+import {
+  commandOf,
+  endProcessesWith,
+  freshNonce,
+  processesWith,
+  searchPath,
+  textOf,
+  waitForLine,
+} from "@ambit/attacks";
 import { type ContractCheck, shell } from "./contract.js";
 
 const megabytes = 8;

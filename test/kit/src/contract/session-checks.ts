@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
+import { freshSecret, repetitions } from "@ambit/attacks";
 import { capabilities } from "@ambit/core/plugin";
-import { freshSecret } from "../decoys/nonce.js";
-import { repetitions } from "../repetitions.js";
 import { type ContractCheck, shell } from "./contract.js";
 
 const rounds = repetitions({ short: 3, soak: 50 });

@@ -1,6 +1,5 @@
+import type { Attack, Decoys } from "@ambit/attacks";
 import type { Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
-import type { Attack } from "../attacks/attack.js";
-import type { Decoys } from "../decoys/decoys.js";
 import { BareSandbox } from "./bare-sandbox.js";
 import { startOpenProxy } from "./open-proxy.js";
 import { unprivilegedUser } from "./unprivileged-user.js";

@@ -1,6 +1,6 @@
 import { createServer, request } from "node:http";
 import { connect, type Socket } from "node:net";
-import { keysZone, listedZone } from "../decoys/changing-names.js";
+import { keysZone, listedZone } from "@ambit/attacks";
 
 export interface OpenProxy {
   /** The variables by which programs find it. */

@@ -1,5 +1,5 @@
+import type { NonEmptyArray } from "@ambit/attacks";
 import type { PublishedTool } from "@ambit/core/plugin";
-import type { NonEmptyArray } from "../attacks/attack.js";
 
 /** Tools whose schemas a careless delivery would change: by parsing and serialising, truncating or rewording them. */
 export const hardTools: NonEmptyArray<PublishedTool> = [

@@ -1,3 +1,4 @@
+import { freshNonce } from "@ambit/attacks";
 import { normaliseBoundary, runRequestSchema, sandboxPermissionSchema } from "@ambit/core";
 import {
   type Boundary,
@@ -8,7 +9,6 @@ import {
   toolSpecSchema,
 } from "@ambit/core/plugin";
 import type { z } from "zod";
-import { freshNonce } from "../decoys/nonce.js";
 import { KitScope, silentLog } from "../stage/kit-scope.js";
 import type { ExecutorCase } from "./executor-case.js";
 import { deepFrozen } from "./frozen.js";

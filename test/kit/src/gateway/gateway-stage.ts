@@ -1,4 +1,5 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
+import { freshSecret } from "@ambit/attacks";
 import type {
   ConnectionDecision,
   ModelAdmission,
@@ -8,7 +9,6 @@ import type {
   ModelUsage,
 } from "@ambit/core/plugin";
 import { BareSandbox } from "../control/bare-sandbox.js";
-import { freshSecret } from "../decoys/nonce.js";
 import { KitScope, silentLog } from "../stage/kit-scope.js";
 import { type KitApi, kitModel, useOf } from "./apis.js";
 import { json, KitUpstream } from "./kit-upstream.js";

@@ -1,14 +1,20 @@
+import {
+  type Allowance,
+  type Attack,
+  allowances,
+  attacks,
+  type ChangingNames,
+  type CredentialHost,
+  canary,
+  type Decoys,
+  type Endpoint,
+  notRun,
+  type Outcome,
+  startDecoys,
+} from "@ambit/attacks";
 import type { Capability, Finding, SandboxBackend } from "@ambit/core/plugin";
-import { allowances } from "../allowances/catalogue.js";
-import { type Allowance, type Attack, notRun, type Outcome } from "../attacks/attack.js";
-import { attacks } from "../attacks/catalogue.js";
 import type { Control } from "../control/control.js";
-import { canary } from "../decoys/canary.js";
-import type { ChangingNames } from "../decoys/changing-names.js";
-import type { CredentialHost } from "../decoys/credential-host.js";
-import { type Decoys, startDecoys } from "../decoys/decoys.js";
-import type { Endpoint } from "../decoys/endpoint.js";
-import { NearDecoys } from "../decoys/near-decoys.js";
+import { NearDecoys } from "../stage/near-decoys.js";
 import { freshId } from "../stage/stage.js";
 import { opens, planRefuses } from "./refusal.js";
 import { allMessagesOf, GuardedTrials, tryUnguarded } from "./trials.js";

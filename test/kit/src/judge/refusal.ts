@@ -1,3 +1,4 @@
+import { type Decoys, demandFor, requestFor } from "@ambit/attacks";
 import { boundedRequest, normaliseBoundary, planRun } from "@ambit/core";
 import {
   type Capability,
@@ -7,8 +8,6 @@ import {
   type SandboxBackend,
   type SandboxSpec,
 } from "@ambit/core/plugin";
-import type { Decoys } from "../decoys/decoys.js";
-import { demandFor, requestFor } from "../stage/boundaries.js";
 import { KitScope, silentLog } from "../stage/kit-scope.js";
 import { freshId } from "../stage/stage.js";
 

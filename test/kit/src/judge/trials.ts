@@ -1,9 +1,16 @@
+import {
+  type Allowance,
+  type Attack,
+  type Decoys,
+  notRun,
+  type Outcome,
+  refused,
+  type Stage,
+} from "@ambit/attacks";
 import type { ActorGap, Boundary, Capability, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
 import { messageOf } from "@ambit/core/plugin";
-import { type Allowance, type Attack, notRun, type Outcome, refused, type Stage } from "../attacks/attack.js";
 import type { Control } from "../control/control.js";
-import type { Decoys } from "../decoys/decoys.js";
-import { openBoundary } from "../decoys/near-decoys.js";
+import { openBoundary } from "../stage/near-decoys.js";
 import { BoundaryRefused, type OpenStage, openStage } from "../stage/stage.js";
 
 export interface Place {

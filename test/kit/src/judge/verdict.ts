@@ -1,4 +1,4 @@
-import type { Attack, Outcome } from "../attacks/attack.js";
+import type { Attack, Outcome } from "@ambit/attacks";
 
 /**
  * `proven`: it works unguarded and fails guarded · `escaped`: it works guarded · `toothless`: it fails unguarded too,

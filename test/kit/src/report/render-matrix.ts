@@ -1,6 +1,5 @@
+import { type Attack, attacks } from "@ambit/attacks";
 import { capabilities, promises } from "@ambit/core/plugin";
-import type { Attack } from "../attacks/attack.js";
-import { attacks } from "../attacks/catalogue.js";
 import type { VerifyReport } from "./run-attacks.js";
 
 /** One host on which the attacks ran, for the head of its column. */

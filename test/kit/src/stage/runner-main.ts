@@ -1,5 +1,5 @@
+import { searchPath } from "@ambit/attacks";
 import type { SandboxBackend } from "@ambit/core/plugin";
-import { searchPath } from "../attacks/python.js";
 import { KitScope, silentLog } from "./kit-scope.js";
 import type { RunnerRequest } from "./runner-process.js";
 

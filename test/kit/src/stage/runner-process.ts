@@ -2,8 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { Finished } from "../attacks/run-program.js";
-import type { Demand } from "./boundaries.js";
+import type { Demand, Finished, RunnerProcess } from "@ambit/attacks";
 
 export interface RunnerRequest extends Demand {
   /** A module whose default export makes the backend. */
@@ -12,16 +11,6 @@ export interface RunnerRequest extends Demand {
   /** Its sandbox can be taken over: it reports `handover …`, then what its program says. */
   readonly fence?: number;
   readonly argv: readonly [string, ...string[]];
-}
-
-export interface RunnerProcess {
-  readonly pid: number;
-  /** The program's output, when the runner has ended. */
-  readonly finished: Promise<Finished>;
-  /** @throws when the runner ends before its program has printed the text. */
-  says(text: string): Promise<void>;
-  /** Sends SIGKILL and waits for its end. Safe to call twice. */
-  kill(): Promise<void>;
 }
 
 /** Higher than any descriptor that a runtime closes by itself at its start. */

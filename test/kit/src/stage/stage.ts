@@ -1,9 +1,13 @@
+import {
+  type BoundaryOverrides,
+  type DecoyProcess,
+  type Decoys,
+  demandFor,
+  type Stage,
+  startDecoyProcess,
+} from "@ambit/attacks";
 import type { ActorGap, Boundary, Capability, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
-import type { Stage } from "../attacks/attack.js";
 import { unprivilegedUser } from "../control/unprivileged-user.js";
-import { type DecoyProcess, startDecoyProcess } from "../decoys/decoy-process.js";
-import type { Decoys } from "../decoys/decoys.js";
-import { type BoundaryOverrides, demandFor } from "./boundaries.js";
 import { KitScope } from "./kit-scope.js";
 import { startRunnerProcess } from "./runner-process.js";
 import { SandboxRecord } from "./sandbox-record.js";

@@ -1,10 +1,9 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freshSecret, waitForLine } from "@ambit/attacks";
 import type { Command, McpServer, Process, Publication, Sandbox, ToolSource } from "@ambit/core/plugin";
-import { waitForLine } from "../attacks/wait-for.js";
 import { BareSandbox } from "../control/bare-sandbox.js";
-import { freshSecret } from "../decoys/nonce.js";
 import { boundaryOf } from "../executor/execute.js";
 import { KitScope, silentLog } from "../stage/kit-scope.js";
 import { mcpProgram, type ServerScript } from "./mcp-program.js";

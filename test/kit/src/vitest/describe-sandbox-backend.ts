@@ -1,3 +1,4 @@
+import { attacks, type ChangingNames, type CredentialHost, type Endpoint, repetitions } from "@ambit/attacks";
 import {
   type Capability,
   capabilities,
@@ -6,15 +7,10 @@ import {
   type SandboxBackend,
 } from "@ambit/core/plugin";
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
-import { attacks } from "../attacks/catalogue.js";
 import { contractChecks } from "../contract/checks.js";
 import { Contract, type Shape, SharedSandbox, shapesOf } from "../contract/contract.js";
 import { bareControl, type Control } from "../control/control.js";
-import type { ChangingNames } from "../decoys/changing-names.js";
-import type { CredentialHost } from "../decoys/credential-host.js";
-import type { Endpoint } from "../decoys/endpoint.js";
 import { applicable, type CapabilityReport, judgeCapability } from "../judge/judge-capability.js";
-import { repetitions } from "../repetitions.js";
 import { probeWithin } from "../stage/kit-scope.js";
 import { describeTakeover, type TakeoverOptions } from "./describe-takeover.js";
 import { mustProve } from "./must-prove.js";

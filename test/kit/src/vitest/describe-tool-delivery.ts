@@ -1,7 +1,7 @@
+import { freshSecret } from "@ambit/attacks";
 import type { Publication, PublishedCall, PublishedOutcome, ToolDelivery } from "@ambit/core/plugin";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BareSandbox } from "../control/bare-sandbox.js";
-import { freshSecret } from "../decoys/nonce.js";
 import { McpClient } from "../delivery/mcp-client.js";
 import { hardTools, privateFields } from "../delivery/tools.js";
 import { KitScope, silentLog } from "../stage/kit-scope.js";

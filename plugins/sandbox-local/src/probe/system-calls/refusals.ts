@@ -3,7 +3,7 @@ import {
   callAttempts,
   type SeccompArchitecture,
   type SyscallName,
-} from "@ambit/backend-kit/system-calls";
+} from "@ambit/attacks/system-calls";
 import { type Claim, claims } from "../../claims.js";
 import { errnoOf, x32Bit } from "../../seccomp/index.js";
 

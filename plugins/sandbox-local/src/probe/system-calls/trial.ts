@@ -6,7 +6,7 @@ import {
   resultsIn,
   syscallNumber,
   systemCallProgram,
-} from "@ambit/backend-kit/system-calls";
+} from "@ambit/attacks/system-calls";
 import type { Claim } from "../../claims.js";
 import type { ConfinedSandbox } from "../../confined/sandbox.js";
 import { closedBoundary, expectThat, NotProven, type Trial } from "../trial.js";

@@ -1,5 +1,5 @@
 import { tmpdir } from "node:os";
-import { probeSandboxes } from "@ambit/backend-kit/standard-probe";
+import { probeSandboxes } from "@ambit/attacks/standard-probe";
 import { type Capability, capabilities, type NetworkBoundary, type SandboxBackend } from "@ambit/core/plugin";
 import { inside } from "../../confined/launch/inside.js";
 import { filterParts, type JailChange, type Mechanism, WeakenedSandboxes } from "../weakened/index.js";

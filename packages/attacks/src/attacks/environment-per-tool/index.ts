@@ -1,0 +1,151 @@
+import type { Command } from "@ambit/core/plugin";
+import { runProgram } from "../../programs/run-program.js";
+import { waitForLine } from "../../programs/wait-for.js";
+import { type Attack, notRun, reached } from "../attack.js";
+import { outcomeOf } from "../program-attack.js";
+import { holderCommand } from "./holder.js";
+import { supervisor } from "./supervisor.js";
+
+type Role = NonNullable<Command["role"]>;
+
+/** One process of the session holds the secret; another one of the same session searches for it. */
+export const environmentPerTool = [
+  perTool(
+    "environment",
+    "read another tool's environment",
+    `
+attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ"), content))`,
+  ),
+  perTool(
+    "arguments",
+    "read another tool's arguments",
+    `
+attempt("command lines", lambda: each(glob.glob("/proc/[0-9]*/cmdline") + glob.glob("/proc/[0-9]*/task/*/cmdline"), content))`,
+  ),
+  perTool(
+    "memory",
+    "read another tool's memory",
+    `
+def memory():
+    found = set()
+    for folder in glob.glob("/proc/[0-9]*"):
+        try:
+            if HOLDER not in content(folder + "/cmdline"):
+                continue
+            found.update(memory_leaks(folder, 8 << 20).split())
+        except OSError:
+            continue
+    return " ".join(found)
+attempt("memory", memory)`,
+  ),
+  perTool(
+    "scratch",
+    "read another tool's scratch and home",
+    `
+def walk():
+    found = set()
+    for top in {"/tmp", "/var/tmp", "/dev/shm", "/run", "/home", P["tmp"], P["home"], P["above"]}:
+        for folder, _, files in os.walk(top):
+            found.update(each([os.path.join(folder, name) for name in files if "decoy" in name], content).split())
+    return " ".join(found)
+attempt("walk", walk)
+attempt("its files", lambda: each(glob.glob("/proc/[0-9]*/fd/*"), lambda path: content(path) if os.path.isfile(path) else b""))
+attempt("its folders", lambda: each(glob.glob("/proc/[0-9]*/root" + P["tmp"] + "/decoy*"), content))`,
+  ),
+  perTool(
+    "trace",
+    "attach to another tool as a debugger",
+    `
+def attach():
+    failure = OSError(errno.ESRCH, "not in sight")
+    for folder in glob.glob("/proc/[0-9]*"):
+        try:
+            if HOLDER not in content(folder + "/cmdline") or folder == "/proc/%d" % os.getpid():
+                continue
+            number = {"x86_64": 101, "aarch64": 117}[os.uname().machine]
+            pid = int(folder.split("/")[-1])
+            syscall(number, 16, pid, 0, 0)
+            os.waitpid(pid, 0x40000000)
+            syscall(number, 17, pid, 0, 0)
+            return "attached and let go"
+        except OSError as error:
+            failure = error
+    raise failure
+attempt("ptrace", attach)`,
+  ),
+  perTool(
+    "agent-reads-tool",
+    "read a tool's environment and arguments as the agent",
+    `
+attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"), content))`,
+    { attacker: "agent" },
+  ),
+  perTool(
+    "tool-reads-agent",
+    "read the agent's environment, arguments and scratch as a tool",
+    `
+attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"), content))
+attempt("scratch", lambda: each(glob.glob(P["tmp"] + "/decoy*"), content))`,
+    { holder: "agent" },
+  ),
+  leftovers(),
+  supervisor,
+] as const;
+
+/** In two halves: the attacker's own command line, which its jail's first process also has, must not contain it. */
+const holderMark = `
+HOLDER = b"holder-of-" + b"the-secret"`;
+
+function perTool(
+  slug: string,
+  title: string,
+  program: string,
+  roles: { readonly holder?: Role; readonly attacker?: Role } = {},
+): Attack {
+  return {
+    id: `environment.per-tool/${slug}`,
+    capability: "environment.per-tool",
+    title,
+    perform: async (stage) => {
+      const holder = await stage.sandbox.spawn(holderCommand(stage, roles.holder));
+      try {
+        const line = await waitForLine(holder.stdout, "{");
+        if (line === undefined) return notRun("the process that holds the secret ended");
+        const options = { role: roles.attacker ?? "tool" } as const;
+        return outcomeOf(
+          await runProgram(stage.sandbox, `${holderMark}${program}`, JSON.parse(line), options),
+        );
+      } finally {
+        await holder.kill();
+      }
+    },
+  };
+}
+
+/** A tool's scratch is removed with it: the next tool, started the same way, doesn't find its files. */
+function leftovers(): Attack {
+  return {
+    id: "environment.per-tool/leftovers",
+    capability: "environment.per-tool",
+    title: "find what an earlier tool left in its scratch and home",
+    perform: async (stage) => {
+      const holder = await stage.sandbox.spawn(holderCommand(stage));
+      const line = await waitForLine(holder.stdout, "{");
+      await holder.stdin.close().catch(() => undefined); // Ended already: its first line reports that.
+      await holder.exit;
+      if (line === undefined) return notRun("the process that holds the secret ended");
+      const found = outcomeOf(await runProgram(stage.sandbox, searchLeftovers, JSON.parse(line)));
+      return found.result === "reached" ? reached(`still there: ${found.detail}`) : found;
+    },
+  };
+}
+
+const searchLeftovers = `
+def walk():
+    found = set()
+    for top in {"/tmp", "/dev/shm", P["tmp"], P["home"]}:
+        for folder, _, files in os.walk(top):
+            found.update(each([os.path.join(folder, name) for name in files if "decoy" in name], content).split())
+    return " ".join(found)
+attempt("walk", walk)
+`;

@@ -1,0 +1,42 @@
+/** Every attempt to break a promise of a sandbox, what must still work inside, and the decoys that attempts reach for. */
+export { allowances } from "./allowances/catalogue.js";
+export {
+  type Allowance,
+  type Attack,
+  blocked,
+  impossible,
+  type NonEmptyArray,
+  notRun,
+  type Outcome,
+  type RunnerOptions,
+  type RunnerProcess,
+  reached,
+  refused,
+  type Stage,
+} from "./attacks/attack.js";
+export { attacks } from "./attacks/catalogue.js";
+export { outcomeOf, type ProgramAttack, programAttack } from "./attacks/program-attack.js";
+export { canary } from "./decoys/canary.js";
+export { ChangingNames, keysZone, listedZone } from "./decoys/changing-names.js";
+export { type CertificateMaker, CredentialHost } from "./decoys/credential-host.js";
+export { type DatagramDecoy, openDatagramDecoy } from "./decoys/datagram-decoy.js";
+export { type DecoyProcess, startDecoyProcess } from "./decoys/decoy-process.js";
+export { type Decoys, startDecoys } from "./decoys/decoys.js";
+export type { Endpoint } from "./decoys/endpoint.js";
+export { endProcessesWith, processesWith } from "./decoys/host-processes.js";
+export { dialProgram, peerProgram } from "./decoys/near-programs.js";
+export type { NearDecoy, NearTarget } from "./decoys/near-target.js";
+export { freshNonce, freshSecret } from "./decoys/nonce.js";
+export { openStreamDecoy, type StreamDecoy } from "./decoys/stream-decoy.js";
+export { python, searchPath } from "./programs/python.js";
+export {
+  commandOf,
+  type Finished,
+  type ProgramOptions,
+  runCommand,
+  runProgram,
+  textOf,
+} from "./programs/run-program.js";
+export { waitForLine } from "./programs/wait-for.js";
+export { type Repetitions, repetitions } from "./repetitions.js";
+export { type BoundaryOverrides, type Demand, demandFor, requestFor } from "./stage/boundaries.js";
