@@ -1,7 +1,7 @@
 import { idOfRun, messageOf } from "@ambit/core";
 import { DurableRuns, Sealing } from "@ambit/durable";
 import { openedStore, type Store } from "@ambit/durable/store";
-import { tellLost, tellPosted } from "@ambit/runner";
+import { notifyLost, notifyPosted } from "@ambit/runner";
 import { ConfigurationInvalid } from "./configuration/problems.js";
 import { RunQueue } from "./http/runs/run-queue.js";
 import type { DurableServer } from "./http/server-context.js";
@@ -40,11 +40,11 @@ export async function durableServer(
       openSessions: () => runner.sessions,
       sender: webhooks,
       onLost: ({ id, harness, sandbox }) =>
-        tellLost(registry.observers, { runId: idOfRun(id), harness, sandbox }, log),
+        notifyLost(registry.observers, { runId: idOfRun(id), harness, sandbox }, log),
       onLapse: () => {
         runner.abandonSessions().catch((error: unknown) => log.error({ error }, "a session didn't close"));
       },
-      onPosted: (attempt) => tellPosted(registry.observers, attempt, log),
+      onPosted: (attempt) => notifyPosted(registry.observers, attempt, log),
     }),
   );
   webhooks.hasStore = true;

@@ -4,20 +4,20 @@ import { type DependencyContainer, container as global, Lifecycle } from "tsyrin
 import type { Admitted } from "./admission/admission.js";
 import { strictestCeiling } from "./admission/caller-rules.js";
 import type { RunOptions } from "./admission/run-options.js";
-import { AgentCalls } from "./call/agent-calls.js";
-import { Asking } from "./call/ask/asking.js";
-import { Questions } from "./call/ask/questions.js";
+import { Ask } from "./call/ask/ask.js";
+import { Elicitation } from "./call/ask/elicitation.js";
 import { UsedAnswers } from "./call/ask/used-answers.js";
-import { UserInput } from "./call/ask/user-input.js";
 import { CallEvents } from "./call/call-events.js";
+import { Calls } from "./call/calls.js";
 import { Gatekeeper } from "./call/gatekeeper.js";
 import { Pause } from "./call/pause.js";
 import { Permissions } from "./call/permission/permissions.js";
-import { ToolCalls } from "./call/tool-calls.js";
+import { RunCalls } from "./call/run-calls.js";
 import { ArgumentsChecker } from "./call/tools/arguments/checker.js";
 import { ToolArguments } from "./call/tools/arguments/tool-arguments.js";
 import { ToolExecution } from "./call/tools/execute.js";
 import { GatewayTools } from "./call/tools/gateway/gateway-tools.js";
+import { RequestTools } from "./call/tools/request-tools.js";
 import { RunTools } from "./call/tools/run-tools.js";
 import { Observation } from "./events/observation.js";
 import { RunEvents } from "./events/run-events.js";
@@ -30,6 +30,7 @@ import type { RunLimits } from "./limits.js";
 import { Budget } from "./model/budget.js";
 import { ModelCalls } from "./model/model-calls.js";
 import { SessionSpending } from "./model/session-spending.js";
+import { roles } from "./run/roles.js";
 import { Run } from "./run/run.js";
 import { Turn } from "./run/turn.js";
 import type { RunnerOptions } from "./runner-options.js";
@@ -41,10 +42,29 @@ import { tokens } from "./tokens.js";
 
 /** One instance per run. A class that is missing here would be constructed for each injection. */
 export const runClasses = [
-  ...[AgentCalls, CallEvents, Asking, Questions, Permissions, Gatekeeper, Pause, UserInput],
-  ...[RunTools, GatewayTools, ToolArguments, ToolExecution, ToolCalls],
-  ...[Budget, ModelCalls, ModelRoutes],
-  ...[AgentStarter, Publisher, RightToAct, Observation, RunEvents, Turn, Run],
+  RightToAct,
+  Observation,
+  RunEvents,
+  RunTools,
+  GatewayTools,
+  ToolArguments,
+  ToolExecution,
+  RequestTools,
+  Permissions,
+  Pause,
+  Calls,
+  CallEvents,
+  Ask,
+  Elicitation,
+  Gatekeeper,
+  RunCalls,
+  ModelRoutes,
+  Publisher,
+  AgentStarter,
+  Budget,
+  ModelCalls,
+  Turn,
+  Run,
 ];
 
 /**
@@ -73,6 +93,13 @@ export function rootContainer(options: RunnerOptions): DependencyContainer {
   for (const one of runClasses) {
     root.register<unknown>(one, { useClass: one }, { lifecycle: Lifecycle.ContainerScoped });
   }
+  root.register(roles.deadlines, { useToken: Deadlines });
+  root.register(roles.right, { useToken: RightToAct });
+  root.register(roles.events, { useToken: RunEvents });
+  root.register(roles.sessions, { useToken: Sessions });
+  root.register(roles.agents, { useToken: AgentStarter });
+  root.register(roles.calls, { useToken: RunCalls });
+  root.register(roles.turn, { useToken: Turn });
   return root;
 }
 
@@ -90,8 +117,9 @@ export function runContainer(
 ): DependencyContainer {
   const run = root.createChildContainer();
   const id = request.runId ?? options.runId ?? randomUUID();
+  const key = runKey(id, options.caller?.project);
+  run.registerInstance(tokens.run, { id, key, request, plan, secrets });
   run.registerInstance(tokens.runId, id);
-  run.registerInstance(tokens.runKey, runKey(id, options.caller?.project));
   run.registerInstance(tokens.request, request);
   run.registerInstance(tokens.plan, plan);
   run.registerInstance(tokens.secrets, secrets);

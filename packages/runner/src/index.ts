@@ -8,7 +8,7 @@ export { readAnswer } from "./call/ask/answer.js";
 export type { AnswerKeeper, GivenAnswer } from "./call/ask/used-answers.js";
 export { isPattern } from "./call/permission/pattern.js";
 export { coalesced } from "./events/coalesced.js";
-export { tellLost, tellPosted } from "./events/observers.js";
+export { notifyLost, notifyPosted } from "./events/observers.js";
 export { Redactor } from "./events/redaction/redactor.js";
 export { secretsOf } from "./events/redaction/secrets.js";
 export { FairMap } from "./lifetime/memory/fair-map.js";

@@ -5,7 +5,7 @@ const count = z.int().positive();
 
 /** What a limit applies to: each run, each session, or the whole server. */
 type Per = "run" | "session" | "server";
-const said = (per: Per, description: string) => ({ per, description });
+const described = (per: Per, description: string) => ({ per, description });
 
 /**
  * How long a run may take, how many there may be, and how much one may hold. The schema describes each limit:
@@ -14,22 +14,24 @@ const said = (per: Per, description: string) => ({ per, description });
 export const runLimitsSchema = z.strictObject({
   concurrentRuns: count
     .default(100)
-    .meta(said("server", "Concurrent runs; one more is rejected with 429 before any work.")),
+    .meta(described("server", "Concurrent runs; one more is rejected with 429 before any work.")),
   memoryMb: count
     .optional()
     .meta(
-      said(
+      described(
         "server",
         "MiB of JavaScript's heap and of what libraries hold outside it. Above, a new run gets 429; half as much above, the run that holds the most is ended, until the rest fits. Default: half of V8's own limit.",
       ),
     ),
-  calls: count.default(64).meta(said("server", "Tool calls executed concurrently; waiting runs take turns.")),
+  calls: count
+    .default(64)
+    .meta(described("server", "Tool calls executed concurrently; waiting runs take turns.")),
   sessions: z
     .int()
     .nonnegative()
     .default(32)
     .meta(
-      said(
+      described(
         "server",
         "Named sessions kept. Beyond that, the least recently used of the same project ends first; a project without one gets 429.",
       ),
@@ -37,55 +39,66 @@ export const runLimitsSchema = z.strictObject({
   sessionsPerProject: count
     .optional()
     .meta(
-      said(
+      described(
         "server",
         "Named sessions kept of one project; beyond that, its least recently used ends first. Default: half of `sessions` where callers have tokens of their own, else all.",
       ),
     ),
-  sessionTtlMs: milliseconds.default(600_000).meta(said("session", "How long it is kept without a run.")),
-  runTimeoutMs: milliseconds.default(39_600_000).meta(said("run", "From admission to the result.")),
+  sessionTtlMs: milliseconds
+    .default(600_000)
+    .meta(described("session", "How long it is kept without a run.")),
+  runTimeoutMs: milliseconds.default(39_600_000).meta(described("run", "From admission to the result.")),
   idleMs: milliseconds
     .default(1_800_000)
-    .meta(said("run", "Between two events of the agent, while no tool call is under way.")),
+    .meta(described("run", "Between two events of the agent, while no tool call is under way.")),
   firstResponseMs: milliseconds
     .default(120_000)
-    .meta(said("run", "From the prompt to the agent's first event.")),
+    .meta(described("run", "From the prompt to the agent's first event.")),
   startMs: milliseconds
     .default(60_000)
-    .meta(said("run", "To open the sandbox, and again to publish the tools and start the agent.")),
+    .meta(described("run", "To open the sandbox, and again to publish the tools and start the agent.")),
   closeMs: milliseconds
     .default(5_000)
-    .meta(said("run", "To close what it opened; what takes longer is left to the reaper, and logged.")),
+    .meta(described("run", "To close what it opened; what takes longer is left to the reaper, and logged.")),
   modelFailures: count
     .default(3)
     .meta(
-      said(
+      described(
         "run",
         "Requests to its model that fail one after the other; the last of them ends the run with `model_failed`. Counted where a model gateway carries them.",
       ),
     ),
-  toolMs: milliseconds.default(30_000).meta(said("run", "One tool call, unless the tool says otherwise.")),
+  toolMs: milliseconds
+    .default(30_000)
+    .meta(described("run", "One tool call, unless the tool says otherwise.")),
   argumentsMs: milliseconds
     .default(2_000)
     .meta(
-      said("run", "To check one call's arguments against the tool's schema; what takes longer isn't called."),
+      described(
+        "run",
+        "To check one call's arguments against the tool's schema; what takes longer isn't called.",
+      ),
     ),
-  callsPerRun: count.default(8).meta(said("run", "Tool calls executed concurrently; further ones wait.")),
+  callsPerRun: count
+    .default(8)
+    .meta(described("run", "Tool calls executed concurrently; further ones wait.")),
   openCalls: count
     .default(256)
     .meta(
-      said(
+      described(
         "run",
         "Calls and questions without an answer, waiting for the user included; one more is refused.",
       ),
     ),
   reportedCalls: count
     .default(1_000)
-    .meta(said("run", "Calls that an agent has reported without their results; one more fails the run.")),
+    .meta(
+      described("run", "Calls that an agent has reported without their results; one more fails the run."),
+    ),
   resultCharacters: count
     .default(16_777_216)
     .meta(
-      said(
+      described(
         "run",
         "Characters of texts and events that a result carries. Beyond, a text ends with the number of those that are missing, and `events` has a `data` event `truncated` where they begin to be. A stream has all events.",
       ),

@@ -6,16 +6,16 @@ import type { DependencyContainer } from "tsyringe";
 import { type AdmissionRules, type Admitted, admit } from "./admission/admission.js";
 import { Commands } from "./admission/commands.js";
 import type { RunOptions } from "./admission/run-options.js";
-import { hasStoredAnswer } from "./call/ask/stored-answer.js";
+import { hasStoredAnswer } from "./call/ask/stored-answers.js";
 import { type AnswerKeeper, UsedAnswers } from "./call/ask/used-answers.js";
 import { ArgumentsChecker } from "./call/tools/arguments/checker.js";
 import { rootContainer, runContainer } from "./containers.js";
-import { closeActors, tellRefused } from "./events/observers.js";
+import { closeActors, notifyRefused } from "./events/observers.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
 import { callPlugin } from "./lifetime/plugin-error.js";
 import { SessionSpending } from "./model/session-spending.js";
 import { pathBeyondDepth, tooDeep } from "./parse/depth.js";
-import { doubtOf } from "./run/doubt.js";
+import { actorsToProbeAgain } from "./run/doubt.js";
 import { Run } from "./run/run.js";
 import type { RunnerOptions } from "./runner-options.js";
 import type { SessionHolding, SessionKeeper } from "./session/session-keeper.js";
@@ -96,7 +96,7 @@ export class Runner {
    * its own refusals: this way each request is counted once.
    */
   refused(failure: Failure): void {
-    tellRefused(this.registry.observers, failure, this.options.log);
+    notifyRefused(this.registry.observers, failure, this.options.log);
   }
 
   /** Called before that many bytes are read for a request. @throws AtCapacity if the runner lacks the memory */
@@ -266,7 +266,7 @@ export class Runner {
       void container.dispose();
       free();
       const { plan, stage } = run;
-      for (const kind of failure === undefined ? [] : doubtOf(failure, stage)) {
+      for (const kind of failure === undefined ? [] : actorsToProbeAgain(failure, stage)) {
         this.registry.invalidate(plan[kind].actor);
       }
     });

@@ -8,6 +8,17 @@ import type { OwnedScope } from "./lifetime/scope.js";
 import type { RunLimits } from "./limits.js";
 import type { HideSecrets, PermissionCeiling } from "./operator.js";
 
+/** A run that may start. */
+export interface PlannedRun {
+  readonly id: string;
+  /** Names it among the runs of all callers. */
+  readonly key: string;
+  readonly request: RunRequest;
+  readonly plan: AcceptedPlan;
+  /** Every credential of the request: never log or return it. */
+  readonly secrets: readonly string[];
+}
+
 /** Tokens of injected values that aren't instances of a class of ours. */
 export const tokens = {
   // The runner's values, registered once.
@@ -26,9 +37,8 @@ export const tokens = {
   /** The slots for tool calls that are executed. */
   callSlots: token<FairSlots>("callSlots"),
   // A run's values, registered in the run's child container.
+  run: token<PlannedRun>("run"),
   runId: token<string>("runId"),
-  /** Names it among the runs of all callers. */
-  runKey: token<string>("runKey"),
   request: token<RunRequest>("request"),
   plan: token<AcceptedPlan>("plan"),
   /** Every credential of the request: never log or return it. */
@@ -40,6 +50,6 @@ export const tokens = {
 } as const;
 
 /** A unique symbol: no other token is equal to it. */
-function token<Value>(name: string): InjectionToken<Value> {
+export function token<Value>(name: string): InjectionToken<Value> {
   return Symbol(`ambit.runner.${name}`);
 }

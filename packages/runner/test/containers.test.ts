@@ -13,6 +13,9 @@ import { runLimitsSchema } from "../src/index.js";
 import { Deadlines } from "../src/lifetime/deadlines.js";
 import { OwnedScope } from "../src/lifetime/scope.js";
 import { SessionSpending } from "../src/model/session-spending.js";
+import { type AgentTurn, roles } from "../src/run/roles.js";
+import { Run } from "../src/run/run.js";
+import type { TurnEnd } from "../src/run/run-state.js";
 import { Sessions } from "../src/session/sessions.js";
 import { tokens } from "../src/tokens.js";
 import { createWorld } from "./fakes/world.js";
@@ -75,6 +78,26 @@ test("runs share the runner's sessions, and each has its own scope and id", asyn
   expect(one.resolve(tokens.scope)).not.toBe(other.resolve(tokens.scope));
   expect([one, other].map((container) => container.resolve(tokens.runId))).toEqual(["one", "other"]);
   expect(root.isRegistered(tokens.request)).toBe(false);
+});
+
+test("a run knows fewer than ten others, and a test replaces one by registering another", async () => {
+  const text = await readFile(join(import.meta.dirname, "../src/run/run.ts"), "utf8");
+  expect([...text.matchAll(/@inject\((?!tokens\.run\))/g)].length).toBeLessThan(10);
+  const { one } = await containers();
+  const ends: TurnEnd[] = [];
+  const turn: AgentTurn = {
+    agentEnded: true,
+    serve: () => {},
+    run: async () => ({ how: "completed", stopReason: "replaced" }),
+    explained: (error) => error,
+    finish: (end) => void ends.push(end),
+  };
+  one.register(roles.turn, { useValue: turn });
+  const run = one.resolve(Run);
+  run.admitted();
+  for await (const record of run.records()) expect(record).toBeDefined();
+  expect(run.result).toMatchObject({ ok: true, stopReason: "replaced" });
+  expect(ends).toEqual([{ how: "completed", stopReason: "replaced" }]);
 });
 
 test("a run's container is disposed of alone", async () => {

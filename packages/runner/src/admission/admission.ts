@@ -15,10 +15,10 @@ import type { Dialect, Harness } from "@ambit/core/plugin";
 import {
   classesNotAllowed,
   hasUnnamedTools,
-  idleRules,
-  mayBeOwn,
+  mayMatchAgentTool,
   toolsNamed,
   unaskedClasses,
+  unusedRules,
 } from "../call/permission/known-tools.js";
 import { isPattern } from "../call/permission/pattern.js";
 import { gatewayRoleOf } from "../call/tools/gateway/policy.js";
@@ -172,7 +172,7 @@ function inProject(
 function warningsOf(request: RunRequest, { harness: { actor } }: AcceptedPlan): readonly Warning[] {
   const unasked = unaskedWarnings(request, actor);
   if (hasUnnamedTools(request)) return unasked;
-  return [...unasked, ...idleRules(request, actor.id, toolsNamed(request, actor))];
+  return [...unasked, ...unusedRules(request, actor.id, toolsNamed(request, actor))];
 }
 
 /** Only for a plan that was accepted: the operator lets the boundary stand for the agent's own tools. */
@@ -227,12 +227,13 @@ function unheldIssues(
     issues.push({ path: "permissions.default", message: message(`the default '${mode}'`, instead) });
   }
   for (const [index, { pattern, permission }] of rules.entries()) {
-    if (permission === "allow" || !mayBeOwn(pattern, known)) continue;
+    if (permission === "allow" || !mayMatchAgentTool(pattern, known)) continue;
     const instead = "remove it (a tool of an MCP server is known by mcpServers[].policy.tools.names)";
     const path = `permissions.rules[${index}].pattern`;
     issues.push({ path, message: message(`a rule for '${pattern}'`, instead) });
   }
-  const denials = ceiling === true ? ["every tool"] : ceiling.filter((pattern) => mayBeOwn(pattern, known));
+  const denials =
+    ceiling === true ? ["every tool"] : ceiling.filter((pattern) => mayMatchAgentTool(pattern, known));
   if (denials.length > 0) {
     const instead = "its operator may leave it out of permissions.deny";
     const what = `this runner's denial of ${denials.join(", ")}`;

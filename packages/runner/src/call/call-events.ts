@@ -1,13 +1,12 @@
 import type { AgentEvent, AgentEventOf, ToolSpec } from "@ambit/core/contract";
 import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../events/run-events.js";
-import { type AgentCall, waitsForUser } from "./agent-call.js";
-import { AgentCalls, publicIdOf } from "./agent-calls.js";
-import { looksIssued } from "./ask/call-ids.js";
-import type { CallSubject } from "./call-subject.js";
+import { looksIssued } from "./ask/question-ids.js";
+import { type Call, waitsForUser } from "./call.js";
+import { Calls, publicIdOf } from "./calls.js";
 import { Pause } from "./pause.js";
 import { Permissions } from "./permission/permissions.js";
-import { isCutOff, notAnAnswer, openResult, reportedResult } from "./results.js";
+import { isCutOff, openResult, reportedResult, withoutApprovalShape } from "./results.js";
 import { RunTools } from "./tools/run-tools.js";
 import { unsettled } from "./unsettled.js";
 
@@ -30,19 +29,19 @@ const maxHeld = 32;
  */
 @injectable()
 export class CallEvents {
-  /** The agent's reports that are held back, by `AgentCall.id`. */
+  /** The agent's reports that are held back, by `Call.id`. */
   readonly #held = new Map<string, { event: NamedCall; readonly timer: NodeJS.Timeout }>();
-  /** Calls that reached the runner before the agent's report of them, by `AgentCall.id`. */
+  /** Calls that reached the runner before the agent's report of them, by `Call.id`. */
   readonly #early = new Map<string, PromiseWithResolvers<void>>();
   /** Whether the agent didn't report a call in time: it isn't waited for again. */
   #isSilent = false;
 
   constructor(
-    @inject(AgentCalls) readonly calls: AgentCalls,
-    @inject(RunTools) readonly known: RunTools,
-    @inject(Permissions) readonly permissions: Permissions,
-    @inject(Pause) readonly pause: Pause,
-    @inject(RunEvents) readonly events: RunEvents,
+    @inject(Calls) private readonly calls: Calls,
+    @inject(RunTools) private readonly known: RunTools,
+    @inject(Permissions) private readonly permissions: Permissions,
+    @inject(Pause) private readonly pause: Pause,
+    @inject(RunEvents) private readonly events: RunEvents,
   ) {}
 
   /**
@@ -60,7 +59,7 @@ export class CallEvents {
    * Waits until the agent has reported a call that its user is about to be asked about: everything that the agent said
    * before then comes before the question. Only as long as such a report may take.
    */
-  async reported({ id }: CallSubject, signal: AbortSignal): Promise<void> {
+  async reported({ id }: Call, signal: AbortSignal): Promise<void> {
     const call = this.calls.find(id);
     if (call === undefined || call.isReported || this.#isSilent || signal.aborted) return;
     const early = Promise.withResolvers<void>();
@@ -82,8 +81,9 @@ export class CallEvents {
    * @param issued the id under which its user is asked: it is announced only under this id, as exactly the call that the
    * question is about.
    */
-  announce({ id, name, input }: CallSubject, issued?: string): void {
-    const call = this.calls.find(id) ?? this.calls.begin(id, name, input);
+  announce(claimed: Call, issued?: string): void {
+    const { id, name, input } = claimed;
+    const call = this.calls.find(id) ?? this.calls.begin(id, claimed);
     const wasAnnounced = call.announcement === "announced" || call.announcement === "awaited";
     if (wasAnnounced && issued === undefined) return;
     if (wasAnnounced) this.events.emit(unsettled(call.publicId, "moved"));
@@ -131,7 +131,7 @@ export class CallEvents {
         this.calls.announce(call, "announced");
         return [];
       case "none":
-        if (this.#held.size < maxHeld && this.permissions.mayAsk(call.id, event.name, event.input)) {
+        if (this.#held.size < maxHeld && this.permissions.mayAsk(event.name, event.input)) {
           this.#hold(call, event);
           return [];
         }
@@ -144,21 +144,21 @@ export class CallEvents {
     return [this.#shown({ ...event, id: call.publicId })];
   }
 
-  #hold(call: AgentCall, event: NamedCall): void {
+  #hold(call: Call, event: NamedCall): void {
     const timer = setTimeout(() => this.proceed(call.id), holdMs);
     timer.unref();
     this.#held.set(call.id, { event, timer });
     this.calls.announce(call, "held");
   }
 
-  #release(call: AgentCall): readonly AgentEvent[] {
+  #release(call: Call): readonly AgentEvent[] {
     const event = this.#takeHeld(call);
     if (event === undefined) return [];
     this.calls.announce(call, "announced");
     return [this.#shown({ ...event, id: call.publicId })];
   }
 
-  #takeHeld({ id }: AgentCall): NamedCall | undefined {
+  #takeHeld({ id }: Call): NamedCall | undefined {
     const held = this.#held.get(id);
     clearTimeout(held?.timer);
     this.#held.delete(id);
@@ -167,7 +167,7 @@ export class CallEvents {
 
   #result(event: AgentEventOf<"tool_result">): readonly AgentEvent[] {
     const state = this.calls.stateOf(event.id);
-    if (state === undefined) return [notAnAnswer({ ...event, id: this.publicIdOf(event.id) })];
+    if (state === undefined) return [withoutApprovalShape({ ...event, id: this.publicIdOf(event.id) })];
     if (this.pause.isPaused && isCutOff(state, event)) return [];
     const call = this.calls.find(event.id);
     const held = call === undefined ? [] : this.#release(call);

@@ -3,9 +3,9 @@ import type { Publication, PublishedCall, PublishedOutcome } from "@ambit/core/p
 /** Executes the calls of a run's agent. */
 export interface RoutedCalls {
   /** A call of one of the request's own tools. */
-  own(made: PublishedCall): Promise<PublishedOutcome>;
+  callTool(made: PublishedCall): Promise<PublishedOutcome>;
   /** A call of a user's MCP server. */
-  foreign(publication: Publication, made: PublishedCall): Promise<PublishedOutcome>;
+  callMcpTool(publication: Publication, made: PublishedCall): Promise<PublishedOutcome>;
 }
 
 /**

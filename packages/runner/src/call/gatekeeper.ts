@@ -1,15 +1,18 @@
-import type { PermissionDecision } from "@ambit/core/plugin";
+import type { InteractionPayload } from "@ambit/core/contract";
 import { inject, injectable } from "tsyringe";
 import { canonicalJson } from "../canonical-json.js";
-import { approvalIn } from "./ask/answer.js";
-import { Questions } from "./ask/questions.js";
-import type { CallSubject } from "./call-subject.js";
+import { type Answer, approvalIn, type InteractionKind } from "./ask/answer.js";
+import { Ask } from "./ask/ask.js";
+import type { Question } from "./ask/question.js";
+import type { Call, CallSubject } from "./call.js";
 import { Permissions } from "./permission/permissions.js";
 import { comparable } from "./same-arguments.js";
+import { RequestTools } from "./tools/request-tools.js";
 
 export type Decision =
   | { readonly verdict: "allow" }
   | { readonly verdict: "deny"; readonly why: string }
+  /** The run pauses for its user. */
   | { readonly verdict: "park" };
 
 /**
@@ -18,50 +21,77 @@ export type Decision =
  */
 @injectable()
 export class Gatekeeper {
-  /** The number of consents that the agent's questions took, by call. The executions that follow use them. */
-  readonly #granted = new Map<string, number>();
+  /** The number of consents that the agent's questions got, by call. The executions that follow use them. */
+  readonly #consents = new Map<string, number>();
 
   constructor(
-    @inject(Permissions) readonly permissions: Pick<Permissions, "effective">,
-    @inject(Questions) readonly questions: Pick<Questions, "put" | "answered">,
+    @inject(Permissions) private readonly permissions: Pick<Permissions, "effective" | "denial">,
+    @inject(RequestTools) private readonly requestTools: Pick<RequestTools, "details">,
+    @inject(Ask) private readonly ask: Pick<Ask, "ask" | "alsoAsk">,
   ) {}
 
   /** The agent asks before it calls. */
-  async question(call: CallSubject, signal: AbortSignal): Promise<PermissionDecision> {
-    const { verdict } = await this.#decide(call, signal);
-    if (verdict === "allow" && this.permissions.effective(call) === "ask") {
+  async beforeCall(call: Call, signal: AbortSignal): Promise<Decision> {
+    const decision = await this.#decide(call, signal);
+    if (decision.verdict === "allow" && this.permissions.effective(call) === "ask") {
       const key = consentKey(call);
-      this.#granted.set(key, (this.#granted.get(key) ?? 0) + 1);
+      this.#consents.set(key, (this.#consents.get(key) ?? 0) + 1);
     }
-    return verdict;
+    return decision;
   }
 
   /** A published tool is about to be executed. */
-  async execution(call: CallSubject, signal: AbortSignal): Promise<Decision> {
-    if (this.permissions.effective(call) === "ask" && this.#takeGrant(consentKey(call)))
+  async atExecution(call: Call, signal: AbortSignal): Promise<Decision> {
+    if (this.permissions.effective(call) === "ask" && this.#useConsent(consentKey(call)))
       return { verdict: "allow" };
     return this.#decide(call, signal);
   }
 
-  async #decide(call: CallSubject, signal: AbortSignal): Promise<Decision> {
-    const effective = this.permissions.effective(call);
-    if (effective === "allow") return { verdict: "allow" };
-    if (effective === "deny")
-      return { verdict: "deny", why: call.denial ?? `Tool '${call.name}' is denied by policy.` };
-    const answered = await this.questions.put("user_approval", call, signal);
-    if (answered === undefined) return { verdict: "park" };
-    const approved = approvalIn(answered.answer) === true;
-    this.questions.answered(answered, "user_approval", call, { approved });
-    return approved
+  /** The turn pauses already: asks about this call too. @returns whether it was asked about */
+  alsoAsk(call: Call): Promise<boolean> {
+    return this.ask.alsoAsk(this.#approvalOf(call));
+  }
+
+  /** The user fulfils the call. Undefined: the run pauses for it. */
+  fulfilment(kind: InteractionKind, call: Call, signal: AbortSignal): Promise<Answer | undefined> {
+    return this.ask.ask(
+      this.#questionAbout(kind, call, (answer) => ({ value: answer, response: {} })),
+      signal,
+    );
+  }
+
+  async #decide(call: Call, signal: AbortSignal): Promise<Decision> {
+    const permission = this.permissions.effective(call);
+    if (permission === "allow") return { verdict: "allow" };
+    if (permission === "deny") return { verdict: "deny", why: this.permissions.denial(call) };
+    const isApproved = await this.ask.ask(this.#approvalOf(call), signal);
+    if (isApproved === undefined) return { verdict: "park" };
+    return isApproved
       ? { verdict: "allow" }
       : { verdict: "deny", why: `The user did not approve tool '${call.name}'.` };
   }
 
-  #takeGrant(key: string): boolean {
-    const granted = this.#granted.get(key) ?? 0;
-    if (granted > 1) this.#granted.set(key, granted - 1);
-    else this.#granted.delete(key);
-    return granted > 0;
+  #useConsent(key: string): boolean {
+    const given = this.#consents.get(key) ?? 0;
+    if (given > 1) this.#consents.set(key, given - 1);
+    else this.#consents.delete(key);
+    return given > 0;
+  }
+
+  #approvalOf(call: Call): Question<boolean> {
+    return this.#questionAbout("user_approval", call, (answer) => {
+      const approved = approvalIn(answer) === true;
+      return { value: approved, response: { approved } };
+    });
+  }
+
+  #questionAbout<Value>(
+    kind: InteractionKind,
+    call: Call,
+    read: (answer: Answer) => { readonly value: Value; readonly response: InteractionPayload },
+  ): Question<Value> {
+    const { origin, name, input } = call;
+    return { kind, origin, name, input, call, details: this.requestTools.details(call), read };
   }
 }
 

@@ -1,12 +1,12 @@
 import type { AgentEventOf } from "@ambit/core/contract";
 import { canonicalJson } from "../canonical-json.js";
-import { type AgentCall, type CallState, waitsForUser } from "./agent-call.js";
 import { approvalIn } from "./ask/answer.js";
-import { looksIssued } from "./ask/call-ids.js";
+import { looksIssued } from "./ask/question-ids.js";
+import { type Call, type CallState, waitsForUser } from "./call.js";
 import { unsettled } from "./unsettled.js";
 
 /** A call that is over. */
-type Settled = Pick<AgentCall, "publicId" | "state">;
+type Settled = Pick<Call, "publicId" | "state">;
 
 type ToolResult = AgentEventOf<"tool_result">;
 
@@ -20,7 +20,7 @@ export function isCutOff(state: CallState, { isError }: ToolResult): boolean {
 export function reportedResult(event: ToolResult, { publicId, state }: Settled): ToolResult {
   // The agent gave up before its user answered: what it reports instead is neither a result nor an answer.
   if (waitsForUser(state)) return unsettled(publicId, "deferred");
-  return notAnAnswer({ ...withOutcome(event, state, looksIssued(publicId)), id: publicId });
+  return withoutApprovalShape({ ...withOutcome(event, state, looksIssued(publicId)), id: publicId });
 }
 
 const withoutResult = "The agent ended its turn before this call had a result.";
@@ -31,7 +31,12 @@ export function openResult(
   why: "paused" | "interrupted" | "ended",
 ): ToolResult | undefined {
   if (state.name === "finished" || (state.name === "denied" && state.outcome !== undefined))
-    return notAnAnswer({ type: "tool_result", id: publicId, ...ownWords(state), ...ownMarks(state) });
+    return withoutApprovalShape({
+      type: "tool_result",
+      id: publicId,
+      ...ownWords(state),
+      ...ownMarks(state),
+    });
   if (state.name === "asked") return unsettled(publicId, "deferred");
   if (state.name === "denied") return { ...unsettled(publicId, "deferred"), denied: true };
   if (why === "ended") return { type: "tool_result", id: publicId, output: withoutResult, isError: true };
@@ -70,7 +75,7 @@ function ownMarks(state: CallState): Partial<ToolResult> {
 }
 
 /** A result that is sent back under an id of the runner must not look like the user's approval. Pure. */
-export function notAnAnswer(result: ToolResult): ToolResult {
+export function withoutApprovalShape(result: ToolResult): ToolResult {
   const { id, data, ...said } = result;
   if (!looksIssued(id)) return result;
   const { output } = said;

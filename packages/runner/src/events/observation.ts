@@ -21,11 +21,11 @@ export class Observation {
   readonly #observations = new Map<string, RunObservation>();
 
   constructor(
-    @inject(tokens.runId) readonly runId: string,
-    @inject(tokens.request) readonly request: RunRequest,
-    @inject(tokens.plan) readonly plan: AcceptedPlan,
-    @inject(tokens.observers) readonly observers: readonly RunObserver[],
-    @inject(tokens.log) readonly log: Log,
+    @inject(tokens.runId) private readonly runId: string,
+    @inject(tokens.request) private readonly request: RunRequest,
+    @inject(tokens.plan) private readonly plan: AcceptedPlan,
+    @inject(tokens.observers) private readonly observers: readonly RunObserver[],
+    @inject(tokens.log) private readonly log: Log,
   ) {}
 
   /** @param redact replaces the run's credentials in a text. */

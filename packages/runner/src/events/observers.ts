@@ -3,26 +3,30 @@ import type { Log, LostRun, RunObserver, WebhookAttempt } from "@ambit/core/plug
 import type { RunLimits } from "../limits.js";
 
 /** A request was refused before its run began. */
-export function tellRefused(observers: readonly RunObserver[], failure: Failure, log: Log): void {
+export function notifyRefused(observers: readonly RunObserver[], failure: Failure, log: Log): void {
   const { code, gaps = [] } = failure;
   const capabilities = [...new Set(gaps.map(({ capability }) => capability))];
-  tellAll(observers, (observer) => observer.refused?.({ code, capabilities }), log);
+  notifyAll(observers, (observer) => observer.refused?.({ code, capabilities }), log);
 }
 
 /** A run of a dead process was ended. */
-export function tellLost(observers: readonly RunObserver[], run: LostRun, log: Log): void {
-  tellAll(observers, (observer) => observer.lost?.(run), log);
+export function notifyLost(observers: readonly RunObserver[], run: LostRun, log: Log): void {
+  notifyAll(observers, (observer) => observer.lost?.(run), log);
 }
 
 /** A webhook message of a run was posted, or couldn't be. */
-export function tellPosted(observers: readonly RunObserver[], attempt: WebhookAttempt, log: Log): void {
-  tellAll(observers, (observer) => observer.posted?.(attempt), log);
+export function notifyPosted(observers: readonly RunObserver[], attempt: WebhookAttempt, log: Log): void {
+  notifyAll(observers, (observer) => observer.posted?.(attempt), log);
 }
 
-function tellAll(observers: readonly RunObserver[], tell: (observer: RunObserver) => void, log: Log): void {
+function notifyAll(
+  observers: readonly RunObserver[],
+  notify: (observer: RunObserver) => void,
+  log: Log,
+): void {
   for (const observer of observers) {
     try {
-      tell(observer);
+      notify(observer);
     } catch (error) {
       log.error({ observer: observer.name, error }, "an observer failed");
     }

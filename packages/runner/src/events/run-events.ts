@@ -1,4 +1,5 @@
-import type { AgentEvent } from "@ambit/core/contract";
+import type { AgentEvent, RunResult, Warning } from "@ambit/core/contract";
+import type { ObservedStage } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { sizeOf } from "../lifetime/memory/size.js";
 import type { RunLimits } from "../limits.js";
@@ -8,6 +9,7 @@ import { EventChannel } from "./event-channel.js";
 import { Observation } from "./observation.js";
 import { Redactor } from "./redaction/redactor.js";
 import { TurnRecord } from "./turn-record.js";
+import { Warnings } from "./warnings.js";
 
 /** A run's events: each is redacted, then recorded, then queued for the reader. */
 @injectable()
@@ -24,9 +26,38 @@ export class RunEvents {
     @inject(tokens.keepsEvents) keepsEvents: boolean,
     @inject(tokens.limits) { resultCharacters }: RunLimits,
     @inject(Observation) private readonly observation: Observation,
+    @inject(Warnings) readonly warnings: Warnings,
   ) {
     this.redactor = new Redactor(secrets);
     this.record = new TurnRecord(keepsEvents, resultCharacters);
+  }
+
+  /** The run begins: its observers are notified. @param announcements its first events. */
+  begin(announcements: readonly AgentEvent[]): void {
+    this.observation.begin((text) => this.redactor.text(text));
+    for (const event of announcements) this.emit(event);
+  }
+
+  entered(stage: ObservedStage): void {
+    this.observation.entered(stage);
+  }
+
+  ended(result: RunResult): void {
+    this.observation.ended(result);
+  }
+
+  /** The run won't begin: observers don't count it as one. */
+  withdraw(): void {
+    this.observation.withdraw();
+  }
+
+  get traceId(): string | undefined {
+    return this.observation.traceId;
+  }
+
+  /** For the run's result. */
+  warn(warning: Warning): void {
+    this.warnings.add(warning);
   }
 
   /** For the few events of the runner itself, which don't wait for the reader. */

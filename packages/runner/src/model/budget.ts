@@ -3,10 +3,7 @@ import type { Budget as BudgetSettings, RunRequest } from "@ambit/core/contract"
 import type { ModelAdmission, ModelUsage } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { approvalIn } from "../call/ask/answer.js";
-import { Asking } from "../call/ask/asking.js";
-import { Pause } from "../call/pause.js";
-import { RunEvents } from "../events/run-events.js";
-import { Deadlines } from "../lifetime/deadlines.js";
+import { Ask } from "../call/ask/ask.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { tokens } from "../tokens.js";
@@ -16,7 +13,8 @@ import { inWords, overdrawn, Spent, type Used, usedUp } from "./spent.js";
 /** Concurrent requests under a budget of tokens or dollars, whose usage is known only when they end. */
 const maxConcurrentRequests = 4;
 
-const kind = "user_approval";
+/** What the user decided about a budget that is used up. `later`: the run pauses for the decision. */
+type Continuation = "yes" | "no" | "later";
 
 /** One run's budget, and what it has used of it. */
 @injectable()
@@ -25,7 +23,7 @@ export class Budget {
   readonly #settings: BudgetSettings | undefined;
   readonly #session: SessionAccount;
   #opened: Promise<void> | undefined;
-  #asked: Promise<"yes" | "no" | "later"> | undefined;
+  #asked: Promise<Continuation> | undefined;
   #underWay = 0;
   readonly #waiting: (() => void)[] = [];
   /** What each open request may use at most. */
@@ -35,12 +33,9 @@ export class Budget {
 
   constructor(
     @inject(tokens.request) request: RunRequest,
-    @inject(tokens.scope) readonly scope: OwnedScope,
+    @inject(tokens.scope) private readonly scope: OwnedScope,
     @inject(SessionSpending) spending: SessionSpending,
-    @inject(Asking) readonly asking: Asking,
-    @inject(Pause) readonly pause: Pause,
-    @inject(Deadlines) readonly deadlines: Deadlines,
-    @inject(RunEvents) readonly events: RunEvents,
+    @inject(Ask) private readonly ask: Ask,
   ) {
     this.#settings = request.budget;
     this.#session = spending.of(request);
@@ -65,7 +60,8 @@ export class Budget {
           await this.#oneEnded(signal);
           continue;
         }
-        const decision = settings.onExceeded === "ask" ? await this.#ask(settings, used, signal) : "no";
+        const decision =
+          settings.onExceeded === "ask" ? await this.#mayContinue(settings, used, signal) : "no";
         if (decision === "yes") continue;
         if (decision === "no") this.#end(used);
         const reason = decision === "no" ? "the run's budget is used up" : "the run waits for its user";
@@ -173,44 +169,37 @@ export class Budget {
     this.scope.abort(new BudgetExceeded(`The run's budget is used up: ${inWords(used)}.`));
   }
 
-  /** One question for all requests that wait for it. `later`: the run pauses. */
-  async #ask(settings: BudgetSettings, used: Used, signal: AbortSignal): Promise<"yes" | "no" | "later"> {
-    this.#asked ??= this.#put(settings, used).finally(() => {
+  /** One question for all requests that wait for it. */
+  async #mayContinue(settings: BudgetSettings, used: Used, signal: AbortSignal): Promise<Continuation> {
+    this.#asked ??= this.#askUser(settings, used).finally(() => {
       this.#asked = undefined;
     });
     const asked = this.#asked;
     return await unlessAborted(signal, () => asked);
   }
 
-  async #put(settings: BudgetSettings, used: Used): Promise<"yes" | "no" | "later"> {
+  async #askUser(settings: BudgetSettings, used: Used): Promise<Continuation> {
     const { onExceeded: _onExceeded, ...input } = settings;
-    const question = { kind, origin: "runner", name: "budget", input } as const;
-    const stored = await this.asking.answers().take(question);
-    if (stored !== undefined) return this.#answered(stored.id, approvalIn(stored.answer) === true);
-    const id = (await this.asking.ids()).issue(question);
-    const payload = { toolCallId: id, toolName: "budget", input, used: inWords(used) };
-    const release = this.deadlines.hold();
-    try {
-      const answer = await this.asking.interactions.ask({ id, kind, payload }, this.scope.signal);
-      if (answer !== undefined) {
-        await this.asking.use(id);
-        return this.#answered(id, approvalIn(answer) === true);
-      }
-    } finally {
-      release();
-    }
-    this.pause.begin();
-    return "later";
+    const isApproved = await this.ask.ask({
+      kind: "user_approval",
+      origin: "runner",
+      name: "budget",
+      input,
+      details: { used: inWords(used) },
+      read: (answer) => {
+        const approved = approvalIn(answer) === true;
+        return { value: approved, response: { approved } };
+      },
+    });
+    if (isApproved === undefined) return "later";
+    if (isApproved) this.#grantAgain(settings);
+    return isApproved ? "yes" : "no";
   }
 
-  /** An approval grants each amount that is used up once more. */
-  #answered(id: string, approved: boolean): "yes" | "no" {
-    this.events.emit({ type: "interaction_response", id, kind, payload: { toolName: "budget", approved } });
-    if (!approved) return "no";
-    const settings = this.#settings;
-    if (settings !== undefined && usedUp(settings, this.spent) !== undefined) this.spent.granted += 1;
-    if (settings?.session !== undefined && usedUp(settings.session, this.#session.spent) !== undefined)
+  /** Each amount that is used up. */
+  #grantAgain(settings: BudgetSettings): void {
+    if (usedUp(settings, this.spent) !== undefined) this.spent.granted += 1;
+    if (settings.session !== undefined && usedUp(settings.session, this.#session.spent) !== undefined)
       this.#session.spent.granted += 1;
-    return "yes";
   }
 }

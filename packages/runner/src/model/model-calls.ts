@@ -11,7 +11,6 @@ import type {
 import { inject, injectable } from "tsyringe";
 import { Observation } from "../events/observation.js";
 import { RunEvents } from "../events/run-events.js";
-import { Warnings } from "../events/warnings.js";
 import { RightToAct } from "../lifetime/right-to-act.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
@@ -47,14 +46,13 @@ export class ModelCalls implements ModelCaller {
   #refused: Gap | undefined;
 
   constructor(
-    @inject(tokens.plan) readonly plan: AcceptedPlan,
-    @inject(RunEvents) readonly events: RunEvents,
-    @inject(Warnings) readonly warnings: Warnings,
-    @inject(Budget) readonly budget: Budget,
-    @inject(Observation) readonly observation: Observation,
-    @inject(tokens.limits) readonly limits: RunLimits,
-    @inject(tokens.scope) readonly scope: OwnedScope,
-    @inject(RightToAct) readonly right: RightToAct,
+    @inject(tokens.plan) private readonly plan: AcceptedPlan,
+    @inject(RunEvents) private readonly events: RunEvents,
+    @inject(Budget) private readonly budget: Budget,
+    @inject(Observation) private readonly observation: Observation,
+    @inject(tokens.limits) private readonly limits: RunLimits,
+    @inject(tokens.scope) private readonly scope: OwnedScope,
+    @inject(RightToAct) private readonly right: RightToAct,
   ) {}
 
   /** From now on the agent's requests are this run's. */
@@ -97,7 +95,7 @@ export class ModelCalls implements ModelCaller {
     if (decision.gap === undefined || actor === undefined) return;
     const gap = { actor, ...decision.gap };
     this.#refused = gap;
-    this.warnings.add({ path: "sandboxPermission.network", message: gapLine(gap) });
+    this.events.warn({ path: "sandboxPermission.network", message: gapLine(gap) });
   }
 
   /** What the model's provider counted; undefined without a gateway. */
@@ -141,9 +139,5 @@ export class ModelCalls implements ModelCaller {
 }
 
 function asModelFailed({ message, retryable, status }: ModelFailure, cause?: unknown): ModelFailed {
-  return new ModelFailed(`${message}.`, {
-    retryable,
-    upstreamStatus: status,
-    ...(cause === undefined ? {} : { cause }),
-  });
+  return new ModelFailed(`${message}.`, { retryable, upstreamStatus: status, cause });
 }

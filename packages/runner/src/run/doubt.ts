@@ -10,7 +10,7 @@ const doubtfulAtStart: ReadonlySet<FailureCode> = new Set([...doubtful, "harness
  * The actors whose evidence a failure puts in doubt. They are probed again before the next plan, and all runs
  * wait for that. A failure that an agent or a request can cause says nothing about the host. Pure.
  */
-export function doubtOf(failure: AmbitError, stage: RunStage): readonly ("sandbox" | "harness")[] {
+export function actorsToProbeAgain(failure: AmbitError, stage: RunStage): readonly ("sandbox" | "harness")[] {
   // The agent of an earlier turn may have caused this. The session is closed; only a new one says something about the
   // host.
   if (stage === "reusing") return [];

@@ -10,24 +10,21 @@ import {
 import type { Receipt, RunRequest, RunResult } from "@ambit/core/contract";
 import type { Agent, Log } from "@ambit/core/plugin";
 import { unaskedClasses } from "../call/permission/known-tools.js";
-import type { RunEvents } from "../events/run-events.js";
-import type { Warnings } from "../events/warnings.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
 import type { Session } from "../session/session.js";
+import type { EventsOfRun } from "./roles.js";
 import type { Progress, TurnEnd } from "./run-state.js";
 
 /** How a run went, once everything is closed. */
 export interface RunOutcome {
   readonly runId: string;
-  readonly events: RunEvents;
+  readonly events: Pick<EventsOfRun, "record" | "redactor" | "decisions" | "warnings" | "traceId">;
   /** The agent's whole output, redacted. */
   readonly output: string;
-  readonly traceId: string | undefined;
   readonly progress: Progress;
   readonly failure: AmbitError | undefined;
   /** The session's id, or the id that stands for the session of a run without one. */
   readonly sessionName: string;
-  readonly warnings: Warnings;
 }
 
 /**
@@ -86,7 +83,7 @@ function resultOf(
   receipt: Receipt | undefined,
 ): RunResult {
   const { agent } = partsOf(outcome.progress);
-  const { record, redactor } = outcome.events;
+  const { record, redactor, warnings } = outcome.events;
   const failure = cancelledByCaller(outcome.failure) ? undefined : outcome.failure;
   const { usage } = record;
   const { output } = outcome;
@@ -101,14 +98,14 @@ function resultOf(
     capabilities: agent?.capabilities,
     sessionId: outcome.sessionName,
     model: agent?.model === undefined ? request.model : redactor.text(agent.model),
-    traceId: outcome.traceId,
+    traceId: outcome.events.traceId,
     error: failure === undefined ? undefined : redactor.text(failure.message),
     failure:
       failure === undefined ? undefined : { ...redactor.value(failure.toFailure()), code: failure.code },
     errorDetail:
       failure === undefined ? undefined : redactor.value(errorDetailOf(failure.toFailure(), failure.message)),
     sandbox: plan.sandbox.actor.name,
-    warnings: redactor.value(outcome.warnings.list),
+    warnings: redactor.value(warnings.list),
     receipt,
   };
 }

@@ -8,28 +8,27 @@ import {
 } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
-import { Asking } from "../call/ask/asking.js";
-import { Pause } from "../call/pause.js";
-import { ToolCalls } from "../call/tool-calls.js";
-import { ToolExecution } from "../call/tools/execute.js";
-import { Observation } from "../events/observation.js";
 import { cancellable, nextPart, nextRecord, type Reader, type RunPart } from "../events/reading.js";
-import { RunEvents } from "../events/run-events.js";
-import { Warnings } from "../events/warnings.js";
-import { Deadlines } from "../lifetime/deadlines.js";
-import { RightToAct, type RunHold } from "../lifetime/right-to-act.js";
+import type { RunHold } from "../lifetime/right-to-act.js";
 import type { OwnedScope } from "../lifetime/scope.js";
-import { ModelCalls } from "../model/model-calls.js";
-import { requireListed } from "../session/agent/publish.js";
-import { AgentStarter, dismiss } from "../session/agent/start-agent.js";
+import { dismiss } from "../session/agent/start-agent.js";
 import { forgotten } from "../session/history.js";
 import { composePrompt, hasHistory } from "../session/prompt.js";
-import { Sessions } from "../session/sessions.js";
 import { fillWorkspace } from "../session/workspace-files.js";
-import { tokens } from "../tokens.js";
+import { type PlannedRun, tokens } from "../tokens.js";
 import { announcements } from "./announcement.js";
 import { logFailure } from "./log-failure.js";
 import { conclude, stopReasonOf } from "./outcome.js";
+import {
+  type AgentSource,
+  type AgentTurn,
+  type CallsOfRun,
+  type EventsOfRun,
+  type RightOfRun,
+  roles,
+  type SessionSource,
+  type TimeLimits,
+} from "./roles.js";
 import {
   advance,
   endedWell,
@@ -41,7 +40,6 @@ import {
   startingIn,
   type TurnEnd,
 } from "./run-state.js";
-import { Turn } from "./turn.js";
 
 /** One run of an admitted request: steps 3 to 7. Steps 1 and 2, parse and plan, are `admit`'s. */
 @injectable()
@@ -52,34 +50,35 @@ export class Run {
   readonly #settled = Promise.withResolvers<AmbitError | undefined>();
   /** Resolves when everything the run opened is closed, with its failure if there was one. Never rejects. */
   readonly ended = this.#settled.promise;
+  readonly id: string;
+  /** Names it among the runs of all callers. */
+  readonly key: string;
+  readonly request: RunRequest;
+  readonly plan: AcceptedPlan;
+  readonly #secrets: readonly string[];
 
   constructor(
-    @inject(tokens.runId) readonly id: string,
-    @inject(tokens.runKey) readonly key: string,
-    @inject(tokens.request) readonly request: RunRequest,
-    @inject(tokens.plan) readonly plan: AcceptedPlan,
-    @inject(tokens.secrets) private readonly secrets: readonly string[],
-    @inject(tokens.scope) private readonly scope: OwnedScope,
+    @inject(tokens.run) { id, key, request, plan, secrets }: PlannedRun,
     @inject(tokens.log) private readonly log: Log,
-    @inject(Deadlines) private readonly deadlines: Deadlines,
-    @inject(RightToAct) private readonly right: RightToAct,
-    @inject(Observation) private readonly observation: Observation,
-    @inject(RunEvents) private readonly events: RunEvents,
-    @inject(Warnings) private readonly warnings: Warnings,
-    @inject(Asking) private readonly asking: Asking,
-    @inject(Pause) private readonly pause: Pause,
-    @inject(Sessions) private readonly sessions: Sessions,
-    @inject(AgentStarter) private readonly agents: AgentStarter,
-    @inject(ToolExecution) private readonly execution: ToolExecution,
-    @inject(ToolCalls) private readonly toolCalls: ToolCalls,
-    @inject(ModelCalls) private readonly modelCalls: ModelCalls,
-    @inject(Turn) private readonly turn: Turn,
-  ) {}
+    @inject(tokens.scope) private readonly scope: OwnedScope,
+    @inject(roles.deadlines) private readonly deadlines: TimeLimits,
+    @inject(roles.right) private readonly right: RightOfRun,
+    @inject(roles.events) private readonly events: EventsOfRun,
+    @inject(roles.sessions) private readonly sessions: SessionSource,
+    @inject(roles.agents) private readonly agents: AgentSource,
+    @inject(roles.calls) private readonly calls: CallsOfRun,
+    @inject(roles.turn) private readonly turn: AgentTurn,
+  ) {
+    this.id = id;
+    this.key = key;
+    this.request = request;
+    this.plan = plan;
+    this.#secrets = secrets;
+  }
 
   /** Starts its time limit. A run that is ended before it is read still ends. */
   admitted(): void {
-    this.observation.begin((text) => this.events.redactor.text(text));
-    for (const event of announcements(this.id, this.request, this.plan)) this.events.emit(event);
+    this.events.begin(announcements(this.id, this.request, this.plan));
     this.deadlines.admitted();
     this.scope.signal.addEventListener("abort", () => this.#begin(), { once: true });
   }
@@ -116,7 +115,7 @@ export class Run {
 
   /** Ends it before it begins: observers don't count it as a run. */
   withdraw(): void {
-    this.observation.withdraw();
+    this.events.withdraw();
     this.cancel(new RunCancelled("The run did not begin."));
   }
 
@@ -134,7 +133,7 @@ export class Run {
 
   /** A live answer to what the run asks its user. @throws NotFound, RequestInvalid */
   answer(interactionId: string, body: unknown): void {
-    this.asking.interactions.answer(interactionId, body);
+    this.calls.answer(interactionId, body);
   }
 
   /**
@@ -182,9 +181,12 @@ export class Run {
     this.events.close(() => stopReasonOf(end), failed);
     const output = await this.events.output();
     const outcome = {
-      ...{ runId: this.id, events: this.events, output, traceId: this.observation.traceId, progress },
-      ...{ failure: failureOf(end), warnings: this.warnings },
-      sessionName: request.sessionId ?? this.asking.turn,
+      runId: this.id,
+      events: this.events,
+      output,
+      progress,
+      failure: failureOf(end),
+      sessionName: request.sessionId ?? this.calls.turn,
     };
     const { result, failure } = conclude(request, plan, outcome, this.log);
     this.#advance({ name: "ended", progress, result });
@@ -203,26 +205,26 @@ export class Run {
   }
 
   async #drive(): Promise<TurnEnd> {
-    const { request, plan, scope, toolCalls } = this;
+    const { request, plan, scope, calls, events, turn } = this;
     // Deferred first, so that it runs after an agent that isn't kept has been closed.
-    scope.defer(() => toolCalls.end());
+    scope.defer(() => calls.end());
     await this.right.confirmed(scope.signal);
     scope.signal.throwIfAborted();
-    for (const warning of await this.asking.read()) this.warnings.add(warning);
+    await calls.begin();
 
     // 3 open: the session's sandbox, and what the request puts into it
     const session = await this.deadlines.starting("Opening the sandbox", async () => {
       const loan = await this.sessions.borrow(request, plan, {
         signal: scope.signal,
-        secrets: this.secrets,
-        decided: (decision, count) => this.events.decisions.record(decision, count),
+        secrets: this.#secrets,
+        decided: (decision, count) => events.decisions.record(decision, count),
         failed: (failure) => scope.abort(failure),
-        warn: (message) => this.warnings.add({ path: "sessionId", message }),
+        warn: (message) => events.warn({ path: "sessionId", message }),
       });
-      scope.defer(() => loan.release(endedWell(this.#state, this.turn.agentEnded) && !scope.unclean));
+      scope.defer(() => loan.release(endedWell(this.#state, turn.agentEnded) && !scope.unclean));
       this.#advance(startingIn(loan.session));
       scope.signal.throwIfAborted();
-      this.events.redactor.hide(loan.session.secrets);
+      events.redactor.hide(loan.session.secrets);
       const { sandbox, harness } = plan;
       await fillWorkspace(loan.session.sandbox, sandbox.actor.name, request, harness.actor, scope.signal);
       return loan.session;
@@ -236,43 +238,32 @@ export class Run {
     const remembers = warm || agent.history === "loaded";
     const history = warm ? "warm" : remembers ? "loaded" : hasHistory(request) ? "replayed" : "new";
     this.#advance({ name: "streaming", session, agent, history });
-    if (continued && history === "new") this.warnings.add(forgotten);
+    if (continued && history === "new") events.warn(forgotten);
     session.conversation = { harness: plan.harness.actor.id, id: agent.conversation };
-    toolCalls.serve(started.router, started.toolNames);
-    this.modelCalls.serve(started.modelRouter, agent);
-    this.scope.defer(async () => {
-      started.router.current = undefined;
-      started.modelRouter.current = undefined;
-      // An agent that didn't end its turn can't be given another.
-      if (!this.turn.agentEnded) await dismiss(session, started);
-    });
-    this.execution.prepare(session.sandbox);
+    // An agent that didn't end its turn can't be given another.
+    scope.defer(() => (turn.agentEnded ? undefined : dismiss(session, started)));
+    turn.serve(started, session.sandbox);
 
     // 6 stream: the turn's events, completed with what only the runner knows
-    const stopReason = await this.turn.stream(agent, composePrompt(request, remembers));
-    if (this.pause.isPaused) return { how: "paused" };
-    this.modelCalls.requireResponse();
-    requireListed(started.servers);
-    this.turn.requireOutput(stopReason);
-    return { how: "completed", stopReason };
+    return await turn.run(started, composePrompt(request, remembers));
   }
 
   #advance(next: RunState): void {
     this.#state = advance(this.#state, next);
-    if (next.name === "ended") this.observation.ended(next.result);
-    else if (next.name !== "admitted") this.observation.entered(next.name);
+    if (next.name === "ended") this.events.ended(next.result);
+    else if (next.name !== "admitted") this.events.entered(next.name);
   }
 
   /** @param before how the turn had ended until then: an earlier failure takes precedence over a later one. */
   #failed(thrown: unknown, before?: TurnEnd): TurnEnd {
-    if (this.pause.isPaused && !this.scope.signal.aborted) {
+    if (this.calls.isPaused && !this.scope.signal.aborted) {
       this.log.debug({ runId: this.id, error: thrown }, "the agent's turn ended when the run paused");
       return before ?? { how: "paused" };
     }
     // Once the scope is aborted, its reason counts, and not the errors that follow from it.
     const failure = this.scope.signal.aborted
       ? toAmbitError(this.scope.signal.reason)
-      : this.modelCalls.explained(toAmbitError(thrown));
+      : this.turn.explained(toAmbitError(thrown));
     logFailure(this.log, this.id, failure);
     return before?.how === "failed" ? before : { how: "failed", failure };
   }

@@ -1,5 +1,6 @@
 import {
   type AcceptedPlan,
+  type AmbitError,
   cancelledByCaller,
   errorDetailOf,
   HarnessFailed,
@@ -7,12 +8,12 @@ import {
   PluginBrokeContract,
 } from "@ambit/core";
 import type { AgentEvent, ContentBlock, Usage } from "@ambit/core/contract";
-import type { Agent } from "@ambit/core/plugin";
+import type { Agent, Sandbox } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
-import { UserInput } from "../call/ask/user-input.js";
+import { Elicitation } from "../call/ask/elicitation.js";
 import { CallEvents } from "../call/call-events.js";
 import { Pause } from "../call/pause.js";
-import { ToolCalls } from "../call/tool-calls.js";
+import { RunCalls } from "../call/run-calls.js";
 import { Observation } from "../events/observation.js";
 import { RunEvents } from "../events/run-events.js";
 import { readBounded } from "../lifetime/bounded.js";
@@ -23,6 +24,8 @@ import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { ModelCalls } from "../model/model-calls.js";
 import { pathBeyondDepth } from "../parse/depth.js";
+import { requireListed } from "../session/agent/publish.js";
+import type { StartedAgent } from "../session/agent/started-agent.js";
 import { tokens } from "../tokens.js";
 import type { TurnEnd } from "./run-state.js";
 
@@ -30,32 +33,60 @@ import type { TurnEnd } from "./run-state.js";
 @injectable()
 export class Turn {
   constructor(
-    @inject(tokens.plan) readonly plan: AcceptedPlan,
-    @inject(tokens.limits) readonly limits: RunLimits,
-    @inject(tokens.scope) readonly scope: OwnedScope,
-    @inject(Deadlines) readonly deadlines: Deadlines,
-    @inject(Observation) readonly observation: Observation,
-    @inject(RunEvents) readonly events: RunEvents,
-    @inject(ToolCalls) readonly toolCalls: ToolCalls,
-    @inject(CallEvents) readonly callEvents: CallEvents,
-    @inject(Pause) readonly pause: Pause,
-    @inject(ModelCalls) readonly modelCalls: ModelCalls,
-    @inject(UserInput) readonly userInput: UserInput,
+    @inject(tokens.plan) private readonly plan: AcceptedPlan,
+    @inject(tokens.limits) private readonly limits: RunLimits,
+    @inject(tokens.scope) private readonly scope: OwnedScope,
+    @inject(Deadlines) private readonly deadlines: Deadlines,
+    @inject(Observation) private readonly observation: Observation,
+    @inject(RunEvents) private readonly events: RunEvents,
+    @inject(RunCalls) private readonly calls: RunCalls,
+    @inject(CallEvents) private readonly callEvents: CallEvents,
+    @inject(Pause) private readonly pause: Pause,
+    @inject(ModelCalls) private readonly modelCalls: ModelCalls,
+    @inject(Elicitation) private readonly elicitation: Elicitation,
   ) {}
 
   /** The agent's own figures, held back because those of the model's provider take precedence. */
   #usage: Usage | undefined;
+  #agentEnded = false;
+
   /** Whether the agent ended its turn itself, as after a cancel in time. It can then take another turn. */
-  agentEnded = false;
+  get agentEnded(): boolean {
+    return this.#agentEnded;
+  }
+
+  /** From now on until the run closes, what the agent asks and calls is this run's. @throws PluginBrokeContract */
+  serve({ agent, router, modelRouter, toolNames }: StartedAgent, sandbox: Sandbox): void {
+    this.scope.defer(() => {
+      router.current = undefined;
+      modelRouter.current = undefined;
+    });
+    this.calls.serve(router, toolNames, sandbox);
+    this.modelCalls.serve(modelRouter, agent);
+  }
 
   /**
-   * Prompts the agent and passes its events on, until its turn ends. `done` isn't passed on, since the run isn't over
-   * yet.
-   * @returns the agent's stop reason.
-   * @throws the run's reason when it was aborted, and any error that ended the turn early.
+   * Prompts the agent and passes its events on, until its turn ends.
+   * @throws the run's reason when it was aborted, and any error that ended the turn early; ModelFailed, BoundaryRefused
+   * or HarnessFailed for a turn that only seems to have succeeded.
    */
-  async stream(agent: Agent, prompt: readonly ContentBlock[]): Promise<string | undefined> {
-    const { scope, deadlines, limits, toolCalls, callEvents, pause } = this;
+  async run({ agent, servers }: StartedAgent, prompt: readonly ContentBlock[]): Promise<TurnEnd> {
+    const stopReason = await this.#stream(agent, prompt);
+    if (this.pause.isPaused) return { how: "paused" };
+    this.modelCalls.requireResponse();
+    requireListed(servers);
+    this.#requireOutput(stopReason);
+    return { how: "completed", stopReason };
+  }
+
+  /** An error of the turn, with its real cause where the model's gateway knows it. */
+  explained(error: AmbitError): AmbitError {
+    return this.modelCalls.explained(error);
+  }
+
+  /** `done` isn't passed on, since the run isn't over yet. @returns the agent's stop reason. */
+  async #stream(agent: Agent, prompt: readonly ContentBlock[]): Promise<string | undefined> {
+    const { scope, deadlines, limits, calls, callEvents, pause } = this;
     const who = `Harness '${this.plan.harness.actor.name}'`;
     scope.signal.throwIfAborted();
     using ended = new LinkedAbort(scope.signal, pause.signal);
@@ -67,8 +98,8 @@ export class Turn {
         prompt,
         signal: ended.signal,
         ...this.observation.trace(),
-        onPermission: (question) => toolCalls.decide(question),
-        onInput: (question) => this.userInput.answer(question),
+        onPermission: (question) => calls.decide(question),
+        onInput: (question) => this.elicitation.answer(question),
       });
       await readBounded(events, ended.signal, limits.closeMs, (event) => {
         deadlines.recordActivity();
@@ -85,7 +116,7 @@ export class Turn {
     } catch (thrown) {
       throw asPluginError(who, thrown);
     }
-    this.agentEnded = done || pause.isPaused;
+    this.#agentEnded = done || pause.isPaused;
     scope.signal.throwIfAborted();
     if (!done && !pause.isPaused)
       throw new PluginBrokeContract(`${who} ended its turn without a done event.`);
@@ -116,8 +147,8 @@ export class Turn {
    * An agent whose model returned nothing may end its turn without an error.
    * @throws ModelFailed when it produced no output and called no tool.
    */
-  requireOutput(stopReason: string | undefined): void {
-    const isDone = this.events.record.hasOutput || this.toolCalls.acted;
+  #requireOutput(stopReason: string | undefined): void {
+    const isDone = this.events.record.hasOutput || this.calls.acted;
     if (isDone || (stopReason !== undefined && stopReason !== "end_turn")) return;
     throw new ModelFailed(
       "The agent ended its turn without any output: check its model's name, credential and quota.",
@@ -127,18 +158,18 @@ export class Turn {
 
   /** Sends what is left when the turn has ended: the events of one that ended early, and its usage. */
   finish(end: TurnEnd): void {
-    this.#tellEnd(end);
-    this.#tellUsage();
+    this.#emitEnd(end);
+    this.#emitUsage();
   }
 
   /** As the model's provider counted it, plus what only the agent reports. */
-  #tellUsage(): void {
+  #emitUsage(): void {
     const usage = { ...this.#usage, ...this.modelCalls.usage };
     if (Object.keys(usage).length > 0) this.events.emit({ type: "usage", ...usage });
   }
 
   /** The events that are still to be sent for a turn that was ended early. */
-  #tellEnd(end: TurnEnd): void {
+  #emitEnd(end: TurnEnd): void {
     const { events, callEvents } = this;
     if (end.how === "completed") return;
     events.endBlocks();

@@ -36,9 +36,9 @@ export class Sessions {
   keeper: SessionKeeper | undefined;
 
   constructor(
-    @inject(tokens.limits) readonly limits: RunLimits,
-    @inject(tokens.log) readonly log: Log,
-    @inject(tokens.hideSecrets) readonly hide: HideSecrets,
+    @inject(tokens.limits) private readonly limits: RunLimits,
+    @inject(tokens.log) private readonly log: Log,
+    @inject(tokens.hideSecrets) private readonly hide: HideSecrets,
   ) {}
 
   /** The kept session of that name, if it was opened for the same sandbox and boundary; else a new one. */

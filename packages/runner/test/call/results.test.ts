@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from "vitest";
-import type { CallState } from "../../src/call/agent-call.js";
+import type { CallState } from "../../src/call/call.js";
 import { openResult, withOutcome } from "../../src/call/results.js";
 import { unsettledTexts } from "../../src/call/unsettled.js";
 
@@ -31,7 +31,7 @@ describe("the result of a call that the runner answered", () => {
     [
       "its own account of a call that we saw no end of",
       event,
-      { name: "allowed", taken: true },
+      { name: "allowed", claimed: true },
       { output: event.output, data: event.data },
     ],
   ] as const)("is %s", (_what, reported, handled, expected) => {
@@ -55,12 +55,12 @@ describe("the result of a call that the runner answered", () => {
 
 describe("the result of a call that was open at the end of the turn", () => {
   const outcome = { output: "ours", isError: false };
-  const taken = { name: "pending", taken: true } as const;
+  const claimed = { name: "pending", claimed: true } as const;
   test.each<[string, CallState, string | undefined, string | undefined]>([
-    ["nothing decided", taken, deferred, interrupted],
-    ["allowed", { name: "allowed", taken: false }, unknown, interrupted],
+    ["nothing decided", claimed, deferred, interrupted],
+    ["allowed", { name: "allowed", claimed: false }, unknown, interrupted],
     ["executing", { name: "executing" }, unknown, interrupted],
-    ["asked", { name: "asked", resumes: taken }, deferred, deferred],
+    ["asked", { name: "asked", resumes: claimed }, deferred, deferred],
     ["parked", { name: "parked" }, undefined, deferred],
     ["denied before it was called", { name: "denied" }, deferred, deferred],
     ["denied", { name: "denied", outcome: { output: "no", isError: true } }, "no", "no"],

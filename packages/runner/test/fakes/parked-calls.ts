@@ -1,4 +1,5 @@
-import { type AskedCall, CallIds, type ConversationName } from "../../src/call/ask/call-ids.js";
+import type { QuestionSubject } from "../../src/call/ask/question.js";
+import { type ConversationName, QuestionIds } from "../../src/call/ask/question-ids.js";
 import { eventsOf, type Told, testKey } from "./world.js";
 
 export const client = { name: "pick", kind: "client" };
@@ -7,12 +8,12 @@ export const given = { to: "ann" };
 
 /** The id under which an earlier run asked about a call. */
 export function issuedId(
-  call: Partial<AskedCall> = {},
+  call: Partial<QuestionSubject> = {},
   conversation: Partial<ConversationName> = {},
   key = testKey,
   turn = "0".repeat(32),
 ): string {
-  const ids = new CallIds(key, { project: undefined, session: undefined, ...conversation }, turn);
+  const ids = new QuestionIds(key, { project: undefined, session: undefined, ...conversation }, turn);
   return ids.issue({ kind: "user_approval", origin: "request", name: "send", input: given, ...call });
 }
 

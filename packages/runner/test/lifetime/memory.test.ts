@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import { FakeExecutor } from "../../../../core/test/fakes/executor.js";
 import { done, says } from "../../../../core/test/fakes/harness.js";
 import { recordingLog } from "../../../../core/test/fakes/log.js";
-import { AgentCalls } from "../../src/call/agent-calls.js";
+import { Calls } from "../../src/call/calls.js";
 import { EventChannel } from "../../src/events/event-channel.js";
 import { MemoryGuard, usedMemoryMb } from "../../src/lifetime/memory/memory-guard.js";
 import { sizeOf } from "../../src/lifetime/memory/size.js";
@@ -41,16 +41,19 @@ function filled(decoder: Transform, encoded: Buffer, mb: number): Promise<void> 
 
 describe("calls that an agent reports and never ends", () => {
   test("their arguments aren't kept: 1,000 of them with 128 KB each take almost no memory", () => {
-    const agentCalls = new AgentCalls({ reportedCalls: 10_000 });
+    const calls = new Calls({ reportedCalls: 10_000 });
     const before = usedAfterCollection();
     for (let index = 0; index < 1_000; index += 1) {
       const input = { text: `${index}${megabyte.slice(0, 131_072)}` };
-      agentCalls.report(`call-${index}`, "write", input);
+      calls.report(`call-${index}`, "write", input);
       // The control: the same call is still known by its arguments.
-      if (index % 100 === 0) expect(agentCalls.take(undefined, "write", input).id).toBe(`call-${index}`);
+      if (index % 100 === 0)
+        expect(calls.claim(undefined, { name: "write", origin: "agent", input: input }).id).toBe(
+          `call-${index}`,
+        );
     }
     expect(usedAfterCollection() - before).toBeLessThan(8 * 1_048_576);
-    expect(agentCalls.settleAll()).toHaveLength(1_000);
+    expect(calls.settleAll()).toHaveLength(1_000);
   });
 
   test("one too many ends the run as a failure of the agent", async () => {
@@ -69,33 +72,32 @@ describe("calls that an agent reports and never ends", () => {
   });
 
   test("ids count too, even a few very long ones", () => {
-    const agentCalls = new AgentCalls({ reportedCalls: 1_000 });
+    const calls = new Calls({ reportedCalls: 1_000 });
     const report = () => {
-      for (let index = 0; index < 20; index += 1)
-        agentCalls.report(`${index}${"i".repeat(100_000)}`, "w", {});
+      for (let index = 0; index < 20; index += 1) calls.report(`${index}${"i".repeat(100_000)}`, "w", {});
     };
     expect(report).toThrow("more tool calls");
   });
 
   test("ended calls free their memory", () => {
-    const agentCalls = new AgentCalls({ reportedCalls: 2 });
+    const calls = new Calls({ reportedCalls: 2 });
     for (let index = 0; index < 100; index += 1) {
-      agentCalls.report(`c${index}`, "write", { index });
-      agentCalls.report(`c${index}`, "write", { index, more: true });
-      expect(agentCalls.settle(`c${index}`)?.name).toBe("write");
+      calls.report(`c${index}`, "write", { index });
+      calls.report(`c${index}`, "write", { index, more: true });
+      expect(calls.settle(`c${index}`)?.name).toBe("write");
     }
   });
 
   test("outcomes of calls are dropped above 4 MB, the oldest first", () => {
-    const agentCalls = new AgentCalls({ reportedCalls: 100 });
+    const calls = new Calls({ reportedCalls: 100 });
     for (let index = 0; index < 20; index += 1) {
-      agentCalls.report(`c${index}`, "write", { index });
-      const { id } = agentCalls.take(`c${index}`, "write", { index });
-      agentCalls.step(id, { step: "execute" });
-      agentCalls.step(id, { step: "finish", outcome: { output: megabyte, isError: false } });
+      calls.report(`c${index}`, "write", { index });
+      const { id } = calls.claim(`c${index}`, { name: "write", origin: "agent", input: { index } });
+      calls.step(id, { step: "execute" });
+      calls.step(id, { step: "finish", outcome: { output: megabyte, isError: false } });
     }
-    expect(agentCalls.settle("c0")?.state.name).toBe("pending");
-    expect(agentCalls.settle("c19")?.state).toMatchObject({
+    expect(calls.settle("c0")?.state.name).toBe("pending");
+    expect(calls.settle("c19")?.state).toMatchObject({
       name: "finished",
       outcome: { output: megabyte },
     });

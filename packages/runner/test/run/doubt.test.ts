@@ -8,7 +8,7 @@ import {
 } from "@ambit/core";
 import { describe, expect, test } from "vitest";
 import { says } from "../../../../core/test/fakes/harness.js";
-import { doubtOf } from "../../src/run/doubt.js";
+import { actorsToProbeAgain } from "../../src/run/doubt.js";
 import type { RunStage } from "../../src/run/run-state.js";
 import { createWorld } from "../fakes/world.js";
 
@@ -31,7 +31,7 @@ describe("the actors whose evidence a failure invalidates", () => {
     ["a plugin's", new PluginBrokeContract("threw"), "started", both],
     ["a model's", new ModelFailed("quota"), "starting", []],
   ])("%s", (_what, failure, stage, expected) => {
-    expect(doubtOf(failure, stage)).toEqual(expected);
+    expect(actorsToProbeAgain(failure, stage)).toEqual(expected);
   });
 });
 

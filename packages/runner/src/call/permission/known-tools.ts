@@ -40,7 +40,7 @@ function isClassWord(word: string, own: OwnTools | undefined): boolean {
 }
 
 /** Whether a pattern may be about a tool of the agent's own. */
-export function mayBeOwn(pattern: string, known: KnownTools): boolean {
+export function mayMatchAgentTool(pattern: string, known: KnownTools): boolean {
   const name = patternName(pattern);
   return !known.published.has(name) || Object.values(wordsFor).some((words) => words.includes(name));
 }
@@ -87,7 +87,7 @@ export function hasUnnamedTools({ mcpServers }: RunRequest): boolean {
 }
 
 /** Rules about a tool that the run doesn't have, and which therefore have no effect. */
-export function idleRules(request: RunRequest, agent: string, known: KnownTools): Warning[] {
+export function unusedRules(request: RunRequest, agent: string, known: KnownTools): Warning[] {
   const { rules = [] } = request.permissions;
   const { own } = known;
   if (own === undefined) return [];

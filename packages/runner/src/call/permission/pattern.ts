@@ -1,4 +1,5 @@
-import type { JsonObject, Permission } from "@ambit/core/contract";
+import type { Permission } from "@ambit/core/contract";
+import type { CallSubject } from "../call.js";
 import { type ArgumentTexts, head, maxPrefixLength, textsIn } from "./argument-texts.js";
 import { commandsIn } from "./commands.js";
 
@@ -9,16 +10,8 @@ export interface ClassNames {
   readonly allowing: readonly string[];
 }
 
-/** What a pattern is matched against. */
-export interface PatternSubject {
-  readonly name: string;
-  /** More names for a tool of the agent's own: its classes. */
-  readonly classNames?: ClassNames | undefined;
-  /** Undefined when the agent doesn't report it. */
-  readonly arguments: unknown;
-  /** JSON Schema of the arguments, where the request declares it. */
-  readonly inputSchema?: JsonObject | undefined;
-}
+/** Whether a pattern matches a call, for what the pattern does to it. */
+export type PatternMatcher = (pattern: string, effect: Permission) => boolean;
 
 /** Whether a rule is of a form that can match a call. */
 export function isPattern(pattern: string): boolean {
@@ -43,46 +36,40 @@ const withPrefix = /^([^()]+)\((.*):\*\)$/s;
  *   that could make it do something else as well (`;`, `|`, a second line, `..`).
  *
  * Not a shell policy: a shell has countless ways to write one command. What a prefix can't stop, the boundary does.
+ *
+ * @param classNames more names for a tool of the agent's own.
  */
-export function matchesPattern(pattern: string, effect: Permission, subject: PatternSubject): boolean {
-  const parts = withPrefix.exec(pattern);
-  if (parts === null) return isOf(pattern, effect, subject);
-  const [, name = "", prefix = ""] = parts;
-  if (!isOf(name, effect, subject)) return false;
-  return effect === "allow" ? allows(head(prefix), subject) : restricts(head(prefix), subject);
-}
-
-function isOf(name: string, effect: Permission, subject: PatternSubject): boolean {
-  if (name === subject.name) return true;
-  const { restricting = [], allowing = [] } = subject.classNames ?? {};
-  return (effect === "allow" ? allowing : restricting).includes(name);
-}
-
-function restricts(prefix: string, subject: PatternSubject): boolean {
-  // Every call, with or without a text.
-  if (prefix === "") return true;
-  const { heads, complete } = textsOf(subject);
-  return !complete || heads.some((text) => text.startsWith(prefix));
-}
-
-const known = new WeakMap<PatternSubject, ArgumentTexts>();
-
-/** Read once per subject: there may be many rules, and the arguments may be large. */
-function textsOf(subject: PatternSubject): ArgumentTexts {
-  const texts = known.get(subject) ?? textsIn(subject.arguments);
-  known.set(subject, texts);
-  return texts;
-}
-
-function allows(prefix: string, { arguments: values, inputSchema }: PatternSubject): boolean {
-  const commands = commandsIn(values, inputSchema);
-  if (commands.length === 0) return false;
-  if (prefix === "") return true;
-  return commands.every(({ text, isShell }) => {
-    const plain = text.trim();
-    const doesMore = isShell ? chaining.test(plain) : leaving.test(plain);
-    return !doesMore && head(plain).startsWith(prefix);
-  });
+export function patternMatcher(
+  { name, input, tool }: Pick<CallSubject, "name" | "input" | "tool">,
+  { restricting = [], allowing = [] }: Partial<ClassNames> = {},
+): PatternMatcher {
+  const isNamed = (given: string, effect: Permission) =>
+    given === name || (effect === "allow" ? allowing : restricting).includes(given);
+  // Read once: there may be many rules, and the arguments may be large.
+  let texts: ArgumentTexts | undefined;
+  const restricts = (prefix: string) => {
+    // Every call, with or without a text.
+    if (prefix === "") return true;
+    texts ??= textsIn(input);
+    return !texts.complete || texts.heads.some((text) => text.startsWith(prefix));
+  };
+  const allows = (prefix: string) => {
+    const commands = commandsIn(input, tool?.inputSchema);
+    if (commands.length === 0) return false;
+    if (prefix === "") return true;
+    return commands.every(({ text, isShell }) => {
+      const plain = text.trim();
+      const doesMore = isShell ? chaining.test(plain) : leaving.test(plain);
+      return !doesMore && head(plain).startsWith(prefix);
+    });
+  };
+  return (pattern, effect) => {
+    const parts = withPrefix.exec(pattern);
+    if (parts === null) return isNamed(pattern, effect);
+    const [, given = "", prefix = ""] = parts;
+    if (!isNamed(given, effect)) return false;
+    return effect === "allow" ? allows(head(prefix)) : restricts(head(prefix));
+  };
 }
 
 /** What lets one line of a shell run a second command, or write a file. */

@@ -1,8 +1,8 @@
 import type { McpServer, Permission, PermissionMode, RunRequest } from "@ambit/core/contract";
 import type { PermissionCeiling } from "../../operator.js";
-import type { CallSubject } from "../call-subject.js";
+import type { CallSubject } from "../call.js";
 import { classNamesOf, type KnownTools } from "./known-tools.js";
-import { matchesPattern, type PatternSubject } from "./pattern.js";
+import { type PatternMatcher, patternMatcher } from "./pattern.js";
 
 /** The input of a decision on a call. */
 export interface PermissionRules {
@@ -13,21 +13,26 @@ export interface PermissionRules {
 
 /**
  * The operator's ceiling first; then the tool's own permission, its MCP server's, the strictest matching rule, the
- * default. A call that the user fulfils isn't asked about. Pure.
+ * default. Pure.
  */
 export function permissionOf(
   call: CallSubject,
   { permissions, ceiling, known }: PermissionRules,
 ): Permission {
-  const { tool, server, byCaller } = call;
-  const subject = patternSubjectOf(call, known);
-  if (ceiling === true || ceiling.some((pattern) => matchesPattern(pattern, "deny", subject))) return "deny";
-  const permission =
+  const { name, input, tool, server, toolClass } = call;
+  // The class names and read-only hints of an agent count for its own tools alone.
+  const isAgents = tool === undefined && server === undefined;
+  const matches = isAgents
+    ? patternMatcher(call, classNamesOf(name, toolClass, known))
+    : // A published tool is decided on again where it is executed, by its actual arguments.
+      patternMatcher({ ...call, input: input ?? {} });
+  if (ceiling === true || ceiling.some((pattern) => matches(pattern, "deny"))) return "deny";
+  return (
     tool?.permission ??
-    byServer(server?.policy, call.name) ??
-    byRule(permissions.rules ?? [], subject) ??
-    byDefault(permissions.default, isOfAgent(call) ? call.saysReadOnly : tool?.readOnly);
-  return permission === "ask" && byCaller === true ? "allow" : permission;
+    byServer(server?.policy, name) ??
+    byRule(permissions.rules ?? [], matches) ??
+    byDefault(permissions.default, isAgents ? call.readOnly : tool?.readOnly)
+  );
 }
 
 /** A table beats the permission of the whole server; a tool that it doesn't name never falls through to that. */
@@ -35,23 +40,6 @@ function byServer(policy: McpServer["policy"], name: string): Permission | undef
   const { toolPermissions, newToolPermission, permission } = policy ?? {};
   if (toolPermissions !== undefined && Object.hasOwn(toolPermissions, name)) return toolPermissions[name];
   return newToolPermission ?? (toolPermissions === undefined ? permission : "ask");
-}
-
-function patternSubjectOf(call: CallSubject, known: KnownTools): PatternSubject {
-  const { name, input, tool, toolClass } = call;
-  const isAgents = isOfAgent(call);
-  return {
-    name,
-    classNames: isAgents ? classNamesOf(name, toolClass, known) : undefined,
-    // A published tool is decided on again where it is executed, by its actual arguments.
-    arguments: isAgents ? input : (input ?? {}),
-    inputSchema: tool?.inputSchema,
-  };
-}
-
-/** The class names and read-only hints of an agent count for its own tools alone. */
-function isOfAgent({ tool, server }: CallSubject): boolean {
-  return tool === undefined && server === undefined;
 }
 
 const strictness = ["deny", "ask", "allow"] as const satisfies readonly Permission[];
@@ -63,12 +51,10 @@ export function strictest(one: Permission, other: Permission): Permission {
 /** The permission of the strictest matching rule. */
 function byRule(
   rules: NonNullable<RunRequest["permissions"]["rules"]>,
-  subject: PatternSubject,
+  matches: PatternMatcher,
 ): Permission | undefined {
   return strictness.find((effect) =>
-    rules.some(
-      ({ pattern, permission }) => permission === effect && matchesPattern(pattern, effect, subject),
-    ),
+    rules.some(({ pattern, permission }) => permission === effect && matches(pattern, effect)),
   );
 }
 

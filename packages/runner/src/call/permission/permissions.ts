@@ -4,27 +4,24 @@ import type { Harness } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import type { PermissionCeiling } from "../../operator.js";
 import { tokens } from "../../tokens.js";
-import type { CallSubject } from "../call-subject.js";
+import type { CallSubject } from "../call.js";
 import { GatewayTools } from "../tools/gateway/gateway-tools.js";
 import { RunTools } from "../tools/run-tools.js";
-import { idleRules, type KnownTools, toolsNamed } from "./known-tools.js";
+import { type KnownTools, toolsNamed, unusedRules } from "./known-tools.js";
 import { permissionOf, strictest } from "./permission.js";
 
-/**
- * The permission of each call of a run: the request's rules below the operator's ceiling. Asking the user is the
- * gatekeeper's.
- */
+/** The permission of each call of a run: the request's rules below the operator's ceiling. */
 @injectable()
 export class Permissions {
   readonly #harness: Harness;
   #known: KnownTools;
 
   constructor(
-    @inject(tokens.request) readonly request: RunRequest,
-    @inject(tokens.permissionCeiling) readonly ceiling: PermissionCeiling,
+    @inject(tokens.request) private readonly request: RunRequest,
+    @inject(tokens.permissionCeiling) private readonly ceiling: PermissionCeiling,
     @inject(tokens.plan) plan: AcceptedPlan,
-    @inject(RunTools) readonly tools: RunTools,
-    @inject(GatewayTools) readonly gateway: GatewayTools,
+    @inject(RunTools) private readonly tools: RunTools,
+    @inject(GatewayTools) private readonly gateway: GatewayTools,
   ) {
     this.#harness = plan.harness.actor;
     this.#known = toolsNamed(request, this.#harness);
@@ -34,21 +31,28 @@ export class Permissions {
   learn(published: Iterable<string>): readonly Warning[] {
     const { own, published: before } = this.#known;
     this.#known = { own, published: new Set([...before, ...published]) };
-    return idleRules(this.request, this.#harness.id, this.#known);
+    return unusedRules(this.request, this.#harness.id, this.#known);
   }
 
-  /** The permission in force for a call. */
+  /** The permission in force for a call. One that the user fulfils isn't asked about: answering it is the consent. */
   effective(call: CallSubject): Permission {
-    const { ceiling } = this;
-    const door = permissionOf(call, { permissions: this.request.permissions, ceiling, known: this.#known });
-    return strictest(door, this.gateway.permission(call.tool, call.input) ?? "allow");
+    const { ceiling, request } = this;
+    const { tool, input } = call;
+    const door = permissionOf(call, { permissions: request.permissions, ceiling, known: this.#known });
+    const permission = door === "ask" && this.tools.isByCaller(tool) ? "allow" : door;
+    return strictest(permission, this.gateway.permission(tool, input) ?? "allow");
+  }
+
+  /** What the model reads of a call that is denied. */
+  denial({ name, tool, input }: CallSubject): string {
+    return this.gateway.denial(tool, input) ?? `Tool '${name}' is denied by policy.`;
   }
 
   /** Whether the user may have to be asked about a call that the agent reports, as far as its tool is known. */
-  mayAsk(id: string, name: string, input: unknown): boolean {
+  mayAsk(name: string, input: unknown): boolean {
     const { servers } = this.tools;
     const tool = this.tools.tools.get(name);
-    const call = { id, origin: "agent", name, input, tool } as const;
+    const call = { origin: "agent", name, input, tool } as const;
     if (tool !== undefined) return this.tools.isByCaller(tool) || this.effective(call) === "ask";
     if (servers.size === 0 && !this.#harness.supportsPermissionRequests) return false;
     return [undefined, ...servers.values()].some((server) => this.effective({ ...call, server }) === "ask");

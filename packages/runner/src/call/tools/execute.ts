@@ -3,6 +3,8 @@ import { type AcceptedPlan, PluginBrokeContract, RunTimedOut } from "@ambit/core
 import type { RunRequest } from "@ambit/core/contract";
 import type {
   Log,
+  Publication,
+  PublishedCall,
   PublishedOutcome,
   RunScope,
   Sandbox,
@@ -36,17 +38,17 @@ export class ToolExecution {
   readonly #nonce = randomUUID();
 
   constructor(
-    @inject(tokens.runId) readonly runId: string,
-    @inject(tokens.request) readonly request: RunRequest,
-    @inject(tokens.plan) readonly plan: AcceptedPlan,
-    @inject(tokens.scope) readonly scope: OwnedScope,
-    @inject(tokens.limits) readonly limits: RunLimits,
-    @inject(tokens.log) readonly log: Log,
-    @inject(Observation) readonly observation: Observation,
-    @inject(Deadlines) readonly deadlines: Deadlines,
-    @inject(RightToAct) readonly right: RightToAct,
-    @inject(tokens.callSlots) readonly slots: FairSlots,
-    @inject(ArgumentsChecker) readonly checker: ArgumentsChecker,
+    @inject(tokens.runId) private readonly runId: string,
+    @inject(tokens.request) private readonly request: RunRequest,
+    @inject(tokens.plan) private readonly plan: AcceptedPlan,
+    @inject(tokens.scope) private readonly scope: OwnedScope,
+    @inject(tokens.limits) private readonly limits: RunLimits,
+    @inject(tokens.log) private readonly log: Log,
+    @inject(Observation) private readonly observation: Observation,
+    @inject(Deadlines) private readonly deadlines: Deadlines,
+    @inject(RightToAct) private readonly right: RightToAct,
+    @inject(tokens.callSlots) private readonly slots: FairSlots,
+    @inject(ArgumentsChecker) private readonly checker: ArgumentsChecker,
   ) {}
 
   /** Prepares what the run's first calls would wait for. @throws PluginBrokeContract */
@@ -76,8 +78,11 @@ export class ToolExecution {
     const timeoutMs = call.tool.timeoutMs ?? this.limits.toolMs;
     const outcome = await this.#limited<ToolOutcome>(call.tool.name, timeoutMs, signal, (limited) =>
       executor.execute(call, {
-        ...{ ...given, ...this.observation.trace(call.id), ...this.#identity(call.id) },
-        ...{ signal: limited, timeoutMs },
+        ...given,
+        ...this.observation.trace(call.id),
+        ...this.#identity(call.id),
+        signal: limited,
+        timeoutMs,
       }),
     ).catch((error: unknown) => {
       throw asPluginError(`Executor '${executor.name}'`, error);
@@ -94,18 +99,19 @@ export class ToolExecution {
     const { hold } = right;
     return {
       idempotencyKey: createHash("sha256").update(`${this.#nonce} ${callId}`).digest("base64url"),
-      ...(hold === undefined ? {} : { fence: hold.fence }),
+      fence: hold?.fence,
       mayAct: () => right.isCurrent,
     };
   }
 
-  /** A call that a tool source makes. */
-  async foreign(
-    name: string,
-    signal: AbortSignal,
-    call: (signal: AbortSignal) => Promise<PublishedOutcome>,
-  ): Promise<PublishedOutcome> {
-    const outcome = await this.#limited<PublishedOutcome | Failed>(name, this.limits.toolMs, signal, call);
+  /** A call of a user's MCP server, by its tool source. */
+  async callMcpTool(id: string, publication: Publication, made: PublishedCall): Promise<PublishedOutcome> {
+    const outcome = await this.#limited<PublishedOutcome | Failed>(
+      made.name,
+      this.limits.toolMs,
+      made.signal,
+      (signal) => publication.call({ ...made, ...this.observation.trace(id), signal }),
+    );
     return {
       output: shortened(outcome.output),
       isError: "status" in outcome || outcome.isError,

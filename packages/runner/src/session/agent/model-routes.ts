@@ -43,8 +43,8 @@ export class ModelRouter implements ModelCaller {
 @injectable()
 export class ModelRoutes {
   constructor(
-    @inject(tokens.plan) readonly plan: AcceptedPlan,
-    @inject(tokens.log) readonly log: Log,
+    @inject(tokens.plan) private readonly plan: AcceptedPlan,
+    @inject(tokens.log) private readonly log: Log,
   ) {}
 
   /** @returns undefined if the agent connects to its model directly, or has none. */

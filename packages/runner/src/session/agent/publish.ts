@@ -23,10 +23,10 @@ export const ownPublication = "ambit";
 @injectable()
 export class Publisher {
   constructor(
-    @inject(tokens.request) readonly request: RunRequest,
-    @inject(tokens.plan) readonly plan: AcceptedPlan,
-    @inject(tokens.log) readonly log: Log,
-    @inject(RunEvents) readonly events: RunEvents,
+    @inject(tokens.request) private readonly request: RunRequest,
+    @inject(tokens.plan) private readonly plan: AcceptedPlan,
+    @inject(tokens.log) private readonly log: Log,
+    @inject(RunEvents) private readonly events: RunEvents,
   ) {}
 
   /** Connects the user's MCP servers and publishes every tool to the agent, for as long as `scope` lives. */
@@ -53,13 +53,13 @@ export class Publisher {
           if (!scope.signal.aborted) this.events.emit(mcpServerFailed(server.name, error));
           throw error;
         });
-        const call = (made: PublishedCall) => router.route((calls) => calls.foreign(publication, made));
+        const call = (made: PublishedCall) => router.route((calls) => calls.callMcpTool(publication, made));
         return { ...publication, call };
       }),
     );
     const publications: Publication[] = await Promise.all(connecting);
     if (request.customTools.length > 0) {
-      const call = (made: PublishedCall) => router.route((calls) => calls.own(made));
+      const call = (made: PublishedCall) => router.route((calls) => calls.callTool(made));
       publications.unshift({ name: ownPublication, tools: request.customTools.map(published), call });
     }
     const servers = await Promise.all(

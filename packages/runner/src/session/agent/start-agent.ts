@@ -31,15 +31,15 @@ export interface Start {
 @injectable()
 export class AgentStarter {
   constructor(
-    @inject(tokens.request) readonly request: RunRequest,
-    @inject(tokens.plan) readonly plan: AcceptedPlan,
-    @inject(tokens.scope) readonly scope: OwnedScope,
-    @inject(tokens.limits) readonly limits: RunLimits,
-    @inject(tokens.permissionCeiling) readonly ceiling: PermissionCeiling,
-    @inject(tokens.log) readonly log: Log,
-    @inject(Publisher) readonly publisher: Publisher,
-    @inject(ModelRoutes) readonly modelRoutes: ModelRoutes,
-    @inject(tokens.wholeHistory) readonly wholeHistory: boolean,
+    @inject(tokens.request) private readonly request: RunRequest,
+    @inject(tokens.plan) private readonly plan: AcceptedPlan,
+    @inject(tokens.scope) private readonly scope: OwnedScope,
+    @inject(tokens.limits) private readonly limits: RunLimits,
+    @inject(tokens.permissionCeiling) private readonly ceiling: PermissionCeiling,
+    @inject(tokens.log) private readonly log: Log,
+    @inject(Publisher) private readonly publisher: Publisher,
+    @inject(ModelRoutes) private readonly modelRoutes: ModelRoutes,
+    @inject(tokens.wholeHistory) private readonly wholeHistory: boolean,
   ) {}
 
   /**

@@ -1,6 +1,19 @@
-import type { JsonObject } from "@ambit/core/contract";
+import type { JsonObject, Permission } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
-import { isPattern, matchesPattern } from "../../../src/call/permission/pattern.js";
+import { type ClassNames, isPattern, patternMatcher } from "../../../src/call/permission/pattern.js";
+
+/** Whether a pattern matches a call, which has `schema` as its tool's. */
+const matches = (pattern: string, effect: Permission, { name, input, schema, classNames }: Matched) => {
+  const tool = schema && ({ name, kind: "callback", inputSchema: schema } as const);
+  return patternMatcher({ name, input, tool }, classNames)(pattern, effect);
+};
+
+interface Matched {
+  readonly name: string;
+  readonly input: unknown;
+  readonly schema?: JsonObject | undefined;
+  readonly classNames?: ClassNames;
+}
 
 const nested = (value: unknown, levels: number): unknown =>
   levels === 0 ? value : nested([value], levels - 1);
@@ -37,11 +50,11 @@ describe("a denial matches any text of the arguments, at any depth", () => {
   for (const [what, input, prefix = "rm"] of attacks)
     test(what, () => {
       for (const effect of ["deny", "ask"] as const) {
-        expect(matchesPattern(`sh(${prefix}:*)`, effect, { name: "sh", arguments: input })).toBe(true);
+        expect(matches(`sh(${prefix}:*)`, effect, { name: "sh", input })).toBe(true);
       }
       // The control: another prefix doesn't match, unless the arguments can't be looked through.
       const isUnreadable = what.startsWith("what is too") || what.startsWith("too many");
-      expect(matchesPattern("sh(curl:*)", "deny", { name: "sh", arguments: input })).toBe(isUnreadable);
+      expect(matches("sh(curl:*)", "deny", { name: "sh", input })).toBe(isUnreadable);
     });
 
   test.each([
@@ -51,27 +64,24 @@ describe("a denial matches any text of the arguments, at any depth", () => {
     ["no text", { a: null }],
   ])("not %s", (what, input) => {
     const name = what === "another tool's name" ? "bash" : "sh";
-    expect(matchesPattern("sh(rm:*)", "deny", { name, arguments: input ?? "rm" })).toBe(false);
+    expect(matches("sh(rm:*)", "deny", { name, input: input ?? "rm" })).toBe(false);
   });
 
   test("an empty prefix matches every call", () => {
-    expect(matchesPattern("sh(:*)", "deny", { name: "sh", arguments: {} })).toBe(true);
+    expect(matches("sh(:*)", "deny", { name: "sh", input: {} })).toBe(true);
   });
 
   test("a thousand rules scan a megabyte once", () => {
-    const subject = {
-      name: "sh",
-      arguments: { a: Array.from({ length: 4_000 }, (_, n) => `${n} `.repeat(60)) },
-    };
     let reads = 0;
-    const watched = new Proxy(subject.arguments, {
+    const large = { a: Array.from({ length: 4_000 }, (_, n) => `${n} `.repeat(60)) };
+    const input = new Proxy(large, {
       ownKeys: (target) => {
         reads += 1;
         return Reflect.ownKeys(target);
       },
     });
-    const counted = { ...subject, arguments: watched };
-    for (let rule = 0; rule < 1_000; rule += 1) matchesPattern(`sh(rm${rule}:*)`, "deny", counted);
+    const matchesCall = patternMatcher({ name: "sh", input, tool: undefined });
+    for (let rule = 0; rule < 1_000; rule += 1) matchesCall(`sh(rm${rule}:*)`, "deny");
     expect(reads).toBeLessThan(5);
   });
 });
@@ -81,38 +91,39 @@ describe("an allow rule matches only the field with the command", () => {
     type: "object",
     properties: Object.fromEntries(names.map((name) => [name, { type: "string" }])),
   });
-  const calls: readonly (readonly [what: string, input: unknown, matches: boolean, schema?: JsonObject])[] = [
-    ["the command", { command: "git push" }, true],
-    ["a leading space", { command: " git push" }, true],
-    ["the text itself", "git push", true],
-    ["a program's words", { command: ["git", "push"] }, true],
-    ["a description beside it", { command: "git push", description: "pushes", timeout: 3 }, true],
-    ["another key before it", { note: "git", command: "rm -rf x" }, false],
-    ["another key behind it", { command: "rm -rf x", note: "git" }, false],
-    ["a second command", { command: "git push", cmd: "rm -rf x" }, false],
-    ["a description alone", { description: "git" }, false],
-    ["a command that is no text", { command: { git: "git" } }, false],
-    ["a second command behind ;", { command: "git push; rm -rf x" }, false],
-    ["a second command behind &&", { command: "git push && rm -rf x" }, false],
-    ["a pipe", { command: "git log | sh" }, false],
-    ["a second line", { command: "git push\nrm -rf x" }, false],
-    ["a substitution", { command: "git push $(rm -rf x)" }, false],
-    ["a redirection", { command: "git log > ../.profile" }, false],
-    ["a path", { file_path: "git/x" }, true],
-    ["a path that leaves", { file_path: "git/../../x" }, false],
-    ["no arguments", {}, false],
-    ["the schema's command", { note: "x", command: "git push" }, true, schema("note", "command")],
-    ["the schema's first text", { to: "git", body: "x" }, true, schema("to", "body")],
-    ["the schema's first text, last in the call", { body: "git", to: "x" }, false, schema("to", "body")],
-    ["what the schema doesn't declare", { command: "git" }, false, schema("to")],
-    ["what the schema doesn't declare, beside", { command: "git", to: "x" }, false, schema("to")],
-  ];
-  for (const [what, input, matches, inputSchema] of calls)
+  const calls: readonly (readonly [what: string, input: unknown, isAllowed: boolean, schema?: JsonObject])[] =
+    [
+      ["the command", { command: "git push" }, true],
+      ["a leading space", { command: " git push" }, true],
+      ["the text itself", "git push", true],
+      ["a program's words", { command: ["git", "push"] }, true],
+      ["a description beside it", { command: "git push", description: "pushes", timeout: 3 }, true],
+      ["another key before it", { note: "git", command: "rm -rf x" }, false],
+      ["another key behind it", { command: "rm -rf x", note: "git" }, false],
+      ["a second command", { command: "git push", cmd: "rm -rf x" }, false],
+      ["a description alone", { description: "git" }, false],
+      ["a command that is no text", { command: { git: "git" } }, false],
+      ["a second command behind ;", { command: "git push; rm -rf x" }, false],
+      ["a second command behind &&", { command: "git push && rm -rf x" }, false],
+      ["a pipe", { command: "git log | sh" }, false],
+      ["a second line", { command: "git push\nrm -rf x" }, false],
+      ["a substitution", { command: "git push $(rm -rf x)" }, false],
+      ["a redirection", { command: "git log > ../.profile" }, false],
+      ["a path", { file_path: "git/x" }, true],
+      ["a path that leaves", { file_path: "git/../../x" }, false],
+      ["no arguments", {}, false],
+      ["the schema's command", { note: "x", command: "git push" }, true, schema("note", "command")],
+      ["the schema's first text", { to: "git", body: "x" }, true, schema("to", "body")],
+      ["the schema's first text, last in the call", { body: "git", to: "x" }, false, schema("to", "body")],
+      ["what the schema doesn't declare", { command: "git" }, false, schema("to")],
+      ["what the schema doesn't declare, beside", { command: "git", to: "x" }, false, schema("to")],
+    ];
+  for (const [what, input, isAllowed, schema] of calls)
     test(what, () => {
-      const subject = { name: "sh", arguments: input, inputSchema };
-      expect(matchesPattern("sh(git:*)", "allow", subject)).toBe(matches);
+      const subject = { name: "sh", input, schema };
+      expect(matches("sh(git:*)", "allow", subject)).toBe(isAllowed);
       // The control: the whole tool is allowed, whatever its arguments.
-      expect(matchesPattern("sh", "allow", subject)).toBe(true);
+      expect(matches("sh", "allow", subject)).toBe(true);
     });
 });
 

@@ -3,8 +3,7 @@ import "reflect-metadata";
 import type { McpServer, RunRequest, ToolSpec } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
 import { says } from "../../../../../core/test/fakes/harness.js";
-import type { Answered } from "../../../src/call/ask/answers.js";
-import type { CallSubject } from "../../../src/call/call-subject.js";
+import type { Call, CallSubject } from "../../../src/call/call.js";
 import { Gatekeeper } from "../../../src/call/gatekeeper.js";
 import { isPattern } from "../../../src/call/permission/pattern.js";
 import { permissionOf } from "../../../src/call/permission/permission.js";
@@ -23,24 +22,28 @@ function requestOf({ mode, rules = [] }: PermissionCase): RunRequest {
   return parsed.request;
 }
 
-function callOf(one: PermissionCase): CallSubject {
+function callOf(one: PermissionCase): Call {
   const { arguments: input = { command: "git push origin" }, tool, server, readOnly, client } = one;
   const spec: ToolSpec = {
     name: "Bash",
     kind: client === true ? "client" : "callback",
     inputSchema: {},
-    ...(tool === undefined ? {} : { permission: tool }),
-    ...(readOnly === undefined ? {} : { readOnly }),
+    permission: tool,
+    readOnly,
   };
   const connection: McpServer["connection"] = { type: "http", url: "https://a.example" };
   return {
     id: "1",
+    publicId: "1",
+    key: "",
+    isReported: true,
+    announcement: "announced",
+    state: { name: "pending", claimed: true },
     name: "Bash",
     origin: server === undefined ? "request" : { server: "docs" },
     input,
     tool: spec,
     server: server === undefined ? undefined : { name: "docs", connection, policy: { permission: server } },
-    byCaller: client === true,
   };
 }
 
@@ -55,24 +58,26 @@ function effectiveOf(one: PermissionCase, call: CallSubject) {
 
 function gateOf(one: PermissionCase) {
   const call = callOf(one);
-  const answers: Answered[] = [];
-  if (one.stored !== undefined) {
-    answers.push({ id: "1", answer: { output: { approved: one.stored === "allow" }, isError: false } });
-  }
-  const asked: CallSubject[] = [];
-  const effective = (wanted: CallSubject) => effectiveOf(one, wanted);
+  const answers = one.stored === undefined ? [] : [one.stored === "allow"];
+  const asked: string[] = [];
+  // A call that the user fulfils isn't asked about.
+  const effective = (wanted: CallSubject) => {
+    const permission = effectiveOf(one, wanted);
+    return permission === "ask" && one.client === true ? "allow" : permission;
+  };
   const gate = new Gatekeeper(
-    { effective },
+    { effective, denial: () => "denied" },
+    { details: () => ({}) },
     {
-      put: async (_kind, wanted) => {
-        const stored = answers.shift();
-        if (stored === undefined) asked.push(wanted);
-        return stored;
+      ask: async ({ name, read }) => {
+        const approved = answers.shift();
+        if (approved === undefined) asked.push(name);
+        return approved === undefined ? undefined : read({ output: { approved }, isError: false }).value;
       },
-      answered: () => {},
+      alsoAsk: async () => false,
     },
   );
-  return { gate, asked, answers, call };
+  return { gate, asked, call };
 }
 
 test("the golden table is large, without duplicates", () => {
@@ -82,22 +87,21 @@ test("the golden table is large, without duplicates", () => {
 
 describe.each(permissionCases)("$name", (one) => {
   test("the effective permission", () => {
-    const call = { ...callOf(one), byCaller: false };
-    expect(effectiveOf(one, call)).toBe(one.expected.effective);
+    expect(effectiveOf(one, callOf(one))).toBe(one.expected.effective);
   });
 
   test("the outcome of the call when it is executed", async () => {
     const { gate, asked, call } = gateOf(one);
-    expect((await gate.execution(call, never)).verdict).toBe(one.expected.verdict);
+    expect((await gate.atExecution(call, never)).verdict).toBe(one.expected.verdict);
     expect(effectiveOf(one, call) === "deny").toBe(one.expected.effective === "deny");
     expect(asked).toHaveLength(one.expected.verdict === "park" ? 1 : 0);
   });
 
   test("the same if the agent asks and then executes", async () => {
     const { gate, call } = gateOf(one);
-    expect(await gate.question(call, never)).toBe(one.expected.verdict);
+    expect((await gate.beforeCall(call, never)).verdict).toBe(one.expected.verdict);
     if (one.expected.verdict === "park") return;
-    const second = await gate.execution(call, never);
+    const second = await gate.atExecution(call, never);
     // A refusal is used up like any answer; what was allowed stays allowed, once.
     if (one.expected.verdict === "allow") expect(second.verdict).toBe("allow");
   });
@@ -108,21 +112,21 @@ describe("an approval of the agent's question", () => {
 
   test("is for one execution", async () => {
     const { gate, call } = gateOf({ ...ask, stored: "allow" });
-    expect(await gate.question(call, never)).toBe("allow");
-    expect((await gate.execution(call, never)).verdict).toBe("allow");
-    expect((await gate.execution(call, never)).verdict).toBe("park");
+    expect((await gate.beforeCall(call, never)).verdict).toBe("allow");
+    expect((await gate.atExecution(call, never)).verdict).toBe("allow");
+    expect((await gate.atExecution(call, never)).verdict).toBe("park");
   });
 
   test("is for one server's tool and its arguments", async () => {
     const { gate, call } = gateOf({ ...ask, stored: "allow" });
     const bare = { ...call, tool: undefined };
     const docs = { ...bare, origin: { server: "docs" } };
-    expect(await gate.question(docs, never)).toBe("allow");
+    expect((await gate.beforeCall(docs, never)).verdict).toBe("allow");
     for (const origin of [{ server: "other" }, "agent", "request"] as const) {
-      expect((await gate.execution({ ...bare, origin }, never)).verdict).toBe("park");
+      expect((await gate.atExecution({ ...bare, origin }, never)).verdict).toBe("park");
     }
-    expect((await gate.execution({ ...docs, input: { command: "other" } }, never)).verdict).toBe("park");
-    expect((await gate.execution(docs, never)).verdict).toBe("allow");
+    expect((await gate.atExecution({ ...docs, input: { command: "other" } }, never)).verdict).toBe("park");
+    expect((await gate.atExecution(docs, never)).verdict).toBe("allow");
   });
 });
 
@@ -188,7 +192,6 @@ describe("the table of an MCP server's tools", () => {
   const permission = (name: string, policy: McpServer["policy"]) =>
     permissionOf(
       {
-        id: "1",
         name,
         origin: { server: "docs" },
         input: {},

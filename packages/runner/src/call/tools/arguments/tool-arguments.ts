@@ -16,7 +16,7 @@ export class ToolArguments {
   readonly #schemas = new Map<string, string>();
   #givenUp = 0;
 
-  constructor(@inject(ArgumentsChecker) readonly checker: ArgumentsChecker) {}
+  constructor(@inject(ArgumentsChecker) private readonly checker: ArgumentsChecker) {}
 
   /** The problem, in words that the model can act on; undefined if there is none. */
   async problem(tool: ToolSpec, given: JsonObject, signal: AbortSignal): Promise<string | undefined> {

@@ -8,7 +8,7 @@ import { type GatewayCall, gatewayCall, gatewayRoleOf } from "./policy.js";
 /** The request's `gatewayPolicy`, behind the tools that find and run what it permits. */
 @injectable()
 export class GatewayTools {
-  constructor(@inject(tokens.request) readonly request: Pick<RunRequest, "gatewayPolicy">) {}
+  constructor(@inject(tokens.request) private readonly request: Pick<RunRequest, "gatewayPolicy">) {}
 
   /** The permission of a call; undefined for any other tool, or while its arguments can't be read. */
   permission(tool: ToolSpec | undefined, input: unknown): Permission | undefined {

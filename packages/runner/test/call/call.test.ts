@@ -1,20 +1,20 @@
 import { describe, expect, test } from "vitest";
-import { advance, type CallState, type CallStep, waitsForUser } from "../../src/call/agent-call.js";
+import { advance, type CallState, type CallStep, waitsForUser } from "../../src/call/call.js";
 
 const outcome = { output: "ours", isError: false };
-const pending = { name: "pending", taken: false } as const;
-const taken = { name: "pending", taken: true } as const;
-const allowed = { name: "allowed", taken: false } as const;
-const called = { name: "allowed", taken: true } as const;
+const pending = { name: "pending", claimed: false } as const;
+const claimed = { name: "pending", claimed: true } as const;
+const allowed = { name: "allowed", claimed: false } as const;
+const called = { name: "allowed", claimed: true } as const;
 const executing = { name: "executing" } as const;
 
 const states = {
   pending,
-  taken,
+  claimed,
   allowed,
   called,
   executing,
-  asked: { name: "asked", resumes: taken },
+  asked: { name: "asked", resumes: claimed },
   fulfilled: { name: "asked", resumes: executing },
   parked: { name: "parked" },
   denied: { name: "denied", outcome },
@@ -22,7 +22,7 @@ const states = {
 } as const satisfies Readonly<Record<string, CallState>>;
 
 const steps = {
-  take: { step: "take" },
+  claim: { step: "claim" },
   release: { step: "release" },
   ask: { step: "ask" },
   answer: { step: "answer" },
@@ -37,27 +37,27 @@ const steps = {
 /** Every step that can follow, with its next state; all others can't. */
 const table: Readonly<Record<keyof typeof states, Partial<Record<CallStep["step"], CallState>>>> = {
   pending: {
-    ...{ take: taken, release: pending, ask: { name: "asked", resumes: pending } },
+    ...{ claim: claimed, release: pending, ask: { name: "asked", resumes: pending } },
     ...{ allow: allowed, deny: states.denied, execute: executing },
   },
-  taken: {
+  claimed: {
     ...{ release: pending, ask: states.asked },
     ...{ allow: allowed, deny: states.denied, execute: executing },
   },
   allowed: {
-    ...{ take: called, release: allowed, ask: { name: "asked", resumes: allowed } },
+    ...{ claim: called, release: allowed, ask: { name: "asked", resumes: allowed } },
     ...{ allow: allowed, deny: states.denied, execute: executing, forget: pending },
   },
   called: {
     ...{ release: allowed, ask: { name: "asked", resumes: called } },
-    ...{ allow: allowed, deny: states.denied, execute: executing, forget: taken },
+    ...{ allow: allowed, deny: states.denied, execute: executing, forget: claimed },
   },
   executing: { ask: states.fulfilled, finish: states.finished },
-  asked: { answer: taken, park: states.parked },
+  asked: { answer: claimed, park: states.parked },
   fulfilled: { answer: executing, park: states.parked },
   parked: {},
-  denied: { take: taken, forget: taken },
-  finished: { take: taken, forget: taken },
+  denied: { claim: claimed, forget: claimed },
+  finished: { claim: claimed, forget: claimed },
 };
 
 const cases = Object.entries(states).flatMap(([from, state]) =>
@@ -85,7 +85,7 @@ describe("a call's states", () => {
   });
 
   test("without an outcome a denial has none", () => {
-    expect(advance(taken, { step: "deny" })).toEqual({ name: "denied" });
+    expect(advance(claimed, { step: "deny" })).toEqual({ name: "denied" });
     expect(advance(executing, { step: "finish", outcome })).toEqual({ name: "finished", outcome });
   });
 });

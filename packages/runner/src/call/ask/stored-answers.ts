@@ -1,23 +1,23 @@
+import type { KeyObject } from "node:crypto";
 import {
   type ContentBlock,
   interactionKindSchema,
   type Message,
+  projectOf,
   type RunRequest,
   type Warning,
 } from "@ambit/core/contract";
 import { canonicalJson } from "../../canonical-json.js";
 import { isUnsettled } from "../unsettled.js";
 import { type Answer, approvalIn, readAnswer } from "./answer.js";
-import { type AskedCall, type CallIds, type IssuedId, looksIssued } from "./call-ids.js";
+import type { QuestionSubject } from "./question.js";
+import { type IssuedId, looksIssued, QuestionIds } from "./question-ids.js";
 import type { AnswerKeeper, UseAnswer } from "./used-answers.js";
 
-/** An answer, with the id of the call that it was given to. */
-export interface Answered {
+/** An answer, with the id of the question that it was given to. */
+interface StoredAnswer {
   readonly id: string;
   readonly answer: Answer;
-}
-
-interface Stored extends Answered {
   readonly issued: IssuedId;
 }
 
@@ -28,13 +28,13 @@ const maxAnswers = 1_000;
  * The answers that a request's messages bring. Only what a runner with this key asked for counts, whatever the messages
  * contain: the agent reports calls and results of its own, and clients send those back together with the user's answers.
  */
-export class Answers {
-  readonly #waiting: Stored[];
+export class StoredAnswers {
+  readonly #waiting: StoredAnswer[];
 
   private constructor(
-    readonly ids: CallIds | undefined,
-    readonly use: UseAnswer,
-    waiting: readonly Stored[],
+    private readonly ids: QuestionIds | undefined,
+    private readonly use: UseAnswer,
+    waiting: readonly StoredAnswer[],
   ) {
     this.#waiting = [...waiting];
   }
@@ -46,10 +46,10 @@ export class Answers {
    */
   static async of(
     request: Pick<RunRequest, "messages" | "customTools">,
-    idsOf: () => Promise<CallIds>,
+    idsOf: () => Promise<QuestionIds>,
     use: UseAnswer,
     given: Awaited<ReturnType<AnswerKeeper["given"]>> = { newest: undefined, answers: [] },
-  ): Promise<{ readonly answers: Answers; readonly warnings: readonly Warning[] }> {
+  ): Promise<{ readonly answers: StoredAnswers; readonly warnings: readonly Warning[] }> {
     const placed = answerBlocks(request.messages);
     const clientTools = new Set(
       request.customTools.flatMap(({ name, kind }) => (kind === "client" ? [name] : [])),
@@ -60,10 +60,10 @@ export class Answers {
         (isResult(block) && (approvalIn(answerOf(block)) !== undefined || clientTools.has(name ?? ""))),
     );
     if (suspects.length + given.answers.length === 0)
-      return { answers: new Answers(undefined, use, []), warnings: [] };
+      return { answers: new StoredAnswers(undefined, use, []), warnings: [] };
     const ids = await idsOf();
     const warnings: Warning[] = [];
-    const found: Stored[] = [];
+    const found: StoredAnswer[] = [];
     let latest: string | undefined;
     for (const { block, path } of suspects.slice(-maxAnswers)) {
       const { toolCallId: id } = block;
@@ -79,40 +79,59 @@ export class Answers {
     // A run pauses when it asks, so its next question makes the earlier ones obsolete.
     const current = found.filter(({ issued }) => issued.turn === latest);
     const kept = keptAnswers(given, ids);
-    return { answers: new Answers(ids, use, agreed([...current, ...kept])), warnings };
+    return { answers: new StoredAnswers(ids, use, agreed([...current, ...kept])), warnings };
   }
 
-  /** Whether there may be an answer to a question about just this call. */
-  holds(call: AskedCall): boolean {
+  /** Whether there may be an answer to just this question. */
+  holds(subject: QuestionSubject): boolean {
     if (this.ids === undefined || this.#waiting.length === 0) return false;
-    const digest = this.ids.digest(call);
+    const digest = this.ids.digest(subject);
     return this.#waiting.some(({ issued }) => issued.call === digest);
   }
 
-  /** The oldest answer to a question about just this call, once. */
-  async take(call: AskedCall): Promise<Answered | undefined> {
+  /** The oldest answer to just this question, once. */
+  async take(subject: QuestionSubject): Promise<StoredAnswer | undefined> {
     if (this.ids === undefined || this.#waiting.length === 0) return undefined;
-    const digest = this.ids.digest(call);
+    const digest = this.ids.digest(subject);
     for (;;) {
       const index = this.#waiting.findIndex(
         ({ issued, answer }) =>
-          issued.call === digest && (call.kind !== "user_approval" || approvalIn(answer) !== undefined),
+          issued.call === digest && (subject.kind !== "user_approval" || approvalIn(answer) !== undefined),
       );
       const [stored] = index < 0 ? [] : this.#waiting.splice(index, 1);
       if (stored === undefined) return undefined;
-      if (await this.use(stored.id)) return { id: stored.id, answer: stored.answer };
+      if (await this.use(stored.id)) return stored;
     }
   }
+}
+
+/**
+ * Whether an answer to the session's latest question waits for its next turn.
+ * @param keeper undefined: answers aren't kept here. @throws StoreFailed
+ */
+export async function hasStoredAnswer(
+  request: RunRequest,
+  keeper: AnswerKeeper | undefined,
+  key: () => Promise<KeyObject>,
+): Promise<boolean> {
+  const { sessionId: session } = request;
+  if (session === undefined || keeper === undefined) return false;
+  const conversation = { project: projectOf(request), session };
+  const given = await keeper.given(conversation);
+  if (given.answers.length === 0) return false;
+  // Nothing is issued: these only read the ids of earlier turns.
+  const ids = new QuestionIds(await key(), conversation, "");
+  return keptAnswers(given, ids).length > 0;
 }
 
 /**
  * The answers to the latest questions.
  * @param ids of the conversation, by any of its turns.
  */
-export function keptAnswers(
+function keptAnswers(
   { newest, answers }: Awaited<ReturnType<AnswerKeeper["given"]>>,
-  ids: Pick<CallIds, "read">,
-): Stored[] {
+  ids: Pick<QuestionIds, "read">,
+): StoredAnswer[] {
   const latest = newest === undefined ? undefined : ids.read(newest)?.turn;
   return answers.flatMap(({ id, kind, body }) => {
     const issued = ids.read(id);
@@ -170,8 +189,8 @@ function answerOf({ output, text, isError }: ContentBlock): Answer {
 }
 
 /** One answer for each question: of two that contradict each other, neither counts. */
-function agreed(stored: readonly Stored[]): Stored[] {
-  const byId = new Map<string, Stored | undefined>();
+function agreed(stored: readonly StoredAnswer[]): StoredAnswer[] {
+  const byId = new Map<string, StoredAnswer | undefined>();
   for (const one of stored) {
     const other = byId.get(one.id);
     const isFirst = !byId.has(one.id);

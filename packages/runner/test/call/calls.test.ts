@@ -1,18 +1,21 @@
 import "reflect-metadata";
 import { describe, expect, test } from "vitest";
-import type { CallStep } from "../../src/call/agent-call.js";
-import { AgentCalls } from "../../src/call/agent-calls.js";
+import type { CallStep } from "../../src/call/call.js";
+import { Calls } from "../../src/call/calls.js";
 
-const newCalls = (reportedCalls = 1_000) => new AgentCalls({ reportedCalls });
+const newCalls = (reportedCalls = 1_000) => new Calls({ reportedCalls });
 
-function finish(calls: AgentCalls, agentId: string | undefined, input: unknown, output: string): string {
-  const { id } = calls.take(agentId, "x", input);
+const claim = (calls: Calls, agentId: string | undefined, input: unknown) =>
+  calls.claim(agentId, { name: "x", origin: "agent", input });
+
+function finish(calls: Calls, agentId: string | undefined, input: unknown, output: string): string {
+  const { id } = claim(calls, agentId, input);
   calls.step(id, { step: "execute" });
   calls.step(id, { step: "finish", outcome: { output, isError: false } });
   return id;
 }
 
-const outputOf = (calls: AgentCalls, agentId: string) => {
+const outputOf = (calls: Calls, agentId: string) => {
   const state = calls.settle(agentId)?.state;
   return state?.name === "finished" ? state.outcome.output : state?.name;
 };
@@ -33,15 +36,15 @@ describe("the agent's reports and the runner's calls", () => {
   test("a call reported without arguments matches one without arguments", () => {
     const calls = newCalls();
     calls.report("a", "x", undefined);
-    expect(calls.take(undefined, "x", { n: 1 }).id).not.toBe("a");
-    expect(calls.take(undefined, "x", {}).id).toBe("a");
+    expect(claim(calls, undefined, { n: 1 }).id).not.toBe("a");
+    expect(claim(calls, undefined, {}).id).toBe("a");
   });
 
   test("simultaneous equal calls stay separate", () => {
     const calls = newCalls();
     calls.report("a", "x", {});
     calls.report("b", "x", {});
-    const [first, second, third] = [1, 2, 3].map(() => calls.take(undefined, "x", {}).id);
+    const [first, second, third] = [1, 2, 3].map(() => claim(calls, undefined, {}).id);
     expect([first, second]).toEqual(["a", "b"]);
     expect(["a", "b"]).not.toContain(third);
   });
@@ -50,23 +53,23 @@ describe("the agent's reports and the runner's calls", () => {
     const calls = newCalls();
     calls.report("a", "x", {});
     calls.report("a", "x", { n: 1 });
-    expect(calls.take(undefined, "x", { n: 1 }).id).toBe("a");
+    expect(claim(calls, undefined, { n: 1 }).id).toBe("a");
   });
 
   test("a call with a question is matched before a reported one", () => {
     const calls = newCalls();
     calls.report("reported", "x", {});
-    calls.step(calls.take("asked", "x", {}).id, { step: "allow" });
-    expect(calls.take(undefined, "x", {}).id).toBe("asked");
-    expect(calls.take(undefined, "x", {}).id).toBe("reported");
+    calls.step(claim(calls, "asked", {}).id, { step: "allow" });
+    expect(claim(calls, undefined, {}).id).toBe("asked");
+    expect(claim(calls, undefined, {}).id).toBe("reported");
   });
 
   test("the arguments of the question count, not those reported later", () => {
     const calls = newCalls();
     calls.report("a", "x", undefined);
-    calls.step(calls.take("a", "x", { n: 1 }).id, { step: "allow" });
+    calls.step(claim(calls, "a", { n: 1 }).id, { step: "allow" });
     calls.report("a", "x", undefined);
-    expect(calls.take(undefined, "x", { n: 1 }).id).toBe("a");
+    expect(claim(calls, undefined, { n: 1 }).id).toBe("a");
   });
 
   test.each<[string, readonly CallStep["step"][]]>([
@@ -76,11 +79,11 @@ describe("the agent's reports and the runner's calls", () => {
     ["is parked", ["ask", "park"]],
   ])("an id of a call that %s names another call", (_what, steps) => {
     const calls = newCalls();
-    expect(calls.take("a", "x", {}).id).toBe("a");
+    expect(claim(calls, "a", {}).id).toBe("a");
     for (const step of steps)
       if (step === "ask" || step === "execute" || step === "park") calls.step("a", { step });
     const state = calls.find("a")?.state;
-    expect(calls.take("a", "x", {}).id).not.toBe("a");
+    expect(claim(calls, "a", {}).id).not.toBe("a");
     expect(calls.find("a")?.state).toEqual(state);
   });
 
@@ -95,9 +98,9 @@ describe("the agent's reports and the runner's calls", () => {
   test("a call that was abandoned undecided can be matched again, and an unreported one is dropped", () => {
     const calls = newCalls();
     calls.report("a", "x", {});
-    calls.step(calls.take("a", "x", {}).id, { step: "release" });
-    expect(calls.take(undefined, "x", {}).id).toBe("a");
-    const { id } = calls.take(undefined, "x", { n: 1 });
+    calls.step(claim(calls, "a", {}).id, { step: "release" });
+    expect(claim(calls, undefined, {}).id).toBe("a");
+    const { id } = claim(calls, undefined, { n: 1 });
     calls.step(id, { step: "release" });
     expect(calls.find(id)).toBeUndefined();
   });
@@ -126,7 +129,7 @@ describe("memory of calls", () => {
     const output = "x".repeat(1_048_576);
     for (let index = 0; index < 20; index += 1) {
       calls.report("early", "x", { index });
-      const { id } = calls.take("early", "x", { index });
+      const { id } = claim(calls, "early", { index });
       calls.step(id, { step: "execute" });
       calls.settle("early");
       calls.step(id, { step: "finish", outcome: { output, isError: false } });
@@ -152,6 +155,6 @@ describe("the same arguments", () => {
   ])("%s", (_what, one, other, isSame) => {
     const calls = newCalls();
     calls.report("a", "x", one);
-    expect(calls.take(undefined, "x", other).id === "a").toBe(isSame);
+    expect(claim(calls, undefined, other).id === "a").toBe(isSame);
   });
 });

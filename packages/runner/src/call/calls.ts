@@ -5,8 +5,16 @@ import { canonicalJson } from "../canonical-json.js";
 import { sizeOf } from "../lifetime/memory/size.js";
 import type { RunLimits } from "../limits.js";
 import { tokens } from "../tokens.js";
-import { type AgentCall, type Announcement, advance, type CallState, type CallStep } from "./agent-call.js";
-import { looksIssued } from "./ask/call-ids.js";
+import { looksIssued } from "./ask/question-ids.js";
+import {
+  type Announcement,
+  advance,
+  type Call,
+  type CallState,
+  type CallStep,
+  type CallSubject,
+  waitsForUser,
+} from "./call.js";
 import { comparable } from "./same-arguments.js";
 
 /** Calls with an outcome that are kept until the agent reports their results; beyond that, the oldest are dropped. */
@@ -21,9 +29,9 @@ const maxNameCharacters = 1_048_576;
  * are matched by the agent's id where it sends one, else by tool and arguments.
  */
 @injectable()
-export class AgentCalls {
-  /** By `AgentCall.id`. */
-  readonly #calls = new Map<string, AgentCall>();
+export class Calls {
+  /** By `Call.id`. */
+  readonly #calls = new Map<string, Call>();
   /** The agent's ids of calls that the runner announced under another one first. */
   readonly #aliases = new Map<string, string>();
   #reported = 0;
@@ -31,24 +39,25 @@ export class AgentCalls {
   #decided = 0;
   #outcomes = 0;
 
-  constructor(@inject(tokens.limits) readonly limits: Pick<RunLimits, "reportedCalls">) {}
+  constructor(@inject(tokens.limits) private readonly limits: Pick<RunLimits, "reportedCalls">) {}
 
   /** The call with that id, either the agent's or ours. */
-  find(id: string): AgentCall | undefined {
+  find(id: string): Call | undefined {
     const short = shortId(id);
     return this.#calls.get(this.#aliases.get(short) ?? short);
   }
 
   /** The agent reports a call, and again when it has more of it. @throws HarnessFailed for one too many */
-  report(agentId: string, name: string, input: unknown): AgentCall {
-    const key = callKey(name, input);
+  report(agentId: string, name: string, input: unknown): Call {
+    const subject: CallSubject = { name, input, origin: "agent" };
+    const key = keyOf(subject);
     const reported = this.find(agentId);
     const known = this.#mayAdopt(reported) ? (this.#adopt(agentId, key, reported) ?? reported) : reported;
     if (known === undefined)
-      return this.#put({ ...newCall(shortId(agentId), agentId, name, key), isReported: true });
+      return this.#set({ ...newCall(shortId(agentId), agentId, subject), isReported: true });
     // Once the runner has the call, the arguments of the call itself count.
-    const isOpen = known.state.name === "pending" && !known.state.taken;
-    return this.#put({ ...known, name, isReported: true, ...(isOpen ? { key } : {}) });
+    const isOpen = known.state.name === "pending" && !known.state.claimed;
+    return this.#set({ ...known, name, isReported: true, key: isOpen ? key : known.key });
   }
 
   /**
@@ -56,18 +65,19 @@ export class AgentCalls {
    * @param agentId where the agent sent one. Without it, a call that the agent asked about or reported is found by its
    * tool and arguments, each one once. An id that a call in progress already has means another call.
    */
-  take(agentId: string | undefined, name: string, input: unknown): AgentCall {
-    const key = callKey(name, input);
+  claim(agentId: string | undefined, subject: CallSubject): Call {
+    const key = keyOf(subject);
     const known = agentId === undefined ? undefined : this.find(agentId);
     const found = known ?? this.#allowed(key) ?? (agentId === undefined ? this.#pending(key) : undefined);
-    const state = found === undefined ? undefined : advance(found.state, { step: "take" });
-    if (found !== undefined && state !== undefined) return this.#put({ ...found, key, state });
-    return this.#begin(agentId === undefined || found !== undefined ? randomUUID() : agentId, name, key);
+    const state = found === undefined ? undefined : advance(found.state, { step: "claim" });
+    if (found !== undefined && state !== undefined) return this.#set({ ...found, ...subject, key, state });
+    return this.begin(agentId === undefined || found !== undefined ? randomUUID() : agentId, subject);
   }
 
   /** A call that the runner decides on, and that the agent hasn't reported. */
-  begin(id: string, name: string, input: unknown): AgentCall {
-    return this.#begin(id, name, callKey(name, input));
+  begin(agentId: string, subject: CallSubject): Call {
+    const id = shortId(agentId);
+    return this.#set({ ...newCall(id, id, subject), state: { name: "pending", claimed: true } });
   }
 
   /** Does nothing if the step isn't possible, or the agent has already reported the result. */
@@ -77,14 +87,14 @@ export class AgentCalls {
     if (call === undefined || state === undefined) return;
     // Forgets a call that the agent neither reported nor made.
     if (step.step === "release" && !call.isReported) this.#delete(call);
-    else this.#put({ ...call, state });
+    else this.#set({ ...call, state });
     this.#forgetOldest();
   }
 
   /** Updates what the caller has seen of it, and perhaps its public id. */
-  announce(call: AgentCall, announcement: Announcement, publicId = call.publicId): AgentCall {
+  announce(call: Call, announcement: Announcement, publicId = call.publicId): Call {
     const isReported = call.isReported || announcement === "announced" || announcement === "awaited";
-    return this.#put({ ...call, announcement, publicId, isReported });
+    return this.#set({ ...call, announcement, publicId, isReported });
   }
 
   /** What the runner knows about a reported call; undefined for any other. */
@@ -94,7 +104,7 @@ export class AgentCalls {
   }
 
   /** The agent reports a result, which ends the call. Returns its state; undefined for a call that was never reported. */
-  settle(agentId: string): AgentCall | undefined {
+  settle(agentId: string): Call | undefined {
     const call = this.find(agentId);
     if (call?.isReported !== true) return undefined;
     const other = this.#unreported(call);
@@ -104,25 +114,20 @@ export class AgentCalls {
   }
 
   /** Every reported call, at the end of the turn. */
-  settleAll(): readonly AgentCall[] {
+  settleAll(): readonly Call[] {
     return [...this.#calls.keys()].flatMap((id) => this.settle(id) ?? []);
   }
 
-  #begin(agentId: string, name: string, key: string): AgentCall {
-    const id = shortId(agentId);
-    return this.#put({ ...newCall(id, id, name, key), state: { name: "pending", taken: true } });
-  }
-
   /** Not yet known, or reported earlier without the arguments by which its execution could be recognised. */
-  #mayAdopt(reported: AgentCall | undefined): boolean {
+  #mayAdopt(reported: Call | undefined): boolean {
     if (reported === undefined) return true;
     const { announcement, state } = reported;
-    return (announcement === "none" || announcement === "held") && state.name === "pending" && !state.taken;
+    return (announcement === "none" || announcement === "held") && state.name === "pending" && !state.claimed;
   }
 
   /** The call that reached the runner before the agent reported it: its connection overtook the agent's output. */
-  #adopt(agentId: string, key: string, before: AgentCall | undefined): AgentCall | undefined {
-    const overtook = (one: AgentCall) => !one.isReported || one.announcement === "awaited";
+  #adopt(agentId: string, key: string, before: Call | undefined): Call | undefined {
+    const overtook = (one: Call) => !one.isReported || one.announcement === "awaited";
     const call = this.#first((one) => one.key === key && overtook(one));
     if (call === undefined) return undefined;
     if (before !== undefined) this.#delete(before);
@@ -130,36 +135,40 @@ export class AgentCalls {
     return call.announcement === "awaited" ? call : { ...call, publicId: publicIdOf(agentId) };
   }
 
-  #allowed(key: string): AgentCall | undefined {
-    return this.#first(({ key: other, state }) => other === key && state.name === "allowed" && !state.taken);
+  #allowed(key: string): Call | undefined {
+    return this.#first(
+      ({ key: other, state }) => other === key && state.name === "allowed" && !state.claimed,
+    );
   }
 
-  #pending(key: string): AgentCall | undefined {
-    return this.#first(({ key: other, state }) => other === key && state.name === "pending" && !state.taken);
+  #pending(key: string): Call | undefined {
+    return this.#first(
+      ({ key: other, state }) => other === key && state.name === "pending" && !state.claimed,
+    );
   }
 
   /** An equal call that reached the runner under an id that the agent didn't report. */
-  #unreported({ key, state }: AgentCall): AgentCall | undefined {
+  #unreported({ key, state }: Call): Call | undefined {
     if (state.name !== "pending") return undefined;
     return this.#first((one) => !one.isReported && one.key === key && one.state.name !== "pending");
   }
 
-  #first(matches: (call: AgentCall) => boolean): AgentCall | undefined {
+  #first(matches: (call: Call) => boolean): Call | undefined {
     for (const call of this.#calls.values()) if (matches(call)) return call;
     return undefined;
   }
 
-  #put(call: AgentCall): AgentCall {
+  #set(call: Call): Call {
     const before = this.#calls.get(call.id);
     if (call.isReported) this.#requireRoom(call, before);
     if (before !== undefined) this.#count(before, -1);
     this.#count(call, 1);
-    this.#calls.set(call.id, call);
+    this.#calls.set(call.id, isInProgress(call) ? call : { ...call, input: undefined, files: undefined });
     return call;
   }
 
   /** @throws HarnessFailed */
-  #requireRoom(call: AgentCall, before: AgentCall | undefined): void {
+  #requireRoom(call: Call, before: Call | undefined): void {
     const { reportedCalls } = this.limits;
     const isNew = before?.isReported !== true;
     const more = namedBy(call) - (isNew ? 0 : namedBy(before));
@@ -170,13 +179,13 @@ export class AgentCalls {
     }
   }
 
-  #delete(call: AgentCall): void {
+  #delete(call: Call): void {
     this.#count(call, -1);
     this.#calls.delete(call.id);
     for (const [alias, id] of this.#aliases) if (id === call.id) this.#aliases.delete(alias);
   }
 
-  #count(call: AgentCall, sign: 1 | -1): void {
+  #count(call: Call, sign: 1 | -1): void {
     if (call.isReported) {
       this.#reported += sign;
       this.#named += sign * namedBy(call);
@@ -192,22 +201,28 @@ export class AgentCalls {
       const oldest = this.#first(({ state }) => advance(state, { step: "forget" }) !== undefined);
       const state = oldest === undefined ? undefined : advance(oldest.state, { step: "forget" });
       if (oldest === undefined || state === undefined) return;
-      if (oldest.isReported) this.#put({ ...oldest, state });
+      if (oldest.isReported) this.#set({ ...oldest, state });
       else this.#delete(oldest);
     }
   }
 }
 
-function newCall(id: string, publicId: string, name: string, key: string): AgentCall {
+function newCall(id: string, publicId: string, subject: CallSubject): Call {
   return {
+    ...subject,
     id,
     publicId: publicIdOf(publicId),
-    name,
-    key,
+    key: keyOf(subject),
     isReported: false,
     announcement: "none",
-    state: { name: "pending", taken: false },
+    state: { name: "pending", claimed: false },
   };
+}
+
+/** Whether the runner has the call: only then it needs what may be large of it. A call may be known for longer. */
+function isInProgress({ state }: Call): boolean {
+  const isClaimed = (state.name === "pending" || state.name === "allowed") && state.claimed;
+  return isClaimed || state.name === "executing" || waitsForUser(state);
 }
 
 /** The agent may choose its ids, but none that looks like one of ours. */
@@ -216,7 +231,7 @@ export function publicIdOf(agentId: string): string {
 }
 
 /** The same key for equal calls. A digest, since arguments may be long and only their equality counts. */
-function callKey(name: string, input: unknown): string {
+function keyOf({ name, input }: CallSubject): string {
   return createHash("sha256")
     .update(`${name} ${canonicalJson(comparable(input))}`)
     .digest("base64url");
@@ -227,7 +242,7 @@ function shortId(id: string): string {
   return id.length <= 128 ? id : createHash("sha256").update(id).digest("base64url");
 }
 
-function namedBy({ id, publicId, name }: AgentCall): number {
+function namedBy({ id, publicId, name }: Call): number {
   return id.length + publicId.length + name.length;
 }
 

@@ -1,13 +1,7 @@
 import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from "node:crypto";
 import { canonicalJson } from "../../canonical-json.js";
-import type { CallSubject } from "../call-subject.js";
 import { comparable } from "../same-arguments.js";
-import type { InteractionKind } from "./answer.js";
-
-/** A call that a user is asked about. Two servers' tools of one name are two tools. */
-export interface AskedCall extends Pick<CallSubject, "origin" | "name" | "input"> {
-  readonly kind: InteractionKind;
-}
+import type { QuestionSubject } from "./question.js";
 
 /** The owner of a conversation. */
 export interface ConversationName {
@@ -15,11 +9,11 @@ export interface ConversationName {
   readonly session: string | undefined;
 }
 
-/** An id that a runner with this key issued for a call, parsed. */
+/** An id that a runner with this key issued for a question, parsed. */
 export interface IssuedId {
   /** Names the run that asked. */
   readonly turn: string;
-  /** Names kind, tool and arguments; see `CallIds.digest`. */
+  /** Names kind, tool and arguments; see `QuestionIds.digest`. */
   readonly call: string;
 }
 
@@ -39,17 +33,21 @@ export function looksIssued(id: string): boolean {
  * 64 characters: `ask_`, then in base64url the turn (16 bytes), a nonce (5), a keyed digest of the call (12), and a MAC
  * over these three with project and session (12).
  */
-export class CallIds {
+export class QuestionIds {
   constructor(
-    readonly key: KeyObject,
-    readonly conversation: ConversationName,
+    private readonly key: KeyObject,
+    private readonly conversation: ConversationName,
     /** Names this run, 16 random bytes in hex. It is the session of a run that names none. */
-    readonly turn: string,
+    private readonly turn: string,
   ) {}
 
-  issue(call: AskedCall): string {
+  issue(about: QuestionSubject): string {
     const turn = Buffer.from(this.turn, "hex");
-    const body = Buffer.concat([turn, randomBytes(sizes.nonce), Buffer.from(this.digest(call), "base64url")]);
+    const body = Buffer.concat([
+      turn,
+      randomBytes(sizes.nonce),
+      Buffer.from(this.digest(about), "base64url"),
+    ]);
     return prefix + Buffer.concat([body, this.#mac(body)]).toString("base64url");
   }
 
@@ -69,7 +67,7 @@ export class CallIds {
    * The same text for equal calls, regardless of the order of the arguments' keys. Keyed: it can't be computed
    * elsewhere.
    */
-  digest({ kind, origin, name, input }: AskedCall): string {
+  digest({ kind, origin, name, input }: QuestionSubject): string {
     const call = canonicalJson([kind, origin, name, comparable(input)]);
     return this.#hmac("call", call).subarray(0, sizes.call).toString("base64url");
   }

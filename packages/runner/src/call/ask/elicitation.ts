@@ -1,0 +1,53 @@
+import type { InputAnswer, InputQuestion } from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
+import { z } from "zod";
+import { Pause } from "../pause.js";
+import type { Answer } from "./answer.js";
+import { Ask } from "./ask.js";
+
+/** Questions of one run: more are declined. */
+const maxQuestions = 64;
+
+/** A form's values, as ACP and MCP have them: flat. */
+const contentSchema = z.record(
+  z.string(),
+  z.union([z.string(), z.number(), z.boolean(), z.array(z.string())]),
+);
+
+/** Forms and pages that an agent asks its user to fill in or visit. */
+@injectable()
+export class Elicitation {
+  #asked = 0;
+
+  constructor(
+    @inject(Ask) private readonly ask: Ask,
+    @inject(Pause) private readonly pause: Pause,
+  ) {}
+
+  /** `park`: the run pauses for the answer. */
+  async answer({ message, form, url }: InputQuestion): Promise<InputAnswer> {
+    if (this.pause.isPaused) return "park";
+    if (this.#asked >= maxQuestions) return { action: "decline" };
+    this.#asked += 1;
+    const answer = await this.ask.ask({
+      kind: "user_input",
+      origin: "agent",
+      // What the user sees in place of a tool's name.
+      name: "elicitation",
+      input: { message, form, url },
+      read: (given) => {
+        const value = accepted(given, form !== undefined);
+        return { value, response: { action: value.action } };
+      },
+    });
+    return answer ?? "park";
+  }
+}
+
+/** Only an object of flat values is a form's answer. Anything else, and an error, declines. */
+function accepted({ output, isError }: Answer, isForm: boolean): Exclude<InputAnswer, "park"> {
+  if (isError) return { action: "decline" };
+  if (!isForm) return { action: "accept", content: {} };
+  const content = contentSchema.safeParse(output);
+  return content.success ? { action: "accept", content: content.data } : { action: "decline" };
+}

@@ -1,0 +1,18 @@
+import type { InteractionPayload } from "@ambit/core/contract";
+import type { Call, CallSubject } from "../call.js";
+import type { Answer, InteractionKind } from "./answer.js";
+
+/** What a user is asked about. Two servers' tools of one name are two tools. */
+export interface QuestionSubject extends Pick<CallSubject, "origin" | "name" | "input"> {
+  readonly kind: InteractionKind;
+}
+
+/** A question of a run to its user. */
+export interface Question<Value> extends QuestionSubject {
+  /** The call that waits for the answer: it is announced before the question. Undefined: it isn't about a call. */
+  readonly call?: Call;
+  /** What the user reads of it besides name and input. */
+  readonly details?: InteractionPayload | undefined;
+  /** What the answer means, and what its event says of it. */
+  read(answer: Answer): { readonly value: Value; readonly response: InteractionPayload };
+}

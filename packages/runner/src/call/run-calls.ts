@@ -1,0 +1,268 @@
+import type { ToolSpec } from "@ambit/core/contract";
+import type {
+  PermissionDecision,
+  PermissionQuestion,
+  Publication,
+  PublishedCall,
+  PublishedOutcome,
+  Sandbox,
+} from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
+import { canonicalJson } from "../canonical-json.js";
+import { RunEvents } from "../events/run-events.js";
+import { Deadlines } from "../lifetime/deadlines.js";
+import { aborted, LinkedAbort } from "../lifetime/linked-abort.js";
+import { asPluginError } from "../lifetime/plugin-error.js";
+import type { OwnedScope } from "../lifetime/scope.js";
+import type { RunLimits } from "../limits.js";
+import { tokens } from "../tokens.js";
+import type { InteractionKind } from "./ask/answer.js";
+import { Ask } from "./ask/ask.js";
+import { type Call, type CallSubject, subjectOf } from "./call.js";
+import { CallEvents } from "./call-events.js";
+import type { CallRouter } from "./call-router.js";
+import { Calls } from "./calls.js";
+import { Gatekeeper } from "./gatekeeper.js";
+import { Pause } from "./pause.js";
+import { Permissions } from "./permission/permissions.js";
+import { unusableArguments } from "./tools/arguments/tool-arguments.js";
+import { ToolExecution, tooManyCalls } from "./tools/execute.js";
+import { RequestTools } from "./tools/request-tools.js";
+import { RunTools } from "./tools/run-tools.js";
+import { unsettledTexts } from "./unsettled.js";
+
+/** Further questions that may follow the one that a turn pauses for. */
+const maxLateQuestions = 32;
+
+/** What became of a call. `parked`: it waits for the user. */
+type CallResult = { readonly outcome: PublishedOutcome; readonly data?: unknown } | "parked";
+
+/** Created once: `abort()` without a reason creates an error with its stack each time. */
+const over = new Error("The run is over.");
+
+/** Every tool call of a run: permission, then the arguments' schema, then the executor, then the outcome. */
+@injectable()
+export class RunCalls {
+  readonly #over = new AbortController();
+  /** Calls and questions without an answer yet. */
+  #open = 0;
+  #askedLate = 0;
+  #acted = false;
+
+  constructor(
+    @inject(tokens.limits) private readonly limits: RunLimits,
+    @inject(tokens.scope) private readonly scope: OwnedScope,
+    @inject(Deadlines) private readonly deadlines: Deadlines,
+    @inject(RunEvents) private readonly events: RunEvents,
+    @inject(Calls) private readonly calls: Calls,
+    @inject(CallEvents) private readonly callEvents: CallEvents,
+    @inject(Permissions) private readonly permissions: Permissions,
+    @inject(Gatekeeper) private readonly gatekeeper: Gatekeeper,
+    @inject(Ask) private readonly ask: Ask,
+    @inject(Pause) private readonly pause: Pause,
+    @inject(RunTools) private readonly known: RunTools,
+    @inject(RequestTools) private readonly requestTools: RequestTools,
+    @inject(ToolExecution) private readonly execution: ToolExecution,
+  ) {}
+
+  /** Whether the agent has called or asked for anything. */
+  get acted(): boolean {
+    return this.#acted;
+  }
+
+  /** Whether the turn waits for its user. */
+  get isPaused(): boolean {
+    return this.pause.isPaused;
+  }
+
+  /** Names the run in the ids of its questions; its session, where the request names none. */
+  get turn(): string {
+    return this.ask.turn;
+  }
+
+  /** Reads the answers that the request brings. @throws StoreFailed */
+  async begin(): Promise<void> {
+    for (const warning of await this.ask.readStored()) this.events.warn(warning);
+  }
+
+  /** From now on the agent's calls are this run's. @throws PluginBrokeContract */
+  serve(router: CallRouter, published: Iterable<string>, sandbox: Sandbox): void {
+    router.current = this;
+    for (const warning of this.permissions.learn(published)) this.events.warn(warning);
+    this.execution.prepare(sandbox);
+  }
+
+  /** The run is over: ends the calls that wait for the user. */
+  end(): void {
+    this.#over.abort(over);
+  }
+
+  /** A live answer to what the run asks its user. @throws NotFound, RequestInvalid */
+  answer(interactionId: string, body: unknown): void {
+    this.ask.answer(interactionId, body);
+  }
+
+  /** A call of one of the request's own tools. */
+  callTool(made: PublishedCall): Promise<PublishedOutcome> {
+    return this.#guarded(`The executor of '${made.name}'`, made, async () => {
+      const tool = this.known.tools.get(made.name);
+      if (tool === undefined) return failed(`There is no tool '${made.name}'.`);
+      const call = this.#claim(made, { origin: "request", tool });
+      const problem = (signal: AbortSignal) => this.requestTools.problem(tool, made.arguments, signal);
+      return this.#permitted(call, made.signal, problem, () => this.#execute(call, made, tool));
+    });
+  }
+
+  /**
+   * A call of a user's MCP server: subject to the same permissions, regardless of what the server says about its tools.
+   */
+  callMcpTool(publication: Publication, made: PublishedCall): Promise<PublishedOutcome> {
+    return this.#guarded(`The tool source of '${publication.name}'`, made, () => {
+      const { name } = publication;
+      const call = this.#claim(made, { origin: { server: name }, server: this.known.servers.get(name) });
+      return this.#permitted(call, made.signal, undefined, async () => ({
+        outcome: await this.execution.callMcpTool(call.id, publication, made),
+      }));
+    });
+  }
+
+  /** The agent asks before it calls one of the run's tools or its own. */
+  async decide(question: PermissionQuestion): Promise<PermissionDecision> {
+    this.#acted = true;
+    const { toolName, input } = question;
+    if (this.#open >= this.limits.openCalls || unusableArguments(toolName, input) !== undefined)
+      return this.isPaused ? "park" : "deny";
+    const release = this.deadlines.hold();
+    using asking = this.#asking();
+    this.#open += 1;
+    const call = this.calls.claim(
+      question.toolCallId,
+      subjectOf(question, this.known.tools, this.known.servers),
+    );
+    try {
+      if (this.isPaused) {
+        if (!(await this.#alsoAsk(call))) this.calls.step(call.id, { step: "release" });
+        return "park";
+      }
+      const { verdict } = await this.gatekeeper.beforeCall(call, asking.signal);
+      if (verdict === "park") return "park";
+      this.calls.step(call.id, { step: verdict });
+      this.#proceed(call);
+      return verdict;
+    } finally {
+      this.#open -= 1;
+      release();
+    }
+  }
+
+  /** Denies first, so that a denied tool doesn't reveal its schema; asks last, so that the user isn't asked in vain. */
+  async #permitted(
+    call: Call,
+    signal: AbortSignal,
+    problem: ((signal: AbortSignal) => Promise<string | undefined>) | undefined,
+    act: () => Promise<CallResult>,
+  ): Promise<PublishedOutcome> {
+    const { id } = call;
+    // The turn is over: what the agent still calls is neither executed nor put to the user.
+    using asking = this.#asking(signal);
+    if (asking.signal.aborted) {
+      const isAsked = !signal.aborted && (await this.#alsoAsk(call, () => problem?.(signal)));
+      return isAsked ? this.#wait(signal) : this.#undecided(id, unsettledTexts.deferred);
+    }
+    const isDenied = this.permissions.effective(call) === "deny";
+    const wrong = isDenied ? undefined : await problem?.(asking.signal);
+    if (wrong !== undefined) return this.#undecided(id, wrong);
+    const decision = await this.gatekeeper.atExecution(call, asking.signal);
+    if (decision.verdict === "park") return this.#wait(signal);
+    this.#proceed(call);
+    if (decision.verdict === "deny") {
+      const outcome = failed(decision.why);
+      this.calls.step(id, { step: "deny", outcome });
+      return outcome;
+    }
+    this.calls.step(id, { step: "execute" });
+    const result = await act();
+    if (result === "parked") return this.#wait(signal);
+    this.calls.step(id, { step: "finish", ...result });
+    return result.outcome;
+  }
+
+  /** A call never throws: a failure on our side ends the run, and the agent gets the call's failure. */
+  async #guarded(
+    who: string,
+    made: PublishedCall,
+    step: () => Promise<PublishedOutcome>,
+  ): Promise<PublishedOutcome> {
+    this.#acted = true;
+    const unusable = unusableArguments(made.name, made.arguments);
+    if (unusable !== undefined) return failed(unusable);
+    if (this.#open >= this.limits.openCalls) return failed(tooManyCalls(made.name));
+    const release = this.deadlines.hold();
+    this.#open += 1;
+    try {
+      return await step();
+    } catch (error) {
+      this.scope.abort(asPluginError(who, error));
+      return failed(`Tool '${made.name}' failed on the runner's side, and the run with it.`);
+    } finally {
+      this.#open -= 1;
+      release();
+    }
+  }
+
+  async #execute(call: Call, made: PublishedCall, tool: ToolSpec): Promise<CallResult> {
+    const result = await this.requestTools.execute(call.id, tool, made);
+    if (result.status === "parked") return this.#fulfil(result.interaction, call, made.signal);
+    const outcome = { output: result.output, isError: result.status === "failed" };
+    return { outcome, data: result.status === "completed" ? result.data : undefined };
+  }
+
+  async #fulfil(kind: InteractionKind, call: Call, signal: AbortSignal): Promise<CallResult> {
+    using asking = this.#asking(signal);
+    const answer = await this.gatekeeper.fulfilment(kind, call, asking.signal);
+    if (answer === undefined) return "parked";
+    const { output, isError } = answer;
+    return { outcome: { output: typeof output === "string" ? output : canonicalJson(output), isError } };
+  }
+
+  /** Resolves when the run is over, since an earlier response would let the model continue without the user. */
+  async #wait(signal: AbortSignal): Promise<PublishedOutcome> {
+    using ended = new LinkedAbort(signal, this.#over.signal);
+    await aborted(ended.signal);
+    return { ...failed("This call waits for the user. It was not executed."), isLate: true };
+  }
+
+  /** Agents that call several tools in parallel ask about the next one when the turn has begun to pause for the first. */
+  async #alsoAsk(call: Call, problem?: () => Promise<string | undefined> | undefined): Promise<boolean> {
+    if (!this.isPaused || this.scope.signal.aborted || this.#askedLate >= maxLateQuestions) return false;
+    if (this.permissions.effective(call) !== "ask" || (await problem?.()) !== undefined) return false;
+    this.#askedLate += 1;
+    return this.gatekeeper.alsoAsk(call);
+  }
+
+  #undecided(id: string, why: string): PublishedOutcome {
+    this.calls.step(id, { step: "release" });
+    return failed(why);
+  }
+
+  /** Its report needn't wait for a question any more, unless the user fulfils it. */
+  #proceed({ id, tool }: Call): void {
+    if (!this.known.isByCaller(tool)) this.callEvents.proceed(id);
+  }
+
+  /** Aborts when asking has become pointless. */
+  #asking(...call: readonly AbortSignal[]): LinkedAbort {
+    return new LinkedAbort(this.scope.signal, this.pause.signal, ...call);
+  }
+
+  #claim(
+    { id, name, arguments: input }: PublishedCall,
+    about: Pick<CallSubject, "origin" | "tool" | "server">,
+  ): Call {
+    return this.calls.claim(id, { ...about, name, input });
+  }
+}
+
+function failed(output: string): PublishedOutcome {
+  return { output, isError: true };
+}

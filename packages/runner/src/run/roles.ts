@@ -1,0 +1,59 @@
+import type { AmbitError } from "@ambit/core";
+import type { ContentBlock } from "@ambit/core/contract";
+import type { Sandbox } from "@ambit/core/plugin";
+import type { RunEvents } from "../events/run-events.js";
+import type { Deadlines } from "../lifetime/deadlines.js";
+import type { RightToAct } from "../lifetime/right-to-act.js";
+import type { AgentStarter } from "../session/agent/start-agent.js";
+import type { StartedAgent } from "../session/agent/started-agent.js";
+import type { Sessions } from "../session/sessions.js";
+import { token } from "../tokens.js";
+import type { TurnEnd } from "./run-state.js";
+
+/** The run's tool calls and its questions to the user. */
+export interface CallsOfRun {
+  /** Names the run in the ids of its questions; its session, where the request names none. */
+  readonly turn: string;
+  /** Whether the turn waits for its user. */
+  readonly isPaused: boolean;
+  /** Reads the answers that the request brings. @throws StoreFailed */
+  begin(): Promise<void>;
+  /** A live answer. @throws NotFound, RequestInvalid */
+  answer(interactionId: string, body: unknown): void;
+  /** The run is over: ends the calls that wait for the user. */
+  end(): void;
+}
+
+/** The agent's turn. */
+export interface AgentTurn {
+  /** Whether the agent ended its turn itself. It can then take another one. */
+  readonly agentEnded: boolean;
+  /** From now on until the run closes, what the agent asks and calls is this run's. @throws PluginBrokeContract */
+  serve(started: StartedAgent, sandbox: Sandbox): void;
+  /** Prompts the agent and passes its events on. @throws whatever ended the turn early */
+  run(started: StartedAgent, prompt: readonly ContentBlock[]): Promise<TurnEnd>;
+  /** An error of the turn, with its real cause where that is known. */
+  explained(error: AmbitError): AmbitError;
+  /** Sends what is left once the turn has ended. */
+  finish(end: TurnEnd): void;
+}
+
+/** The public part of a class: whatever has it can take the class's place. */
+type Public<Class> = Pick<Class, keyof Class>;
+
+export type TimeLimits = Pick<Deadlines, "admitted" | "starting">;
+export type RightOfRun = Public<RightToAct>;
+export type EventsOfRun = Public<RunEvents>;
+export type SessionSource = Pick<Sessions, "borrow">;
+export type AgentSource = Pick<AgentStarter, "start">;
+
+/** What a run needs of others, by name. `containers.ts` says which class has which role; a test can register another. */
+export const roles = {
+  deadlines: token<TimeLimits>("deadlines"),
+  right: token<RightOfRun>("right"),
+  events: token<EventsOfRun>("events"),
+  sessions: token<SessionSource>("sessions"),
+  agents: token<AgentSource>("agents"),
+  calls: token<CallsOfRun>("calls"),
+  turn: token<AgentTurn>("turn"),
+} as const;
