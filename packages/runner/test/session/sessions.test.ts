@@ -113,7 +113,14 @@ describe("a named session", () => {
     ["another tool", { customTools: [{ name: "other", callRef: "r", permission: "allow" }] }],
     ["another model", { model: "bigger" }],
     ["other permissions", { permissions: { default: "deny" } }],
-    ["another credential", { secrets: { OPENAI_API_KEY: "sk-other" } }],
+    [
+      "another credential",
+      {
+        modelConnection: {
+          credentials: [{ binding: { kind: "environment", name: "OPENAI_API_KEY" }, value: "sk-other" }],
+        },
+      },
+    ],
   ])("a run with %s gets a new agent in the same sandbox", async (_what, change) => {
     const world = await createWorld({
       script: async function* ({ scope, tools }) {
