@@ -1,6 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import { type Log, Registry } from "@ambit/core";
-import { Runner } from "@ambit/runner";
+import { Runner, secretsIn } from "@ambit/runner";
 import type { Environment } from "./configuration/environment.js";
 import { loadSettings, type Overrides, type Settings } from "./configuration/load.js";
 import { ConfigurationInvalid } from "./configuration/problems.js";
@@ -52,12 +52,13 @@ export async function openAmbit(options: OpenOptions): Promise<Ambit> {
   const settings = await loadSettings(environment, overrides, { folder, given: configuration });
   const redaction = new LogRedaction();
   const webhooks = new Webhooks(settings.webhooks, settings.tokens);
-  redaction.hide([...webhooks.secrets, ...(settings.token === undefined ? [] : [settings.token])]);
+  redaction.hide(secretsIn(settings.secrets));
   const log = openLog(settings.logLevel ?? options.logLevel, redaction);
   for (const notice of settings.notices) log.warn({}, notice);
   const hasTenants = settings.tokens.length > 0;
   const { plugins, importPlugin, probes } = settings;
   const registry = await Registry.load(plugins, importPlugin, probes, log, { hasTenants });
+  redaction.hide(secretsIn(registry.secrets));
   const keepsEvidence = options.keepsEvidence ?? settings.probes.keepAcrossRestarts;
   const evidence = keepsEvidence ? await EvidenceFile.for(settings, registry) : undefined;
   await evidence?.restore(registry);

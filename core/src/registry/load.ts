@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type MarkedValue, markedValues } from "../contract/index.js";
 import { type LoadFailure, messageOf, PluginLoadFailed } from "../errors.js";
 import type { Log, Plugin } from "../plugin/index.js";
 import { isPlugin, type PluginEntry } from "./configuration.js";
@@ -25,6 +26,12 @@ export interface LoadedPlugin {
   readonly configSchema: unknown;
 }
 
+interface Loaded {
+  readonly plugins: readonly LoadedPlugin[];
+  readonly offered: Offered;
+  readonly secrets: readonly MarkedValue[];
+}
+
 /**
  * Loads every plugin of the configuration, in order.
  * @throws PluginLoadFailed with all failures of all plugins.
@@ -34,11 +41,12 @@ export async function loadPlugins(
   importPlugin: ImportPlugin,
   log: Log,
   hasTenants: boolean,
-): Promise<{ readonly plugins: readonly LoadedPlugin[]; readonly offered: Offered }> {
+): Promise<Loaded> {
   const failures: LoadFailure[] = [];
   const offered = new OfferCollector();
   const found = await Promise.all(entries.map((entry) => findPlugin(entry, importPlugin)));
   const plugins: LoadedPlugin[] = [];
+  const secrets: MarkedValue[] = [];
   for (const result of found) {
     if ("failure" in result) {
       failures.push(result.failure);
@@ -51,11 +59,12 @@ export async function loadPlugins(
     }
     const loaded = register(plugin, config, offered, { log, hasTenants });
     if ("failure" in loaded) failures.push(loaded.failure);
+    else secrets.push(...loaded.secrets);
     plugins.push({ name: plugin.name, configSchema: "failure" in loaded ? undefined : loaded.configSchema });
   }
   failures.push(...offered.failures);
   if (failures.length > 0) throw new PluginLoadFailed(failures);
-  return { plugins, offered };
+  return { plugins, offered, secrets };
 }
 
 type Found = { readonly plugin: Plugin; readonly config: unknown } | { readonly failure: LoadFailure };
@@ -83,7 +92,9 @@ async function findPlugin(entry: PluginEntry, importPlugin: ImportPlugin): Promi
   };
 }
 
-type Registered = { readonly configSchema: unknown } | { readonly failure: LoadFailure };
+type Registered =
+  | { readonly configSchema: unknown; readonly secrets: readonly MarkedValue[] }
+  | { readonly failure: LoadFailure };
 
 function register(
   plugin: Plugin,
@@ -116,7 +127,7 @@ function register(
     const returned = offered.during(name, { config: data, log, hasTenants }, (offer) =>
       plugin.register(offer, data),
     );
-    if (!(returned instanceof Promise)) return { configSchema };
+    if (!(returned instanceof Promise)) return { configSchema, secrets: markedValues(plugin.config)(data) };
     // A later rejection must not end the process.
     returned.catch(() => undefined);
     return failed("register returned a promise", "its author moves what waits into probe() or open()");

@@ -1,4 +1,4 @@
-import type { ActorDescription } from "../contract/index.js";
+import type { ActorDescription, MarkedValue } from "../contract/index.js";
 import type { Candidates } from "../plan/index.js";
 import type { Actor, Dialect, Log, RunObserver, StoreBackend } from "../plugin/index.js";
 import type { PluginEntry, ProbeSettings } from "./configuration.js";
@@ -22,6 +22,8 @@ export class Registry {
 
   private constructor(
     readonly plugins: readonly LoadedPlugin[],
+    /** Values of the plugins' settings that their schemas mark as secret: never log or return them. */
+    readonly secrets: readonly MarkedValue[],
     { registrations, actors, observers, store, dialects }: Offered,
     settings: ProbeSettings,
     log: Log,
@@ -45,8 +47,8 @@ export class Registry {
     log: Log,
     { hasTenants = false }: { readonly hasTenants?: boolean } = {},
   ): Promise<Registry> {
-    const { plugins, offered } = await loadPlugins(entries, importPlugin, log, hasTenants);
-    return new Registry(plugins, offered, settings, log);
+    const { plugins, offered, secrets } = await loadPlugins(entries, importPlugin, log, hasTenants);
+    return new Registry(plugins, secrets, offered, settings, log);
   }
 
   /** Whether some probe is running. */

@@ -10,7 +10,7 @@ export { isPattern } from "./call/permission/pattern.js";
 export { coalesced } from "./events/coalesced.js";
 export { notifyLost, notifyPosted } from "./events/observers.js";
 export { Redactor } from "./events/redaction/redactor.js";
-export { secretsOf } from "./events/redaction/secrets.js";
+export { secretsIn, secretsOf } from "./events/redaction/secrets.js";
 export { FairMap } from "./lifetime/memory/fair-map.js";
 export { type RunLimits, runLimitsSchema } from "./limits.js";
 export type { PermissionCeiling } from "./operator.js";

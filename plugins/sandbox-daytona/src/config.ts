@@ -1,4 +1,5 @@
 import { bridgeSchema } from "@ambit/bridge";
+import { secret } from "@ambit/core/contract";
 import { z } from "zod";
 
 /** `host:port`. 443 is tried with a TLS handshake, 80 with a request, any other port with a connection. */
@@ -49,11 +50,11 @@ const canarySchema = z.strictObject({
 export const configSchema = z
   .strictObject({
     /** Default: the variable that `apiKeyVariable` names, read when it is first needed. */
-    apiKey: z.string().min(1).optional(),
+    apiKey: secret(z.string().min(1)).optional(),
     /** Variable of the runner's environment with the key. */
     apiKeyVariable: z.string().min(1).default("DAYTONA_API_KEY"),
     /** Of API v0. */
-    apiUrl: z.url({ protocol: /^https?$/ }).default("https://app.daytona.io/api"),
+    apiUrl: secret(z.url({ protocol: /^https?$/ }), "url").default("https://app.daytona.io/api"),
     /** The region. */
     target: z.string().min(1).default("us"),
     /** Snapshot that sandboxes are made from. Default: the organisation's. It needs Node.js 18. */

@@ -1,4 +1,4 @@
-import { definePlugin, type StoreBackend } from "@ambit/core/plugin";
+import { definePlugin, type StoreBackend, secret } from "@ambit/core/plugin";
 import type { Store } from "@ambit/durable/store";
 import { z } from "zod";
 
@@ -7,7 +7,7 @@ const configSchema = z.strictObject({
    * A connection string. Default: `AMBIT_POSTGRES_URL`, else libpq's own variables (`PGHOST`, `PGUSER`…). Put a
    * password into the environment.
    */
-  url: z.string().min(1).optional(),
+  url: secret(z.string().min(1)).optional(),
   /** The schema for Ambit's tables; created if it doesn't exist. */
   schema: z
     .string()

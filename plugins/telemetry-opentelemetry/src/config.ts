@@ -1,3 +1,4 @@
+import { secret } from "@ambit/core/contract";
 import { isRange } from "@ambit/egress";
 import { z } from "zod";
 
@@ -12,9 +13,9 @@ export const configSchema = z.strictObject({
    * Where traces go whose request names no endpoint: OTLP over HTTP, `http://127.0.0.1:4318` or the whole path
    * (`…/v1/traces`). Default: nowhere.
    */
-  endpoint: endpointSchema.optional(),
+  endpoint: secret(endpointSchema, "url").optional(),
   /** Sent with each export to `endpoint`, and to no endpoint of a request: a collector's token. Default none. */
-  headers: z.record(z.string(), z.string()).default({}),
+  headers: secret(z.record(z.string(), z.string()), "headers").default({}),
   /** Whether a request's `telemetry.exporters.otlp` counts. Default `allow`; `ignore`: all traces go to `endpoint`. */
   requestEndpoints: z.enum(["allow", "ignore"]).default("allow"),
   /**

@@ -1,4 +1,4 @@
-import { type ForeignEnvironment, nearestKey } from "@ambit/core";
+import { type ForeignEnvironment, markedValues, nearestKey, schemaFields, secret } from "@ambit/core";
 import { z } from "zod";
 import { webhookSecretsSchema } from "../webhooks/settings.js";
 import { denialSchema } from "./denial.js";
@@ -13,7 +13,7 @@ const optionalText = z.preprocess(blankIsAbsent, z.string().optional());
 /** How to make a token that can't be guessed. */
 export const tokenFix = "set a long random value, such as `openssl rand -hex 32` prints";
 
-const environmentSchema = z.object({
+export const environmentSchema = z.object({
   AMBIT_CONFIG: optionalText,
   AMBIT_HOST: optionalText,
   AMBIT_PORT: z.preprocess(
@@ -30,14 +30,15 @@ const environmentSchema = z.object({
     z.url({ protocol: /^https?$/, error: "must be an http:// or https:// URL" }).optional(),
   ),
   // An empty token is always a mistake: the deployer believes that the server is protected.
-  AMBIT_TOKEN: z
-    .string()
-    .min(1, "is empty: set a value, or unset it")
-    .regex(/^[\x21-\x7e]*$/, "must be printable ASCII without spaces, so that a header can carry it")
-    // A shorter one can't be redacted, since it occurs in any text. An address that other machines reach needs a longer
-    // one.
-    .refine(({ length }) => length === 0 || length >= 4, `is too short: ${tokenFix}`)
-    .optional(),
+  AMBIT_TOKEN: secret(
+    z
+      .string()
+      .min(1, "is empty: set a value, or unset it")
+      .regex(/^[\x21-\x7e]*$/, "must be printable ASCII without spaces, so that a header can carry it")
+      // A shorter one can't be redacted, since it occurs in any text. An address that other machines reach needs a longer
+      // one.
+      .refine(({ length }) => length === 0 || length >= 4, `is too short: ${tokenFix}`),
+  ).optional(),
   AMBIT_AUTH: z.preprocess(
     blankIsAbsent,
     z.enum(authModes, { error: `must be one of ${authModes.join(", ")}` }).optional(),
@@ -74,8 +75,13 @@ export interface Environment extends z.output<typeof environmentSchema> {
   readonly variables: NodeJS.ProcessEnv;
 }
 
+/** The secrets among the variables. */
+export const markedInEnvironment = markedValues(environmentSchema);
+
 /** Variables with a secret, which are deleted once they are read. */
-const secrets = ["AMBIT_TOKEN", "AMBIT_WEBHOOK_SECRET"] as const;
+const secretVariables = schemaFields(environmentSchema).flatMap(({ name, kind }) =>
+  kind === undefined ? [] : [name],
+);
 
 /**
  * Reads the variables once, and deletes the tokens from them, so that later code in this process can't find them there.
@@ -83,7 +89,7 @@ const secrets = ["AMBIT_TOKEN", "AMBIT_WEBHOOK_SECRET"] as const;
  */
 export function takeEnvironment(variables: NodeJS.ProcessEnv): Environment {
   const given = { ...variables };
-  for (const name of secrets) delete variables[name];
+  for (const name of secretVariables) delete variables[name];
   const parsed = parse(given);
   const notices = misspelled(variables);
   return { ...parsed, ...(notices.length === 0 ? {} : { notices }), variables };
@@ -95,16 +101,23 @@ export function takeEnvironment(variables: NodeJS.ProcessEnv): Environment {
  */
 export function withForeignEnvironment(own: Environment, foreign: ForeignEnvironment): Environment {
   const given = own.variables;
-  const isTaken = (name: string) => secrets.some((one) => one === name && own[one] !== undefined);
-  const found = foreignValues(given, foreign, isTaken);
-  for (const name of found.secrets) delete given[name];
+  const taken = Object.entries(own).flatMap(([name, value]) =>
+    secretVariables.includes(name) && value !== undefined ? [name] : [],
+  );
+  const found = foreignValues(given, foreign, taken);
+  for (const [name, theirs] of Object.entries(foreign.renamed)) {
+    if (isOfPlugin(name) || secretVariables.includes(name)) for (const one of theirs) delete given[one];
+  }
   const parsed = parse(found.variables, found.sources);
   const ours = Object.entries(parsed).filter(([name]) => name in found.variables);
-  // Read by its plugin.
-  for (const [name, value] of Object.entries(found.variables))
-    if (!(name in environmentSchema.shape)) given[name] = value;
+  for (const [name, value] of Object.entries(found.variables)) if (isOfPlugin(name)) given[name] = value;
   const notices = [...(own.notices ?? []), ...found.notices];
   return { ...own, ...Object.fromEntries(ours), ...(notices.length === 0 ? {} : { notices }) };
+}
+
+/** Whether a plugin reads the variable, when it is loaded. */
+function isOfPlugin(name: string): boolean {
+  return !(name in environmentSchema.shape);
 }
 
 /** @throws ConfigurationInvalid */

@@ -6,8 +6,6 @@ export interface ForeignValues {
   readonly variables: Readonly<Record<string, string>>;
   /** The variable that each was read from. */
   readonly sources: Readonly<Record<string, string>>;
-  /** Variables that hold a secret: to be deleted from the process's environment. */
-  readonly secrets: readonly string[];
   /** One sentence per variable that was read or has no effect, with what to set instead. Without values. */
   readonly notices: readonly string[];
 }
@@ -33,19 +31,19 @@ export async function foreignEnvironments(
 
 /**
  * Reads the variables of another program. A blank value counts as unset. Pure.
- * @param isTaken whether one of Ambit's variables was set and is no longer among those given.
+ * @param taken Ambit's variables that were set and are no longer among those given.
  */
 export function foreignValues(
   given: NodeJS.ProcessEnv,
   { renamed, moved, others }: ForeignEnvironment,
-  isTaken: (ours: string) => boolean,
+  taken: readonly string[],
 ): ForeignValues {
   const variables: Record<string, string> = {};
   const sources: Record<string, string> = {};
   const notices: string[] = [];
   const isSet = (name: string) => (given[name] ?? "").trim() !== "";
   for (const [ours, theirs] of Object.entries(renamed)) {
-    const isOurs = isSet(ours) || isTaken(ours);
+    const isOurs = isSet(ours) || taken.includes(ours);
     for (const name of theirs.filter(isSet)) {
       if (isOurs || variables[ours] !== undefined) {
         notices.push(`${name} has no effect where ${isOurs ? ours : "another name of it"} is set: unset it`);
@@ -63,5 +61,5 @@ export function foreignValues(
     else if (others.test(name) && !known.has(name))
       notices.push(`${name} has no effect, and no counterpart here: unset it`);
   }
-  return { variables, sources, secrets: [...known].filter((name) => /TOKEN|KEY/.test(name)), notices };
+  return { variables, sources, notices };
 }

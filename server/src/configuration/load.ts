@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
-import { type ImportPlugin, messageOf, settingsProblems } from "@ambit/core";
+import { type ImportPlugin, type MarkedValue, markedValues, messageOf, settingsProblems } from "@ambit/core";
 import type { PermissionCeiling } from "@ambit/runner";
-import { type Environment, withForeignEnvironment } from "./environment.js";
+import { type Environment, markedInEnvironment, withForeignEnvironment } from "./environment.js";
 import { findConfiguration } from "./find.js";
 import { foreignEnvironments } from "./foreign-environment.js";
 import { pluginImporter } from "./import-plugin.js";
@@ -26,12 +26,16 @@ export interface Settings
   readonly logLevel: LogLevel | undefined;
   /** The operator's. Undefined: `server.auth` decides. */
   readonly token: string | undefined;
+  /** Values that are marked as secret, of the configuration and of the environment. */
+  readonly secrets: readonly MarkedValue[];
   readonly importPlugin: ImportPlugin;
   /** What the deployer should change in the environment, although it works. */
   readonly notices: readonly string[];
   /** Absolute path of the configuration; undefined without one. */
   readonly file: string | undefined;
 }
+
+const markedInConfiguration = markedValues(configurationSchema);
 
 /** What overrides the configuration file. */
 export interface Overrides {
@@ -100,6 +104,7 @@ export async function loadSettings(
       port: overrides.port ?? environment.AMBIT_PORT ?? server.port,
     },
     token: environment.AMBIT_TOKEN,
+    secrets: [...markedInConfiguration(parsed.data), ...markedInEnvironment(environment)],
     importPlugin,
     notices: environment.notices ?? [],
     file,

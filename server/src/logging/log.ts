@@ -3,23 +3,20 @@ import { pino } from "pino";
 import type { LogLevel } from "../configuration/schema.js";
 import { readableLines } from "./readable-lines.js";
 import type { LogRedaction } from "./redaction.js";
-
-/** Fields that always hold a secret; `LogRedaction` finds secrets that are known by value. */
-const secretFields = ["authorization", "token", "password", "apiKey", "headers", "env", "environment"];
+import { withoutSecrets } from "./secret-fields.js";
 
 /** The runner's log on stderr: JSON lines, or readable ones at a terminal. */
 export function openLog(level: LogLevel, redaction: LogRedaction): Log {
-  const serializers = { error: pino.stdSerializers.errWithCause, err: pino.stdSerializers.errWithCause };
+  const ofError = (error: Error) => withoutSecrets(pino.stdSerializers.errWithCause(error));
   const options = {
     level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label: string) => ({ level: label }) },
-    serializers,
-    redact: {
-      paths: secretFields.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]),
-      censor: "[redacted]",
+    formatters: {
+      level: (label: string) => ({ level: label }),
+      log: (fields: object) => withoutSecrets(fields),
     },
+    serializers: { error: ofError, err: ofError },
     hooks: { streamWrite: (line: string) => redaction.line(line) },
   };
   // Written synchronously: the last lines before an exit matter most.

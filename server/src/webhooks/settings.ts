@@ -1,3 +1,4 @@
+import { secret } from "@ambit/core";
 import { isRange } from "@ambit/egress";
 import { z } from "zod";
 
@@ -9,9 +10,9 @@ const secretSchema = z
   );
 
 /** Several, the newest first, while receivers switch over: each message is signed with all of them. */
-export const webhookSecretsSchema = z
-  .union([secretSchema.transform((secret) => [secret]), z.array(secretSchema).min(1).max(3)])
-  .meta({ description: "The secret that signs webhooks, or up to three, the newest first." });
+export const webhookSecretsSchema = secret(
+  z.union([secretSchema.transform((one) => [one]), z.array(secretSchema).min(1).max(3)]),
+).meta({ description: "The secret that signs webhooks, or up to three, the newest first." });
 
 /** Whether runs may have webhooks, and how they are sent. What each setting is for is in the schema itself. */
 export const webhookSettingsSchema = z.strictObject({

@@ -20,14 +20,10 @@ export class Webhooks implements WebhookSender {
     this.#policy = operatorPolicy(settlePrivateHosts(settings, tenants.length > 0));
   }
 
-  get secrets(): readonly string[] {
-    return [this.settings, ...this.tenants.map(({ webhookSecret }) => ({ secret: webhookSecret }))].flatMap(
-      ({ secret }) => secret ?? [],
-    );
-  }
-
   get isConfigured(): boolean {
-    return this.secrets.length > 0;
+    return [this.settings.secret, ...this.tenants.map(({ webhookSecret }) => webhookSecret)].some(
+      (secrets) => secrets !== undefined,
+    );
   }
 
   get attempts(): number {

@@ -9,7 +9,7 @@ const none: ForeignEnvironment = { renamed: {}, moved: {}, others: /^$/ };
 const { foreignEnvironment = none } = agenta;
 const taken = (variables: NodeJS.ProcessEnv) =>
   withForeignEnvironment(takeEnvironment(variables), foreignEnvironment);
-const valuesOf = (variables: NodeJS.ProcessEnv) => foreignValues(variables, foreignEnvironment, () => false);
+const valuesOf = (variables: NodeJS.ProcessEnv) => foreignValues(variables, foreignEnvironment, []);
 
 describe("the variables of the Agenta runner", () => {
   it("are read as Ambit's, each with a notice, and secrets are removed", () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { printable } from "../../src/logging/printable.js";
 import { readableLine } from "../../src/logging/readable-lines.js";
 import { LogRedaction } from "../../src/logging/redaction.js";
+import { withoutSecrets } from "../../src/logging/secret-fields.js";
 
 describe("LogRedaction", () => {
   it("redacts secrets in lines, as they are and as in JSON, until they are revealed", () => {
@@ -24,6 +25,33 @@ describe("LogRedaction", () => {
     expect(redaction.line("shared")).toBe("[redacted]");
     other();
     expect(redaction.line("shared")).toBe("shared");
+  });
+});
+
+describe("fields of an entry", () => {
+  it("are redacted that a schema marks as secret, or that are named like one, at any level but in what isn't theirs", () => {
+    const error = new Error("x");
+    expect(
+      withoutSecrets({
+        error,
+        plugin: "p",
+        request: { headers: { a: "1" }, call: { authorization: "2", url: "https://x" }, list: [1] },
+        apiKey: "3",
+        accessToken: "4",
+        tokens: 5,
+      }),
+    ).toEqual({
+      error,
+      plugin: "p",
+      request: {
+        headers: "[redacted]",
+        call: { authorization: "[redacted]", url: "https://x" },
+        list: [1],
+      },
+      apiKey: "[redacted]",
+      accessToken: "[redacted]",
+      tokens: 5,
+    });
   });
 });
 

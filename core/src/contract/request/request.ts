@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { headersSchema, httpUrlSchema } from "../values/http.js";
 import { jsonObjectSchema } from "../values/json.js";
+import { secret } from "../values/secret.js";
 import { credentialSchema, sandboxCredentialSchema } from "./boundary/credentials.js";
 import { sandboxPermissionSchema } from "./boundary/sandbox-permission.js";
 import { onDisconnectSchema } from "./disconnect.js";
@@ -45,11 +46,11 @@ const captureSchema = z.strictObject({
 });
 
 const otlpSchema = z.strictObject({
-  endpoint: httpUrlSchema.optional().meta({
+  endpoint: secret(httpUrlSchema, "url").optional().meta({
     description:
       "Its URL: OTLP over HTTP, the base or the whole path (`…/v1/traces`). Default: where the operator's configuration sends traces, if anywhere.",
   }),
-  headers: headersSchema.optional().meta({
+  headers: secret(headersSchema, "headers").optional().meta({
     description: "Its headers, such as an API key.",
   }),
 });

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { httpUrlSchema } from "../values/http.js";
+import { secret } from "../values/secret.js";
 
 /** The events of webhooks, named as the Standard Webhooks specification recommends. */
 export const webhookEventSchema = z.enum([
@@ -13,12 +14,10 @@ export const webhookEventSchema = z.enum([
 const maxUrlLength = 2_048;
 
 export const webhookSchema = z.strictObject({
-  url: httpUrlSchema
-    .max(maxUrlLength, `must have ${maxUrlLength.toLocaleString("en")} characters at most`)
-    .meta({
-      description:
-        "The receiver's address. The runner posts to it directly; redirects are not followed. The store holds it encrypted.",
-    }),
+  url: secret(httpUrlSchema.max(maxUrlLength), "address").meta({
+    description:
+      "The receiver's address. The runner posts to it directly; redirects are not followed. The store holds it encrypted.",
+  }),
   events: z
     .array(webhookEventSchema)
     .min(1)

@@ -249,7 +249,12 @@ describe("secretsOf", () => {
           },
         },
       ],
-      telemetry: { exporters: { otlp: { headers: { "x-otlp": "otlp-header" } } } },
+      telemetry: {
+        exporters: {
+          otlp: { endpoint: "https://o.example/?api_key=otlp-query", headers: { "x-otlp": "otlp-header" } },
+        },
+      },
+      webhook: { url: "https://hooks.example/services/T000/B000/abcdefgh" },
     });
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.issues));
     expect(new Set(secretsOf(parsed.request))).toEqual(
@@ -263,7 +268,10 @@ describe("secretsOf", () => {
         "Bearer mcp-token",
         "mcp-token",
         "mcp-credential",
+        "otlp-query",
         "otlp-header",
+        "https://hooks.example/services/T000/B000/abcdefgh",
+        "/services/T000/B000/abcdefgh",
       ]),
     );
   });

@@ -1,5 +1,5 @@
 import { isAbsolute, join, normalize } from "node:path/posix";
-import type { ModelProtocol, OwnTools } from "@ambit/core/plugin";
+import { type ModelProtocol, type OwnTools, secret } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 import { publishedTool } from "./tool-names.js";
@@ -7,7 +7,7 @@ import { publishedTool } from "./tool-names.js";
 const protocols = ["anthropic", "openai", "gemini"] as const satisfies readonly ModelProtocol[];
 
 /** Variables of an agent's process, by name. */
-export const variablesSchema = z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string());
+export const variablesSchema = z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), secret(z.string()));
 
 const absolute = z.string().refine(isAbsolute, "must be an absolute path");
 
@@ -50,7 +50,7 @@ export const customAgentSchema = z.strictObject({
       /** The API that it speaks. */
       protocol: z.enum(protocols),
       /** The model's address unless the request names another. */
-      url: z.url(),
+      url: secret(z.url(), "url"),
       /** Used if the request names none. */
       default: z.string().min(1),
       /** The variable of its credential. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { environmentNameSchema, environmentValueSchema } from "../../values/environment.js";
 import { headerNameSchema } from "../../values/http.js";
+import { secret } from "../../values/secret.js";
 import { limits } from "../limits.js";
 
 /** Headers that frame or route a message: a credential in one would change the request itself. */
@@ -31,15 +32,17 @@ export const credentialSchema = z.strictObject({
   name: environmentNameSchema
     .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name: letters, digits and _")
     .meta({ description: "The agent's variable that holds the placeholder." }),
-  value: z
-    .string()
-    // Shorter ones occur in any text: removing them from a response would garble it.
-    .min(8)
-    .max(limits.credentialCharacters)
-    .regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, "must be printable ASCII: a header carries it")
-    .meta({
-      description: `The secret: 8 to ${limits.credentialCharacters.toLocaleString("en")} characters of printable ASCII. As \`basic\`: the password, or \`user:password\`.`,
-    }),
+  value: secret(
+    z
+      .string()
+      // Shorter ones occur in any text: removing them from a response would garble it.
+      .min(8)
+      .max(limits.credentialCharacters)
+      .regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, "must be printable ASCII: a header carries it"),
+    "password",
+  ).meta({
+    description: `The secret: 8 to ${limits.credentialCharacters.toLocaleString("en")} characters of printable ASCII. As \`basic\`: the password, or \`user:password\`.`,
+  }),
   hosts: z
     .array(
       z
@@ -104,8 +107,7 @@ export const sandboxCredentialSchema = z.strictObject({
         .meta({ description: "The variable's name; unique, and none that the agent or the runner sets." }),
     })
     .meta({ description: "Where the value goes." }),
-  value: environmentValueSchema
-    .min(1, "must not be empty")
-    .max(limits.credentialCharacters)
-    .meta({ description: "The secret, without NUL." }),
+  value: secret(environmentValueSchema.min(1, "must not be empty").max(limits.credentialCharacters)).meta({
+    description: "The secret, without NUL.",
+  }),
 });

@@ -6,12 +6,17 @@ import {
 } from "../../values/environment.js";
 import { headerNameSchema, headersSchema, headerValueSchema, httpUrlSchema } from "../../values/http.js";
 import { jsonObjectSchema } from "../../values/json.js";
+import { secret } from "../../values/secret.js";
 
 const endpointSchema = z.strictObject({
-  baseUrl: httpUrlSchema.optional().meta({ description: "An http(s) URL. Default: the provider's own." }),
+  baseUrl: secret(httpUrlSchema, "url")
+    .optional()
+    .meta({ description: "An http(s) URL. Default: the provider's own." }),
   apiVersion: z.string().optional().meta({ description: "The API version, where a deployment has several." }),
   region: z.string().optional().meta({ description: "The region, where a deployment has several." }),
-  headers: headersSchema.optional().meta({ description: "Headers to send, where the agent can." }),
+  headers: secret(headersSchema, "headers")
+    .optional()
+    .meta({ description: "Headers to send, where the agent can." }),
 });
 
 const credentialSchema = z.strictObject({
@@ -21,7 +26,7 @@ const credentialSchema = z.strictObject({
       name: environmentNameSchema.meta({ description: "The variable's name, without `=` and NUL." }),
     })
     .meta({ description: "Where the value goes." }),
-  value: environmentValueSchema.meta({ description: "The secret, without NUL." }),
+  value: secret(environmentValueSchema).meta({ description: "The secret, without NUL." }),
   usage: z.enum(["opaque_http", "local_use"]).default("opaque_http").meta({
     description:
       "`opaque_http`, the default: only the provider reads it · `local_use`: a program inside signs with it.",
@@ -30,7 +35,9 @@ const credentialSchema = z.strictObject({
 
 const gatewayCredentialsSchema = z.strictObject({
   header: headerNameSchema.meta({ description: "The header's name." }),
-  value: headerValueSchema.min(1, "must not be empty").meta({ description: "The secret; one line." }),
+  value: secret(headerValueSchema.min(1, "must not be empty"), "authorization").meta({
+    description: "The secret; one line.",
+  }),
 });
 
 /** How the agent reaches its model, and with which credential. */
@@ -55,7 +62,7 @@ export const modelConnectionSchema = z.strictObject({
     description:
       "A secret header of every request to the model, in addition to `credentials`. It stays outside the sandbox: without a model gateway that adds it, the run is refused.",
   }),
-  subscription: jsonObjectSchema.optional().meta({
+  subscription: secret(jsonObjectSchema, "login").optional().meta({
     description:
       "A login that the agent would renew. Refused: Ambit can't give the renewed one back to the platform, and the stored one would be dead. Send an API key in `credentials`.",
   }),

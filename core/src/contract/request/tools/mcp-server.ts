@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { environmentSchema } from "../../values/environment.js";
+import { environmentNameSchema, environmentValueSchema } from "../../values/environment.js";
 import { headerNameSchema, headersSchema, headerValueSchema, httpUrlSchema } from "../../values/http.js";
+import { secret } from "../../values/secret.js";
 import { permissionSchema, permissionTableSchema } from "./permissions.js";
 
 /** The name under which the request's own tools are published to the agent. */
@@ -13,7 +14,7 @@ const credentialSchema = z.strictObject({
       name: headerNameSchema.meta({ description: "The header's name." }),
     })
     .meta({ description: "Where the value goes." }),
-  value: headerValueSchema.meta({ description: "The secret; one line." }),
+  value: secret(headerValueSchema, "authorization").meta({ description: "The secret; one line." }),
   usage: z.literal("opaque_http").default("opaque_http").meta({
     description: "`opaque_http`, the default: only the server reads it.",
   }),
@@ -21,10 +22,12 @@ const credentialSchema = z.strictObject({
 
 const httpConnectionSchema = z.strictObject({
   type: z.literal("http").meta({ description: "`http`: called by the runner." }),
-  url: httpUrlSchema.meta({
+  url: secret(httpUrlSchema, "url").meta({
     description: "`http`: http(s) URL. A destination of the run: a restricted network must list it.",
   }),
-  headers: headersSchema.optional().meta({ description: "`http`: headers that are not secret." }),
+  headers: secret(headersSchema, "headers")
+    .optional()
+    .meta({ description: "`http`: headers that are not secret." }),
   credentials: z.array(credentialSchema).optional().meta({
     description: "`http`: headers that are secret. They never enter the sandbox.",
   }),
@@ -38,7 +41,7 @@ const stdioConnectionSchema = z.strictObject({
     description: "`stdio`: the program, run inside the sandbox.",
   }),
   args: z.array(argumentSchema).optional().meta({ description: "`stdio`: its arguments." }),
-  env: environmentSchema.optional().meta({
+  env: z.record(environmentNameSchema, secret(environmentValueSchema)).optional().meta({
     description: "`stdio`: variables of this server's process only.",
   }),
 });

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { environmentValueSchema } from "../../values/environment.js";
 import { headerValueSchema, httpUrlSchema } from "../../values/http.js";
 import { jsonObjectSchema } from "../../values/json.js";
+import { secret } from "../../values/secret.js";
 import { permissionSchema } from "./permissions.js";
 
 /** How a user interface may show a call: copied onto its `tool_call` and `tool_result`, never interpreted. */
@@ -72,7 +73,7 @@ export const toolSpecSchema = z.strictObject({
   }),
   runtime: z.enum(["python", "node"]).optional().meta({ description: "`code`: `python` or `node`." }),
   code: z.string().optional().meta({ description: "`code`: the source; it defines `main`." }),
-  env: z.record(variableNameSchema, environmentValueSchema).optional().meta({
+  env: z.record(variableNameSchema, secret(environmentValueSchema)).optional().meta({
     description: "`code`: variables of this tool's process; no other process can read them.",
   }),
   options: jsonObjectSchema.optional().meta({
@@ -82,11 +83,11 @@ export const toolSpecSchema = z.strictObject({
 export type ToolSpec = z.infer<typeof toolSpecSchema>;
 
 export const toolCallbackSchema = z.strictObject({
-  endpoint: httpUrlSchema.meta({
+  endpoint: secret(httpUrlSchema, "url").meta({
     description:
       "The http(s) URL that calls are posted to. A destination of the run: a restricted network must list it.",
   }),
-  authorization: headerValueSchema.optional().meta({
+  authorization: secret(headerValueSchema, "authorization").optional().meta({
     description: "Sent verbatim as the `Authorization` header. Never enters the sandbox.",
   }),
 });

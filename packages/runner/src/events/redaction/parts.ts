@@ -1,8 +1,4 @@
-import { isJsonObject, parseBoundedJson } from "@ambit/core/contract";
-
-/** Names whose values are secret, in a URL's query, a connection string or JSON. */
-const secretName =
-  /pass(word|wd|phrase)?$|pwd$|token$|secret$|credential|api[-_]?key$|private[-_]?key$|^key$|^sig(nature)?$/i;
+import { isJsonObject, parseBoundedJson, suggestsSecret } from "@ambit/core/contract";
 
 /** Characters of a line of a key or certificate; shorter ones aren't secret. */
 const minLineLength = 16;
@@ -19,8 +15,8 @@ export function inCredential(value: string): string[] {
  * The user info and the secret-looking query values of `scheme://user:password@host/?token=…`, as written and
  * decoded. A user alone is a token, as in `https://TOKEN@github.com`. Pure.
  */
-export function inUrl(url: string | undefined): string[] {
-  const [, authority = "", rest = ""] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#\s]*)(.*)$/is.exec(url ?? "") ?? [];
+export function inUrl(url: string): string[] {
+  const [, authority = "", rest = ""] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#\s]*)(.*)$/is.exec(url) ?? [];
   const at = authority.lastIndexOf("@");
   const info = at < 0 ? "" : authority.slice(0, at);
   const colon = info.indexOf(":");
@@ -28,7 +24,7 @@ export function inUrl(url: string | undefined): string[] {
   const query = /\?([^#]*)/.exec(rest)?.[1] ?? "";
   for (const pair of query.split("&")) {
     const equals = pair.indexOf("=");
-    if (equals > 0 && secretName.test(pair.slice(0, equals))) parts.push(pair.slice(equals + 1));
+    if (equals > 0 && suggestsSecret(pair.slice(0, equals))) parts.push(pair.slice(equals + 1));
   }
   return parts.flatMap((part) => [part, decoded(part)]);
 }
@@ -36,7 +32,7 @@ export function inUrl(url: string | undefined): string[] {
 /** `host=x password=y`, `Server=x;Password=y`, `user:password@tcp(host)/name`. */
 function inConnectionString(value: string): string[] {
   const assigned = [...value.matchAll(/([a-z_-]{1,40})\s?=\s?("[^"]*"|'[^']*'|[^;\s]+)/gi)].flatMap(
-    ([, name = "", text = ""]) => (secretName.test(name) ? [text.replace(/^(["'])(.*)\1$/s, "$2")] : []),
+    ([, name = "", text = ""]) => (suggestsSecret(name) ? [text.replace(/^(["'])(.*)\1$/s, "$2")] : []),
   );
   const parts = /^[^:@/\s]*:(.*)@[a-z]*\(/is.exec(value);
   return parts?.[1] === undefined ? assigned : [...assigned, parts[1]];
@@ -56,7 +52,7 @@ function secretsWithin(value: unknown, levels: number): string[] {
   if (!isJsonObject(value) || levels === 0) return [];
   return Object.entries(value).flatMap(([name, inner]) => {
     if (typeof inner !== "string") return secretsWithin(inner, levels - 1);
-    return secretName.test(name) ? [inner, ...linesOf(inner)] : [];
+    return suggestsSecret(name) ? [inner, ...linesOf(inner)] : [];
   });
 }
 

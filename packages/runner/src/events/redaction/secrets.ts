@@ -1,10 +1,21 @@
-import type { Issue, RunRequest } from "@ambit/core/contract";
+import {
+  type Issue,
+  isJsonObject,
+  type MarkedValue,
+  markedValues,
+  type RunRequest,
+  runRequestSchema,
+  type SecretKind,
+} from "@ambit/core/contract";
 import { formsOf } from "@ambit/core/secrets";
 import { inCredential, inUrl } from "./parts.js";
 
 /** Shorter values, and these words, occur in any text: replacing them would hide nothing and garble much. */
 const minSecretLength = 4;
 const ordinaryWords = new Set(["true", "false", "null", "none"]);
+
+/** Characters of a path in which a receiver may have put a key: shorter ones are names. */
+const minPathLength = 24;
 
 /** Headers whose values are no credentials, and occur in any talk about HTTP. */
 const ordinaryHeaders = new Set([
@@ -23,38 +34,35 @@ const maxSecretCharacters = 32_768;
  */
 const maxFormCharacters = 655_360;
 
+const markedInRequest = markedValues(runRequestSchema);
+
 /** Every credential that a request carries: as it was given, and the parts of it that are secret by themselves. Pure. */
 export function secretsOf(request: RunRequest): readonly string[] {
-  const connection = request.modelConnection;
-  const values = [
-    ...(connection?.credentials ?? []).flatMap(({ value }) => inCredential(value)),
-    ...inAuthorization(connection?.gatewayCredentials?.value),
-    ...textsIn(connection?.subscription?.login).flatMap(inCredential),
-    ...(request.sandboxCredentials ?? []).flatMap(({ value }) => inCredential(value)),
-    ...request.credentials.flatMap(({ value, as }) => [
-      ...inCredential(value),
-      ...(as === "basic" && value.includes(":") ? inCredential(value.slice(value.indexOf(":") + 1)) : []),
-    ]),
-    ...inHeaders(connection?.endpoint?.headers),
-    ...inUrl(connection?.endpoint?.baseUrl),
-    ...inAuthorization(request.toolCallback?.authorization),
-    ...inUrl(request.toolCallback?.endpoint),
-    ...request.customTools.flatMap(({ env }) => Object.values(env ?? {}).flatMap(inCredential)),
-    ...request.mcpServers.flatMap(({ connection }) =>
-      connection.type === "stdio"
-        ? Object.values(connection.env ?? {}).flatMap(inCredential)
-        : [
-            ...inUrl(connection.url),
-            ...inHeaders(connection.headers),
-            ...(connection.credentials ?? []).flatMap(({ value }) => inAuthorization(value)),
-          ],
-    ),
-    ...headersWithin(request.telemetry),
-  ];
-  const secrets = values.filter(
-    (value) => value.length >= minSecretLength && !ordinaryWords.has(value.toLowerCase()),
-  );
+  return secretsIn(markedInRequest(request));
+}
+
+/** The same of values that a schema marks, such as settings. Pure. */
+export function secretsIn(marked: readonly MarkedValue[]): readonly string[] {
+  const secrets = marked
+    .flatMap(({ kind, value }) => partsOf[kind](value))
+    .filter((text) => text.length >= minSecretLength && !ordinaryWords.has(text.toLowerCase()));
   return [...new Set(secrets)];
+}
+
+const partsOf: Readonly<Record<SecretKind, (value: unknown) => readonly string[]>> = {
+  credential: ofText(inCredential),
+  password: ofText(inPassword),
+  authorization: ofText(inAuthorization),
+  headers: (headers) => inHeaders(textsOf(headers)),
+  url: ofText(inUrl),
+  address: ofText(inAddress),
+  login: (login) => (isJsonObject(login) ? textsIn(login.login).flatMap(inCredential) : []),
+};
+
+/** Of one text, or of each in a list. */
+function ofText(partsOfText: (text: string) => readonly string[]) {
+  return (value: unknown) =>
+    [value].flat().flatMap((text) => (typeof text === "string" ? partsOfText(text) : []));
 }
 
 /** The problem of too many credentials; undefined when there is none. Each is searched for in all output of a run. */
@@ -76,27 +84,33 @@ export function tooManySecrets(secrets: Iterable<string>): Issue[] | undefined {
 
 const charactersOf = (texts: readonly string[]) => texts.reduce((sum, { length }) => sum + length, 0);
 
-function inHeaders(headers: Readonly<Record<string, string>> | undefined): string[] {
-  return Object.entries(headers ?? {})
+function inHeaders(headers: Readonly<Record<string, string>>): string[] {
+  return Object.entries(headers)
     .filter(([name]) => !ordinaryHeaders.has(name.toLowerCase()))
     .flatMap(([, value]) => inAuthorization(value));
 }
 
 /** `Bearer abc`: the value, and the credential behind its scheme; what `Basic` encodes. */
-function inAuthorization(value: string | undefined): string[] {
-  if (value === undefined) return [];
+function inAuthorization(value: string): string[] {
   const credential = value.replace(/^\S+\s+/, "");
   const decoded = /^basic\s/i.test(value) ? Buffer.from(credential, "base64").toString() : undefined;
-  const pair = decoded?.includes(":") === true ? [decoded, decoded.slice(decoded.indexOf(":") + 1)] : [];
-  return [value, ...inCredential(credential), ...pair];
+  return [
+    value,
+    ...inCredential(credential),
+    ...(decoded?.includes(":") === true ? inPassword(decoded) : []),
+  ];
 }
 
-/** `telemetry` is opaque except for its headers, at any place in an exporter. */
-function headersWithin(value: unknown): string[] {
-  if (typeof value !== "object" || value === null) return [];
-  return Object.entries(value).flatMap(([key, inner]) =>
-    key === "headers" ? inHeaders(textsOf(inner)) : headersWithin(inner),
-  );
+/** `user:password` */
+function inPassword(value: string): string[] {
+  const colon = value.indexOf(":");
+  return [...inCredential(value), ...(colon < 0 ? [] : inCredential(value.slice(colon + 1)))];
+}
+
+/** Receivers put the key of a webhook into the path of its address: a program may show the path alone. */
+function inAddress(value: string): string[] {
+  const path = URL.canParse(value) ? new URL(value).pathname : "";
+  return [value, ...(path.length < minPathLength ? [] : [path]), ...inUrl(value)];
 }
 
 /** The texts of a login, except for what only says its kind. */

@@ -1,0 +1,78 @@
+import { globSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import {
+  runRequestSchema,
+  type SchemaField,
+  schemaFields,
+  secret,
+} from "../../../core/dist/contract/index.js";
+import { environmentSchema } from "../../../server/dist/configuration/environment.js";
+import { configurationSchema } from "../../../server/dist/configuration/schema.js";
+
+const root = new URL("../../../", import.meta.url);
+
+/** Names of fields that hold a credential, or may. */
+const suspicious =
+  /token|key|secret|passw|authori[sz]ation|headers?$|^env$|environment|credential|login|signature|cookie|ur[il]$|endpoint$|^address$|^value$/i;
+
+/** Fields with such a name that hold none, each with the reason. */
+const harmless: Readonly<Record<string, string>> = {
+  "messages[].content[].uri": "part of the conversation, which the agent is meant to read",
+  "modelConnection.credentialMode": "a mode",
+  "modelConnection.environment": "variables that are no secret, by definition",
+  "modelConnection.gatewayCredentials.header": "a header's name",
+  "credentials[].as.header": "a header's name",
+  "budget.tokens": "a number",
+  "budget.session.tokens": "a number",
+  "sandboxPermission.secrets": "a mode",
+  "require.secrets": "a mode",
+  "tokens[].token": "a hash of the token",
+  "tokens[].require.secrets": "a mode",
+  "contract.ignoredKeys": "names of fields",
+  "interactions.keyFile": "a path",
+  "server.address": "where replicas reach this one",
+  AMBIT_INTERACTION_KEY_FILE: "a path",
+  apiKeyVariable: "a variable's name",
+  "canary.address": "a destination that a probe must not reach",
+  "agents[].model.credential": "a variable's name",
+};
+
+/** Whether only its fields, or those of its entries, can hold something. */
+function isContainer({ path }: SchemaField, fields: readonly SchemaField[]): boolean {
+  return fields.some((other) => other.path.startsWith(`${path}.`) || other.path.startsWith(`${path}[].`));
+}
+
+function unmarked(fields: readonly SchemaField[]): string[] {
+  return fields
+    .filter((field) => field.kind === undefined && suspicious.test(field.name) && !isContainer(field, fields))
+    .map(({ path }) => path);
+}
+
+const own = [runRequestSchema, configurationSchema, environmentSchema].map((schema) => schemaFields(schema));
+const ofPlugins = await Promise.all(
+  globSync("plugins/*/dist/index.js", { cwd: root }).map(async (path) => {
+    const { default: plugin } = await import(new URL(path, root).href);
+    return schemaFields(plugin.config);
+  }),
+);
+
+describe("a field with the name of a credential", () => {
+  it("is marked in its schema by `secret`, or harmless for a reason", () => {
+    expect(new Set([...own, ...ofPlugins].flatMap(unmarked))).toEqual(new Set(Object.keys(harmless)));
+  });
+
+  it.each<[name: string, schema: z.ZodType]>([
+    ["apiToken", z.string()],
+    ["headers", z.record(z.string(), z.string()).optional()],
+    ["env", z.record(z.string(), z.string()).default({})],
+    ["url", z.url().nullable()],
+    ["secrets", z.array(z.string()).meta({ description: "x" })],
+  ])("is found where it isn't: %s", (name, schema) => {
+    const nested = (field: z.ZodType) =>
+      unmarked(schemaFields(z.object({ list: z.array(z.object({ [name]: field })) })));
+    expect(nested(schema)).toEqual([`list[].${name}`]);
+    expect(nested(secret(schema))).toEqual([]);
+    expect(nested(secret(schema).meta({ description: "y" }).optional())).toEqual([]);
+  });
+});
