@@ -1,4 +1,4 @@
-import { Automaton, pairedForms } from "@ambit/core/secrets";
+import { Automaton, pairedForms } from "@ambit/secret-forms";
 
 /** Bytes to find, and their replacement of the same length, so that no framing changes. */
 export interface Replacement {

@@ -1,4 +1,4 @@
-import { Occurrences } from "@ambit/core/secrets";
+import { Occurrences } from "@ambit/secret-forms";
 import type { Replacements } from "./replacements.js";
 
 /**

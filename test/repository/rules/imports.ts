@@ -1,7 +1,9 @@
 import { dirname, join } from "node:path/posix";
 import { importsOf, type SourceFile } from "./source-file.js";
 
-const publicCore = /^@ambit\/core(\/(contract|plugin|secrets))?$/;
+const publicCore = /^@ambit\/core(\/(contract|plugin))?$/;
+/** What runner and broker search for secrets with; it rests on nothing. */
+const secretForms = "@ambit/secret-forms";
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins =
   /^@ambit\/(core(\/(contract|plugin))?|attacks(\/(probe|standard-probe|system-calls))?|backend-kit(\/(http|safe-fs))?|bridge|durable\/store|egress(\/(proxy|credentials))?|sql-store|sandbox-image|agent-[\w-]+)$/;
@@ -56,7 +58,12 @@ export function packageImports(files: readonly SourceFile[]): string[] {
         (place === "test" && sharedWithTests.some((folder) => staysIn(folder, file, specifier)))
       );
     }
-    return !isOurs(specifier) || specifier === `@ambit/${name}` || allowed.test(specifier);
+    return (
+      !isOurs(specifier) ||
+      specifier === `@ambit/${name}` ||
+      specifier === secretForms ||
+      allowed.test(specifier)
+    );
   });
 }
 

@@ -18,7 +18,6 @@ export function fullFolders(files: readonly SourceFile[]): string[] {
 /** The layers of a folder from the bottom up: each may import those before it, and its own. */
 const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
   "core/src": [
-    ["secrets"],
     ["contract"],
     ["error-lines.ts", "ambit-error.ts"],
     ["errors.ts"],

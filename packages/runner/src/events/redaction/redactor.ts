@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { HarnessFailed } from "@ambit/core";
 import type { AgentEvent } from "@ambit/core/contract";
-import type { Automaton } from "@ambit/core/secrets";
+import type { Automaton } from "@ambit/secret-forms";
 import { automatonFor } from "./shared-automaton.js";
 import { StreamRedactor } from "./stream.js";
 

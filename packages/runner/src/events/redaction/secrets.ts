@@ -7,7 +7,7 @@ import {
   runRequestSchema,
   type SecretKind,
 } from "@ambit/core/contract";
-import { formsOf } from "@ambit/core/secrets";
+import { formsOf } from "@ambit/secret-forms";
 import { inCredential, inUrl } from "./parts.js";
 
 /** Shorter values, and these words, occur in any text: replacing them would hide nothing and garble much. */

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { Automaton, formsOf } from "@ambit/core/secrets";
+import { Automaton, formsOf } from "@ambit/secret-forms";
 
 /** Those in use, by a digest of their secrets: a run, its session and the log look for the same ones. */
 const inUse = new Map<string, WeakRef<Automaton>>();

@@ -1,4 +1,4 @@
-import { type Automaton, Occurrences } from "@ambit/core/secrets";
+import { type Automaton, Occurrences } from "@ambit/secret-forms";
 
 /**
  * Redacts a text that arrives in pieces. The joined output is the same however the text is split: the end of what

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { formsOf, pairedForms } from "../../src/secrets/index.js";
+import { formsOf, pairedForms } from "../src/index.js";
 
 /** With every character that one of the encoders writes differently. */
 const secret = `p"a's/s&<w>+o=r d~*(1)\`\\2%3`;
