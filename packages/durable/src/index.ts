@@ -1,10 +1,15 @@
-export { type DurableOptions, DurableRuns, type Started } from "./durable-runs.js";
-export type { Records } from "./log/follow.js";
 export type { RecordedRun, RunHold } from "./log/recorded-run.js";
 export { Recorder } from "./log/recorder.js";
+export { type Records, type RunLog, recordsIn } from "./log/run-log.js";
+export { RecordedRuns, type RecordedRunsOptions, type Started } from "./recorded-runs.js";
 export { endedBy } from "./replica/lost-result.js";
 export { Sealing } from "./sealing.js";
-export { type StoreSettings, storeSettingsSchema } from "./settings.js";
+export {
+  type MemorySettings,
+  memorySettingsSchema,
+  type StoreSettings,
+  storeSettingsSchema,
+} from "./settings.js";
 export type { WebhookPost, WebhookResponse, WebhookSender } from "./webhooks/deliveries.js";
 export * from "./wire/stored.js";
 export { type WebhookMessage, webhookMessageSchema } from "./wire/webhook-message.js";

@@ -44,3 +44,28 @@ export const storeSettingsSchema = z.strictObject({
     .meta({ description: "Detached runs that wait for a free slot; beyond that, 429." }),
 });
 export type StoreSettings = z.infer<typeof storeSettingsSchema>;
+
+/** Settings for runs on a server without a store: they and their events are in the memory of its process. */
+export const memorySettingsSchema = z.strictObject({
+  maxAgeMs: milliseconds
+    .default(300_000)
+    .meta({ description: "Milliseconds that an ended run and its questions are kept." }),
+  maxMiB: z.int().positive().default(64).meta({
+    description:
+      "MiB of all ended runs; beyond, the one that ended first goes, of the project that has the most. Also of the requests of queued runs; beyond, 429.",
+  }),
+  runMiB: z.int().positive().default(2).meta({
+    description: "MiB of one run's latest events that readers can go back to; earlier ones are dropped.",
+  }),
+  maxRunsPerProject: z
+    .int()
+    .positive()
+    .default(1_000)
+    .meta({ description: "Ended runs of one project; beyond, the one that ended first goes." }),
+  queuedRuns: z
+    .int()
+    .nonnegative()
+    .default(100)
+    .meta({ description: "Detached runs that wait for a free slot; beyond that, 429." }),
+});
+export type MemorySettings = z.infer<typeof memorySettingsSchema>;

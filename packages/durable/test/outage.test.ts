@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
-import { follow } from "../src/log/follow.js";
 import { Heads } from "../src/log/heads.js";
-import type { Store } from "../src/store/index.js";
+import { StoredLogs, type StoredLogsOptions } from "../src/log/stored-log.js";
 
 it("retries nothing for a reader that has left, and logs an outage once for each that waits", async () => {
   const warnings: string[] = [];
@@ -16,17 +15,13 @@ it("retries nothing for a reader that has left, and logs an outage once for each
     reads += 1;
     return Promise.reject(new Error("the database restarts"));
   };
-  const store: Pick<Store, "get" | "read" | "heads"> = { get: down, read: down, heads: down };
+  const unused = () => Promise.reject(new Error("not called here"));
+  const store: StoredLogsOptions["store"] = { get: down, read: down, append: unused, finish: unused };
   const left = new AbortController();
   // Longer than any test: only the reader's leaving ends the wait.
-  const source = {
-    store,
-    heads: new Heads(store, log),
-    log,
-    retryTimeoutMs: 3_600_000,
-    tail: () => undefined,
-  };
-  const next = follow(source, "r", 0, left.signal).next();
+  const settings = { retryTimeoutMs: 3_600_000, runMiB: 1 };
+  const logs = new StoredLogs({ store, settings, log }, new Heads({ heads: down }, log));
+  const next = logs.follow("r", 0, left.signal).next();
   await expect.poll(() => reads, { timeout: 20_000 }).toBeGreaterThan(2);
   left.abort();
   await expect(next).rejects.toThrow("The store could not read events");

@@ -86,6 +86,7 @@ export async function loadSettings(
     leftOut,
     require: parsed.data.require,
     store: parsed.data.store,
+    memory: parsed.data.memory,
     tokens: parsed.data.tokens,
     limits: { ...limits, concurrentRuns },
     probes,

@@ -1,5 +1,5 @@
 import { pluginEntriesSchema, probeSettingsSchema } from "@ambit/core";
-import { storeSettingsSchema } from "@ambit/durable";
+import { memorySettingsSchema, storeSettingsSchema } from "@ambit/durable";
 import { contractSettingsSchema, minimumBoundarySchema, runLimitsSchema } from "@ambit/runner";
 import { z } from "zod";
 import { tenantsSchema } from "../tenants/schema.js";
@@ -103,6 +103,8 @@ export const configurationSchema = z.strictObject({
   server: serverSchema.prefault({}),
   /** Settings of stored runs, if a store is loaded. */
   store: storeSettingsSchema.prefault({}),
+  /** Settings of runs where no store is loaded: this process keeps them for a while. */
+  memory: memorySettingsSchema.prefault({}),
   /** Messages to callers about their runs, if a store is loaded. */
   webhooks: webhookSettingsSchema.prefault({}),
   interactions: z

@@ -1,13 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import { codeOf, type Log, StoreFailed } from "@ambit/core";
-import type { Store } from "@ambit/durable/store";
 import { getRequestListener } from "@hono/node-server";
 import { ConfigurationInvalid } from "../configuration/problems.js";
-import { durableServer, openStore } from "../durable-server.js";
 import { keepLocalToken, type LocalToken } from "../local-token.js";
 import type { Ambit } from "../open.js";
 import { openFilesLimit } from "../open-files.js";
+import { openStore } from "../recording.js";
 import { version } from "../version.js";
 import { releaseYoungHeap } from "../young-heap.js";
 import { serverApp } from "./app.js";
@@ -18,7 +17,8 @@ import { Connections } from "./connections/connections.js";
 import { sharesOf } from "./connections/shares.js";
 import { UnreadTexts } from "./response/unread.js";
 import { Readers } from "./runs/readers.js";
-import type { OperatorAccess } from "./server-context.js";
+import { serveRuns } from "./serve-runs.js";
+import type { OperatorAccess, ServedRuns } from "./server-context.js";
 
 /** Milliseconds that callers get to read the rest of their responses once the runs have ended. */
 const farewellMs = 2_000;
@@ -61,7 +61,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
   if (operator.kind === "local") ambit.redaction.hide([operator.token]);
   // The server doesn't start without a store that the configuration names. The default store opens in the background.
   const store = settings.pluginsAreDefault ? undefined : await openStore(ambit);
-  let opening: Promise<Awaited<ReturnType<typeof durableServer>> | undefined> | undefined;
+  const opening = Promise.withResolvers<ServedRuns>();
   let closing: Promise<void> | undefined;
   let waiting = true;
   const probing = () => waiting || registry.probing;
@@ -85,9 +85,9 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
     }),
     probing,
     replicaId: settings.server.replicaId ?? randomUUID(),
-    durable: async () => {
+    served: async () => {
       try {
-        return await opening;
+        return await opening.promise;
       } catch (cause) {
         throw new StoreFailed("The store can't be opened: the runner's log has the cause.", { cause });
       }
@@ -122,10 +122,10 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
     server.close();
     throw error;
   });
-  opening = openDurable(ambit, store, url);
-  if (store === undefined) opening.catch((error: unknown) => log.error({ error }, "the store can't be used"));
-  else await opening;
-  const opened = opening.then(() => undefined);
+  serveRuns(ambit, store, url).then(opening.resolve, opening.reject);
+  if (store !== undefined) await opening.promise;
+  opening.promise.catch((error: unknown) => log.error({ error }, "the store can't be used"));
+  const opened = opening.promise.then(() => undefined);
   opened.catch(() => undefined);
   // A probe starts programs, and each start blocks the event loop: first, respond to those that wait for the server.
   const beginning = setTimeout(() => {
@@ -144,12 +144,12 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       clearTimeout(beginning);
       closing ??= (async () => {
         await localToken?.remove();
-        const durable = await opening?.catch(() => undefined);
-        await durable?.durable.lease.drain();
+        const served = await opening.promise.catch(() => undefined);
+        await served?.runs.lease.drain();
         await drain(server, async () => {
-          await durable?.queue.close();
+          await served?.queue.close();
           await runner.drain(drainMs);
-          await durable?.close();
+          await served?.runs.close();
         });
         await evidence?.keep(registry);
       })();
@@ -175,12 +175,6 @@ async function tokenOf(operator: OperatorAccess, url: string, log: Log): Promise
   const kept = await keepLocalToken(operator.token, Number(new URL(url).port));
   log.info({ file: kept.file }, "no token is configured: callers send the one in this file");
   return kept;
-}
-
-/** @returns undefined where there is no store. */
-async function openDurable(ambit: Ambit, named: Store | undefined, url: string) {
-  const store = named ?? (ambit.settings.pluginsAreDefault ? await openStore(ambit) : undefined);
-  return store === undefined ? undefined : durableServer(ambit, store, url);
 }
 
 function listen(server: Server, host: string, port: number): Promise<string> {

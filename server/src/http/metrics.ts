@@ -32,14 +32,14 @@ async function scrapeAll(context: ServerContext): Promise<readonly string[]> {
   return scraped.filter((text) => text !== undefined);
 }
 
-/** Undefined without a store, or if it doesn't respond in time. */
-async function backlogOf({ durable, log }: ServerContext): Promise<Backlog | undefined> {
+/** Undefined if the store doesn't respond in time. */
+async function backlogOf({ served, log }: ServerContext): Promise<Backlog | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<undefined>((resolve) => {
     timer = setTimeout(resolve, backlogMs, undefined);
   });
   try {
-    return await Promise.race([durable().then((server) => server?.durable.store.backlog()), late]);
+    return await Promise.race([served().then(({ runs }) => runs.store.backlog()), late]);
   } catch (error) {
     log.warn({ error: messageOf(error) }, "the store could not be asked for its figures");
     return undefined;

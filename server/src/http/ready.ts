@@ -9,7 +9,7 @@ const keptMs = 1_000;
 export class Readiness {
   #asked: { readonly at: number; readonly answer: Promise<ReadyResponse["store"]> } | undefined;
 
-  constructor(readonly context: Pick<ServerContext, "durable" | "log" | "isDraining">) {}
+  constructor(readonly context: Pick<ServerContext, "served" | "log" | "isDraining">) {}
 
   async look(): Promise<ReadyResponse> {
     const store = await this.#store();
@@ -26,11 +26,11 @@ export class Readiness {
   }
 
   async #askStore(): Promise<ReadyResponse["store"]> {
-    const { durable, log } = this.context;
+    const { served, log } = this.context;
     try {
-      const server = await durable();
-      if (server === undefined) return "none";
-      await server.durable.store.heads([""]);
+      const { runs, isStored } = await served();
+      if (!isStored) return "none";
+      await runs.store.heads([""]);
       return "reachable";
     } catch (error) {
       log.debug({ error: messageOf(error) }, "not ready: the store can't be reached");

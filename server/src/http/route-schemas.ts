@@ -29,7 +29,7 @@ export type HealthResponse = z.infer<typeof healthResponseSchema>;
 /** `GET /ready`: whether the server takes runs now. 503 unless its status is `ready`. */
 export const readyResponseSchema = z.strictObject({
   status: z.enum(["ready", "unavailable", "draining"]),
-  /** `none`: no store is loaded, and runs end with their connection. */
+  /** `none`: no store is loaded, and runs end with the process. */
   store: z.enum(["reachable", "unreachable", "none"]),
 });
 export type ReadyResponse = z.infer<typeof readyResponseSchema>;

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "@ambit/core";
-import type { DurableRuns, Sealing } from "@ambit/durable";
 import type { Runner } from "@ambit/runner";
+import type { Recording } from "../recording.js";
 import type { SharedQuotas } from "../tenants/shared-quotas.js";
 import type { Tenancy } from "../tenants/tenancy.js";
 import type { Bodies } from "./body.js";
@@ -24,8 +24,8 @@ export interface ServerContext {
   /** Whether the server listens on loopback, where requests of web pages must be refused. */
   readonly loopback: boolean;
   readonly allowedHosts: readonly string[];
-  /** Undefined if no store is loaded: runs then end with their connection. */
-  durable(): Promise<DurableServer | undefined>;
+  /** Resolves once the store is open, if one is loaded. @throws StoreFailed when it can't be opened */
+  served(): Promise<ServedRuns>;
   /** Whether the server has been told to end: it takes no new runs. */
   isDraining(): boolean;
   /** Whether this host is being probed, or soon will be. */
@@ -52,10 +52,8 @@ export interface Exchange {
   readonly outgoing: ServerResponse;
 }
 
-/** What a store adds. */
-export interface DurableServer {
-  readonly durable: DurableRuns;
-  readonly sealing: Sealing;
+/** The runs that are served, in a store or in memory. */
+export interface ServedRuns extends Recording {
   readonly queue: RunQueue;
   readonly quotas: SharedQuotas;
 }

@@ -1,8 +1,6 @@
-import type { IncomingMessage } from "node:http";
-import { limits, projectOf, RequestInvalid } from "@ambit/core";
+import { projectOf, RequestInvalid } from "@ambit/core";
 import { sendJson } from "./response/send.js";
-import { type EndedResponse, type ForwardedResponse, killRequestSchema } from "./route-schemas.js";
-import { runHere } from "./runs/find-run.js";
+import { type EndedResponse, killRequestSchema } from "./route-schemas.js";
 import { callersProjects } from "./runs/projects.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 
@@ -33,13 +31,6 @@ export async function handleKill(
   sendJson(outgoing, 200, { ok: true, ended, message } satisfies EndedResponse);
 }
 
-/** @throws NotFound for a run of another project, as for one that isn't there; RequestInvalid */
-function ownRun(context: ServerContext, incoming: IncomingMessage, id: string): string {
-  const { searchParams } = new URL(incoming.url ?? "/", "http://localhost");
-  const projectId = searchParams.get("projectId") || undefined;
-  return runHere(context, { id, projects: callersProjects(incoming), projectId });
-}
-
 function nothingEnded(sessionId: string, projectId: string | null | undefined): string {
   const session = JSON.stringify(sessionId);
   const fix =
@@ -47,22 +38,4 @@ function nothingEnded(sessionId: string, projectId: string | null | undefined): 
   if (projectOf({ projectId: projectId ?? undefined }) === undefined)
     return `There is no session ${session} without a project: ${fix}.`;
   return `There is no session ${session} of the project ${JSON.stringify(projectId)}: ${fix}.`;
-}
-
-/** `POST /runs/:runId/cancel`: responds immediately; the run's own caller gets its result. */
-export function handleCancel(context: ServerContext, { incoming, outgoing }: Exchange, runId: string): void {
-  context.runner.cancel(ownRun(context, incoming, runId));
-  sendJson(outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
-}
-
-/** `POST /runs/:runId/interactions/:interactionId`: the user's answer to a question of a waiting run. */
-export async function handleAnswer(
-  context: ServerContext,
-  { incoming, outgoing }: Exchange,
-  runId: string,
-  interactionId: string,
-): Promise<void> {
-  const answer = await context.bodies.json(incoming, limits.bodyBytes);
-  context.runner.answer(ownRun(context, incoming, runId), interactionId, answer);
-  sendJson(outgoing, 200, { ok: true } satisfies ForwardedResponse);
 }

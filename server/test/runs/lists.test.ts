@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { saying } from "../support/scripted-agent.js";
 import { asking, bodyOf } from "../support/server.js";
-import { serveStored } from "../support/stored-server.js";
+import { places, serveIn } from "../support/stored-server.js";
 
 interface Refused {
   readonly failure: { readonly issues: readonly { readonly path: string; readonly message: string }[] };
 }
 
-describe("a list of stored runs", () => {
-  it("is filtered and paged as requested, or refused, until retention deletes the runs", async () => {
-    const { post, get, file } = await serveStored(saying("Hello."));
+describe.each(places)("a list of runs, %s,", (place) => {
+  it("is filtered and paged as requested, or refused", async () => {
+    const { post, get } = await serveIn(place, saying("Hello."));
     for (const sessionId of ["s", "s", "t"]) await post("/run", { ...asking, sessionId });
     const list = async (query: string) =>
       (await bodyOf<{ runs: { runId: string; sessionId: string }[] }>(await get(`/runs?${query}`))).runs;
@@ -30,7 +30,12 @@ describe("a list of stored runs", () => {
       expect.stringContaining("expected one of state, runId"),
     ]);
     expect(await refused("/sessions?limit=many")).toEqual([expect.stringContaining("limit must be")]);
-    await serveStored(saying(), { file, configuration: { store: { maxAgeMs: 1 } } });
-    await expect.poll(() => list(""), { timeout: 10_000 }).toEqual([]);
+  });
+
+  it("loses what retention deletes", async () => {
+    const configuration = { store: { maxAgeMs: 1 }, memory: { maxAgeMs: 1 } };
+    const { post, get } = await serveIn(place, saying("Hello."), { configuration });
+    expect((await post("/run", asking)).status).toBe(200);
+    await expect.poll(async () => (await get("/runs")).json(), { timeout: 20_000 }).toEqual({ runs: [] });
   });
 });

@@ -39,6 +39,25 @@ export async function serveStored(
   return { ...served, file, get, remove };
 }
 
+/** Where a server keeps its runs. */
+export const places = ["in a store", "in memory"] as const;
+
+/** A server that keeps its runs there. Both serve them alike. */
+export async function serveIn(
+  place: (typeof places)[number],
+  script: Script,
+  options: { readonly configuration?: ConfigurationInput } = {},
+) {
+  if (place === "in a store") return serveStored(script, options);
+  const served = await serveScript(script, {
+    configuration: { server: { drainMs: 100 }, ...options.configuration, plugins: [scriptedAgent(script)] },
+  });
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    fetch(`${served.url}${path}`, { headers });
+  const remove = (path: string) => fetch(`${served.url}${path}`, { method: "DELETE" });
+  return { ...served, get, remove };
+}
+
 /** An agent that says one step after the other, each when the test lets it, and then ends its turn. */
 export function counting(steps = 3) {
   const agent = { begun: 0, aborted: 0, allowed: 0 };

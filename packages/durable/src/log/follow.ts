@@ -1,95 +1,59 @@
-import { NotFound } from "@ambit/core";
-import { idOfRun } from "@ambit/core/contract";
-import type { Log } from "@ambit/core/plugin";
-import { patiently } from "../outage.js";
-import type { EventChunk, Store } from "../store/index.js";
-import type { Heads } from "./heads.js";
-import type { LogTail } from "./log-tail.js";
+import type { Records } from "./run-log.js";
 
 /** Characters that are read at a time for one reader. */
-const pageCharacters = 131_072;
+export const pageCharacters = 131_072;
 
-/** Stream records as NDJSON, with the number of the first one and their count. */
-export type Records = EventChunk;
-
-export interface Source {
-  readonly store: Pick<Store, "get" | "read">;
-  readonly heads: Heads;
-  readonly log: Log;
-  readonly retryTimeoutMs: number;
-  /** For a run of this replica. */
-  tail(id: string): LogTail | undefined;
+/** The end of a log: how many events it has, and the result as JSON. */
+export interface LogEnd {
+  readonly events: number;
+  readonly result: string;
 }
 
-/**
- * A run's records after this one: events as they are committed, by any replica, then the result. Ends early when the
- * reader leaves.
- * @throws NotFound when the run is deleted; StoreFailed
- */
+/** Where a reader finds a run's records. */
+export interface RecordSource {
+  /** A page of the records after this one; empty if there are none now. */
+  read(after: number): readonly Records[] | Promise<readonly Records[]>;
+  /** The end, if nothing follows this record but the result. */
+  end(last: number): LogEnd | undefined | Promise<LogEnd | undefined>;
+  /** Resolves when there may be more than this, or the reader left. */
+  more(last: number): Promise<void>;
+}
+
+/** A run's records after this one: its events as they come, then the result. Ends early when the reader leaves. */
 export async function* follow(
-  source: Source,
-  id: string,
+  source: RecordSource,
   after: number,
   signal: AbortSignal,
 ): AsyncGenerator<Records, void, undefined> {
   let last = after;
   while (!signal.aborted) {
-    const known = source.tail(id);
-    const tail = known?.isLost === false ? known : undefined;
-    const recent = tail?.after(last, pageCharacters);
-    const chunks = recent ?? (await read(source, id, last, signal));
-    for (const chunk of chunks) {
-      yield without(chunk, last);
-      last = chunk.first + chunk.count - 1;
-      if (signal.aborted) return;
+    const page = pageOf(await source.read(last), last);
+    if (page !== undefined) {
+      yield page;
+      last = page.first + page.count - 1;
+      continue;
     }
-    if (chunks.length > 0) continue;
-    const end = tail === undefined ? await endOf(source, id, last, signal) : endOfTail(tail);
+    const end = await source.end(last);
     if (end !== undefined) {
       // A reader that already has the result gets nothing.
       const isNew = last <= end.events;
       if (isNew) yield { first: last + 1, count: 1, text: `{"kind":"result","result":${end.result}}\n` };
       return;
     }
-    await (tail === undefined ? source.heads.beyond(id, last, signal) : tail.changed(signal));
+    await source.more(last);
   }
 }
 
-function read(
-  { store, log, retryTimeoutMs }: Source,
-  id: string,
-  after: number,
-  signal: AbortSignal,
-): Promise<readonly EventChunk[]> {
-  const act = () => store.read(id, after, pageCharacters);
-  return patiently("read events", retryTimeoutMs, log, act, signal);
+/** These records as one, without those up to `last`. */
+function pageOf([first, ...others]: readonly Records[], last: number): Records | undefined {
+  if (first === undefined) return undefined;
+  const begin = without(first, last);
+  if (others.length === 0) return begin;
+  const count = others.reduce((sum, one) => sum + one.count, begin.count);
+  return { first: begin.first, count, text: [begin, ...others].map(({ text }) => text).join("") };
 }
 
-interface End {
-  readonly events: number;
-  readonly result: string;
-}
-
-function endOfTail({ result, last }: LogTail): End | undefined {
-  return result === undefined ? undefined : { events: last, result };
-}
-
-/** The result, after all events before it were read. */
-async function endOf(
-  { store, log, retryTimeoutMs }: Source,
-  id: string,
-  last: number,
-  signal: AbortSignal,
-): Promise<End | undefined> {
-  const run = await patiently("read a run", retryTimeoutMs, log, () => store.get(id), signal);
-  if (run === undefined)
-    throw new NotFound(`There is no run '${idOfRun(id)}': it was deleted, or never started.`);
-  const { events, result } = run;
-  return events <= last && result !== undefined ? { events, result } : undefined;
-}
-
-/** A chunk without the records up to this one. */
-function without(chunk: EventChunk, last: number): Records {
+function without(chunk: Records, last: number): Records {
   const surplus = last + 1 - chunk.first;
   if (surplus <= 0) return chunk;
   let start = 0;

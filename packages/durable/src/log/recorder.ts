@@ -2,22 +2,20 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { AtCapacity, messageOf, RunCancelled, StoreFailed, toAmbitError } from "@ambit/core";
 import type { AgentEvent, AgentEventOf, RunResult } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
-import { patiently } from "../outage.js";
-import type { StoreSettings } from "../settings.js";
-import type { EventGroup, NewDelivery, NewInteraction, NewRun, Store } from "../store/index.js";
+import type { NewDelivery, NewInteraction } from "../store/index.js";
 import { aboutEnd, aboutQuestion, type MessageSource } from "../webhooks/messages.js";
-import { LogTail } from "./log-tail.js";
 import { type RecordedRun, textOf } from "./recorded-run.js";
+import type { RecordGroup, RunLog } from "./run-log.js";
 
 /**
- * Characters that may be buffered while a group is being written; then the run waits. Large enough that the store's
+ * Characters that may be gathered while a group is being written; then the run waits. Large enough that the log's
  * throughput limits a run, and not the latency of a commit.
  */
-const maxBufferedCharacters = 524_288;
+const maxGatheredCharacters = 524_288;
 
 /**
- * After a group of at least `events`, the next one gathers for `gatherMs`, or until it has `characters`: a commit costs
- * the store nearly as much for few events as for many. An event that comes alone is written immediately.
+ * After a group of at least `events`, the next one gathers for `gatherMs`, or until it has `characters`: a group costs a
+ * store and each reader nearly as much for few events as for many. An event that comes alone is written immediately.
  */
 const stream = { events: 16, gatherMs: 2, characters: 65_536 };
 
@@ -39,15 +37,19 @@ interface Gathered {
 
 const nothing = (): Gathered => ({ count: 0, texts: [], size: 0, asked: [], answered: [], deliveries: [] });
 
-/**
- * Writes a run's events to the store in groups: while one is being written, the next one gathers. Readers get only what
- * was committed.
- */
+export interface RecorderOptions {
+  readonly run: RecordedRun;
+  readonly runLog: RunLog;
+  readonly source: MessageSource;
+  readonly fence: number;
+  /** Whether the log has events already. */
+  readonly isAnnounced: boolean;
+  readonly log: Log;
+}
+
+/** Writes a run's events to its log in groups: while one is being written, the next one gathers. */
 export class Recorder {
-  readonly tail = new LogTail();
   #gathered = nothing();
-  #recorded = 0;
-  #size = 0;
   #writing: Promise<void> | undefined;
   /** Aborted when the run is lost, with the reason. */
   readonly #lost = new AbortController();
@@ -57,26 +59,29 @@ export class Recorder {
   #enough: (() => void) | undefined;
   #isOver = false;
   #questionsSent = 0;
-  /** Resolves with the stored result; undefined if the run was lost. Never rejects. */
+  /** Characters of the result as it is in the log. */
+  resultLength = 0;
+  /** Resolves with the result that is in the log; undefined if the run was lost. Never rejects. */
   readonly done: Promise<RunResult | undefined>;
 
-  constructor(
-    readonly store: Store,
-    readonly run: RecordedRun,
-    readonly source: MessageSource,
-    readonly fence: number,
-    readonly settings: StoreSettings,
-    readonly log: Log,
-    announced: NewRun["announced"] = { count: 0, text: "" },
-  ) {
-    this.#recorded = announced.count;
-    this.#size = announced.text.length;
-    if (announced.count > 0) this.tail.add({ first: 1, ...announced });
-    this.done = this.#record().catch((thrown: unknown) => {
-      log.error({ runId: run.id, error: toAmbitError(thrown) }, "a run could not be recorded");
-      this.lose(new StoreFailed(unreachable));
-      return undefined;
-    });
+  constructor(readonly options: RecorderOptions) {
+    const { run, log, runLog } = options;
+    void run.ended.then(() => runLog.hurry());
+    this.done = this.#record()
+      .catch((thrown: unknown) => {
+        log.error({ runId: run.id, error: toAmbitError(thrown) }, "a run could not be recorded");
+        this.lose(new StoreFailed(unreachable));
+        return undefined;
+      })
+      .finally(() => runLog.close());
+  }
+
+  get run(): RecordedRun {
+    return this.options.run;
+  }
+
+  get fence(): number {
+    return this.options.fence;
   }
 
   /** The run now belongs to another replica, or can't be recorded: it ends here, and nothing more is written. */
@@ -85,7 +90,7 @@ export class Recorder {
     this.#lost.abort(reason);
     this.#enough?.();
     this.run.cancel(new RunCancelled(reason.message));
-    this.tail.lose();
+    this.options.runLog.close();
   }
 
   /** Why the run's result can't be stored, if that is the store's fault: its replica is alive. */
@@ -100,14 +105,14 @@ export class Recorder {
 
   async #record(): Promise<RunResult | undefined> {
     let result: RunResult | undefined;
-    // Its readers get what is stored already before it starts to work.
-    if (this.#recorded > 0) await nextTurn();
+    // Its readers get what is in the log already before it starts to work.
+    if (this.options.isAnnounced) await nextTurn();
     for await (const part of this.run.parts()) {
       if (this.#isLost) continue;
       if ("result" in part) result = part.result;
       else {
         this.#gather(part.events);
-        if (this.#gathered.size >= maxBufferedCharacters) await this.#room();
+        if (this.#gathered.size >= maxGatheredCharacters) await this.#room();
       }
     }
     this.#isOver = true;
@@ -131,7 +136,7 @@ export class Recorder {
     if (this.#writing === undefined) this.#writeSoon();
   }
 
-  /** Questions and answers are also stored separately, in the same group. */
+  /** Questions and answers are also kept separately, in the same group. */
   #note(
     event: AgentEventOf<"interaction_request"> | AgentEventOf<"interaction_response">,
     { asked, answered, deliveries }: Gathered,
@@ -144,7 +149,7 @@ export class Recorder {
     deliveries.push(...this.#about(event));
   }
 
-  /** Resolves when the current group is stored, and writing of the next one has begun. */
+  /** Resolves when the current group is in the log, and writing of the next one has begun. */
   #room(): Promise<void> {
     return new Promise((resolve) => {
       this.#wake = resolve;
@@ -152,12 +157,13 @@ export class Recorder {
   }
 
   #about(question: AgentEventOf<"interaction_request">): readonly NewDelivery[] {
-    const deliveries = aboutQuestion(this.source, question);
+    const { source, log } = this.options;
+    const deliveries = aboutQuestion(source, question);
     this.#questionsSent += deliveries.length;
     if (this.#questionsSent <= maxQuestions) return deliveries;
     if (this.#questionsSent === maxQuestions + 1) {
       const message = `the run has asked more than ${maxQuestions} questions: no webhook is sent for further ones`;
-      this.log.warn({ runId: this.run.id }, message);
+      log.warn({ runId: this.run.id }, message);
     }
     return [];
   }
@@ -173,18 +179,21 @@ export class Recorder {
   }
 
   async #writeAll(): Promise<void> {
+    const { run, runLog, log } = this.options;
     try {
       while (this.#gathered.count > 0 && !this.#isLost) {
         const group = this.#take();
-        await this.#append(group);
+        const written = await runLog.append(group, this.#lost.signal);
+        if (written === "fenced") this.lose(new RunCancelled(takenOver));
+        else if (written === "full")
+          run.cancel(
+            new AtCapacity("The run produced more events than are stored of one run (store.runMiB)."),
+          );
         if (group.count >= stream.events) await this.#more();
       }
     } catch (thrown) {
       if (this.#isLost) return;
-      this.log.error(
-        { runId: this.run.id, error: messageOf(thrown) },
-        "events could not be stored: the run ends",
-      );
+      log.error({ runId: run.id, error: messageOf(thrown) }, "events could not be stored: the run ends");
       this.lose(new StoreFailed(unreachable));
     } finally {
       this.#writing = undefined;
@@ -194,7 +203,7 @@ export class Recorder {
     }
   }
 
-  /** Resolves when the next group is worth a commit. */
+  /** Resolves when the next group is worth writing. */
   async #more(): Promise<void> {
     if (this.#gathered.size >= stream.characters || this.#isOver || this.#isLost) return;
     await new Promise<void>((resolve) => {
@@ -207,51 +216,30 @@ export class Recorder {
     this.#enough = undefined;
   }
 
-  #take(): EventGroup {
+  #take(): RecordGroup {
     const { count, texts, asked, answered, deliveries } = this.#gathered;
     this.#gathered = nothing();
     this.#wake?.();
     this.#wake = undefined;
     return {
-      ...{ runId: this.run.key, fence: this.fence, first: this.#recorded + 1, count, text: texts.join("") },
+      ...{ count, text: texts.join("") },
       ...(asked.length === 0 ? {} : { asked }),
       ...(answered.length === 0 ? {} : { answered }),
       ...(deliveries.length === 0 ? {} : { deliveries }),
     };
   }
 
-  async #append(group: EventGroup): Promise<void> {
-    const { store, settings, log } = this;
-    const append = () => store.append(group);
-    const written = await patiently("keep events", settings.retryTimeoutMs, log, append, this.#lost.signal);
-    if (written === "fenced") {
-      this.lose(new RunCancelled(takenOver));
-      return;
-    }
-    const { first, count, text } = group;
-    this.#recorded += count;
-    this.#size += text.length;
-    this.tail.add({ first, count, text });
-    if (this.#size <= settings.runMiB * 1_048_576) return;
-    this.run.cancel(
-      new AtCapacity(
-        `The run produced more than ${settings.runMiB} MiB of events, the most that is stored for one run.`,
-      ),
-    );
-  }
-
   async #finish(result: RunResult): Promise<boolean> {
-    const { store, run, fence, settings, log, tail } = this;
+    const { runLog, source } = this.options;
     const text = JSON.stringify({ ...result, events: [] });
     const end = {
       ...{ result: text, session: result.sessionId, paused: result.stopReason === "paused" },
-      deliveries: aboutEnd(this.source, result),
+      deliveries: aboutEnd(source, result),
       usd: result.usage?.cost ?? 0,
     };
-    const finish = () => store.finish(run.key, fence, end);
-    const written = await patiently("keep a result", settings.retryTimeoutMs, log, finish, this.#lost.signal);
+    const written = await runLog.end(end, this.#lost.signal);
     if (written === "fenced") this.lose(new RunCancelled(takenOver));
-    else tail.end(text);
+    this.resultLength = text.length;
     return written === "written";
   }
 }

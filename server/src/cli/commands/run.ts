@@ -1,9 +1,11 @@
-import { type FailedResult, isAmbitError, PluginLoadFailed, RunCancelled, type RunResult } from "@ambit/core";
+import { isAmbitError, PluginLoadFailed, RunCancelled, type RunResult } from "@ambit/core";
+import { recordsIn } from "@ambit/durable";
 import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
 import { failedResult } from "../../failed-result.js";
 import { type Ambit, openAmbit } from "../../open.js";
 import { MalformedJson } from "../../parse-json.js";
+import { recordInMemory } from "../../recording.js";
 import { type PrinterOptions, printerFor, type RecordPrinter } from "../display/record-printer.js";
 import { exitCodeOf } from "../exit-codes.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
@@ -40,11 +42,12 @@ export async function run(file: string, options: RunCommandOptions): Promise<num
 }
 
 async function drive(
-  { runner, registry, evidence, settings }: Ambit,
+  ambit: Ambit,
   printer: RecordPrinter,
   body: unknown,
   interruption: Interruption,
 ): Promise<number> {
+  const { runner, registry, evidence, settings } = ambit;
   const isProbed = registry.evidence().length === registry.registrations.length;
   if (!isProbed && process.stderr.isTTY) {
     const kept =
@@ -53,15 +56,28 @@ async function drive(
         : `; what it finds is kept for ${settings.probes.maxAgeMs / 60_000} minutes`;
     process.stderr.write(`ambit: probing what this host can guarantee${kept}\n`);
   }
+  const { runs } = await recordInMemory(ambit, "ambit run");
   const run = await interruption.before(runner.reserve().admit(body, { keepsEvents: printer.keepsEvents }));
   interruption.whenItHappens((reason) => run.cancel(reason));
-  let result: RunResult | FailedResult | undefined;
-  for await (const record of run.records()) {
-    if (record.kind === "event") await printer.event(record.event);
-    else {
-      result = record.result;
-      await printer.result(record.result);
+  const started = await runs.start(run, "");
+  if (started === "over_quota" || "existing" in started)
+    throw new TypeError("a first run has no predecessor");
+  const leaving = new AbortController();
+  let result: RunResult | undefined;
+  try {
+    for await (const records of runs.follow(run.key, 0, leaving.signal)) {
+      for (const record of recordsIn(records)) {
+        if (record.kind === "event") await printer.event(record.event);
+        // With the events, if it has them.
+        else result = (await started.recorder.done) ?? record.result;
+      }
     }
+    if (result !== undefined) await printer.result(result);
+  } finally {
+    leaving.abort();
+    // If its output can't be written any more.
+    if (result === undefined) run.cancel(new RunCancelled("The run's reader has left.", "caller"));
+    await runs.close();
   }
   return interruption.exitCode ?? exitCodeOf(result?.failure);
 }

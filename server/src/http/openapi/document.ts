@@ -191,14 +191,14 @@ function run({ operationId, summary, description, content }: RunOperation): Json
         name: "Idempotency-Key",
         in: "header",
         description:
-          "The run's id, as `runId` in the body. With a store, the same key and body give the same run again, under way or ended; another body is refused with 422. Without a store, a second run of the id is refused while the first is under way.",
+          "The run's id, as `runId` in the body. The same key and body give the same run again, under way or ended, as long as it is kept; another body is refused with 422.",
         schema: { type: "string" },
       },
       {
         name: "Prefer",
         in: "header",
         description:
-          "`respond-async`: the response is 202 with the run's address, and the run continues in the background, or waits for a free slot. Needs a store.",
+          "`respond-async`: the response is 202 with the run's address, and the run continues in the background, or waits for a free slot.",
         schema: { type: "string" },
       },
     ],

@@ -100,7 +100,7 @@ export function storedPaths(): JsonObject {
         operationId: "answer",
         summary: "Answers a question of a run to its user",
         description:
-          "A run that is held open gets it immediately. With a store, an answer to a paused run is kept, and the session's next turn uses it. Each question is answered once; a second answer is refused with 404, and one that comes too late with 410.",
+          "A run that is held open gets it immediately. An answer to a paused run is kept, and the session's next turn uses it. Each question is answered once; a second answer is refused with 404, and one that comes too late with 410.",
         parameters: [...["runId", "interactionId"].map(inPath), ofProject],
         requestBody: body("InteractionAnswer", true),
         responses: {

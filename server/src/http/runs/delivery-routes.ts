@@ -17,7 +17,7 @@ export async function handleDeliveries(route: StoredRoute): Promise<void> {
     const message = `must be one of ${deliveryStateSchema.options.join(", ")}`;
     throw new RequestInvalid([{ path: "state", message }]);
   }
-  const found = await server.durable.store.deliveries({
+  const found = await server.runs.store.deliveries({
     ...projectFilter(query, callersProjects(exchange.incoming)),
     ...(state.data === undefined ? {} : { state: state.data }),
     ...(await runFilter(route)),
@@ -30,7 +30,7 @@ export async function handleDeliveries(route: StoredRoute): Promise<void> {
 /** `POST /deliveries/:deliveryId/redeliver`: the same message, under the same id, to the same address. */
 export async function handleRedeliver({ server, exchange, query }: StoredRoute, id: string): Promise<void> {
   requireKnown(query, []);
-  if (!server.durable.options.sender.isConfigured)
+  if (!server.runs.options.sender.isConfigured)
     throw new RequestInvalid([
       {
         path: "",
@@ -38,9 +38,9 @@ export async function handleRedeliver({ server, exchange, query }: StoredRoute, 
       },
     ]);
   const projects = callersProjects(exchange.incoming);
-  const { durable } = server;
+  const { runs } = server;
   const project = projects === "all" ? undefined : projects;
-  const delivery = await durable.asking(() => durable.deliveries.again(id, project));
+  const delivery = await runs.asking(() => runs.deliveries.again(id, project));
   if (delivery === undefined)
     throw new NotFound(`There is no delivery '${id}': its run was deleted, or it never was.`);
   sendJson(exchange.outgoing, 202, storedDelivery(delivery) satisfies StoredDelivery);

@@ -1,7 +1,6 @@
 import { NotFound, RequestInvalid, runKey } from "@ambit/core";
 import type { StoredRun } from "@ambit/durable/store";
 import { answerSignal } from "../response/left-signal.js";
-import type { ServerContext } from "../server-context.js";
 import { callersProjects, isVisibleTo, type Projects } from "./projects.js";
 import type { StoredRoute } from "./stored-route.js";
 
@@ -51,11 +50,11 @@ export async function visibleRun(route: StoredRoute, id: string): Promise<Stored
   const { server, exchange, context } = route;
   const named = namedIn(route, id);
   const keys = keysOf(named, context.tenancy.tenants.projects);
-  const waits = answerSignal(exchange.outgoing, server.durable.options.settings.answerTimeoutMs);
+  const waits = answerSignal(exchange.outgoing, server.runs.options.settings.answerTimeoutMs);
   // A server has few tenants or many: their keys are looked up together.
-  const heads = keys.length > 2 ? await server.durable.store.heads(keys) : undefined;
+  const heads = keys.length > 2 ? await server.runs.store.heads(keys) : undefined;
   const stored = heads === undefined ? keys : keys.filter((key) => heads.some((head) => head.id === key));
-  const found = await Promise.all(stored.map((key) => server.durable.reader.summary(key, waits)));
+  const found = await Promise.all(stored.map((key) => server.runs.summary(key, waits)));
   return theOne(
     named,
     found.filter((run) => run !== undefined),
@@ -73,15 +72,6 @@ export async function runFilter(route: StoredRoute): Promise<{ readonly runId?: 
     if (error instanceof NotFound) return { runId: keysOf(namedIn(route, id), [])[0] ?? id };
     throw error;
   }
-}
-
-/** A run in progress here, on a server without a store. @throws NotFound, RequestInvalid */
-export function runHere({ runner, tenancy }: ServerContext, named: NamedRun): string {
-  const keys = keysOf(named, tenancy.tenants.projects).filter((key) => runner.has(key));
-  return theOne(
-    named,
-    keys.map((key) => ({ key, project: runner.projectOf(key) })),
-  ).key;
 }
 
 function namedIn({ exchange, query }: StoredRoute, id: string): NamedRun {

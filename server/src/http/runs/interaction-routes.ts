@@ -31,7 +31,7 @@ export async function handleInteractions(route: StoredRoute): Promise<void> {
     const message = `must be one of ${interactionStateSchema.options.join(", ")}`;
     throw new RequestInvalid([{ path: "state", message }]);
   }
-  const found = await server.durable.store.interactions({
+  const found = await server.runs.store.interactions({
     ...projectFilter(query, callersProjects(exchange.incoming)),
     ...(state.data === undefined ? {} : { state: state.data }),
     ...(await runFilter(route)),
@@ -58,19 +58,19 @@ function interactionInfo(one: StoredInteraction): InteractionsResponse["interact
  * `POST /runs/:runId/interactions/:interactionId`: passed to the waiting run, on any replica; otherwise stored for the
  * next turn of the session.
  */
-export async function handleStoredAnswer(route: StoredRoute, runId: string, id: string): Promise<void> {
+export async function handleAnswer(route: StoredRoute, runId: string, id: string): Promise<void> {
   const { context, server, exchange } = route;
   const { runner, bodies } = context;
   const body = await bodies.json(exchange.incoming, limits.bodyBytes);
   const { id: key } = await visibleRun(route, runId);
   if (!answeredHere(() => runner.answer(key, id, body))) {
     if (pathBeyondDepth(body) !== undefined) throw new RequestInvalid([{ path: "", message: "is too deep" }]);
-    const { store } = server.durable;
+    const { store } = server.runs;
     const asked = await store.interactions({ runId: key, limit: maxInteractions });
     const question = asked.find((one) => one.id === id);
     if (question?.state !== "open") throw closed(id, question?.state);
     readAnswer(interactionKindSchema.parse(question.kind), body);
-    const kept = await server.durable.answers.keep(id, body);
+    const kept = await server.runs.answers.keep(id, body);
     if (kept !== "kept") throw closed(id, kept);
   }
   sendJson(exchange.outgoing, 200, { ok: true } satisfies ForwardedResponse);
@@ -97,7 +97,7 @@ function closed(id: string, state: InteractionState | undefined): AmbitError {
 export async function handleSessions({ server, exchange, query }: StoredRoute): Promise<void> {
   requireKnown(query, ["projectId", "limit"]);
   const filter = projectFilter(query, callersProjects(exchange.incoming));
-  const found = await server.durable.store.sessions({ ...filter, limit: limitOf(query) });
+  const found = await server.runs.store.sessions({ ...filter, limit: limitOf(query) });
   const sessions = found.map(({ session, project, sandbox, address, createdAt, usedAt }) => ({
     ...{ sessionId: session, projectId: project, sandbox, address },
     createdAt: timeOf(createdAt),
@@ -114,11 +114,11 @@ export async function handleDeleteSession(route: StoredRoute, session: string): 
   const { project } = projectFilter(query, projects);
   const name = { session, project: project ?? undefined };
   const ended = await context.runner.endSession(session, name.project);
-  const { durable } = server;
-  const abandoned = ended ? undefined : await durable.asking(() => durable.sessions.endAbandoned(name));
+  const { runs } = server;
+  const abandoned = ended ? undefined : await runs.asking(() => runs.sessions.endAbandoned(name));
   if (abandoned !== undefined) await context.runner.discardSession(abandoned);
   if (!ended && abandoned === undefined) {
-    const elsewhere = await durable.asking(() => durable.sessions.addressOf(session, name.project));
+    const elsewhere = await runs.asking(() => runs.sessions.addressOf(session, name.project));
     if (elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);
     const fix =
       projects === "all"
@@ -126,6 +126,6 @@ export async function handleDeleteSession(route: StoredRoute, session: string): 
         : "it has ended already, or never began";
     throw new NotFound(`There is no session ${JSON.stringify(session)}: ${fix}.`);
   }
-  await durable.asking(() => durable.sessions.release(session, name.project));
+  await runs.asking(() => runs.sessions.release(session, name.project));
   sendJson(exchange.outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
 }

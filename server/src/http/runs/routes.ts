@@ -1,14 +1,12 @@
-import { NotFound } from "@ambit/core";
-import type { DurableServer, Exchange, ServerContext } from "../server-context.js";
-import { handleAnswer, handleCancel } from "../session-routes.js";
+import type { Exchange, ServerContext } from "../server-context.js";
 import { handleDeliveries, handleRedeliver } from "./delivery-routes.js";
 import {
+  handleAnswer,
   handleDeleteSession,
   handleInteractions,
   handleSessions,
-  handleStoredAnswer,
 } from "./interaction-routes.js";
-import { handleDelete, handleEvents, handleRunInfo, handleRuns, handleStoredCancel } from "./run-routes.js";
+import { handleCancel, handleDelete, handleEvents, handleRunInfo, handleRuns } from "./run-routes.js";
 import type { StoredRoute } from "./stored-route.js";
 
 type Parameter = (name: string) => string;
@@ -19,23 +17,13 @@ export interface RouteTable {
   readonly [path: string]: Readonly<Partial<Record<"GET" | "POST" | "DELETE", Handler>>>;
 }
 
-/** The routes of runs beyond their own connection. Most need a store; cancel and answer work without one. */
+/** The routes of runs beyond their own connection. */
 export function storedRoutes(context: ServerContext): RouteTable {
   const stored =
     (act: (route: StoredRoute, parameter: Parameter) => Promise<void>): Handler =>
     async (exchange, parameter) => {
-      const server = await context.durable();
-      if (server === undefined) throw new NotFound(noStore);
-      await act(routeOf(context, server, exchange), parameter);
-    };
-  /** Without a store: the runs of this process. */
-  const eitherWay =
-    (act: (route: StoredRoute, parameter: Parameter) => Promise<void>, without: Handler): Handler =>
-    async (exchange, parameter) => {
-      const server = await context.durable();
-      await (server === undefined
-        ? without(exchange, parameter)
-        : act(routeOf(context, server, exchange), parameter));
+      const { searchParams } = new URL(exchange.incoming.url ?? "/", "http://localhost");
+      await act({ context, server: await context.served(), exchange, query: searchParams }, parameter);
     };
   return {
     "/runs": { GET: stored(handleRuns) },
@@ -45,16 +33,10 @@ export function storedRoutes(context: ServerContext): RouteTable {
     },
     "/runs/:runId/events": { GET: stored((route, of) => handleEvents(route, of("runId"))) },
     "/runs/:runId/cancel": {
-      POST: eitherWay(
-        (route, of) => handleStoredCancel(route, of("runId")),
-        (exchange, of) => handleCancel(context, exchange, of("runId")),
-      ),
+      POST: stored((route, of) => handleCancel(route, of("runId"))),
     },
     "/runs/:runId/interactions/:interactionId": {
-      POST: eitherWay(
-        (route, of) => handleStoredAnswer(route, of("runId"), of("interactionId")),
-        (exchange, of) => handleAnswer(context, exchange, of("runId"), of("interactionId")),
-      ),
+      POST: stored((route, of) => handleAnswer(route, of("runId"), of("interactionId"))),
     },
     "/deliveries": { GET: stored(handleDeliveries) },
     "/deliveries/:deliveryId/redeliver": {
@@ -67,11 +49,3 @@ export function storedRoutes(context: ServerContext): RouteTable {
     },
   };
 }
-
-function routeOf(context: ServerContext, server: DurableServer, exchange: Exchange): StoredRoute {
-  const { searchParams } = new URL(exchange.incoming.url ?? "/", "http://localhost");
-  return { context, server, exchange, query: searchParams };
-}
-
-const noStore =
-  "There is no store here: load @ambit/store-sqlite or @ambit/store-postgres (see the server's README).";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { AtCapacity, idOfRun, type Log, messageOf, runKey, toAmbitError, Unauthorized } from "@ambit/core";
-import { type DurableRuns, endedBy, type Sealing } from "@ambit/durable";
+import { endedBy, type RecordedRuns, type Sealing } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
 import {
   type CallersTrace,
@@ -20,7 +20,7 @@ import { runFields } from "../run-fields.js";
 const pollMs = 1_000;
 
 export interface RunQueueOptions {
-  readonly durable: DurableRuns;
+  readonly runs: RecordedRuns;
   readonly runner: Runner;
   readonly sealing: Sealing;
   /** Runs that may be queued. */
@@ -59,19 +59,19 @@ export class RunQueue {
     digest: string,
     caller: Caller,
   ): Promise<{ readonly runId: string } | { readonly existing: StoredRun }> {
-    const { durable, runner, sealing, maxQueued } = this.options;
+    const { runs, runner, sealing, maxQueued } = this.options;
     const { request, plan } = await runner.plan(body, askerOf(caller, trace));
     const runId = request.runId ?? id ?? randomUUID();
     const key = runKey(runId, tenantOf(caller));
-    const { queuedRuns: waiting } = await durable.store.backlog();
+    const { queuedRuns: waiting } = await runs.store.backlog();
     if (waiting >= maxQueued) throw new AtCapacity(`${maxQueued} runs wait for a place already.`);
     const project = projectOfCaller(caller);
     // The rest of the queue is shared: a project may not have more queued runs than there are free places.
-    const own = project === null ? 0 : (await durable.store.backlog(project)).queuedRuns;
+    const own = project === null ? 0 : (await runs.store.backlog(project)).queuedRuns;
     if (own >= maxQueued - waiting)
       throw new AtCapacity(`${own} runs of the project wait for a place already.`);
-    const existing = await durable.store.create({
-      ...durable.newRun({ key, request, plan }, digest),
+    const existing = await runs.store.create({
+      ...runs.newRun({ key, request, plan }, digest),
       state: "queued",
       sealedRequest: sealing.seal(key, { body, project, trace } satisfies Queued),
     });
@@ -99,7 +99,7 @@ export class RunQueue {
   }
 
   async #take(): Promise<void> {
-    const { durable, log } = this.options;
+    const { runs, log } = this.options;
     try {
       while (!this.#isClosed) {
         // Takes the slot first, since a claimed run has to begin.
@@ -113,7 +113,7 @@ export class RunQueue {
           slot.release();
           return;
         }
-        await durable.whileStarting(id, () => this.#begin(id, slot));
+        await runs.whileStarting(id, () => this.#begin(id, slot));
       }
     } catch (error) {
       log.warn({ error: messageOf(error) }, "the queue of runs could not be read");
@@ -131,17 +131,17 @@ export class RunQueue {
 
   /** Projects with fewer runs in progress, on all replicas, come before those with more. */
   async #next(): Promise<string | undefined> {
-    const { durable, quotas } = this.options;
+    const { runs, quotas } = this.options;
     for (const except of await quotas.passedOver()) {
-      const [id] = await durable.store.nextQueued(1, except);
+      const [id] = await runs.store.nextQueued(1, except);
       if (id !== undefined) return id;
     }
     return undefined;
   }
 
   async #begin(id: string, slot: Slot): Promise<void> {
-    const { durable, runner, sealing, log } = this.options;
-    const claim = await durable.store.claim(id, durable.replica).catch((error: unknown) => {
+    const { runs, runner, sealing, log } = this.options;
+    const claim = await runs.store.claim(id, runs.replica).catch((error: unknown) => {
       slot.release();
       throw error;
     });
@@ -158,11 +158,11 @@ export class RunQueue {
         ...askerOf(caller, trace),
       };
       const run = await slot.admit(body, options);
-      await durable.sessions.bind(run).catch((error: unknown) => {
+      await runs.sessions.bind(run).catch((error: unknown) => {
         run.withdraw();
         throw error;
       });
-      const recorder = durable.record(run, claim.fence);
+      const recorder = runs.record(run, claim.fence);
       log.info({ ...runFields(run), harness: run.plan.harness.actor.id }, "a queued run begins");
       void recorder.done.then(() => this.look());
     } catch (error) {
@@ -170,8 +170,8 @@ export class RunQueue {
       log.warn({ runId: id, error }, "a queued run could not begin");
       const failure = toAmbitError(error);
       runner.refused(failure.toFailure());
-      const run = await durable.get(id);
-      if (run !== undefined) await durable.store.finish(id, claim.fence, endedBy(failure, run));
+      const run = await runs.get(id);
+      if (run !== undefined) await runs.store.finish(id, claim.fence, endedBy(failure, run));
     }
   }
 

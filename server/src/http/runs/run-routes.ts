@@ -18,14 +18,14 @@ const maxDeliveries = 100;
 /** `GET /runs/:runId` */
 export async function handleRunInfo(route: StoredRoute, id: string): Promise<void> {
   const { id: key, webhook } = await visibleRun(route, id);
-  const { durable } = route.server;
-  const waits = answerSignal(route.exchange.outgoing, durable.options.settings.answerTimeoutMs);
-  const run = await durable.get(key, waits);
+  const { runs } = route.server;
+  const waits = answerSignal(route.exchange.outgoing, runs.options.settings.answerTimeoutMs);
+  const run = await runs.get(key, waits);
   if (run === undefined) throw noRun(id);
   const deliveries =
     webhook === undefined
       ? undefined
-      : await route.server.durable.store.deliveries({ runId: key, limit: maxDeliveries });
+      : await route.server.runs.store.deliveries({ runId: key, limit: maxDeliveries });
   const info = {
     ...{ ...summaryOf(run), result: resultOf(run) },
     ...(deliveries === undefined ? {} : { deliveries: deliveries.map(deliveryInfo) }),
@@ -45,7 +45,7 @@ export async function handleRuns(route: StoredRoute): Promise<void> {
   }
   const after = query.get("after");
   const place = after === null ? undefined : await placeOf(route, after);
-  const runs = await server.durable.store.list({
+  const runs = await server.runs.store.list({
     ...projectFilter(query, callersProjects(exchange.incoming)),
     ...(query.has("sessionId") ? { session: query.get("sessionId") ?? "" } : {}),
     ...(parsed.data === undefined ? {} : { state: parsed.data }),
@@ -86,7 +86,7 @@ export async function handleEvents(route: StoredRoute, id: string): Promise<void
     return;
   }
   await context.readers.reading(run, () => {
-    const records = server.durable.reader.follow(run.id, after, leftSignal(outgoing));
+    const records = server.runs.follow(run.id, after, leftSignal(outgoing));
     return sendRecords(id, form, records, outgoing, context);
   });
 }
@@ -98,14 +98,14 @@ export async function handleDelete(route: StoredRoute, id: string): Promise<void
     const message = "names a run that hasn't ended: cancel it first (POST /runs/{runId}/cancel)";
     throw new RequestInvalid([{ path: "runId", message }]);
   }
-  await route.server.durable.store.delete(run.id);
+  await route.server.runs.store.delete(run.id);
   sendJson(route.exchange.outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
 }
 
 /** `POST /runs/:runId/cancel`, on any replica. */
-export async function handleStoredCancel(route: StoredRoute, id: string): Promise<void> {
+export async function handleCancel(route: StoredRoute, id: string): Promise<void> {
   const { id: key } = await visibleRun(route, id);
-  const { durable } = route.server;
-  await durable.asking(() => durable.cancel(key));
+  const { runs } = route.server;
+  await runs.asking(() => runs.cancel(key));
   sendJson(route.exchange.outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
 }

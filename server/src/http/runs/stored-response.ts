@@ -5,10 +5,9 @@ import {
   idOfRun,
   type RunResult,
   runResultSchema,
-  type StreamRecord,
   webhookEventSchema,
 } from "@ambit/core";
-import type { DurableRuns, RunInfo } from "@ambit/durable";
+import { type RecordedRuns, type RunInfo, recordsIn } from "@ambit/durable";
 import type { Delivery, StoredRun } from "@ambit/durable/store";
 import { coalesced } from "@ambit/runner";
 import { sendLargeJson } from "../response/send.js";
@@ -43,7 +42,7 @@ export function resultOf({ result }: StoredRun): RunResult | undefined {
 
 /** The run's result with its events, as the caller that waited for it got it. */
 export async function sendStoredResult(
-  { durable, unread }: { readonly durable: DurableRuns; readonly unread: UnreadTexts },
+  { runs, unread }: { readonly runs: RecordedRuns; readonly unread: UnreadTexts },
   run: StoredRun,
   maxCharacters: number,
   response: ServerResponse,
@@ -51,20 +50,18 @@ export async function sendStoredResult(
 ): Promise<void> {
   const result = resultOf(run);
   if (result === undefined) return;
-  const events = await coalesced(eventsOf(durable, run.id, signal), maxCharacters);
+  const events = await coalesced(eventsOf(runs, run.id, signal), maxCharacters);
   // Its events count as much again.
   const wasRead = unread.hold(2 * (run.result?.length ?? 0), () => response.destroy());
   const headers = { "x-ambit-run-id": idOfRun(run.id) };
   await sendLargeJson(response, statusOfResult(result), { ...result, events }, headers).finally(wasRead);
 }
 
-async function* eventsOf(durable: DurableRuns, id: string, signal: AbortSignal): AsyncGenerator<AgentEvent> {
-  for await (const { text } of durable.reader.follow(id, 0, signal)) {
-    for (const line of text.split("\n")) {
-      if (line === "") continue;
-      const record: StreamRecord = JSON.parse(line);
-      if (record.kind === "event") yield record.event;
-    }
+async function* eventsOf(runs: RecordedRuns, id: string, signal: AbortSignal): AsyncGenerator<AgentEvent> {
+  const first = runs.firstEventOf(id);
+  if (first > 1) yield { type: "data", name: "truncated", data: { events: first - 1, characters: 0 } };
+  for await (const records of runs.follow(id, first - 1, signal)) {
+    for (const record of recordsIn(records)) if (record.kind === "event") yield record.event;
   }
 }
 

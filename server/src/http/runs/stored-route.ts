@@ -1,9 +1,9 @@
-import type { DurableServer, Exchange, ServerContext } from "../server-context.js";
+import type { Exchange, ServedRuns, ServerContext } from "../server-context.js";
 
 /** The context of a route for stored runs. */
 export interface StoredRoute {
   readonly context: ServerContext;
-  readonly server: DurableServer;
+  readonly server: ServedRuns;
   readonly exchange: Exchange;
   readonly query: URLSearchParams;
 }

@@ -1,17 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import type { CallersTrace, Runner, RunOptions, Slot } from "@ambit/runner";
-import type { QuotaPlace } from "../../tenants/quotas.js";
+import type { CallersTrace, RunOptions } from "@ambit/runner";
 import { rulesOfCaller } from "./admit-caller.js";
-
-/** A slot of the runner in addition to the project's. @throws AtCapacity after releasing the project's slot */
-export function reserve(runner: Runner, place: QuotaPlace): Slot {
-  try {
-    return runner.reserve();
-  } catch (error) {
-    place.release();
-    throw error;
-  }
-}
 
 /** The caller that owns the run, and its trace, for the runner. */
 export function callerOptions(incoming: IncomingMessage): Pick<RunOptions, "caller" | "trace"> {

@@ -1,16 +1,17 @@
 import { messageOf, NotFound, RunCancelled, StoreFailed } from "@ambit/core";
 import { idOfRun, projectOf } from "@ambit/core/contract";
-import { Heads } from "./log/heads.js";
 import { announcedBy, type RecordedRun, type RunHold } from "./log/recorded-run.js";
 import { Recorder, takenOver } from "./log/recorder.js";
-import { RunReader } from "./log/run-reader.js";
+import type { Records } from "./log/run-log.js";
 import { patiently } from "./outage.js";
+import { memoryPlace, type Place, storedPlace } from "./place.js";
 import { BoundSessions } from "./replica/bound-sessions.js";
 import { Lease } from "./replica/lease.js";
-import { endedBy, endLost, endUnstored } from "./replica/lost-result.js";
+import { LeftOvers } from "./replica/left-overs.js";
+import { endedBy } from "./replica/lost-result.js";
 import { newReplica, placePrefix } from "./replica/replica.js";
 import { Retaining } from "./retaining.js";
-import type { StoreSettings } from "./settings.js";
+import { type MemorySettings, type StoreSettings, storeSettingsSchema } from "./settings.js";
 import {
   answering,
   askStore,
@@ -25,8 +26,7 @@ import { StoredAnswers } from "./stored-answers.js";
 import { Deliveries, type DeliveriesOptions } from "./webhooks/deliveries.js";
 import { sealedWebhook } from "./webhooks/target.js";
 
-export interface DurableOptions extends DeliveriesOptions {
-  readonly store: Store;
+export interface RecordedRunsOptions extends Omit<DeliveriesOptions, "store"> {
   readonly settings: StoreSettings;
   /** Where callers reach this replica: `http://10.0.0.5:8765`. */
   readonly address: string;
@@ -44,18 +44,12 @@ export interface DurableOptions extends DeliveriesOptions {
 export type Started = { readonly recorder: Recorder } | { readonly existing: StoredRun };
 
 /** The runs of this replica, recorded, and those of all replicas, as the store has them. */
-export class DurableRuns {
+export class RecordedRuns {
   readonly replica: string;
   readonly #recorders = new Map<string, Recorder>();
-  /** Runs that are being created: they may not be in the store's list of this replica's runs yet. */
-  readonly #starting = new Set<string>();
-  /** Runs that ended here while the store failed, until it has their ends. */
-  readonly #unstored = new Map<string, StoreFailed>();
+  readonly #leftOvers: LeftOvers;
   readonly sessions: BoundSessions;
   readonly answers: StoredAnswers;
-  readonly #heads: Heads;
-  /** Reads runs of all replicas. */
-  readonly reader: RunReader;
   readonly lease: Lease;
   readonly #retaining: Retaining;
   readonly deliveries: Deliveries;
@@ -63,16 +57,15 @@ export class DurableRuns {
   /** For requests of callers: it answers in time, or rejects with StoreFailed. */
   readonly store: Store;
 
-  private constructor(readonly options: DurableOptions) {
+  private constructor(readonly options: RecordedRunsOptions & Place) {
     const { store, settings, address, log, place } = options;
     this.store = answering(store, settings.answerTimeoutMs, log);
     this.replica = newReplica(place);
-    this.#heads = new Heads(store, log);
-    this.reader = new RunReader(options, this.#heads, (id) => this.#recorders.get(id)?.tail);
     this.deliveries = new Deliveries(options);
     this.#retaining = new Retaining(options);
     this.answers = new StoredAnswers(options, this.store);
     this.sessions = new BoundSessions({ ...options, requireLease: () => this.#requireLease() }, this.replica);
+    this.#leftOvers = new LeftOvers(options, (id) => this.#recorders.has(id));
     this.lease = new Lease({
       ...{ store, address, log, replica: this.replica, leaseMs: settings.leaseMs, onLost: options.onLost },
       isBusy: () => this.#recorders.size > 0,
@@ -81,9 +74,28 @@ export class DurableRuns {
     });
   }
 
-  /** Takes this replica's lease. @throws Error when the store can't be reached. */
-  static async open(options: DurableOptions): Promise<DurableRuns> {
-    const runs = new DurableRuns(options);
+  /** Runs in a store. Takes this replica's lease. @throws Error when the store can't be reached. */
+  static open(options: RecordedRunsOptions & { readonly store: Store }): Promise<RecordedRuns> {
+    return RecordedRuns.#open({ ...options, ...storedPlace(options) });
+  }
+
+  /** Runs in memory, where there is no store. */
+  static openInMemory(
+    options: Omit<RecordedRunsOptions, "settings"> & { readonly settings: MemorySettings },
+  ): Promise<RecordedRuns> {
+    const { maxAgeMs, maxMiB, runMiB, queuedRuns } = options.settings;
+    const settings = storeSettingsSchema.parse({
+      maxAgeMs,
+      maxMiB,
+      runMiB,
+      queuedRuns,
+      interactionMs: maxAgeMs,
+    });
+    return RecordedRuns.#open({ ...options, settings, ...memoryPlace(options) });
+  }
+
+  static async #open(options: RecordedRunsOptions & Place): Promise<RecordedRuns> {
+    const runs = new RecordedRuns(options);
     // The process that listened here before has ended unless it announced that it drains: two can't listen at once.
     await options.store.supersede(placePrefix(options.place), runs.replica);
     await runs.lease.take();
@@ -102,15 +114,14 @@ export class DurableRuns {
    * Creates the run in the store, and starts it, unless the store has one with its id.
    * @param signal of the caller who waits for it. @throws StoreFailed
    */
-  async start(
+  start(
     run: RecordedRun,
     digest: string,
     quota?: RunQuota,
     signal?: AbortSignal,
   ): Promise<Started | "over_quota"> {
-    const { settings, log, store } = this.options;
-    this.#starting.add(run.key);
-    try {
+    return this.whileStarting(run.key, async () => {
+      const { settings, log, store } = this.options;
       await this.#requireLease(signal);
       const created = { ...this.newRun(run, digest), ...announcedBy(run), state: "running" as const };
       const create = () => (quota === undefined ? store.create(created) : store.createWithin(created, quota));
@@ -120,9 +131,7 @@ export class DurableRuns {
       const isOurs = existing?.replica === this.replica && existing.state === "running";
       if (existing !== undefined && !(isOurs && !this.#recorders.has(run.key))) return { existing };
       return { recorder: this.record(run, 1, created.announced) };
-    } finally {
-      this.#starting.delete(run.key);
-    }
+    });
   }
 
   newRun(run: Pick<RecordedRun, "key" | "request" | "plan">, digest: string): Omit<NewRun, "state"> {
@@ -138,34 +147,52 @@ export class DurableRuns {
 
   /** Starts a run that the store assigns to this replica. @param announced of its events, what the store has. */
   record(run: RecordedRun, fence: number, announced?: NewRun["announced"]): Recorder {
-    const { store, settings, log } = this.options;
     const { project, session, webhook } = this.newRun(run, "");
-    const source = { id: run.key, project, session, webhook };
-    const recorder = new Recorder(store, run, source, fence, settings, log, announced);
-    run.holdBy(this.#hold(run.key, recorder));
+    const recorder = new Recorder({
+      ...{ run, fence, log: this.options.log, isAnnounced: announced !== undefined },
+      source: { id: run.key, project, session, webhook },
+      runLog: this.options.logs.open(run.key, fence, announced),
+    });
+    if (this.options.isShared) run.holdBy(this.#hold(run.key, recorder));
     this.#recorders.set(run.key, recorder);
     this.lease.hurry();
     void recorder.done.then(() => {
       this.#recorders.delete(run.key);
-      if (recorder.failure !== undefined) this.#unstored.set(run.key, recorder.failure);
+      if (recorder.failure !== undefined) this.#leftOvers.unstored(run.key, recorder.failure);
       if (webhook !== undefined) this.deliveries.hurry();
     });
     return recorder;
   }
 
   /** Protects an id from the lease's clean-up while a claimed run is being admitted. */
-  async whileStarting<Result>(id: string, act: () => Promise<Result>): Promise<Result> {
-    this.#starting.add(id);
-    try {
-      return await act();
-    } finally {
-      this.#starting.delete(id);
-    }
+  whileStarting<Result>(id: string, act: () => Promise<Result>): Promise<Result> {
+    return this.#leftOvers.whileStarting(id, act);
   }
 
   /** @param signal of the caller who waits for it. @throws StoreFailed */
   get(id: string, signal?: AbortSignal): Promise<StoredRun | undefined> {
-    return this.reader.get(id, signal);
+    return this.#patiently(() => this.options.store.get(id), signal);
+  }
+
+  /** The same without its result, which may be large. */
+  async summary(id: string, signal?: AbortSignal): Promise<StoredRun | undefined> {
+    const [run] = await this.#patiently(() => this.options.store.list({ id, limit: 1 }), signal);
+    return run;
+  }
+
+  #patiently<Result>(read: () => Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
+    const { settings, log } = this.options;
+    return patiently("read a run", settings.retryTimeoutMs, log, read, signal);
+  }
+
+  /** The run's records after this one, until its result. @throws NotFound, StoreFailed */
+  follow(id: string, after: number, signal: AbortSignal): AsyncGenerator<Records, void, undefined> {
+    return this.options.logs.follow(id, after, signal);
+  }
+
+  /** The number of its first event that can still be read: 1 in a store. */
+  firstEventOf(id: string): number {
+    return this.options.logs.firstOf(id);
   }
 
   /** Ends a run early, on any replica; it still ends with its one result. @throws NotFound when it has ended */
@@ -198,16 +225,11 @@ export class DurableRuns {
    */
   async ended(id: string, signal: AbortSignal): Promise<StoredRun | undefined> {
     while (!signal.aborted) {
-      const tail = this.#recorders.get(id)?.tail;
-      if (tail !== undefined && !tail.isLost && tail.result === undefined) {
-        await tail.changed(signal);
-        continue;
-      }
       const run = await this.get(id, signal);
       if (run === undefined || run.state === "ended") return run;
-      const failure = this.#recorders.get(id)?.failure ?? this.#unstored.get(id);
+      const failure = this.#recorders.get(id)?.failure ?? this.#leftOvers.failureOf(id);
       if (failure !== undefined) throw failure;
-      await this.#heads.beyond(id, Number.POSITIVE_INFINITY, signal);
+      await this.options.logs.ended(id, signal);
     }
     return undefined;
   }
@@ -237,10 +259,7 @@ export class DurableRuns {
     for (const { runId, interactionId, answer } of answers) {
       this.#forward(runId, interactionId, answer);
     }
-    for (const { id, fence } of runs) {
-      if (!this.#recorders.has(id) && !this.#starting.has(id)) void this.#endLeftOver(id, fence);
-    }
-    for (const id of this.#unstored.keys()) if (!held.has(id)) this.#unstored.delete(id);
+    this.#leftOvers.end(runs);
   }
 
   /** Ends what acts here, before another replica says that it has ended. */
@@ -280,20 +299,6 @@ export class DurableRuns {
     if (run === null || this.#recorders.get(id) !== recorder) return;
     if (run?.replica === this.replica && run.fence === recorder.fence) return;
     recorder.lose(new RunCancelled(takenOver));
-  }
-
-  /** Assigned to this replica by the store, but not running here: its result couldn't be stored. */
-  async #endLeftOver(id: string, fence: number): Promise<void> {
-    try {
-      const run = await this.store.get(id);
-      if (run?.state !== "running" || this.#recorders.has(id) || this.#starting.has(id)) return;
-      const failure = this.#unstored.get(id);
-      if (failure === undefined) await endLost(this.options, run, fence);
-      else await endUnstored(this.options, run, fence, failure);
-      this.#unstored.delete(id);
-    } catch (error) {
-      this.options.log.warn({ error: messageOf(error) }, "a run that was lost could not be ended");
-    }
   }
 
   #forward(runId: string, interactionId: string, answer: string): void {

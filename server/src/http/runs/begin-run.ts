@@ -16,24 +16,25 @@ import type { AcceptedResponse, Recorder } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
 import type { Run } from "@ambit/runner";
 import { type Caller, callerOf, tenantOf } from "../caller/caller.js";
-import { callerOptions, callersTrace } from "../caller/quota-place.js";
+import { callerOptions, callersTrace } from "../caller/caller-options.js";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
 import type { ResponseFormat } from "../response/response-format.js";
 import { sendJson, sendLargeJson } from "../response/send.js";
 import { runFields } from "../run-fields.js";
-import type { DurableServer, Exchange, ServerContext } from "../server-context.js";
+import type { Exchange, ServedRuns, ServerContext } from "../server-context.js";
 import { asksToDetach, commandKey, idempotencyKey, prefersAsync } from "./run-body.js";
 import { sendRecords } from "./send-records.js";
 import { sendStoredResult } from "./stored-response.js";
 
 /**
- * `POST /run` and `/stream` where there is a store: the caller reads the run's log like any other reader.
+ * Begins a run for the caller of `POST /run` or `/stream`, who then reads its log like any other reader. Checks for a free
+ * slot, reads the body, takes the slot, and plans.
  * @throws AtCapacity, HttpRefusal, RequestInvalid, BoundaryRefused, IdempotencyKeyReused, SessionElsewhere,
  * StoreFailed before anything was sent.
  */
-export async function handleDurableRun(
+export async function beginRun(
   context: ServerContext,
-  server: DurableServer,
+  server: ServedRuns,
   exchange: Exchange,
   form: ResponseFormat,
 ): Promise<void> {
@@ -50,9 +51,9 @@ export async function handleDurableRun(
   // A command may be sent again with other facts around it.
   const digest = id === undefined ? "" : server.sealing.digest(id === command ? command : body);
   const key = id === undefined ? undefined : runKey(id, tenantOf(caller));
-  const { answerTimeoutMs } = server.durable.options.settings;
+  const { answerTimeoutMs } = server.runs.options.settings;
   const waits = answerSignal(exchange.outgoing, answerTimeoutMs);
-  const existing = key === undefined ? undefined : await server.durable.get(key, waits);
+  const existing = key === undefined ? undefined : await server.runs.get(key, waits);
   const respond = (run: StoredRun) => {
     if (id === undefined) throw new RequestInvalid([{ path: "runId", message: taken }]);
     if (run.digest !== digest) throw new IdempotencyKeyReused(id);
@@ -95,9 +96,9 @@ export async function handleDurableRun(
 }
 
 /** The same request arrived a moment ago, and its run isn't in the store yet. */
-async function beingCreated({ durable }: DurableServer, key: string): Promise<StoredRun | undefined> {
+async function beingCreated({ runs }: ServedRuns, key: string): Promise<StoredRun | undefined> {
   for (let attempt = 0; attempt < 50; attempt += 1) {
-    const run = await durable.store.get(key);
+    const run = await runs.store.get(key);
     if (run !== undefined) return run;
     await sleep(20);
   }
@@ -118,17 +119,17 @@ function hasRoom({ runner }: ServerContext): boolean {
 
 /** A run that was admitted but can't begin still ends, and releases its slot. */
 async function begin(
-  { durable, quotas }: DurableServer,
+  { runs, quotas }: ServedRuns,
   run: Run,
   digest: string,
   caller: Caller,
   signal: AbortSignal,
 ) {
   try {
-    await unlessAborted(signal, () => durable.sessions.bind(run)).catch((cause: unknown) => {
+    await unlessAborted(signal, () => runs.sessions.bind(run)).catch((cause: unknown) => {
       throw isAmbitError(cause) ? cause : new StoreFailed("The store can't be reached.", { cause });
     });
-    const started = await durable.start(run, digest, quotas.quotaOf(caller), signal);
+    const started = await runs.start(run, digest, quotas.quotaOf(caller), signal);
     if (started === "over_quota" || "existing" in started) run.withdraw();
     return started;
   } catch (error) {
@@ -148,7 +149,7 @@ function accept({ outgoing }: Exchange, runId: string, state: AcceptedResponse["
 /** Responds to the caller that began the run, and may disconnect. */
 async function sendRun(
   context: ServerContext,
-  { durable }: DurableServer,
+  { runs }: ServedRuns,
   { outgoing }: Exchange,
   form: ResponseFormat,
   run: Run,
@@ -166,36 +167,30 @@ async function sendRun(
   outgoing.once("close", leave);
   if (outgoing.destroyed) leave();
   if (form !== "json") {
-    await sendRecords(
-      run.id,
-      form,
-      durable.reader.follow(run.key, 0, disconnected.signal),
-      outgoing,
-      context,
-    );
+    await sendRecords(run.id, form, runs.follow(run.key, 0, disconnected.signal), outgoing, context);
     return;
   }
   const result = await recorder.done;
   if (result !== undefined) {
     const failure = result.ok ? undefined : await run.ended;
     // Its events count as much again.
-    const wasRead = unread.hold(2 * (recorder.tail.result?.length ?? 0), () => outgoing.destroy());
+    const wasRead = unread.hold(2 * recorder.resultLength, () => outgoing.destroy());
     await sendLargeJson(outgoing, failure?.status ?? 200, result, { "x-ambit-run-id": run.id }).finally(
       wasRead,
     );
     return;
   }
   // Another replica ended the run.
-  const stored = await durable.ended(run.key, disconnected.signal);
+  const stored = await runs.ended(run.key, disconnected.signal);
   const max = runner.options.limits.resultCharacters;
   if (stored !== undefined)
-    await sendStoredResult({ durable, unread }, stored, max, outgoing, disconnected.signal);
+    await sendStoredResult({ runs, unread }, stored, max, outgoing, disconnected.signal);
 }
 
 /** Responds to a repeated request with the run that the first one began. @throws AtCapacity */
 async function respondExisting(
   context: ServerContext,
-  { durable }: DurableServer,
+  { runs }: ServedRuns,
   exchange: Exchange,
   form: ResponseFormat | "detached",
   run: StoredRun,
@@ -207,10 +202,9 @@ async function respondExisting(
   const { id, project } = run;
   const { unread } = context;
   return context.readers.reading({ id, project }, async () => {
-    if (form !== "json")
-      return sendRecords(runId, form, durable.reader.follow(id, 0, left), outgoing, context);
-    const ended = await durable.ended(id, left);
+    if (form !== "json") return sendRecords(runId, form, runs.follow(id, 0, left), outgoing, context);
+    const ended = await runs.ended(id, left);
     const max = context.runner.options.limits.resultCharacters;
-    if (ended !== undefined) await sendStoredResult({ durable, unread }, ended, max, outgoing, left);
+    if (ended !== undefined) await sendStoredResult({ runs, unread }, ended, max, outgoing, left);
   });
 }

@@ -1,0 +1,124 @@
+import type { LogEnd } from "./follow.js";
+import type { Records } from "./run-log.js";
+
+/** Groups of events that are kept at most: each costs memory beyond its text. */
+const maxGroups = 16_384;
+
+interface Kept extends Records {
+  /** Characters of the whole log up to its end. */
+  readonly end: number;
+}
+
+/** The latest part of a log, in memory, and those who wait for more. */
+export class RecentRecords {
+  readonly #kept: Kept[] = [];
+  #last = 0;
+  /** Characters of the whole log, and of what is no longer kept. */
+  #written = 0;
+  #dropped = 0;
+  #result: string | undefined;
+  /** What comes after so many characters of the log is kept in any case: a reader whom the run waits for needs it. */
+  needed = Number.POSITIVE_INFINITY;
+  readonly #waiting = new Set<() => void>();
+
+  /** @param maxCharacters that are kept; always the last group. */
+  constructor(readonly maxCharacters: number) {}
+
+  /** The number of the last event. */
+  get last(): number {
+    return this.#last;
+  }
+
+  /** Characters of all events, those that are no longer kept included. */
+  get written(): number {
+    return this.#written;
+  }
+
+  /** Characters that are kept, with the result's. */
+  get size(): number {
+    return this.#written - this.#dropped + (this.#result?.length ?? 0);
+  }
+
+  /** The number of the first event that is kept. */
+  get first(): number {
+    return this.#kept[0]?.first ?? this.#last + 1;
+  }
+
+  /** The end of the log, once it has its result. */
+  get end(): LogEnd | undefined {
+    return this.#result === undefined ? undefined : { events: this.#last, result: this.#result };
+  }
+
+  add(records: Records): void {
+    this.#written += records.text.length;
+    this.#last = records.first + records.count - 1;
+    this.#kept.push({ ...records, end: this.#written });
+    this.#shrink();
+    this.wake();
+  }
+
+  #shrink(): void {
+    for (;;) {
+      const [oldest] = this.#kept;
+      const isOver = this.#kept.length > maxGroups || this.#written - this.#dropped > this.maxCharacters;
+      if (oldest === undefined || !isOver || this.#kept.length === 1 || oldest.end > this.needed) return;
+      this.#kept.shift();
+      this.#dropped = oldest.end;
+    }
+  }
+
+  finish(result: string): void {
+    this.#result = result;
+    this.wake();
+  }
+
+  /**
+   * The groups after this event, up to so many characters, at least one if there is one. Undefined if they aren't kept
+   * any more. A reader keeps no more than this page, however long it doesn't read.
+   */
+  after(event: number, maxCharacters: number): readonly Records[] | undefined {
+    if (event >= this.#last) return [];
+    if (this.first > event + 1) return undefined;
+    const begin = this.#indexAfter(event);
+    const limit = this.writtenUpTo(event) + maxCharacters;
+    let end = begin + 1;
+    while (end < this.#kept.length && (this.#kept[end]?.end ?? 0) <= limit) end += 1;
+    return this.#kept.slice(begin, end);
+  }
+
+  /** Characters of the log up to this event, to the beginning of its group. */
+  writtenUpTo(event: number): number {
+    if (event >= this.#last) return this.#written;
+    return this.#kept[this.#indexAfter(event) - 1]?.end ?? this.#dropped;
+  }
+
+  /** Resolves when something was added, the log ended, or the reader left. */
+  changed(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        this.#waiting.delete(wake);
+        signal.removeEventListener("abort", wake);
+        resolve();
+      };
+      this.#waiting.add(wake);
+      signal.addEventListener("abort", wake, { once: true });
+      if (signal.aborted) wake();
+    });
+  }
+
+  wake(): void {
+    for (const wake of [...this.#waiting]) wake();
+  }
+
+  /** The index of the group that has the next event. */
+  #indexAfter(event: number): number {
+    let [low, high] = [0, this.#kept.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const group = this.#kept[middle];
+      if (group !== undefined && group.first + group.count <= event + 1) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,229 @@
+import { NotFound } from "@ambit/core";
+import { idOfRun } from "@ambit/core/contract";
+import type { RunLog, RunLogs } from "../log/run-log.js";
+import type { MemorySettings } from "../settings.js";
+import type {
+  InteractionQuery,
+  SessionName,
+  SessionPlace,
+  Store,
+  StoredInteraction,
+  StoredSession,
+} from "../store/index.js";
+import type { MemoryRun } from "./memory-run.js";
+import { isOf, MemoryRuns } from "./memory-runs.js";
+
+/** Answers that are remembered as used. */
+const maxUsedAnswers = 65_536;
+
+export interface MemoryStoreOptions {
+  readonly settings: MemorySettings;
+  /** Where callers reach this process. */
+  readonly address: string;
+  /** The named sessions that are open here. */
+  readonly openSessions: () => readonly SessionName[];
+}
+
+/** The store of a server without one: runs end with this process, and no other one shares them. */
+export class MemoryStore {
+  readonly #runs: MemoryRuns;
+  readonly #usedAnswers = new Set<string>();
+  readonly #sessions = new Map<string, StoredSession>();
+
+  constructor(readonly options: MemoryStoreOptions) {
+    this.#runs = new MemoryRuns(options.settings);
+  }
+
+  get logs(): RunLogs {
+    return {
+      open: (id) => this.#logOf(id),
+      follow: (id, after, signal) => this.#run(id).log.follow(after, signal),
+      firstOf: (id) => this.#run(id).recent.first,
+      ended: async (id, signal) => {
+        const recent = this.#runs.get(id)?.recent;
+        while (recent !== undefined && recent.end === undefined && !signal.aborted)
+          await recent.changed(signal);
+      },
+    };
+  }
+
+  /** As a store, for what asks rows. Each of its methods settles at once. */
+  get store(): Store {
+    const runs = this.#runs;
+    return {
+      create: async (run) => {
+        const existing = runs.create(run);
+        return existing === "over_quota" ? undefined : existing;
+      },
+      createWithin: async (run, quota) => runs.create(run, quota),
+      usage: async (projects) => projects.map((project) => runs.usages.of(project)),
+      claim: async (id, replica) => runs.claim(id, replica),
+      nextQueued: async (limit, except = []) => runs.queued(limit, except),
+      append: async ({ runId, fence, ...group }) => this.#held(runId, fence)?.append(group) ?? "fenced",
+      finish: async (id, fence, end) => {
+        const run = this.#held(id, fence);
+        return run === undefined ? "fenced" : runs.finish(run, end);
+      },
+      get: async (id) => runs.get(id)?.row(true),
+      list: async (query) => runs.list(query),
+      heads: async (ids) => ids.flatMap((id) => runs.get(id)?.head ?? []),
+      read: async (id, after, maxCharacters) => runs.get(id)?.recent.after(after, maxCharacters) ?? [],
+      delete: async (id) => runs.delete(id),
+      retain: async ({ maxAgeMs, interactionMs }) => ({
+        deleted: runs.retain(maxAgeMs, interactionMs),
+        excess: 0,
+      }),
+
+      interactions: async (query) => this.#interactions(query),
+      answer: async (id, answer) => this.#answer(id, answer),
+      useAnswer: async (id) => this.#useAnswer(id),
+      expiring: async (maxAgeMs) => this.#expiring(maxAgeMs),
+      expire: async ({ id, runId }, expiry) => {
+        const run = runs.get(runId);
+        return run === undefined ? false : runs.changing(run, () => run.expire(id, expiry));
+      },
+
+      holdSession: async (place) => this.#holdSession(place),
+      releaseSession: async (name) => void this.#sessions.delete(keyOf(name)),
+      sessions: async ({ project, limit }) => this.#openSessions(project).slice(0, limit),
+
+      backlog: async (project) => ({
+        queuedRuns: runs.countQueued(project),
+        pendingDeliveries: 0,
+        failedDeliveries: 0,
+      }),
+      close: async () => {},
+      ...ofOneProcess(() => runs.running),
+    };
+  }
+
+  #logOf(id: string): RunLog {
+    const run = this.#run(id);
+    return run.log.writer({
+      append: (group) => run.append(group),
+      finish: (end) => this.#runs.finish(run, end),
+    });
+  }
+
+  /** @throws NotFound */
+  #run(id: string): MemoryRun {
+    const run = this.#runs.get(id);
+    if (run === undefined)
+      throw new NotFound(`There is no run '${idOfRun(id)}': it was deleted, or never started.`);
+    return run;
+  }
+
+  #held(id: string, fence: number): MemoryRun | undefined {
+    const run = this.#runs.get(id);
+    return run?.fence === fence ? run : undefined;
+  }
+
+  #interactions(query: InteractionQuery): readonly StoredInteraction[] {
+    const { project, state, runId, session, after, limit, maxCharacters = Infinity } = query;
+    const found: StoredInteraction[] = [];
+    let characters = 0;
+    let isPast = after === undefined;
+    for (const one of this.#questions()) {
+      const isWanted =
+        isPast &&
+        isOf(one, project) &&
+        (state === undefined || one.state === state) &&
+        (runId === undefined || one.runId === runId) &&
+        (session === undefined || one.session === session);
+      isPast ||= one.id === after;
+      if (!isWanted) continue;
+      if (found.length === limit || (found.length > 0 && characters >= maxCharacters)) break;
+      found.push({ ...one });
+      characters += one.payload.length;
+    }
+    return found;
+  }
+
+  /** The newest first. */
+  #questions(): readonly StoredInteraction[] {
+    const all = this.#runs.all.flatMap(({ questions }) => [...questions.values()]);
+    return all.reverse().sort((one, other) => other.createdAt - one.createdAt);
+  }
+
+  #answer(id: string, answer: string): StoredInteraction | undefined {
+    for (const { questions } of this.#runs.all) {
+      const question = questions.get(id);
+      if (question === undefined) continue;
+      if (question.state === "open") Object.assign(question, { state: "answered", answer });
+      return { ...question };
+    }
+    return undefined;
+  }
+
+  #useAnswer(id: string): boolean {
+    if (this.#usedAnswers.has(id)) return false;
+    this.#usedAnswers.add(id);
+    const [oldest] = this.#usedAnswers;
+    if (this.#usedAnswers.size > maxUsedAnswers && oldest !== undefined) this.#usedAnswers.delete(oldest);
+    for (const run of this.#runs.all) run.use(id);
+    return true;
+  }
+
+  #expiring(maxAgeMs: number): readonly StoredInteraction[] {
+    const before = Date.now() - maxAgeMs;
+    return this.#runs.all
+      .filter(({ state }) => state === "ended")
+      .flatMap(({ questions }) => [...questions.values()])
+      .filter(({ state, createdAt }) => state === "open" && createdAt < before)
+      .slice(0, 100)
+      .map((one) => ({ ...one }));
+  }
+
+  #holdSession(place: SessionPlace) {
+    const now = Date.now();
+    const { createdAt = now } = this.#sessions.get(keyOf(place)) ?? {};
+    const held = { ...place, address: this.options.address, createdAt, usedAt: now };
+    this.#sessions.delete(keyOf(place));
+    this.#sessions.set(keyOf(place), held);
+    return { held: true, fence: 1 } as const;
+  }
+
+  /** The one that was used last first. */
+  #openSessions(project: string | null | undefined): readonly StoredSession[] {
+    const open = new Set(this.options.openSessions().map(keyOf));
+    return [...this.#sessions.values()].filter((one) => open.has(keyOf(one)) && isOf(one, project)).reverse();
+  }
+}
+
+const keyOf = ({ project, session }: SessionName) => JSON.stringify([project ?? null, session]);
+
+type Shared =
+  | "requestCancel"
+  | "renew"
+  | "drain"
+  | "supersede"
+  | "leave"
+  | "abandoned"
+  | "takeOver"
+  | "keepSession"
+  | "endSession"
+  | "keepUse"
+  | "takeDeliveries"
+  | "settleDelivery"
+  | "redeliver"
+  | "deliveries";
+
+/** What a store does for several processes, or for messages that outlive one: here there is none of it. */
+function ofOneProcess(running: () => MemoryRuns["running"]): Pick<Store, Shared> {
+  return {
+    requestCancel: async () => false,
+    renew: async () => ({ runs: running().map((run) => ({ ...run, cancelRequested: false })), answers: [] }),
+    drain: async () => {},
+    supersede: async () => {},
+    leave: async () => {},
+    abandoned: async () => [],
+    takeOver: async () => undefined,
+    keepSession: async () => "written",
+    endSession: async () => undefined,
+    keepUse: async (_name, use) => use,
+    takeDeliveries: async () => [],
+    settleDelivery: async () => {},
+    redeliver: async () => undefined,
+    deliveries: async () => [],
+  };
+}

@@ -1,0 +1,26 @@
+import type { Store } from "@ambit/durable/store";
+import type { Ambit } from "../open.js";
+import { openStore, recordInMemory, recordInStore } from "../recording.js";
+import { SharedQuotas } from "../tenants/shared-quotas.js";
+import { RunQueue } from "./runs/run-queue.js";
+import type { ServedRuns } from "./server-context.js";
+
+/**
+ * The runs of the server: in the store, if one is loaded, else in memory.
+ * @param named the store that the configuration names, which is open. @param address where callers reach this replica.
+ */
+export async function serveRuns(
+  ambit: Ambit,
+  named: Store | undefined,
+  address: string,
+): Promise<ServedRuns> {
+  const { runner, tenancy, log, settings } = ambit;
+  const store = named ?? (settings.pluginsAreDefault ? await openStore(ambit) : undefined);
+  const recording =
+    store === undefined ? await recordInMemory(ambit, address) : await recordInStore(ambit, store, address);
+  const { runs, sealing } = recording;
+  const quotas = new SharedQuotas(runs.store, tenancy.given);
+  const maxQueued = runs.options.settings.queuedRuns;
+  const queue = new RunQueue({ runs, runner, sealing, tenancy, quotas, log, maxQueued });
+  return { ...recording, quotas, queue };
+}

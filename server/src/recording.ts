@@ -1,0 +1,80 @@
+import { createSecretKey, randomBytes } from "node:crypto";
+import { idOfRun, messageOf } from "@ambit/core";
+import { RecordedRuns, type RecordedRunsOptions, Sealing } from "@ambit/durable";
+import { openedStore, type Store } from "@ambit/durable/store";
+import { notifyLost, notifyPosted } from "@ambit/runner";
+import { ConfigurationInvalid } from "./configuration/problems.js";
+import type { Ambit } from "./open.js";
+
+/** Bytes of a key that nobody else needs. */
+const keyBytes = 32;
+
+/** The runs of a server or command, and what protects their requests. */
+export interface Recording {
+  readonly runs: RecordedRuns;
+  readonly sealing: Sealing;
+  /** Whether runs outlive this process. */
+  readonly isStored: boolean;
+}
+
+/**
+ * Opens the store that a plugin offers; undefined where there is none.
+ * @throws ConfigurationInvalid when it can't be opened: runs would be lost that callers believe to be stored
+ */
+export async function openStore({ registry, settings, log }: Ambit): Promise<Store | undefined> {
+  const backend = registry.store;
+  if (backend === undefined) return undefined;
+  try {
+    return openedStore(backend, await backend.open({ log }));
+  } catch (cause) {
+    const reason = `the store '${backend.name}' can't be opened: ${messageOf(cause)}`;
+    const fix = settings.pluginsAreDefault
+      ? `mend it, move its file away, or run without a store: { "extends": "defaults", "without": ["@ambit/store-sqlite"] } in ambit.config.json`
+      : "mend it, or its settings";
+    throw new ConfigurationInvalid("plugins", [`${reason}: ${fix}`], { cause });
+  }
+}
+
+/** Runs in an open store. @param address where callers reach this replica. */
+export async function recordInStore(ambit: Ambit, store: Store, address: string): Promise<Recording> {
+  const { runner, settings, webhooks } = ambit;
+  const sealing = new Sealing(await ambit.interactionKey());
+  const options = { ...optionsOf(ambit, sealing, address), store, settings: settings.store };
+  const runs = await RecordedRuns.open(options).catch(async (error: unknown) => {
+    await store.close();
+    throw error;
+  });
+  webhooks.hasStore = true;
+  runner.keepAnswersIn(runs.answers);
+  // Only where another process could continue a session.
+  runner.keepSessionsIn(runs.sessions);
+  return { runs, sealing, isStored: true };
+}
+
+/** Runs in the memory of this process, where no store is loaded. */
+export async function recordInMemory(ambit: Ambit, address: string): Promise<Recording> {
+  const sealing = new Sealing(createSecretKey(randomBytes(keyBytes)));
+  const runs = await RecordedRuns.openInMemory({
+    ...optionsOf(ambit, sealing, address),
+    settings: ambit.settings.memory,
+  });
+  ambit.runner.keepAnswersIn(runs.answers);
+  return { runs, sealing, isStored: false };
+}
+
+function optionsOf(
+  { runner, registry, settings, log, webhooks }: Ambit,
+  sealing: Sealing,
+  address: string,
+): Omit<RecordedRunsOptions, "settings"> {
+  return {
+    ...{ sealing, log, place: address, address: settings.server.address ?? address, sender: webhooks },
+    openSessions: () => runner.sessions,
+    onLost: ({ id, harness, sandbox }) =>
+      notifyLost(registry.observers, { runId: idOfRun(id), harness, sandbox }, log),
+    onLapse: () => {
+      runner.abandonSessions().catch((error: unknown) => log.error({ error }, "a session didn't close"));
+    },
+    onPosted: (attempt) => notifyPosted(registry.observers, attempt, log),
+  };
+}
