@@ -47,6 +47,11 @@ export interface ChunkToAppend {
   readonly text: string;
 }
 
+/** The same for a SELECT that leaves out rows that another one locks. */
+export function lockSkipping({ lock }: Pick<Database, "lock">): string {
+  return lock === "" ? "" : `${lock} SKIP LOCKED`;
+}
+
 export function statement(text: string, ...values: readonly (Value | undefined)[]): Statement {
   return { text, values: values.map((value) => value ?? null) };
 }

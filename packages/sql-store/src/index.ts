@@ -8,5 +8,4 @@ export {
   type Value,
 } from "./database.js";
 export { migrationsFrom, schemaVersion } from "./migrations.js";
-export { createRun } from "./runs/runs.js";
 export { sqlStore } from "./sql-store.js";

@@ -20,6 +20,31 @@ if (missing !== undefined) {
     afterAll(() => server.stop());
     describeStore("postgres", makeRig);
 
+    it("leaves a run that another replica is claiming to it, and doesn't wait", async () => {
+      const schema = "claimed";
+      const { openPostgres } = await import("../src/open-postgres.js");
+      const log = { debug() {}, info() {}, warn() {}, error() {} };
+      const store = await openPostgres({ url: server.url, schema, connections: 2 }, log);
+      const other = new pg.Client(server.url);
+      await other.connect();
+      try {
+        const run = { project: undefined, session: undefined, replica: "one", digest: "d", harness: "demo" };
+        for (const id of ["first", "second"])
+          await store.create({ ...run, id, sandbox: "local", state: "queued", sealedRequest: "sealed" });
+        await other.query("BEGIN");
+        await other.query(`SELECT id FROM ${schema}.ambit_runs WHERE id = 'first' FOR UPDATE`);
+        expect(await store.nextQueued(5)).toEqual(["second"]);
+        expect(await store.claim("first", "one")).toBeUndefined();
+        expect(await store.claim("second", "one")).toMatchObject({ fence: 2 });
+        // As when that replica dies: the run is free at once.
+        await other.query("ROLLBACK");
+        expect(await store.nextQueued(5)).toEqual(["first"]);
+      } finally {
+        await other.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+        await Promise.all([other.end(), store.close()]);
+      }
+    });
+
     it("compresses events by lz4 where the server has it", async (context) => {
       const schema = "compressed";
       const client = new pg.Client(server.url);
@@ -86,7 +111,6 @@ async function makeRig(): Promise<StoreRig> {
       : { fullReason: "no file system can be mounted here, so no disk can be filled" }),
     close: async () => {
       await query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
-      await query(`DROP SCHEMA IF EXISTS ${schema}_queue CASCADE`);
       await query(`DROP TABLESPACE IF EXISTS ${space}`);
       spawnSync("umount", [disk]);
     },

@@ -13,6 +13,7 @@ import {
   Columns,
   type Database,
   type Essential,
+  lockSkipping,
   named,
   type Row,
   type Statement,
@@ -104,11 +105,13 @@ export class Runs {
 
   async claim(id: string, replica: string): Promise<{ fence: number; sealedRequest: string } | undefined> {
     const { now } = this.database;
+    // Another replica that claims it isn't waited for.
+    const queued = `WHERE id = $1 AND state = 'queued'${lockSkipping(this.database)}`;
     const [before, claimed] = await this.database.run([
-      statement(`SELECT sealed FROM ambit_runs WHERE id = $1 AND state = 'queued'${this.database.lock}`, id),
+      statement(`SELECT sealed FROM ambit_runs ${queued}`, id),
       statement(
         `UPDATE ambit_runs SET state = 'running', replica = $2, fence = fence + 1, sealed = NULL, started_at = ${now}
-        WHERE id = $1 AND state = 'queued' RETURNING fence`,
+        WHERE id IN (SELECT id FROM ambit_runs ${queued}) RETURNING fence`,
         ...[id, replica],
       ),
       countStart(this.database, id, replica),
@@ -124,7 +127,7 @@ export class Runs {
     const others = places.length === 0 ? "" : `AND COALESCE(project, '') NOT IN (${places.join(", ")})`;
     const rows = await this.#rows(
       statement(
-        `SELECT id FROM ambit_runs WHERE state = 'queued' ${others} ORDER BY created_at, id LIMIT $1`,
+        `SELECT id FROM ambit_runs WHERE state = 'queued' ${others} ORDER BY created_at, id LIMIT $1${lockSkipping(this.database)}`,
         ...[limit, ...except.map((project) => project ?? "")],
       ),
     );

@@ -1,5 +1,13 @@
 import type { Backlog, Delivery, DeliveryOutcome, DeliveryQuery, NewDelivery } from "@ambit/durable/store";
-import { Columns, type Database, type Row, type Statement, statement, type Value } from "../database.js";
+import {
+  Columns,
+  type Database,
+  lockSkipping,
+  type Row,
+  type Statement,
+  statement,
+  type Value,
+} from "../database.js";
 import { deliveryOf } from "../rows.js";
 import { Where } from "../where.js";
 
@@ -33,8 +41,7 @@ export class Deliveries {
       projects: [],
     },
   ): Promise<readonly Delivery[]> {
-    const { now, lock } = this.database;
-    const skipping = lock === "" ? "" : `${lock} SKIP LOCKED`;
+    const { now } = this.database;
     const values: (string | number)[] = [limit, reserveMs];
     const without = (column: string, names: readonly string[]) => {
       if (names.length === 0) return "";
@@ -45,7 +52,7 @@ export class Deliveries {
       text: `UPDATE ambit_deliveries SET due_at = ${now} + CAST($2 AS BIGINT), attempts = attempts + 1
         WHERE id IN (SELECT id FROM ambit_deliveries WHERE state = 'pending' AND due_at <= ${now}
           ${without("host", except.hosts)} ${without("project", except.projects)}
-          ORDER BY due_at LIMIT $1${skipping}) RETURNING *`,
+          ORDER BY due_at LIMIT $1${lockSkipping(this.database)}) RETURNING *`,
       values,
     });
     return rows.map(deliveryOf);
