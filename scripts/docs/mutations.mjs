@@ -61,7 +61,7 @@ async function dockerTable() {
   const engine = await startDockerEngine();
   try {
     const settings = { image: engine.image, runtime: "runc", network: "none", deployment: "mutants" };
-    const rows = await runDockerMutants(engine.socket, settings);
+    const rows = await runDockerMutants(engine.socket, settings, { isWhole: true });
     expectNone(rows.filter((row) => !isNoticed(row)).map(({ name }) => name));
     return renderDockerMutants(rows);
   } finally {
@@ -75,7 +75,7 @@ try {
   const backend = new LocalSandbox(configSchema.parse({ dataFolder }));
   const rows = (await runMutants(backend)) ?? [];
   expectNone(rows.filter((row) => !isCaught(row)).map(({ name }) => name));
-  const probed = (await runProbeMutants(backend)) ?? [];
+  const probed = (await runProbeMutants(backend, true)) ?? [];
   expectNone(probed.filter(({ unproven }) => unproven.length === 0).map(({ name }) => name));
   const runtime = dirname(dirname(process.execPath));
   // The runtime of this host, wherever it is installed.

@@ -29,6 +29,14 @@ function talk(target, first, wanted) {
   });
 }
 
+/** The status of a proxy's answer to CONNECT. */
+async function proxyStatus(host, port) {
+  const proxy = new URL(process.env.HTTP_PROXY ?? "");
+  const ask = `CONNECT ${host}:${port} HTTP/1.1\r\nHost: ${host}:${port}\r\n\r\n`;
+  const answer = await talk({ host: proxy.hostname, port: Number(proxy.port) }, ask, "\r\n");
+  return Number(/^HTTP\/1\.[01] (\d+)/.exec(answer)?.[1]);
+}
+
 /**
  * The first file below /proc, by its process, that holds a text; this process doesn't count. The text is given in halves: it is
  * also in the arguments of this process's parents.
@@ -52,6 +60,13 @@ const attempts = {
     if (says === undefined) return talk({ host, port });
     const answer = await talk({ host, port }, `GET / HTTP/1.1\r\nHost: ${host}:${port}\r\n\r\n`, says);
     return answer.includes(says) ? says : null;
+  },
+  /** An abstract Unix socket. */
+  local: ({ name }) => talk({ path: `\0${name}` }),
+  /** Whether a proxy tries to connect: it answers neither with a refusal nor not at all. */
+  async passed({ host, port }) {
+    const status = await proxyStatus(host, port);
+    return Number.isNaN(status) || (status >= 400 && status < 500) ? null : `${status}`;
   },
   async proxied({ host, port, says }) {
     const proxy = new URL(process.env.HTTP_PROXY ?? "");
@@ -148,6 +163,41 @@ const attempts = {
     const near = mounts.filter(isSearched).slice(0, 200).flatMap(entries);
     const found = [...near, ...near.slice(0, 1_000).flatMap(entries)];
     return found.find((path) => path.endsWith(`/${name}`)) ?? null;
+  },
+  /** As writable. */
+  remount({ path }) {
+    const { status } = require("node:child_process").spawnSync("mount", ["-o", "remount,rw,bind", path]);
+    return status === 0 ? `remounted ${path}` : null;
+  },
+  /** A file of scratch that holds a text. */
+  scratch({ halves }) {
+    const folders = [
+      "/tmp",
+      "/var/tmp",
+      "/dev/shm",
+      process.env.TMPDIR ?? "/tmp",
+      process.env.HOME ?? "/tmp",
+    ];
+    const files = folders.flatMap((folder) => {
+      try {
+        return fs.readdirSync(folder).map((name) => `${folder}/${name}`);
+      } catch {
+        return [];
+      }
+    });
+    const holds = (path) => {
+      try {
+        return fs.statSync(path).size < 1_000 && fs.readFileSync(path, "utf8").includes(halves.join(""));
+      } catch {
+        return false;
+      }
+    };
+    return files.find(holds) ?? null;
+  },
+  /** A text that this process puts into its own scratch. */
+  ownScratch({ text }) {
+    fs.writeFileSync(`${process.env.TMPDIR ?? "/tmp"}/ambit-own-${process.pid}`, text);
+    return attempts.scratch({ halves: [text] });
   },
   exists: ({ path }) => (fs.existsSync(path) ? path : null),
   list: ({ path }) => fs.readdirSync(path).join() || "listed",

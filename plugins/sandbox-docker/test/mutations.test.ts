@@ -11,7 +11,11 @@ describe("a container without one mechanism of its order", () => {
   beforeAll(async () => {
     if (reason !== undefined) return;
     const { socket, image } = dockerEngine();
-    rows = await runDockerMutants(socket, { image, runtime: "runc", network: "none", deployment: "mutants" });
+    rows = await runDockerMutants(
+      socket,
+      { image, runtime: "runc", network: "none", deployment: "mutants" },
+      { isWhole: Boolean(process.env.AMBIT_SOAK) },
+    );
   }, 400_000);
   beforeEach((context) => {
     if (reason !== undefined) context.skip(`host: ${reason}`);

@@ -75,10 +75,13 @@ export class LocalSandbox implements SandboxBackend {
     return proxyHides(credential, boundary);
   }
 
-  async probe(signal: AbortSignal): Promise<readonly Finding[]> {
+  /** @param wanted the other claims may stay unproven. Default: all. */
+  async probe(signal: AbortSignal, wanted: readonly Capability[] = claims): Promise<readonly Finding[]> {
     const { probeConfinement, trialsOf } = await import("./probe/probe.js");
     const open = (spec: SandboxSpec, options?: OpenOptions) => this.#openConfined(spec, options);
-    return probeConfinement(open, signal, trialsOf(this.#config, this.#dataFolder));
+    const trials = trialsOf(this.#config, this.#dataFolder);
+    const chosen = trials.filter(({ shows }) => shows.some((capability) => wanted.includes(capability)));
+    return probeConfinement(open, signal, chosen);
   }
 
   async dependsOn(): Promise<readonly string[]> {

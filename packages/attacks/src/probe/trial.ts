@@ -6,6 +6,8 @@ export type Seen<Claim extends Capability> = Partial<Record<Claim, string | NotP
 /** One attack with its control. A capability is proven if every trial that covers it reports how. */
 export interface Trial<Bench, Claim extends Capability = Capability> {
   readonly shows: readonly Claim[];
+  /** It measures what others leave of the host, so it runs alone, after all of them. */
+  readonly measures?: true;
   /**
    * A claim that is missing in the result wasn't proven.
    *

@@ -1,64 +1,85 @@
 import type { Boundary, Capability, NetworkRule, SandboxSpec } from "@ambit/core/plugin";
 import { filesystem, probeSpec } from "../probe/bench.js";
 import { lazy } from "../probe/lazy.js";
-import type * as kit from "../probe/trial.js";
+import type * as probe from "../probe/trial.js";
 import type { Decoys } from "./decoys.js";
-import { type KernelInside, kernelOf } from "./kernel.js";
+import { Gathering } from "./gathering.js";
+import { kernelOf } from "./kernel.js";
 import type { Looking } from "./look.js";
-import type { OpenOptions, ProbedSandbox, StandardProbe } from "./standard-probe.js";
+import type { KernelInside, OpenOptions, ProbedSandbox, StandardProbe } from "./standard-probe.js";
 
-export interface Bench extends Looking {
+export interface Bench<Box extends ProbedSandbox = ProbedSandbox> extends Looking {
+  readonly probe: StandardProbe<Box>;
   readonly decoys: Decoys;
   /** Of the closed sandbox. */
   kernel(): Promise<KernelInside>;
   /** Without any limit. */
-  unlimited(): Promise<ProbedSandbox>;
+  unlimited(): Promise<Box>;
   /** Network off and only the workspace, if claimed. */
-  closed(): Promise<ProbedSandbox>;
+  closed(): Promise<Box>;
   /** One service of this host listed, and the workspace read-only. */
-  listed(): Promise<ProbedSandbox>;
+  listed(): Promise<Box>;
   /** Without a workspace. */
-  empty(): Promise<ProbedSandbox>;
+  empty(): Promise<Box>;
   /** Network off, if claimed. */
   readonly network: Pick<Partial<Boundary>, "network">;
   /** Only the workspace, if claimed. */
   readonly files: Pick<Partial<Boundary>, "filesystem">;
+  /** One sandbox with these limits for all trials. Only for processes that end with their trial. */
+  shared(boundary: Partial<Boundary>): Promise<Box>;
   /** Opens one more, which is closed with the others. */
   open(
     boundary: Partial<Boundary>,
     options?: OpenOptions & Partial<Pick<SandboxSpec, "secrets" | "requiredPaths">>,
-  ): Promise<ProbedSandbox>;
+  ): Promise<Box>;
 }
 
-export type Trial = kit.Trial<Bench, Capability>;
+export type Trial<
+  Box extends ProbedSandbox = ProbedSandbox,
+  Claim extends Capability = Capability,
+> = probe.Trial<Bench<Box>, Claim>;
 
 /** @param openSpec opens a sandbox that is closed at the end of the probe. */
-export function makeBench(
-  probe: StandardProbe,
+export function makeBench<Box extends ProbedSandbox>(
+  probe: StandardProbe<Box>,
   decoys: Decoys,
   signal: AbortSignal,
-  openSpec: (spec: SandboxSpec, options: OpenOptions) => Promise<ProbedSandbox>,
-): Bench {
+  openSpec: (spec: SandboxSpec, options: OpenOptions) => Promise<Box>,
+): Bench<Box> {
   const claimed = (capability: Capability) => probe.claims.includes(capability);
-  const open: Bench["open"] = (boundary, { secrets, requiredPaths = [], ...options } = {}) =>
+  const open: Bench<Box>["open"] = (boundary, { secrets, requiredPaths = [], ...options } = {}) =>
     openSpec(probeSpec(boundary, { requiredPaths, ...(secrets === undefined ? {} : { secrets }) }), options);
+  const opened = new Map<string, () => Promise<Box>>();
+  const shared: Bench<Box>["shared"] = (boundary) => {
+    const key = JSON.stringify(boundary);
+    const known = opened.get(key) ?? lazy(() => open(boundary));
+    opened.set(key, known);
+    return known();
+  };
   const network: Bench["network"] = claimed("network.deny") ? { network: { mode: "off", rules: [] } } : {};
-  const files = (capability: Capability, mode: "workspace" | "readonly" | "off") =>
+  const filesWith = (capability: Capability, mode: "workspace" | "readonly" | "off"): Bench["files"] =>
     claimed(capability) ? { filesystem: filesystem(mode) } : {};
+  const files = filesWith("filesystem.workspace-only", "workspace");
   const hasLists = claimed("network.allow-cidr") || claimed("network.allow-host");
-  const once = (boundary: Partial<Boundary>) => lazy(() => open(boundary));
-  const closed = once({ ...network, ...files("filesystem.workspace-only", "workspace") });
+  const closed = () => shared({ ...network, ...files });
+  const looking: Looking = { probe, signal, gathering: new Gathering() };
   return {
-    ...{ probe, decoys, signal, network, open },
-    files: files("filesystem.workspace-only", "workspace"),
-    unlimited: once({}),
+    ...looking,
+    probe,
+    decoys,
+    network,
+    files,
+    open,
+    shared,
+    unlimited: () => shared({}),
     closed,
-    kernel: lazy(async () => kernelOf(await closed(), { probe, signal })),
-    listed: once({
-      ...(hasLists ? { network: listedNetwork(decoys) } : network),
-      ...files("filesystem.read-only", "readonly"),
-    }),
-    empty: once({ ...network, ...files("filesystem.none", "off") }),
+    kernel: lazy(async () => probe.kernel ?? kernelOf(await closed(), looking)),
+    listed: () =>
+      shared({
+        ...(hasLists ? { network: listedNetwork(decoys) } : network),
+        ...filesWith("filesystem.read-only", "readonly"),
+      }),
+    empty: () => shared({ ...network, ...filesWith("filesystem.none", "off") }),
   };
 }
 

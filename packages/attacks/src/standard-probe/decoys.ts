@@ -11,10 +11,12 @@ export interface Decoys {
   /** The text that its servers respond with, and that its file contains. */
   readonly secret: string;
   readonly host: "127.0.0.1";
-  /** Every address of this host. */
+  /** Where this host is reached: every address that the servers listen at. */
   readonly addresses: readonly string[];
   readonly listedPort: number;
   readonly otherPort: number;
+  /** Of an abstract Unix socket, without its leading NUL. Undefined where this host has none. */
+  readonly abstractName: string | undefined;
   /** A file that every user may read, in a folder that every user may write to. */
   readonly file: string;
   readonly folder: string;
@@ -44,7 +46,8 @@ async function removeLeft(): Promise<void> {
   }
 }
 
-export async function makeDecoys(): Promise<Decoys> {
+/** @param reachedAt the only address to listen at. Default: every address of this host. */
+export async function makeDecoys(reachedAt?: string): Promise<Decoys> {
   await removeLeft();
   const secret = `ambit-decoy-${randomUUID()}`;
   const folder = await mkdtemp(join(tmpdir(), prefix));
@@ -55,16 +58,26 @@ export async function makeDecoys(): Promise<Decoys> {
   await writeFile(join(shown, "shown"), "shown");
   for (const path of [shown, join(shown, "shown")]) await chmod(path, 0o777);
   const servers = [serverSaying(secret), serverSaying(secret)];
-  await Promise.all(servers.map((server) => once(server.listen(0), "listening")));
+  await Promise.all(servers.map((server) => once(server.listen(0, reachedAt), "listening")));
   const [listedPort = 0, otherPort = 0] = servers.map(listeningPort);
+  const abstractName = process.platform === "linux" ? `ambit-decoy-${randomUUID()}` : undefined;
+  if (abstractName !== undefined) {
+    const local = serverSaying(secret);
+    await once(local.listen(`\0${abstractName}`), "listening");
+    servers.push(local);
+  }
   const variable = `AMBIT_PROBE_${randomUUID().replaceAll("-", "")}`;
   process.env[variable] = secret;
   return {
     secret,
     host: "127.0.0.1",
-    addresses: Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address)),
+    addresses:
+      reachedAt === undefined
+        ? Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address))
+        : [reachedAt],
     listedPort,
     otherPort,
+    abstractName,
     file,
     folder,
     shown,

@@ -4,16 +4,10 @@ import {
   isSeccompArchitecture,
   type NumberedCall,
   resultsIn,
-  type SeccompArchitecture,
   systemCallProgram,
 } from "../system-calls/index.js";
 import { type Looking, lookInside } from "./look.js";
-
-export interface KernelInside {
-  readonly machine: SeccompArchitecture;
-  /** It is inside the sandbox, and answers system calls itself. It reports less about processes and mounts. */
-  readonly isGvisor: boolean;
-}
+import type { KernelInside } from "./standard-probe.js";
 
 export async function kernelOf(sandbox: Sandbox, bench: Looking): Promise<KernelInside> {
   const { machine, kernel } = await lookInside(sandbox, bench, {

@@ -1,21 +1,22 @@
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
+import { isAbsolute } from "node:path/posix";
 import { promisify } from "node:util";
 import type { Command, Sandbox } from "@ambit/core/plugin";
 import { z } from "zod";
 import { runToEnd } from "../probe/bench.js";
 import { Inconclusive } from "../probe/trial.js";
+import { type Attempts, isCostly, type Reached } from "./attempts.js";
+import type { Gathering } from "./gathering.js";
 import type { StandardProbe } from "./standard-probe.js";
 
-/** The attempts of `inside/look.cjs`, by id. */
-export type Attempts = Readonly<Record<string, { readonly try: string } & Readonly<Record<string, unknown>>>>;
 /** Who looks, and until when. */
 export interface Looking {
-  readonly probe: StandardProbe;
+  readonly probe: Pick<StandardProbe, "node">;
   readonly signal: AbortSignal;
+  /** Makes several attempts of one process of a run in one program. Default: a program for each call. */
+  readonly gathering?: Gathering;
 }
-/** What was reached, by id; null if it was refused. */
-export type Reached = Readonly<Record<string, string | null>>;
 
 const reachedSchema = z.record(z.string(), z.string().nullable());
 const source = new URL("../../inside/look.cjs", import.meta.url);
@@ -26,17 +27,33 @@ export class Killed extends Inconclusive {}
 /** Runs the attempts as a process of a run. @throws Killed, Inconclusive */
 export async function lookInside(
   sandbox: Sandbox,
-  { probe, signal }: Looking,
+  looking: Looking,
   attempts: Attempts,
   command: Partial<Command> = {},
 ): Promise<Reached> {
+  const look = (all: Attempts) => runLook(sandbox, looking, all, command);
+  if (looking.gathering === undefined) return look(attempts);
+  const key = isCostly(attempts) ? undefined : JSON.stringify({ ...command, role: command.role ?? "tool" });
+  return looking.gathering.look(sandbox, key, attempts, look);
+}
+
+async function runLook(
+  sandbox: Sandbox,
+  { probe, signal }: Looking,
+  attempts: Attempts,
+  command: Partial<Command>,
+): Promise<Reached> {
   const argv = await lookProgram(probe.node, attempts);
-  const env = { PATH: searchPathOf(sandbox), ...command.env };
+  const env = { ...pathFor(probe, sandbox), ...command.env };
   const { stdout, stderr, exit } = await runToEnd(sandbox, { cwd: "/", signal, ...command, argv, env });
   if (exit.code === 0) return readLook(stdout);
-  if (exit.signal !== null) throw new Killed(`a probe's program was ended by ${exit.signal}`);
+  const killedBy = exit.signal ?? (exit.code === killedCode ? "SIGKILL" : null);
+  if (killedBy !== null) throw new Killed(`a probe's program was ended by ${killedBy}`);
   throw new Inconclusive(`a probe's program ended with ${exit.code}: ${stderr.trim().slice(-300)}`);
 }
+
+/** What a shell, or a jail's first process, says of a program that SIGKILL ended. */
+const killedCode = 137;
 
 /** The same attempts as a plain process of this host: the control. */
 export async function lookOutside({ signal }: Pick<Looking, "signal">, attempts: Attempts): Promise<Reached> {
@@ -44,18 +61,28 @@ export async function lookOutside({ signal }: Pick<Looking, "signal">, attempts:
   return readLook((await promisify(execFile)(program, rest, { signal })).stdout);
 }
 
+export const nodeWords = (node: StandardProbe["node"]): readonly [string, ...string[]] =>
+  typeof node === "string" ? [node] : node;
+
+/** No variable that isn't needed: one that is left from the sandbox's launcher is then seen. */
+export const pathFor = (
+  { node }: Pick<StandardProbe, "node">,
+  sandbox: Sandbox,
+): { readonly PATH?: string } => (isAbsolute(nodeWords(node)[0]) ? {} : { PATH: searchPathOf(sandbox) });
+
 export const searchPathOf = ({ image }: Sandbox) => image?.searchPath ?? "/usr/local/bin:/usr/bin:/bin";
 
-/** What was reached, for messages; empty for nothing. */
-export const reachedOf = (seen: Reached) =>
-  Object.entries(seen)
-    .filter(([, what]) => what !== null)
-    .map(([id, what]) => `${id} (${what?.slice(0, 60)})`)
-    .join(", ");
-
-async function lookProgram(node: string, attempts: Attempts): Promise<readonly [string, ...string[]]> {
+async function lookProgram(
+  node: StandardProbe["node"],
+  attempts: Attempts,
+): Promise<readonly [string, ...string[]]> {
   const program = (await readFile(source)).toString("base64");
-  return [node, "-e", `eval(Buffer.from("${program}","base64").toString())`, JSON.stringify(attempts)];
+  return [
+    ...nodeWords(node),
+    "-e",
+    `eval(Buffer.from("${program}","base64").toString())`,
+    JSON.stringify(attempts),
+  ];
 }
 
 function readLook(output: string): Reached {

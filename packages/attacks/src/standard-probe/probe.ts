@@ -1,39 +1,53 @@
 import type { Capability, Finding } from "@ambit/core/plugin";
 import { closingAfter } from "../probe/bench.js";
 import { findingsOf, unproven } from "../probe/findings.js";
-import { runInTurn, runTrial } from "../probe/trial.js";
+import { type Outcome, runInTurn, runTrial } from "../probe/trial.js";
 import { makeBench, type Trial } from "./bench.js";
 import { makeDecoys } from "./decoys.js";
 import type { ProbedSandbox, StandardProbe } from "./standard-probe.js";
 import { filesTrial } from "./trials/filesystem.js";
 import { listsTrial, networkTrial } from "./trials/network.js";
 import { privilegesTrial } from "./trials/privileges.js";
-import { namedTrial, perToolTrial, processTrial } from "./trials/processes.js";
+import { namedTrial, processTrial } from "./trials/processes.js";
 import { cpuTrial, limitTrials } from "./trials/resources.js";
 import { secretTrial } from "./trials/secrets.js";
 import { sharedMemoryTrial } from "./trials/shared-memory.js";
 import { shownFilesTrial } from "./trials/shown-files.js";
 import { systemCallsTrial } from "./trials/system-calls.js";
 
-const trialsOf = ({ refusedCalls }: StandardProbe): readonly Trial[] => [
-  networkTrial,
-  listsTrial,
-  filesTrial,
-  shownFilesTrial,
-  processTrial,
-  sharedMemoryTrial,
-  privilegesTrial,
-  perToolTrial,
-  namedTrial,
-  secretTrial,
+/** By what they try. A backend whose own probe shows one of them better leaves it out. */
+export const standardTrials = {
+  network: networkTrial,
+  lists: listsTrial,
+  files: filesTrial,
+  shownFiles: shownFilesTrial,
+  processes: processTrial,
+  sharedMemory: sharedMemoryTrial,
+  privileges: privilegesTrial,
+  named: namedTrial,
+  secrets: secretTrial,
+} as const satisfies Readonly<Record<string, Trial>>;
+
+const allTrials = ({ refusedCalls }: StandardProbe): readonly Trial[] => [
+  ...Object.values(standardTrials),
+  ...limitTrials,
   systemCallsTrial(refusedCalls),
+  cpuTrial,
 ];
 
-/** Tests every claim in sandboxes of the backend, with a control: a plain process of this host, or no limit. */
-export async function probeSandboxes(probe: StandardProbe, signal: AbortSignal): Promise<readonly Finding[]> {
-  const { claims, fixFor } = probe;
-  const decoys = await makeDecoys();
-  const opened: Promise<ProbedSandbox>[] = [];
+/**
+ * Tests every claim in sandboxes of the backend, with a control: a plain process of this host, or no limit.
+ *
+ * @param trials default: all that fit every kind of sandbox.
+ */
+export async function probeSandboxes<Box extends ProbedSandbox>(
+  probe: StandardProbe<Box>,
+  signal: AbortSignal,
+  trials: readonly Trial<Box>[] = allTrials(probe),
+): Promise<readonly Finding[]> {
+  const { claims, fixFor, reachedAt } = probe;
+  const decoys = await makeDecoys(reachedAt);
+  const opened: Promise<Box>[] = [];
   const closeAll = async () => {
     const settled = await Promise.allSettled(opened);
     await Promise.all(settled.map((one) => (one.status === "fulfilled" ? one.value.close() : undefined)));
@@ -50,16 +64,20 @@ export async function probeSandboxes(probe: StandardProbe, signal: AbortSignal):
     opened.push(sandbox);
     return await sandbox;
   });
-  const claimed = ({ shows }: { readonly shows: readonly Capability[] }) =>
-    shows.some((capability) => claims.includes(capability));
+  const claimed = trials.filter(({ shows }) => shows.some((capability) => claims.includes(capability)));
+  const outcomeOf = (trial: Trial<Box>): Promise<Outcome<Capability>> => runTrial(trial, bench);
   try {
     return await closingAfter(signal, closeAll, async () => {
       // First and alone: if it fails there is one reason for everything.
       await bench.closed();
-      const parallel = [...trialsOf(probe), ...limitTrials].filter(claimed);
-      const outcomes = await Promise.all(parallel.map((trial) => runTrial(trial, bench)));
-      // Last, since it measures what the others leave.
-      outcomes.push(...(await runInTurn([cpuTrial].filter(claimed), bench, signal)));
+      const outcomes = await Promise.all(claimed.filter(({ measures }) => !measures).map(outcomeOf));
+      outcomes.push(
+        ...(await runInTurn(
+          claimed.filter(({ measures }) => measures),
+          bench,
+          signal,
+        )),
+      );
       // Then the missing observations say nothing about the platform, and everything must be tried again.
       if (lost !== undefined) throw lost;
       return findingsOf(claims, outcomes, fixFor);

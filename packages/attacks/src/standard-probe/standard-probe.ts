@@ -1,7 +1,7 @@
 import type { SecureContext } from "node:tls";
 import type { Capability, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
 import type { FixFor } from "../probe/findings.js";
-import type { SyscallName } from "../system-calls/index.js";
+import type { SeccompArchitecture, SyscallName } from "../system-calls/index.js";
 
 /** Replacements for the host's own settings, for probes and tests. */
 export interface OpenOptions {
@@ -9,6 +9,12 @@ export interface OpenOptions {
   readonly lookup?: ((name: string) => Promise<readonly string[]>) | undefined;
   /** Authorities in PEM of servers that credentials may be sent to. */
   readonly trusted?: readonly string[] | undefined;
+}
+
+export interface KernelInside {
+  readonly machine: SeccompArchitecture;
+  /** It is inside the sandbox, and answers system calls itself. It reports less about processes and mounts. */
+  readonly isGvisor: boolean;
 }
 
 export interface ProbedSandbox extends Sandbox {
@@ -32,14 +38,25 @@ export interface KernelPaths {
 }
 
 /** A backend under probe. Node.js 18 or newer must be inside. */
-export interface StandardProbe {
+export interface StandardProbe<Box extends ProbedSandbox = ProbedSandbox> {
   readonly claims: readonly Capability[];
   /** Opens a sandbox regardless of earlier findings about the backend. */
-  open(spec: SandboxSpec, scope: Scope, options: OpenOptions): Promise<ProbedSandbox>;
-  /** Node.js inside: a name on the image's `PATH`, or a path. */
-  readonly node: string;
+  open(spec: SandboxSpec, scope: Scope, options: OpenOptions): Promise<Box>;
+  /** Node.js inside: a name on the image's `PATH`, a path, or a command line that starts it. */
+  readonly node: string | readonly [string, ...string[]];
+  /** `/bin/sh`, `head`, `tail`, `stat` and `sleep` are inside too: attempts on limits then start sooner. Default: false. */
+  readonly hasShell?: boolean;
+  /** The kernel inside, if it is known. Default: it is asked. */
+  readonly kernel?: KernelInside;
   /** Absolute paths inside that no process of a run may write to, in addition to the system's. Default: none. */
   readonly closedPaths?: readonly string[];
+  /** Files and folders of this host that no process of a run may read or list. Default: `/etc/shadow`. */
+  readonly hiddenPaths?: readonly string[];
+  /**
+   * The address at which a sandbox without limits reaches this host, if it has this host's network: the decoys listen only there.
+   * Default: every address of this host, and a sandbox's router.
+   */
+  readonly reachedAt?: "127.0.0.1";
   /** Variables that the backend gives every process, besides `HOME`, `PATH` and `TMPDIR`. Default: none. */
   readonly variables?: readonly string[];
   /** Folders of scratch in addition to `/tmp`, `/var/tmp`, `/run`, `/dev/shm` and the home. Default: none. */

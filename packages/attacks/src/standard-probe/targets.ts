@@ -1,7 +1,8 @@
-import type { Process } from "@ambit/core/plugin";
+import type { Process, Sandbox } from "@ambit/core/plugin";
 import { z } from "zod";
+import type { Attempts, Reached } from "./attempts.js";
 import type { Bench } from "./bench.js";
-import { type Attempts, lookInside, type Reached, searchPathOf } from "./look.js";
+import { lookInside, nodeWords, searchPathOf } from "./look.js";
 import type { Target } from "./standard-probe.js";
 
 /** Where decoys listen, and which of them a sandbox without limits reaches: an unreachable one shows nothing. */
@@ -17,22 +18,33 @@ export interface Targets {
 export async function findTargets(bench: Bench): Promise<Targets> {
   const { addresses, otherPort: port, secret } = bench.decoys;
   const open = await bench.unlimited();
-  const { links = null, router } = await lookInside(open, bench, {
+  const known = addresses.map((host) => ({ host, port }));
+  const isThisHosts = bench.probe.reachedAt !== undefined;
+  const {
+    links = null,
+    router,
+    ...dialled
+  } = await lookInside(open, bench, {
     links: { try: "links" },
-    router: { try: "router" },
+    ...(isThisHosts ? {} : { router: { try: "router" } }),
+    ...dialsOf(known, secret),
   });
-  const hosts = [...new Set([...addresses, ...(router ? [router] : [])])];
-  const onHost = hosts.map((host) => ({ host, port }));
-  const found = firstOf(onHost, await lookInside(open, bench, dialsOf(onHost, secret)));
+  const atRouter = router && !addresses.includes(router) ? [{ host: router, port }] : [];
+  const seen = { ...dialled, ...(atRouter.length > 0 ? await dial(bench, open, atRouter) : {}) };
+  const onHost = [...known, ...atRouter];
+  const found = firstOf(onHost, seen);
   const reached = found && { ...found, what: "a server of this host" };
   // A policy may close one and leave the other open.
   const needsPeer = links !== null && (reached === undefined || bench.probe.beyond !== undefined);
   if (!needsPeer) return { targets: onHost, reached, links };
   const inPeer = await startPeer(bench);
-  const near = firstOf(inPeer, await lookInside(open, bench, dialsOf(inPeer, secret)));
+  const near = firstOf(inPeer, await dial(bench, open, inPeer));
   const other = near && { ...near, what: "a server in another sandbox" };
   return { targets: [...onHost, ...inPeer], reached: reached ?? other, links };
 }
+
+const dial = (bench: Bench, from: Sandbox, targets: readonly Target[]) =>
+  lookInside(from, bench, dialsOf(targets, bench.decoys.secret));
 
 const dialsOf = (targets: readonly Target[], says: string): Attempts =>
   Object.fromEntries(
@@ -55,7 +67,7 @@ const targetsSchema = z.array(z.object({ host: z.string(), port: z.int() }));
 async function startPeer(bench: Bench): Promise<readonly Target[]> {
   const { probe, decoys, signal } = bench;
   const peer = await bench.open({});
-  const argv = [probe.node, "-e", serverProgram] as const;
+  const argv = [...nodeWords(probe.node), "-e", serverProgram] as const;
   const env = { PATH: searchPathOf(peer), SAYS: decoys.secret };
   const server = await peer.spawn({ argv, env, signal });
   return await addressesSaid(server);

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { outcomeOnHost } from "./on-host.js";
-import { closedBoundary, expectThat, readOnlyBoundary, shell, type Trial } from "./trial.js";
+import { expectThat, readOnlyBoundary, shell, type Trial } from "./trial.js";
 
 /** Prints the name of every attempt that succeeded, then the marker. `$1`: workspace, `$2`: home, `$3`: channel. */
 const attempts = `
@@ -14,10 +14,7 @@ echo ran`;
 export const otherUsers: Trial = {
   shows: ["filesystem.host-hidden", "network.deny"],
   run: async (bench) => {
-    const [sandbox, other] = await Promise.all([
-      bench.shared(closedBoundary),
-      bench.shared(readOnlyBoundary),
-    ]);
+    const [sandbox, other] = await Promise.all([bench.closed(), bench.shared(readOnlyBoundary)]);
     if (process.getuid?.() !== 0) {
       const how = "its files and its channel are those of the runner's user, as all sessions are";
       return { "filesystem.host-hidden": how, "network.deny": how };

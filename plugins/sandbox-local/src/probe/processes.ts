@@ -6,7 +6,7 @@ import { setTimeout as after } from "node:timers/promises";
 import { type ProcessStatus, statusOf } from "../confined/evidence.js";
 import { hasEnded, hostProcess } from "../confined/launch/host-process.js";
 import { outcomeOnHost } from "./on-host.js";
-import { closedBoundary, expectThat, runIn, shell, type Trial } from "./trial.js";
+import { expectThat, runIn, shell, type Trial } from "./trial.js";
 
 const look = (pid: number) => `kill -0 ${pid} 2>/dev/null && echo signalled
 [ -e /proc/${pid}/status ] && echo seen
@@ -23,7 +23,7 @@ sleep ${seconds}`;
 const contained: Trial = {
   shows: ["process.contained"],
   run: async (bench) => {
-    const sandbox = await bench.shared(closedBoundary);
+    const sandbox = await bench.closed();
     const { uid } = sandbox.evidence;
     const user = process.getuid?.() === 0 && typeof uid === "number" ? { uid, gid: uid } : {};
     // Reads until its input ends: with this runner, however that ends.
@@ -66,7 +66,7 @@ const contained: Trial = {
 const endsWithItsLauncher: Trial = {
   shows: ["process.contained"],
   run: async (bench) => {
-    const sandbox = await bench.shared(closedBoundary);
+    const sandbox = await bench.closed();
     const seconds = randomInt(1_000_000, 9_999_999);
     const argv = shell(`echo ran; exec sleep ${seconds}`);
     const started = await sandbox.spawn({ argv, env: { PATH: "/usr/bin:/bin" }, signal: bench.signal });

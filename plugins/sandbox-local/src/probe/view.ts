@@ -8,7 +8,7 @@ import {
   emptyBoundary,
   expectThat,
   NotProven,
-  node,
+  nodeInside,
   readOnlyBoundary,
   runIn,
   type Trial,
@@ -57,7 +57,7 @@ export type View = z.output<typeof viewSchema>;
 
 /** What a process of the sandbox sees. */
 export async function viewOf(sandbox: ConfinedSandbox, role: "agent" | "tool"): Promise<View> {
-  const { stdout } = await runIn(sandbox, node(look, JSON.stringify(tellsOfHost)), { role });
+  const { stdout } = await runIn(sandbox, [...nodeInside, "-e", look, JSON.stringify(tellsOfHost)], { role });
   return viewSchema.parse(JSON.parse(stdout));
 }
 

@@ -33,7 +33,10 @@ describe("jails of the local sandbox with mechanisms removed", () => {
   });
 
   // That every attack works in a jail without what is named for it, the conformance suite shows.
-  const several = all.flatMap((attack) => {
+  // The suite runs the race. Each half alone, which takes all of its launches, with AMBIT_SOAK=1.
+  const isRun = ({ id }: { readonly id: string }) =>
+    Boolean(process.env.AMBIT_SOAK) || id !== "filesystem.workspace-only/exchange-under-a-launch";
+  const several = all.filter(isRun).flatMap((attack) => {
     const without = withoutFor(attack);
     return without === "bare" || without.length < 2
       ? []

@@ -64,7 +64,7 @@ describe("the probe of the local sandbox without one of its mechanisms", () => {
       requireProven(context, original.backend, findings, capability);
       if (needsRoot && process.getuid?.() !== 0) context.skip("host: the runner isn't root");
       const { backend } = await makeMutant(name.replaceAll(" ", "-"), patches, names.lookup);
-      const seen = await backend.probe(AbortSignal.timeout(60_000));
+      const seen = await backend.probe(AbortSignal.timeout(60_000), [capability]);
       expect(seen.find((finding) => finding.capability === capability)).toMatchObject({
         proven: false,
         reason: expect.stringMatching(reason),

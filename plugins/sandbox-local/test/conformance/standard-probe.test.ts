@@ -18,7 +18,7 @@ describe("the standard probe, on jails without one mechanism", () => {
   beforeAll(async () => {
     findings = await backend.probe(AbortSignal.timeout(60_000));
     rows = findings.every(({ proven, capability }) => proven || capability.startsWith("resources."))
-      ? ((await runProbeMutants(backend)) ?? [])
+      ? ((await runProbeMutants(backend, Boolean(process.env.AMBIT_SOAK))) ?? [])
       : [];
   }, 400_000);
   const requireUnmodified = (context: TestContext) => {

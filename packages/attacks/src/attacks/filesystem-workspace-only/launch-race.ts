@@ -1,13 +1,16 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { messageOf } from "@ambit/core/plugin";
 import { commandOf, runCommand, textOf } from "../../programs/run-program.js";
 import { waitForLine } from "../../programs/wait-for.js";
 import { repetitions } from "../../repetitions.js";
-import { type Attack, blocked, impossible, reached, type Stage } from "../attack.js";
+import { type Attack, blocked, impossible, notRun, reached, type Stage } from "../attack.js";
 import { outcomeOf } from "../program-attack.js";
 import { damage } from "./outside.js";
 
-/** How many processes are started while the first one exchanges the path under them. */
-const launches = repetitions({ short: 200, soak: 2_000 });
+/** How many processes are started while the first one exchanges the path under them: whole rounds of its delays. */
+const launches = repetitions({ short: 120, soak: 2_000 });
+/** Launches after which something must have opened the workspace, if launches do that at all. */
+const firstLaunches = 10;
 
 /**
  * CVE-2026-87766: bubblewrap before 0.12 follows links in the path that it mounts on, with the host's tree still at
@@ -24,7 +27,7 @@ export const launchRace: Attack = {
     const parameters = { base: sandbox.workspace, folder: stage.decoys.folder.path };
     const racing = await sandbox.spawn(commandOf(race, parameters, { role: "agent" }));
     const began = await waitForLine(racing.stdout, "RACING");
-    const { ran, happened } = await launchAll(stage, sandbox);
+    const { ran, happened, isIdle } = await launchAll(stage, sandbox);
     await racing.stdin.close().catch(() => undefined); // It may have ended by itself; its output shows why.
     const [stdout, stderr, exit] = await Promise.all([
       textOf(racing.stdout),
@@ -35,6 +38,7 @@ export const launchRace: Attack = {
     const outcome = outcomeOf({ stdout: `RAN\n${began ?? ""}\n${stdout}`, stderr, ...exit });
     // Nothing is shown about a launch that looks for nothing in the workspace.
     if (outcome.detail.includes(" 0 exchanges")) return impossible("no launch opened the workspace");
+    if (isIdle) return notRun(`the exchanges began late: ${outcome.detail}`);
     return outcome.result === "reached"
       ? blocked(`${launches} launches stayed inside (${ran} of them ran; ${outcome.detail})`)
       : outcome;
@@ -44,7 +48,7 @@ export const launchRace: Attack = {
 async function launchAll(
   stage: Stage,
   sandbox: Stage["sandbox"],
-): Promise<{ readonly ran: number; readonly happened: string | undefined }> {
+): Promise<{ readonly ran: number; readonly happened: string | undefined; readonly isIdle?: boolean }> {
   let ran = 0;
   for (let round = 0; round < launches; round++) {
     try {
@@ -56,8 +60,24 @@ async function launchAll(
     }
     const happened = await damage(stage);
     if (happened !== undefined) return { ran, happened: `${happened}, in launch ${round + 1}` };
+    if (round + 1 === firstLaunches && !(await hasExchanged(sandbox)))
+      return { ran, happened: undefined, isIdle: true };
   }
   return { ran, happened: undefined };
+}
+
+/** Says so after its first exchange, within two seconds: a busy host may delay it. */
+async function hasExchanged(sandbox: Stage["sandbox"]): Promise<boolean> {
+  const path = `${sandbox.workspace}/exchanged`;
+  for (let look = 0; look < 20; look++) {
+    const isThere = await sandbox.readFile(path).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) return true;
+    await delay(100);
+  }
+  return false;
 }
 
 /**
@@ -111,6 +131,8 @@ def swap():
         exchange()
         wait(random.choice((0.001, 0.004)))
         exchange()
+        if launches == 0:
+            open("exchanged", "w").close()
         launches += 1
 say("RACING")
 attempt("exchange", swap)

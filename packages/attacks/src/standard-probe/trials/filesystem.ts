@@ -1,56 +1,63 @@
 import { randomUUID } from "node:crypto";
 import type { Sandbox } from "@ambit/core/plugin";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
+import { type Attempts, type Reached, reachedOf } from "../attempts.js";
 import type { Trial } from "../bench.js";
-import { type Attempts, lookInside, lookOutside, type Reached, reachedOf } from "../look.js";
+import { lookInside, lookOutside } from "../look.js";
 import { excessMounts, scratchFolders } from "../mounts.js";
 
 export const filesTrial: Trial = {
   shows: ["filesystem.workspace-only", "filesystem.read-only", "filesystem.none", "filesystem.host-hidden"],
   async run(bench) {
     const { decoys, probe } = bench;
+    const { hiddenPaths = ["/etc/shadow"] } = probe;
     const claimed = (capability: (typeof filesTrial.shows)[number]) => probe.claims.includes(capability);
     const hidden = (name: string): Attempts => ({
       file: { try: "read", path: decoys.file },
+      "its folder": { try: "list", path: decoys.folder },
+      "the file by ..": { try: "read", path: `${"../".repeat(40)}${decoys.file}` },
       put: { try: "write", path: `${decoys.folder}/${name}` },
     });
     const control = await lookOutside(bench, hidden("control"));
     expectConclusive(
-      control.file === decoys.secret && control.put !== null,
+      control.file === decoys.secret && Object.values(control).every((what) => what !== null),
       "a plain process can't read the decoy either",
     );
     const limitsWrites = (["workspace-only", "read-only", "none"] as const).some((name) =>
       claimed(`filesystem.${name}`),
     );
-    const system = limitsWrites ? ["/etc/put", "/usr/put", "/put", ...(probe.closedPaths ?? [])] : [];
+    const system = limitsWrites
+      ? ["/etc/put", "/usr/put", "/put", "/dev/put", ...(probe.closedPaths ?? [])]
+      : [];
     const outside: Attempts = {
       // Another file, since the control's file belongs to its user.
       ...hidden("put"),
-      shadow: { try: "read", path: "/etc/shadow" },
+      "the file by a process's root": { try: "read", path: `/proc/1/root${decoys.file}` },
+      ...Object.fromEntries(hiddenPaths.flatMap((path) => readsOf(path))),
+      ...(limitsWrites ? { "a setting of the kernel": { try: "openToWrite", path: kernelSetting } } : {}),
+      ...(limitsWrites ? { "a remount": { try: "remount", path: "/usr" } } : {}),
       ...Object.fromEntries(system.map((path) => [path, { try: "write", path }])),
     };
     const mark = `mark-${randomUUID()}`;
     const marked = await bench.closed();
     await marked.writeFiles([{ path: `${marked.workspace}/${mark}`, content: mark }]);
-    expectConclusive(
-      (await lookInside(marked, bench, { mark: { try: "exists", path: `${marked.workspace}/${mark}` } }))
-        .mark !== null,
-      "a sandbox's own file isn't there either",
-    );
-    const { isGvisor } = await bench.kernel();
     const look = async (sandbox: Sandbox, hasWorkspace = true): Promise<Reached> => {
       const { workspace } = sandbox;
       const given = sandbox.writeFiles([{ path: `${workspace}/given`, content: "given" }]);
       // Where there is no workspace, the runner may not be able to write to it either.
       await (hasWorkspace ? given : given.catch(() => undefined));
-      const { write, read, list, mounts, ...rest } = await lookInside(sandbox, bench, {
+      const { write, read, list, mounts, ownMark, ...rest } = await lookInside(sandbox, bench, {
         ...outside,
-        ...(sandbox !== marked ? { "another session's file": { try: "belowMounts", name: mark } } : {}),
+        ...(sandbox === marked
+          ? { ownMark: { try: "exists", path: `${workspace}/${mark}` } }
+          : { "another session's file": { try: "belowMounts", name: mark } }),
         mounts: { try: "own", file: "mountinfo" },
         write: { try: "write", path: `${workspace}/put` },
         read: { try: "read", path: `${workspace}/given` },
         list: { try: "list", path: workspace },
       });
+      expectConclusive(ownMark !== null, "a sandbox's own file isn't there either");
+      const { isGvisor } = await bench.kernel();
       expectThat(reachedOf(rest) === "", `reached outside the workspace: ${reachedOf(rest)}`);
       const folders = {
         workspace,
@@ -87,3 +94,8 @@ export const filesTrial: Trial = {
     };
   },
 };
+
+const kernelSetting = "/proc/sys/kernel/core_pattern";
+
+const readsOf = (path: string) =>
+  (["read", "list"] as const).map((way) => [`${way} ${path}`, { try: way, path }] as const);

@@ -1,7 +1,8 @@
 import { EgressRules } from "../../probe/egress-rules.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
+import { type Attempts, reachedOf } from "../attempts.js";
 import type { Bench, Trial } from "../bench.js";
-import { type Attempts, lookInside, lookOutside, reachedOf } from "../look.js";
+import { lookInside, lookOutside } from "../look.js";
 import { findTargets } from "../targets.js";
 
 export const networkTrial: Trial = {
@@ -9,6 +10,14 @@ export const networkTrial: Trial = {
   async run(bench) {
     const { beyond = [] } = bench.probe;
     const { targets, reached, links } = await findTargets(bench);
+    const { abstractName, host, otherPort, secret: says } = bench.decoys;
+    const socket: Attempts =
+      abstractName === undefined ? {} : { "an abstract socket": { try: "local", name: abstractName } };
+    if (abstractName !== undefined)
+      expectConclusive(
+        reachedOf(await lookOutside(bench, socket)) !== "",
+        "a plain process doesn't reach an abstract socket of this host either",
+      );
     const dials: Attempts = Object.fromEntries(
       [...targets, ...beyond].map(({ host, port }) => [
         `connect ${host} ${port}`,
@@ -18,7 +27,9 @@ export const networkTrial: Trial = {
     const seen = await lookInside(await bench.closed(), bench, {
       ...dials,
       links: { try: "links" },
+      ...socket,
       "a name": { try: "resolve", host: "example.com" },
+      "the runner's proxy": { try: "proxied", host, port: otherPort, says },
     });
     const isClosedByPolicy = (seen.links ?? null) !== null && beyond.length > 0;
     const through = isClosedByPolicy ? { ...seen, links: null } : seen;
@@ -34,7 +45,8 @@ export const networkTrial: Trial = {
         "network.deny": `a sandbox without limits reached ${reached.what} and ${beyond.length} addresses beyond, and one without a network none of them`,
       };
     }
-    const nothing = "in a sandbox without a network nothing answered: no link but lo, no name";
+    const nothing =
+      "in a sandbox without a network nothing answered: no link but lo, no name, no abstract socket";
     if (reached !== undefined)
       return { "network.deny": `a sandbox without limits reached ${reached.what}; ${nothing}` };
     if (links !== null)
@@ -53,8 +65,9 @@ export const listsTrial: Trial = {
     const seen = await lookInside(await bench.listed(), bench, {
       address: { try: "proxied", host, port: listedPort, says },
       name: { try: "proxied", host: "localhost", port: listedPort, says },
-      "its neighbour": { try: "proxied", host, port: otherPort, says },
-      "another name": { try: "proxied", host: "localhost.example.com", port: listedPort, says },
+      "its neighbour": { try: "passed", host, port: otherPort },
+      "the next address": { try: "passed", host: "127.0.0.2", port: listedPort },
+      "another name": { try: "passed", host: "localhost.example.com", port: listedPort },
       directly: { try: "connect", host, port: otherPort },
       links: { try: "links" },
     });

@@ -10,18 +10,15 @@ export const privilegesTrial: Trial = {
     const sandbox = await bench.closed();
     const { isGvisor } = await bench.kernel();
     const bounding = bench.probe.bounding ?? [];
-    for (const role of [undefined, "agent"] as const) {
-      const { status } = await lookInside(
-        sandbox,
-        bench,
-        { status: { try: "own", file: "status" } },
-        { role },
-      );
+    const attempts = { status: { try: "own", file: "status" } };
+    const look = (role: "tool" | "agent") => lookInside(sandbox, bench, attempts, { role });
+    const [tool, agent] = await Promise.all([look("tool"), look("agent")]);
+    for (const [whose, { status }] of [
+      ["a tool's", tool],
+      ["an agent's", agent],
+    ] as const) {
       const excess = excessIn(status ?? "", { bounding }, isGvisor);
-      expectThat(
-        excess.length === 0,
-        `of ${role === "agent" ? "an agent's" : "a tool's"} process: ${excess.join("; ")}`,
-      );
+      expectThat(excess.length === 0, `of ${whose} process: ${excess.join("; ")}`);
     }
     return {
       "process.contained":

@@ -1,137 +1,153 @@
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import type { Command, Sandbox } from "@ambit/core/plugin";
+import type { Process, Sandbox } from "@ambit/core/plugin";
 import { expectConclusive, expectThat, NotProven } from "../../probe/trial.js";
+import { type Attempts, reachedOf } from "../attempts.js";
 import type { Bench, Trial } from "../bench.js";
-import { type Attempts, lookInside, lookOutside, reachedOf, searchPathOf } from "../look.js";
+import { lookInside, lookOutside, nodeWords, pathFor, searchPathOf } from "../look.js";
 
-/** In milliseconds; longer than a probe may take. */
+/** In milliseconds; longer than a probe may take. It ends by itself where a sandbox doesn't end it. */
 const decoyLifeMs = 300_000;
 
-/** Looks for a process of one sandbox while it runs. */
-async function whileRunning<Result>(
-  { probe, signal }: Bench,
-  sandbox: Sandbox,
-  look: (find: Attempts, text: string) => Promise<Result>,
-  command: Pick<Command, "role"> = {},
-): Promise<Result> {
-  const text = `decoy-${randomUUID()}`;
-  const decoy = await sandbox.spawn({
-    // It ends by itself where a sandbox doesn't end it.
-    argv: [probe.node, "-e", `console.log('up');setTimeout(() => {}, ${decoyLifeMs})`, text],
-    env: { PATH: searchPathOf(sandbox), DECOY: text },
-    signal,
-    ...command,
-  });
-  let hasEnded = false;
-  void decoy.exit.then(() => {
-    hasEnded = true;
-  });
-  try {
-    await decoy.stdout.getReader().read();
-    const find: Attempts = {
-      arguments: { try: "arguments", halves: halvesOf(text) },
-      environment: { try: "environment", halves: halvesOf(text) },
-    };
-    const result = await look(find, text);
-    expectConclusive(!hasEnded, "the process that was looked for ended too early");
-    return result;
-  } finally {
-    await decoy.kill();
-  }
+/** Also writes its text wherever it may have scratch. */
+const decoyProgram = `
+for (const folder of ["/tmp", "/dev/shm", process.env.TMPDIR, process.env.HOME])
+  try { require("node:fs").writeFileSync(folder + "/ambit-decoy-" + process.pid, process.env.DECOY); } catch {}
+console.log("up");
+setTimeout(() => {}, ${decoyLifeMs});`;
+
+type Role = "tool" | "agent";
+
+/** A process that others look for, by a text in its environment, its arguments and its scratch. */
+interface Decoy {
+  readonly find: Attempts;
+  readonly process: Process;
+  hasEnded(): boolean;
 }
 
-const ownEnvironment = (text: string): Attempts => ({ own: { try: "ownEnvironment", text } });
+async function startDecoy({ probe, signal }: Bench, sandbox: Sandbox, role: Role): Promise<Decoy> {
+  const text = `decoy-${randomUUID()}`;
+  const started = await sandbox.spawn({
+    argv: [...nodeWords(probe.node), "-e", decoyProgram, text],
+    env: { PATH: searchPathOf(sandbox), DECOY: text },
+    signal,
+    role,
+  });
+  let hasEnded = false;
+  void started.exit.then(() => {
+    hasEnded = true;
+  });
+  await started.stdout.getReader().read();
+  const halves = halvesOf(text);
+  const ways = ["arguments", "environment", "scratch"] as const;
+  const find = Object.fromEntries(ways.map((way) => [`${way} of the ${role}'s`, { try: way, halves }]));
+  return { find, process: started, hasEnded: () => hasEnded };
+}
+
 const halvesOf = (text: string) => [text.slice(0, text.length / 2), text.slice(text.length / 2)];
 
+/** What a process finds of others, and of itself: its own environment and scratch, which is the control. */
+async function search(bench: Bench, sandbox: Sandbox, role: Role, others: Attempts) {
+  const text = randomUUID();
+  const own: Attempts = {
+    ownEnvironment: { try: "ownEnvironment", text },
+    ownScratch: { try: "ownScratch", text },
+  };
+  const command = { role, env: { OWN: text } };
+  const { ownEnvironment, ownScratch, ...found } = await lookInside(
+    sandbox,
+    bench,
+    { ...others, ...own },
+    command,
+  );
+  expectConclusive(
+    ownEnvironment !== null && ownScratch !== null,
+    "a process doesn't see its own environment in /proc, or its own scratch, so nothing is shown",
+  );
+  return found;
+}
+
+/** A tool and an agent run in one sandbox. Others look for them: there, and in another sandbox as the same users. */
 export const processTrial: Trial = {
-  shows: ["process.contained"],
+  shows: ["process.contained", "environment.per-tool"],
   async run(bench) {
-    const [closed, empty] = await Promise.all([bench.closed(), bench.empty()]);
+    const isClaimed = (claim: (typeof processTrial.shows)[number]) => bench.probe.claims.includes(claim);
+    const closed = await bench.closed();
     // On other systems than Linux, the sandboxes' kernel isn't this host's.
     const words = await readFile("/proc/self/cmdline", "utf8").catch(() => undefined);
     const runner: Attempts =
       words === undefined ? {} : { runner: { try: "arguments", halves: halvesOf(words) } };
-    const control = words === undefined ? undefined : await lookOutside(bench, runner);
-    expectConclusive(control?.runner !== null, "a plain process doesn't see the runner's process either");
-    // Sandboxes may use the same users: agents have the same one, which sees its own processes everywhere.
-    for (const role of [undefined, "agent"] as const) {
-      await whileRunning(
-        bench,
-        closed,
-        async (find, text) => {
-          const own = await lookInside(closed, bench, ownEnvironment(text), { role, env: { OWN: text } });
-          expectConclusive(
-            own.own !== null,
-            "a process doesn't see its own environment in /proc, so nothing is shown",
-          );
-          const seen = [
-            await lookInside(empty, bench, { ...find, ...runner }, { role }),
-            await lookInside(closed, bench, runner, { role }),
-          ];
-          expectThat(
-            seen.every((one) => reachedOf(one) === ""),
-            "a process of another sandbox, or of this host, is seen",
-          );
-        },
-        { role },
-      );
-    }
-    return {
-      "process.contained":
-        "processes of a tool and of an agent were seen in no other sandbox, by the same users, and the runner's in none",
-    };
-  },
-};
-
-export const perToolTrial: Trial = {
-  shows: ["environment.per-tool"],
-  async run(bench) {
-    const sandbox = await bench.closed();
-    return whileRunning(bench, sandbox, async (find, text) => {
-      const [own, near, agent] = await Promise.all([
-        lookInside(sandbox, bench, ownEnvironment(text), { env: { OWN: text } }),
-        lookInside(sandbox, bench, find),
-        lookInside(sandbox, bench, find, { role: "agent" }),
+    const decoys = await Promise.all([startDecoy(bench, closed, "tool"), startDecoy(bench, closed, "agent")]);
+    try {
+      const [tool] = decoys;
+      const all = Object.assign({}, ...decoys.map(({ find }) => find), runner);
+      const control = words === undefined ? undefined : await lookOutside(bench, runner);
+      expectConclusive(control?.runner !== null, "a plain process doesn't see the runner's process either");
+      const [near, agent, ...far] = await Promise.all([
+        search(bench, closed, "tool", { ...tool.find, ...runner }),
+        search(bench, closed, "agent", { ...tool.find, ...runner }),
+        // Sandboxes may use the same users: agents have the same one, which sees its own processes everywhere.
+        ...(isClaimed("process.contained")
+          ? (["tool", "agent"] as const).map(async (role) => search(bench, await bench.empty(), role, all))
+          : []),
       ]);
       expectConclusive(
-        own.own !== null,
-        "a process doesn't see its own environment in /proc, so nothing is shown",
+        !decoys.some((decoy) => decoy.hasEnded()),
+        "a process that was looked for ended too early",
       );
-      const seen = reachedOf(near) || reachedOf(agent);
-      const why = sandbox.facts?.whyShared;
-      if (seen !== "" || why !== undefined) {
-        const reason = `a process beside it sees ${seen || "it"}: ${why ?? "users aren't kept apart"}`;
-        throw new NotProven(reason, bench.probe.perToolFix);
-      }
+      const { runner: byTool = null, ...beside } = near ?? {};
+      const { runner: byAgent = null, ...besideAgent } = agent ?? {};
+      const outside = [...far, { byTool, byAgent }].some((seen) => reachedOf(seen) !== "");
+      const shared = reachedOf(beside) || reachedOf(besideAgent);
+      const why = closed.facts?.whyShared;
       return {
+        "process.contained": outside
+          ? new NotProven("a process of another sandbox, or of this host, is seen")
+          : "processes of a tool and of an agent were seen in no other sandbox, by the same users, and the runner's in none",
         "environment.per-tool":
-          "a process read its own environment in /proc; neither a tool nor the agent beside it found it, or its arguments",
+          shared === "" && why === undefined
+            ? "a process read its own environment in /proc; neither a tool nor the agent beside it found it, its arguments or its scratch"
+            : new NotProven(
+                `a process beside it sees ${shared || "it"}: ${why ?? "users aren't kept apart"}`,
+                bench.probe.perToolFix,
+              ),
       };
-    });
+    } finally {
+      await Promise.all(decoys.map((decoy) => decoy.process.kill()));
+    }
   },
 };
 
 export const namedTrial: Trial = {
   shows: ["environment.named-only"],
   async run(bench) {
-    const { variable } = bench.decoys;
+    const { variable, secret } = bench.decoys;
     const attempts: Attempts = { names: { try: "names" } };
     const control = await lookOutside(bench, attempts);
     expectConclusive(
       control.names?.includes(variable) === true,
       "a plain process doesn't inherit the decoy either",
     );
-    const seen = await lookInside(await bench.closed(), bench, attempts, { env: { AMBIT_NAMED: "1" } });
-    const names = (seen.names ?? "").split(",");
+    const closed = await bench.closed();
+    const { names: list, all } = await lookInside(
+      closed,
+      bench,
+      { ...attempts, all: { try: "environments" } },
+      { env: { AMBIT_NAMED: "1" } },
+    );
+    const names = (list ?? "").split(",");
     expectThat(names.includes("AMBIT_NAMED"), "a variable that was named isn't there");
-    const given = new Set([...expected, ...(bench.probe.variables ?? [])]);
+    const given = new Set([
+      ...["AMBIT_NAMED", "HOME", "TMPDIR"],
+      ...Object.keys(pathFor(bench.probe, closed)),
+      ...(bench.probe.variables ?? []),
+    ]);
     const others = names.filter((name) => !given.has(name));
     expectThat(others.length === 0, `variables that the process wasn't given: ${others.join(", ")}`);
+    expectThat(!all?.includes(secret), "a variable of the runner is in the environment of a process inside");
     return {
       "environment.named-only":
         "a variable of the runner was inherited by a plain process; inside were only those named",
     };
   },
 };
-const expected = ["AMBIT_NAMED", "HOME", "PATH", "TMPDIR"];

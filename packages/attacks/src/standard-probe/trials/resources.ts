@@ -1,32 +1,81 @@
-import { type Capability, type ResourceLimits, type Sandbox, SandboxFailed } from "@ambit/core/plugin";
+import {
+  type Capability,
+  type Command,
+  type ResourceLimits,
+  type Sandbox,
+  SandboxFailed,
+} from "@ambit/core/plugin";
+import { runToEnd } from "../../probe/bench.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
+import type { Attempts, Reached } from "../attempts.js";
 import type { Bench, Trial } from "../bench.js";
-import { Killed, lookInside, type Reached } from "../look.js";
+import { Killed, lookInside, searchPathOf } from "../look.js";
 
-const [memoryMb, processes, cpus, diskMb] = [128, 40, 0.1, 16];
+const cpus = 0.1;
+/** A shell needs less itself than Node.js. */
+const sizes = {
+  shell: { memoryMb: 24, processes: 40, diskMb: 8 },
+  node: { memoryMb: 128, processes: 40, diskMb: 16 },
+} as const;
+type Sizes = (typeof sizes)["shell" | "node"];
+
+/** How a process uses up a limit. */
+interface Strain {
+  readonly attempt: { readonly try: string } & Readonly<Record<string, unknown>>;
+  /** The same for a shell: prints what was reached. It starts in a tenth of the time. */
+  readonly script: string;
+  /** What the script prints without a limit. */
+  readonly whole: string;
+  readonly role?: Command["role"];
+}
+
+const mib = (count: number) => count * 1024 * 1024;
 
 /** Each in a separate sandbox, since a limit may end the whole sandbox. */
 export const limitTrials: readonly Trial[] = [
-  limitTrial("resources.memory", { memoryMb }, (bench, sandbox) =>
-    lookInside(sandbox, bench, { used: { try: "memory", mib: memoryMb * 2 } }).catch(refusedIfKilled),
-  ),
-  limitTrial("resources.processes", { processes }, (bench, sandbox) =>
-    lookInside(sandbox, bench, { used: { try: "processes", count: processes } }),
-  ),
-  limitTrial("resources.disk", { diskMb }, (bench, sandbox) => {
-    const attempts = { used: { try: "disk", folder: sandbox.home, mib: diskMb * 2 } };
-    return lookInside(sandbox, bench, attempts, { role: "agent" });
-  }),
+  limitTrial("resources.memory", "memoryMb", ({ memoryMb }) => ({
+    attempt: { try: "memory", mib: memoryMb * 2 },
+    // `tail` keeps all of it in memory before it prints the first byte.
+    script: `head -c ${mib(memoryMb * 2)} /dev/zero | tail -c ${mib(memoryMb * 2)} | wc -c`,
+    whole: String(mib(memoryMb * 2)),
+  })),
+  limitTrial("resources.processes", "processes", ({ processes }) => ({
+    attempt: { try: "processes", count: processes },
+    script: `i=0; while [ $i -lt ${processes} ]; do sleep 20 & i=$((i + 1)); echo $i; done`,
+    whole: String(processes),
+  })),
+  limitTrial("resources.disk", "diskMb", ({ diskMb }, { home }) => ({
+    attempt: { try: "disk", folder: home, mib: diskMb * 2 },
+    script: `head -c ${mib(diskMb * 2)} /dev/zero > "$HOME/fill"; stat -c %s "$HOME/fill"; rm "$HOME/fill"`,
+    whole: String(mib(diskMb * 2)),
+    role: "agent",
+  })),
 ];
 
-/** The kernel kills what needs more memory than its limit. */
-function refusedIfKilled(error: unknown): Reached {
-  if (error instanceof Killed) return {};
-  throw error;
+/** What was reached, as far as all of it was. */
+async function use(bench: Bench, sandbox: Sandbox, strain: Strain): Promise<string | null> {
+  const { attempt, script, whole, role } = strain;
+  const { probe, signal } = bench;
+  if (probe.hasShell !== true) {
+    const attempts: Attempts = { used: attempt };
+    // The kernel kills what needs more memory than its limit.
+    const refused = (error: unknown): Reached => {
+      if (error instanceof Killed && attempt.try === "memory") return {};
+      throw error;
+    };
+    return (await lookInside(sandbox, bench, attempts, { role }).catch(refused)).used ?? null;
+  }
+  const env = { PATH: searchPathOf(sandbox) };
+  const argv = ["/bin/sh", "-c", `echo began; ${script}`] as const;
+  const { stdout } = await runToEnd(sandbox, { argv, env, signal, role });
+  const [began, ...rest] = stdout.trim().split("\n");
+  expectConclusive(began === "began", "a shell that was to use up a limit didn't run");
+  return rest.at(-1) === whole ? whole : null;
 }
 
 export const cpuTrial: Trial = {
   shows: ["resources.cpu"],
+  measures: true,
   async run(bench) {
     const slow = await bench.open({ ...bench.network, resources: { cpus } });
     const coresOf = async (sandbox: Sandbox) => {
@@ -50,35 +99,33 @@ export const cpuTrial: Trial = {
 
 function limitTrial(
   claim: Capability,
-  limit: ResourceLimits,
-  take: (bench: Bench, sandbox: Sandbox) => Promise<Reached>,
+  limit: keyof Sizes,
+  strainOf: (sizes: Sizes, sandbox: Sandbox) => Strain,
 ): Trial {
   return {
     shows: [claim],
     async run(bench) {
+      const size = sizes[bench.probe.hasShell === true ? "shell" : "node"];
+      const resources: ResourceLimits = { [limit]: size[limit] };
       const [limited, free] = await Promise.all([
-        bench.open({ ...bench.network, resources: limit }),
-        bench.closed().then((closed) => take(bench, closed)),
+        bench.open({ ...bench.network, resources }),
+        bench.closed().then((closed) => use(bench, closed, strainOf(size, closed))),
       ]);
-      expectConclusive(
-        (free.used ?? null) !== null,
-        "without the limit it can't be used either, so nothing is proven",
-      );
-      let kept: Reached = {};
+      expectConclusive(free !== null, "without the limit it can't be used either, so nothing is proven");
+      let kept: string | null = null;
       let ending = "";
       try {
-        kept = await take(bench, limited);
+        kept = await use(bench, limited, strainOf(size, limited));
         // It can still start others.
-        await lookInside(limited, bench, { kernel: { try: "kernel" } });
+        await use(bench, limited, { attempt: { try: "kernel" }, script: "echo up", whole: "up" });
       } catch (error) {
         // gVisor ends together with the process that exceeded it: the limit holds, and the run fails.
         if (!(claim === "resources.memory" && error instanceof SandboxFailed)) throw error;
         ending = ", which ends the sandbox";
       }
-      expectThat((kept.used ?? null) === null, `${kept.used} could be used despite the limit`);
-      const [[name, value] = []] = Object.entries(limit);
+      expectThat(kept === null, `${kept} could be used despite the limit`);
       return {
-        [claim]: `${free.used} could be used without a limit, and not with ${name} ${value}${ending}`,
+        [claim]: `${free} could be used without a limit, and not with ${limit} ${size[limit]}${ending}`,
       };
     },
   };

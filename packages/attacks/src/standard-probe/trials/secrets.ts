@@ -4,8 +4,9 @@ import { createServer } from "node:https";
 import type { NetworkRule } from "@ambit/core/plugin";
 import { listeningPort } from "../../probe/listening-port.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
+import type { Attempts } from "../attempts.js";
 import type { Trial } from "../bench.js";
-import { type Attempts, lookInside } from "../look.js";
+import { lookInside } from "../look.js";
 
 const host = "credentials.ambit-probe.test";
 const name = "AMBIT_PROBE_KEY";

@@ -2,8 +2,9 @@ import { randomInt, randomUUID } from "node:crypto";
 import type { Sandbox } from "@ambit/core/plugin";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
 import { resultsIn, systemCallProgram } from "../../system-calls/index.js";
+import type { Attempts } from "../attempts.js";
 import type { Bench, Trial } from "../bench.js";
-import { type Attempts, lookInside } from "../look.js";
+import { lookInside } from "../look.js";
 
 const numbers = { x64: { shmget: 29, shmctl: 31 }, arm64: { shmget: 194, shmctl: 195 } };
 const createForAll = 0o1666n;

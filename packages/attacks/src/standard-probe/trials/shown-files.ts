@@ -1,8 +1,9 @@
 import { posix } from "node:path";
 import { type Sandbox, SandboxFailed } from "@ambit/core/plugin";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
+import { type Attempts, reachedOf } from "../attempts.js";
 import type { Bench, Trial } from "../bench.js";
-import { type Attempts, lookInside, lookOutside, reachedOf } from "../look.js";
+import { lookInside, lookOutside } from "../look.js";
 import { isReadOnlyMount, mountAt } from "../mounts.js";
 
 const shows = [
@@ -63,6 +64,7 @@ async function openShowing(
 /** Tables and settings of the kernel that aren't covered, or not read-only, although the backend says so. */
 async function openTables(bench: Bench, sandbox: Sandbox, mountinfo: string): Promise<readonly string[]> {
   const { covered = [], readOnly = [] } = bench.probe.kernelPaths ?? {};
+  if (covered.length + readOnly.length === 0) return [];
   const attempts = [...covered, ...readOnly].map((path) => [path, { try: "exists", path }] as const);
   const seen = await lookInside(sandbox, bench, Object.fromEntries(attempts));
   const isThere = (path: string) => (seen[path] ?? null) !== null;

@@ -40,14 +40,17 @@ const timeoutMs = 120_000;
  * that ignored it, and the probe if the backend had forgotten it.
  *
  * @param settings of the backend, on an engine at a Unix socket.
+ * @param options `isWhole`: everything that a mechanism enforces is probed. Default: one capability, which has to notice.
  */
 export async function runDockerMutants(
   socket: string,
   settings: z.input<typeof configSchema>,
-  isWanted: (name: string) => boolean = () => true,
+  { isWhole = false }: { readonly isWhole?: boolean } = {},
 ): Promise<readonly DockerMutantRow[]> {
   const rows: DockerMutantRow[] = [];
-  const wanted = mutants.filter(({ name }) => isWanted(name)).entries();
+  const wanted = mutants
+    .map((mutant) => (isWhole ? mutant : { ...mutant, breaks: mutant.breaks.slice(0, 1) }))
+    .entries();
   const lane = async () => {
     for (const [index, mutant] of wanted) rows[index] = await rowOf(mutant, socket, settings);
   };

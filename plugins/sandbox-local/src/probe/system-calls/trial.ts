@@ -9,7 +9,7 @@ import {
 } from "@ambit/attacks/system-calls";
 import type { Claim } from "../../claims.js";
 import type { ConfinedSandbox } from "../../confined/sandbox.js";
-import { closedBoundary, expectThat, NotProven, type Trial } from "../trial.js";
+import { expectThat, NotProven, type Trial } from "../trial.js";
 import { claimsOnEveryRule, type Refusal, refusals } from "./refusals.js";
 
 /**
@@ -21,7 +21,7 @@ export const systemCalls: Trial = {
   run: async (bench) => {
     const architecture = process.arch;
     expectThat(isSeccompArchitecture(architecture), `no system call is known on ${architecture}`);
-    const sandbox = await bench.shared(closedBoundary);
+    const sandbox = await bench.closed();
     const attempts = refusals(architecture);
     const allowed = { ...allowedCall, number: syscallNumber(allowedCall.call, architecture) ?? -1 };
     const program = systemCallProgram(architecture, [...attempts, allowed]);

@@ -1,7 +1,7 @@
 import { tmpdir } from "node:os";
 import { probeSandboxes } from "@ambit/attacks/standard-probe";
 import { type Capability, capabilities, type NetworkBoundary, type SandboxBackend } from "@ambit/core/plugin";
-import { inside } from "../../confined/launch/inside.js";
+import { jailsUnderProbe } from "../../probe/probe.js";
 import { filterParts, type JailChange, type Mechanism, WeakenedSandboxes } from "../weakened/index.js";
 
 /** What the standard probe doesn't prove of jails that lack something. */
@@ -14,26 +14,26 @@ interface Mutant {
   readonly name: string;
   readonly without: readonly Mechanism[];
   readonly change: JailChange;
-  /** What is probed: what the mechanism enforces, and others in whose place it could be noticed. */
+  /** What the mechanism enforces, first what is probed in any case. */
   readonly claims: readonly Capability[];
 }
 
 const networks = ["network.deny", "network.allow-cidr", "network.allow-host"] as const;
 const files = [
-  "filesystem.read-only",
   "filesystem.workspace-only",
+  "filesystem.read-only",
   "filesystem.none",
   "filesystem.host-hidden",
 ] as const;
 
 const enforced: readonly (readonly [Mechanism, readonly Capability[]])[] = [
   ["network namespace", networks],
-  ["allowlist", networks],
+  ["allowlist", ["network.allow-cidr", "network.allow-host", "network.deny"]],
   ["pid namespace", ["process.contained"]],
   ["ipc namespace", ["process.contained"]],
   ["system call filter", [...networks, "process.contained"]],
   ["hidden host files", files],
-  ["workspace mode", files],
+  ["workspace mode", ["filesystem.read-only", ...files]],
   ["cleared environment", ["environment.named-only"]],
 ];
 
@@ -48,6 +48,9 @@ const calls = [
   "keyctl",
 ];
 
+const keyCalls: readonly string[] = ["add_key", "request_key", "keyctl"];
+const networkOnly = ["network.deny", "process.contained"] as const;
+
 function mutants(): readonly Mutant[] {
   const filters = filterParts().filter(({ name }) => calls.includes(name));
   return [
@@ -56,7 +59,7 @@ function mutants(): readonly Mutant[] {
       name: `\`${name}\` of the filter`,
       without: [],
       change: { filter },
-      claims: ["network.deny", "process.contained"] as const,
+      claims: keyCalls.includes(name) ? (["process.contained"] as const) : networkOnly,
     })),
     { name: "limits", without: ["limits"], change: {}, claims: ["resources.memory", "resources.processes"] },
   ];
@@ -80,30 +83,17 @@ const everyDecoy: NetworkBoundary = {
   ],
 };
 
-/** Of every jail: its user, its proxy, and what keeps programs from looking at other processes. */
-const variables = [
-  ...["LOGNAME", "PWD", "USER", "ASAN_OPTIONS", "LSAN_OPTIONS", "NODE_OPTIONS", "NODE_USE_ENV_PROXY"],
-  ...[
-    "ALL_PROXY",
-    "HTTPS_PROXY",
-    "HTTP_PROXY",
-    "NO_PROXY",
-    "all_proxy",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-  ],
-];
-
 const timeoutMs = 120_000;
 
 /**
  * Runs the standard probe on the local sandbox's jails without each mechanism. Undefined for another backend.
  *
+ * @param isWhole whether everything that a mechanism enforces is probed. Default: one capability, which has to notice.
  * @throws Error if it doesn't prove what complete jails enforce.
  */
 export async function runProbeMutants(
   backend: SandboxBackend,
+  isWhole = false,
 ): Promise<readonly ProbeMutantRow[] | undefined> {
   const weakened = WeakenedSandboxes.of(backend);
   if (weakened === undefined) return undefined;
@@ -113,7 +103,11 @@ export async function runProbeMutants(
   const rows: ProbeMutantRow[] = [];
   const waiting = mutants().entries();
   const lane = async () => {
-    for (const [index, mutant] of waiting) rows[index] = await probed(weakened, mutant);
+    for (const [index, mutant] of waiting)
+      rows[index] = await probed(
+        weakened,
+        isWhole ? mutant : { ...mutant, claims: mutant.claims.slice(0, 1) },
+      );
   };
   await Promise.all([lane(), lane()]);
   return rows;
@@ -137,9 +131,9 @@ async function probed(
           { ...change, isOpenedAnyway: true },
           lookup === undefined ? {} : { lookup },
         ),
-      node: process.execPath,
-      scratch: [inside.toolHome],
-      variables,
+      ...jailsUnderProbe,
+      // As of a backend that has only Node.js inside.
+      hasShell: false,
       fixFor: () => "use the whole jail",
     },
     AbortSignal.timeout(timeoutMs),

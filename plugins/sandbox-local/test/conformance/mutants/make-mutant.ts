@@ -3,8 +3,8 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, write
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import type { SandboxBackend } from "@ambit/core/plugin";
 import type { Lookup } from "@ambit/egress";
+import type { LocalSandbox } from "@ambit/sandbox-local";
 
 /** One mechanism removed from the built local sandbox: a piece of its code, and its replacement. */
 export interface Patch {
@@ -17,7 +17,7 @@ export interface Patch {
 }
 
 export interface Mutant {
-  readonly backend: SandboxBackend;
+  readonly backend: LocalSandbox;
   /** For attacks that start a separate runner. */
   readonly module: URL;
 }
@@ -63,7 +63,7 @@ export async function makeMutant(name: string, patches: readonly Patch[], lookup
   const module = join(folder, "backend.mjs");
   writeFileSync(module, factory);
   const url = pathToFileURL(module);
-  const { default: make }: { default: (lookup?: Lookup) => SandboxBackend } = await import(url.href);
+  const { default: make }: { default: (lookup?: Lookup) => LocalSandbox } = await import(url.href);
   return { backend: make(lookup), module: url };
 }
 
