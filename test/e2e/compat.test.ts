@@ -30,7 +30,7 @@ describe("ambit compat check", () => {
     expect(checked).toHaveLength(6);
     expect(refused.map(({ reasons }) => reasons)).toEqual([
       [expect.stringMatching(/^sandbox: unknown sandbox 'daytona'/)],
-      [expect.stringMatching(/^modelConnection\.subscription: is a login that its agent renews/)],
+      [expect.stringMatching(/^modelConnection\.subscription\.login\.expires: expired at 2026-11-18T/)],
     ]);
     // What it would say to a credential in a message must not leak it.
     expect(stdout).not.toMatch(/example-github-token|example-gateway-credential|example-refresh-token/);

@@ -1,4 +1,4 @@
-import type { Issue, RunRequest } from "../contract/index.js";
+import { type Issue, type RunRequest, subscriptionPath } from "../contract/index.js";
 import type { Harness } from "../plugin/index.js";
 import { callPure } from "./call-pure.js";
 import type { GatewayChoice } from "./choose-gateway.js";
@@ -20,15 +20,14 @@ export function undeliveredIssues(
     const message = `can't be added to the model's requests (${reason}): load @ambit/model-route and use an agent that it carries`;
     issues.push({ path: "modelConnection.gatewayCredentials", message });
   }
-  if (subscription !== undefined) {
-    const message =
-      "is a login that its agent renews, and Ambit can't give the renewed one back to the platform: the stored login would be dead. Send an API key in modelConnection.credentials";
-    issues.push({ path: "modelConnection.subscription", message });
-  }
-  if (sandboxCredentials.length === 0) return issues;
+  if (sandboxCredentials.length === 0 && subscription === undefined) return issues;
   const delivered = new Set(
     callPure(harness, "visibleCredentials", () => harness.visibleCredentials(request)),
   );
+  if (subscription !== undefined && !delivered.has(subscriptionPath)) {
+    const message = `is a login, which ${harness.id} doesn't pass on to its agent: use harness "pi", or send an API key in modelConnection.credentials`;
+    issues.push({ path: subscriptionPath, message });
+  }
   for (const [index, { binding }] of sandboxCredentials.entries()) {
     if (delivered.has(binding.name)) continue;
     const message = `${harness.id} doesn't pass it on to its agent: leave it out, or use another harness`;

@@ -52,7 +52,15 @@ describe("a credential of the request is delivered, or the run is refused", () =
     expect(issuesIn(planned(header, { sandboxes, harnesses: [unaware], gateways }))).toEqual([path]);
   });
 
-  it("as a login, which can't be given back once it is renewed", () => {
-    expect(issuesIn(planned(login, { sandboxes }))).toEqual(["modelConnection.subscription"]);
+  it("as a login, if the agent's harness says that it passes it on", () => {
+    const path = "modelConnection.subscription";
+    expect(issuesIn(planned(login, { sandboxes }))).toEqual([path]);
+    const harnesses = [harness({ visible: [path] })];
+    expect(planned(login, { sandboxes, harnesses }).accepted).toBe(true);
+    const hidden = { ...login, sandboxPermission: { secrets: "hidden" } };
+    expect(planned(hidden, { sandboxes, harnesses })).toMatchObject({
+      accepted: false,
+      gaps: [{ capability: "secrets.hidden", reason: expect.stringContaining(path) }],
+    });
   });
 });

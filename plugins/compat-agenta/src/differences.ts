@@ -74,7 +74,14 @@ export const differences: readonly Difference[] = [
     about: '`credentialMode: "runtime_provided"`',
     there: "the agent's login on the runner's disk",
     here: "no login of the operator is used: the agent finds none",
-    applies: ({ modelConnection }) => modelConnection?.credentialMode === "runtime_provided",
+    applies: ({ modelConnection }) =>
+      modelConnection?.credentialMode === "runtime_provided" && modelConnection.subscription === undefined,
+  },
+  {
+    about: "`modelConnection.subscription`",
+    there: "the agent renews the login, and the platform gets the renewed one",
+    here: "the agent gets it without the token that renews it: the platform's stays valid, and one that is valid for less than 10 minutes is refused",
+    applies: ({ modelConnection }) => modelConnection?.subscription !== undefined,
   },
   {
     about: "`platformInstructions`",

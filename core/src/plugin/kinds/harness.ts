@@ -152,7 +152,10 @@ export interface Harness extends Actor<RunRequest> {
   directModelGaps?(boundary: Boundary, request: RunRequest): readonly ActorGap[];
   /** Files of the host that the sandbox must show, or get a copy or a mount of. Pure. */
   requiredPaths(rootfs: Rootfs): readonly RequiredPath[];
-  /** Names of the request's credentials that can be read inside the sandbox. Pure. */
+  /**
+   * Names of the request's credentials that can be read inside the sandbox. A login that is passed on to the agent has the
+   * name {@link subscriptionPath}. Pure.
+   */
   visibleCredentials(request: RunRequest): readonly string[];
   /**
    * Of those, the credentials that the agent only sends to its model. A sandbox may hide them; the agent then gets the

@@ -38,7 +38,7 @@ import {
 } from "../installation/place-program.js";
 import type { Profile } from "../profiles/profile.js";
 import { planLaunch } from "./launch.js";
-import { hideableCredentials, modelDestination, visibleCredentials } from "./model.js";
+import { hideableCredentials, modelAccess, modelDestination, visibleCredentials } from "./model.js";
 import { modelUse } from "./model-use.js";
 import { requestIssues } from "./request-issues.js";
 
@@ -116,7 +116,7 @@ export class AcpHarness implements Harness {
     const destination = modelDestination(this.#profile, request, this.#env);
     if (destination === undefined || network.mode === "on") return [];
     if (allowsDestination(network.rules, destination)) return [];
-    return [unreachable(destination, boundary, this.#profile.model?.route !== undefined)];
+    return [unreachable(destination, boundary, modelAccess(this.#profile, request)?.route !== undefined)];
   }
 
   /** Claims nothing, and so proves nothing. Looks for the program again, which may have been installed or removed. */
@@ -127,7 +127,7 @@ export class AcpHarness implements Harness {
   }
 
   issues(request: RunRequest, rootfs: Rootfs, isRouted: boolean): readonly Issue[] {
-    const found = requestIssues(this.#profile, request, this.#env, isRouted);
+    const found = requestIssues(this.#profile, request, this.#env, isRouted, Date.now());
     return isNeededOnRunner(this.#profile, rootfs) && this.#program() === undefined
       ? [{ path: "harness", message: this.#notInstalled() }, ...found]
       : found;

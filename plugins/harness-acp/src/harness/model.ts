@@ -1,5 +1,6 @@
-import type { HiddenCredential, RunRequest } from "@ambit/core/plugin";
+import { type HiddenCredential, type RunRequest, subscriptionPath } from "@ambit/core/plugin";
 import type { ModelAccess, Profile } from "../profiles/profile.js";
+import { withoutVersion, withVersion } from "../profiles/providers.js";
 
 /** How this request's agent reaches its model; undefined for an agent without one. */
 export function modelAccess(profile: Profile, request: RunRequest): ModelAccess | undefined {
@@ -12,7 +13,7 @@ export function modelName(profile: Profile, request: RunRequest): string {
   if (access === undefined) return "";
   const { model } = request;
   if (model === undefined || model === "") return access.defaultModel;
-  const prefix = access.providers.find((provider) => model.startsWith(`${provider}/`));
+  const prefix = (access.prefixes ?? access.providers).find((provider) => model.startsWith(`${provider}/`));
   return prefix === undefined ? model : model.slice(prefix.length + 1);
 }
 
@@ -38,10 +39,13 @@ export function statedEndpoint(
   { modelConnection: connection }: RunRequest,
   env: Readonly<Record<string, string>>,
 ): string | undefined {
-  return [
+  const given = [
     connection?.endpoint?.baseUrl,
     ...endpoint.variables.map((name) => connection?.environment?.[name] ?? env[name]),
   ].find((url) => url !== undefined && URL.canParse(url));
+  if (given === undefined) return undefined;
+  if (endpoint.includes !== undefined) return withVersion(given, endpoint.includes);
+  return endpoint.excludes === undefined ? given : withoutVersion(given, endpoint.excludes);
 }
 
 /** The request's credentials that the agent only sends to its model, over TLS. */
@@ -72,6 +76,8 @@ export function visibleCredentials(
   const known = modelAccess(profile, request)?.credentials ?? [];
   const fromDeployer = known.filter((name) => name in env);
   const fromEnvironment = known.filter((name) => name in (connection?.environment ?? {}));
+  const isLoggedIn = profile.takesSubscription === true && connection?.subscription !== undefined;
+  const login = isLoggedIn ? [subscriptionPath] : [];
   const forAgent = (request.sandboxCredentials ?? []).map(({ binding }) => binding.name);
-  return [...new Set([...fromRequest, ...fromDeployer, ...fromEnvironment, ...forAgent])];
+  return [...new Set([...fromRequest, ...fromDeployer, ...fromEnvironment, ...forAgent, ...login])];
 }

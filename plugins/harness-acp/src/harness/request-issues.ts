@@ -1,5 +1,6 @@
 import type { Issue, RunRequest } from "@ambit/core/plugin";
 import { handoffIssues } from "../profiles/handoffs.js";
+import { subscriptionIssues } from "../profiles/pi/subscription.js";
 import type { ModelAccess, Profile } from "../profiles/profile.js";
 import { withPlatformInstructions } from "./instructions.js";
 import { effortName, modelAccess, visibleCredentials } from "./model.js";
@@ -11,18 +12,21 @@ const reserved: ReadonlySet<string> = new Set(["PATH", "HOME", "LANG", "TERM", "
  * The parts of a request that this agent doesn't support, assuming that it is installed. Pure.
  *
  * @param isRouted whether a model gateway carries its requests to the endpoint.
+ * @param now milliseconds since 1970.
  */
 export function requestIssues(
   profile: Profile,
   request: RunRequest,
   env: Readonly<Record<string, string>>,
   isRouted: boolean,
+  now: number,
 ): readonly Issue[] {
   return [
     ...instructionIssues(profile, request),
     ...handoffIssues(profile, request),
     ...modelIssues(profile, request, env, isRouted),
     ...effortIssues(profile, request),
+    ...subscriptionIssues(profile, request, now),
     ...variableIssues(request),
     ...sandboxCredentialIssues(profile, request, env),
   ];
@@ -62,7 +66,10 @@ function modelIssues(
   const issues: Issue[] = [];
   const provider = connection?.provider;
   if (provider !== undefined && provider !== "" && !model.providers.includes(provider)) {
-    const message = `${title} talks to ${model.providers[0]}, not to ${provider}: use another harness`;
+    const message =
+      profile.modelFor === undefined || model.providers.length < 3
+        ? `${title} talks to ${model.providers[0]}, not to ${provider}: use another harness`
+        : `${title} talks to ${model.providers.join(", ")}, not to ${provider}: where it has Chat Completions, name the provider "openai" and give its baseUrl`;
     issues.push({ path: "modelConnection.provider", message });
   }
   for (const field of ["apiVersion", "region", "headers"] as const) {

@@ -30,6 +30,7 @@ export const gemini: Profile = {
     endpoint: {
       url: "https://generativelanguage.googleapis.com",
       variables: ["GOOGLE_GEMINI_BASE_URL"],
+      excludes: "/v1beta",
     },
     // Models that it uses by itself for fallbacks, images and summaries.
     route: { protocol: "gemini", auxiliaryModels: ["gemini-*-flash*"] },

@@ -86,9 +86,10 @@ function prepare({ request, fresh, model, effort, endpoint }: Preparation): Prep
   const { default: mode } = request.permissions;
   const provider = providerOf(request);
   const { npm, credentials, version } = provider;
-  const baseUrl = endpoint.baseUrl;
+  const baseUrl = endpoint.baseUrl ?? (provider.isGeneric ? provider.endpoint.url : undefined);
   // Its own OpenAI provider uses the Responses API, which few other endpoints have.
-  const id = baseUrl !== undefined && provider.id === "openai" ? "ambit" : provider.id;
+  const isOther = provider.isGeneric || provider.id === "openai";
+  const id = baseUrl !== undefined && isOther ? "ambit" : provider.id;
   const keyless = request.modelConnection?.credentialMode === "none" && endpoint.key === undefined;
   const files: FileEntry[] = [];
   const instructions: string[] = [];

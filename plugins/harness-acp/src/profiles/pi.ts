@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path/posix";
 import { type JsonObject, parseBoundedJson } from "@ambit/core/plugin";
 import { z } from "zod";
+import { loginOf } from "./pi/subscription.js";
 import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 import { openai, providerOf, withVersion } from "./providers.js";
 
@@ -23,6 +24,7 @@ export const pi: Profile = {
   environment: { PI_OFFLINE: "1", PI_SKIP_VERSION_CHECK: "1", PI_TELEMETRY: "0" },
   model: openai,
   modelFor: providerOf,
+  takesSubscription: true,
   instructions: { agentsFile: "AGENTS.md", systemPrompt: true, appendSystemPrompt: true, modes: [] },
   reasoning: {
     efforts: { none: "off", minimal: "minimal", low: "low", medium: "medium", high: "high", xhigh: "xhigh" },
@@ -63,8 +65,9 @@ function prepare(preparation: Preparation): Prepared {
   const own = join(home, ".pi/ambit");
   const extension = join(own, "extension.cjs");
   const command = join(own, "pi");
-  const { id, api, credentials, endpoint: known, version } = providerOf(request);
-  const baseUrl = endpoint.baseUrl;
+  const { id, api, credentials, endpoint: known, version, isGeneric } = providerOf(request);
+  const baseUrl = endpoint.baseUrl ?? (isGeneric ? known.url : undefined);
+  const login = loginOf(request);
   const keyless = request.modelConnection?.credentialMode === "none" && endpoint.key === undefined;
   const { systemPrompt, appendSystemPrompt } = request;
   const options = [
@@ -85,15 +88,22 @@ function prepare(preparation: Preparation): Prepared {
     request.skills.length === 0 ? [] : ["--skill", ".agents/skills"],
     appendSystemPrompt === undefined ? [] : ["--append-system-prompt", join(own, "append.md")],
   ].flat();
+  const entry = { id: model, input: ["text", "image"], reasoning: preparation.effort !== undefined };
   const provider = {
     // Of the three, only Anthropic's library adds the version itself.
     baseUrl: withVersion(baseUrl ?? known.url, id === "google" ? version : ""),
     api,
     apiKey: keyless ? "none" : `$${credentials[0]}`,
+    // Of what OpenAI's own API has, these take only what all of them know.
+    ...(isGeneric ? { compat: plainChat } : {}),
     // A model of its own list is replaced by this one: it reasons if it is told how much.
-    models: [{ id: model, input: ["text", "image"], reasoning: preparation.effort !== undefined }],
+    models: [entry],
   };
+  // The login takes the place of a key; the model may be newer than its list.
+  const subscribed = { ...(baseUrl === undefined ? {} : { baseUrl }), models: [{ ...entry, api }] };
+  const isListed = baseUrl === undefined && login === undefined;
   const settings = {
+    ...(login === undefined ? {} : { transport: "sse" }),
     defaultProvider: id,
     defaultModel: model,
     defaultProjectTrust: "never",
@@ -110,8 +120,16 @@ function prepare(preparation: Preparation): Prepared {
       { path: join(folder, "settings.json"), content: JSON.stringify(settings) },
       {
         path: join(folder, "models.json"),
-        content: JSON.stringify({ providers: baseUrl === undefined ? {} : { [id]: provider } }),
+        content: JSON.stringify({
+          providers: isListed ? {} : { [id]: login === undefined ? provider : subscribed },
+        }),
       },
+      // Without the token that renews it: see `loginOf`.
+      ...(login === undefined
+        ? []
+        : [
+            { path: join(folder, "auth.json"), content: JSON.stringify({ [id]: { ...login, refresh: "" } }) },
+          ]),
       { path: extension, content: commonJs(readFileSync(extensionFile, "utf8")) },
       { path: join(own, "servers.json"), content: JSON.stringify(servers) },
       ...text("system.md", systemPrompt),
@@ -143,6 +161,8 @@ const withoutVersion = '[ "$*" = --version ] && exit';
 function commonJs(module: string): string {
   return module.replace("export default async function ambit", "module.exports = async function ambit");
 }
+
+const plainChat = { supportsStore: false, supportsDeveloperRole: false, maxTokensField: "max_tokens" };
 
 function quoted(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`;

@@ -55,6 +55,8 @@ export interface PackagedBinary {
 export interface ModelAccess {
   /** Values of `modelConnection.provider` that it supports, also as a prefix of `model`: `google/…`. */
   readonly providers: readonly string[];
+  /** Those of the prefixes of `model` that aren't part of the model's name. Default: `providers`. */
+  readonly prefixes?: readonly string[];
   /** Variables that may hold its credential; messages name the first. */
   readonly credentials: readonly [string, ...string[]];
   /** Used if the request names no model. */
@@ -66,6 +68,10 @@ export interface ModelAccess {
     readonly url: string;
     /** Variables of `modelConnection.environment` that change the address; the first is set for a model route. */
     readonly variables: readonly string[];
+    /** The version at the end of its base URL, added where a given address lacks it. */
+    readonly includes?: "/v1";
+    /** The version that belongs to its paths: a given address may end with it too. */
+    readonly excludes?: "/v1beta";
   };
   /** How a model gateway carries its requests. Absent: it can't use another base URL with another key. */
   readonly route?: RouteAccess;
@@ -233,6 +239,8 @@ export interface Profile {
   readonly environment: Readonly<Record<string, string>>;
   /** Absent: the agent has no model, needs no credential and connects to nothing. */
   readonly model?: ModelAccess;
+  /** Whether it takes `modelConnection.subscription`, a login for ChatGPT. Default: no. */
+  readonly takesSubscription?: boolean;
   /** For an agent with several providers: that of the request. Default: `model`. */
   modelFor?(request: RunRequest): ModelAccess;
   readonly instructions: Instructions;

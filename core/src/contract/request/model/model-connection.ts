@@ -40,6 +40,9 @@ const gatewayCredentialsSchema = z.strictObject({
   }),
 });
 
+/** Where a request has the login of a subscription; also its name among the credentials that an agent can read. */
+export const subscriptionPath = "modelConnection.subscription";
+
 /** How the agent reaches its model, and with which credential. */
 export const modelConnectionSchema = z.strictObject({
   provider: z.string().optional().meta({
@@ -64,7 +67,7 @@ export const modelConnectionSchema = z.strictObject({
   }),
   subscription: secret(jsonObjectSchema, "login").optional().meta({
     description:
-      "A login that the agent would renew. Refused: Ambit can't give the renewed one back to the platform, and the stored one would be dead. Send an API key in `credentials`.",
+      'A login for ChatGPT, for Pi, with `credentialMode: "runtime_provided"`. It is in a file of the sandbox, and the receipt names it: under `sandboxPermission.secrets: "hidden"` the run is refused. The token that renews it stays outside, since a renewed login can\'t be given back to the platform; so one that isn\'t valid for 10 more minutes is refused.',
   }),
   customConnection: z.boolean().optional().meta({
     effect: "informational",
