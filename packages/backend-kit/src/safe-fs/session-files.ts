@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { open, rename, rm } from "node:fs/promises";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import {
   concernsOf,
@@ -81,8 +81,9 @@ export class SafeSessionFiles implements SessionFiles {
       try {
         const found = await handle.stat();
         if (!found.isFile()) throw ofSession(`${path} isn't a regular file`);
-        if (found.size > maxReadBytes) throw ofSession(`${path} is larger than ${maxReadBytes} bytes`);
-        return new Uint8Array(await handle.readFile());
+        const content = await readWithin(handle, found.size);
+        if (content === undefined) throw ofSession(`${path} is larger than ${maxReadBytes} bytes`);
+        return content;
       } finally {
         await handle.close();
       }
@@ -99,6 +100,24 @@ export class SafeSessionFiles implements SessionFiles {
     }
     const where = this.#mappings.map(({ guest }) => guest).join(" or ");
     throw ofSession(`${JSON.stringify(path)} isn't in ${where}`);
+  }
+}
+
+/**
+ * The file's content; undefined if there is more than {@link maxReadBytes}. Whoever owns the file may write to it
+ * meanwhile, so its size only says how much is read at first.
+ */
+async function readWithin(handle: FileHandle, size: number): Promise<Uint8Array | undefined> {
+  let content = Buffer.allocUnsafeSlow(Math.min(size, maxReadBytes) + 1);
+  for (let length = 0; ; ) {
+    const { bytesRead } = await handle.read(content, length, content.length - length);
+    length += bytesRead;
+    if (length > maxReadBytes) return undefined;
+    if (bytesRead === 0) return new Uint8Array(content.buffer, content.byteOffset, length);
+    if (length < content.length) continue;
+    const larger = Buffer.allocUnsafeSlow(Math.min(2 * length, maxReadBytes) + 1);
+    content.copy(larger, 0, 0, length);
+    content = larger;
   }
 }
 

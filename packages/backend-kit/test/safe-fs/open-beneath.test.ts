@@ -1,8 +1,8 @@
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { type FileHandle, mkdir, mkdtemp, open, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
-import { type PathMapping, SafeSessionFiles } from "../../src/safe-fs/index.js";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { maxReadBytes, type PathMapping, SafeSessionFiles } from "../../src/safe-fs/index.js";
 
 async function workspace(): Promise<PathMapping> {
   const host = await mkdtemp(join(tmpdir(), "ambit-beneath-"));
@@ -25,6 +25,30 @@ test.each<[string, (host: string) => Promise<unknown>]>([
     });
   },
 );
+
+test("a file that grows while it is read is refused, not read without limit", async () => {
+  const mapping = await workspace();
+  const file = join(mapping.host, "a");
+  await writeFile(file, "small");
+  const files = new SafeSessionFiles([mapping]);
+  expect(Buffer.from(await files.read("/workspace/a")).toString()).toBe("small");
+  const other = await open(file);
+  const handles: Pick<FileHandle, "stat"> = Object.getPrototypeOf(other);
+  await other.close();
+  const { stat } = handles;
+  const looked = vi.spyOn(handles, "stat").mockImplementation(async function (this: FileHandle) {
+    const found = await stat.call(this);
+    if (found.isFile()) await truncate(file, 2 * maxReadBytes);
+    return found;
+  });
+  await expect(files.read("/workspace/a")).rejects.toMatchObject({
+    message: `/workspace/a is larger than ${maxReadBytes} bytes`,
+    concerns: "session",
+  });
+  looked.mockRestore();
+  await truncate(file, maxReadBytes);
+  expect((await files.read("/workspace/a")).length).toBe(maxReadBytes);
+});
 
 test("a folder instead of a file: the same", async () => {
   const mapping = await workspace();
