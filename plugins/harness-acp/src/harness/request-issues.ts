@@ -24,6 +24,7 @@ export function requestIssues(
   return [
     ...instructionIssues(profile, request),
     ...handoffIssues(profile, request),
+    ...(profile.issues?.(request) ?? []),
     ...modelIssues(profile, request, env, isRouted),
     ...effortIssues(profile, request),
     ...subscriptionIssues(profile, request, now),

@@ -1,5 +1,12 @@
 import { join, normalize } from "node:path/posix";
-import type { JsonObject } from "@ambit/core/plugin";
+import {
+  type Issue,
+  type JsonLimits,
+  type JsonObject,
+  JsonTooLarge,
+  parseBoundedJson,
+  type RunRequest,
+} from "@ambit/core/plugin";
 import { z } from "zod";
 import { cloudAccess, cloudSettings } from "./claude-clouds.js";
 import type { ModelAccess, Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
@@ -74,6 +81,7 @@ export const claude: Profile = {
   clientCapabilities: {},
   reports: { reasoning: true, plans: true, usage: true },
   quirks: { savesBeforeAnswering: true, promptsBeforeTools: false, replaysLate: false, failureMeta: [] },
+  issues,
   prepare,
   identify,
 };
@@ -137,25 +145,44 @@ function prepare({ request, workspace, fresh, model, endpoint, servers }: Prepar
   };
 }
 
+/** Its settings in a workspace. */
+const settingsFiles = [".claude/settings.json", ".claude/settings.local.json"];
+
+/** Denials are repeated for each server. */
+const maxDenials = 1_000;
+
 const settingsSchema = z.looseObject({
-  permissions: z.looseObject({ deny: z.array(z.string()).optional() }).optional(),
+  permissions: z.looseObject({ deny: z.array(z.string()).max(maxDenials).nullish() }).nullish(),
 });
+
+const settingsLimits: JsonLimits = { maxLength: 1024 * 1024, maxValues: 10_000, maxDepth: 64 };
+
+type Denials = { readonly entries: readonly string[] } | { readonly problem: string };
 
 /** The Agenta runner's name for its publication, which settings written for it use. */
 const referencePrefix = "mcp__agenta-tools__";
+
+/** Settings of the request whose denials can't be read: a run without them would allow what they deny. */
+function issues({ harnessFiles }: RunRequest): readonly Issue[] {
+  return harnessFiles.flatMap(({ path, content }, index) => {
+    const read = isSettings(path) ? denialsIn(content) : { entries: [] };
+    if (!("problem" in read)) return [];
+    const message = `${read.problem}, so what ${normalize(path)} denies can't be applied: correct it, or leave the file out`;
+    return [{ path: `harnessFiles[${index}].content`, message }];
+  });
+}
 
 /**
  * Denials in the request's own settings, which the agent doesn't read. Those that name published tools like the Agenta
  * runner apply under Ambit's names too.
  */
-function denials(
-  files: readonly { readonly path: string; readonly content: string }[],
-  servers: Preparation["servers"],
-): readonly string[] {
-  const settings = [".claude/settings.json", ".claude/settings.local.json"];
+function denials(files: RunRequest["harnessFiles"], servers: Preparation["servers"]): readonly string[] {
   const entries = files
-    .filter(({ path }) => settings.includes(normalize(path)))
-    .flatMap(({ content }) => denialsIn(content));
+    .filter(({ path }) => isSettings(path))
+    .flatMap(({ content }) => {
+      const read = denialsIn(content);
+      return "entries" in read ? read.entries : [];
+    });
   const ofPublished = servers.flatMap(({ name }) =>
     entries
       .filter((entry) => entry.startsWith(referencePrefix))
@@ -164,14 +191,22 @@ function denials(
   return [...entries, ...ofPublished];
 }
 
-function denialsIn(content: string): readonly string[] {
+function isSettings(path: string): boolean {
+  return settingsFiles.includes(normalize(path));
+}
+
+function denialsIn(content: string): Denials {
+  if (content.trim() === "") return { entries: [] };
+  let value: unknown;
   try {
-    const parsed = settingsSchema.safeParse(JSON.parse(content));
-    return parsed.data?.permissions?.deny ?? [];
-  } catch {
-    // Not JSON: the agent reports that itself, and uses nothing from it.
-    return [];
+    value = parseBoundedJson(content, settingsLimits);
+  } catch (error) {
+    return { problem: error instanceof JsonTooLarge ? error.message : "isn't valid JSON" };
   }
+  const parsed = settingsSchema.safeParse(value);
+  if (parsed.success) return { entries: parsed.data.permissions?.deny ?? [] };
+  const limit = maxDenials.toLocaleString("en");
+  return { problem: `isn't an object whose permissions.deny is a list of at most ${limit} texts` };
 }
 
 function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity {

@@ -1,6 +1,7 @@
 import type {
   Command,
   FileEntry,
+  Issue,
   JsonObject,
   ModelProtocol,
   OwnTools,
@@ -250,6 +251,8 @@ export interface Profile {
    * Whether it asks before each use of its own tools, including harmless ones, whatever settings are in its workspace.
    */
   readonly supportsPermissionRequests: boolean;
+  /** What else it can't do of a request. Default: nothing. Pure. */
+  issues?(request: RunRequest): readonly Issue[];
   /** What it would obey in its workspace: a run whose permissions restrict its own tools doesn't start there. */
   readonly obeys?: readonly ObeyedPath[];
   /**

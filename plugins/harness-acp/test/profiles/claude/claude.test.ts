@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { AcpHarness } from "../../../src/index.js";
 import { claude } from "../../../src/profiles/claude.js";
 import { requestOf } from "../../support/runs.js";
 
@@ -9,6 +10,12 @@ function denials(path: string, content: string): unknown {
   const given = { ...places, request, model: "m", endpoint: {}, searchPath: "/bin" };
   const { sessionMeta } = claude.prepare({ ...given, servers });
   return Object(sessionMeta).claudeCode.options.settings.permissions.deny;
+}
+
+function issues(path: string, content: string) {
+  return new AcpHarness(claude, { folder: import.meta.dirname })
+    .issues(requestOf({ harnessFiles: [{ path, content }] }), "image", true)
+    .filter((issue) => issue.path.startsWith("harnessFiles"));
 }
 
 describe("denials in a request's own settings of Claude Code", () => {
@@ -22,14 +29,36 @@ describe("denials in a request's own settings of Claude Code", () => {
     },
   );
 
-  it.each(["{", "[]", '{"permissions":{"deny":"all"}}', '{"permissions":null}'])(
-    "are none in %s",
+  it.each(["", "{}", '{"permissions":null}', '{"permissions":{"deny":null}}'])(
+    "are none in '%s'",
     (content) => {
       expect(denials(".claude/settings.json", content)).toEqual([]);
+      expect(issues(".claude/settings.json", content)).toEqual([]);
     },
   );
 
   it("are none in another file", () => {
     expect(denials("settings.json", settings)).toEqual([]);
+    expect(issues("settings.json", "{")).toEqual([]);
+  });
+
+  it.each([
+    ["is cut off", "{", "isn't valid JSON"],
+    ["isn't an object", "[]", "isn't an object whose permissions.deny is a list of at most 1,000 texts"],
+    ["has another form", '{"permissions":{"deny":"all"}}', "isn't an object whose permissions.deny"],
+    ["denies too much", JSON.stringify({ permissions: { deny: Array(1_001).fill("x") } }), "at most 1,000"],
+    [
+      "has too many values",
+      `{"permissions":{"deny":["x"]},"more":[${"[],".repeat(10_000)}0]}`,
+      "10,000 values",
+    ],
+    ["is nested too deep", `{"more":${"[".repeat(100)}${"]".repeat(100)}}`, "64 levels"],
+  ])("refuse a request whose file %s", (_what, content, problem) => {
+    expect(issues("./.claude/settings.json", content)).toEqual([
+      { path: "harnessFiles[0].content", message: expect.stringContaining(problem) },
+    ]);
+    expect(issues("./.claude/settings.json", content)[0]?.message).toContain(
+      "so what .claude/settings.json denies can't be applied",
+    );
   });
 });
