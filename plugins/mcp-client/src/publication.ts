@@ -64,10 +64,11 @@ export async function publicationOf(
         `MCP server '${server.name}' lists ${included.length.toLocaleString("en")} tools, and a run has at most ${limits.tools.toLocaleString("en")}: name those that it needs in the server's policy.tools.`,
       );
     }
+    const byName = new Map(included.map((tool) => [tool.name, tool]));
     return {
       name: server.name,
       tools: included.map(published),
-      call: (call) => callTool(client, server, call),
+      call: (call) => callTool(client, server, byName, call),
     };
   } catch (error) {
     if (scope.signal.aborted) throw scope.signal.reason;
@@ -85,13 +86,24 @@ export function isIncluded({ policy }: McpServer, tool: string): boolean {
   return policy.tools.names?.includes(tool) ?? false;
 }
 
-async function callTool(client: Client, server: McpServer, call: PublishedCall): Promise<PublishedOutcome> {
-  // The list was filtered, but a call may name any tool.
-  if (!isIncluded(server, call.name)) return { output: `There is no tool '${call.name}'.`, isError: true };
+/** @param listed the tools that the run was given. A call may name any other. */
+async function callTool(
+  client: Client,
+  server: McpServer,
+  listed: ReadonlyMap<string, Tool>,
+  call: PublishedCall,
+): Promise<PublishedOutcome> {
+  const toolDefinition = listed.get(call.name);
+  if (toolDefinition === undefined) return { output: `There is no tool '${call.name}'.`, isError: true };
   try {
     const result = await client.callTool(
       { name: call.name, arguments: { ...call.arguments }, ...metaOf(call) },
-      { signal: call.signal, timeout: silenceMs, resetTimeoutOnProgress: true, onprogress: () => undefined },
+      {
+        ...{ signal: call.signal, timeout: silenceMs, resetTimeoutOnProgress: true },
+        onprogress: () => undefined,
+        // Otherwise the client lists the server's tools again where the server asks for it, without the bounds above.
+        toolDefinition,
+      },
     );
     return { output: textOf(result), isError: result.isError === true };
   } catch (error) {

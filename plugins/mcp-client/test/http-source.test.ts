@@ -9,7 +9,7 @@ import type { Lookup } from "@ambit/egress";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { configSchema } from "../src/config.js";
 import { HttpToolSource } from "../src/http-source.js";
-import { startMcpServer } from "./support/mcp-server.js";
+import { type Asked, startMcpServer } from "./support/mcp-server.js";
 import { closed, httpServer, open, TestScope } from "./support/runs.js";
 
 const loopback = { allowedRanges: ["127.0.0.0/8"], loopbackWithoutTls: true };
@@ -76,6 +76,26 @@ describe("a remote server", () => {
       output: "There is no tool 'echo'.",
       isError: true,
     });
+  });
+
+  test("its tools aren't listed again, however it asks for that", async () => {
+    const methods: string[] = [];
+    const instead = ({ id, method }: Asked) => {
+      methods.push(method);
+      if (method !== "tools/call") return undefined;
+      return { jsonrpc: "2.0", id, error: { code: -32_020, message: "headers of an older list" } };
+    };
+    await using remote = await startMcpServer(undefined, instead);
+    const source = new HttpToolSource(configSchema.parse(loopback));
+    const publication = await source.connect(httpServer(`http://127.0.0.1:${remote.port}/mcp`), scope);
+    const listed = methods.filter((method) => method === "tools/list").length;
+    expect(await publication.call(call("echo"))).toEqual({
+      output: expect.stringContaining("headers of an older list"),
+      isError: true,
+    });
+    expect(methods.filter((method) => method === "tools/list")).toHaveLength(listed);
+    expect(await publication.call(call("unlisted"))).toMatchObject({ isError: true });
+    expect(methods.filter((method) => method === "tools/call")).toHaveLength(1);
   });
 
   test("one that answers an unknown method with null is asked in another way", async () => {

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { createMcpHandler, Server } from "@modelcontextprotocol/server";
+import { z } from "zod";
 
 export interface RunningServer extends AsyncDisposable {
   readonly port: number;
@@ -26,8 +27,15 @@ const tools = [
   },
 ];
 
-/** A real MCP server over HTTP on loopback. Paths that aren't /mcp are left to `other`. */
-export async function startMcpServer(other?: (request: Request) => Response): Promise<RunningServer> {
+const askedSchema = z.object({ id: z.union([z.number(), z.string()]).optional(), method: z.string() });
+/** A JSON-RPC request or notification, as far as tests look at it. */
+export type Asked = z.infer<typeof askedSchema>;
+
+/** A real MCP server over HTTP on loopback. Paths that aren't /mcp are left to `other`, and requests to `instead` first. */
+export async function startMcpServer(
+  other?: (request: Request) => Response,
+  instead: (asked: Asked) => object | undefined = () => undefined,
+): Promise<RunningServer> {
   const headers: Headers[] = [];
   const handler = createMcpHandler(() => {
     const server = new Server({ name: "remote", version: "1" }, { capabilities: { tools: {} } });
@@ -40,11 +48,12 @@ export async function startMcpServer(other?: (request: Request) => Response): Pr
     return server;
   });
   const http = createServer(
-    getRequestListener((request) => {
+    getRequestListener(async (request) => {
       headers.push(request.headers);
-      return new URL(request.url).pathname === "/mcp" || other === undefined
-        ? handler.fetch(request)
-        : other(request);
+      if (other !== undefined && new URL(request.url).pathname !== "/mcp") return other(request);
+      const own =
+        request.method === "POST" ? instead(askedSchema.parse(await request.clone().json())) : undefined;
+      return own === undefined ? handler.fetch(request) : Response.json(own);
     }),
   );
   http.listen(0, "127.0.0.1");
