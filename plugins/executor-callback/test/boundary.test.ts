@@ -1,8 +1,12 @@
+import { syncBuiltinESMExports } from "node:module";
+import os from "node:os";
 import type { Boundary, NetworkRule } from "@ambit/core/plugin";
 import type { Lookup } from "@ambit/egress";
 import { operatorPolicy, whyForbidden } from "@ambit/egress";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { configSchema } from "../src/config.js";
 import { Outbound } from "../src/connection/outbound.js";
+import { routeTo } from "../src/connection/route.js";
 import { probeCallback } from "../src/probe.js";
 import { boundaryOf, call, executorOf, type LogLine, requestOf } from "./calls.js";
 import { startPlatform } from "./platform.js";
@@ -286,6 +290,27 @@ describe("an address", () => {
     const itself = operatorPolicy({ privateHosts: "refuse", allowedRanges: [address] });
     expect(why(itself)).toBeUndefined();
   });
+});
+
+it("of this host is refused to a listed name, as in a sandbox, although it is public", () => {
+  const own = "198.41.0.7";
+  const { networkInterfaces } = os;
+  onTestFinished(() => {
+    os.networkInterfaces = networkInterfaces;
+    syncBuiltinESMExports();
+  });
+  os.networkInterfaces = () => ({
+    eth0: [{ address: own, netmask: "", family: "IPv4", mac: "", internal: false, cidr: null }],
+  });
+  syncBuiltinESMExports();
+  const why = (address: string, ...rules: NetworkRule[]) => {
+    const boundary = boundaryOf(allowlist(host("platform.example"), ...rules));
+    const route = routeTo(new URL("https://platform.example/"), boundary, configSchema.parse({}));
+    return route.open ? whyForbidden(route.policies, address, route.port) : route.reason;
+  };
+  expect(why("198.41.0.8")).toBeUndefined();
+  expect(why(own)).toBe("198.41.0.7 is an address of the runner's own host, and no listed range names it");
+  expect(why(own, range("198.41.0.7/32"))).toBeUndefined();
 });
 
 describe("the probe", () => {

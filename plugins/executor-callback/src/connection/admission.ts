@@ -1,5 +1,11 @@
 import type { Boundary } from "@ambit/core/plugin";
-import { type AddressPolicy, allowsDestination, operatorPolicy, rangeOf } from "@ambit/egress";
+import {
+  type AddressPolicy,
+  addressesOfThisHost,
+  allowsDestination,
+  operatorPolicy,
+  rangeOf,
+} from "@ambit/egress";
 import type { CallbackConfig } from "../config.js";
 
 export type Admission =
@@ -24,8 +30,8 @@ export function admit(url: URL, boundary: Boundary, config: CallbackConfig): Adm
     : { admitted: false, reason: `${url.host} is not on the run's network allowlist` };
 }
 
-/** A listed name may lead to public addresses, and to others only where a range is listed for them. */
+/** As for a sandbox: a listed name may lead to public addresses, and to others or this host only by a listed range. */
 export function boundaryPolicy({ network }: Boundary, { allowedRanges }: CallbackConfig): AddressPolicy {
   const listed = network.rules.filter((rule) => rule.kind === "range");
-  return { ranges: [...listed, ...allowedRanges.map(rangeOf)] };
+  return { ranges: [...listed, ...allowedRanges.map(rangeOf)], own: addressesOfThisHost };
 }
