@@ -37,6 +37,8 @@ export interface FakeAgentOptions {
   readonly newSession?: unknown;
   /** Called with the signal of `$/cancel_request` for any request of a start or an end; it answers when this settles. */
   readonly onSessionRequest?: (method: string, cancelRequest: AbortSignal) => Promise<unknown>;
+  /** Whether it reads its input after its first prompt. Default: true. */
+  readonly readsAnswers?: boolean;
   readonly onLoad?: (turn: FakeTurn) => Promise<unknown>;
   readonly profile?: Partial<Profile>;
   readonly limits?: Partial<DriverLimits>;
@@ -70,8 +72,15 @@ export function fakeAgent(options: FakeAgentOptions) {
 
   const output = fromAgent.writable.getWriter();
   const write = (text: string) => output.write(encoder.encode(`${text}\n`));
+  const reading = new TransformStream<Uint8Array, Uint8Array>({
+    transform: async (bytes, controller) => {
+      controller.enqueue(bytes);
+      if (options.readsAnswers === false && prompts.length > 0) await new Promise(() => {});
+    },
+  });
   const stream: acp.Stream = {
-    readable: acp.ndJsonStream(new WritableStream<Uint8Array>(), toAgent.readable).readable,
+    readable: acp.ndJsonStream(new WritableStream<Uint8Array>(), toAgent.readable.pipeThrough(reading))
+      .readable,
     writable: new WritableStream<acp.AnyMessage>({ write: (message) => write(JSON.stringify(message)) }),
   };
   const running = new Map<string, AbortController>();

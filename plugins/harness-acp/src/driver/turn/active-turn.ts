@@ -32,6 +32,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
   #tellStopped: () => void = () => undefined;
   #stop: Stop | undefined;
   readonly #grace = new CancelGrace();
+  readonly #overfull = Promise.withResolvers<void>();
   #gaveUp = false;
   #isOver = false;
   readonly #finished: Promise<void>;
@@ -39,7 +40,9 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
   constructor(turn: Turn, options: ActiveTurnOptions) {
     this.#turn = turn;
     this.#options = options;
-    this.#queue = new EventQueue(options.limits.bufferedCharacters);
+    const { bufferedCharacters, messageCharacters } = options.limits;
+    // Once it is stopped, an agent may still report two results of the largest size.
+    this.#queue = new EventQueue(bufferedCharacters, bufferedCharacters + 2 * messageCharacters);
     this.#stopped = new Promise((resolve) => {
       this.#tellStopped = resolve;
     });
@@ -78,7 +81,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
   update(update: unknown, size: number): void {
     // A paused call stays open, whatever the agent reports about it while it is being stopped; of a failed turn nothing
     // counts.
-    if (this.#stop?.why === "paused" || this.#stop?.why === "failed") return;
+    if (this.#stop?.why === "paused" || this.#stop?.why === "failed" || this.#gaveUp) return;
     try {
       this.#reader.read(update, size);
     } catch (error) {
@@ -199,7 +202,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
 
   async #graceOver(): Promise<JsonRecord> {
     await this.#stopped;
-    await this.#grace.over(this.#options.limits.cancelMs);
+    await Promise.race([this.#grace.over(this.#options.limits.cancelMs), this.#overfull.promise]);
     this.#gaveUp = true;
     return {};
   }
@@ -248,5 +251,9 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     // Once it was stopped, the agent's output is read even without a consumer, so that it doesn't pile up.
     if (this.#stop !== undefined && this.#queue.full && isDelta(event)) return;
     this.#queue.push(event, eventWeight(event) + weight);
+    if (this.#stop === undefined || this.#gaveUp || !this.#queue.overfull) return;
+    // It was told to end, and sends ever more.
+    this.#gaveUp = true;
+    this.#overfull.resolve();
   }
 }

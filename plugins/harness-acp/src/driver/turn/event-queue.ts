@@ -15,11 +15,23 @@ export class EventQueue<Item extends NonNullable<unknown>> {
   #space: { readonly promise: Promise<void>; readonly open: () => void } | undefined;
   #unbounded = false;
 
-  /** `capacity` and the weights are in the same unit: about characters. */
-  constructor(readonly capacity: number) {}
+  /**
+   * All in the unit of the weights: about characters.
+   *
+   * @param maxLifted after `lift`. Default: without limit.
+   */
+  constructor(
+    readonly capacity: number,
+    readonly maxLifted = Number.POSITIVE_INFINITY,
+  ) {}
 
   get full(): boolean {
     return this.#weight > this.capacity;
+  }
+
+  /** Whether a producer that is still read after `lift` has sent more than it may. */
+  get overfull(): boolean {
+    return this.#weight > this.maxLifted;
   }
 
   push(item: Item, weight = 0): void {
@@ -48,7 +60,10 @@ export class EventQueue<Item extends NonNullable<unknown>> {
     return this.#space.promise;
   }
 
-  /** From now on the producer keeps reading even without a consumer, to reach later messages. */
+  /**
+   * From now on the producer keeps reading even without a consumer, to reach later messages, and stops by itself once the
+   * queue is `overfull`.
+   */
   lift(): void {
     this.#unbounded = true;
     this.#release();

@@ -1,6 +1,6 @@
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
 import type { JsonRecord } from "../json-reading.js";
-import type { HeldLine, MessageIntake, MessageRefused } from "./message-intake.js";
+import { type HeldLine, type MessageIntake, MessageRefused } from "./message-intake.js";
 
 /** The agent no longer reads its input. */
 export class InputClosed extends Error {
@@ -8,6 +8,9 @@ export class InputClosed extends Error {
     super("the agent's input is closed", { cause });
   }
 }
+
+/** Requests of an agent whose answers it hasn't read. Agents have a few at a time. */
+const maxUnanswered = 1_000;
 
 /** How long its output is still read after its input closed: it may be about to exit with an error message. */
 const drainMs = 1_000;
@@ -32,11 +35,21 @@ export interface MessageStreamOptions {
  */
 export function messageStream(options: MessageStreamOptions): Stream {
   const inputClosed = new AbortController();
-  const writable = outgoing(options.stdin, (error) => inputClosed.abort(new InputClosed(error)));
-  return { readable: incoming(options, inputClosed.signal), writable };
+  const unanswered = { count: 0 };
+  const writable = outgoing(options.stdin, unanswered, (error) => inputClosed.abort(new InputClosed(error)));
+  return { readable: incoming(options, unanswered, inputClosed.signal), writable };
 }
 
-function incoming(options: MessageStreamOptions, inputClosed: AbortSignal): ReadableStream<AnyMessage> {
+/** The agent's requests that it has no answer to yet, or whose answer waits until it reads. */
+interface Unanswered {
+  count: number;
+}
+
+function incoming(
+  options: MessageStreamOptions,
+  unanswered: Unanswered,
+  inputClosed: AbortSignal,
+): ReadableStream<AnyMessage> {
   const reader = options.stdout.getReader();
   let refused: MessageRefused | undefined;
   let refuse = (reason: MessageRefused) => {
@@ -57,6 +70,10 @@ function incoming(options: MessageStreamOptions, inputClosed: AbortSignal): Read
     if (!isMessage(message)) {
       options.onNoise(line);
       return false;
+    }
+    if ("method" in message && "id" in message) {
+      unanswered.count += 1;
+      if (unanswered.count > maxUnanswered) throw new MessageRefused(tooManyRequests);
     }
     controller.enqueue(message);
     return true;
@@ -109,8 +126,11 @@ function incoming(options: MessageStreamOptions, inputClosed: AbortSignal): Read
   });
 }
 
+const tooManyRequests = `sent more than ${maxUnanswered.toLocaleString("en")} requests without reading their answers`;
+
 function outgoing(
   stdin: WritableStream<Uint8Array>,
+  unanswered: Unanswered,
   broken: (error: unknown) => void,
 ): WritableStream<AnyMessage> {
   const encoder = new TextEncoder();
@@ -118,7 +138,10 @@ function outgoing(
   // A pipe may break between two writes, or after a write that Node reported as done.
   writer.closed.catch(broken);
   return new WritableStream<AnyMessage>({
-    write: (message) => writer.write(encoder.encode(`${JSON.stringify(message)}\n`)),
+    write: async (message) => {
+      await writer.write(encoder.encode(`${JSON.stringify(message)}\n`));
+      if (!("method" in message)) unanswered.count -= 1;
+    },
     close: () => writer.close(),
     abort: (reason) => writer.abort(reason),
   });

@@ -25,6 +25,17 @@ describe("the queue of events", () => {
     }
   });
 
+  it("says when it holds too much of a producer that is read without limit", () => {
+    const queue = new EventQueue<string>(10, 80);
+    queue.lift();
+    queue.push("a", 80);
+    expect([queue.room(), queue.overfull]).toEqual([undefined, false]);
+    queue.push("b", 1);
+    expect(queue.overfull).toBe(true);
+    queue.ready();
+    expect(queue.overfull).toBe(false);
+  });
+
   it("delivers queued events before it ends or fails", async () => {
     const queue = new EventQueue<string>(1);
     queue.push("a", 1);
