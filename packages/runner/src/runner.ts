@@ -221,7 +221,8 @@ export class Runner {
   state(): RunnerState {
     const now = Date.now();
     const probes = this.registry.evidence().map(({ kind, name, probedAt, findings }) => ({
-      ...{ kind, findings },
+      kind,
+      findings,
       actor: name,
       ageMs: now - Date.parse(probedAt),
     }));

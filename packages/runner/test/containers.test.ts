@@ -33,7 +33,11 @@ async function containers() {
   const key = createSecretKey("k".repeat(32), "utf8");
   const limits = runLimitsSchema.parse({});
   const root = rootContainer({
-    ...{ registry, limits, log, permissionCeiling: [], interactionKey: async () => key },
+    registry,
+    limits,
+    log,
+    permissionCeiling: [],
+    interactionKey: async () => key,
   });
   const world = await createWorld();
   const admitted = await world.runner.plan({ messages: [{ role: "user", content: "go" }] });

@@ -10,7 +10,7 @@ const maxCommands = { total: 20_000, perProject: 5_000 };
 /** Characters of all results. A command whose result is dropped for others of its project stays remembered. */
 const maxResultCharacters = 16 * 1024 * 1024;
 
-type Command =
+type RememberedCommand =
   /** `result` is undefined if the run never begins to work. */
   | { readonly project: string | undefined; readonly result: Promise<RunResult | undefined> }
   /** `endedAt` in milliseconds since 1970. */
@@ -26,7 +26,7 @@ interface Execution {
 
 /** Begins at most one run for each `controlCommandId` of a project. In this process; a store does the same for all. */
 export class Commands {
-  readonly #commands = new Map<string, Command>();
+  readonly #commands = new Map<string, RememberedCommand>();
   readonly #ofProjects = new Map<string | undefined, number>();
   readonly #results = new FairMap<RunResult>(maxResultCharacters);
 
@@ -54,7 +54,7 @@ export class Commands {
   }
 
   /** Undefined if the run never began to work, or its result is no longer kept. */
-  #resultOf(key: string, command: Command): Promise<RunResult | undefined> {
+  #resultOf(key: string, command: RememberedCommand): Promise<RunResult | undefined> {
     if ("result" in command) return command.result;
     return Promise.resolve(this.#results.get(command.project, key));
   }

@@ -76,11 +76,11 @@ function ownMarks(state: CallState): Partial<ToolResult> {
 
 /** A result that is sent back under an id of the runner must not look like the user's approval. Pure. */
 export function withoutApprovalShape(result: ToolResult): ToolResult {
-  const { id, data, ...said } = result;
+  const { id, data, ...rest } = result;
   if (!looksIssued(id)) return result;
-  const { output } = said;
+  const { output } = rest;
   return {
-    ...said,
+    ...rest,
     id,
     ...(isApproval(output) ? { output: canonicalJson(output) } : {}),
     // User interfaces show data in place of the output.

@@ -34,13 +34,14 @@ export class Observation {
     const { harness, sandbox, required } = plan;
     const parent = this.#parent;
     const run: ObservedRun = {
-      ...{ runId, request, redact, log },
-      ...(parent === undefined ? {} : { parent }),
-      ...{
-        harness: harness.actor.id,
-        sandbox: sandbox.actor.name,
-        guarantees: required.map(({ capability }) => capability),
-      },
+      runId,
+      request,
+      redact,
+      log,
+      parent,
+      harness: harness.actor.id,
+      sandbox: sandbox.actor.name,
+      guarantees: required.map(({ capability }) => capability),
     };
     for (const observer of this.observers) {
       const observation = this.#safely(observer.name, () => observer.observe(run));

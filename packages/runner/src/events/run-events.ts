@@ -105,8 +105,8 @@ export class RunEvents {
       const { traceId } = this.observation;
       this.emit({
         type: "done",
-        ...(reason === undefined ? {} : { stopReason: reason }),
-        ...(traceId === undefined ? {} : { traceId }),
+        stopReason: reason,
+        traceId,
       });
     } catch (thrown) {
       onThrown(thrown);

@@ -43,7 +43,10 @@ export class Spent {
   get usage(): Usage {
     const { input, cached, cacheWritten, output, reasoning, cost } = this;
     const tokens = {
-      ...{ input, cached, output, total: input + output },
+      input,
+      cached,
+      output,
+      total: input + output,
       // Not every provider counts these: zero may mean that.
       ...(cacheWritten > 0 ? { cacheWritten } : {}),
       ...(reasoning > 0 ? { reasoning } : {}),

@@ -11,7 +11,7 @@ export function announcements(
     runId,
     harness: harness.actor.id,
     sandbox: sandbox.actor.name,
-    ...(sessionId === undefined ? {} : { sessionId }),
+    sessionId,
   };
   const run = { type: "data", name: "run", data, transient: true } as const;
   return sessionId === undefined ? [run] : [run, { type: "turn", turnId }];

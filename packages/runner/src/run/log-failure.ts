@@ -8,6 +8,6 @@ import type { Log } from "@ambit/core/plugin";
 export function logFailure(log: Log, runId: string, error: AmbitError): void {
   const fields = { runId, code: error.code };
   if (cancelledByCaller(error)) log.info({ ...fields, reason: error.message }, "the run was cancelled");
-  else if (error.status < 500) log.info({ ...fields, reason: error.message }, "the run was refused");
+  else if (error.status < 500) log.info({ ...fields, reason: error.message }, "the run was ended");
   else log.warn({ ...fields, error }, "the run failed");
 }

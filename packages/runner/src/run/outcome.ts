@@ -82,7 +82,7 @@ function resultOf(
   outcome: RunOutcome,
   receipt: Receipt | undefined,
 ): RunResult {
-  const { agent } = partsOf(outcome.progress);
+  const { agent } = heldIn(outcome.progress);
   const { record, redactor, warnings } = outcome.events;
   const failure = cancelledByCaller(outcome.failure) ? undefined : outcome.failure;
   const { usage } = record;
@@ -121,7 +121,7 @@ function receiptFor(
   plan: AcceptedPlan,
   { progress, events, sessionName }: RunOutcome,
 ): Receipt | undefined {
-  const { session, agent, history } = partsOf(progress);
+  const { session, agent, history } = heldIn(progress);
   if (session === undefined) return undefined;
   const { sandbox } = session;
   const { decisions, redactor } = events;
@@ -138,12 +138,12 @@ function receiptFor(
     ],
     decisions: { allowed: decisions.allowed, refused: decisions.refused },
     session: { id: sessionName, history },
-    ...(unasked.length === 0 ? {} : { unaskedTools: [...unasked] }),
+    unaskedTools: unasked.length === 0 ? undefined : [...unasked],
   });
 }
 
 /** What the run has: no session if the sandbox didn't open, no agent if it didn't start. */
-function partsOf(progress: Progress): {
+function heldIn(progress: Progress): {
   readonly session?: Session;
   readonly agent?: Agent;
   readonly history: Receipt["session"]["history"];

@@ -13,7 +13,7 @@ export const forgotten: Warning = {
 };
 
 /** Digests of the user's messages in a session, the oldest first. */
-export type Said = readonly string[];
+export type UserMessages = readonly string[];
 
 /**
  * Whether a request continues the conversation that its session's agent remembers. Callers may send all of it, its
@@ -21,26 +21,33 @@ export type Said = readonly string[];
  *
  * @param isWhole whether they always send all of it.
  */
-export function continues({ messages }: RunRequest, said: Said, isWhole = false): boolean {
-  const given = saidBefore(messages);
-  if (isWhole && Math.min(given.length, maxRemembered) !== said.length) return false;
+export function continues({ messages }: RunRequest, userMessages: UserMessages, isWhole = false): boolean {
+  const given = earlierUserMessages(messages);
+  if (isWhole && Math.min(given.length, maxRemembered) !== userMessages.length) return false;
   if (given.length === 0) return true;
-  if (isWhole) return given.slice(-maxRemembered).every((words, at) => said[at] === words);
-  return given.length <= said.length && given.every((words, at) => said.at(at - given.length) === words);
+  if (isWhole) return given.slice(-maxRemembered).every((words, at) => userMessages[at] === words);
+  return (
+    given.length <= userMessages.length &&
+    given.every((words, at) => userMessages.at(at - given.length) === words)
+  );
 }
 
 /** The user's messages up to the end of a request's turn. Pure. */
-export function saidAfter(request: RunRequest, said: Said, isWhole = false): Said {
-  const all = saidIn(request.messages);
-  if (isWhole || !continues(request, said)) return all.slice(-maxRemembered);
-  return [...said, ...all.slice(saidBefore(request.messages).length)].slice(-maxRemembered);
+export function userMessagesAfter(
+  request: RunRequest,
+  userMessages: UserMessages,
+  isWhole = false,
+): UserMessages {
+  const all = userMessagesIn(request.messages);
+  if (isWhole || !continues(request, userMessages)) return all.slice(-maxRemembered);
+  return [...userMessages, ...all.slice(earlierUserMessages(request.messages).length)].slice(-maxRemembered);
 }
 
-function saidBefore(messages: readonly Message[]): Said {
-  return saidIn(historyOf(messages));
+function earlierUserMessages(messages: readonly Message[]): UserMessages {
+  return userMessagesIn(historyOf(messages));
 }
 
-function saidIn(messages: readonly Message[]): Said {
+function userMessagesIn(messages: readonly Message[]): UserMessages {
   return messages.flatMap((message) => {
     const text = message.role === "user" ? messageText(message) : "";
     return text === "" ? [] : [createHash("sha256").update(text).digest("base64url")];

@@ -16,7 +16,7 @@ export const sessionRecordSchema = z.strictObject({
   /** The backend's. */
   handover: z.string(),
   conversation: z.strictObject({ harness: z.string(), id: z.string() }).optional(),
-  said: z.array(z.string()).readonly(),
+  userMessages: z.array(z.string()).readonly(),
   secrets: z.array(z.string()).readonly(),
 });
 export type SessionRecord = Readonly<z.output<typeof sessionRecordSchema>>;

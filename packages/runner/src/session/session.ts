@@ -10,7 +10,7 @@ import { OwnedScope } from "../lifetime/scope.js";
 import type { HideSecrets } from "../operator.js";
 import type { StartedAgent } from "./agent/started-agent.js";
 import { DecidedBetween } from "./decided-between.js";
-import type { Said } from "./history.js";
+import type { UserMessages } from "./history.js";
 import { LiveProcesses } from "./live-processes.js";
 import type { SessionRecord } from "./session-keeper.js";
 
@@ -40,7 +40,7 @@ export interface Borrower {
 export class Session {
   conversation: Conversation | undefined;
   /** The user's messages in that conversation. */
-  said: Said = [];
+  userMessages: UserMessages = [];
   /** Kept warm between runs; closed with the session. */
   agent: StartedAgent | undefined;
   /** Undefined between runs. */
@@ -69,7 +69,7 @@ export class Session {
     this.fence = fence;
     this.id = record?.id ?? randomUUID();
     this.conversation = record?.conversation;
-    this.said = record?.said ?? [];
+    this.userMessages = record?.userMessages ?? [];
     this.#secrets = new Set(record?.secrets);
   }
 
@@ -80,7 +80,7 @@ export class Session {
 
   /**
    * Assigns the session to a run, which is notified immediately of an earlier failure.
-   * @returns takes it back: the run hears nothing more of it.
+   * @returns ends the loan: the run hears nothing more of the session.
    */
   lend(borrower: Borrower): () => void {
     this.#borrower = borrower;
@@ -119,12 +119,17 @@ export class Session {
 
   /** The record with which another runner can continue; undefined if none can. */
   get record(): SessionRecord | undefined {
-    const { id, fingerprint, conversation, said, sandbox } = this;
+    const { id, fingerprint, conversation, userMessages, sandbox } = this;
     const { handover } = sandbox;
     if (handover === undefined || this.#failure !== undefined) return undefined;
     return {
-      ...{ id, sandbox: this.#backend, fingerprint, handover, said, secrets: [...this.#secrets] },
-      ...(conversation === undefined ? {} : { conversation }),
+      id,
+      sandbox: this.#backend,
+      fingerprint,
+      handover,
+      userMessages,
+      secrets: [...this.#secrets],
+      conversation,
     };
   }
 
@@ -156,8 +161,8 @@ export class Session {
           session.#failure ??= failure;
           session.#borrower?.failed(failure);
         },
-        ...(plan.hidden.length > 0 ? { secrets: plan.hidden } : {}),
-        ...(origin.fence === undefined ? {} : { fence: origin.fence }),
+        secrets: plan.hidden.length > 0 ? plan.hidden : undefined,
+        fence: origin.fence,
         log,
       };
       const sandbox = await unlessAborted(during, async () => {

@@ -41,14 +41,21 @@ describe("the result of a call that the runner answered", () => {
   it("and nothing from the agent under an id that the runner issued", () => {
     const failed = { ...event, isError: true };
     expect(withOutcome(failed, answered, true)).toEqual({
-      ...{ type: "tool_result", id: "a", output: "ours", isError: false },
+      type: "tool_result",
+      id: "a",
+      output: "ours",
+      isError: false,
     });
   });
 
   it("and is marked as denied if it was denied", () => {
     const state = { name: "denied", outcome: { output: "no", isError: true } } as const;
     expect(withOutcome(event, state, false)).toEqual({
-      ...{ type: "tool_result", id: "a", output: "no", isError: true, denied: true },
+      type: "tool_result",
+      id: "a",
+      output: "no",
+      isError: true,
+      denied: true,
     });
   });
 });

@@ -42,7 +42,9 @@ describe("the output of a command that prints a secret", () => {
       { type: "message_end" as const, id: "c" },
       { type: "tool_output" as const, id: "c", delta: text.slice(at) },
       {
-        ...{ type: "tool_result" as const, id: "c", output: text },
+        type: "tool_result" as const,
+        id: "c",
+        output: text,
         changes: [{ path: `/${secret}`, oldText: secret, newText: `a ${secret}` }],
         locations: [{ path: `/${secret}`, line: 1 }],
       },
@@ -50,7 +52,9 @@ describe("the output of a command that prints a secret", () => {
     const printed = events.flatMap((event) => (event.type === "tool_output" ? [event.delta] : [])).join("");
     expect(printed).toBe("before [redacted] after");
     expect(events.at(-1)).toEqual({
-      ...{ type: "tool_result", id: "c", output: "before [redacted] after" },
+      type: "tool_result",
+      id: "c",
+      output: "before [redacted] after",
       changes: [{ path: "/[redacted]", oldText: "[redacted]", newText: "a [redacted]" }],
       locations: [{ path: "/[redacted]", line: 1 }],
     });

@@ -84,10 +84,13 @@ export async function createWorld(options: WorldOptions = {}) {
   );
   const limits = runLimitsSchema.parse({ closeMs: 200, ...options.limits });
   const runner = new Runner({
-    ...{ registry, limits, permissionCeiling: options.ceiling ?? [], log },
+    registry,
+    limits,
+    permissionCeiling: options.ceiling ?? [],
+    log,
     interactionKey: async () => options.key ?? testKey,
     ...options.rules,
-    ...(options.hideSecrets === undefined ? {} : { hideSecrets: options.hideSecrets }),
+    hideSecrets: options.hideSecrets,
   });
 
   const admit = (body: object, keepsEvents = false): Promise<Run> =>

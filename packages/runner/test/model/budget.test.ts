@@ -72,8 +72,11 @@ describe("a budget", () => {
     const { run, runner } = await world(1);
     const refuse = () => Promise.reject(new StoreFailed("The store is away."));
     runner.keepSessionsIn({
-      ...{ holding: () => undefined, keep: async () => true, use: refuse },
-      ...{ closed: async () => {}, onClosed: () => {} },
+      holding: () => undefined,
+      keep: async () => true,
+      use: refuse,
+      closed: async () => {},
+      onClosed: () => {},
     });
     const { result } = await run({ sessionId: "s", budget: { session: { tokens: 250 } } });
     expect(result).toMatchObject({ ok: false, failure: { code: "store_failed" } });

@@ -30,7 +30,7 @@ describe("an MCP server that fails", () => {
       serverName: "a",
       reasonCode,
       message: "MCP server 'a' could not be reached.",
-      ...(status === undefined ? {} : { status }),
+      status,
     });
   });
 

@@ -317,7 +317,10 @@ describe("a named session", () => {
     const next = await world.run(named);
     expect(next.result.receipt?.decisions).toEqual({ allowed: 12, refused: 300 });
     expect(eventsOf(next, "boundary_decision")).toContainEqual({
-      ...{ type: "boundary_decision", target: "warm.example:443", allowed: true, count: 12 },
+      type: "boundary_decision",
+      target: "warm.example:443",
+      allowed: true,
+      count: 12,
       reason: "between two runs: a rule",
     });
     expect((await world.run(named)).result.receipt?.decisions).toEqual({ allowed: 0, refused: 0 });

@@ -42,9 +42,9 @@ export function planLaunch(options: LaunchOptions): Launch {
     endpoint: endpointOf(options, access),
     servers,
     searchPath: program.searchPath,
-    ...(credential === undefined ? {} : { credential }),
-    ...(companion === undefined ? {} : { companion }),
-    ...(effort === undefined ? {} : { effort }),
+    credential,
+    companion,
+    effort,
   });
   const files = [...prepared.files];
   if (request.agentsMd !== undefined) {

@@ -22,7 +22,7 @@ export function modelUse(
     endpoint: destination.href.replace(/\/+$/, ""),
     credentials: credentialsOf(model.credentials, request, env),
     headers: { ...endpoint?.headers, ...(gateway === undefined ? {} : { [gateway.header]: gateway.value }) },
-    ...(region === undefined ? {} : { region }),
+    region,
     model: modelName(profile, request),
     auxiliaryModels,
   };

@@ -63,8 +63,8 @@ export function locateProgram(profile: Profile, where: WhereToLook): LocatedProg
   return {
     ...own,
     files: [...once.values()],
-    ...(version === undefined ? {} : { version }),
-    ...(started === undefined ? {} : { companion: executable(started) }),
+    version,
+    companion: started === undefined ? undefined : executable(started),
   };
 }
 

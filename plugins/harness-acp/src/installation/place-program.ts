@@ -84,7 +84,7 @@ function placeOnRunner({ located, node = process.execPath }: ProgramChoice): Pla
   return {
     argv: argvOf(located),
     searchPath: (systemPath.includes(own) ? systemPath : [own, ...systemPath]).join(":"),
-    ...(companion === undefined ? {} : { companion: argvOf(companion) }),
+    companion: companion && argvOf(companion),
   };
 }
 
@@ -104,7 +104,7 @@ function placeInImage(
     return {
       argv: argvOf(located),
       searchPath,
-      ...(companion === undefined ? {} : { companion: argvOf(companion) }),
+      companion: companion && argvOf(companion),
     };
   }
   if (commandInImage === undefined && program.inImage === "copied") return undefined;

@@ -35,7 +35,11 @@ describe("an agent is started behind a look at its workspace", () => {
     ["everything is allowed", { default: "allow" }, false, false],
   ])("if %s", (_when, permissions, deniesTools, looks) => {
     const { argv, obeyed } = planLaunch({
-      ...{ profile: opencode, env: {}, servers: [], startId: "first", deniesTools },
+      profile: opencode,
+      env: {},
+      servers: [],
+      startId: "first",
+      deniesTools,
       program: { argv: ["opencode"], searchPath: "/bin" },
       request: requestOf({ modelConnection, permissions }),
       sandbox: { home: "/h", workspace: "/w" },

@@ -192,8 +192,8 @@ export function fakeAgent(options: FakeAgentOptions) {
   let opened: TestScope | undefined;
   const start = async () => {
     const scope = new TestScope(sandbox, {
-      ...(options.resume === undefined ? {} : { resume: options.resume }),
-      ...(options.request === undefined ? {} : { request: options.request }),
+      resume: options.resume,
+      request: options.request,
       ...options.servers,
     });
     opened = scope;

@@ -30,7 +30,7 @@ export function ownToolsCase(profile: Profile, tried: Tried): OwnToolsCase {
   return {
     ...rest,
     harness: harnessOf(profile),
-    ...(unguarded === undefined ? {} : { unguarded: harnessOf(unguarded) }),
+    unguarded: unguarded && harnessOf(unguarded),
     request: ({ url, key }) => ({
       modelConnection: {
         endpoint: { baseUrl: `${url}${basePath}` },

@@ -87,7 +87,7 @@ export function turnOf(options: TurnOptions = {}): Turn & { readonly questions: 
     prompt: [{ type: "text", text: options.prompt ?? "hello" }],
     signal: options.signal ?? new AbortController().signal,
     questions,
-    ...(options.onInput === undefined ? {} : { onInput: options.onInput }),
+    onInput: options.onInput,
     onPermission: async (question) => {
       questions.push(question);
       return typeof answer === "function" ? await answer(question) : answer;

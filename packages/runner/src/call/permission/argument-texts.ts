@@ -29,7 +29,7 @@ export function textsIn(value: unknown): ArgumentTexts {
     else if (typeof inner === "number" || typeof inner === "boolean") texts.push(String(inner));
     else if (typeof inner === "object" && inner !== null) {
       const room = maxValues - looked - waiting.length;
-      const parts = depth < deepest ? partsOf(inner, depth, room) : undefined;
+      const parts = depth < deepest ? valuesAndKeys(inner, depth, room) : undefined;
       if (parts === undefined) return { heads: joined(texts), complete: false };
       for (const part of parts.toReversed()) waiting.push({ value: part, depth: depth + 1 });
     }
@@ -52,7 +52,7 @@ const blank = /^[\s\p{Z}\p{Cc}]/u;
 const invisible = /^\p{Cf}/u;
 
 /** Keys and values, the command first and its arguments behind it. Undefined when there are more than `room`. */
-function partsOf(container: object, depth: number, room: number): readonly unknown[] | undefined {
+function valuesAndKeys(container: object, depth: number, room: number): readonly unknown[] | undefined {
   if (Array.isArray(container)) return container.length > room ? undefined : container;
   const keys = Object.keys(container);
   if (2 * keys.length > room) return undefined;

@@ -2,7 +2,7 @@ import type { JsonObject } from "@ambit/core/contract";
 import { commandFields } from "./argument-texts.js";
 
 /** A text that determines what a call does. */
-export interface Command {
+export interface CommandText {
   readonly text: string;
   /** Whether a shell may read it; else it is a path, an address or a plain word. */
   readonly isShell: boolean;
@@ -10,8 +10,12 @@ export interface Command {
 
 /** Parameters that only describe a call, or hold what it writes. */
 const otherTexts: ReadonlySet<string> = new Set([
-  ...["description", "explanation", "reason"],
-  ...["content", "old_string", "new_string"],
+  "description",
+  "explanation",
+  "reason",
+  "content",
+  "old_string",
+  "new_string",
 ]);
 
 /**
@@ -19,7 +23,7 @@ const otherTexts: ReadonlySet<string> = new Set([
  * text. Without a schema it isn't known which one the tool reads, so all of its texts count. Empty when some of them
  * isn't a text.
  */
-export function commandsIn(value: unknown, schema: JsonObject | undefined): readonly Command[] {
+export function commandsIn(value: unknown, schema: JsonObject | undefined): readonly CommandText[] {
   if (typeof value === "string") return [{ text: value, isShell: true }];
   if (typeof value !== "object" || value === null || Array.isArray(value)) return [];
   const declared = declaredCommands(schema);
@@ -50,7 +54,7 @@ function mayBeText(value: unknown): boolean {
 }
 
 /** A text, or the words of a program's arguments. */
-function commandOf(key: string, value: unknown): Command | undefined {
+function commandOf(key: string, value: unknown): CommandText | undefined {
   const isShell = commandFields.has(key);
   if (typeof value === "string") return { text: value, isShell };
   if (!Array.isArray(value) || value.length === 0) return undefined;

@@ -16,7 +16,7 @@ export function mcpServerFailed(serverName: string, error: unknown): Failed {
     serverName,
     reasonCode: reasonOf(causes, status),
     message,
-    ...(status === undefined ? {} : { status }),
+    status,
   };
 }
 

@@ -76,8 +76,8 @@ function published({ name, description, inputSchema, readOnly }: ToolSpec): Publ
   return {
     name,
     inputSchema,
-    ...(description === undefined ? {} : { description }),
-    ...(readOnly === undefined ? {} : { readOnly }),
+    description,
+    readOnly,
   };
 }
 

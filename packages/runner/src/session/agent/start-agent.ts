@@ -12,7 +12,7 @@ import { OwnedScope } from "../../lifetime/scope.js";
 import type { RunLimits } from "../../limits.js";
 import type { PermissionCeiling } from "../../operator.js";
 import { tokens } from "../../tokens.js";
-import { continues, saidAfter } from "../history.js";
+import { continues, userMessagesAfter } from "../history.js";
 import type { Session } from "../session.js";
 import { ModelRouter, ModelRoutes } from "./model-routes.js";
 import { Publisher } from "./publish.js";
@@ -49,10 +49,10 @@ export class AgentStarter {
   async start(session: Session): Promise<Start> {
     const fingerprint = fingerprintOf(this.request);
     const kept = session.agent;
-    const continued = session.said.length > 0;
-    const isSame = continues(this.request, session.said, this.wholeHistory);
+    const continued = session.userMessages.length > 0;
+    const isSame = continues(this.request, session.userMessages, this.wholeHistory);
     if (!isSame) session.conversation = undefined;
-    session.said = saidAfter(this.request, session.said, this.wholeHistory);
+    session.userMessages = userMessagesAfter(this.request, session.userMessages, this.wholeHistory);
     if (isSame && kept?.fingerprint === fingerprint && !kept.agent.ended())
       return { started: kept, warm: true, continued };
     session.agent = undefined;
@@ -90,8 +90,8 @@ export class AgentStarter {
             servers,
             request,
             deniesTools: this.ceiling === true || this.ceiling.length > 0,
-            ...(model === undefined ? {} : { model }),
-            ...(conversation?.harness === harness.id ? { resume: conversation.id } : {}),
+            model,
+            resume: conversation?.harness === harness.id ? conversation.id : undefined,
             log,
           }),
         ).catch((error: unknown) => {

@@ -9,7 +9,10 @@ const answered = (recorded: Told, approved = true) => [
   {
     role: "assistant",
     content: eventsOf(recorded, "tool_call").map(({ id, name, input }) => ({
-      ...{ type: "tool_call", toolCallId: id, toolName: name, input },
+      type: "tool_call",
+      toolCallId: id,
+      toolName: name,
+      input,
     })),
   },
   {
@@ -76,7 +79,7 @@ describe("a question while the turn is pausing for another", () => {
     ];
     const outcomes: unknown[] = [];
     const world = await createWorld({
-      limits: { closeMs: 2_000 },
+      limits: { closeMs: 20_000 },
       script: async function* ({ tools, signal }) {
         void tools().call("send", { to: "ann" });
         await untilAborted(signal, forever());

@@ -129,7 +129,7 @@ describe("an agent that doesn't ask before it uses its own tools", () => {
     const world = await createWorld({ harness: { ownTools, supportsPermissionRequests: false } });
     const planned = world.runner.plan({
       messages: [{ role: "user", content: "x" }],
-      ...(permissions === undefined ? {} : { permissions }),
+      permissions,
     });
     if (refusal === undefined) expect((await planned).plan.accepted).toBe(true);
     else {

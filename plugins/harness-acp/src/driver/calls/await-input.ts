@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { ToolCalls } from "./tool-calls.js";
+import type { ReportedCalls } from "./reported-calls.js";
 
 /** Milliseconds that a permission question waits for the input of its call. */
 const limitMs = 500;
@@ -7,7 +7,7 @@ const lookMs = 5;
 
 /** Settles when the call's input is known, the turn stops, or the time is over: there may be no input. */
 export async function inputReported(
-  tools: Pick<ToolCalls, "isInputReported">,
+  tools: Pick<ReportedCalls, "isInputReported">,
   id: string,
   stopped: () => boolean,
 ): Promise<void> {

@@ -26,7 +26,7 @@ export function changesIn(content: readonly unknown[]): FileChange[] {
       continue;
     }
     room -= length;
-    changes.push({ path, ...(oldText === undefined ? {} : { oldText }), newText });
+    changes.push({ path, oldText, newText });
   }
   return changes;
 }
@@ -38,7 +38,7 @@ export function locationsIn(locations: unknown): FileLocation[] {
     const path = isRecord(location) ? pathAt(location) : undefined;
     if (path === undefined) return [];
     const line = isRecord(location) ? numberAt(location, "line") : undefined;
-    return [{ path, ...(Number.isSafeInteger(line) ? { line: Number(line) } : {}) }];
+    return [{ path, line: Number.isSafeInteger(line) ? line : undefined }];
   });
 }
 

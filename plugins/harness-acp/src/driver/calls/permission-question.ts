@@ -1,20 +1,28 @@
 import type { OwnTools, PermissionQuestion, ToolClass } from "@ambit/core/plugin";
-import type { DescribedCall } from "./tool-calls.js";
+import type { ToolIdentity } from "../../profiles/profile.js";
+import type { ReportedCall } from "./reported-call.js";
 
 /** The question to the run. An input that the agent doesn't send stays undefined: it isn't known to be empty. */
-export function questionOf(toolCallId: string, call: DescribedCall, ownTools: OwnTools): PermissionQuestion {
-  const { name, server, input, readOnly, kind, changes, locations } = call;
-  const toolClass = server === undefined ? toolClassOf(name, kind, ownTools) : undefined;
+export function questionOf(
+  { id, kind, changes, locations }: ReportedCall,
+  { name, server, input, readOnly = kind === "read" || kind === "search" }: ToolIdentity,
+  ownTools: OwnTools,
+): PermissionQuestion {
   return {
-    toolCallId,
+    toolCallId: id,
     toolName: name,
     input,
-    ...(server === undefined ? {} : { server }),
-    ...(readOnly ? { readOnly } : {}),
-    ...(toolClass === undefined ? {} : { toolClass }),
-    ...(changes.length === 0 ? {} : { changes }),
-    ...(locations.length === 0 ? {} : { locations }),
+    server,
+    readOnly: readOnly || undefined,
+    toolClass: server === undefined ? toolClassOf(name, kind, ownTools) : undefined,
+    changes: nonEmpty(changes),
+    locations: nonEmpty(locations),
   };
+}
+
+/** An event and a question leave out a list without entries. */
+export function nonEmpty<Item>(items: readonly Item[]): Item[] | undefined {
+  return items.length === 0 ? undefined : [...items];
 }
 
 /** What one of the agent's own tools does: according to its profile, else to the call (ACP's `ToolKind`). */

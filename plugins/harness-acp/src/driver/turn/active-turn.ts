@@ -7,7 +7,6 @@ import {
   inputQuestion,
 } from "../calls/elicitation.js";
 import { allowOption, cancelled, denyOutcome, type PermissionOutcome } from "../calls/permission-options.js";
-import { questionOf } from "../calls/permission-question.js";
 import { isRecord, type JsonRecord, textAt } from "../json-reading.js";
 import { readPrompt } from "../wire/answers.js";
 import type { MessageReceiver } from "../wire/connection.js";
@@ -105,7 +104,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     const { asksBeforeInput = false } = this.#options.profile.quirks;
     if (asksBeforeInput) await inputReported(tools, id, () => this.#stop !== undefined);
     if (tools.isSettled(id)) return cancelled;
-    const question = questionOf(id, tools.describe(id), this.#options.profile.ownTools);
+    const question = tools.question(id, this.#options.profile.ownTools);
     const answer = await this.#answer(() => this.#turn.onPermission(question), withdrawn);
     switch (answer) {
       case "stopped":

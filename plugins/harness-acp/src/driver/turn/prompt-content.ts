@@ -57,7 +57,7 @@ function acpBlock(block: ContentBlock, abilities: PromptAbilities, title: string
         uri: block.uri,
         name: block.filename ?? block.uri,
         ...(block.mimeType === undefined ? {} : { mimeType }),
-        ...(block.size === undefined ? {} : { size: block.size }),
+        size: block.size,
       };
     }
     default:

@@ -1,6 +1,6 @@
 import type { AgentEvent, Log } from "@ambit/core/plugin";
 import type { Profile, ToolCallView, ToolIdentity } from "../../profiles/profile.js";
-import { type CallLimits, ToolCalls } from "../calls/tool-calls.js";
+import { type CallLimits, ReportedCalls } from "../calls/reported-calls.js";
 import { isRecord, type JsonRecord, shortLine, textAt, valueAt } from "../json-reading.js";
 import type { SessionState } from "../wire/session-state.js";
 import { TextBlocks } from "./text-blocks.js";
@@ -20,7 +20,7 @@ export interface UpdateReaderOptions extends CallLimits {
  * are skipped and logged at debug level, since newer agents send more than this driver knows.
  */
 export class UpdateReader {
-  readonly tools: ToolCalls;
+  readonly tools: ReportedCalls;
   readonly #blocks: TextBlocks;
   readonly #options: UpdateReaderOptions;
   /** Whether the agent has done anything that a user sees. */
@@ -34,7 +34,7 @@ export class UpdateReader {
   constructor(options: UpdateReaderOptions) {
     this.#options = options;
     this.#blocks = new TextBlocks(options.emit);
-    this.tools = new ToolCalls({
+    this.tools = new ReportedCalls({
       ...options,
       title: options.profile.title,
       emit: (event, weight) => {

@@ -71,8 +71,8 @@ function commandIn(command: JsonRecord): AgentEventOf<"commands">["commands"] {
   return [
     {
       name: named,
-      ...(description === undefined ? {} : { description }),
-      ...(hint === undefined ? {} : { hint }),
+      description,
+      hint,
     },
   ];
 }
@@ -87,8 +87,8 @@ function optionIn(option: JsonRecord): AgentEventOf<"configuration">["options"] 
   return [
     {
       id,
-      ...(title === undefined ? {} : { name: title }),
-      ...(category === undefined ? {} : { category }),
+      name: title,
+      category,
       value,
     },
   ];

@@ -5,8 +5,10 @@ import { eventsFor } from "../../support/fake-turns.js";
 import { ofType, turnOf } from "../../support/runs.js";
 
 const diff = (path: string, oldText: string | null | undefined, newText: unknown) => ({
-  ...{ type: "diff", path, newText },
-  ...(oldText === undefined ? {} : { oldText }),
+  type: "diff",
+  path,
+  newText,
+  oldText,
 });
 
 describe("changes", () => {
@@ -71,7 +73,10 @@ describe("a call that edits", () => {
     expect(events.slice(0, 2)).toEqual([
       { type: "tool_call", id: "c", name: "write", input: { a: 1 }, locations: [{ path: "/w/a" }] },
       {
-        ...{ type: "tool_result", id: "c", output: "edited", changes: [change] },
+        type: "tool_result",
+        id: "c",
+        output: "edited",
+        changes: [change],
         locations: [{ path: "/w/a", line: 4 }],
       },
     ]);
@@ -85,7 +90,7 @@ describe("a call that edits", () => {
     });
     const [result] = ofType(events, "tool_result");
     expect(result).toMatchObject({ isError: true });
-    expect(result).not.toHaveProperty("changes");
+    expect(result?.changes).toBeUndefined();
   });
 
   it("prints while it runs, and its result has the whole output", async () => {

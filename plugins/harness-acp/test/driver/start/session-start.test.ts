@@ -50,7 +50,9 @@ describe("a reasoning effort that the request names", () => {
     configOptions: [
       ...offered.configOptions,
       {
-        ...{ id: "thinking", category: "thought_level", currentValue: "off" },
+        id: "thinking",
+        category: "thought_level",
+        currentValue: "off",
         options: values.map((value) => ({ value })),
       },
     ],

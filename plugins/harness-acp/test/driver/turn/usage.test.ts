@@ -13,8 +13,11 @@ describe("usage", () => {
       what: "cached tokens in addition to the input, as in ACP",
       response: {
         usage: {
-          ...{ inputTokens: 2000, outputTokens: 100, totalTokens: 2600 },
-          ...{ cachedReadTokens: 400, cachedWriteTokens: 100 },
+          inputTokens: 2000,
+          outputTokens: 100,
+          totalTokens: 2600,
+          cachedReadTokens: 400,
+          cachedWriteTokens: 100,
         },
       },
       usage: { input: 2500, cached: 400, cacheWritten: 100, output: 100, total: 2600 },
@@ -29,8 +32,11 @@ describe("usage", () => {
       what: "thoughts included in the output",
       response: {
         usage: {
-          ...{ inputTokens: 10, outputTokens: 8, totalTokens: 22 },
-          ...{ cachedReadTokens: 4, thoughtTokens: 5 },
+          inputTokens: 10,
+          outputTokens: 8,
+          totalTokens: 22,
+          cachedReadTokens: 4,
+          thoughtTokens: 5,
         },
       },
       usage: { input: 14, cached: 4, output: 8, reasoning: 5, total: 22 },
@@ -39,8 +45,11 @@ describe("usage", () => {
       what: "thoughts in addition to the output, as in ACP",
       response: {
         usage: {
-          ...{ inputTokens: 10, outputTokens: 8, totalTokens: 27 },
-          ...{ cachedReadTokens: 4, thoughtTokens: 5 },
+          inputTokens: 10,
+          outputTokens: 8,
+          totalTokens: 27,
+          cachedReadTokens: 4,
+          thoughtTokens: 5,
         },
       },
       usage: { input: 14, cached: 4, output: 13, reasoning: 5, total: 27 },

@@ -27,7 +27,9 @@ export const handoffCases: readonly HandoffCase[] = [
     files: [
       ...(["workspace", "home"] as const).map(
         (place): Handoff => ({
-          ...{ place, path: ".claude/settings.json", what: "hooks, `apiKeyHelper`, variables" },
+          place,
+          path: ".claude/settings.json",
+          what: "hooks, `apiKeyHelper`, variables",
           content: json((act) => ({
             hooks: hooks(act, ...asked),
             apiKeyHelper: `${act}; echo key`,
@@ -36,7 +38,9 @@ export const handoffCases: readonly HandoffCase[] = [
         }),
       ),
       {
-        ...{ place: "workspace", path: ".claude/settings.local.json", what: "hooks" },
+        place: "workspace",
+        path: ".claude/settings.local.json",
+        what: "hooks",
         content: json((act) => ({ hooks: hooks(act, ...asked) })),
       },
       { place: "workspace", path: ".mcp.json", what: "MCP servers", content: json(stdio), kind: "inert" },
@@ -49,7 +53,10 @@ export const handoffCases: readonly HandoffCase[] = [
       skill("workspace", ".claude/skills", "read"),
       skill("home", ".claude/skills"),
       {
-        ...{ place: "workspace", path: ".claude/commands/another.md", what: "commands", kind: "text" },
+        place: "workspace",
+        path: ".claude/commands/another.md",
+        what: "commands",
+        kind: "text",
         content: (act, word) => `---\ndescription: ${word}\n---\n!\`${act}\``,
         held: "read",
       },
@@ -62,12 +69,18 @@ export const handoffCases: readonly HandoffCase[] = [
     unguarded: changed(codex, (text) => text.replace("allow_login_shell = false", "")),
     files: [
       {
-        ...{ place: "workspace", path: ".codex/config.toml", what: "MCP servers", held: "obeyed" },
+        place: "workspace",
+        path: ".codex/config.toml",
+        what: "MCP servers",
+        held: "obeyed",
         content: (act) => `[mcp_servers.planted]\ncommand = "/bin/sh"\nargs = ["-c", "${act}"]\n`,
       },
       ...(["workspace", "home"] as const).map(
         (place): Handoff => ({
-          ...{ place, path: ".codex/hooks.json", what: "hooks", kind: "inert" },
+          place,
+          path: ".codex/hooks.json",
+          what: "hooks",
+          kind: "inert",
           content: json((act) => ({ hooks: hooks(act, ...asked) })),
         }),
       ),
@@ -93,7 +106,9 @@ export const handoffCases: readonly HandoffCase[] = [
     },
     files: [
       {
-        ...{ place: "workspace", path: ".gemini/settings.json", held: "refused" },
+        place: "workspace",
+        path: ".gemini/settings.json",
+        held: "refused",
         what: "hooks, MCP servers, programs that list tools",
         content: json((act) => ({
           hooksConfig: { enabled: true },
@@ -102,18 +117,26 @@ export const handoffCases: readonly HandoffCase[] = [
         })),
       },
       {
-        ...{ place: "workspace", path: ".gemini/.env", what: "variables", held: "refused" },
+        place: "workspace",
+        path: ".gemini/.env",
+        what: "variables",
+        held: "refused",
         content: variables,
       },
       { place: "workspace", path: ".env", what: "variables", kind: "inert", content: variables },
       { place: "home", path: ".gemini/.env", what: "variables", kind: "inert", content: variables },
       {
-        ...{ place: "home", path: ".gemini/extensions/tried/gemini-extension.json", what: "extensions" },
+        place: "home",
+        path: ".gemini/extensions/tried/gemini-extension.json",
+        what: "extensions",
         kind: "inert",
         content: json((act) => ({ name: "tried", version: "1.0.0", ...stdio(act) })),
       },
       {
-        ...{ place: "workspace", path: ".gemini/commands/tried.toml", what: "commands", kind: "inert" },
+        place: "workspace",
+        path: ".gemini/commands/tried.toml",
+        what: "commands",
+        kind: "inert",
         content: (act) => `prompt = "!{${act}}"`,
       },
       instructions("workspace", "GEMINI.md", "read"),
@@ -141,11 +164,16 @@ export const handoffCases: readonly HandoffCase[] = [
       plugin("workspace", ".opencode/plugin/tried.js", { held: "refused" }),
       plugin("workspace", ".opencode/plugins/tried.js", { held: "refused" }),
       {
-        ...{ place: "workspace", path: "opencode.json", what: "plugins", held: "refused" },
+        place: "workspace",
+        path: "opencode.json",
+        what: "plugins",
+        held: "refused",
         content: (act) => JSON.stringify({ plugin: ["./tried.js"], mcp: local(act) }),
       },
       {
-        ...{ place: "workspace", path: ".opencode/opencode.json", what: "MCP servers" },
+        place: "workspace",
+        path: ".opencode/opencode.json",
+        what: "MCP servers",
         content: (act) => JSON.stringify({ mcp: local(act) }),
       },
       plugin("workspace", ".opencode/tool/tried.js", { what: "tools" }),
@@ -154,7 +182,9 @@ export const handoffCases: readonly HandoffCase[] = [
       plugin("home", ".config/opencode/tool/tried.js", { what: "tools" }),
       plugin("home", ".opencode/plugin/tried.js"),
       {
-        ...{ place: "home", path: ".config/opencode/opencode.json", what: "MCP servers" },
+        place: "home",
+        path: ".config/opencode/opencode.json",
+        what: "MCP servers",
         content: (act) => JSON.stringify({ mcp: local(act, "further") }),
       },
       instructions("workspace", "AGENTS.md"),
@@ -188,7 +218,9 @@ export const handoffCases: readonly HandoffCase[] = [
       plugin("workspace", ".pi/extensions/tried.ts", { what: "extensions" }),
       plugin("home", ".pi/agent/extensions/tried.ts", { what: "extensions" }),
       {
-        ...{ place: "home", path: ".pi/agent/auth.json", what: "a key's command" },
+        place: "home",
+        path: ".pi/agent/auth.json",
+        what: "a key's command",
         content: json((act) => ({
           openai: { type: "api_key", key: `!${act}; echo key-for-the-scripted-model` },
         })),
@@ -212,12 +244,15 @@ export const handoffCases: readonly HandoffCase[] = [
     ),
     files: [
       {
-        ...{ place: "workspace", path: ".qwen/settings.json" },
+        place: "workspace",
+        path: ".qwen/settings.json",
         what: "hooks, MCP servers, programs that list tools",
         content: json((act) => ({ hooks: hooks(act, "SessionStart", "UserPromptSubmit"), ...stdio(act) })),
       },
       {
-        ...{ place: "home", path: ".qwen/extensions/tried/qwen-extension.json", what: "extensions" },
+        place: "home",
+        path: ".qwen/extensions/tried/qwen-extension.json",
+        what: "extensions",
         kind: "inert",
         content: json((act) => ({ name: "tried", version: "1.0.0", ...stdio(act) })),
       },

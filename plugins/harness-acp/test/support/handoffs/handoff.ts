@@ -13,30 +13,40 @@ export interface Handoff {
 }
 
 export const instructions = (place: Handoff["place"], path: string, held?: "read"): Handoff => ({
-  ...{ place, path, what: "instructions", kind: "text" as const },
+  place,
+  path,
+  what: "instructions",
+  kind: "text" as const,
   content: (_act, word) => word,
-  ...(held === undefined ? {} : { held }),
+  held,
 });
 
 export const skill = (place: Handoff["place"], path: string, held?: "read"): Handoff => ({
-  ...{ place, path: `${path}/tried/SKILL.md`, what: "skills", kind: "text" as const },
+  place,
+  path: `${path}/tried/SKILL.md`,
+  what: "skills",
+  kind: "text" as const,
   content: (_act, word) =>
     `---\nname: tried-${place}-${path.replaceAll(/\W/g, "")}\ndescription: ${word}\n---\nx`,
-  ...(held === undefined ? {} : { held }),
+  held,
 });
 
 /** A program of that name, as a module that acts when it is loaded. */
 export const plugin = (place: Handoff["place"], path: string, more: Partial<Handoff> = {}): Handoff => ({
-  ...{ place, path, what: "plugins" },
+  place,
+  path,
+  what: "plugins",
   content: (act) =>
     `import { execSync } from "node:child_process";\nexecSync(${JSON.stringify(act)});\nexport default () => ({});\n`,
   ...more,
 });
 
 export const startup = (path: string, kind?: "inert"): Handoff => ({
-  ...{ place: "home", path, what: "a shell's startup" },
+  place: "home",
+  path,
+  what: "a shell's startup",
   content: (act) => `${act}\n`,
-  ...(kind === undefined ? {} : { kind }),
+  kind,
 });
 
 export const shell = (act: string) => ({ command: "/bin/sh", args: ["-c", act] });
@@ -55,6 +65,9 @@ export const git: readonly Handoff[] = [
   ["workspace", ".git/config"] as const,
   ["home", ".gitconfig"] as const,
 ].map(([place, path]) => ({
-  ...{ place, path, what: "git's commands", kind: "inert" },
+  place,
+  path,
+  what: "git's commands",
+  kind: "inert",
   content: (act) => `[core]\n\trepositoryformatversion = 0\n\tfsmonitor = "${act}; false"\n`,
 }));

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
-import { type AgentEvent, type FileChange, type FileLocation, HarnessFailed } from "@ambit/core/plugin";
+import { type AgentEvent, HarnessFailed, type OwnTools, type PermissionQuestion } from "@ambit/core/plugin";
 import type { ToolCallView, ToolIdentity } from "../../profiles/profile.js";
 import { type JsonRecord, textAt } from "../json-reading.js";
-import { applyUpdate, type Call, hasContent, newCall, outputOf, viewOf, weightOf } from "./open-call.js";
+import { nonEmpty, questionOf } from "./permission-question.js";
+import { ReportedCall } from "./reported-call.js";
 
 /** Limits on the calls of one turn that have no result yet. */
 export interface CallLimits {
@@ -11,19 +12,11 @@ export interface CallLimits {
   readonly openCallCharacters: number;
 }
 
-export interface ToolCallsOptions extends CallLimits {
+export interface ReportedCallsOptions extends CallLimits {
   readonly title: string;
   /** @param weight about how many characters the event holds. */
   emit(event: AgentEvent, weight: number): void;
   identify(call: ToolCallView): ToolIdentity;
-}
-
-export interface DescribedCall extends ToolIdentity {
-  readonly readOnly: boolean;
-  /** ACP's. */
-  readonly kind: string | undefined;
-  readonly changes: FileChange[];
-  readonly locations: FileLocation[];
 }
 
 /** Characters of a call's id. */
@@ -35,17 +28,17 @@ const maxSettled = 4_096;
  * The agent's tool calls of one turn. Agents announce a call twice, after its first update, or never. Here each id has
  * exactly one `tool_call` event, followed by one `tool_result`.
  */
-export class ToolCalls {
-  readonly #open = new Map<string, Call>();
+export class ReportedCalls {
+  readonly #open = new Map<string, ReportedCall>();
   /** Characters of all open calls. */
   #weight = 0;
   readonly #settled = new Set<string>();
-  readonly #options: ToolCallsOptions;
+  readonly #options: ReportedCallsOptions;
   /** Calls whose input may be incomplete: some agents send it only with the next update. */
-  readonly #held = new Set<Call>();
+  readonly #held = new Set<ReportedCall>();
   #any = false;
 
-  constructor(options: ToolCallsOptions) {
+  constructor(options: ReportedCallsOptions) {
     this.#options = options;
   }
 
@@ -64,11 +57,12 @@ export class ToolCalls {
     const call = this.#call(id);
     if (call === undefined) return;
     const status = textAt(update, "status");
-    const printed = this.#change(call, () => applyUpdate(call, update, size));
+    const printed = this.#change(call, () => call.apply(update, size));
     if (call.announced === undefined) {
       const isNameless = call.name === undefined && call.title === undefined;
       // In ACP, the input of a pending call may still arrive.
-      const waits = status === "pending" || (status === undefined && (isNameless || !hasContent(call.input)));
+      const waits =
+        status === "pending" || (status === undefined && (isNameless || call.input === undefined));
       if (waits) this.#held.add(call);
       else this.#announce(call, status !== undefined);
     }
@@ -85,17 +79,14 @@ export class ToolCalls {
   }
 
   isInputReported(id: string): boolean {
-    return hasContent(this.#open.get(id)?.input);
+    return this.#open.get(id)?.input !== undefined;
   }
 
-  /** Announces a call with its tool and its known input. */
-  describe(id: string): DescribedCall {
-    const call = this.#call(id) ?? newCall(id);
+  /** The agent's question whether it may make a call, which is announced with its tool and its known input. */
+  question(id: string, ownTools: OwnTools): PermissionQuestion {
+    const call = this.#call(id) ?? new ReportedCall(id);
     this.#announce(call, true);
-    const identity = this.#identity(call);
-    const { kind, changes, locations } = call;
-    const readOnly = identity.readOnly ?? (kind === "read" || kind === "search");
-    return { ...identity, readOnly, kind, changes, locations };
+    return questionOf(call, this.#identity(call), ownTools);
   }
 
   /** Emits every `tool_call` that waits for its input: another event follows, so it won't arrive in time. */
@@ -123,28 +114,28 @@ export class ToolCalls {
   }
 
   /** Undefined for a call that has its result. */
-  #call(id: string): Call | undefined {
+  #call(id: string): ReportedCall | undefined {
     if (this.#settled.has(id)) return undefined;
     let call = this.#open.get(id);
     if (call === undefined) {
       if (id.length > maxIdLength)
         throw this.#tooMuch(`a call whose id has more than ${maxIdLength} characters`);
-      call = newCall(id);
+      call = new ReportedCall(id);
       this.#any = true;
       this.#open.set(id, call);
-      this.#weight += weightOf(call);
+      this.#weight += call.weight;
     }
     return call;
   }
 
-  #change(call: Call, change: () => string): string {
-    this.#weight -= weightOf(call);
+  #change(call: ReportedCall, change: () => string): string {
+    this.#weight -= call.weight;
     const printed = change();
-    this.#weight += weightOf(call);
+    this.#weight += call.weight;
     return printed;
   }
 
-  #print(call: Call, delta: string): void {
+  #print(call: ReportedCall, delta: string): void {
     this.#announce(call, true);
     this.#options.emit({ type: "tool_output", id: call.id, delta }, 0);
   }
@@ -162,53 +153,50 @@ export class ToolCalls {
   }
 
   /** @param complete whether the known input is final. */
-  #announce(call: Call, complete: boolean): void {
+  #announce(call: ReportedCall, complete: boolean): void {
     this.#held.delete(call);
     if (call.announced !== undefined) return;
     const { name, server, input } = this.#identity(call);
     // A published tool always has arguments: an agent that shows none has none.
-    const shown = input ?? call.input ?? (server !== undefined && complete ? {} : undefined);
+    const shown = input ?? call.rawInput ?? (server !== undefined && complete ? {} : undefined);
     const { locations } = call;
     call.announced = locations;
-    const event = {
-      ...{ type: "tool_call" as const, id: call.id, name },
-      ...(shown === undefined ? {} : { input: shown }),
-      ...(locations.length === 0 ? {} : { locations }),
-    };
-    this.#options.emit(event, weightOf(call));
+    this.#options.emit(
+      { type: "tool_call", id: call.id, name, input: shown, locations: nonEmpty(locations) },
+      call.weight,
+    );
   }
 
-  #finish(call: Call, failed: boolean): void {
-    const output = outputOf(call);
-    const { changes, locations } = call;
+  #finish(call: ReportedCall, failed: boolean): void {
+    const { output, changes, locations } = call;
     this.#options.emit(
       {
         type: "tool_result",
         id: call.id,
-        ...(output === undefined ? {} : { output }),
-        ...(changes.length === 0 || failed ? {} : { changes }),
-        ...(isDeepStrictEqual(locations, call.announced) ? {} : { locations }),
-        ...(failed ? { isError: true } : {}),
+        output,
+        changes: failed ? undefined : nonEmpty(changes),
+        locations: isDeepStrictEqual(locations, call.announced) ? undefined : [...locations],
+        isError: failed || undefined,
       },
-      weightOf(call),
+      call.weight,
     );
     this.#settle(call);
   }
 
   /** Forgets a call and its content: a long turn has many calls, and each may be large. */
-  #settle(call: Call): void {
+  #settle(call: ReportedCall): void {
     this.#held.delete(call);
     if (!this.#open.delete(call.id)) return;
-    this.#weight -= weightOf(call);
+    this.#weight -= call.weight;
     this.#settled.add(call.id);
     const [oldest] = this.#settled;
     if (this.#settled.size > maxSettled && oldest !== undefined) this.#settled.delete(oldest);
   }
 
-  #identity(call: Call): ToolIdentity {
-    const identity = this.#options.identify(viewOf(call));
+  #identity(call: ReportedCall): ToolIdentity {
+    const identity = this.#options.identify(call);
     // The profile's interpretation takes precedence: some agents wrap the input.
-    if (identity.input !== undefined || !hasContent(call.input)) return identity;
+    if (identity.input !== undefined || call.input === undefined) return identity;
     return { ...identity, input: call.input };
   }
 }
