@@ -1,6 +1,7 @@
 import { HarnessFailed, SandboxFailed } from "@ambit/core";
+import type { Sandbox } from "@ambit/core/plugin";
 import { expect, test } from "vitest";
-import { namingLimits } from "../src/session/agent/start-agent.js";
+import { limitsHint, namingLimits, unlessStarved } from "../src/session/agent/tight-limits.js";
 
 test("an agent that doesn't start names the limits that the request set", () => {
   const failure = new HarnessFailed("the demo agent ended with exit code 137 during initialize.");
@@ -13,4 +14,66 @@ test("an agent that doesn't start names the limits that the request set", () => 
   expect(namingLimits(failure, {})).toBe(failure);
   const other = new SandboxFailed("no room");
   expect(namingLimits(other, { memoryMb: 8 })).toBe(other);
+});
+
+const times = { lookMs: 1, graceMs: 20 };
+const sandboxWith = (hits: () => number) =>
+  ({ limitHits: () => ({ processes: hits(), memory: 0 }) }) as Partial<Sandbox> as Sandbox;
+const never = () => new Promise<never>(() => {});
+
+test("a start that waits for a thread that its limit refused ends, and names the limit", async () => {
+  let hits = 3;
+  const starting = unlessStarved(
+    sandboxWith(() => hits++),
+    { processes: 8 },
+    never,
+    times,
+  );
+  await expect(starting).rejects.toMatchObject({
+    code: "harness_failed",
+    message: expect.stringContaining("limit of 8 processes and threads (resources.processes) is reached"),
+  });
+});
+
+test("a start that needs no further thread isn't ended, nor one whose limits aren't known", async () => {
+  const slow = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    return "started";
+  };
+  expect(
+    await unlessStarved(
+      sandboxWith(() => 3),
+      { processes: 8 },
+      slow,
+      times,
+    ),
+  ).toBe("started");
+  let hits = 0;
+  expect(
+    await unlessStarved(
+      sandboxWith(() => hits++),
+      {},
+      slow,
+      times,
+    ),
+  ).toBe("started");
+  expect(await unlessStarved({} as Partial<Sandbox> as Sandbox, { processes: 8 }, slow, times)).toBe(
+    "started",
+  );
+  const quick = () => Promise.resolve("started");
+  expect(
+    await unlessStarved(
+      sandboxWith(() => hits++),
+      { processes: 8 },
+      quick,
+      times,
+    ),
+  ).toBe("started");
+});
+
+test("a start that takes too long is told which limits it had", () => {
+  expect(limitsHint({ processes: 8 })).toBe(
+    " The request allows it 8 processes and threads (resources.processes): if the agent needs more, raise that.",
+  );
+  expect(limitsHint({})).toBe("");
 });

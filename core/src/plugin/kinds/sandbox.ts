@@ -134,6 +134,14 @@ export interface SandboxTakeover {
   discard(spec: Pick<SandboxSpec, "id" | "fence" | "log">, handover: string): Promise<void>;
 }
 
+/** How often limits of `resources` kept processes from something. */
+export interface LimitHits {
+  /** Processes or threads that couldn't be started. */
+  readonly processes: number;
+  /** Processes that were killed for the memory of all. */
+  readonly memory: number;
+}
+
 export interface Sandbox {
   /** Absolute path of the session's workspace, as seen inside. Exists, and is empty, after `open`. */
   readonly workspace: string;
@@ -146,6 +154,8 @@ export interface Sandbox {
   readonly placeholders?: Readonly<Record<string, string>>;
   /** What was observed of this sandbox when it opened. */
   readonly evidence: Evidence;
+  /** Of all its processes so far. Synchronous and cheap. Absent: not known. */
+  limitHits?(): LimitHits;
   /** The unit of confinement: each process is isolated as far as `environment.per-tool` promises. */
   spawn(command: Command): Promise<Process>;
   /** Writes without following links that lead out of `workspace` and `home`. */

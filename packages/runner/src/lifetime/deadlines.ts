@@ -28,9 +28,14 @@ export class Deadlines {
     });
   }
 
-  /** Limits one step of the start: opening the sandbox, publishing the tools, starting the agent. */
-  async starting<Result>(what: string, step: () => Promise<Result>): Promise<Result> {
-    const timer = this.#arm(this.limits.startMs, `${what} took longer than ${seconds(this.limits.startMs)}.`);
+  /**
+   * Limits one step of the start: opening the sandbox, publishing the tools, starting the agent.
+   *
+   * @param hint added to the message of a step that takes too long. Default: none.
+   */
+  async starting<Result>(what: string, step: () => Promise<Result>, hint = ""): Promise<Result> {
+    const { startMs } = this.limits;
+    const timer = this.#arm(startMs, `${what} took longer than ${seconds(startMs)}.${hint}`);
     try {
       return await step();
     } finally {

@@ -12,6 +12,7 @@ import { cancellable, nextPart, nextRecord, type Reader, type RunPart } from "..
 import type { RunHold } from "../lifetime/right-to-act.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { dismiss } from "../session/agent/start-agent.js";
+import { limitsHint } from "../session/agent/tight-limits.js";
 import { forgotten } from "../session/history.js";
 import { composePrompt, hasHistory } from "../session/prompt.js";
 import { fillWorkspace } from "../session/workspace-files.js";
@@ -231,8 +232,10 @@ export class Run {
     });
 
     // 4 publish the tools, 5 start the agent; or reuse the session's
-    const { started, warm, continued } = await this.deadlines.starting("Starting the agent", () =>
-      this.agents.start(session),
+    const { started, warm, continued } = await this.deadlines.starting(
+      "Starting the agent",
+      () => this.agents.start(session),
+      limitsHint(plan.boundary.resources),
     );
     const { agent } = started;
     const remembers = warm || agent.history === "loaded";

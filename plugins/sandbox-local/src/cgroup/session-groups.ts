@@ -2,7 +2,14 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { mkdir, readFile, rename, rmdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { codeOf, type Evidence, messageOf, type ResourceLimits, SandboxFailed } from "@ambit/core/plugin";
+import {
+  codeOf,
+  type Evidence,
+  type LimitHits,
+  messageOf,
+  type ResourceLimits,
+  SandboxFailed,
+} from "@ambit/core/plugin";
 import { signal } from "../process/signal.js";
 import { type Controller, findHierarchies, type Hierarchy } from "./hierarchy.js";
 import { type Setting, settingsFor } from "./limits.js";
@@ -19,13 +26,6 @@ export interface SessionGroups {
   join(pid: number): void;
   /** Removes them, and ends the processes that are still in them. Safe to call twice. */
   remove(): Promise<void>;
-}
-
-export interface LimitHits {
-  /** Processes that couldn't be started because of the limit. */
-  readonly processes: number;
-  /** Processes that were killed because of the limit. */
-  readonly memory: number;
 }
 
 const fixes: Readonly<Record<1 | 2, string>> = {

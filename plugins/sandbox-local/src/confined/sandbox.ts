@@ -1,5 +1,5 @@
 import { SafeSessionFiles, type SessionFiles } from "@ambit/backend-kit/safe-fs";
-import type { Command, Evidence, Exposure, FetchHandler, Process } from "@ambit/core/plugin";
+import type { Command, Evidence, Exposure, FetchHandler, LimitHits, Process } from "@ambit/core/plugin";
 import { SessionSandbox } from "../session-sandbox.js";
 import { channelUrl, inside } from "./launch/inside.js";
 import type { ConfinedSession } from "./session.js";
@@ -20,6 +20,10 @@ export class ConfinedSandbox extends SessionSandbox {
     this.#session = session;
     this.evidence = evidence;
     this.placeholders = session.credentials?.broker.placeholders ?? {};
+  }
+
+  limitHits(): LimitHits {
+    return this.#session.groups?.hits() ?? { processes: 0, memory: 0 };
   }
 
   /** Folders of the session's cgroups; empty when nothing is limited. */

@@ -1,6 +1,5 @@
 import { dirname } from "node:path";
-import { type ResourceLimits, SandboxFailed } from "@ambit/core/plugin";
-import type { LimitHits } from "../cgroup/session-groups.js";
+import { type LimitHits, type ResourceLimits, SandboxFailed } from "@ambit/core/plugin";
 import { markArgument } from "../process/marked-processes.js";
 
 /** Details of a session that a caller must not learn. */

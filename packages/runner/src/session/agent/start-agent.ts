@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import type { AcceptedPlan } from "@ambit/core";
-import { HarnessFailed } from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
-import type { Log, ResourceLimits } from "@ambit/core/plugin";
+import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { CallRouter } from "../../call/call-router.js";
 import { canonicalJson } from "../../canonical-json.js";
@@ -17,6 +16,7 @@ import type { Session } from "../session.js";
 import { ModelRouter, ModelRoutes } from "./model-routes.js";
 import { Publisher } from "./publish.js";
 import type { StartedAgent } from "./started-agent.js";
+import { namingLimits, unlessStarved } from "./tight-limits.js";
 
 /** The agent of a run. */
 export interface Start {
@@ -82,7 +82,8 @@ export class AgentStarter {
       // 5 start: the agent, with its stored conversation if there is one
       const { conversation } = session;
       const agent = await unlessAborted(this.scope.signal, async () => {
-        const begun = await callPlugin(`Harness '${harness.name}'`, () =>
+        const { resources } = this.plan.boundary;
+        const begin = () =>
           harness.start({
             signal: scope.signal,
             defer: (close) => scope.defer(close),
@@ -93,10 +94,12 @@ export class AgentStarter {
             model,
             resume: conversation?.harness === harness.id ? conversation.id : undefined,
             log,
+          });
+        const begun = await unlessStarved(session.sandbox, resources, () =>
+          callPlugin(`Harness '${harness.name}'`, begin).catch((error: unknown) => {
+            throw namingLimits(error, resources);
           }),
-        ).catch((error: unknown) => {
-          throw namingLimits(error, this.plan.boundary.resources);
-        });
+        );
         scope.defer(() => begun.close());
         return begun;
       });
@@ -140,26 +143,4 @@ function fingerprintOf(request: RunRequest): string {
   return createHash("sha256")
     .update(canonicalJson({ ...settings, ...files }))
     .digest("base64url");
-}
-
-const units = [
-  ["memoryMb", "MiB of memory"],
-  ["processes", "processes and threads"],
-  ["cpus", "processors"],
-  ["diskMb", "MiB of disk"],
-] as const satisfies readonly (readonly [keyof ResourceLimits, string])[];
-
-/**
- * The same failure of an agent to start, with the limits that the request set: an agent that they are too small for
- * says nothing of them. Any other error as it is. Pure.
- */
-export function namingLimits(thrown: unknown, limits: ResourceLimits): unknown {
-  if (!(thrown instanceof HarnessFailed)) return thrown;
-  const set = units.flatMap(([name, what]) => {
-    const limit = limits[name];
-    return limit === undefined ? [] : [`${limit} ${what} (resources.${name})`];
-  });
-  if (set.length === 0) return thrown;
-  const hint = `The request allows it ${set.join(", ")}: if the agent needs more, raise that.`;
-  return new HarnessFailed(`${thrown.message} ${hint}`, { cause: thrown });
 }
