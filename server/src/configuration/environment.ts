@@ -1,7 +1,7 @@
 import { type ForeignEnvironment, markedValues, nearestKey, schemaFields, secret } from "@ambit/core";
 import { z } from "zod";
+import { denialSchema } from "../tenants/denial.js";
 import { webhookSecretsSchema } from "../webhooks/settings.js";
-import { denialSchema } from "./denial.js";
 import { foreignValues } from "./foreign-environment.js";
 import { ConfigurationInvalid } from "./problems.js";
 import { authModes, logLevels } from "./schema.js";

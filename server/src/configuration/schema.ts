@@ -2,9 +2,9 @@ import { pluginEntriesSchema, probeSettingsSchema } from "@ambit/core";
 import { memorySettingsSchema, storeSettingsSchema } from "@ambit/durable";
 import { contractSettingsSchema, minimumBoundarySchema, runLimitsSchema } from "@ambit/runner";
 import { z } from "zod";
+import { denialSchema } from "../tenants/denial.js";
 import { tenantsSchema } from "../tenants/schema.js";
 import { webhookSettingsSchema } from "../webhooks/settings.js";
-import { denialSchema } from "./denial.js";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
 export const logLevelSchema = z.enum(logLevels);

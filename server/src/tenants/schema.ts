@@ -1,7 +1,7 @@
 import { minimumBoundarySchema } from "@ambit/runner";
 import { z } from "zod";
-import { denialSchema } from "../configuration/denial.js";
 import { webhookSecretsSchema } from "../webhooks/settings.js";
+import { denialSchema } from "./denial.js";
 
 const count = z.int().positive();
 

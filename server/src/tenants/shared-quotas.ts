@@ -1,6 +1,6 @@
 import { AtCapacity, isJsonObject } from "@ambit/core";
 import type { RunQuota, Store } from "@ambit/durable/store";
-import type { Caller } from "../http/caller/caller.js";
+import type { Caller } from "./caller.js";
 import { waitFor } from "./quota-wait.js";
 import type { Tenant } from "./schema.js";
 

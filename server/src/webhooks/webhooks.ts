@@ -1,10 +1,15 @@
 import type { Issue, Webhook } from "@ambit/core";
 import type { WebhookPost, WebhookResponse, WebhookSender } from "@ambit/durable";
 import { type AddressPolicy, operatorPolicy, settlePrivateHosts } from "@ambit/egress";
-import type { Tenant } from "../tenants/schema.js";
 import { version } from "../version.js";
 import { post, whyRefused } from "./post.js";
 import type { WebhookSettings } from "./settings.js";
+
+/** A project whose webhooks have secrets of their own. */
+interface Signer {
+  readonly project: string;
+  readonly webhookSecret?: readonly string[] | undefined;
+}
 
 /** Signs webhooks and posts them: with the secret of a run's project where that has tokens, else the operator's. */
 export class Webhooks implements WebhookSender {
@@ -15,7 +20,7 @@ export class Webhooks implements WebhookSender {
 
   constructor(
     readonly settings: WebhookSettings,
-    readonly tenants: readonly Pick<Tenant, "project" | "webhookSecret">[],
+    readonly tenants: readonly Signer[],
   ) {
     this.#policy = operatorPolicy(settlePrivateHosts(settings, tenants.length > 0));
   }

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from "node:http";
 import { Unauthorized } from "@ambit/core";
 import type { CallerRules } from "@ambit/runner";
+import { callerOf, setTenant } from "../../tenants/caller.js";
+import { presentedTokens, presentsToken } from "../../tenants/presented-token.js";
 import { rulesOf } from "../../tenants/tenants.js";
 import { HttpRefusal } from "../response/refusal.js";
 import type { ServerContext } from "../server-context.js";
-import { callerOf, setTenant } from "./caller.js";
 import { refuseCallersOfRuns } from "./run-caller.js";
-import { presentedTokens, presentsToken } from "./token.js";
 
 /**
  * Identifies the caller by its token: the operator or a tenant. Processes of runs are refused where no token tells them

@@ -15,7 +15,7 @@ import { unlessAborted } from "@ambit/core/plugin";
 import type { AcceptedResponse, Recorder } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
 import type { Run } from "@ambit/runner";
-import { type Caller, callerOf, tenantOf } from "../caller/caller.js";
+import { type Caller, callerOf, tenantOf } from "../../tenants/caller.js";
 import { callerOptions, callersTrace } from "../caller/caller-options.js";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
 import type { ResponseFormat } from "../response/response-format.js";

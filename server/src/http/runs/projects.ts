@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { callerOf } from "../caller/caller.js";
+import { callerOf } from "../../tenants/caller.js";
 
 /** The rows that a caller may see: of every project, or of one. */
 export type Projects = "all" | string;

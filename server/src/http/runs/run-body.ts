@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isJsonObject, projectOf, RequestInvalid, runIdSchema } from "@ambit/core";
-import type { Caller } from "../caller/caller.js";
+import type { Caller } from "../../tenants/caller.js";
 
 /** The run's id from a header. @throws RequestInvalid */
 export function idempotencyKey({ headers }: IncomingMessage): string | undefined {

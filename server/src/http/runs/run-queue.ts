@@ -10,10 +10,10 @@ import {
   type Slot,
 } from "@ambit/runner";
 import { z } from "zod";
+import { type Caller, tenantOf } from "../../tenants/caller.js";
 import type { SharedQuotas } from "../../tenants/shared-quotas.js";
 import type { Tenancy } from "../../tenants/tenancy.js";
 import { rulesOf } from "../../tenants/tenants.js";
-import { type Caller, tenantOf } from "../caller/caller.js";
 import { runFields } from "../run-fields.js";
 
 /** Milliseconds between two polls for runs that other replicas queued. */

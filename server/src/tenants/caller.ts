@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import type { Tenant } from "../../tenants/schema.js";
+import type { Tenant } from "./schema.js";
 
 /** The sender of a request: the operator, or a tenant, by its token. */
 export type Caller = { readonly kind: "operator" } | { readonly kind: "tenant"; readonly tenant: Tenant };
