@@ -2,6 +2,32 @@ import type { Failure, FailureCode } from "./contract/index.js";
 
 const brand = "ambit.error";
 
+/** The HTTP status of a response that failed with this code, the first time and when it is given again. */
+export const failureStatuses = {
+  request_invalid: 400,
+  unauthorized: 401,
+  budget_exceeded: 402,
+  not_found: 404,
+  command_executed: 409,
+  session_elsewhere: 409,
+  interaction_expired: 410,
+  boundary_refused: 422,
+  idempotency_key_reused: 422,
+  at_capacity: 429,
+  session_in_use: 429,
+  run_cancelled: 499,
+  internal: 500,
+  plugin_broke_contract: 500,
+  plugin_load_failed: 500,
+  sandbox_failed: 502,
+  harness_failed: 502,
+  model_failed: 502,
+  runner_lost: 502,
+  store_failed: 503,
+  run_timed_out: 504,
+} as const satisfies Readonly<Record<FailureCode, number>>;
+export type FailureStatus = (typeof failureStatuses)[FailureCode];
+
 /**
  * The base of the error catalogue, which has a class for each person who must act. `message` is safe to show to the caller;
  * `cause` is for the log and never leaves the process.
@@ -13,7 +39,9 @@ export abstract class AmbitError extends Error {
   }
   abstract readonly code: FailureCode;
   /** The HTTP status, where the response hasn't begun. */
-  abstract readonly status: 400 | 401 | 402 | 404 | 409 | 410 | 422 | 429 | 499 | 500 | 502 | 503 | 504;
+  get status(): FailureStatus {
+    return failureStatuses[this.code];
+  }
   /** Whether the same request may succeed later without a change. */
   readonly retryable: boolean = false;
 

@@ -2,13 +2,12 @@ import { AmbitError, isAmbitError } from "./ambit-error.js";
 import type { Failure, Gap, Issue, RunResult } from "./contract/index.js";
 import { gapLines, issueLine, sentence } from "./error-lines.js";
 
-export { AmbitError, isAmbitError } from "./ambit-error.js";
+export { AmbitError, type FailureStatus, failureStatuses, isAmbitError } from "./ambit-error.js";
 export { codeOf, gapLine, gapLines, issueLine, messageOf } from "./error-lines.js";
 
 /** The caller must change the request. */
 export class RequestInvalid extends AmbitError {
   readonly code = "request_invalid";
-  readonly status = 400;
 
   constructor(readonly issues: readonly Issue[]) {
     super(sentence("The request is invalid", issues.map(issueLine)));
@@ -22,7 +21,6 @@ export class RequestInvalid extends AmbitError {
 /** The caller must present the runner's token. */
 export class Unauthorized extends AmbitError {
   readonly code = "unauthorized";
-  readonly status = 401;
 
   constructor(message = "Unauthorized") {
     super(message);
@@ -32,13 +30,11 @@ export class Unauthorized extends AmbitError {
 /** The caller named a route, run or interaction that doesn't exist here. */
 export class NotFound extends AmbitError {
   readonly code = "not_found";
-  readonly status = 404;
 }
 
 /** Some actor can't guarantee what the boundary requires: the caller or the deployer chooses a fix. */
 export class BoundaryRefused extends AmbitError {
   readonly code = "boundary_refused";
-  readonly status = 422;
 
   constructor(
     readonly gaps: readonly Gap[],
@@ -60,7 +56,6 @@ export class BoundaryRefused extends AmbitError {
 /** The caller retries later, or the deployer raises the limit. */
 export class AtCapacity extends AmbitError {
   readonly code = "at_capacity";
-  readonly status = 429;
   override readonly retryable = true;
   /** @param retryAfterMs milliseconds until it may succeed. */
   constructor(
@@ -74,7 +69,6 @@ export class AtCapacity extends AmbitError {
 /** The caller waits until the session's other run has ended, or ends it. */
 export class SessionInUse extends AmbitError {
   readonly code = "session_in_use";
-  readonly status = 429;
   override readonly retryable = true;
 
   constructor(session: string) {
@@ -85,7 +79,6 @@ export class SessionInUse extends AmbitError {
 /** The caller sent a `controlCommandId` again: its run began before. */
 export class CommandExecuted extends AmbitError {
   readonly code = "command_executed";
-  readonly status = 409;
 
   /** @param result that of the command's one run, once it has ended; undefined if it is no longer kept. */
   constructor(
@@ -108,7 +101,6 @@ export interface LoadFailure {
 /** The deployer corrects the configuration. All failures of one start are reported together. */
 export class PluginLoadFailed extends AmbitError {
   readonly code = "plugin_load_failed";
-  readonly status = 500;
 
   constructor(readonly failures: readonly LoadFailure[]) {
     super(
@@ -124,13 +116,11 @@ export class PluginLoadFailed extends AmbitError {
 /** The plugin's author corrects the plugin: it threw where it must not, or opened less than was required. */
 export class PluginBrokeContract extends AmbitError {
   readonly code = "plugin_broke_contract";
-  readonly status = 500;
 }
 
 /** The operator checks the sandbox backend. */
 export class SandboxFailed extends AmbitError {
   readonly code = "sandbox_failed";
-  readonly status = 502;
   /** What failed. `host`: the host or platform, which is probed again before its next use · `session`: only this one. */
   readonly concerns: "host" | "session";
 
@@ -144,13 +134,11 @@ export class SandboxFailed extends AmbitError {
 /** The operator checks the agent's installation. */
 export class HarnessFailed extends AmbitError {
   readonly code = "harness_failed";
-  readonly status = 502;
 }
 
 /** The operator or the caller checks the model's endpoint, credential or quota. */
 export class ModelFailed extends AmbitError {
   readonly code = "model_failed";
-  readonly status = 502;
 
   override readonly retryable: boolean;
   /** The status of the provider's response. Absent without a response, or if it isn't known. */
@@ -174,13 +162,11 @@ export class ModelFailed extends AmbitError {
 /** The caller allows more, or the operator corrects a price. The result has the output up to then. */
 export class BudgetExceeded extends AmbitError {
   readonly code = "budget_exceeded";
-  readonly status = 402;
 }
 
 /** The caller cancelled or disconnected, or the runner is shutting down. */
 export class RunCancelled extends AmbitError {
   readonly code = "run_cancelled";
-  readonly status = 499;
   override readonly retryable: boolean;
 
   /** @param by who ended it. A run that its caller ended isn't a failure to that caller. */
@@ -200,14 +186,12 @@ export function cancelledByCaller(failure: AmbitError | undefined): boolean {
 
 export class RunTimedOut extends AmbitError {
   readonly code = "run_timed_out";
-  readonly status = 504;
   override readonly retryable = true;
 }
 
 /** The caller sends a new key with a new request. */
 export class IdempotencyKeyReused extends AmbitError {
   readonly code = "idempotency_key_reused";
-  readonly status = 422;
 
   constructor(key: string) {
     super(`The Idempotency-Key '${key}' belongs to another request: send each with its own key.`);
@@ -217,7 +201,6 @@ export class IdempotencyKeyReused extends AmbitError {
 /** The caller starts the session's next turn: the agent asks again if it still needs the answer. */
 export class InteractionExpired extends AmbitError {
   readonly code = "interaction_expired";
-  readonly status = 410;
 
   constructor(id: string) {
     const fix = "start the session's next turn, and the agent asks again if it still needs an answer";
@@ -228,7 +211,6 @@ export class InteractionExpired extends AmbitError {
 /** The caller sends the request to the replica that has the session. */
 export class SessionElsewhere extends AmbitError {
   readonly code = "session_elsewhere";
-  readonly status = 409;
 
   constructor(
     session: string,
@@ -246,7 +228,6 @@ export class SessionElsewhere extends AmbitError {
 /** The replica that had the run died, or was cut off for too long. Its events up to then are in the log. */
 export class RunnerLost extends AmbitError {
   readonly code = "runner_lost";
-  readonly status = 502;
   override readonly retryable = true;
 
   constructor() {
@@ -257,14 +238,12 @@ export class RunnerLost extends AmbitError {
 /** The operator checks the store: it can't be reached, or is full. */
 export class StoreFailed extends AmbitError {
   readonly code = "store_failed";
-  readonly status = 503;
   override readonly retryable = true;
 }
 
 /** A bug in Ambit. Only the log has the cause. */
 export class InternalError extends AmbitError {
   readonly code = "internal";
-  readonly status = 500;
 
   constructor(cause: unknown) {
     super("Internal error in Ambit; its log has the cause.", { cause });

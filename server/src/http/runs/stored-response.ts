@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import {
   type AgentEvent,
-  type FailureCode,
+  failureStatuses,
   idOfRun,
   type RunResult,
   runResultSchema,
@@ -13,26 +13,9 @@ import { coalesced } from "@ambit/runner";
 import { sendLargeJson } from "../response/send.js";
 import type { UnreadTexts } from "../response/unread.js";
 
-/** HTTP statuses of failed runs, as in the error classes. */
-const statuses: Partial<Record<FailureCode, number>> = {
-  request_invalid: 400,
-  boundary_refused: 422,
-  at_capacity: 429,
-  session_in_use: 429,
-  command_executed: 409,
-  budget_exceeded: 402,
-  run_cancelled: 499,
-  run_timed_out: 504,
-  sandbox_failed: 502,
-  harness_failed: 502,
-  model_failed: 502,
-  runner_lost: 502,
-  store_failed: 503,
-};
-
 export function statusOfResult({ ok, failure }: RunResult): number {
   if (ok) return 200;
-  return (failure === undefined ? undefined : statuses[failure.code]) ?? 500;
+  return failureStatuses[failure?.code ?? "internal"];
 }
 
 /** The stored result. @throws Error if another version stored it in a form that can't be read */
