@@ -79,13 +79,13 @@ export class Observation {
   }
 
   entered(stage: ObservedStage): void {
-    this.#tell((one) => one.entered?.(stage));
+    this.#notify((one) => one.entered?.(stage));
   }
 
   /** @param event redacted. */
   happened(event: AgentEvent): void {
     if (this.#observations.size === 0) return;
-    this.#tell((one) => one.happened?.(event));
+    this.#notify((one) => one.happened?.(event));
   }
 
   modelCalled(model: string): ModelExchange {
@@ -93,21 +93,21 @@ export class Observation {
       const exchange = this.#safely(name, () => one.modelCalled?.(model));
       return exchange === undefined ? [] : [{ name, exchange }];
     });
-    const tell = (step: (exchange: ModelExchange) => void) => {
+    const notify = (step: (exchange: ModelExchange) => void) => {
       for (const { name, exchange } of exchanges) this.#safely(name, () => step(exchange));
     };
     return {
-      used: (usage) => tell((exchange) => exchange.used(usage)),
-      ended: (failure) => tell((exchange) => exchange.ended(failure)),
+      used: (usage) => notify((exchange) => exchange.used(usage)),
+      ended: (failure) => notify((exchange) => exchange.ended(failure)),
     };
   }
 
   ended(result: RunResult): void {
-    this.#tell((one) => one.ended?.(result));
+    this.#notify((one) => one.ended?.(result));
     this.#observations.clear();
   }
 
-  #tell(step: (observation: RunObservation) => void): void {
+  #notify(step: (observation: RunObservation) => void): void {
     for (const [name, observation] of this.#observations) this.#safely(name, () => step(observation));
   }
 

@@ -72,7 +72,7 @@ export class TurnRecord {
         // The call's result has the whole output.
         return;
       case "message":
-        this.#tell({ type: "message", text: this.#fitting(event.text) });
+        this.#addBlock({ type: "message", text: this.#fitting(event.text) });
         return;
       case "usage": {
         const { type: _type, ...usage } = event;
@@ -109,10 +109,10 @@ export class TurnRecord {
     const block = this.#open.get(id);
     if (block === undefined) return;
     this.#open.delete(id);
-    this.#tell({ type: block.type, text: block.text.toString() });
+    this.#addBlock({ type: block.type, text: block.text.toString() });
   }
 
-  #tell(event: AgentEvent & { type: "message" | "thought" }): void {
+  #addBlock(event: AgentEvent & { type: "message" | "thought" }): void {
     if (event.text === "" && this.#room === 0) return;
     this.#room -= Math.min(this.#room, frameLength);
     if (event.type === "message") this.#texts.push(event.text);

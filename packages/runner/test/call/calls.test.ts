@@ -107,6 +107,26 @@ describe("the agent's reports and the runner's calls", () => {
 });
 
 describe("memory of calls", () => {
+  test("arguments and files are kept only while the runner has the call", () => {
+    const calls = newCalls();
+    const kept = (id: string) => [calls.find(id)?.input, calls.find(id)?.files];
+    const subject = {
+      name: "x",
+      origin: "agent",
+      input: { n: 1 },
+      files: { changes: [{ path: "a" }] },
+    } as const;
+    calls.report("a", "x", subject.input);
+    expect(kept("a")).toEqual([undefined, undefined]);
+    calls.claim("a", subject);
+    expect(kept("a")).toEqual([subject.input, subject.files]);
+    calls.step("a", { step: "execute" });
+    calls.report("a", "x", subject.input);
+    expect(kept("a")).toEqual([subject.input, subject.files]);
+    calls.step("a", { step: "finish", outcome: { output: "", isError: false } });
+    expect(kept("a")).toEqual([undefined, undefined]);
+  });
+
   test("calls without reported results don't accumulate", () => {
     const calls = newCalls();
     for (let index = 0; index < 1_000; index += 1) finish(calls, `${index}`, { index }, `${index}`);
