@@ -56,7 +56,7 @@ export interface ModelFailure {
 /** Whether a request may go to the model. */
 export type ModelAdmission =
   | { readonly allowed: true }
-  /** `status` of the response to the agent: 402 or 403. */
+  /** `status` of the response to the agent: 402, 403 or 429. */
   | { readonly allowed: false; readonly status: number; readonly reason: string };
 
 /** Reports on one request to the model. Calls may come in any order, and none after `ended`. */

@@ -4,6 +4,7 @@ import type { ModelAdmission, ModelUsage } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { approvalIn } from "../call/ask/answer.js";
 import { Ask } from "../call/ask/ask.js";
+import { FairSlots } from "../lifetime/fair-slots.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { tokens } from "../tokens.js";
@@ -12,6 +13,8 @@ import { inWords, overdrawn, Spent, type Used, usedUp } from "./spent.js";
 
 /** Concurrent requests under a budget of tokens or dollars, whose usage is known only when they end. */
 const maxConcurrentRequests = 4;
+/** Requests that may wait for one of them to end. */
+const maxWaitingRequests = 256;
 
 /** What the user decided about a budget that is used up. `later`: the run pauses for the decision. */
 type Continuation = "yes" | "no" | "later";
@@ -24,8 +27,13 @@ export class Budget {
   readonly #session: SessionAccount;
   #opened: Promise<void> | undefined;
   #asked: Promise<Continuation> | undefined;
-  #underWay = 0;
-  readonly #waiting: (() => void)[] = [];
+  readonly #slots = new FairSlots({
+    atOnce: maxConcurrentRequests,
+    perOwner: maxConcurrentRequests,
+    waiting: maxWaitingRequests,
+  });
+  /** One for each open request: gives its slot back. */
+  readonly #leave: (() => void)[] = [];
   /** What each open request may use at most. */
   readonly #underWayMax = new Set<ModelUsage>();
   /** Called once, when an open request has ended. */
@@ -50,7 +58,10 @@ export class Budget {
       this.#countRequest();
       return { allowed: true };
     }
-    await this.#turnOf(signal);
+    const leave = await this.#slots.acquire(this, signal);
+    if (leave === undefined)
+      return { allowed: false, status: 429, reason: "too many requests of the run wait for their turn" };
+    this.#leave.push(leave);
     let isAdmitted = false;
     try {
       for (;;) {
@@ -83,9 +94,7 @@ export class Budget {
     if (this.#settings === undefined) return;
     if (max !== undefined) this.#underWayMax.delete(max);
     for (const resume of this.#untilEnded.splice(0)) resume();
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#underWay -= 1;
-    else next();
+    this.#leave.pop()?.();
   }
 
   used(usage: ModelUsage): void {
@@ -98,27 +107,6 @@ export class Budget {
       overdrawn(settings, this.spent) ??
       (settings.session && overdrawn(settings.session, this.#session.spent));
     if (used !== undefined) this.#end(used);
-  }
-
-  async #turnOf(signal: AbortSignal): Promise<void> {
-    if (this.#underWay < maxConcurrentRequests) {
-      this.#underWay += 1;
-      return;
-    }
-    let turn = () => {};
-    const given = new Promise<void>((resolve) => {
-      turn = resolve;
-      this.#waiting.push(turn);
-    });
-    try {
-      // A request that ends passes its slot on, so the slot stays counted.
-      await unlessAborted(signal, () => given);
-    } catch (error) {
-      const index = this.#waiting.indexOf(turn);
-      if (index === -1) this.release();
-      else this.#waiting.splice(index, 1);
-      throw error;
-    }
   }
 
   /**

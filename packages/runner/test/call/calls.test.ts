@@ -1,6 +1,6 @@
 import "reflect-metadata";
 import { describe, expect, test } from "vitest";
-import type { CallStep } from "../../src/call/call.js";
+import type { CallStep, CallSubject } from "../../src/call/call.js";
 import { Calls } from "../../src/call/calls.js";
 
 const newCalls = (reportedCalls = 1_000) => new Calls({ reportedCalls });
@@ -110,12 +110,8 @@ describe("memory of calls", () => {
   test("arguments and files are kept only while the runner has the call", () => {
     const calls = newCalls();
     const kept = (id: string) => [calls.find(id)?.input, calls.find(id)?.files];
-    const subject = {
-      name: "x",
-      origin: "agent",
-      input: { n: 1 },
-      files: { changes: [{ path: "a" }] },
-    } as const;
+    const files = { changes: [{ path: "a" }] };
+    const subject: CallSubject = { name: "x", origin: "agent", input: { n: 1 }, files };
     calls.report("a", "x", subject.input);
     expect(kept("a")).toEqual([undefined, undefined]);
     calls.claim("a", subject);

@@ -25,6 +25,7 @@ export interface WorldOptions {
   readonly script?: Script | readonly Script[];
   readonly sandbox?: SandboxBehaviour;
   readonly harness?: HarnessBehaviour;
+  readonly onPublish?: FakeDelivery["onPublish"];
   readonly executors?: readonly ToolExecutor[];
   readonly observers?: readonly RunObserver[];
   readonly limits?: Partial<RunLimits>;
@@ -54,6 +55,7 @@ export type World = Awaited<ReturnType<typeof createWorld>>;
 export async function createWorld(options: WorldOptions = {}) {
   const log = recordingLog();
   const delivery = new FakeDelivery();
+  delivery.onPublish = options.onPublish ?? delivery.onPublish;
   const sandbox = new FakeSandboxBackend(options.sandbox);
   const harness = new ScriptedHarness(delivery, options.harness);
   const { script = [] } = options;

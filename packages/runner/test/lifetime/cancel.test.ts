@@ -1,11 +1,11 @@
 import { AtCapacity, NotFound, RunCancelled } from "@ambit/core";
 import { describe, expect, test } from "vitest";
 import { FakeExecutor } from "../../../../core/test/fakes/executor.js";
-import { calls, forever, type Script, says, untilAborted } from "../../../../core/test/fakes/harness.js";
-import { createWorld, eventsOf, type World, type WorldOptions } from "../fakes/world.js";
+import { calls, forever, says, untilAborted } from "../../../../core/test/fakes/harness.js";
+import type { Run } from "../../src/index.js";
+import { createWorld, eventsOf, type Told, type World, type WorldOptions } from "../fakes/world.js";
 
-const tool = { name: "look_up", permission: "allow", callRef: "ref" };
-const customTools = [tool];
+const customTools = [{ name: "look_up", permission: "allow", callRef: "ref" }];
 const byCaller = () => new RunCancelled("The run was cancelled.", "caller");
 
 function signalled() {
@@ -21,79 +21,39 @@ function signalled() {
   return { reach: () => reach(), reached, hang };
 }
 
-/** The same world stopped at each of its stops, and the promise of having got there. */
-const stops: [
-  at: string,
-  make: () => { options: WorldOptions; reached: Promise<void>; prepare?: (world: World) => void },
-][] = [
-  [
-    "opening",
-    () => {
-      const { reached, hang } = signalled();
-      const onOpen = hang;
-      return { options: { script: says("never"), sandbox: { onOpen } }, reached };
+/** What hangs at each stop of a run. */
+const stops: Readonly<Record<string, (hang: () => Promise<never>) => WorldOptions>> = {
+  opening: (hang) => ({ script: says("never"), sandbox: { onOpen: hang } }),
+  "filling the workspace": (hang) => ({ script: says("never"), sandbox: { onWriteFiles: hang } }),
+  publishing: (hang) => ({ script: says("never"), onPublish: hang }),
+  starting: (hang) => ({ script: says("never"), harness: { onStart: hang } }),
+  "the turn of an agent that ignores it": (hang) => ({
+    script: async function* () {
+      yield { type: "message", text: "begun" };
+      await hang();
     },
-  ],
-  [
-    "filling the workspace",
-    () => {
-      const { reached, hang } = signalled();
-      const onWriteFiles = hang;
-      return { options: { script: says("never"), sandbox: { onWriteFiles } }, reached };
-    },
-  ],
-  [
-    "publishing",
-    () => {
-      const { reached, hang } = signalled();
-      const prepare = (world: World) => {
-        world.delivery.onPublish = hang;
-      };
-      return { options: { script: says("never") }, reached, prepare };
-    },
-  ],
-  [
-    "starting",
-    () => {
-      const { reached, hang } = signalled();
-      const onStart = hang;
-      return { options: { script: says("never"), harness: { onStart } }, reached };
-    },
-  ],
-  [
-    "the turn of an agent that ignores it",
-    () => {
-      const { reach, reached } = signalled();
-      const script: Script = async function* () {
-        yield { type: "message", text: "begun" };
-        reach();
-        await forever();
-      };
-      return { options: { script }, reached };
-    },
-  ],
-  [
-    "a tool call that ignores it",
-    () => {
-      const { reached, hang } = signalled();
-      const executor = new FakeExecutor({ execute: hang });
-      return { options: { script: calls("look_up"), executors: [executor] }, reached };
-    },
-  ],
-];
+  }),
+  "a tool call that ignores it": (hang) => ({
+    script: calls("look_up"),
+    executors: [new FakeExecutor({ execute: hang })],
+  }),
+};
 
-const body = { customTools, harnessFiles: [{ path: "a", content: "b" }] };
+describe.each(Object.entries(stops))("during %s", (_at, optionsFor) => {
+  /** A world whose run hangs there, and the promise that it does. */
+  async function hanging() {
+    const { reached, hang } = signalled();
+    const world = await createWorld({ ...optionsFor(hang), limits: { closeMs: 60 } });
+    return {
+      world,
+      reached,
+      run: await world.admit({ customTools, harnessFiles: [{ path: "a", content: "b" }] }),
+    };
+  }
 
-describe.each(stops)("during %s", (_at, make) => {
   test("a cancel by the caller ends with one result, ok and cancelled", async () => {
-    const { options, reached, prepare } = make();
-    const world = await createWorld({ ...options, limits: { closeMs: 60 } });
-    prepare?.(world);
-    const run = await world.admit(body);
-    const recorded = world.tell(run);
-    await reached;
-    world.runner.cancel(run.id);
-    const { result, records, failure } = await recorded;
+    const { world, run, reached } = await hanging();
+    const { result, records, failure } = await cancelledOnce(reached, world, run);
     expect(records.filter(({ kind }) => kind === "result")).toHaveLength(1);
     expect(result).toMatchObject({ ok: true, stopReason: "cancelled" });
     expect(failure).toMatchObject({ code: "run_cancelled", by: "caller" });
@@ -102,10 +62,7 @@ describe.each(stops)("during %s", (_at, make) => {
   });
 
   test("a reader that leaves while it waits for a record ends the run", async () => {
-    const { options, reached, prepare } = make();
-    const world = await createWorld({ ...options, limits: { closeMs: 60 } });
-    prepare?.(world);
-    const run = await world.admit(body);
+    const { world, run, reached } = await hanging();
     const records = run.records();
     const reading = (async () => {
       // Never ends by itself: the agent hangs.
@@ -119,10 +76,8 @@ describe.each(stops)("during %s", (_at, make) => {
   });
 
   test("a shutdown ends it with a retryable failure", async () => {
-    const { options, reached, prepare } = make();
-    const world = await createWorld({ ...options, limits: { closeMs: 60 } });
-    prepare?.(world);
-    const recorded = world.tell(await world.admit(body));
+    const { world, run, reached } = await hanging();
+    const recorded = world.tell(run);
     await reached;
     await world.runner.drain(0);
     expect((await recorded).result).toMatchObject({
@@ -132,6 +87,14 @@ describe.each(stops)("during %s", (_at, make) => {
     expect(() => world.runner.reserve()).toThrow(AtCapacity);
   });
 });
+
+/** Cancels a run once it has got that far. */
+async function cancelledOnce(reached: Promise<void>, world: World, run: Run): Promise<Told> {
+  const recorded = world.tell(run);
+  await reached;
+  world.runner.cancel(run.id);
+  return recorded;
+}
 
 test("a sandbox that opens after the cancel is closed", async () => {
   const opening = signalled();
@@ -146,11 +109,7 @@ test("a sandbox that opens after the cancel is closed", async () => {
       },
     },
   });
-  const run = await world.admit({});
-  const recorded = world.tell(run);
-  await reached;
-  world.runner.cancel(run.id);
-  await recorded;
+  await cancelledOnce(reached, world, await world.admit({}));
   expect(world.sandbox).toMatchObject({ opened: 0, closed: 0 });
   opening.reach();
   await expect.poll(() => world.sandbox.closed).toBe(1);
@@ -169,11 +128,7 @@ test("an agent that starts after the cancel is closed", async () => {
       },
     },
   });
-  const run = await world.admit({});
-  const recorded = world.tell(run);
-  await reached;
-  world.runner.cancel(run.id);
-  await recorded;
+  await cancelledOnce(reached, world, await world.admit({}));
   starting.reach();
   await expect.poll(() => world.harness.closed).toBe(1);
 });
@@ -229,11 +184,7 @@ test("calls that a cancel interrupts get results in the events, and the turn end
       await forever();
     },
   });
-  const run = await world.admit({});
-  const telling = world.tell(run);
-  await reached;
-  world.runner.cancel(run.id);
-  const recorded = await telling;
+  const recorded = await cancelledOnce(reached, world, await world.admit({}));
   expect(eventsOf(recorded, "tool_result")).toEqual([
     {
       type: "tool_result",
@@ -257,11 +208,7 @@ test("the usage of a cancelled turn is kept if the agent reports it at its end",
       yield { type: "done", stopReason: "cancelled" };
     },
   });
-  const run = await world.admit({});
-  const telling = world.tell(run);
-  await reached;
-  world.runner.cancel(run.id);
-  const recorded = await telling;
+  const recorded = await cancelledOnce(reached, world, await world.admit({}));
   expect(recorded.result).toMatchObject({ stopReason: "cancelled", usage });
   expect(eventsOf(recorded, "usage")).toHaveLength(1);
 });

@@ -121,6 +121,26 @@ describe("a budget", () => {
     else expect(result.usage?.output).toBe(120);
   });
 
+  it("bounds the requests that wait for others to end", async () => {
+    const gateway = new FakeGateway();
+    const refused: unknown[] = [];
+    const script: Script = async function* ({ signal }) {
+      const others = Promise.withResolvers<void>();
+      const all = Array.from({ length: 4 + 256 + 1 }, async () => {
+        const admission = await gateway.call({ signal, until: others.promise });
+        if (!admission.allowed) refused.push(admission.status);
+      });
+      yield { type: "message", text: "asked" };
+      await expect.poll(() => refused).toEqual([429]);
+      others.resolve();
+      await untilAborted(signal, Promise.all(all));
+      yield done;
+    };
+    const { run } = await world(0, { gateway, script });
+    expect((await run({ budget: { requests: 1_000 } })).result.ok).toBe(true);
+    expect(refused).toEqual([429]);
+  });
+
   it("is refused without a gateway, without a price, and without a limit", async () => {
     const without = await createWorld({ harness: { model: () => fakeUse } });
     await expect(without.admit({ budget: { requests: 1 } })).rejects.toMatchObject({
