@@ -47,20 +47,6 @@ export interface ChunkToAppend {
   readonly text: string;
 }
 
-/** The same for a SELECT that leaves out rows that another one locks. */
-export function lockSkipping({ lock }: Pick<Database, "lock">): string {
-  return lock === "" ? "" : `${lock} SKIP LOCKED`;
-}
-
-export function statement(text: string, ...values: readonly (Value | undefined)[]): Statement {
-  return { text, values: values.map((value) => value ?? null) };
-}
-
-/** The same with a name. */
-export function named(name: string, one: Statement): Statement {
-  return { ...one, name };
-}
-
 /** Reads a row's columns. @throws Error for a column of another type: the schema differs. */
 export class Columns {
   constructor(readonly row: Row) {}

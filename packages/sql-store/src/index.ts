@@ -7,5 +7,4 @@ export {
   type Statement,
   type Value,
 } from "./database.js";
-export { migrationsFrom, schemaVersion } from "./migrations.js";
 export { sqlStore } from "./sql-store.js";

@@ -1,5 +1,5 @@
 import type { Statement } from "./database.js";
-import { sizeShards } from "./sizes.js";
+import { sizeShards } from "./size-shards.js";
 
 const statements = (...texts: readonly string[]): readonly Statement[] => texts.map((text) => ({ text }));
 

@@ -1,4 +1,4 @@
-import { migrationsFrom, schemaVersion } from "@ambit/sql-store";
+import { migrationsFrom, schemaVersion } from "@ambit/sql-store/schema";
 import type pg from "pg";
 import { all, type PostgresDatabase } from "./pool.js";
 

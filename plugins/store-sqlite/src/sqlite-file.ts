@@ -1,7 +1,9 @@
 import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { type Essential, migrationsFrom, type Row, type Statement, schemaVersion } from "@ambit/sql-store";
+import type { Essential, Row, Statement } from "@ambit/sql-store";
+// Its own entry: the builder of statements isn't needed in this thread, and takes a while to load.
+import { migrationsFrom, schemaVersion } from "@ambit/sql-store/schema";
 import type { WorkerSettings } from "./messages.js";
 import { Reserve } from "./reserve.js";
 

@@ -1,6 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import type { Store } from "@ambit/durable/store";
-import { type Database, migrationsFrom, type Statement, sqlStore } from "@ambit/sql-store";
+import { type Database, type Statement, sqlStore } from "@ambit/sql-store";
+import { migrationsFrom } from "@ambit/sql-store/schema";
 import { expect, it } from "vitest";
 
 const page = { project: "p", limit: 100 };

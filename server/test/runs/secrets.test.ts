@@ -125,7 +125,6 @@ describe.each(["files of SQLite", "tables of PostgreSQL"])("what lies in the %s"
     expect(state).toBe("queued");
     const stored = await raw(file);
     expect(holds(stored, runId)).toBe(true);
-    if (place !== "files of SQLite") expect(holds(stored, "queued_queue.job")).toBe(true);
     for (const content of [secret, marker]) expect(holds(stored, content)).toBe(false);
     expect(await (await get(`/runs/${runId}`)).text()).not.toContain(secret);
   });

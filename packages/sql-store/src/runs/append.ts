@@ -1,10 +1,26 @@
 import type { EventGroup, RunHead, Written } from "@ambit/durable/store";
-import { type Database, named, type Statement, statement } from "../database.js";
+import type { Database, Statement } from "../database.js";
+import { asText, clock, prepared, sql, statement } from "../query.js";
 import { headOf } from "../rows.js";
 import { addDelivery } from "../shared/deliveries.js";
 
-/** Rows that only the owner may change. */
-export const owned = "id = $1 AND fence = $2 AND state = 'running'";
+/** The row of a run that only its owner may change. */
+export const owned = (id: string, fence: number) =>
+  sql`id = ${id} AND fence = ${fence} AND state = 'running'`;
+
+const advance = prepared<"runId" | "fence" | "last" | "before" | "size">(
+  (value) => sql`UPDATE ambit_runs SET events = ${value("last")}, size = size + ${value("size")}
+    WHERE id = ${value("runId")} AND fence = ${value("fence")} AND state = 'running' AND events = ${value("before")}
+    RETURNING id`,
+);
+
+/** The last event is this one only after that update, or after an earlier one whose response was lost. */
+const addChunk = prepared<"runId" | "fence" | "last" | "first" | "text">(
+  (value) => sql`INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
+    SELECT id, CAST(${value("first")} AS BIGINT), events, CAST(${value("text")} AS TEXT) FROM ambit_runs
+    WHERE id = ${value("runId")} AND fence = ${value("fence")} AND state = 'running' AND events = ${value("last")}
+    ON CONFLICT (run_id, first_event) DO NOTHING RETURNING run_id`,
+);
 
 /** Adds a group of events to its run's log. */
 export async function appendGroup(database: Database, group: EventGroup): Promise<Written> {
@@ -16,19 +32,10 @@ export async function appendGroup(database: Database, group: EventGroup): Promis
     if (written) return "written";
   }
   const rows = await database.run([
-    statement(
-      `UPDATE ambit_runs SET events = $3, size = size + $4 WHERE ${owned} AND events = $5 RETURNING id`,
-      ...[runId, fence, last, text.length, first - 1],
-    ),
-    // The last event is this one only after that update, or after an earlier one whose response was lost.
-    statement(
-      `INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
-      SELECT id, CAST($4 AS BIGINT), events, CAST($5 AS TEXT) FROM ambit_runs WHERE ${owned} AND events = $3
-      ON CONFLICT (run_id, first_event) DO NOTHING RETURNING run_id`,
-      ...[runId, fence, last, first, text],
-    ),
+    advance({ runId, fence, last, before: first - 1, size: text.length }),
+    addChunk({ runId, fence, last, first, text }),
     ...others,
-    selectHead(runId),
+    selectHead({ id: runId }),
   ]);
   if (rows[1]?.length === 1) return "written";
   const head = rows.at(-1)?.[0];
@@ -40,34 +47,32 @@ function questionsOf(
   database: Database,
   { runId, fence, asked = [], answered = [], deliveries = [] }: EventGroup,
 ): readonly Statement[] {
+  const own = owned(runId, fence);
   return [
     ...asked.map(({ id, kind, payload }) =>
       statement(
-        `INSERT INTO ambit_interactions (id, run_id, project, session, kind, payload, state, created_at)
-        SELECT CAST($3 AS TEXT), id, project, session, CAST($4 AS TEXT), CAST($5 AS TEXT), 'open', ${database.now}
-        FROM ambit_runs WHERE ${owned} ON CONFLICT (id) DO NOTHING`,
-        ...[runId, fence, id, kind, payload],
+        sql`INSERT INTO ambit_interactions (id, run_id, project, session, kind, payload, state, created_at)
+        SELECT ${asText(id)}, id, project, session, ${asText(kind)}, ${asText(payload)}, 'open', ${clock(database)}
+        FROM ambit_runs WHERE ${own} ON CONFLICT (id) DO NOTHING`,
       ),
     ),
     ...answered.map((id) =>
       statement(
-        "UPDATE ambit_interactions SET state = 'used', answer = NULL WHERE id = $1 AND state <> 'expired'",
-        id,
+        sql`UPDATE ambit_interactions SET state = 'used', answer = NULL WHERE id = ${id} AND state <> 'expired'`,
       ),
     ),
-    ...deliveries.map((one) => addDelivery(database, one, owned, runId, fence)),
+    ...deliveries.map((one) => addDelivery(database, one, own)),
   ];
 }
 
 /** Runs that aren't being deleted. */
-export const isVisible = "state <> 'deleted'";
+export const isVisible = sql`state <> 'deleted'`;
 
 /** Where a run's log is. */
-export const selectHead = (id: string) =>
-  named(
-    "head",
-    statement(`SELECT id, state, fence, events FROM ambit_runs WHERE id = $1 AND ${isVisible}`, id),
-  );
+export const selectHead = prepared<"id">(
+  (value) => sql`SELECT id, state, fence, events FROM ambit_runs WHERE id = ${value("id")} AND ${isVisible}`,
+  "head",
+);
 
 function isWritten(head: RunHead, fence: number, last: number): boolean {
   return head.fence === fence && head.state === "running" && head.events >= last;

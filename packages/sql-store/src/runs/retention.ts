@@ -1,6 +1,7 @@
 import type { Retained, Retention } from "@ambit/durable/store";
 import { dayMs } from "../counting.js";
-import { Columns, type Database, type Statement, statement } from "../database.js";
+import { Columns, type Database, type Statement } from "../database.js";
+import { asInteger, clock, constant, list, locking, type Sql, sql, statement } from "../query.js";
 import { lives } from "../shared/lease.js";
 import { forgetUse } from "../shared/session-use.js";
 import { keptSize, recount, sizeOfRun, uncount } from "../sizes.js";
@@ -11,9 +12,10 @@ const maxDeletedAtOnce = 200;
 const portion = { rows: 1_000, bytes: 1_048_576 };
 
 /** Runs that are no longer visible, whose rows are being deleted. */
-const hidden = `SELECT id FROM ambit_runs WHERE state = 'deleted' ORDER BY id LIMIT ${maxDeletedAtOnce}`;
+const hidden = sql`SELECT id FROM ambit_runs WHERE state = 'deleted' ORDER BY id LIMIT ${constant(maxDeletedAtOnce)}`;
 
-const lacks = (rows: string) => `NOT EXISTS (SELECT 1 FROM ambit_${rows} r WHERE r.run_id = ambit_runs.id)`;
+const lacks = (rows: string) =>
+  sql`NOT EXISTS (SELECT 1 FROM ${sql.table(`ambit_${rows}`)} r WHERE r.run_id = ambit_runs.id)`;
 
 /** Deletes ended runs with their data. */
 export class RunRetention {
@@ -25,7 +27,7 @@ export class RunRetention {
 
   /** False if there is none. */
   async delete(id: string): Promise<boolean> {
-    const deleted = await this.#delete([id], "");
+    const deleted = await this.#delete([id], sql`1 = 1`);
     await this.#scrub();
     return deleted === 1;
   }
@@ -36,7 +38,7 @@ export class RunRetention {
       await recount(this.database);
       this.#countedAt = performance.now();
     }
-    const idle = `NOT ${this.#waits(interactionMs)}`;
+    const idle = sql`NOT ${this.#waits(interactionMs)}`;
     // What an earlier deletion couldn't finish.
     await this.#erase();
     const old = await this.#deleteAll(async () => this.#olderThan(maxAgeMs, idle));
@@ -51,28 +53,26 @@ export class RunRetention {
   }
 
   /** Whether a question of the run is open, or its answer waits for the next turn. */
-  #waits(interactionMs: number): string {
-    return `EXISTS (SELECT 1 FROM ambit_interactions i WHERE i.run_id = ambit_runs.id AND (i.state = 'open'
-      OR (i.state = 'answered' AND i.created_at >= ${this.database.now} - ${interactionMs})))`;
+  #waits(interactionMs: number): Sql {
+    return sql`EXISTS (SELECT 1 FROM ambit_interactions i WHERE i.run_id = ambit_runs.id AND (i.state = 'open'
+      OR (i.state = 'answered' AND i.created_at >= ${clock(this.database)} - ${asInteger(interactionMs)})))`;
   }
 
-  #olderThan(maxAgeMs: number, idle: string): Statement {
-    return statement(
-      `SELECT id FROM ambit_runs WHERE state = 'ended' AND ended_at < ${this.database.now} - CAST($1 AS BIGINT)
-      AND ${idle} ORDER BY ended_at, id LIMIT ${maxDeletedAtOnce}`,
-      maxAgeMs,
-    );
+  #olderThan(maxAgeMs: number, idle: Sql): Sql {
+    return sql`SELECT id FROM ambit_runs
+      WHERE state = 'ended' AND ended_at < ${clock(this.database)} - ${asInteger(maxAgeMs)}
+      AND ${idle} ORDER BY ended_at, id LIMIT ${constant(maxDeletedAtOnce)}`;
   }
 
   /** @param next selects the next runs to delete; undefined: there are none. */
-  async #deleteAll(next: () => Promise<Statement | undefined>): Promise<number> {
+  async #deleteAll(next: () => Promise<Sql | undefined>): Promise<number> {
     for (let total = 0; ; ) {
       const select = await next();
-      const [rows = []] = select === undefined ? [] : await this.database.run([select]);
+      const [rows = []] = select === undefined ? [] : await this.database.run([statement(select)]);
       const deleted = await this.#delete(
         rows.map((row) => new Columns(row).text("id")),
         // A message that wasn't sent yet outlives its run.
-        "AND state <> 'pending'",
+        sql`state <> 'pending'`,
       );
       total += deleted;
       // None: another replica was faster.
@@ -80,20 +80,19 @@ export class RunRetention {
     }
   }
 
-  async #delete(ids: readonly string[], messages: string): Promise<number> {
+  async #delete(ids: readonly string[], messages: Sql): Promise<number> {
     if (ids.length === 0) return 0;
     const { database } = this;
-    const places = ids.map((_id, index) => `$${index + 1}`).join(", ");
-    const chosen = `state = 'ended' AND id IN (${places})`;
+    const chosen = sql`state = 'ended' AND id IN ${list(ids)}`;
     const [, , , deleted] = await database.run(
       [
-        statement(`SELECT id FROM ambit_runs WHERE ${chosen} ORDER BY id${database.lock}`, ...ids),
+        statement(sql`SELECT id FROM ambit_runs WHERE ${chosen} ORDER BY id${locking(database)}`),
         statement(
-          `DELETE FROM ambit_deliveries WHERE run_id IN (SELECT id FROM ambit_runs WHERE ${chosen}) ${messages}`,
-          ...ids,
+          sql`DELETE FROM ambit_deliveries
+          WHERE run_id IN (SELECT id FROM ambit_runs WHERE ${chosen}) AND ${messages}`,
         ),
-        uncount(chosen, ...ids),
-        statement(`UPDATE ambit_runs SET state = 'deleted' WHERE ${chosen} RETURNING id`, ...ids),
+        uncount(chosen),
+        statement(sql`UPDATE ambit_runs SET state = 'deleted' WHERE ${chosen} RETURNING id`),
       ],
       "delete",
     );
@@ -105,19 +104,19 @@ export class RunRetention {
   /** Deletes the rows of hidden runs, in portions. */
   async #erase(): Promise<void> {
     for (;;) {
-      const [left = []] = await this.database.run([{ text: hidden }]);
+      const [left = []] = await this.database.run([statement(hidden)]);
       if (left.length === 0) return;
       this.#isScrubbed = false;
       await this.database.run(
         [
-          { text: `${hidden}${this.database.lock}` },
-          deletePortion("ambit_interactions", "id", "payload", `run_id IN (${hidden})`),
-          deletePortion("ambit_chunks", "run_id, first_event", "body", `run_id IN (${hidden})`),
+          statement(sql`${hidden}${locking(this.database)}`),
+          deletePortion("ambit_interactions", ["id"], "payload", sql`run_id IN (${hidden})`),
+          deletePortion("ambit_chunks", ["run_id", "first_event"], "body", sql`run_id IN (${hidden})`),
           deletePortion(
             "ambit_runs",
-            "id",
+            ["id"],
             "result",
-            `state = 'deleted' AND ${lacks("interactions")} AND ${lacks("chunks")}`,
+            sql`state = 'deleted' AND ${lacks("interactions")} AND ${lacks("chunks")}`,
           ),
         ],
         "delete",
@@ -132,26 +131,21 @@ export class RunRetention {
 
   async #forget(maxAgeMs: number, interactionMs: number): Promise<void> {
     const { database } = this;
-    const { now } = database;
-    const older = (column: string) => `${column} < ${now} - CAST($1 AS BIGINT)`;
+    const older = (column: string, ms = maxAgeMs) =>
+      sql`${sql.ref(column)} < ${clock(database)} - ${asInteger(ms)}`;
     await database.run(
       [
-        statement(
-          `DELETE FROM ambit_deliveries WHERE state <> 'pending' AND ${older("created_at")}`,
-          maxAgeMs,
-        ),
+        statement(sql`DELETE FROM ambit_deliveries WHERE state <> 'pending' AND ${older("created_at")}`),
         // Longer than any run that could use an answer again.
         statement(
-          `DELETE FROM ambit_used_answers WHERE used_at < ${now} - 4 * CAST($1 AS BIGINT)`,
-          Math.max(maxAgeMs, interactionMs),
+          sql`DELETE FROM ambit_used_answers WHERE ${older("used_at", 4 * Math.max(maxAgeMs, interactionMs))}`,
         ),
         statement(
-          `DELETE FROM ambit_sessions WHERE ${older("used_at")} AND NOT ${lives(database, "ambit_sessions")}`,
-          maxAgeMs,
+          sql`DELETE FROM ambit_sessions WHERE ${older("used_at")} AND NOT ${lives(database, "ambit_sessions")}`,
         ),
         forgetUse(database),
-        statement(`DELETE FROM ambit_starts WHERE ${older("started_at")}`, maxAgeMs),
-        statement(`DELETE FROM ambit_replicas WHERE ${older("expires_at")}`, maxAgeMs),
+        statement(sql`DELETE FROM ambit_starts WHERE ${older("started_at")}`),
+        statement(sql`DELETE FROM ambit_replicas WHERE ${older("expires_at")}`),
       ],
       "delete",
     );
@@ -159,24 +153,22 @@ export class RunRetention {
 }
 
 /** At least one row, if there is one. @param body the column that may be large. */
-function deletePortion(table: string, key: string, body: string, condition: string): Statement {
-  return {
-    text: `DELETE FROM ${table} WHERE (${key}) IN (SELECT ${key} FROM (
-      SELECT ${key}, SUM(bytes) OVER (ORDER BY ${key}) - bytes AS before_it FROM (
-        SELECT ${key}, COALESCE(OCTET_LENGTH(${body}), 0) AS bytes FROM ${table} WHERE ${condition}
-        ORDER BY ${key} LIMIT ${portion.rows}) AS next_rows
-    ) AS measured WHERE before_it < ${portion.bytes})`,
-  };
+function deletePortion(table: string, key: readonly string[], body: string, condition: Sql): Statement {
+  const [rows, columns] = [sql.table(table), sql.join(key.map((column) => sql.ref(column)))];
+  return statement(
+    sql`DELETE FROM ${rows} WHERE (${columns}) IN (SELECT ${columns} FROM (
+      SELECT ${columns}, SUM(bytes) OVER (ORDER BY ${columns}) - bytes AS before_it FROM (
+        SELECT ${columns}, COALESCE(OCTET_LENGTH(${sql.ref(body)}), 0) AS bytes FROM ${rows} WHERE ${condition}
+        ORDER BY ${columns} LIMIT ${constant(portion.rows)}) AS next_rows
+    ) AS measured WHERE before_it < ${constant(portion.bytes)})`,
+  );
 }
 
 /** The runs that ended first, until they hold this many characters. */
-function oldest(excess: number, idle: string): Statement {
-  return statement(
-    `SELECT id FROM (
+function oldest(excess: number, idle: Sql): Sql {
+  return sql`SELECT id FROM (
       SELECT id, SUM(${sizeOfRun}) OVER (ORDER BY ended_at, id) - (${sizeOfRun}) AS before_it
       FROM (SELECT id, size, ended_at FROM ambit_runs WHERE state = 'ended' AND ${idle}
-        ORDER BY ended_at, id LIMIT ${maxDeletedAtOnce}) AS first_ended
-    ) AS measured WHERE before_it < CAST($1 AS BIGINT)`,
-    excess,
-  );
+        ORDER BY ended_at, id LIMIT ${constant(maxDeletedAtOnce)}) AS first_ended
+    ) AS measured WHERE before_it < ${asInteger(excess)}`;
 }

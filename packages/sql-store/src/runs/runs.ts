@@ -8,81 +8,70 @@ import type {
   StoredRun,
   Written,
 } from "@ambit/durable/store";
-import { countMoney, countStart } from "../counting.js";
+import { addCost, countStart } from "../counting.js";
+import { Columns, type Database, type Essential, type Row, type Statement } from "../database.js";
 import {
-  Columns,
-  type Database,
-  type Essential,
+  all,
+  asInteger,
+  asText,
+  before,
+  clock,
+  constant,
+  equal,
+  list,
   lockSkipping,
-  named,
-  type Row,
-  type Statement,
+  type Sql,
+  sql,
   statement,
-} from "../database.js";
+} from "../query.js";
 import { headOf, runOf } from "../rows.js";
 import { addDelivery } from "../shared/deliveries.js";
 import { countRun } from "../sizes.js";
-import { Where } from "../where.js";
 import { appendGroup, isVisible, owned, selectHead } from "./append.js";
 
 /** All columns but those that hold a whole result or request: a page of them could fill the memory. */
-const listed = `id, project, session, state, replica, fence, digest, harness, sandbox, webhook, cancel_requested, events,
+const listed = sql`id, project, session, state, replica, fence, digest, harness, sandbox, webhook, cancel_requested, events,
   size, created_at, started_at, ended_at, CAST(NULL AS TEXT) AS result`;
 
 /** Chunks that one read may return. */
 const maxChunks = 32;
 
 /** Ended by this owner, just now or by an attempt whose response was lost. */
-const ended = "id = $1 AND fence = $2 AND state = 'ended'";
+const ended = (id: string, fence: number) => sql`id = ${id} AND fence = ${fence} AND state = 'ended'`;
 
 /**
  * Returns a row if the run was created, and none if its id was taken.
- * @param condition under which it is created: `$2` is its project.
+ * @param condition under which it is created.
  */
-export function createRun({ now }: Pick<Database, "now">, run: NewRun, condition = "1 = 1"): Statement {
+export function createRun(database: Pick<Database, "now">, run: NewRun, condition = sql`1 = 1`): Sql {
   const { id, project, session, state, replica, digest, harness, sandbox, sealedRequest, webhook } = run;
   const { count, text } = run.announced ?? { count: 0, text: "" };
-  return statement(
-    `INSERT INTO ambit_runs (id, project, session, state, replica, fence, digest, harness, sandbox, sealed, webhook,
-      events, size, created_at, started_at)
-    SELECT ${texts(1, 5)}, 1, ${texts(6, 10)}, CAST($11 AS BIGINT), CAST($12 AS BIGINT),
-      ${now}, ${state === "running" ? now : "CAST(NULL AS BIGINT)"}
-    WHERE ${condition}
-    ON CONFLICT (id) DO NOTHING RETURNING id`,
-    ...[id, project, session, state, replica, digest, harness, sandbox, sealedRequest],
-    ...[webhook === undefined ? undefined : JSON.stringify(webhook), count, text.length],
-  );
+  const now = clock(database);
+  const texts = [id, project, session, state, replica].map(asText);
+  const details = [digest, harness, sandbox, sealedRequest, webhook && JSON.stringify(webhook)].map(asText);
+  return sql`INSERT INTO ambit_runs (id, project, session, state, replica, fence, digest, harness, sandbox, sealed,
+      webhook, events, size, created_at, started_at)
+    SELECT ${sql.join(texts)}, 1, ${sql.join(details)}, ${asInteger(count)}, ${asInteger(text.length)},
+      ${now}, ${state === "running" ? now : sql`CAST(NULL AS BIGINT)`}
+    WHERE ${condition} ON CONFLICT (id) DO NOTHING RETURNING id`;
 }
 
 /** After `createRun`: its first events. Those of an existing run with its id stay as they are. */
 export function announce({ id, replica, announced }: NewRun): readonly Statement[] {
   if (announced === undefined) return [];
   const { count, text } = announced;
-  const one = statement(
-    `INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
-    SELECT id, 1, events, CAST($4 AS TEXT) FROM ambit_runs WHERE id = $1 AND replica = $2 AND events = $3 AND fence = 1
-    ON CONFLICT (run_id, first_event) DO NOTHING`,
-    ...[id, replica, count, text],
-  );
-  return [named("announce run", one)];
-}
-
-/** Placeholders for texts. */
-function texts(first: number, last: number): string {
-  return Array.from({ length: last - first + 1 }, (_, index) => `CAST($${first + index} AS TEXT)`).join(", ");
+  const one = sql`INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
+    SELECT id, 1, events, ${asText(text)} FROM ambit_runs
+    WHERE id = ${id} AND replica = ${replica} AND events = ${count} AND fence = 1
+    ON CONFLICT (run_id, first_event) DO NOTHING`;
+  return [statement(one, "announce run")];
 }
 
 /** Both in one statement. */
-function createAnnounced(create: Statement, { count, text }: NonNullable<NewRun["announced"]>): Statement {
-  const values = create.values ?? [];
-  const [countAt, textAt] = [values.length + 1, values.length + 2];
-  return {
-    name: `${create.name} announced`,
-    text: `WITH created AS (${create.text})
+function createAnnounced(create: Sql, { count, text }: NonNullable<NewRun["announced"]>): Sql {
+  return sql`WITH created AS (${create})
     INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
-    SELECT id, 1, CAST($${countAt} AS BIGINT), CAST($${textAt} AS TEXT) FROM created RETURNING run_id`,
-    values: [...values, count, text],
-  };
+    SELECT id, 1, ${asInteger(count)}, ${asText(text)} FROM created RETURNING run_id`;
 }
 
 /** Runs and their events. */
@@ -90,12 +79,12 @@ export class Runs {
   constructor(readonly database: Database) {}
 
   async create(run: NewRun): Promise<StoredRun | undefined> {
-    const create = named(`create ${run.state}`, createRun(this.database, run));
+    const create = createRun(this.database, run);
     const { announced } = run;
     const [created] = await this.database.run(
       announced !== undefined && this.database.insertsInWith
-        ? [createAnnounced(create, announced)]
-        : [create, ...announce(run)],
+        ? [statement(createAnnounced(create, announced), `create ${run.state} announced`)]
+        : [statement(create, `create ${run.state}`), ...announce(run)],
     );
     if (created?.length === 1) return undefined;
     const [row] = await this.#rows(selectRun(run.id));
@@ -104,32 +93,30 @@ export class Runs {
   }
 
   async claim(id: string, replica: string): Promise<{ fence: number; sealedRequest: string } | undefined> {
-    const { now } = this.database;
     // Another replica that claims it isn't waited for.
-    const queued = `WHERE id = $1 AND state = 'queued'${lockSkipping(this.database)}`;
-    const [before, claimed] = await this.database.run([
-      statement(`SELECT sealed FROM ambit_runs ${queued}`, id),
+    const queued = sql`FROM ambit_runs WHERE id = ${id} AND state = 'queued'${lockSkipping(this.database)}`;
+    const [found, claimed] = await this.database.run([
+      statement(sql`SELECT sealed ${queued}`),
       statement(
-        `UPDATE ambit_runs SET state = 'running', replica = $2, fence = fence + 1, sealed = NULL, started_at = ${now}
-        WHERE id IN (SELECT id FROM ambit_runs ${queued}) RETURNING fence`,
-        ...[id, replica],
+        sql`UPDATE ambit_runs SET state = 'running', replica = ${replica}, fence = fence + 1, sealed = NULL,
+          started_at = ${clock(this.database)} WHERE id IN (SELECT id ${queued}) RETURNING fence`,
       ),
       countStart(this.database, id, replica),
     ]);
     const [row] = claimed ?? [];
-    const [sealed] = before ?? [];
+    const [sealed] = found ?? [];
     if (row === undefined || sealed === undefined) return undefined;
     return { fence: new Columns(row).number("fence"), sealedRequest: new Columns(sealed).text("sealed") };
   }
 
   async nextQueued(limit: number, except: readonly (string | null)[] = []): Promise<readonly string[]> {
-    const places = except.map((_, index) => `$${index + 2}`);
-    const others = places.length === 0 ? "" : `AND COALESCE(project, '') NOT IN (${places.join(", ")})`;
+    const isQueued = sql`state = 'queued'`;
+    const others = except.map((project) => project ?? "");
+    const wanted =
+      others.length === 0 ? isQueued : sql`${isQueued} AND COALESCE(project, '') NOT IN ${list(others)}`;
     const rows = await this.#rows(
-      statement(
-        `SELECT id FROM ambit_runs WHERE state = 'queued' ${others} ORDER BY created_at, id LIMIT $1${lockSkipping(this.database)}`,
-        ...[limit, ...except.map((project) => project ?? "")],
-      ),
+      sql`SELECT id FROM ambit_runs WHERE ${wanted}
+        ORDER BY created_at, id LIMIT ${limit}${lockSkipping(this.database)}`,
     );
     return rows.map((row) => new Columns(row).text("id"));
   }
@@ -143,34 +130,28 @@ export class Runs {
     fence: number,
     { result, session, paused, deliveries = [], usd = 0 }: RunEnd,
   ): Promise<Written> {
-    const { now } = this.database;
+    const isEnded = ended(id, fence);
     const counts = [
-      named("count run", countRun(id, fence, result.length)),
-      ...(usd > 0 ? [countMoney(this.database, id, fence, usd)] : []),
+      countRun(id, fence, result.length),
+      ...(usd > 0 ? [addCost(this.database, id, fence, usd)] : []),
     ];
     const rows = await this.database.run(
       [
         ...counts,
-        named(
+        statement(
+          sql`UPDATE ambit_runs SET state = 'ended', result = ${result}, size = size + ${result.length},
+            ended_at = ${clock(this.database)} WHERE ${owned(id, fence)} RETURNING id`,
           "end run",
-          statement(
-            `UPDATE ambit_runs SET state = 'ended', result = $3, size = size + $4, ended_at = ${now}
-          WHERE ${owned} RETURNING id`,
-            ...[id, fence, result, result.length],
-          ),
         ),
         // A question belongs to the session's next turn; a run without a session gets its name in the result.
-        named(
+        statement(
+          sql`UPDATE ambit_interactions SET session = COALESCE(session, ${session})
+          WHERE run_id = ${id} AND EXISTS (SELECT 1 FROM ambit_runs WHERE ${isEnded})`,
           "name questions",
-          statement(
-            `UPDATE ambit_interactions SET session = COALESCE(session, $2)
-          WHERE run_id = $1 AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND fence = $3 AND state = 'ended')`,
-            ...[id, session, fence],
-          ),
         ),
-        ...(paused ? [] : [closeQuestions(id, fence)]),
-        ...deliveries.map((one) => addDelivery(this.database, one, ended, id, fence)),
-        selectHead(id),
+        ...(paused ? [] : [closeQuestions(id, isEnded)]),
+        ...deliveries.map((one) => addDelivery(this.database, one, isEnded)),
+        selectHead({ id }),
       ],
       "end",
     );
@@ -186,43 +167,34 @@ export class Runs {
   }
 
   async list({ id, project, session, state, after, limit }: RunQuery): Promise<readonly StoredRun[]> {
-    const where = new Where().equals("project", project).equals("session", session).equals("state", state);
-    where.equals("id", id);
-    if (state === undefined) where.isNot("state", "deleted");
-    where.before("ambit_runs", after);
-    const max = where.value(limit);
-    const rows = await this.#rows({
-      text: `SELECT ${listed} FROM ambit_runs ${where} ORDER BY created_at DESC, id DESC LIMIT ${max}`,
-      values: where.values,
-    });
+    const wanted = [...equal({ project, session, state, id }), ...before("ambit_runs", after)];
+    if (state === undefined) wanted.push(isVisible);
+    const rows = await this.#rows(
+      sql`SELECT ${listed} FROM ambit_runs WHERE ${all(wanted)} ORDER BY created_at DESC, id DESC LIMIT ${limit}`,
+    );
     return rows.map(runOf);
   }
 
   async heads(ids: readonly string[]): Promise<readonly RunHead[]> {
     if (ids.length === 0) return [];
-    const places = ids.map((_id, index) => `$${index + 1}`).join(", ");
     const rows = await this.#rows(
-      statement(
-        `SELECT id, state, fence, events FROM ambit_runs WHERE id IN (${places}) AND ${isVisible}`,
-        ...ids,
-      ),
+      sql`SELECT id, state, fence, events FROM ambit_runs WHERE id IN ${list(ids)} AND ${isVisible}`,
     );
     return rows.map(headOf);
   }
 
   async read(id: string, after: number, maxCharacters: number): Promise<readonly EventChunk[]> {
     const rows = await this.#rows(
-      statement(
-        `SELECT first_event, last_event, body FROM (
+      sql`SELECT first_event, last_event, body FROM (
           SELECT first_event, last_event, body,
             SUM(LENGTH(body)) OVER (ORDER BY first_event) - LENGTH(body) AS before_it
           FROM (SELECT first_event, last_event, body FROM ambit_chunks
-            WHERE run_id = $1 AND last_event > $2 AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND ${isVisible})
-            AND first_event >= COALESCE((SELECT MAX(first_event)
-              FROM ambit_chunks WHERE run_id = $1 AND first_event <= CAST($2 AS BIGINT) + 1), 0) ORDER BY first_event LIMIT ${maxChunks}) AS near
-        ) AS measured WHERE before_it < $3 ORDER BY first_event`,
-        ...[id, after, maxCharacters],
-      ),
+            WHERE run_id = ${id} AND last_event > ${after}
+            AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = ${id} AND ${isVisible})
+            AND first_event >= COALESCE((SELECT MAX(first_event) FROM ambit_chunks
+              WHERE run_id = ${id} AND first_event <= ${asInteger(after)} + 1), 0)
+            ORDER BY first_event LIMIT ${constant(maxChunks)}) AS near
+        ) AS measured WHERE before_it < ${maxCharacters} ORDER BY first_event`,
     );
     return rows.map((row) => {
       const columns = new Columns(row);
@@ -233,30 +205,25 @@ export class Runs {
 
   async requestCancel(id: string): Promise<boolean> {
     const rows = await this.#rows(
-      statement(
-        "UPDATE ambit_runs SET cancel_requested = 1 WHERE id = $1 AND state IN ('queued', 'running') RETURNING id",
-        id,
-      ),
+      sql`UPDATE ambit_runs SET cancel_requested = 1
+        WHERE id = ${id} AND state IN ('queued', 'running') RETURNING id`,
       "end",
     );
     return rows.length === 1;
   }
 
-  async #rows(one: Statement, essential?: Essential): Promise<readonly Row[]> {
-    const [rows = []] = await this.database.run([one], essential);
+  async #rows(query: Sql, essential?: Essential): Promise<readonly Row[]> {
+    const [rows = []] = await this.database.run([statement(query)], essential);
     return rows;
   }
 }
 
-function closeQuestions(id: string, fence: number): Statement {
-  return named(
+function closeQuestions(id: string, isEnded: Sql): Statement {
+  return statement(
+    sql`UPDATE ambit_interactions SET state = 'expired' WHERE run_id = ${id} AND state = 'open'
+      AND EXISTS (SELECT 1 FROM ambit_runs WHERE ${isEnded})`,
     "close questions",
-    statement(
-      `UPDATE ambit_interactions SET state = 'expired' WHERE run_id = $1 AND state = 'open'
-      AND EXISTS (SELECT 1 FROM ambit_runs WHERE id = $1 AND fence = $2 AND state = 'ended')`,
-      ...[id, fence],
-    ),
   );
 }
 
-const selectRun = (id: string) => statement(`SELECT * FROM ambit_runs WHERE id = $1 AND ${isVisible}`, id);
+const selectRun = (id: string) => sql`SELECT * FROM ambit_runs WHERE id = ${id} AND ${isVisible}`;

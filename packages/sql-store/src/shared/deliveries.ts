@@ -1,31 +1,31 @@
 import type { Backlog, Delivery, DeliveryOutcome, DeliveryQuery, NewDelivery } from "@ambit/durable/store";
+import { Columns, type Database, type Row, type Statement } from "../database.js";
 import {
-  Columns,
-  type Database,
+  all,
+  asInteger,
+  asText,
+  before,
+  clock,
+  equal,
+  list,
   lockSkipping,
-  type Row,
-  type Statement,
+  type Sql,
+  sql,
   statement,
-  type Value,
-} from "../database.js";
+} from "../query.js";
 import { deliveryOf } from "../rows.js";
-import { Where } from "../where.js";
 
-/**
- * Adds a message for a run that meets a condition.
- * @param condition over `ambit_runs`, with `$1` and `$2`.
- */
+/** Adds a message for a run that meets a condition. */
 export function addDelivery(
-  { now }: Pick<Database, "now">,
+  database: Pick<Database, "now">,
   { id, target, host, event, body }: NewDelivery,
-  condition: string,
-  ...values: readonly [Value, Value]
+  condition: Sql,
 ): Statement {
+  const now = clock(database);
   return statement(
-    `INSERT INTO ambit_deliveries (id, run_id, project, url, host, event, body, state, due_at, created_at)
-    SELECT CAST($3 AS TEXT), id, project, CAST($4 AS TEXT), CAST($5 AS TEXT), CAST($6 AS TEXT), CAST($7 AS TEXT),
+    sql`INSERT INTO ambit_deliveries (id, run_id, project, url, host, event, body, state, due_at, created_at)
+    SELECT ${asText(id)}, id, project, ${asText(target)}, ${asText(host)}, ${asText(event)}, ${asText(body)},
       'pending', ${now}, ${now} FROM ambit_runs WHERE ${condition} ON CONFLICT (id) DO NOTHING`,
-    ...[...values, id, target, host, event, body],
   );
 }
 
@@ -41,20 +41,17 @@ export class Deliveries {
       projects: [],
     },
   ): Promise<readonly Delivery[]> {
-    const { now } = this.database;
-    const values: (string | number)[] = [limit, reserveMs];
-    const without = (column: string, names: readonly string[]) => {
-      if (names.length === 0) return "";
-      const places = names.map((name) => `$${values.push(name)}`);
-      return `AND COALESCE(${column}, '') NOT IN (${places.join(", ")})`;
-    };
-    const rows = await this.#rows({
-      text: `UPDATE ambit_deliveries SET due_at = ${now} + CAST($2 AS BIGINT), attempts = attempts + 1
-        WHERE id IN (SELECT id FROM ambit_deliveries WHERE state = 'pending' AND due_at <= ${now}
-          ${without("host", except.hosts)} ${without("project", except.projects)}
-          ORDER BY due_at LIMIT $1${lockSkipping(this.database)}) RETURNING *`,
-      values,
-    });
+    const now = clock(this.database);
+    const due = all([
+      sql`state = 'pending' AND due_at <= ${now}`,
+      ...without("host", except.hosts),
+      ...without("project", except.projects),
+    ]);
+    const rows = await this.#rows(
+      sql`UPDATE ambit_deliveries SET due_at = ${now} + ${asInteger(reserveMs)}, attempts = attempts + 1
+        WHERE id IN (SELECT id FROM ambit_deliveries WHERE ${due}
+          ORDER BY due_at LIMIT ${limit}${lockSkipping(this.database)}) RETURNING *`,
+    );
     return rows.map(deliveryOf);
   }
 
@@ -64,48 +61,39 @@ export class Deliveries {
     { state, status, error, retryInMs = 0 }: DeliveryOutcome,
   ): Promise<void> {
     // A delivered message stays delivered, even if its sender recorded the delivery too late.
-    const isLast = state === "delivered" ? "attempts >= $7" : "attempts = $7";
+    const isLast = state === "delivered" ? sql`attempts >= ${attempt}` : sql`attempts = ${attempt}`;
     await this.#rows(
-      statement(
-        `UPDATE ambit_deliveries SET state = $2, last_status = $3, error = $4,
-          due_at = ${this.database.now} + CAST($5 AS BIGINT)
-        WHERE id = $1 AND state <> $6 AND ${isLast}`,
-        ...[id, state, status, error, retryInMs, "delivered", attempt],
-      ),
+      sql`UPDATE ambit_deliveries SET state = ${state}, last_status = ${status}, error = ${error},
+        due_at = ${clock(this.database)} + ${asInteger(retryInMs)}
+      WHERE id = ${id} AND state <> 'delivered' AND ${isLast}`,
     );
   }
 
   async again(id: string, project: string | null | undefined): Promise<Delivery | undefined> {
-    const where = new Where().equals("id", id).equals("project", project);
-    const [row] = await this.#rows({
-      text: `UPDATE ambit_deliveries SET state = 'pending', due_at = ${this.database.now}, earlier_attempts = attempts
-        ${where} RETURNING *`,
-      values: where.values,
-    });
+    const [row] = await this.#rows(
+      sql`UPDATE ambit_deliveries
+      SET state = 'pending', due_at = ${clock(this.database)}, earlier_attempts = attempts
+      WHERE ${all(equal({ id, project }))} RETURNING *`,
+    );
     return row === undefined ? undefined : deliveryOf(row);
   }
 
   async list({ project, state, runId, after, limit }: DeliveryQuery): Promise<readonly Delivery[]> {
-    const where = new Where().equals("project", project).equals("state", state).equals("run_id", runId);
-    where.before("ambit_deliveries", after);
-    const max = where.value(limit);
-    const rows = await this.#rows({
-      text: `SELECT * FROM ambit_deliveries ${where} ORDER BY created_at DESC, id DESC LIMIT ${max}`,
-      values: where.values,
-    });
+    const wanted = [...equal({ project, state, run_id: runId }), ...before("ambit_deliveries", after)];
+    const rows = await this.#rows(
+      sql`SELECT * FROM ambit_deliveries WHERE ${all(wanted)} ORDER BY created_at DESC, id DESC LIMIT ${limit}`,
+    );
     return rows.map(deliveryOf);
   }
 
   async backlog(project: string | null | undefined): Promise<Backlog> {
-    const where = new Where().equals("project", project);
-    const of = where.toString().replace("WHERE", "AND");
+    const of = all(equal({ project }));
     const count = (table: string, state: string) =>
-      `(SELECT COUNT(*) FROM ${table} WHERE state = '${state}' ${of})`;
-    const [row = {}] = await this.#rows({
-      text: `SELECT ${count("ambit_runs", "queued")} AS queued, ${count("ambit_deliveries", "pending")} AS pending,
+      sql`(SELECT COUNT(*) FROM ${sql.table(table)} WHERE state = ${state} AND ${of})`;
+    const [row = {}] = await this.#rows(
+      sql`SELECT ${count("ambit_runs", "queued")} AS queued, ${count("ambit_deliveries", "pending")} AS pending,
         ${count("ambit_deliveries", "failed")} AS failed`,
-      values: where.values,
-    });
+    );
     const columns = new Columns(row);
     return {
       queuedRuns: columns.number("queued"),
@@ -114,8 +102,12 @@ export class Deliveries {
     };
   }
 
-  async #rows(one: Statement): Promise<readonly Row[]> {
-    const [rows = []] = await this.database.run([one]);
+  async #rows(query: Sql): Promise<readonly Row[]> {
+    const [rows = []] = await this.database.run([statement(query)]);
     return rows;
   }
+}
+
+function without(column: string, names: readonly string[]): readonly Sql[] {
+  return names.length === 0 ? [] : [sql`COALESCE(${sql.ref(column)}, '') NOT IN ${list(names)}`];
 }

@@ -1,6 +1,7 @@
 import type { SessionName, SessionUse } from "@ambit/durable/store";
 import { dayMs } from "../counting.js";
-import { Columns, type Database, type Statement, statement } from "../database.js";
+import { Columns, type Database, type Statement } from "../database.js";
+import { clock, constant, sql, statement } from "../query.js";
 
 const figures = ["requests", "input", "cached", "output", "usd", "granted"] as const;
 
@@ -8,22 +9,20 @@ const figures = ["requests", "input", "cached", "output", "usd", "granted"] as c
 export class SessionUses {
   constructor(readonly database: Database) {}
 
-  async keep(
-    { project = "", session }: SessionName,
-    { requests, input, cached, output, usd, granted, isPriced }: SessionUse,
-  ): Promise<SessionUse> {
-    const { now } = this.database;
+  async keep({ project = "", session }: SessionName, use: SessionUse): Promise<SessionUse> {
     const larger = figures.map((name) => {
-      const [one, other] = [`excluded.${name}`, `ambit_spending.${name}`];
-      return `${name} = CASE WHEN ${one} > ${other} THEN ${one} ELSE ${other} END`;
+      const [column, one] = [sql.ref(name), sql.ref(`excluded.${name}`)];
+      const other = sql.ref(`ambit_spending.${name}`);
+      return sql`${column} = CASE WHEN ${one} > ${other} THEN ${one} ELSE ${other} END`;
     });
     const [[row = {}] = []] = await this.database.run([
       statement(
-        `INSERT INTO ambit_spending (project, session, ${figures.join(", ")}, is_priced, used_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, ${now}) ON CONFLICT (project, session) DO UPDATE
-        SET ${larger.join(", ")}, used_at = excluded.used_at,
+        sql`INSERT INTO ambit_spending (project, session, ${sql.join(figures.map((name) => sql.ref(name)))},
+          is_priced, used_at)
+        VALUES (${project}, ${session}, ${sql.join(figures.map((name) => use[name]))},
+          ${use.isPriced ? 1 : 0}, ${clock(this.database)}) ON CONFLICT (project, session) DO UPDATE
+        SET ${sql.join(larger)}, used_at = excluded.used_at,
           is_priced = CASE WHEN excluded.is_priced = 0 THEN 0 ELSE ambit_spending.is_priced END RETURNING *`,
-        ...[project, session, requests, input, cached, output, usd, granted, isPriced ? 1 : 0],
       ),
     ]);
     const columns = new Columns(row);
@@ -40,6 +39,6 @@ export class SessionUses {
 }
 
 /** Deletes counts that were last used more than a day ago. */
-export function forgetUse({ now }: Pick<Database, "now">): Statement {
-  return { text: `DELETE FROM ambit_spending WHERE used_at < ${now} - ${dayMs}` };
+export function forgetUse(database: Pick<Database, "now">): Statement {
+  return statement(sql`DELETE FROM ambit_spending WHERE used_at < ${clock(database)} - ${constant(dayMs)}`);
 }

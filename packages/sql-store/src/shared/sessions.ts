@@ -1,11 +1,11 @@
 import type { SessionHold, SessionName, SessionPlace, StoredSession, Written } from "@ambit/durable/store";
-import { Columns, type Database, statement } from "../database.js";
+import { Columns, type Database } from "../database.js";
+import { all, clock, equal, locking, sql, statement } from "../query.js";
 import { sessionOf } from "../rows.js";
-import { Where } from "../where.js";
 import { lives } from "./lease.js";
 
 /** A run of the session is in progress at its owner. */
-const isInUse = `EXISTS (SELECT 1 FROM ambit_runs r WHERE r.state = 'running' AND r.session = ambit_sessions.session
+const isInUse = sql`EXISTS (SELECT 1 FROM ambit_runs r WHERE r.state = 'running' AND r.session = ambit_sessions.session
   AND COALESCE(r.project, '') = ambit_sessions.project AND r.replica = ambit_sessions.replica)`;
 
 /** Named sessions, and the replica that has each. */
@@ -13,22 +13,20 @@ export class Sessions {
   constructor(readonly database: Database) {}
 
   async hold({ project = "", session, replica, sandbox }: SessionPlace): Promise<SessionHold> {
-    const { now } = this.database;
+    const now = clock(this.database);
     const [, found] = await this.database.run([
       statement(
-        `INSERT INTO ambit_sessions (project, session, replica, sandbox, fence, created_at, used_at)
-        VALUES ($1, $2, $3, $4, 1, ${now}, ${now}) ON CONFLICT (project, session) DO UPDATE
+        sql`INSERT INTO ambit_sessions (project, session, replica, sandbox, fence, created_at, used_at)
+        VALUES (${project}, ${session}, ${replica}, ${sandbox}, 1, ${now}, ${now}) ON CONFLICT (project, session) DO UPDATE
         SET used_at = excluded.used_at, sandbox = excluded.sandbox, replica = excluded.replica,
           fence = ambit_sessions.fence + CASE WHEN ambit_sessions.replica = excluded.replica THEN 0 ELSE 1 END
         WHERE ambit_sessions.replica = excluded.replica OR NOT ${lives(this.database, "ambit_sessions")}
           OR (ambit_sessions.handover IS NOT NULL AND NOT ${isInUse})`,
-        ...[project, session, replica, sandbox],
       ),
       statement(
-        `SELECT s.replica, s.fence, s.handover, p.address
+        sql`SELECT s.replica, s.fence, s.handover, p.address
         FROM ambit_sessions s LEFT JOIN ambit_replicas p ON p.id = s.replica
-        WHERE s.project = $1 AND s.session = $2`,
-        ...[project, session],
+        WHERE s.project = ${project} AND s.session = ${session}`,
       ),
     ]);
     const [row] = found ?? [];
@@ -47,24 +45,16 @@ export class Sessions {
   ): Promise<Written> {
     const [kept] = await this.database.run([
       statement(
-        `UPDATE ambit_sessions SET handover = $5
-        WHERE project = $1 AND session = $2 AND replica = $3 AND fence = $4 RETURNING session`,
-        ...[project, session, replica, fence, handover],
+        sql`UPDATE ambit_sessions SET handover = ${handover}
+        WHERE ${all(equal({ project, session, replica, fence }))} RETURNING session`,
       ),
     ]);
     return kept?.length === 1 ? "written" : "fenced";
   }
 
   async release({ project = "", session, replica }: SessionPlace): Promise<void> {
-    await this.database.run(
-      [
-        statement(
-          "DELETE FROM ambit_sessions WHERE project = $1 AND session = $2 AND replica = $3",
-          ...[project, session, replica],
-        ),
-      ],
-      "end",
-    );
+    const one = sql`DELETE FROM ambit_sessions WHERE ${all(equal({ project, session, replica }))}`;
+    await this.database.run([statement(one)], "end");
   }
 
   /** The row stays, without an owner: if the earlier owner is still alive, its fence is too low. */
@@ -72,18 +62,14 @@ export class Sessions {
     project = "",
     session,
   }: SessionName): Promise<{ fence: number; handover?: string } | undefined> {
-    const abandoned = `project = $1 AND session = $2 AND replica <> '' AND NOT ${lives(this.database, "ambit_sessions")}`;
+    const abandoned = sql`project = ${project} AND session = ${session} AND replica <> ''
+      AND NOT ${lives(this.database, "ambit_sessions")}`;
     const [[before] = [], [ended] = []] = await this.database.run(
       [
+        statement(sql`SELECT handover FROM ambit_sessions WHERE ${abandoned}${locking(this.database)}`),
         statement(
-          `SELECT handover FROM ambit_sessions WHERE ${abandoned}${this.database.lock}`,
-          project,
-          session,
-        ),
-        statement(
-          `UPDATE ambit_sessions SET replica = '', handover = NULL, fence = fence + 1
-        WHERE ${abandoned} RETURNING fence`,
-          ...[project, session],
+          sql`UPDATE ambit_sessions SET replica = '', handover = NULL, fence = fence + 1
+          WHERE ${abandoned} RETURNING fence`,
         ),
       ],
       "end",
@@ -97,14 +83,14 @@ export class Sessions {
     readonly project?: string | null;
     readonly limit: number;
   }): Promise<readonly StoredSession[]> {
-    const where = new Where().equals("project", query.project === null ? "" : query.project);
-    const max = where.value(query.limit);
+    const project = query.project === null ? "" : query.project;
     const [rows = []] = await this.database.run([
-      {
-        text: `SELECT s.project, s.session, s.sandbox, s.replica, s.created_at, s.used_at, p.address FROM ambit_sessions s JOIN ambit_replicas p ON p.id = s.replica AND
-        p.expires_at > ${this.database.now} ${where} ORDER BY s.used_at DESC LIMIT ${max}`,
-        values: where.values,
-      },
+      statement(
+        sql`SELECT s.project, s.session, s.sandbox, s.replica, s.created_at, s.used_at, p.address
+        FROM ambit_sessions s
+        JOIN ambit_replicas p ON p.id = s.replica AND p.expires_at > ${clock(this.database)}
+        WHERE ${all(equal({ project }))} ORDER BY s.used_at DESC LIMIT ${query.limit}`,
+      ),
     ]);
     return rows.map(sessionOf);
   }

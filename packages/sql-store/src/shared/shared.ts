@@ -6,18 +6,10 @@ import type {
   StoredInteraction,
   StoredRun,
 } from "@ambit/durable/store";
-import {
-  Columns,
-  type Database,
-  type Essential,
-  named,
-  type Row,
-  type Statement,
-  statement,
-} from "../database.js";
+import { Columns, type Database, type Essential, type Row } from "../database.js";
+import { all, asInteger, asText, before, clock, equal, type Sql, sql, statement } from "../query.js";
 import { interactionOf, runOf } from "../rows.js";
 import { countExpiry } from "../sizes.js";
-import { Where } from "../where.js";
 import { addDelivery } from "./deliveries.js";
 import { lives } from "./lease.js";
 
@@ -26,31 +18,22 @@ export class Shared {
   constructor(readonly database: Database) {}
 
   async renew(replica: string, address: string, leaseMs: number): Promise<Renewal> {
-    const { now } = this.database;
     const [, runs = [], answers = []] = await this.database.run(
       [
-        named(
+        statement(
+          sql`INSERT INTO ambit_replicas (id, address, expires_at)
+          VALUES (${replica}, ${address}, ${clock(this.database)} + ${asInteger(leaseMs)})
+          ON CONFLICT (id) DO UPDATE SET address = excluded.address, expires_at = excluded.expires_at`,
           "renew",
-          statement(
-            `INSERT INTO ambit_replicas (id, address, expires_at) VALUES ($1, $2, ${now} + CAST($3 AS BIGINT))
-        ON CONFLICT (id) DO UPDATE SET address = excluded.address, expires_at = excluded.expires_at`,
-            ...[replica, address, leaseMs],
-          ),
         ),
-        named(
+        statement(
+          sql`SELECT id, fence, cancel_requested FROM ambit_runs WHERE replica = ${replica} AND state = 'running'`,
           "held runs",
-          statement(
-            "SELECT id, fence, cancel_requested FROM ambit_runs WHERE replica = $1 AND state = 'running'",
-            replica,
-          ),
         ),
-        named(
+        statement(
+          sql`SELECT i.id, i.run_id, i.answer FROM ambit_interactions i JOIN ambit_runs r ON r.id = i.run_id
+          WHERE r.replica = ${replica} AND r.state = 'running' AND i.state = 'answered'`,
           "arrived answers",
-          statement(
-            `SELECT i.id, i.run_id, i.answer FROM ambit_interactions i JOIN ambit_runs r ON r.id = i.run_id
-        WHERE r.replica = $1 AND r.state = 'running' AND i.state = 'answered'`,
-            replica,
-          ),
         ),
       ],
       "end",
@@ -73,49 +56,39 @@ export class Shared {
   }
 
   async drain(replica: string): Promise<void> {
-    await this.database.run(
-      [statement("UPDATE ambit_replicas SET draining = 1 WHERE id = $1", replica)],
-      "end",
-    );
+    const one = sql`UPDATE ambit_replicas SET draining = 1 WHERE id = ${replica}`;
+    await this.database.run([statement(one)], "end");
   }
 
   async supersede(prefix: string, replica: string): Promise<void> {
-    await this.database.run(
-      [
-        statement(
-          "DELETE FROM ambit_replicas WHERE SUBSTR(id, 1, CAST($2 AS INTEGER)) = $1 AND id <> $3 AND draining = 0",
-          ...[prefix, prefix.length, replica],
-        ),
-      ],
-      "end",
-    );
+    const others = sql`DELETE FROM ambit_replicas
+      WHERE SUBSTR(id, 1, CAST(${prefix.length} AS INTEGER)) = ${prefix} AND id <> ${replica} AND draining = 0`;
+    await this.database.run([statement(others)], "end");
   }
 
   async leave(replica: string): Promise<void> {
     await this.database.run(
       [
-        statement("DELETE FROM ambit_replicas WHERE id = $1", replica),
+        statement(sql`DELETE FROM ambit_replicas WHERE id = ${replica}`),
         // A session that another replica may take over is kept.
-        statement("DELETE FROM ambit_sessions WHERE replica = $1 AND handover IS NULL", replica),
+        statement(sql`DELETE FROM ambit_sessions WHERE replica = ${replica} AND handover IS NULL`),
       ],
       "end",
     );
   }
 
   async abandoned(): Promise<readonly StoredRun[]> {
-    const rows = await this.#rows({
-      text: `SELECT * FROM ambit_runs WHERE state = 'running' AND NOT ${lives(this.database, "ambit_runs")} LIMIT 1000`,
-    });
+    const rows = await this.#rows(
+      sql`SELECT * FROM ambit_runs WHERE state = 'running' AND NOT ${lives(this.database, "ambit_runs")} LIMIT 1000`,
+    );
     return rows.map(runOf);
   }
 
   async takeOver(id: string, fence: number, replica: string): Promise<number | undefined> {
     const [row] = await this.#rows(
-      statement(
-        `UPDATE ambit_runs SET replica = $3, fence = fence + 1
-        WHERE id = $1 AND fence = $2 AND state = 'running' AND NOT ${lives(this.database, "ambit_runs")} RETURNING fence`,
-        ...[id, fence, replica],
-      ),
+      sql`UPDATE ambit_runs SET replica = ${replica}, fence = fence + 1
+        WHERE id = ${id} AND fence = ${fence} AND state = 'running' AND NOT ${lives(this.database, "ambit_runs")}
+        RETURNING fence`,
       "end",
     );
     return row === undefined ? undefined : new Columns(row).number("fence");
@@ -123,28 +96,29 @@ export class Shared {
 
   async interactions(query: InteractionQuery): Promise<readonly StoredInteraction[]> {
     const { project, state, runId, session, after, limit, maxCharacters } = query;
-    const where = new Where().equals("project", project).equals("state", state);
-    where.equals("run_id", runId).equals("session", session).before("ambit_interactions", after);
-    const max = where.value(limit);
-    const order = "ORDER BY created_at DESC, id DESC";
-    const page = `SELECT * FROM ambit_interactions ${where} ${order} LIMIT ${max}`;
-    const text =
+    const wanted = [
+      ...equal({ project, state, run_id: runId, session }),
+      ...before("ambit_interactions", after),
+    ];
+    const order = sql`ORDER BY created_at DESC, id DESC`;
+    const page = sql`SELECT * FROM ambit_interactions WHERE ${all(wanted)} ${order} LIMIT ${limit}`;
+    const rows = await this.#rows(
       maxCharacters === undefined
         ? page
-        : `SELECT * FROM (SELECT page.*, SUM(LENGTH(payload)) OVER (${order}) - LENGTH(payload) AS before_it
-            FROM (${page}) AS page) AS measured WHERE before_it < ${where.value(maxCharacters)} ${order}`;
-    const rows = await this.#rows({ text, values: where.values });
+        : sql`SELECT * FROM (SELECT page.*, SUM(LENGTH(payload)) OVER (${order}) - LENGTH(payload) AS before_it
+            FROM (${page}) AS page) AS measured WHERE before_it < ${maxCharacters} ${order}`,
+    );
     return rows.map(interactionOf);
   }
 
   async answer(id: string, answer: string): Promise<StoredInteraction | undefined> {
     const [, rows] = await this.database.run([
       statement(
-        `UPDATE ambit_interactions SET state = 'answered', answer = $2, answered_at = ${this.database.now}
-        WHERE id = $1 AND state = 'open'`,
-        ...[id, answer],
+        sql`UPDATE ambit_interactions
+        SET state = 'answered', answer = ${answer}, answered_at = ${clock(this.database)}
+        WHERE id = ${id} AND state = 'open'`,
       ),
-      statement("SELECT * FROM ambit_interactions WHERE id = $1", id),
+      statement(sql`SELECT * FROM ambit_interactions WHERE id = ${id}`),
     ]);
     const [row] = rows ?? [];
     return row === undefined ? undefined : interactionOf(row);
@@ -153,58 +127,53 @@ export class Shared {
   async useAnswer(id: string): Promise<boolean> {
     const [used] = await this.database.run([
       statement(
-        `INSERT INTO ambit_used_answers (id, used_at) VALUES ($1, ${this.database.now})
+        sql`INSERT INTO ambit_used_answers (id, used_at) VALUES (${id}, ${clock(this.database)})
         ON CONFLICT (id) DO NOTHING RETURNING id`,
-        id,
       ),
-      statement("UPDATE ambit_interactions SET state = 'used', answer = NULL WHERE id = $1", id),
+      statement(sql`UPDATE ambit_interactions SET state = 'used', answer = NULL WHERE id = ${id}`),
     ]);
     return used?.length === 1;
   }
 
   async expiring(maxAgeMs: number): Promise<readonly StoredInteraction[]> {
     const rows = await this.#rows(
-      statement(
-        `SELECT i.* FROM ambit_interactions i JOIN ambit_runs r ON r.id = i.run_id
-        WHERE i.state = 'open' AND r.state = 'ended' AND i.created_at < ${this.database.now} - CAST($1 AS BIGINT)
-        ORDER BY i.created_at LIMIT 100`,
-        maxAgeMs,
-      ),
+      sql`SELECT i.* FROM ambit_interactions i JOIN ambit_runs r ON r.id = i.run_id
+        WHERE i.state = 'open' AND r.state = 'ended'
+        AND i.created_at < ${clock(this.database)} - ${asInteger(maxAgeMs)} ORDER BY i.created_at LIMIT 100`,
     );
     return rows.map(interactionOf);
   }
 
   async expire({ id, runId }: StoredInteraction, { text, deliveries = [] }: Expiry): Promise<boolean> {
-    const expired =
-      "id = $1 AND EXISTS (SELECT 1 FROM ambit_interactions WHERE id = $2 AND state = 'expiring')";
+    const expired = sql`id = ${runId}
+      AND EXISTS (SELECT 1 FROM ambit_interactions WHERE id = ${id} AND state = 'expiring')`;
     const [marked] = await this.database.run(
       [
         // A state within this transaction only: the replica that sets it does the rest.
         statement(
-          "UPDATE ambit_interactions SET state = 'expiring' WHERE id = $1 AND state = 'open' RETURNING id",
-          id,
+          sql`UPDATE ambit_interactions SET state = 'expiring' WHERE id = ${id} AND state = 'open' RETURNING id`,
         ),
         // The first record takes the number that the result had: a reader that has the result gets the second.
         statement(
-          `UPDATE ambit_runs SET events = events + 2, size = size + $3 WHERE ${expired}`,
-          ...[runId, id, text.length],
+          sql`UPDATE ambit_runs SET events = events + 2, size = size + ${text.length} WHERE ${expired}`,
         ),
         statement(
-          `INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
-        SELECT id, events - 1, events, CAST($3 AS TEXT) FROM ambit_runs WHERE ${expired}`,
-          ...[runId, id, text],
+          sql`INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
+          SELECT id, events - 1, events, ${asText(text)} FROM ambit_runs WHERE ${expired}`,
         ),
-        ...deliveries.map((one) => addDelivery(this.database, one, expired, runId, id)),
+        ...deliveries.map((one) => addDelivery(this.database, one, expired)),
         countExpiry(id, text.length),
-        statement("UPDATE ambit_interactions SET state = 'expired' WHERE id = $1 AND state = 'expiring'", id),
+        statement(
+          sql`UPDATE ambit_interactions SET state = 'expired' WHERE id = ${id} AND state = 'expiring'`,
+        ),
       ],
       "end",
     );
     return marked?.length === 1;
   }
 
-  async #rows(one: Statement, essential?: Essential): Promise<readonly Row[]> {
-    const [rows = []] = await this.database.run([one], essential);
+  async #rows(query: Sql, essential?: Essential): Promise<readonly Row[]> {
+    const [rows = []] = await this.database.run([statement(query)], essential);
     return rows;
   }
 }
