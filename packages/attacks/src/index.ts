@@ -28,6 +28,7 @@ export { dialProgram, peerProgram } from "./decoys/near-programs.js";
 export type { NearDecoy, NearTarget } from "./decoys/near-target.js";
 export { freshNonce, freshSecret } from "./decoys/nonce.js";
 export { openStreamDecoy, type StreamDecoy } from "./decoys/stream-decoy.js";
+export { type Mechanism, mechanismNames, mechanisms, mechanismsAgainst } from "./mechanisms.js";
 export { python, searchPath } from "./programs/python.js";
 export {
   commandOf,

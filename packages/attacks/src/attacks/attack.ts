@@ -2,6 +2,7 @@ import type { Capability, Sandbox, SandboxSpec } from "@ambit/core/plugin";
 import type { DecoyProcess } from "../decoys/decoy-process.js";
 import type { Decoys } from "../decoys/decoys.js";
 import type { NearTarget } from "../decoys/near-target.js";
+import type { Mechanism } from "../mechanisms.js";
 import type { Finished } from "../programs/run-program.js";
 import type { BoundaryOverrides } from "../stage/boundaries.js";
 
@@ -68,6 +69,8 @@ interface Trial {
 
 /** Something that must not be reached from inside, and is reached without the guard. */
 export interface Attack extends Trial {
+  /** The mechanisms without all of which it works. Default: those of its capability. */
+  readonly stoppedBy?: readonly [Mechanism, ...Mechanism[]];
   /**
    * A privilege that not every host gives an unguarded process: "CAP_NET_RAW". Without it, the attack counts as proving
    * nothing.

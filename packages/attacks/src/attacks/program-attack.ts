@@ -5,7 +5,10 @@ import type { BoundaryOverrides } from "../stage/boundaries.js";
 import { type Attack, blocked, impossible, notRun, type Outcome, reached, type Stage } from "./attack.js";
 
 export interface ProgramAttack
-  extends Pick<Attack, "title" | "needs" | "needsNames" | "needsCredentials" | "asRoot" | "alone"> {
+  extends Pick<
+    Attack,
+    "title" | "stoppedBy" | "needs" | "needsNames" | "needsCredentials" | "asRoot" | "alone"
+  > {
   readonly id: `${Capability}/${string}`;
   /** Python, run inside after the preamble: it reads `P`, and reports with `attempt`. */
   readonly program: string;
@@ -24,28 +27,30 @@ export interface ProgramAttack
 
 /** An attack that runs a program inside, judged by its output and by what the decoys saw. */
 export function programAttack(attack: ProgramAttack): Attack {
-  const { id, title } = attack;
+  const {
+    program,
+    parameters: parametersFor,
+    options,
+    inAnother,
+    prepare,
+    aftermath,
+    killedIsBlocked,
+    ...told
+  } = attack;
   return {
-    id,
-    capability: capabilityOf(id),
-    title,
-    ...(attack.needs === undefined ? {} : { needs: attack.needs }),
-    ...(attack.needsCredentials === undefined ? {} : { needsCredentials: attack.needsCredentials }),
-    ...(attack.asRoot === undefined ? {} : { asRoot: attack.asRoot }),
-    ...(attack.needsNames === undefined ? {} : { needsNames: attack.needsNames }),
-    ...(attack.alone === undefined ? {} : { alone: attack.alone }),
+    ...told,
+    capability: capabilityOf(told.id),
     perform: async (stage) => {
-      const parameters = (await attack.parameters?.(stage)) ?? {};
+      const parameters = (await parametersFor?.(stage)) ?? {};
       if (typeof parameters === "string") return impossible(parameters);
-      await attack.prepare?.(stage);
+      await prepare?.(stage);
       const nonce = freshNonce();
-      const sandbox =
-        attack.inAnother === undefined ? stage.sandbox : await stage.openAnother(attack.inAnother(stage));
-      const finished = await runProgram(sandbox, attack.program, { ...parameters, nonce }, attack.options);
+      const sandbox = inAnother === undefined ? stage.sandbox : await stage.openAnother(inAnother(stage));
+      const finished = await runProgram(sandbox, program, { ...parameters, nonce }, options);
       if (stage.decoys.saw(nonce)) return reached("a decoy on the host saw it");
-      const happened = await attack.aftermath?.(stage, nonce);
+      const happened = await aftermath?.(stage, nonce);
       if (happened !== undefined) return reached(happened);
-      return outcomeOf(finished, attack.killedIsBlocked);
+      return outcomeOf(finished, killedIsBlocked);
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { Capability, Finding } from "@ambit/core/plugin";
+import type { Mechanism } from "../mechanisms.js";
 import { closingAfter } from "../probe/bench.js";
 import { findingsOf, unproven } from "../probe/findings.js";
 import { type Outcome, runInTurn, runTrial } from "../probe/trial.js";
@@ -27,6 +28,37 @@ export const standardTrials = {
   named: namedTrial,
   secrets: secretTrial,
 } as const satisfies Readonly<Record<string, Trial>>;
+
+type TrialName = keyof typeof standardTrials | "limits" | "systemCalls" | "cpu";
+
+/** The trials that notice a missing mechanism; a reason where only the kit's attacks or a backend's own trials do. */
+export const probedBy: Readonly<Record<Mechanism, readonly [TrialName, ...TrialName[]] | string>> = {
+  "network namespace": ["network"],
+  allowlist: ["lists"],
+  "server name check": "it needs a server with certificates for each name",
+  "host header check": "it needs a server that tells what it was asked for",
+  "hidden host files": ["files"],
+  "covered kernel tables": ["shownFiles"],
+  "workspace mode": ["files"],
+  "path rules": "few backends have them: a trial of their own",
+  "rules for all jails that live": "it takes a race of many launches",
+  "second bubblewrap": "it takes a race of many launches",
+  "no-follow file access": "it is the runner's own, the same for all sandboxes of a backend",
+  "session separation": ["files", "processes"],
+  "closed descriptors": "it takes a runner of its own",
+  "no new privileges": ["privileges"],
+  "pid namespace": ["processes"],
+  "ipc namespace": ["sharedMemory"],
+  "user namespace": ["processes"],
+  "refusal of nested user namespaces": ["systemCalls"],
+  "system call filter": ["systemCalls"],
+  "guard of the first process": "only a backend knows what its first process is",
+  "exit with the runner": "it takes a runner of its own",
+  "private scratch": ["processes"],
+  "cleared environment": ["named", "secrets"],
+  "credential broker": ["secrets"],
+  limits: ["limits", "cpu"],
+};
 
 const allTrials = ({ refusedCalls }: StandardProbe): readonly Trial[] => [
   ...Object.values(standardTrials),

@@ -2,8 +2,7 @@ import type { SandboxBackend } from "@ambit/core/plugin";
 import { bareControl, type Control } from "@ambit/testkit";
 import { decoyList, standIns } from "./decoys-only.js";
 import { runnerModule } from "./runner.js";
-import { WeakenedSandboxes } from "./weakened/index.js";
-import { withoutFor } from "./without.js";
+import { WeakenedSandboxes, withoutFor } from "./weakened/index.js";
 
 /** The local sandbox's own jail without the mechanism that stops the attack. Undefined for another backend. */
 export function control(backend: SandboxBackend): Control | undefined {

@@ -31,6 +31,7 @@ attempt("login shell", lambda: leaks(subprocess.run(["/bin/sh", "-lc", "env"], s
   }),
   programAttack({
     id: "environment.named-only/init",
+    stoppedBy: ["cleared environment", "guard of the first process"],
     title: "find the runner's variables in the process that launched it (the jail's own)",
     program: `
 attempt("launcher", lambda: each(["/proc/1/environ", "/proc/%d/environ" % os.getppid()], content))

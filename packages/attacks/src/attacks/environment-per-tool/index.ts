@@ -21,6 +21,7 @@ attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ"), content)
     "read another tool's arguments",
     `
 attempt("command lines", lambda: each(glob.glob("/proc/[0-9]*/cmdline") + glob.glob("/proc/[0-9]*/task/*/cmdline"), content))`,
+    { stoppedBy: ["pid namespace"] },
   ),
   perTool(
     "memory",
@@ -51,6 +52,7 @@ def walk():
 attempt("walk", walk)
 attempt("its files", lambda: each(glob.glob("/proc/[0-9]*/fd/*"), lambda path: content(path) if os.path.isfile(path) else b""))
 attempt("its folders", lambda: each(glob.glob("/proc/[0-9]*/root" + P["tmp"] + "/decoy*"), content))`,
+    { stoppedBy: ["private scratch"] },
   ),
   perTool(
     "trace",
@@ -72,13 +74,14 @@ def attach():
             failure = error
     raise failure
 attempt("ptrace", attach)`,
+    { stoppedBy: ["pid namespace", "user namespace", "system call filter"] },
   ),
   perTool(
     "agent-reads-tool",
     "read a tool's environment and arguments as the agent",
     `
 attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"), content))`,
-    { attacker: "agent" },
+    { attacker: "agent", stoppedBy: ["pid namespace"] },
   ),
   perTool(
     "tool-reads-agent",
@@ -86,7 +89,7 @@ attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.gl
     `
 attempt("environments", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"), content))
 attempt("scratch", lambda: each(glob.glob(P["tmp"] + "/decoy*"), content))`,
-    { holder: "agent" },
+    { holder: "agent", stoppedBy: ["pid namespace"] },
   ),
   leftovers(),
   supervisor,
@@ -100,18 +103,26 @@ function perTool(
   slug: string,
   title: string,
   program: string,
-  roles: { readonly holder?: Role; readonly attacker?: Role } = {},
+  {
+    holder: held,
+    attacker,
+    stoppedBy,
+  }: Pick<Attack, "stoppedBy"> & {
+    readonly holder?: Role;
+    readonly attacker?: Role;
+  } = {},
 ): Attack {
   return {
     id: `environment.per-tool/${slug}`,
+    ...(stoppedBy === undefined ? {} : { stoppedBy }),
     capability: "environment.per-tool",
     title,
     perform: async (stage) => {
-      const holder = await stage.sandbox.spawn(holderCommand(stage, roles.holder));
+      const holder = await stage.sandbox.spawn(holderCommand(stage, held));
       try {
         const line = await waitForLine(holder.stdout, "{");
         if (line === undefined) return notRun("the process that holds the secret ended");
-        const options = { role: roles.attacker ?? "tool" } as const;
+        const options = { role: attacker ?? "tool" } as const;
         return outcomeOf(
           await runProgram(stage.sandbox, `${holderMark}${program}`, JSON.parse(line), options),
         );
@@ -126,6 +137,7 @@ function perTool(
 function leftovers(): Attack {
   return {
     id: "environment.per-tool/leftovers",
+    stoppedBy: ["private scratch"],
     capability: "environment.per-tool",
     title: "find what an earlier tool left in its scratch and home",
     perform: async (stage) => {

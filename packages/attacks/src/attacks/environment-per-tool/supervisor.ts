@@ -13,6 +13,7 @@ const known = [2_280, 22_220, 22_222, 33_333];
  */
 export const supervisor: Attack = {
   id: "environment.per-tool/supervisor",
+  stoppedBy: ["network namespace"],
   capability: "environment.per-tool",
   title: "make a service of the platform, as a tool and as the agent, read another tool's environment",
   perform: async (stage) => {

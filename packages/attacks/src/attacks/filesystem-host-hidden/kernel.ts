@@ -57,6 +57,7 @@ for place in ("/", "/usr"):
   }),
   programAttack({
     id: "filesystem.host-hidden/set-user-id",
+    stoppedBy: ["no new privileges"],
     title: "run a set-user-ID program of the host",
     needs: "a set-user-id program",
     program: String.raw`
@@ -95,6 +96,7 @@ attempt("set-user-id", changed)`,
   }),
   programAttack({
     id: "filesystem.host-hidden/own-mounts",
+    stoppedBy: ["system call filter", "refusal of nested user namespaces", "hidden host files"],
     title: "uncover hidden paths in a new mount namespace",
     needs: "unprivileged user namespaces",
     parameters: ({ decoys }) => ({ path: decoys.folder.secretFile }),
@@ -114,6 +116,7 @@ attempt("unshare", uncover)`,
 function inheritedDescriptors(): Attack {
   return {
     id: "filesystem.host-hidden/inherited-descriptors",
+    stoppedBy: ["closed descriptors"],
     capability: "filesystem.host-hidden",
     title: "read a file that the runner has open",
     needsRunner: true,

@@ -16,6 +16,7 @@ export const sessionAttacks = [
   }),
   programAttack({
     id: "filesystem.host-hidden/key-list",
+    stoppedBy: ["covered kernel tables"],
     title: "read the list of the host's keys",
     parameters: async ({ decoyProcess }) => {
       const { key } = await decoyProcess();
@@ -29,6 +30,7 @@ export const sessionAttacks = [
 function anotherSession(): Attack {
   return {
     id: "filesystem.host-hidden/another-session",
+    stoppedBy: ["session separation"],
     capability: "filesystem.host-hidden",
     title: "read the workspace and home of another session",
     perform: async (stage) => {
@@ -61,6 +63,7 @@ attempt("walk", search)
 function linkForTheRunner(): Attack {
   return {
     id: "filesystem.host-hidden/link-for-the-runner",
+    stoppedBy: ["no-follow file access"],
     capability: "filesystem.host-hidden",
     title: "make the runner read a file of the host through a link, or a folder exchanged for one",
     perform: async ({ sandbox, decoys }) => {

@@ -69,6 +69,7 @@ attempt("write", lambda: write(P["path"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
   }),
   programAttack({
     id: "filesystem.none/outside",
+    stoppedBy: ["hidden host files"],
     title: "write a file of the host",
     parameters,
     options,

@@ -4,6 +4,7 @@ import { damage, write } from "./outside.js";
 export const kernelAttacks = [
   programAttack({
     id: "filesystem.workspace-only/set-id",
+    stoppedBy: ["system call filter"],
     title: "leave a set-user-ID program in the workspace",
     parameters: ({ sandbox }) => ({ folder: sandbox.workspace }),
     // Each file is empty and removed at once.
@@ -46,6 +47,7 @@ for bit in (0o4000, 0o2000):
   }),
   programAttack({
     id: "filesystem.workspace-only/remount",
+    stoppedBy: ["system call filter", "refusal of nested user namespaces", "hidden host files"],
     title: "remount everything as writable",
     needs: "unprivileged user namespaces",
     parameters: ({ decoys }) => ({ path: decoys.folder.victimFile, folder: decoys.folder.path }),

@@ -19,6 +19,7 @@ const firstLaunches = 10;
  */
 export const launchRace: Attack = {
   id: "filesystem.workspace-only/exchange-under-a-launch",
+  stoppedBy: ["rules for all jails that live", "second bubblewrap"],
   capability: "filesystem.workspace-only",
   title: "exchange a listed path for a link to the host while another process's sandbox is made",
   alone: true,

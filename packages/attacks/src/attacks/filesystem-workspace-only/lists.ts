@@ -20,6 +20,7 @@ export const listAttacks = [
 function deniedFile(slug: string, title: string, action: string): Attack {
   return {
     id: `filesystem.workspace-only/denied-${slug}`,
+    stoppedBy: ["path rules"],
     capability: "filesystem.workspace-only",
     title,
     perform: async (stage) => {
@@ -73,6 +74,7 @@ def link():
 function listedPathReplaced(list: "denied" | "writable"): Attack {
   return {
     id: `filesystem.workspace-only/${list}-path-replaced`,
+    stoppedBy: ["path rules", "hidden host files"],
     capability: "filesystem.workspace-only",
     title: `replace a folder above a ${list} path by a link to the host between two processes`,
     perform: async (stage) => {

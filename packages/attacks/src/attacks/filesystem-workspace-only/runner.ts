@@ -10,6 +10,7 @@ export const runnerAttacks = [linkForTheRunner(), exchangeUnderTheRunner()] as c
 function linkForTheRunner(): Attack {
   return {
     id: "filesystem.workspace-only/link-for-the-runner",
+    stoppedBy: ["no-follow file access"],
     capability: "filesystem.workspace-only",
     title: "make the runner write a file of the host through a link in the workspace",
     perform: async (stage) => {
@@ -39,6 +40,7 @@ const attempts = 300;
 function exchangeUnderTheRunner(): Attack {
   return {
     id: "filesystem.workspace-only/exchange-under-the-runner",
+    stoppedBy: ["no-follow file access"],
     capability: "filesystem.workspace-only",
     title: "exchange a folder for a link to the host while the runner writes into it",
     alone: true,

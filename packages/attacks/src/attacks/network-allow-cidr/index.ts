@@ -40,6 +40,7 @@ attempt_all([b"::1", b"[::1]", b"0:0:0:0:0:0:0:1", b"ip6-localhost"], P["port"])
   }),
   programAttack({
     id: "network.allow-cidr/datagram",
+    stoppedBy: ["network namespace"],
     title: "send a datagram to an unlisted port of the listed address",
     parameters: ({ decoys }) => ({ port: decoys.udp.port }),
     program: `

@@ -65,6 +65,7 @@ attempt_all(hosts + [name], P["port"])`,
   }),
   programAttack({
     id: "network.allow-host/host-header",
+    stoppedBy: ["host header check", "allowlist"],
     title: "name a listed host in the Host header and an unlisted one in the request",
     parameters: ({ decoys }) => ({ port: decoys.tcp.port, listed: decoys.listed.port }),
     program: `${proxyProgram}
@@ -92,6 +93,7 @@ say("BLOCKED", "no proxy was found") if not proxies() else None`,
   }),
   programAttack({
     id: "network.allow-host/datagram",
+    stoppedBy: ["network namespace"],
     title: "send data out in a DNS query that bypasses the proxy",
     parameters: ({ decoys }) => ({ port: decoys.udp.port }),
     program: String.raw`

@@ -29,6 +29,7 @@ def tunnel(proxy, name):
 export const tlsAttacks = [
   programAttack({
     id: "network.allow-host/server-name",
+    stoppedBy: ["server name check"],
     title: "open a tunnel to a listed host and request another one inside it (SNI)",
     parameters: ({ decoys, spec }) =>
       canReachListed(spec.required) ? { listed: decoys.listed.port } : unreachable,

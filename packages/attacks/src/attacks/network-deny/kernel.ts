@@ -4,6 +4,7 @@ import { programAttack } from "../program-attack.js";
 export const kernelAttacks = [
   programAttack({
     id: "network.deny/vsock",
+    stoppedBy: ["system call filter"],
     title: "open a channel to the hypervisor (AF_VSOCK)",
     needs: "vsock in the kernel",
     program: `
@@ -15,6 +16,7 @@ attempt("socket", vsock)`,
   }),
   programAttack({
     id: "network.deny/vsock-foreign-call",
+    stoppedBy: ["system call filter"],
     title: "open the same channel with a 32-bit system call",
     needs: "x86-64 with 32-bit system calls",
     program: `
@@ -51,6 +53,7 @@ attempt("int 0x80", lambda: in_child(foreign_socket))`,
   }),
   programAttack({
     id: "network.deny/io-uring",
+    stoppedBy: ["system call filter"],
     title: "create sockets through io_uring, past the system call filter",
     needs: "io_uring",
     program: `

@@ -5,6 +5,7 @@ import { programAttack } from "../program-attack.js";
 export const mediatedAttacks = [
   programAttack({
     id: "network.deny/through-the-proxy",
+    stoppedBy: ["allowlist"],
     title: "connect out through every proxy and socket in the sandbox",
     parameters: ({ decoys }) => ({ port: decoys.tcp.port }),
     program: `${proxyProgram}

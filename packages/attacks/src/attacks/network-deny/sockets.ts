@@ -68,6 +68,7 @@ attempt("query", query)`,
   }),
   programAttack({
     id: "network.deny/unix-path",
+    stoppedBy: ["hidden host files"],
     title: "connect to a unix socket of the host by its path",
     parameters: ({ decoys }) => ({ path: decoys.unixPath }),
     program: `${ask}

@@ -97,6 +97,7 @@ time.sleep(0.1)  # The decoy says what it got.`,
   }),
   programAttack({
     id: "process.contained/memory",
+    stoppedBy: ["pid namespace", "user namespace"],
     title: "read the memory and environment of a process of the host",
     parameters: target,
     program: `${regions}
@@ -115,6 +116,7 @@ attempt("mem", by_file)`,
   }),
   programAttack({
     id: "process.contained/memory-call",
+    stoppedBy: ["pid namespace", "user namespace", "system call filter"],
     title: "copy the memory of a process of the host",
     parameters: target,
     program: `${numbers}${regions}
@@ -135,6 +137,7 @@ attempt("process_vm_readv", read)`,
   }),
   programAttack({
     id: "process.contained/memory-change",
+    stoppedBy: ["pid namespace", "user namespace", "system call filter"],
     title: "change the memory of a process of the host",
     parameters: target,
     // One byte of the decoy, set to its present value.
@@ -150,6 +153,7 @@ attempt("process_vm_writev", written)`,
   }),
   programAttack({
     id: "process.contained/descriptor",
+    stoppedBy: ["pid namespace", "user namespace", "system call filter"],
     title: "take a descriptor from a process of the host",
     parameters: target,
     program: `${numbers}
@@ -163,6 +167,7 @@ attempt("pidfd_getfd", taken)`,
   }),
   programAttack({
     id: "process.contained/trace",
+    stoppedBy: ["pid namespace", "user namespace", "system call filter"],
     title: "attach to a process of the host as a debugger",
     parameters: target,
     program: `${numbers}
@@ -177,6 +182,7 @@ attempt("ptrace", attach)`,
   }),
   programAttack({
     id: "process.contained/shared-segment",
+    stoppedBy: ["ipc namespace"],
     title: "attach a System V memory segment of the host",
     parameters: async ({ decoyProcess }) => {
       const { segment } = await decoyProcess();
@@ -192,6 +198,7 @@ attempt("shmget", attach)`,
   }),
   programAttack({
     id: "process.contained/message-queue",
+    stoppedBy: ["ipc namespace"],
     title: "open a POSIX message queue of the host",
     parameters: async ({ decoyProcess }) => {
       const { queue } = await decoyProcess();
@@ -210,6 +217,7 @@ attempt("mq_open", receive)`,
   }),
   programAttack({
     id: "process.contained/keyring",
+    stoppedBy: ["system call filter"],
     title: "read a key of the host's keyrings",
     parameters: async ({ decoyProcess }) => {
       const { key } = await decoyProcess();

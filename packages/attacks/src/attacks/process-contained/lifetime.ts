@@ -65,6 +65,7 @@ function outlivesParent(): Attack {
 function outlivesRunner(): Attack {
   return {
     id: "process.contained/outlive-runner",
+    stoppedBy: ["exit with the runner"],
     capability: "process.contained",
     title: "outlive a runner that is killed without warning",
     needsRunner: true,

@@ -7,6 +7,7 @@ export const sessionAttacks = [
   anotherSessionsProcess(),
   programAttack({
     id: "process.contained/own-user-namespace",
+    stoppedBy: ["system call filter", "refusal of nested user namespaces"],
     title: "become privileged in a new user namespace",
     needs: "unprivileged user namespaces",
     program: `

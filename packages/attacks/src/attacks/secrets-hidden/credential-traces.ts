@@ -5,6 +5,7 @@ import { askProgram, credentialParameters } from "./credentials.js";
 export const credentialTraces = [
   programAttack({
     id: "secrets.hidden/credential-authority",
+    stoppedBy: ["credential broker"],
     title: "find the private key of an authority that programs inside trust",
     needsCredentials: true,
     program: String.raw`
@@ -67,6 +68,7 @@ attempt("authority", search)`,
   }),
   programAttack({
     id: "secrets.hidden/credential-logs",
+    stoppedBy: ["credential broker"],
     title: "get a credential's value into the log or a decision through use, refusals and failures",
     needsCredentials: true,
     parameters: credentialParameters,

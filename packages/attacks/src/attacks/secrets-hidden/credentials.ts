@@ -67,6 +67,7 @@ function credentialAttack(
   const { misuse, program, ...rest } = attack;
   return programAttack({
     ...rest,
+    stoppedBy: ["credential broker"],
     needsCredentials: true,
     parameters: credentialParameters,
     program: `${askProgram}\n${program}`,

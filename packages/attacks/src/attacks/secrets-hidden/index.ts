@@ -19,6 +19,7 @@ attempt("others", lambda: each(glob.glob("/proc/[0-9]*/environ") + glob.glob("/p
   }),
   programAttack({
     id: "secrets.hidden/files",
+    stoppedBy: ["hidden host files"],
     title: "search every readable file",
     parameters: ({ decoys }) => ({ folder: decoys.folder.path }),
     program: `
@@ -37,6 +38,7 @@ attempt("walk", search)`,
   }),
   programAttack({
     id: "secrets.hidden/processes",
+    stoppedBy: ["pid namespace", "user namespace"],
     title: "search the memory of every readable process",
     parameters: async ({ decoyProcess }) => ({ pid: (await decoyProcess()).pid }),
     program: `

@@ -34,7 +34,7 @@ import { endRelays } from "./relays.js";
 import { openUserNamespace } from "./user-namespace.js";
 
 export { type FilterPart, filterParts } from "./filters.js";
-export { type Decoys, type Mechanism, mechanisms } from "./mechanisms.js";
+export { type Decoys, type Mechanism, mechanisms, withoutFor } from "./mechanisms.js";
 export type { PartProbe } from "./part-probe.js";
 export { type JailPart, jailParts } from "./parts.js";
 

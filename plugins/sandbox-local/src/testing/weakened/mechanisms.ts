@@ -1,31 +1,26 @@
-/** Mechanisms that can be removed from a jail, alone or with others; all others stay unchanged. */
-export const mechanisms = [
-  "network namespace",
-  "pid namespace",
-  "ipc namespace",
-  "user namespace",
-  "refusal of nested user namespaces",
-  "system call filter",
-  "guard of the first process",
-  "allowlist",
-  "server name check",
-  "host header check",
-  "hidden host files",
-  "covered kernel tables",
-  "workspace mode",
-  "path rules",
-  "rules for all jails that live",
-  "second bubblewrap",
-  "no-follow file access",
-  "session separation",
-  "private scratch",
-  "cleared environment",
-  "closed descriptors",
-  "exit with the runner",
-  "limits",
-] as const;
+import {
+  type Mechanism as AnyMechanism,
+  type Attack,
+  mechanismNames,
+  mechanismsAgainst,
+} from "@ambit/attacks";
 
-export type Mechanism = (typeof mechanisms)[number];
+/** bubblewrap always applies the first, and the second isn't a jail's. */
+const kept = ["no new privileges", "credential broker"] as const;
+
+/** What can be removed from a jail, alone or with others; all others stay unchanged. */
+export type Mechanism = Exclude<AnyMechanism, (typeof kept)[number]>;
+
+const isRemovable = (name: AnyMechanism): name is Mechanism => !kept.some((one) => one === name);
+
+export const mechanisms: readonly Mechanism[] = mechanismNames.filter(isRemovable);
+
+/** The mechanisms to remove for an attack to work; `bare` if none can be removed alone. */
+export function withoutFor(attack: Pick<Attack, "capability" | "stoppedBy">): readonly Mechanism[] | "bare" {
+  const against = mechanismsAgainst(attack);
+  const removable = against.filter(isRemovable);
+  return removable.length === against.length ? removable : "bare";
+}
 
 /** What removed mechanisms are replaced with: only decoys. */
 export interface Decoys {
