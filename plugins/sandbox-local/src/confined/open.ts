@@ -17,7 +17,6 @@ export async function openConfined(options: SessionOptions): Promise<ConfinedSan
       ...session.kit.bubblewrap,
       ...session.groups?.evidence,
       ...(session.folder.diskBytes === undefined ? {} : { "disk.bytes": String(session.folder.diskBytes) }),
-      ...session.weakening?.evidence,
     });
   } catch (error) {
     await session.close();

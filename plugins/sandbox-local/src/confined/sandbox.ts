@@ -1,4 +1,4 @@
-import { SafeSessionFiles, type SessionFiles } from "@ambit/backend-kit/safe-fs";
+import type { SessionFiles } from "@ambit/backend-kit/safe-fs";
 import type { Command, Evidence, Exposure, FetchHandler, LimitHits, Process } from "@ambit/core/plugin";
 import { SessionSandbox } from "../session-sandbox.js";
 import { channelUrl, inside } from "./launch/inside.js";
@@ -51,9 +51,9 @@ export class ConfinedSandbox extends SessionSandbox {
   }
 }
 
-function filesOf({ folder, user, spec, weakening }: ConfinedSession): SessionFiles {
+function filesOf({ folder, user, spec, parts }: ConfinedSession): SessionFiles {
   const home = { guest: inside.agentHome, host: folder.home };
   const workspace = { guest: inside.workspace, host: folder.workspace };
   const mappings = spec.boundary.filesystem.mode === "off" ? [home] : [workspace, home];
-  return weakening?.files?.(mappings, user) ?? new SafeSessionFiles(mappings, user);
+  return parts.files(mappings, user);
 }

@@ -8,7 +8,7 @@ import { SessionChannel } from "../expose/channel.js";
 import { makeReadableFolder, writeReadable } from "../folders/readable.js";
 import type { RunnerFolder } from "../folders/runner-folder.js";
 import { groupsRecord, makeSessionFolder, type SessionFolder } from "../folders/session-folder.js";
-import { leaseUserId, type UserIdLease } from "../identity/user-ids.js";
+import type { UserIdLease } from "../identity/user-ids.js";
 import { keepCredentials, type SessionCredentials } from "./credentials.js";
 import {
   isPassable,
@@ -16,10 +16,10 @@ import {
   type RequiredPaths,
   resolveRequiredPaths,
 } from "./files/required-paths.js";
-import { WorkspaceRules } from "./files/workspace-rules.js";
+import type { WorkspaceRules } from "./files/workspace-rules.js";
 import { inside } from "./launch/inside.js";
+import { type SessionParts, wholeParts } from "./parts.js";
 import type { RunnerKit } from "./runner-kit.js";
-import type { Weakening } from "./weakening.js";
 
 /** What one session's jails share. */
 export interface ConfinedSession {
@@ -37,9 +37,9 @@ export interface ConfinedSession {
   /** Undefined where the session has none. */
   readonly credentials: SessionCredentials | undefined;
   readonly requiredPaths: RequiredPaths;
-  readonly weakening: Weakening | undefined;
+  readonly parts: SessionParts;
   /** What its jails mount in the workspace. Undefined without a workspace. */
-  readonly rules: WorkspaceRules | undefined;
+  readonly rules: Pick<WorkspaceRules, "hold"> | undefined;
   /** The number of jails started. */
   spawned: number;
   /** Closes everything above, in reverse order. Safe to call twice. */
@@ -57,8 +57,10 @@ export interface SessionOptions {
   readonly trusted?: readonly string[] | undefined;
   /** Whether a first jail shows that the limits can be applied. Default true. */
   readonly isTried?: boolean | undefined;
-  /** Only for controls of the conformance kit. */
-  readonly weakening?: Weakening;
+  /** Default: all of them. */
+  readonly parts?: SessionParts;
+  /** Called when the session is closed, or couldn't be opened. */
+  readonly onClose?: () => Promise<void>;
 }
 
 /** What tests and probes open a sandbox with, replacing the host's own. */
@@ -66,9 +68,9 @@ export type OpenOptions = Pick<SessionOptions, "lookup" | "trusted" | "isTried">
 
 /** Opens everything that is shared, or nothing. */
 export async function openSession(options: SessionOptions): Promise<ConfinedSession> {
-  const { spec, config, runner, kit, weakening } = options;
+  const { spec, config, runner, kit, parts = wholeParts, onClose } = options;
   const opened: (() => Promise<void>)[] = [];
-  if (weakening !== undefined) opened.push(() => weakening.close());
+  if (onClose !== undefined) opened.push(onClose);
   const close = async () => {
     const failures: unknown[] = [];
     for (let step = opened.pop(); step !== undefined; step = opened.pop()) {
@@ -81,8 +83,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
     }
   };
   try {
-    const lease = weakening?.lease ?? (() => leaseUserId(config.userIds, config.userIds.records));
-    const user = process.getuid?.() === 0 ? await lease() : undefined;
+    const user = process.getuid?.() === 0 ? await parts.lease(config.userIds) : undefined;
     if (user !== undefined) {
       opened.push(() => user.release());
       await checkReachable(runner.path, options.dataFolder);
@@ -110,7 +111,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
         listen: { server: channel.connections },
         own: { port: inside.port, listener: channel.listener },
         lookup: options.lookup,
-        checks: weakening?.egressChecks,
+        checks: parts.egressChecks,
         credentials: credentials?.broker,
       });
       opened.push(() => proxy.close());
@@ -128,8 +129,8 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       channel,
       credentials,
       requiredPaths,
-      weakening,
-      rules: rulesOf(options, folder, user),
+      parts,
+      rules: rulesOf(options, parts, folder, user),
       spawned: 0,
       close,
     };
@@ -140,14 +141,14 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
 }
 
 function rulesOf(
-  { spec, config, weakening }: SessionOptions,
+  { spec, config }: SessionOptions,
+  parts: SessionParts,
   folder: SessionFolder,
   owner: UserIdLease | undefined,
-): WorkspaceRules | undefined {
+): ConfinedSession["rules"] {
   const { filesystem } = spec.boundary;
   if (filesystem.mode === "off") return undefined;
-  const looksAnew = weakening?.looksAnew ?? false;
-  return new WorkspaceRules({ folder: folder.workspace, filesystem, config, owner, looksAnew });
+  return parts.rules({ folder: folder.workspace, filesystem, config, owner });
 }
 
 async function showRequiredPaths(

@@ -6,10 +6,10 @@ import { inheritableDescriptors } from "../process/descriptors.js";
 import { markArgument, markOf } from "../process/marked-processes.js";
 import { checkCommand } from "../process/start-child.js";
 import { jailEnvironment } from "./environment.js";
+import { filtered } from "./evidence.js";
 import { openSessionFolder } from "./files/session-folder.js";
 import { isWritable } from "./files/workspace-rules.js";
 import { bubblewrapArguments, type Jail, type WorkspaceMount } from "./launch/arguments.js";
-import { hostShell } from "./launch/first-program.js";
 import { gateScript, type Relay } from "./launch/gate.js";
 import { inside } from "./launch/inside.js";
 import { argumentsDescriptor, jailDescriptors, launchJail } from "./launch/launch.js";
@@ -48,7 +48,7 @@ async function spawnWith(
   command: Command,
   workspaceMounts: readonly WorkspaceMount[],
 ): Promise<Process> {
-  const { spec, config, kit, folder, user, weakening } = session;
+  const { spec, config, kit, folder, user, parts } = session;
   const { filesystem } = spec.boundary;
   const closing: (() => Promise<void> | void)[] = [];
   const descriptors: number[] = [];
@@ -59,7 +59,7 @@ async function spawnWith(
     return give(handle.fd);
   };
   try {
-    const seccomp = openSync(weakening?.seccompFile ?? kit.seccompFile, "r");
+    const seccomp = openSync(kit.seccompFile, "r");
     closing.push(() => closeSync(seccomp));
     give(seccomp);
     const agentHome =
@@ -80,12 +80,20 @@ async function spawnWith(
       cwd: command.cwd ?? inside.workspace,
       descriptors: { seccomp: jailDescriptors.seccomp, info: jailDescriptors.info },
     };
-    const planned = bubblewrapArguments(jail);
     const shown = workspaceMounts.filter(({ kind }) => kind === "read" || kind === "write");
-    const further = weakening?.open(shown.map(({ path }) => join(folder.workspace, path)));
-    if (further !== undefined) closing.push(further.close);
-    const given = (further?.descriptors ?? []).map(give);
-    const commandLines = weakening?.arguments(planned, given) ?? planned;
+    const { commandLines, launcher, inheritable, expected } = parts.complete(
+      {
+        commandLines: bubblewrapArguments(jail),
+        launcher: [],
+        inheritable: inheritableDescriptors(),
+        expected: { shared: session.network === "shared" ? ["net"] : [], seccomp: filtered },
+      },
+      {
+        shown: shown.map(({ path }) => join(folder.workspace, path)),
+        give,
+        defer: (close) => closing.push(close),
+      },
+    );
     const makers = commandLines.flatMap((_line, index) => {
       const program = index === 0 ? kit.programs.bubblewrap : inside.bubblewrap;
       return [program, "--args", String(argumentsDescriptor(index, descriptors.length)), "--"];
@@ -97,7 +105,7 @@ async function spawnWith(
     const launched = await launchJail({
       launch: launchOf({
         jail: [
-          ...(weakening?.launcher(given) ?? []),
+          ...launcher,
           ...makers,
           ...[inside.shell, "-c", gateScript(relay, loopbackForwards(spec.boundary.network)), "sandbox"],
           ...[markArgument(mark), program, ...args],
@@ -110,14 +118,9 @@ async function spawnWith(
       workspaceMounts,
       descriptors,
       devNull: kit.devNull,
-      inheritable: weakening?.closesDescriptors === false ? [] : inheritableDescriptors(),
-      expected: {
-        uid: user?.uid ?? ownUid(),
-        shared: [...(session.network === "shared" ? (["net"] as const) : []), ...(weakening?.shared ?? [])],
-        seccomp: weakening?.seccomp ?? true,
-        firstGuarded: weakening?.guardsFirst ?? true,
-        isJudged: weakening?.isJudged ?? true,
-      },
+      inheritable,
+      expected: { ...expected, uid: user?.uid ?? ownUid() },
+      refuse: parts.refuse,
       runnerNamespaces: kit.namespaces,
       program,
       startMs: config.startMs,
@@ -147,11 +150,11 @@ function withCredentials(command: Command, { credentials }: ConfinedSession): Co
 
 /** The parts of a jail that all jails of a session share. */
 function sharedParts(
-  { kit, requiredPaths, network, channel, credentials, config, weakening }: ConfinedSession,
+  { kit, requiredPaths, network, channel, credentials, config }: ConfinedSession,
   isAgent: boolean,
 ) {
   return {
-    shell: weakening?.guardsFirst === false ? hostShell : kit.shell,
+    shell: kit.shell,
     bubblewrap: kit.programs.bubblewrap,
     system: kit.system,
     etc: {

@@ -1,11 +1,8 @@
-import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
 import { readdirSync, readlinkSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { hostPids, statusRow } from "../support/host-processes.js";
-import { isRunning, openConfined, openUnconfined, path, run, shell } from "../support/specs.js";
+import { openConfined, path, run, shell } from "../support/specs.js";
 import { isRoot } from "../support/user.js";
 
 test("every process is shown to be confined and isolated from the others", async () => {
@@ -39,22 +36,8 @@ test("a process sees exactly the variables it names, and those that confinement 
   expect(stdout.trim().split("\n").sort()).toEqual([...leaks, ...own, ...named].sort());
 });
 
-test("neither the launcher nor any process inside has anything of the runner's environment", async () => {
-  process.env.AMBIT_TEST_CANARY = "canary-93f";
-  onTestFinished(() => {
-    delete process.env.AMBIT_TEST_CANARY;
-  });
-  // The control: a plain child has it.
-  expect(spawnSync("env", { encoding: "utf8" }).stdout).toContain("canary-93f");
+test("the launcher has nothing of the runner's environment", async () => {
   const sandbox = await openConfined();
-  const { stdout } = await run(
-    sandbox,
-    shell("cat /proc/1/environ /proc/*/environ | tr '\\0' '\\n'; echo ran"),
-  );
-  expect(stdout).toContain(`PATH=${path}\n`);
-  expect(stdout).toContain("ran");
-  expect(stdout).not.toContain("canary-93f");
-
   const started = await sandbox.spawn({ argv: ["cat"], env: { PATH: path } });
   const launchers = hostPids().filter(
     (pid) => statusRow(pid, "Name") === "bwrap" && statusRow(pid, "PPid") === `${process.pid}`,
@@ -84,46 +67,6 @@ test("the launcher's own arguments hold no variable's value", async () => {
   expect(launchers.length).toBeGreaterThan(0);
   expect(lines.filter((line) => line.includes("value-51c"))).toEqual([]);
   await started.kill();
-});
-
-test("a process of the host can't be seen or signalled, though the same user outside can", async () => {
-  const sandbox = await openConfined();
-  const uid = Number(sandbox.evidence.uid);
-  const user = process.getuid?.() === 0 ? { uid, gid: uid } : {};
-  const decoy = spawn("/bin/sleep", ["60"], { stdio: "ignore", cwd: "/", ...user });
-  onTestFinished(() => void decoy.kill("SIGKILL"));
-  await once(decoy, "spawn");
-  const pid = decoy.pid ?? 0;
-  expect(await isRunning(pid)).toBe(true);
-  expect(pid).toBeGreaterThan(200);
-  const outside = spawn("/bin/sh", ["-c", `kill -0 ${pid}`], { stdio: "ignore", cwd: "/", ...user });
-  expect((await once(outside, "exit"))[0]).toBe(0);
-  const { stdout } = await run(
-    sandbox,
-    shell(`kill -0 ${pid} && echo signalled; ls -d /proc/${pid}; echo ran`),
-  );
-  expect(stdout).toBe("ran\n");
-});
-
-test("a listener on the host's loopback can be reached only with the network on", async () => {
-  const server = createServer((connection) => connection.end("host\n")).listen(0, "127.0.0.1");
-  onTestFinished(() => void server.close());
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  const dial = ["socat", "-u", `TCP4:127.0.0.1:${port}`, "-"] as const;
-  const open = await openConfined({ network: { mode: "on", rules: [] } });
-  expect((await run(open, dial)).stdout).toBe("host\n");
-  const sandbox = await openConfined();
-  const refused = await run(sandbox, dial);
-  expect(refused.stdout).toBe("");
-  expect(refused.stderr).toContain("Connection refused");
-});
-
-test("the filter refuses new namespaces, which work without a jail", async () => {
-  const control = await openUnconfined();
-  const attempt = shell("unshare -U true && echo made; echo ran");
-  expect((await run(control, attempt)).stdout).toBe("made\nran\n");
-  expect((await run(await openConfined(), attempt)).stdout).toBe("ran\n");
 });
 
 test("the system's files are present and can't be changed", async () => {

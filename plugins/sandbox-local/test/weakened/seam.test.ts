@@ -7,7 +7,7 @@ import { closed, confinedBackend, finish, path, scope, shell, specOf } from "../
 describe("weakened jails", () => {
   test("can't be reached through configuration or the plugin's exports", () => {
     expect(Object.keys(entry).sort()).toEqual(["LocalSandbox", "configSchema", "default"]);
-    for (const name of ["weakening", "weakenings", "without", ...mechanisms]) {
+    for (const name of ["parts", "weakening", "without", ...mechanisms]) {
       expect(configSchema.safeParse({ [name]: ["system call filter"] }).success).toBe(false);
     }
   });

@@ -15,8 +15,6 @@ export interface RulesOptions {
   readonly config: Pick<LocalConfig, "protectedPaths" | "hardLinks">;
   /** The owner of folders that rules create, if that isn't the runner's own user. */
   readonly owner: Ownership | undefined;
-  /** Looks again for each jail. Only for controls of the conformance kit. */
-  readonly looksAnew: boolean;
 }
 
 /** The mounts of one jail in the workspace. */
@@ -44,8 +42,7 @@ export class WorkspaceRules {
 
   /** @throws SandboxFailed when a rule can't be applied, or a file has a link outside. */
   async hold(role: Command["role"]): Promise<HeldMounts> {
-    const shared = this.#options.looksAnew ? undefined : this.#current;
-    const current = shared ?? { mounts: this.#look(role), holders: 0 };
+    const current = this.#current ?? { mounts: this.#look(role), holders: 0 };
     this.#current = current;
     current.holders += 1;
     let isHeld = true;

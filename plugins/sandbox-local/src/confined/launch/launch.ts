@@ -18,6 +18,7 @@ import {
   statusOf,
 } from "../evidence.js";
 import { misplacedMounts } from "../mount-evidence.js";
+import type { SessionParts } from "../parts.js";
 import type { CommandLine, WorkspaceMount } from "./arguments.js";
 import { gateDescriptor } from "./gate.js";
 import { beginningOf, gateWords } from "./gate-words.js";
@@ -49,6 +50,8 @@ export interface LaunchOptions {
   /** Descriptors that the launcher would inherit from the runner's parent. They are closed. */
   readonly inheritable: readonly number[];
   readonly expected: Expected;
+  /** Called for each difference between the jail and its plan. It may throw it. */
+  readonly refuse: SessionParts["refuse"];
   readonly runnerNamespaces: Namespaces;
   /** For messages: the payload's program. */
   readonly program: string;
@@ -173,28 +176,34 @@ async function inspectJail(child: ChildProcess, options: LaunchOptions): Promise
 async function look(
   jail: JailInfo,
   number: number,
-  { runnerNamespaces, expected, commandLines, workspaceMounts }: LaunchOptions,
+  { runnerNamespaces, expected, refuse, commandLines, workspaceMounts }: LaunchOptions,
 ): Promise<{ payload: HostProcess; evidence: Evidence }> {
   const init = jail["child-pid"];
   // The second bubblewrap is the init of its jail. No process in there can reach it: its user namespace is another one.
   const first = commandLines.length > 1 ? childOf(init, () => true) : init;
   const payload = childOf(first, (status) => status.numbers.at(-1) === number);
-  judge(jail, await filteredStatus(first, expected), runnerNamespaces, expected);
-  if (expected.isJudged && expected.firstGuarded && !isGuarded(first, expected)) {
-    throw new SandboxFailed(
-      "The jail's first process can be changed by its payload, so nothing was started in it: set fs.suid_dumpable to 0 or 2",
+  const refuseJail = (difference: SandboxFailed) => refuse(difference, "jail");
+  judge(jail, await filteredStatus(first, expected), runnerNamespaces, expected, refuseJail);
+  if (!isGuarded(first, expected)) {
+    refuse(
+      new SandboxFailed(
+        "The jail's first process can be changed by its payload, so nothing was started in it: set fs.suid_dumpable to 0 or 2",
+      ),
+      "first process",
     );
   }
   const misplaced = misplacedMounts(readFileSync(`/proc/${payload}/mountinfo`, "latin1"), workspaceMounts);
-  if (misplaced.length > 0 && expected.isJudged) {
-    throw new SandboxFailed(
-      `The jail isn't as planned, so nothing was started in it: a path of its workspace was exchanged (${misplaced.join(", ")})`,
-      { concerns: "session" },
+  if (misplaced.length > 0) {
+    refuseJail(
+      new SandboxFailed(
+        `The jail isn't as planned, so nothing was started in it: a path of its workspace was exchanged (${misplaced.join(", ")})`,
+        { concerns: "session" },
+      ),
     );
   }
   return {
     payload: hostProcess(payload),
-    evidence: judge(jail, statusOf(payload), runnerNamespaces, expected),
+    evidence: judge(jail, statusOf(payload), runnerNamespaces, expected, refuseJail),
   };
 }
 
@@ -202,7 +211,7 @@ async function look(
 async function filteredStatus(first: number, expected: Expected): Promise<ProcessStatus> {
   for (let tries = 0; ; tries++) {
     const status = statusOf(first);
-    if (!expected.seccomp || status.seccomp === 2 || tries === 500) return status;
+    if (expected.seccomp === undefined || status.seccomp === expected.seccomp || tries === 500) return status;
     await delay(1);
   }
 }

@@ -3,6 +3,7 @@ import { chmod, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type {
   Capability,
+  Evidence,
   Finding,
   NetworkBoundary,
   Sandbox,
@@ -12,12 +13,14 @@ import type {
 import { LocalSandbox, type LocalSetup, setupOf } from "../../backend.js";
 import { claims } from "../../claims.js";
 import { asPlace } from "../../confined/files/workspace-mounts.js";
+import { WorkspaceRules } from "../../confined/files/workspace-rules.js";
 import type { CommandLine } from "../../confined/launch/arguments.js";
+import { hostShell } from "../../confined/launch/first-program.js";
 import { openConfined } from "../../confined/open.js";
+import { type SessionParts, wholeParts } from "../../confined/parts.js";
 import { makeRunnerKit, type RunnerKit } from "../../confined/runner-kit.js";
 import type { ConfinedSandbox } from "../../confined/sandbox.js";
-import type { OpenOptions } from "../../confined/session.js";
-import type { Weakening } from "../../confined/weakening.js";
+import type { OpenOptions, SessionOptions } from "../../confined/session.js";
 import { writeReadable } from "../../folders/readable.js";
 import type { RunnerFolder } from "../../folders/runner-folder.js";
 import { leaseUserId, type UserIdLease } from "../../identity/user-ids.js";
@@ -145,25 +148,26 @@ export class WeakenedSandboxes {
     const { folder, kit } = await this.#ownRunner(without);
     const { config, dataFolder } = this.#setup;
     const boundary = weakenedBoundary(spec.boundary, without, listed);
-    return openConfined({
+    const weakened = await this.#parts(spec.id, without, decoys, change, { folder, kit });
+    const sandbox = await openConfined({
       spec: { ...spec, boundary, required: [] },
       config: without.includes("path rules") ? { ...config, protectedPaths: [] } : config,
       dataFolder,
       runner: folder,
-      kit,
       lookup,
       ...options,
-      weakening: await this.#weakening(spec.id, without, decoys, change, { folder, kit }),
+      ...weakened,
     });
+    return Object.assign(sandbox, { evidence: { ...sandbox.evidence, ...weakened.evidence } });
   }
 
-  async #weakening(
+  async #parts(
     id: string,
     without: readonly Mechanism[],
     decoys: Decoys,
     change: JailChange,
     { folder, kit }: Runner,
-  ): Promise<Weakening> {
+  ): Promise<Weakened> {
     const lacks = (mechanism: Mechanism) => without.includes(mechanism);
     const scratch = lacks("private scratch") ? join(folder.path, `scratch-${id}`) : undefined;
     if (scratch !== undefined) {
@@ -174,48 +178,60 @@ export class WeakenedSandboxes {
     const filter = change.filter === undefined ? undefined : join(folder.path, `filter-${id}.bpf`);
     if (filter !== undefined && change.filter !== undefined) await writeReadable(filter, change.filter);
     const namespace = lacks("user namespace") ? await openUserNamespace(lease) : undefined;
-    const sessions = () => (lacks("session separation") ? workspacesIn(folder.path) : []);
+    const complete: SessionParts["complete"] = (plan, { shown, give, defer }) => {
+      change.onPlanned?.(plan.commandLines);
+      const userNamespace = namespace === undefined ? undefined : give(kit.devNull);
+      const mounted = (lacks("second bubblewrap") ? shown : []).map((path) => {
+        const place = openSync(path, asPlace);
+        defer(() => closeSync(place));
+        return give(place);
+      });
+      const sessions = lacks("session separation") ? workspacesIn(folder.path) : [];
+      const rewriting = { without, decoys, scratch, sessions, userNamespace, mounted };
+      const lines = weakenedArguments(plan.commandLines, rewriting);
+      const { part } = change;
+      return {
+        commandLines: part === undefined ? lines : lines.map((line) => withoutPart(line, part)),
+        // Opened by the session's user, over the descriptor number that was reserved for it.
+        launcher:
+          namespace === undefined
+            ? []
+            : ["/bin/sh", "-c", `exec ${userNamespace}<"$1"; shift; exec "$@"`, "sh", namespace.path],
+        inheritable: lacks("closed descriptors") ? [] : plan.inheritable,
+        expected: {
+          shared: [
+            ...plan.expected.shared,
+            ...(lacks("ipc namespace") ? (["ipc"] as const) : []),
+            ...(lacks("pid namespace") ? (["pid"] as const) : []),
+          ],
+          seccomp: lacks("system call filter") ? undefined : plan.expected.seccomp,
+        },
+      };
+    };
     return {
-      arguments: (planned, given) => {
-        change.onPlanned?.(planned);
-        const sessionsShown = sessions();
-        const [userNamespace, mounted] =
-          namespace === undefined ? [undefined, given] : [given[0], given.slice(1)];
-        const rewriting = { without, decoys, scratch, sessions: sessionsShown, userNamespace, mounted };
-        const weakened = weakenedArguments(planned, rewriting);
-        const { part } = change;
-        return part === undefined ? weakened : weakened.map((line) => withoutPart(line, part));
+      kit: {
+        ...kit,
+        ...(filter === undefined ? {} : { seccompFile: filter }),
+        ...(lacks("guard of the first process") ? { shell: hostShell } : {}),
       },
-      open: (paths) => {
-        const places = lacks("second bubblewrap") ? paths.map((path) => openSync(path, asPlace)) : [];
-        const descriptors = [...(namespace === undefined ? [] : [kit.devNull]), ...places];
-        const close = () => {
-          for (const place of places) closeSync(place);
-        };
-        return { descriptors, close };
+      parts: {
+        ...wholeParts,
+        complete,
+        egressChecks: weakenedChecks(without),
+        refuse: (difference, of) => {
+          const isExpected = of === "first process" && lacks("guard of the first process");
+          if (!isExpected && change.isOpenedAnyway !== true) throw difference;
+        },
+        ...(lease === undefined ? {} : { lease: () => Promise.resolve(lease) }),
+        ...(lacks("rules for all jails that live")
+          ? { rules: (asked) => ({ hold: (role) => new WorkspaceRules(asked).hold(role) }) }
+          : {}),
+        ...(lacks("no-follow file access")
+          ? { files: (places, owner) => new LinkedFiles(places, owner, decoys.folders) }
+          : {}),
       },
-      // Opened by the session's user, over the descriptor number that was reserved for it.
-      launcher: ([number]) =>
-        namespace === undefined
-          ? []
-          : ["/bin/sh", "-c", `exec ${number}<"$1"; shift; exec "$@"`, "sh", namespace.path],
-      shared: [
-        ...(lacks("ipc namespace") ? (["ipc"] as const) : []),
-        ...(lacks("pid namespace") ? (["pid"] as const) : []),
-      ],
-      seccomp: !lacks("system call filter"),
-      looksAnew: lacks("rules for all jails that live"),
-      guardsFirst: !lacks("guard of the first process"),
-      isJudged: change.isOpenedAnyway !== true,
-      ...(filter === undefined ? {} : { seccompFile: filter }),
-      closesDescriptors: !lacks("closed descriptors"),
-      ...(lease === undefined ? {} : { lease: () => Promise.resolve(lease) }),
-      egressChecks: weakenedChecks(without),
-      ...(lacks("no-follow file access")
-        ? { files: (places, owner) => new LinkedFiles(places, owner, decoys.folders) }
-        : {}),
       evidence: namespace === undefined ? {} : { sharedUserNamespace: namespace.path },
-      close: async () => {
+      onClose: async () => {
         await namespace?.close();
         if (lacks("pid namespace")) await endRelays(id);
         for (const path of [scratch, filter]) {
@@ -248,6 +264,11 @@ export class WeakenedSandboxes {
     this.#runners.set(isWatched, runner);
     return runner;
   }
+}
+
+/** A session's composition, and what it adds to the evidence. */
+interface Weakened extends Required<Pick<SessionOptions, "kit" | "parts" | "onClose">> {
+  readonly evidence: Evidence;
 }
 
 interface Runner {

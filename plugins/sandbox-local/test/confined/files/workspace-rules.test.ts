@@ -17,7 +17,6 @@ async function rulesFor(
     filesystem: { ...filesystem, ...overrides },
     config: configSchema.parse({}),
     owner: undefined,
-    looksAnew: false,
   };
   return { folder, rules: new WorkspaceRules(options) };
 }

@@ -25,10 +25,13 @@ const status: ProcessStatus = {
   noNewPrivileges: 1,
   seccomp: 2,
 };
-const expected: Expected = { uid: 64_001, shared: [], seccomp: true, firstGuarded: true, isJudged: true };
+const expected: Expected = { uid: 64_001, shared: [], seccomp: 2 };
+const refuse = (difference: Error) => {
+  throw difference;
+};
 
 test("a jail that matches the plan yields the evidence", () => {
-  expect(judge(info, status, runner, expected)).toEqual({
+  expect(judge(info, status, runner, expected, refuse)).toEqual({
     confinement: "confined",
     uid: 64_001,
     capabilities: "none",
@@ -63,12 +66,24 @@ describe("a difference fails the jail", () => {
     ["no filter", {}, { seccomp: 0 }, {}, /seccomp mode is 0/],
   ])("%s", (_name, otherInfo, otherStatus, otherPlan, message) => {
     const act = () =>
-      judge({ ...info, ...otherInfo }, { ...status, ...otherStatus }, runner, { ...expected, ...otherPlan });
+      judge(
+        { ...info, ...otherInfo },
+        { ...status, ...otherStatus },
+        runner,
+        { ...expected, ...otherPlan },
+        refuse,
+      );
     expect(act).toThrow(message);
   });
 
   test("except for a network that the run shares", () => {
-    const shared = judge({ ...info, "net-namespace": 3 }, status, runner, { ...expected, shared: ["net"] });
+    const shared = judge(
+      { ...info, "net-namespace": 3 },
+      status,
+      runner,
+      { ...expected, shared: ["net"] },
+      refuse,
+    );
     expect(shared).not.toHaveProperty("netNamespace");
   });
 });

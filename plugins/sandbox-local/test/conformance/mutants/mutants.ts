@@ -38,11 +38,11 @@ const egress = (file: string, find: string, replace: string): Patch => ({
 /**
  * The backend checks each jail before anything starts in it. Here the check is off, so that the attacks have to notice.
  */
-const noEvidence = plugin("confined/evidence.js", "if (wrong.length > 0 && ", "if (wrong.length > 1000 && ");
+const noEvidence = plugin("confined/evidence.js", "if (wrong.length > 0)", "if (wrong.length > 1000)");
 
 const noSeccomp: readonly Patch[] = [
   plugin("confined/launch/arguments.js", "jail.descriptors.seccomp === undefined ?", "true ?"),
-  plugin("confined/spawn.js", "weakening?.seccomp ?? true", "false"),
+  plugin("confined/evidence.js", "export const filtered = 2;", "export const filtered = undefined;"),
 ];
 
 export const mutants: readonly MutantCase[] = [
@@ -51,8 +51,12 @@ export const mutants: readonly MutantCase[] = [
     needsRoot: true,
     patches: [
       noEvidence,
-      plugin("confined/launch/launch.js", "if (expected.isJudged && ", "if (false && "),
-      plugin("confined/session.js", "process.getuid?.() === 0 ? await lease() : undefined", "undefined"),
+      plugin("confined/launch/launch.js", "if (!isGuarded(first, expected))", "if (false)"),
+      plugin(
+        "confined/session.js",
+        "process.getuid?.() === 0 ? await parts.lease(config.userIds) : undefined",
+        "undefined",
+      ),
     ],
     capability: "filesystem.workspace-only",
     caughtBy: ["filesystem.workspace-only/kernel-settings"],
