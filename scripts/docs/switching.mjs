@@ -8,8 +8,9 @@ import { requestFields } from "../../core/scripts/request-fields.mjs";
 const root = new URL("../../", import.meta.url);
 const page = new URL("docs/switching.md", root);
 
-/** Requests of each version of the SDK, as their golden files are called. */
+/** Requests of each version of the SDK, as their golden files are called: recorded, or from the runner's own tests. */
 const recorded = [
+  { version: "0.113", prefix: "reference-request-sdk-0.113-" },
   { version: "0.113", prefix: "reference-request-head-" },
   { version: "0.125", prefix: "reference-request-sdk-0.125-" },
 ];
@@ -39,10 +40,14 @@ function withParts(text, parts) {
 function partsOf(fields, differences) {
   const sent = recorded.map(({ version, prefix }) => ({ version, paths: pathsSent(prefix) }));
   const keys = fields.flatMap(({ path, effect, description }) => {
-    const versions = sent.filter(({ paths }) => paths.has(path)).map(({ version }) => version);
-    if (versions.length === 0) return [];
+    const versions = new Set(sent.filter(({ paths }) => paths.has(path)).map(({ version }) => version));
+    if (versions.size === 0) return [];
     return [
-      [`\`${path}\``, versions.join(", "), effect === "acts" ? description : `*${effect}.* ${description}`],
+      [
+        `\`${path}\``,
+        [...versions].join(", "),
+        effect === "acts" ? description : `*${effect}.* ${description}`,
+      ],
     ];
   });
   return {

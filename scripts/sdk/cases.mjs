@@ -1,6 +1,7 @@
 // What a user of the SDK does, against its own service and a real runner.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { approve } from "./approve.mjs";
 import { say } from "./service.mjs";
 import {
   agentWith,
@@ -24,6 +25,8 @@ import {
  * @property {import("./platform.mjs").Platform} platform
  * @property {{ tool: string, input: object }} wanted the call that the model makes when it is asked to repeat the last one
  * @property {boolean} isNewest whether the SDK is one after 0.113
+ * @property {() => Promise<{ name: string, url: string }>} lenient a server whose operator lets an agent that never asks
+ *   run with its boundary alone
  */
 
 /** @type {Record<string, (world: World) => Promise<void>>} */
@@ -255,39 +258,39 @@ export const cases = {
     }
   },
 
+  async "Codex, which asks nobody, where the operator lets the boundary stand for its tools"({
+    service,
+    platform,
+    lenient,
+    isNewest,
+  }) {
+    // The SDK is led there as to the pod that had the session last.
+    if (!isNewest) return;
+    const { name, url } = await lenient();
+    platform.pod = { address: url, replica: name };
+    const before = platform.calls.length;
+    try {
+      const agent = agentWith({ harness: { kind: "codex" }, tools: [gatewayConnection] });
+      const listing = '[[call run_tool {"integration":"github","tool":"LIST_ISSUES","arguments":{}}]]';
+      const patch = "apply_patch <<'EOP'\n*** Begin Patch\n*** Add File: made.txt\n+one\n*** End Patch\nEOP";
+      const messages = [user(`[[shell ${patch}]] ${listing} [[say Codex is done.]]`)];
+      const turn = await say(service, { agent, session: `codex-${randomUUID()}`, messages });
+      const seen = JSON.stringify(turn.parts).slice(0, 4_000);
+      assert.match(textOf(turn), /Codex is done\./, seen);
+      assert.equal(platform.calls.length, before + 1, seen);
+      // Its reader takes no harm from a field that it doesn't know.
+      const changes = of(turn, "tool_result").flatMap(({ data }) => data.changes ?? []);
+      assert.deepEqual(
+        changes.map(({ newText }) => newText),
+        ["one\n"],
+        seen,
+      );
+    } finally {
+      platform.pod = undefined;
+    }
+  },
+
   async "its traces arrive at the platform"({ platform }) {
     await until(async () => platform.traces > 0);
   },
 };
-
-/** @param {World} world @param {boolean} approved */
-async function approve({ service, platform, wanted, isNewest }, approved) {
-  const tools = isNewest ? [gatewayConnection] : [gatewayTool("CREATE_ISSUE", "ask")];
-  const given = { title: "x" };
-  const tool = isNewest ? "run_tool" : "create_issue";
-  const input = isNewest ? { integration: "github", tool: "CREATE_ISSUE", arguments: given } : given;
-  Object.assign(wanted, { tool, input });
-  const prompt = `[[call ${tool} ${JSON.stringify(input)}]]`;
-  const agent = agentWith({ tools });
-  const session = `approval-${randomUUID()}`;
-  const before = platform.calls.length;
-  const asked = uiUser(prompt);
-  const paused = await say(service, { agent, session, messages: [asked], form: "vercel" });
-  const request = of(paused, "tool-approval-request").at(-1);
-  assert(request, JSON.stringify(paused.parts).slice(0, 2_000));
-  assert.equal(platform.calls.length, before);
-  const changes = { state: "approval-responded", approval: { id: request.approvalId, approved } };
-  const answered = uiMessage(paused, request.toolCallId, changes);
-  const resumed = await say(service, { agent, session, messages: [asked, answered], form: "vercel" });
-  assert.equal(of(resumed, "error").length, 0, JSON.stringify(resumed.parts).slice(0, 2_000));
-  assert.equal(platform.calls.length, before + (approved ? 1 : 0));
-  const results = ["tool-output-available", "tool-output-denied", "tool-output-error"].map(
-    (type) => of(resumed, type).length,
-  );
-  assert.equal(results[0], approved ? 1 : 0, JSON.stringify(resumed.parts).slice(0, 2_000));
-  assert.equal(
-    (results[1] ?? 0) + (results[2] ?? 0),
-    approved ? 0 : 1,
-    JSON.stringify(resumed.parts).slice(0, 2_000),
-  );
-}

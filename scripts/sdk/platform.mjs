@@ -17,6 +17,7 @@ const catalog = [
  * @property {number} traces exports of spans that arrived
  * @property {string[]} gatewayCredentials that came with requests to the model gateway
  * @property {boolean} hasGateway whether models are reached over its gateway
+ * @property {{ address: string, replica: string } | undefined} pod the runner that had every session last
  * @property {string[]} unknown requests that it doesn't know
  * @property {() => void} close
  */
@@ -38,6 +39,7 @@ export async function startPlatform({ modelUrl, tls }) {
     traces: 0,
     gatewayCredentials: [],
     hasGateway: false,
+    pod: undefined,
     unknown: [],
     close: () => {
       for (const one of [server, model]) {
@@ -56,7 +58,9 @@ export async function startPlatform({ modelUrl, tls }) {
       platform.gatewayCredentials.push(String(request.headers["x-ag-credentials"]));
       return forward(request, response, modelUrl, path.replace(/^\/api\/gateways\/llms\/custom\/[^/]+/, ""));
     }
-    const body = await text(request);
+    // The SDK's service may be ended while it sends its traces.
+    const body = await text(request).catch(() => undefined);
+    if (body === undefined) return response.destroy();
     if (path === "/api/otlp/v1/traces") {
       platform.traces += 1;
       response.writeHead(200, { "content-type": "application/x-protobuf" });
@@ -76,6 +80,11 @@ export async function startPlatform({ modelUrl, tls }) {
             model: "gpt-5.5",
           },
         });
+      case "/api/sessions/streams/":
+        if (platform.pod === undefined) return answer({ detail: "Not Found" }, 404);
+        return answer({ runner_address: platform.pod.address, runner_replica_id: platform.pod.replica });
+      case "/api/sessions/turns/query":
+        return answer({ turns: [] });
       case "/api/gateways/credentials":
         return answer({ credentials: "Secret gateway-credential-1" });
       case "/api/secrets/":

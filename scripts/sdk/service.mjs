@@ -44,11 +44,13 @@ export async function startService({ python, packages, platform, runner, token }
     },
     stdio: ["ignore", "pipe", "pipe"],
   });
+  /** The running service's own word. */
+  let version = "";
   for (const stream of [child.stdout, child.stderr])
-    createInterface({ input: stream }).on(
-      "line",
-      (line) => log.push(line.slice(0, 2_000)) > 500 && log.shift(),
-    );
+    createInterface({ input: stream }).on("line", (line) => {
+      version ||= /^agenta ([\d.]+)$/.exec(line)?.[1] ?? "";
+      if (log.push(line.slice(0, 2_000)) > 500) log.shift();
+    });
   const url = `http://127.0.0.1:${port}`;
   const end = Date.now() + startTimeoutMs;
   while (
@@ -61,18 +63,7 @@ export async function startService({ python, packages, platform, runner, token }
       throw new Error(`The SDK's service doesn't start:\n${log.join("\n")}`);
     await sleep(200);
   }
-  return { url, log, version: await versionOf(python, packages), close: () => void child.kill("SIGKILL") };
-}
-
-/** @param {string} python @param {string} packages @returns {Promise<string>} */
-async function versionOf(python, packages) {
-  const code = "import importlib.metadata as m; print(m.version('agenta'))";
-  const child = spawn(python, ["-c", code], {
-    env: { PATH: process.env.PATH, PYTHONPATH: packages },
-  });
-  let text = "";
-  for await (const chunk of child.stdout) text += chunk;
-  return text.trim();
+  return { url, log, version, close: () => void child.kill("SIGKILL") };
 }
 
 /**

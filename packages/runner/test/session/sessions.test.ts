@@ -112,6 +112,7 @@ describe("a named session", () => {
   test.each([
     ["another tool", { customTools: [{ name: "other", callRef: "r", permission: "allow" }] }],
     ["another model", { model: "bigger" }],
+    ["another reasoning effort", { reasoningEffort: "high" }],
     ["other permissions", { permissions: { default: "deny" } }],
     [
       "another credential",
