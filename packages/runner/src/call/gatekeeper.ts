@@ -1,13 +1,13 @@
 import type { InteractionPayload } from "@ambit/core/contract";
 import { inject, injectable } from "tsyringe";
 import { canonicalJson } from "../canonical-json.js";
-import { type Answer, approvalIn, type InteractionKind } from "./ask/answer.js";
 import { Ask } from "./ask/ask.js";
 import type { Question } from "./ask/question.js";
-import type { Call, CallSubject } from "./call.js";
 import { Permissions } from "./permission/permissions.js";
-import { comparable } from "./same-arguments.js";
 import { RequestTools } from "./tools/request-tools.js";
+import { type Answer, approvalIn, type InteractionKind } from "./values/answer.js";
+import type { Call, CallSubject } from "./values/call.js";
+import { comparable } from "./values/same-arguments.js";
 
 export type Decision =
   | { readonly verdict: "allow" }

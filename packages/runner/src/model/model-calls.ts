@@ -14,7 +14,7 @@ import { RunEvents } from "../events/run-events.js";
 import { RightToAct } from "../lifetime/right-to-act.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
-import type { ModelCaller, ModelRouter } from "../session/agent/model-routes.js";
+import type { ModelCaller, ModelRouter } from "../session/model-routes.js";
 import { tokens } from "../tokens.js";
 import { Budget } from "./budget.js";
 

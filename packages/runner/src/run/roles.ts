@@ -5,8 +5,8 @@ import type { RunEvents } from "../events/run-events.js";
 import type { Deadlines } from "../lifetime/deadlines.js";
 import type { RightToAct } from "../lifetime/right-to-act.js";
 import type { AgentStarter } from "../session/agent/start-agent.js";
-import type { StartedAgent } from "../session/agent/started-agent.js";
 import type { Sessions } from "../session/sessions.js";
+import type { StartedAgent } from "../session/started-agent.js";
 import { token } from "../tokens.js";
 import type { TurnEnd } from "./run-state.js";
 

@@ -8,11 +8,11 @@ import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
 import type { HideSecrets } from "../operator.js";
-import type { StartedAgent } from "./agent/started-agent.js";
 import { DecidedBetween } from "./decided-between.js";
 import type { UserMessages } from "./history.js";
 import { LiveProcesses } from "./live-processes.js";
 import type { SessionRecord } from "./session-keeper.js";
+import type { StartedAgent } from "./started-agent.js";
 
 /** A conversation that the agent stored in the session's home, for a later run to continue. */
 export interface Conversation {

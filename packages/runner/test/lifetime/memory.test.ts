@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import { FakeExecutor } from "../../../../core/test/fakes/executor.js";
 import { done, says } from "../../../../core/test/fakes/harness.js";
 import { recordingLog } from "../../../../core/test/fakes/log.js";
-import { Calls } from "../../src/call/calls.js";
+import { Calls } from "../../src/call/reports/calls.js";
 import { EventChannel } from "../../src/events/event-channel.js";
 import { MemoryGuard, usedMemoryMb } from "../../src/lifetime/memory/memory-guard.js";
 import { sizeOf } from "../../src/lifetime/memory/size.js";

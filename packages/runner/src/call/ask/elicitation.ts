@@ -1,8 +1,8 @@
 import type { InputAnswer, InputQuestion } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { z } from "zod";
-import { Pause } from "../pause.js";
-import type { Answer } from "./answer.js";
+import { Pause } from "../../lifetime/pause.js";
+import type { Answer } from "../values/answer.js";
 import { Ask } from "./ask.js";
 
 /** Questions of one run: more are declined. */

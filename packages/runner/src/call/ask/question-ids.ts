@@ -1,6 +1,7 @@
 import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from "node:crypto";
 import { canonicalJson } from "../../canonical-json.js";
-import { comparable } from "../same-arguments.js";
+import { issuedPrefix } from "../values/issued-id.js";
+import { comparable } from "../values/same-arguments.js";
 import type { QuestionSubject } from "./question.js";
 
 /** The owner of a conversation. */
@@ -17,14 +18,8 @@ export interface IssuedId {
   readonly call: string;
 }
 
-const prefix = "ask_";
 const sizes = { turn: 16, nonce: 5, call: 12, mac: 12 } as const;
-const form = new RegExp(`^${prefix}[A-Za-z0-9_-]{60}$`);
-
-/** Whether an id looks like one of ours. An agent's own id must not. */
-export function looksIssued(id: string): boolean {
-  return id.startsWith(prefix);
-}
+const form = new RegExp(`^${issuedPrefix}[A-Za-z0-9_-]{60}$`);
 
 /**
  * The ids under which calls that wait for a user are announced. Such an id proves, in any message that carries it back,
@@ -48,13 +43,13 @@ export class QuestionIds {
       randomBytes(sizes.nonce),
       Buffer.from(this.digest(about), "base64url"),
     ]);
-    return prefix + Buffer.concat([body, this.#mac(body)]).toString("base64url");
+    return issuedPrefix + Buffer.concat([body, this.#mac(body)]).toString("base64url");
   }
 
   /** Undefined for what no runner with this key issued in this conversation. */
   read(id: string): IssuedId | undefined {
     if (!form.test(id)) return undefined;
-    const bytes = Buffer.from(id.slice(prefix.length), "base64url");
+    const bytes = Buffer.from(id.slice(issuedPrefix.length), "base64url");
     const body = bytes.subarray(0, -sizes.mac);
     if (!timingSafeEqual(bytes.subarray(-sizes.mac), this.#mac(body))) return undefined;
     return {

@@ -1,6 +1,6 @@
 import type { InteractionPayload } from "@ambit/core/contract";
-import type { Call, CallSubject } from "../call.js";
-import type { Answer, InteractionKind } from "./answer.js";
+import type { Answer, InteractionKind } from "../values/answer.js";
+import type { Call, CallSubject } from "../values/call.js";
 
 /** What a user is asked about. Two servers' tools of one name are two tools. */
 export interface QuestionSubject extends Pick<CallSubject, "origin" | "name" | "input"> {

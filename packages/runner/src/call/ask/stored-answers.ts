@@ -8,10 +8,11 @@ import {
   type Warning,
 } from "@ambit/core/contract";
 import { canonicalJson } from "../../canonical-json.js";
-import { isUnsettled } from "../unsettled.js";
-import { type Answer, approvalIn, readAnswer } from "./answer.js";
+import { type Answer, approvalIn, readAnswer } from "../values/answer.js";
+import { looksIssued } from "../values/issued-id.js";
+import { isUnsettled } from "../values/unsettled.js";
 import type { QuestionSubject } from "./question.js";
-import { type IssuedId, looksIssued, QuestionIds } from "./question-ids.js";
+import { type IssuedId, QuestionIds } from "./question-ids.js";
 import type { AnswerKeeper, UseAnswer } from "./used-answers.js";
 
 /** An answer, with the id of the question that it was given to. */

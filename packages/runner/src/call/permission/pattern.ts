@@ -1,5 +1,5 @@
 import type { Permission } from "@ambit/core/contract";
-import type { CallSubject } from "../call.js";
+import type { CallSubject } from "../values/call.js";
 import { type ArgumentTexts, head, maxPrefixLength, textsIn } from "./argument-texts.js";
 import { commandsIn } from "./commands.js";
 

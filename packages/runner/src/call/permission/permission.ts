@@ -1,6 +1,6 @@
 import type { McpServer, Permission, PermissionMode, RunRequest } from "@ambit/core/contract";
 import type { PermissionCeiling } from "../../operator.js";
-import type { CallSubject } from "../call.js";
+import type { CallSubject } from "../values/call.js";
 import { classNamesOf, type KnownTools } from "./known-tools.js";
 import { type PatternMatcher, patternMatcher } from "./pattern.js";
 

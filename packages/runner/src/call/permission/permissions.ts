@@ -4,9 +4,9 @@ import type { Harness } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import type { PermissionCeiling } from "../../operator.js";
 import { tokens } from "../../tokens.js";
-import type { CallSubject } from "../call.js";
 import { GatewayTools } from "../tools/gateway/gateway-tools.js";
 import { RunTools } from "../tools/run-tools.js";
+import type { CallSubject } from "../values/call.js";
 import { type KnownTools, toolsNamed, unusedRules } from "./known-tools.js";
 import { permissionOf, strictest } from "./permission.js";
 

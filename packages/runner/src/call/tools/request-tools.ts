@@ -2,7 +2,7 @@ import { PluginBrokeContract } from "@ambit/core";
 import type { InteractionPayload, JsonObject, ToolSpec } from "@ambit/core/contract";
 import type { PublishedCall, ToolOutcome } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
-import type { CallSubject } from "../call.js";
+import type { CallSubject } from "../values/call.js";
 import { ToolArguments } from "./arguments/tool-arguments.js";
 import { ToolExecution } from "./execute.js";
 import { GatewayTools } from "./gateway/gateway-tools.js";

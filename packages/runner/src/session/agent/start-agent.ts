@@ -12,10 +12,10 @@ import type { RunLimits } from "../../limits.js";
 import type { PermissionCeiling } from "../../operator.js";
 import { tokens } from "../../tokens.js";
 import { continues, userMessagesAfter } from "../history.js";
+import { ModelRouter, ModelRoutes } from "../model-routes.js";
 import type { Session } from "../session.js";
-import { ModelRouter, ModelRoutes } from "./model-routes.js";
+import type { StartedAgent } from "../started-agent.js";
 import { Publisher } from "./publish.js";
-import type { StartedAgent } from "./started-agent.js";
 import { namingLimits, unlessStarved } from "./tight-limits.js";
 
 /** The agent of a run. */

@@ -3,10 +3,10 @@ import "reflect-metadata";
 import type { McpServer, RunRequest, ToolSpec } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
 import { says } from "../../../../../core/test/fakes/harness.js";
-import type { Call, CallSubject } from "../../../src/call/call.js";
 import { Gatekeeper } from "../../../src/call/gatekeeper.js";
 import { isPattern } from "../../../src/call/permission/pattern.js";
 import { permissionOf } from "../../../src/call/permission/permission.js";
+import type { Call, CallSubject } from "../../../src/call/values/call.js";
 import { createWorld } from "../../fakes/world.js";
 import { type PermissionCase, permissionCases } from "./cases/index.js";
 

@@ -1,11 +1,10 @@
 import { createHash, randomUUID } from "node:crypto";
 import { HarnessFailed } from "@ambit/core";
 import { inject, injectable } from "tsyringe";
-import { canonicalJson } from "../canonical-json.js";
-import { sizeOf } from "../lifetime/memory/size.js";
-import type { RunLimits } from "../limits.js";
-import { tokens } from "../tokens.js";
-import { looksIssued } from "./ask/question-ids.js";
+import { canonicalJson } from "../../canonical-json.js";
+import { sizeOf } from "../../lifetime/memory/size.js";
+import type { RunLimits } from "../../limits.js";
+import { tokens } from "../../tokens.js";
 import {
   type Announcement,
   advance,
@@ -14,8 +13,9 @@ import {
   type CallStep,
   type CallSubject,
   waitsForUser,
-} from "./call.js";
-import { comparable } from "./same-arguments.js";
+} from "../values/call.js";
+import { looksIssued } from "../values/issued-id.js";
+import { comparable } from "../values/same-arguments.js";
 
 /** Calls with an outcome that are kept until the agent reports their results; beyond that, the oldest are dropped. */
 const maxDecided = 256;

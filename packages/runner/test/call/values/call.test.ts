@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { advance, type CallState, type CallStep, waitsForUser } from "../../src/call/call.js";
+import { advance, type CallState, type CallStep, waitsForUser } from "../../../src/call/values/call.js";
 
 const outcome = { output: "ours", isError: false };
 const pending = { name: "pending", claimed: false } as const;

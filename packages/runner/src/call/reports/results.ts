@@ -1,9 +1,9 @@
 import type { AgentEventOf } from "@ambit/core/contract";
-import { canonicalJson } from "../canonical-json.js";
-import { approvalIn } from "./ask/answer.js";
-import { looksIssued } from "./ask/question-ids.js";
-import { type Call, type CallState, waitsForUser } from "./call.js";
-import { unsettled } from "./unsettled.js";
+import { canonicalJson } from "../../canonical-json.js";
+import { approvalIn } from "../values/answer.js";
+import { type Call, type CallState, waitsForUser } from "../values/call.js";
+import { looksIssued } from "../values/issued-id.js";
+import { unsettled } from "../values/unsettled.js";
 
 /** A call that is over. */
 type Settled = Pick<Call, "publicId" | "state">;

@@ -10,8 +10,8 @@ import type {
   Scope,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
-import { callPlugin } from "../../lifetime/plugin-error.js";
-import { tokens } from "../../tokens.js";
+import { callPlugin } from "../lifetime/plugin-error.js";
+import { tokens } from "../tokens.js";
 
 /** The run that has the agent: it decides on the agent's requests to its model, and gets their outcomes. */
 export interface ModelCaller {

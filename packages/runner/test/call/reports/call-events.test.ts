@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { calls, done, type Script, untilAborted } from "../../../../core/test/fakes/harness.js";
-import { asks, client, given, questions, withAnswer } from "../fakes/parked-calls.js";
-import { createWorld, eventsOf } from "../fakes/world.js";
+import { calls, done, type Script, untilAborted } from "../../../../../core/test/fakes/harness.js";
+import { asks, client, given, questions, withAnswer } from "../../fakes/parked-calls.js";
+import { createWorld, eventsOf } from "../../fakes/world.js";
 
 const connection = { type: "http", url: "https://docs.example/mcp" };
 const asking = { name: "docs", connection, policy: { permission: "ask" } };

@@ -1,14 +1,14 @@
 import type { AgentEvent, AgentEventOf, ToolSpec } from "@ambit/core/contract";
 import { inject, injectable } from "tsyringe";
-import { RunEvents } from "../events/run-events.js";
-import { looksIssued } from "./ask/question-ids.js";
-import { type Call, waitsForUser } from "./call.js";
+import { RunEvents } from "../../events/run-events.js";
+import { Pause } from "../../lifetime/pause.js";
+import { Permissions } from "../permission/permissions.js";
+import { RunTools } from "../tools/run-tools.js";
+import { type Call, waitsForUser } from "../values/call.js";
+import { looksIssued } from "../values/issued-id.js";
+import { unsettled } from "../values/unsettled.js";
 import { Calls, publicIdOf } from "./calls.js";
-import { Pause } from "./pause.js";
-import { Permissions } from "./permission/permissions.js";
 import { isCutOff, openResult, reportedResult, withoutApprovalShape } from "./results.js";
-import { RunTools } from "./tools/run-tools.js";
-import { unsettled } from "./unsettled.js";
 
 /** Only calls that an agent reports by name can be distinguished from its others. */
 type NamedCall = AgentEventOf<"tool_call"> & { readonly name: string };

@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from "vitest";
-import type { CallState } from "../../src/call/call.js";
-import { openResult, withOutcome } from "../../src/call/results.js";
-import { unsettledTexts } from "../../src/call/unsettled.js";
+import { openResult, withOutcome } from "../../../src/call/reports/results.js";
+import type { CallState } from "../../../src/call/values/call.js";
+import { unsettledTexts } from "../../../src/call/values/unsettled.js";
 
 const { deferred, interrupted, unknown } = unsettledTexts;
 

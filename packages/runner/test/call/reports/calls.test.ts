@@ -1,7 +1,7 @@
 import "reflect-metadata";
 import { describe, expect, test } from "vitest";
-import type { CallStep, CallSubject } from "../../src/call/call.js";
-import { Calls } from "../../src/call/calls.js";
+import { Calls } from "../../../src/call/reports/calls.js";
+import type { CallStep, CallSubject } from "../../../src/call/values/call.js";
 
 const newCalls = (reportedCalls = 1_000) => new Calls({ reportedCalls });
 

@@ -1,5 +1,5 @@
 import { isJsonObject, parseBoundedJson } from "@ambit/core/contract";
-import { pathBeyondDepth } from "../parse/depth.js";
+import { pathBeyondDepth } from "../../parse/depth.js";
 
 /**
  * A call's arguments in the form in which two calls are compared. Agents that repeat a call may send a list or an object
