@@ -1,4 +1,5 @@
 import { definePlugin } from "@ambit/core/plugin";
+import { durationBuckets } from "@ambit/metrics";
 import { z } from "zod";
 import { MetricsObserver } from "./observer.js";
 
@@ -10,7 +11,7 @@ export const configSchema = z.strictObject({
     .array(z.number().positive())
     .min(1)
     .max(50)
-    .default([0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800]),
+    .default([...durationBuckets]),
 });
 
 export default definePlugin({

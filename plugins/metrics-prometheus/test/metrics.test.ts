@@ -62,6 +62,20 @@ function playInto(observer: MetricsObserver, result: Partial<RunResult> = {}, th
   run.ended?.({ ok: true, runId: "r", events: [], usage, ...result });
 }
 
+it("counts a call once that continues under another id", async () => {
+  const counting = observer();
+  const run = counting.observe(observed());
+  run.happened?.({ type: "tool_call", id: "agents", name: "any" });
+  run.callRenamed?.("agents", "ask_1");
+  run.happened?.({ type: "tool_result", id: "agents", output: "DEFERRED_NOT_EXECUTED", isError: true });
+  run.happened?.({ type: "tool_call", id: "ask_1", name: "any" });
+  run.happened?.({ type: "tool_result", id: "ask_1", output: "" });
+  const found = (await lines(counting)).filter((line) => line.startsWith("ambit_tool_call"));
+  expect(found).toContain('ambit_tool_calls_total{outcome="completed"} 1');
+  expect(found).toContain("ambit_tool_call_duration_seconds_count 1");
+  expect(found.join()).not.toContain('outcome="failed"');
+});
+
 const observer = () => new MetricsObserver(configSchema.parse({}).buckets);
 const lines = async (from: MetricsObserver) => (await from.scrape(state)).split("\n");
 

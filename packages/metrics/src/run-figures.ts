@@ -7,10 +7,9 @@ import type {
   RunObservation,
   RunResult,
 } from "@ambit/core/plugin";
-import type { Metrics } from "./metrics.js";
+import type { Recording } from "./definitions.js";
 
 type Used = Omit<ModelUsage, "model">;
-type Count = (step: (metrics: Metrics) => void) => void;
 
 /** Open calls whose duration is measured in one run. */
 const maxOpenCalls = 1_000;
@@ -19,6 +18,8 @@ const maxOpenCalls = 1_000;
 export class RunFigures implements RunObservation {
   readonly #began = performance.now();
   readonly #calls = new Map<string, number>();
+  /** Earlier ids of calls that continue under another one. */
+  readonly #renamed = new Set<string>();
   #stage: { readonly name: ObservedStage; readonly began: number } | undefined;
   /** Requests to the model that haven't ended. */
   readonly #open = new Set<{ readonly total: Used | undefined }>();
@@ -27,7 +28,7 @@ export class RunFigures implements RunObservation {
 
   constructor(
     readonly run: Pick<ObservedRun, "harness" | "sandbox">,
-    readonly count: Count,
+    readonly record: (recording: Recording) => void,
   ) {}
 
   entered(stage: ObservedStage): void {
@@ -38,11 +39,20 @@ export class RunFigures implements RunObservation {
   happened(event: AgentEvent): void {
     if (event.type === "boundary_decision") {
       const { allowed, count } = event;
-      this.count(({ decisions }) => decisions.inc({ allowed: String(allowed) }, count));
+      this.record({ counter: "decisions", by: count, labels: { allowed: String(allowed) } });
     } else if (event.type === "tool_call" && event.id !== undefined) {
       if (this.#calls.size < maxOpenCalls && !this.#calls.has(event.id))
         this.#calls.set(event.id, performance.now());
     } else if (event.type === "tool_result") this.#returned(event);
+  }
+
+  callRenamed(from: string, to: string): void {
+    const began = this.#calls.get(from);
+    if (began === undefined) return;
+    this.#calls.delete(from);
+    this.#calls.set(to, began);
+    // Its reader gets a result for it, which is none.
+    if (this.#renamed.size < maxOpenCalls) this.#renamed.add(from);
   }
 
   modelCalled(): ModelExchange {
@@ -57,7 +67,7 @@ export class RunFigures implements RunObservation {
       ended: (failure) => {
         this.#close(exchange);
         const status = failure === undefined ? "200" : String(failure.status ?? "none");
-        this.count(({ modelRequests }) => modelRequests.inc({ status }));
+        this.record({ counter: "modelRequests", by: 1, labels: { status } });
       },
     };
   }
@@ -66,13 +76,10 @@ export class RunFigures implements RunObservation {
     this.#endStage();
     for (const exchange of this.#open) this.#close(exchange);
     const { harness, sandbox } = this.run;
-    const seconds = secondsSince(this.#began);
     const outcome = outcomeOf(result);
     const { usage } = result;
-    this.count(({ runs, runSeconds }) => {
-      runs.inc({ outcome, harness, sandbox });
-      runSeconds.observe({ harness }, seconds);
-    });
+    this.record({ counter: "runs", by: 1, labels: { outcome, harness, sandbox } });
+    this.record({ histogram: "runSeconds", seconds: secondsSince(this.#began), labels: { harness } });
     if (usage !== undefined && !this.#isCounted) {
       const { input = 0, cached = 0, output = 0 } = usage;
       this.#used({ ...usage, input, cached, output });
@@ -86,27 +93,26 @@ export class RunFigures implements RunObservation {
   #used({ input, cached, cacheWritten = 0, output, reasoning = 0, cost }: Used): void {
     const { harness } = this.run;
     const tokens = { input, cached, cache_written: cacheWritten, output, reasoning };
-    this.count((metrics) => {
-      for (const [type, count] of Object.entries(tokens)) metrics.tokens.inc({ type, harness }, count);
-      if (cost !== undefined) metrics.cost.inc({ harness }, cost);
-    });
+    for (const [type, by] of Object.entries(tokens))
+      this.record({ counter: "tokens", by, labels: { type, harness } });
+    if (cost !== undefined) this.record({ counter: "cost", by: cost, labels: { harness } });
   }
 
   #returned({ id, isError, denied }: Extract<AgentEvent, { type: "tool_result" }>): void {
+    if (id !== undefined && this.#renamed.delete(id)) return;
     const outcome = denied === true ? "denied" : isError === true ? "failed" : "completed";
     const began = id === undefined ? undefined : this.#calls.get(id);
     if (id !== undefined) this.#calls.delete(id);
-    this.count(({ toolCalls, toolSeconds }) => {
-      toolCalls.inc({ outcome });
-      if (began !== undefined) toolSeconds.observe(secondsSince(began));
-    });
+    this.record({ counter: "toolCalls", by: 1, labels: { outcome } });
+    if (began !== undefined)
+      this.record({ histogram: "toolSeconds", seconds: secondsSince(began), labels: {} });
   }
 
   #endStage(): void {
     const stage = this.#stage;
     if (stage === undefined) return;
     const seconds = secondsSince(stage.began);
-    this.count(({ stageSeconds }) => stageSeconds.observe({ stage: stage.name }, seconds));
+    this.record({ histogram: "stageSeconds", seconds, labels: { stage: stage.name } });
     this.#stage = undefined;
   }
 }

@@ -1,0 +1,65 @@
+import type {
+  LostRun,
+  ObservedRefusal,
+  ObservedRun,
+  RunnerState,
+  RunObservation,
+  WebhookAttempt,
+} from "@ambit/core/plugin";
+import type { Measurement, Recording } from "./definitions.js";
+import { RunFigures } from "./run-figures.js";
+
+/** What an observer counts: its `observe`, `refused`, `lost` and `posted`. */
+export class Figures {
+  /** @param record called with each change. */
+  constructor(readonly record: (recording: Recording) => void) {}
+
+  observe(run: ObservedRun): RunObservation {
+    return new RunFigures(run, this.record);
+  }
+
+  refused({ code, capabilities }: ObservedRefusal): void {
+    this.record({ counter: "refused", by: 1, labels: { code } });
+    for (const capability of capabilities) this.record({ counter: "missing", by: 1, labels: { capability } });
+  }
+
+  lost({ harness, sandbox }: LostRun): void {
+    this.record({ counter: "runs", by: 1, labels: { outcome: "runner_lost", harness, sandbox } });
+  }
+
+  posted({ outcome, event }: WebhookAttempt): void {
+    this.record({ counter: "posted", by: 1, labels: { outcome, event } });
+  }
+}
+
+/** The present values of all gauges. Without an answer of the store its own have none, instead of an old one or 0. Pure. */
+export function measure({ runs, sessions, processes, backlog, probes }: RunnerState): readonly Measurement[] {
+  return [
+    { gauge: "active", value: runs, labels: {} },
+    { gauge: "sessions", value: sessions, labels: {} },
+    { gauge: "processes", value: processes, labels: {} },
+    ...(backlog === undefined ? [] : measureBacklog(backlog)),
+    ...probes.flatMap(({ kind, actor, ageMs, findings }): Measurement[] => [
+      { gauge: "probeAge", value: ageMs / 1_000, labels: { kind, actor } },
+      ...findings.map(
+        ({ capability, proven }): Measurement => ({
+          gauge: "proven",
+          value: proven ? 1 : 0,
+          labels: { kind, actor, capability },
+        }),
+      ),
+    ]),
+  ];
+}
+
+function measureBacklog({
+  queuedRuns,
+  pendingDeliveries,
+  failedDeliveries,
+}: NonNullable<RunnerState["backlog"]>): readonly Measurement[] {
+  return [
+    { gauge: "queued", value: queuedRuns, labels: {} },
+    { gauge: "deliveries", value: pendingDeliveries, labels: { state: "pending" } },
+    { gauge: "deliveries", value: failedDeliveries, labels: { state: "failed" } },
+  ];
+}

@@ -1,0 +1,10 @@
+export {
+  counters,
+  durationBuckets,
+  gauges,
+  histograms,
+  type Measurement,
+  type Metric,
+  type Recording,
+} from "./definitions.js";
+export { Figures, measure } from "./figures.js";
