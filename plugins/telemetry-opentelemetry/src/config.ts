@@ -11,7 +11,7 @@ const endpointSchema = z.url({ protocol: /^https?$/, error: "must be an http or 
 export const configSchema = z.strictObject({
   /**
    * Where traces go whose request names no endpoint: OTLP over HTTP, `http://127.0.0.1:4318` or the whole path
-   * (`…/v1/traces`). Default: nowhere.
+   * (`…/v1/traces`). Default: where OpenTelemetry's own variables say (`OTEL_EXPORTER_OTLP_ENDPOINT`…), else nowhere.
    */
   endpoint: secret(endpointSchema, "url").optional(),
   /** Sent with each export to `endpoint`, and to no endpoint of a request: a collector's token. Default none. */
@@ -26,8 +26,8 @@ export const configSchema = z.strictObject({
   privateHosts: z.enum(["allow", "refuse", "auto"]).default("auto"),
   /** Further ranges that a request's endpoint may lead to. Default none. */
   allowedRanges: z.array(rangeSchema).default([]),
-  /** The resource's `service.name`. Default `ambit`. */
-  serviceName: z.string().min(1).default("ambit"),
+  /** The resource's `service.name`. Default: that of OpenTelemetry's variables, else `ambit`. */
+  serviceName: z.string().min(1).optional(),
 });
 
 export type TelemetryConfig = z.output<typeof configSchema>;

@@ -1,15 +1,31 @@
 import { definePlugin } from "@ambit/core/plugin";
 import { settlePrivateHosts } from "@ambit/egress";
 import { configSchema } from "./config.js";
+import { readEnvironment } from "./environment.js";
+import { LogObserver } from "./log-observer.js";
+import { MetricsObserver } from "./metrics-observer.js";
 import { TelemetryObserver } from "./observer.js";
+import { Telemetry } from "./telemetry.js";
 
 export { configSchema, type TelemetryConfig } from "./config.js";
+export { type OtelEnvironment, readEnvironment } from "./environment.js";
 export { TelemetryObserver } from "./observer.js";
+export { Telemetry } from "./telemetry.js";
 
 export default definePlugin({
   name: "telemetry-opentelemetry",
   api: 1,
   config: configSchema,
-  register: (registrar, config) =>
-    registrar.add("observer", new TelemetryObserver(settlePrivateHosts(config, registrar.hasTenants))),
+  register: (registrar, config) => {
+    const environment = readEnvironment(process.env);
+    for (const warning of environment.warnings) registrar.log.warn({}, warning);
+    const telemetry = new Telemetry(
+      settlePrivateHosts(config, registrar.hasTenants),
+      environment,
+      registrar.log,
+    );
+    registrar.add("observer", new TelemetryObserver(telemetry));
+    if (environment.exported.metrics !== undefined) registrar.add("observer", new MetricsObserver(telemetry));
+    if (environment.exported.logs !== undefined) registrar.add("observer", new LogObserver(telemetry));
+  },
 });

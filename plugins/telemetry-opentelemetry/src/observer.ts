@@ -1,43 +1,105 @@
-import { readFileSync } from "node:fs";
-import type { Log, ObservedRun, RunObservation, RunObserver } from "@ambit/core/plugin";
+import type {
+  Log,
+  LostRun,
+  ObservedRefusal,
+  ObservedRun,
+  RunObservation,
+  RunObserver,
+} from "@ambit/core/plugin";
 import { messageOf } from "@ambit/core/plugin";
-import type { TelemetryConfig } from "./config.js";
-import { type Destination, destinationOf } from "./export/destination.js";
-import type { Exporters } from "./export/exporters.js";
-import { SpanCounts } from "./export/losses.js";
-import { RunTrace } from "./trace/run-trace.js";
+import { type Destination, destinationOf, operatorsDestination } from "./destination.js";
+import type { SpanQueues } from "./export/span-queues.js";
+import type { Telemetry } from "./telemetry.js";
+import { lostRun, type Recovery, readRecovery, recoveryOf } from "./trace/recovery.js";
+import { refusedRequest } from "./trace/refused-request.js";
+import { newTraceId, RunTrace } from "./trace/run-trace.js";
+import { isSampled } from "./trace/sampling.js";
 import type { EndedSpan } from "./trace/span.js";
+
+/** Of a queue: refusals, which are cheap to cause, leave room for the spans of runs. */
+const shareOfRefusals = 0.5;
 
 /** Traces runs. A run for whose trace there is no destination isn't watched. */
 export class TelemetryObserver implements RunObserver {
   readonly name = "opentelemetry";
-  readonly #counts = new SpanCounts();
-  #exporters: Promise<Exporters> | undefined;
+  #queues: Promise<SpanQueues> | undefined;
 
-  constructor(readonly config: TelemetryConfig) {}
+  constructor(readonly telemetry: Telemetry) {}
 
   observe(run: ObservedRun): RunObservation | undefined {
-    const destination = destinationOf(run.request, this.config);
+    const destination = this.#destinationOf(run.request);
     if (destination === undefined) return undefined;
+    const traceId = run.parent?.traceId ?? newTraceId();
+    const flags = this.#flags(destination, traceId, run.parent?.flags);
     // Asked for by the first run: it is there before the run's first span has ended.
-    const exporters = this.#opened(run.log);
-    return new RunTrace(run, (span) => void this.#add(exporters, span, destination, run.log));
+    const queues = this.#opened();
+    const emit = (span: EndedSpan) => void this.#add(queues, span, destination, run.log);
+    const trace = new RunTrace(run, emit, { traceId, flags });
+    return Object.assign(trace, { recovery: () => recoveryOf(trace, destination) });
+  }
+
+  refused(refusal: ObservedRefusal): void {
+    // Nobody who isn't known may fill a queue.
+    if (refusal.code === "unauthorized" || refusal.code === "forbidden") return;
+    const destination = this.#destinationOf({ telemetry: refusal.telemetry });
+    if (destination === undefined) return;
+    const { trace: caller } = refusal;
+    const traceId = caller?.traceId ?? newTraceId();
+    const flags = this.#flags(destination, traceId, caller?.flags);
+    const span = refusedRequest(refusal, { traceId, flags });
+    void this.#add(this.#opened(), span, destination, this.telemetry.log, shareOfRefusals);
+  }
+
+  lost(run: LostRun): void {
+    const recovery = run.recovery === undefined ? undefined : readRecovery(run.recovery);
+    if (recovery === undefined || this.telemetry.environment.isDisabled) return;
+    const destination = this.#recovered(recovery);
+    if (destination === undefined) return;
+    void this.#add(this.#opened(), lostRun(run, recovery), destination, this.telemetry.log);
   }
 
   async close(signal: AbortSignal): Promise<void> {
-    const exporters = await this.#exporters;
-    await exporters?.close(signal);
+    const queues = await this.#queues;
+    await queues?.close(signal);
   }
 
   async scrape(): Promise<string> {
-    return this.#counts.text;
+    return this.telemetry.counts.text;
   }
 
-  async #add(opened: Promise<Exporters>, span: EndedSpan, destination: Destination, log: Log): Promise<void> {
-    // The caller decided against this trace (W3C: the sampled flag).
+  #destinationOf(request: Parameters<typeof destinationOf>[0]): Destination | undefined {
+    const { config, environment } = this.telemetry;
+    if (environment.isDisabled) return undefined;
+    return destinationOf(request, config, environment.exported.traces !== undefined);
+  }
+
+  /** The operator's destination as it is here and now; a caller's as its request named it. */
+  #recovered({ destination }: Recovery): Destination | undefined {
+    const { config, environment } = this.telemetry;
+    if (destination === undefined)
+      return operatorsDestination(config, environment.exported.traces !== undefined);
+    return config.requestEndpoints === "allow" ? { ...destination, isCallers: true } : undefined;
+  }
+
+  /** The operator's sampler decides on what goes to the operator: a caller that names a destination wants its traces. */
+  #flags(destination: Destination, traceId: string, parentFlags: number | undefined): number {
+    const { sampling } = this.telemetry.environment;
+    if (destination !== "environment") return parentFlags ?? 1;
+    const others = (parentFlags ?? 0) & ~1;
+    return isSampled(sampling, traceId, parentFlags) ? others | 1 : others;
+  }
+
+  async #add(
+    opened: Promise<SpanQueues>,
+    span: EndedSpan,
+    destination: Destination,
+    log: Log,
+    share?: number,
+  ): Promise<void> {
+    // W3C: the sampled flag.
     if ((span.flags & 1) === 0) return;
     try {
-      (await opened).add(span, destination);
+      (await opened).add(span, destination, share);
     } catch (error) {
       // Once for each run: its own span is the last.
       if (span.parent?.isRemote !== false)
@@ -45,18 +107,10 @@ export class TelemetryObserver implements RunObserver {
     }
   }
 
-  /** The SDK takes tens of milliseconds to load: neither the server's start nor a run waits for it. */
-  #opened(log: Log): Promise<Exporters> {
-    this.#exporters ??= import("./export/exporters.js").then(
-      ({ Exporters }) => new Exporters(this.config, version(), this.#counts, log),
+  #opened(): Promise<SpanQueues> {
+    this.#queues ??= Promise.all([this.telemetry.sdk(), import("./export/span-queues.js")]).then(
+      ([sdk, { SpanQueues }]) => new SpanQueues(sdk),
     );
-    return this.#exporters;
+    return this.#queues;
   }
-}
-
-function version(): string {
-  const manifest: { version: string } = JSON.parse(
-    readFileSync(new URL("../package.json", import.meta.url), "utf8"),
-  );
-  return manifest.version;
 }

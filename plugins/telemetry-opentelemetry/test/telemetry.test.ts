@@ -1,21 +1,10 @@
-import { runRequestSchema } from "@ambit/core/contract";
-import type { AgentEvent, ObservedRun, RunObservation, RunResult } from "@ambit/core/plugin";
+import type { AgentEvent, RunObservation, RunResult } from "@ambit/core/plugin";
+import { OtlpReceiver as Collector } from "@ambit/otlp-receiver";
 import { describe, expect, it } from "vitest";
-import { configSchema, TelemetryObserver } from "../src/index.js";
-import { Collector } from "./support/collector.js";
+import { configSchema, readEnvironment, Telemetry, TelemetryObserver } from "../src/index.js";
+import { logInto, observed, result } from "./support/runs.js";
 
 const caller = { traceId: "a".repeat(32), spanId: "b".repeat(16) };
-
-function observed(body: object, log: unknown[] = []): ObservedRun {
-  const request = runRequestSchema.parse({ messages: [{ role: "user", content: "say sk-secret" }], ...body });
-  const write = (fields: unknown, message: string) => void log.push([fields, message]);
-  return {
-    ...{ runId: "run-1", request, harness: "demo", sandbox: "local" },
-    guarantees: ["network.deny"],
-    redact: (text) => text.replaceAll("sk-secret", "[redacted]"),
-    log: { debug: write, info: write, warn: write, error: write },
-  };
-}
 
 const events: readonly AgentEvent[] = [
   { type: "tool_call", id: "call-1", name: "look_up", input: { city: "Bern" } },
@@ -25,11 +14,6 @@ const events: readonly AgentEvent[] = [
   { type: "tool_result", id: "call-2", output: "no", isError: true, denied: true },
   { type: "tool_call", id: "call-3", name: "wait" },
 ];
-const result: RunResult = {
-  ...{ ok: true, runId: "run-1", events: [], output: "It is sunny.", stopReason: "end_turn", model: "m-1" },
-  usage: { input: 10, cached: 2, output: 5, reasoning: 3, total: 15, cost: 0.25 },
-};
-
 function play(run: RunObservation | undefined, end: RunResult = result): void {
   if (run === undefined) throw new Error("not observed");
   run.entered?.("opening");
@@ -44,7 +28,8 @@ function play(run: RunObservation | undefined, end: RunResult = result): void {
   run.ended?.(end);
 }
 
-const observer = (config: object) => new TelemetryObserver(configSchema.parse(config));
+const observer = (config: object, log: unknown[] = []) =>
+  new TelemetryObserver(new Telemetry(configSchema.parse(config), readEnvironment({}), logInto(log)));
 const never = new AbortController().signal;
 
 describe("the trace of a run at a collector", () => {
@@ -56,13 +41,13 @@ describe("the trace of a run at a collector", () => {
       parent: { ...caller, flags: 1 },
     });
     expect(run?.traceId).toBe(caller.traceId);
-    const sent = run?.traceparent?.("call-1");
+    const sent = run?.traceparent?.({ id: "call-1", name: "look_up" });
     play(run);
     await telemetry.close(never);
 
     expect(collector.paths).toEqual(["/v1/traces"]);
     expect(collector.headers[0]).toMatchObject({ authorization: "Bearer t" });
-    expect(collector.resources[0]).toMatchObject({
+    expect(collector.spans[0]?.resource).toMatchObject({
       "service.name": "ambit",
       "service.instance.id": expect.stringMatching(/^[0-9a-f-]{36}$/),
     });
@@ -75,7 +60,9 @@ describe("the trace of a run at a collector", () => {
       "gen_ai.usage.input_tokens": "10",
       "gen_ai.usage.output_tokens": "5",
       "gen_ai.usage.reasoning.output_tokens": "3",
-      "gen_ai.response.finish_reasons": ["end_turn"],
+      "gen_ai.response.finish_reasons": ["stop"],
+      "gen_ai.request.model": "m-1",
+      "gen_ai.response.model": "m-1",
       "ambit.usage.cost_usd": 0.25,
       "ambit.guarantees": ["network.deny"],
     });
@@ -157,7 +144,7 @@ describe("the trace of a run at a collector", () => {
       expect(collector.spans.length).toBeGreaterThan(0);
       const before = collector.spans.length;
       const log: unknown[] = [];
-      const telemetry = observer({ privateHosts: "refuse" });
+      const telemetry = observer({ privateHosts: "refuse" }, log);
       play(telemetry.observe(observed(request, log)));
       await telemetry.close(AbortSignal.timeout(2_000));
       expect(collector.spans).toHaveLength(before);
@@ -179,7 +166,7 @@ describe("the trace of a run at a collector", () => {
     await using collector = await Collector.start();
     collector.status = 400;
     const log: unknown[] = [];
-    const telemetry = observer({ endpoint: collector.url });
+    const telemetry = observer({ endpoint: collector.url }, log);
     play(telemetry.observe(observed({}, log)));
     await expect.poll(() => collector.paths.length, { timeout: 5_000 }).toBe(1);
     play(telemetry.observe(observed({}, log)));
@@ -204,18 +191,20 @@ describe("the trace of a run at a collector", () => {
     await using collector = await Collector.start();
     collector.answer = answer;
     const log: unknown[] = [];
-    const telemetry = observer({ endpoint: collector.url });
+    const telemetry = observer({ endpoint: collector.url }, log);
     play(telemetry.observe(observed({}, log)));
     await telemetry.close(never);
-    expect(await telemetry.scrape()).toContain(`spans_lost_total{reason="${reason}"} ${lost}\n`);
-    expect(await telemetry.scrape()).toContain(`spans_exported_total ${10 - lost}\n`);
+    expect(await telemetry.scrape()).toContain(
+      `telemetry_lost_total{signal="traces",reason="${reason}"} ${lost}\n`,
+    );
+    expect(await telemetry.scrape()).toContain(`telemetry_exported_total{signal="traces"} ${10 - lost}\n`);
     expect(JSON.stringify(log)).toContain(`{"${reason}":${lost}}`);
   });
 
   it("is accounted for whole: each span arrives, or is counted by the reason of its loss", async () => {
     await using collector = await Collector.start();
     const log: unknown[] = [];
-    const telemetry = observer({ endpoint: collector.url });
+    const telemetry = observer({ endpoint: collector.url }, log);
     const runs = 4;
     for (let count = 0; count < runs; count += 1) {
       const run = telemetry.observe(observed({}, log));
@@ -229,8 +218,8 @@ describe("the trace of a run at a collector", () => {
     const metrics = await telemetry.scrape();
     const lost = runs * 1_000 - collector.spans.length;
     expect(lost).toBeGreaterThan(0);
-    expect(metrics).toContain(`{reason="queue_full"} ${lost}\n`);
-    expect(metrics).toContain(`spans_exported_total ${collector.spans.length}\n`);
+    expect(metrics).toContain(`{signal="traces",reason="queue_full"} ${lost}\n`);
+    expect(metrics).toContain(`telemetry_exported_total{signal="traces"} ${collector.spans.length}\n`);
     expect(JSON.stringify(log)).toContain(`"lost":{"queue_full":${lost}}`);
   });
 
@@ -238,11 +227,11 @@ describe("the trace of a run at a collector", () => {
     await using collector = await Collector.start();
     collector.status = 503;
     const log: unknown[] = [];
-    const telemetry = observer({ endpoint: collector.url });
+    const telemetry = observer({ endpoint: collector.url }, log);
     play(telemetry.observe(observed({}, log)));
     await telemetry.close(AbortSignal.timeout(200));
-    expect(await telemetry.scrape()).toContain('{reason="shutdown"} 10\n');
-    expect(JSON.stringify(log)).toContain("the last spans were lost");
+    expect(await telemetry.scrape()).toContain('{signal="traces",reason="shutdown"} 10\n');
+    expect(JSON.stringify(log)).toContain("the last telemetry was lost");
   });
 
   it("isn't recorded without an endpoint", () => {

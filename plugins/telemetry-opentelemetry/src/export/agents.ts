@@ -3,13 +3,13 @@ import { Agent as HttpsAgent } from "node:https";
 import { isIP } from "node:net";
 import { AddressRefused, guardedLookup, operatorPolicy, whyForbidden } from "@ambit/egress";
 import type { TelemetryConfig } from "../config.js";
-import type { Destination } from "./destination.js";
+import type { HttpDestination } from "../destination.js";
+
+/** Opens connections for one protocol: `https:`. */
+export type HttpAgents = (protocol: string) => HttpAgent | HttpsAgent;
 
 /** Connections for exports to one destination. An address that a caller may not reach is refused before it is dialled. */
-export function agentFor(
-  { url, isCallers }: Destination,
-  config: TelemetryConfig,
-): (protocol: string) => HttpAgent | HttpsAgent {
+export function agentFor({ url, isCallers }: HttpDestination, config: TelemetryConfig): HttpAgents {
   const lookup = isCallers ? guardFor(new URL(url), config) : undefined;
   return (protocol) => {
     const options = { keepAlive: true, ...(lookup === undefined ? {} : { lookup }) };
@@ -23,7 +23,7 @@ function guardFor(url: URL, config: TelemetryConfig) {
 }
 
 /** A literal address is never looked up, so it is checked here. @throws AddressRefused */
-export function requireOpenAddress({ url, isCallers }: Destination, config: TelemetryConfig): void {
+export function requireOpenAddress({ url, isCallers }: HttpDestination, config: TelemetryConfig): void {
   if (!isCallers) return;
   const { hostname, port, protocol } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, "");

@@ -1,8 +1,9 @@
 import type { Log } from "@ambit/core/plugin";
+import { type SignalName, signals } from "../environment.js";
 
 /**
- * Why spans are lost: their queue was full, an export failed for good, the collector rejected some of them
- * (`partial_success`), something that isn't a collector answered, or the server ended before they were sent.
+ * Why telemetry is lost: its queue was full, an export failed for good, the collector rejected some of it
+ * (`partial_success`), something that isn't a collector answered, or the server ended before it was sent.
  */
 export const lossReasons = [
   "queue_full",
@@ -15,26 +16,45 @@ export type LossReason = (typeof lossReasons)[number];
 
 type Counts = Partial<Record<LossReason, number>>;
 
-/** Spans of all destinations, since the start. */
-export class SpanCounts {
-  exported = 0;
-  readonly lost: Record<LossReason, number> = {
-    queue_full: 0,
-    export_failed: 0,
-    rejected: 0,
-    not_a_collector: 0,
-    shutdown: 0,
-  };
+/** What was made and isn't waiting any more, since the start: spans, data points and log records of all destinations. */
+export class ExportCounts {
+  readonly #exported = new Map<SignalName, number>();
+  readonly #lost = new Map<SignalName, Counts>();
+
+  exported(signal: SignalName): number {
+    return this.#exported.get(signal) ?? 0;
+  }
+
+  lost(signal: SignalName, reason: LossReason): number {
+    return this.#lost.get(signal)?.[reason] ?? 0;
+  }
+
+  addExported(signal: SignalName, count: number): void {
+    this.#exported.set(signal, this.exported(signal) + count);
+  }
+
+  addLost(signal: SignalName, reason: LossReason, count: number): void {
+    this.#lost.set(signal, { ...this.#lost.get(signal), [reason]: this.lost(signal, reason) + count });
+  }
 
   /** In the Prometheus text format. */
   get text(): string {
+    const exported = signals.map(
+      (signal) => `ambit_telemetry_exported_total{signal="${signal}"} ${this.exported(signal)}`,
+    );
+    const lost = signals.flatMap((signal) =>
+      lossReasons.map(
+        (reason) =>
+          `ambit_telemetry_lost_total{signal="${signal}",reason="${reason}"} ${this.lost(signal, reason)}`,
+      ),
+    );
     return [
-      "# HELP ambit_trace_spans_exported_total Spans that a collector accepted.",
-      "# TYPE ambit_trace_spans_exported_total counter",
-      `ambit_trace_spans_exported_total ${this.exported}`,
-      "# HELP ambit_trace_spans_lost_total Spans that no collector accepted, by reason.",
-      "# TYPE ambit_trace_spans_lost_total counter",
-      ...lossReasons.map((reason) => `ambit_trace_spans_lost_total{reason="${reason}"} ${this.lost[reason]}`),
+      "# HELP ambit_telemetry_exported_total Spans, data points and log records that a collector accepted.",
+      "# TYPE ambit_telemetry_exported_total counter",
+      ...exported,
+      "# HELP ambit_telemetry_lost_total Spans, data points and log records that no collector accepted, by reason.",
+      "# TYPE ambit_telemetry_lost_total counter",
+      ...lost,
       "",
     ].join("\n");
   }
@@ -43,47 +63,48 @@ export class SpanCounts {
 /** Milliseconds between two lines of the log about one destination. */
 const reportMs = 10_000;
 
-/** Accounts for the spans that one destination loses: a warning when losses begin, and their number when they end. */
+/** Accounts for what one destination loses of a signal: a warning when losses begin, and their number when they end. */
 export class Losses {
   #open: Counts = {};
   #began: number | undefined;
   #ended = Number.NEGATIVE_INFINITY;
 
   constructor(
+    readonly signal: SignalName,
     readonly origin: string,
-    readonly counts: SpanCounts,
+    readonly counts: ExportCounts,
     readonly log: Log,
     readonly now: () => number = () => performance.now(),
   ) {}
 
-  lost(reason: LossReason, spans: number, error?: string): void {
-    if (spans <= 0) return;
-    this.counts.lost[reason] += spans;
-    this.#open[reason] = (this.#open[reason] ?? 0) + spans;
+  lost(reason: LossReason, count: number, error?: string): void {
+    if (count <= 0) return;
+    const { signal, origin } = this;
+    this.counts.addLost(signal, reason, count);
+    this.#open[reason] = (this.#open[reason] ?? 0) + count;
     if (this.#began !== undefined) return;
     this.#began = this.now();
     // Losses that come and go under load are counted, and not each begun anew in the log.
     if (this.#began - this.#ended < reportMs) return;
-    const { origin } = this;
-    this.log.warn({ origin, reason, spans, error }, "spans can't be exported and are lost");
+    this.log.warn({ signal, origin, reason, count, error }, "telemetry can't be exported and is lost");
   }
 
   /** @param isWhole whether none of the batch was rejected. */
-  accepted(spans: number, isWhole: boolean): void {
-    this.counts.exported += spans;
+  accepted(count: number, isWhole: boolean): void {
+    this.counts.addExported(this.signal, count);
     if (isWhole && this.#began !== undefined && this.now() - this.#ended >= reportMs)
-      this.#end("spans are exported again");
+      this.#end("telemetry is exported again");
   }
 
   /** Nothing more is sent. */
   close(): void {
-    if (this.#began !== undefined) this.#end("the last spans were lost");
+    if (this.#began !== undefined) this.#end("the last telemetry was lost");
   }
 
   #end(message: string): void {
-    const { origin } = this;
+    const { signal, origin } = this;
     const seconds = Math.round((this.now() - (this.#began ?? 0)) / 1_000);
-    this.log.warn({ origin, lost: this.#open, seconds }, message);
+    this.log.warn({ signal, origin, lost: this.#open, seconds }, message);
     this.#open = {};
     this.#began = undefined;
     this.#ended = this.now();

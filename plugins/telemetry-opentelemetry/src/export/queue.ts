@@ -1,62 +1,70 @@
-import type { Log } from "@ambit/core/plugin";
-import { BatchSpanProcessor, type ReadableSpan } from "@opentelemetry/sdk-trace";
-import type { TelemetryConfig } from "../config.js";
-import { requireOpenAddress } from "./agents.js";
-import type { Destination } from "./destination.js";
-import { AccountingExporter } from "./exporter.js";
-import { Losses, type SpanCounts } from "./losses.js";
+import type { ExportProgress } from "./delegate.js";
+import type { Losses } from "./losses.js";
 
-/** Spans that wait for a destination; beyond that they are dropped. */
-const maxSpans = 2_048;
-/** Milliseconds until what a run left is sent. */
-const delayMs = 1_000;
+/** A batch processor of the SDK. */
+export interface Batching<Item> {
+  readonly add: (item: Item) => void;
+  readonly shutdown: () => Promise<void>;
+}
 
-/** The spans that wait for one destination. The SDK's queue drops without telling, so its length is counted here. */
-export class SpanQueue {
-  readonly #processor: BatchSpanProcessor;
-  readonly #losses: Losses;
+/**
+ * The spans or log records that wait for one destination. The SDK's own queue drops without telling, so its length is
+ * counted here.
+ */
+export class CountedQueue<Item> {
+  readonly #batching: Batching<Item>;
   #waiting = 0;
   #unsettled = 0;
 
-  /** @throws AddressRefused for a literal address that a caller may not reach. */
-  constructor(destination: Destination, config: TelemetryConfig, counts: SpanCounts, log: Log) {
-    requireOpenAddress(destination, config);
-    this.#losses = new Losses(new URL(destination.url).origin, counts, log);
-    const exporter = new AccountingExporter(destination, config, this.#losses, {
-      taken: (spans) => {
-        this.#waiting -= spans;
+  constructor(
+    readonly maxSize: number,
+    readonly losses: Losses,
+    batching: (progress: ExportProgress) => Batching<Item>,
+  ) {
+    this.#batching = batching({
+      taken: (count) => {
+        this.#waiting -= count;
       },
-      settled: (spans) => {
-        this.#unsettled -= spans;
+      settled: (count) => {
+        this.#unsettled -= count;
       },
-    });
-    this.#processor = new BatchSpanProcessor({
-      exporter,
-      maxQueueSize: maxSpans,
-      scheduledDelayMillis: delayMs,
     });
   }
 
-  add(span: ReadableSpan): void {
-    if (this.#waiting >= maxSpans) {
-      this.#losses.lost("queue_full", 1);
+  /** @param share of the queue that items of this kind may fill: the rest is kept for others. */
+  add(item: Item, share = 1): void {
+    if (this.#waiting >= this.maxSize * share) {
+      this.losses.lost("queue_full", 1);
       return;
     }
     this.#waiting += 1;
     this.#unsettled += 1;
-    this.#processor.onEnd(span);
+    this.#batching.add(item);
   }
 
   /** Sends what waits. Never rejects. */
   async close(): Promise<void> {
-    await this.#processor.shutdown().catch(() => undefined);
+    await this.#batching.shutdown().catch(() => undefined);
     this.abandon();
   }
 
   /** What hasn't been sent by now is lost. */
   abandon(): void {
-    this.#losses.lost("shutdown", this.#unsettled);
+    this.losses.lost("shutdown", this.#unsettled);
     this.#unsettled = 0;
-    this.#losses.close();
+    this.losses.close();
   }
+}
+
+/** Sends what waits, until `signal` aborts; what is left then is counted as lost. Never rejects. */
+export async function closeQueues(
+  queues: readonly Pick<CountedQueue<never>, "close" | "abandon">[],
+  signal: AbortSignal,
+): Promise<void> {
+  const aborted = new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+  await Promise.race([Promise.all(queues.map((queue) => queue.close())), aborted]);
+  for (const queue of queues) queue.abandon();
 }

@@ -1,11 +1,11 @@
 import { createTraceState, type HrTime, SpanKind, SpanStatusCode } from "@opentelemetry/api";
-import { hrTimeDuration, millisToHrTime } from "@opentelemetry/core";
+import { hrTimeDuration, type InstrumentationScope, millisToHrTime } from "@opentelemetry/core";
 import type { Resource } from "@opentelemetry/resources";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import type { AttributeValue, EndedSpan } from "../trace/span.js";
 
 /** A span of ours as the SDK's processors and exporters take it. Pure. */
-export function readableSpan(span: EndedSpan, resource: Resource, version: string): ReadableSpan {
+export function readableSpan(span: EndedSpan, resource: Resource, scope: InstrumentationScope): ReadableSpan {
   const { traceId, parent, error, tracestate } = span;
   const traceState = tracestate === undefined ? {} : { traceState: createTraceState(tracestate) };
   const context = { traceId, spanId: span.spanId, traceFlags: span.flags, ...traceState };
@@ -20,14 +20,17 @@ export function readableSpan(span: EndedSpan, resource: Resource, version: strin
     status:
       error === undefined ? { code: SpanStatusCode.UNSET } : { code: SpanStatusCode.ERROR, message: error },
     attributes: mutable(span.attributes),
-    links: [],
+    links: span.links.map(({ traceId, spanId, flags }) => ({
+      context: { traceId, spanId, traceFlags: flags },
+      attributes: {},
+    })),
     events: span.events.map(({ name, at, attributes }) => ({
       name,
       time: millisToHrTime(at),
       attributes: mutable(attributes),
     })),
     resource,
-    instrumentationScope: { name: "ambit", version },
+    instrumentationScope: scope,
     ...{ droppedAttributesCount: 0, droppedEventsCount: span.droppedEvents, droppedLinksCount: 0 },
   };
 }

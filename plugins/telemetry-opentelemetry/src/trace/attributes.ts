@@ -4,12 +4,12 @@ import type { AttributeValue } from "./span.js";
 type Attributes = Readonly<Record<string, AttributeValue | undefined>>;
 
 /** Of the whole run. Names beginning with `gen_ai` are OpenTelemetry's semantic conventions for generative AI. */
-export function ofRun({ runId, request, harness, sandbox, guarantees }: ObservedRun): Attributes {
+export function ofRun({ runId, request, harness, sandbox, guarantees, model }: ObservedRun): Attributes {
   return {
     "gen_ai.operation.name": "invoke_agent",
     "gen_ai.agent.name": harness,
     "gen_ai.provider.name": providerName(request.modelConnection?.provider),
-    "gen_ai.request.model": request.model,
+    "gen_ai.request.model": model,
     "gen_ai.conversation.id": request.sessionId,
     "ambit.run.id": runId,
     "ambit.sandbox": sandbox,
@@ -34,11 +34,22 @@ export function providerName(provider: string | undefined): string | undefined {
   return provider === undefined ? undefined : (providerNames.get(provider.toLowerCase()) ?? provider);
 }
 
-export function ofResult(result: RunResult): Attributes {
+/**
+ * @param requested the model as its provider knows it: an agent may put the provider's name before it.
+ * @param responded what the provider said.
+ */
+export function ofResult(
+  result: RunResult,
+  requested: string | undefined,
+  responded: string | undefined,
+): Attributes {
+  const { model, stopReason, usage } = result;
+  const isSame = requested !== undefined && model?.endsWith(`/${requested}`) === true;
   return {
-    "gen_ai.response.model": result.model,
-    "gen_ai.response.finish_reasons": result.stopReason === undefined ? undefined : [result.stopReason],
-    ...ofUsage(result.usage),
+    "gen_ai.response.model": responded ?? (isSame ? requested : model),
+    "gen_ai.response.finish_reasons": [finishReason(result)],
+    "ambit.run.stop_reason": stopReason,
+    ...ofUsage(usage),
   };
 }
 
@@ -59,6 +70,10 @@ export function ofTool(id: string, name: string | undefined): Attributes {
     "gen_ai.tool.name": name,
     "gen_ai.tool.call.id": id,
   };
+}
+
+export function ofInteraction(id: string, kind: string): Attributes {
+  return { "ambit.interaction.id": id, "ambit.interaction.kind": kind };
 }
 
 export function ofDecision(decision: AgentEventOf<"boundary_decision">): Attributes {

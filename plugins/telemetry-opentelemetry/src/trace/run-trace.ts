@@ -5,8 +5,10 @@ import type {
   ModelUsage,
   ObservedRun,
   ObservedStage,
+  RemoteSpan,
   RunObservation,
   RunResult,
+  TracedCall,
 } from "@ambit/core/plugin";
 import {
   finishReason,
@@ -15,10 +17,11 @@ import {
   ofDecision,
   ofResult,
   ofRun,
-  ofTool,
   providerName,
 } from "./attributes.js";
-import { type EndedSpan, Span, type SpanParent, type SpanStart } from "./span.js";
+import { CallSpans } from "./call-spans.js";
+import { RunSpans } from "./run-spans.js";
+import { type EndedSpan, Span } from "./span.js";
 
 const stageNames: Readonly<Record<ObservedStage, string>> = {
   opening: "sandbox.open",
@@ -27,21 +30,23 @@ const stageNames: Readonly<Record<ObservedStage, string>> = {
   closing: "run.close",
 };
 
-/** Tool calls and requests to the model that get a span of their own in one run. */
-const maxSpans = 1_000;
+/** How a run's trace begins. */
+export interface TraceStart {
+  readonly traceId: string;
+  /** W3C flags: whether it is exported. */
+  readonly flags: number;
+}
 
 /** One run as spans: `invoke_agent`, below it its stages, below the turn what the agent did. */
 export class RunTrace implements RunObservation {
   readonly traceId: string;
-  readonly #flags: number;
-  readonly #tracestate: string | undefined;
-  readonly #root: Span;
-  readonly #tools = new Map<string, Span>();
+  readonly root: Span;
+  readonly #spans: RunSpans;
+  readonly #calls: CallSpans;
   readonly #models = new Set<Span>();
   readonly #capturesContent: boolean;
   #stage: Span | undefined;
-  #spans = 0;
-  #dropped = 0;
+  #responseModel: string | undefined;
 
   /**
    * @param emit called with each span when it ends, the run's own last.
@@ -50,61 +55,61 @@ export class RunTrace implements RunObservation {
   constructor(
     readonly run: ObservedRun,
     readonly emit: (span: EndedSpan) => void,
-    readonly now: () => number = () => performance.timeOrigin + performance.now(),
+    { traceId, flags }: TraceStart = newTrace(run),
+    now: () => number = () => performance.timeOrigin + performance.now(),
   ) {
     const { request, harness, parent: caller } = run;
-    this.#tracestate = caller === undefined ? undefined : request.context?.propagation?.tracestate;
-    this.traceId = caller?.traceId ?? randomBytes(16).toString("hex");
-    this.#flags = caller?.flags ?? 1;
+    const tracestate = caller === undefined ? undefined : request.context?.propagation?.tracestate;
+    this.traceId = traceId;
     this.#capturesContent = request.telemetry?.capture?.content?.enabled === true;
+    const trace = { traceId, flags, tracestate };
     const parent = caller === undefined ? undefined : { spanId: caller.spanId, isRemote: true };
-    const { traceId } = this;
-    const given = {
-      traceId,
-      flags: this.#flags,
-      tracestate: this.#tracestate,
-      parent,
-      name: `invoke_agent ${harness}`,
-      attributes: ofRun(run),
-    };
-    this.#root = new Span(given, now);
-    if (this.#capturesContent) this.#root.set({ "gen_ai.input.messages": inputMessages(run) });
+    const name = `invoke_agent ${harness}`;
+    this.root = new Span({ ...trace, parent, name, attributes: ofRun(run) }, now);
+    if (this.#capturesContent) this.root.set({ "gen_ai.input.messages": inputMessages(run) });
+    this.#spans = new RunSpans(trace, this.root, now);
+    this.#calls = new CallSpans(this.#spans, () => this.#current, emit, this.#capturesContent);
   }
 
-  traceparent(callId?: string): string {
-    const tool = callId === undefined ? undefined : this.#tool(callId);
-    return (tool ?? this.#stage ?? this.#root).traceparent;
+  traceparent(call?: TracedCall): string {
+    const span = call === undefined ? undefined : this.#calls.of(call);
+    return (span ?? this.#current).traceparent;
+  }
+
+  resumed(span: RemoteSpan): void {
+    this.root.link(span);
+  }
+
+  callRenamed(from: string, to: string): void {
+    this.#calls.rename(from, to);
   }
 
   entered(stage: ObservedStage): void {
     if (stage === "closing") this.#endTurn();
     this.#endStage();
-    this.#stage = this.#begin({ name: stageNames[stage] });
+    this.#stage = this.#spans.begin({ name: stageNames[stage] }, this.root);
   }
 
   happened(event: AgentEvent): void {
-    if (event.type === "tool_call") this.#called(event);
-    else if (event.type === "tool_result") this.#returned(event);
+    if (event.type === "tool_call") this.#calls.called(event);
+    else if (event.type === "tool_result") this.#calls.returned(event);
+    else if (event.type === "interaction_request") this.#calls.asked(event);
+    else if (event.type === "interaction_response") this.#calls.answered(event);
     else if (event.type === "boundary_decision")
-      (this.#stage ?? this.#root).happened("ambit.boundary.decision", ofDecision(event));
-    else if (event.type === "interaction_request" || event.type === "interaction_response") {
-      const name =
-        event.type === "interaction_request" ? "ambit.interaction.request" : "ambit.interaction.response";
-      (this.#stage ?? this.#root).happened(name, {
-        "ambit.interaction.kind": event.kind,
-        "gen_ai.tool.call.id": event.id,
-      });
-    }
+      this.#current.happened("ambit.boundary.decision", ofDecision(event));
   }
 
   modelCalled(model: string): ModelExchange | undefined {
-    if (this.#isFull()) return undefined;
     const attributes = {
       "gen_ai.operation.name": "chat",
       "gen_ai.provider.name": providerName(this.run.request.modelConnection?.provider),
       "gen_ai.request.model": model,
     };
-    const span = this.#begin({ name: `chat ${model}`, kind: "client", attributes }, this.#current());
+    const span = this.#spans.beginCounted(
+      { name: `chat ${model}`, kind: "client", attributes },
+      this.#current,
+    );
+    if (span === undefined) return undefined;
     this.#models.add(span);
     const total = { input: 0, cached: 0, cacheWritten: 0, output: 0, reasoning: 0 };
     return {
@@ -113,7 +118,7 @@ export class RunTrace implements RunObservation {
         total.cached += usage.cached;
         total.cacheWritten += usage.cacheWritten ?? 0;
         total.output += usage.output;
-        total.reasoning += usage.reasoning ?? 0;
+        if (model === this.run.model) this.#responseModel = usage.model;
         span.set({
           "gen_ai.response.model": usage.model,
           "gen_ai.usage.input_tokens": total.input,
@@ -137,62 +142,28 @@ export class RunTrace implements RunObservation {
   ended(result: RunResult): void {
     this.#endTurn();
     this.#endStage();
-    this.#root.set(ofResult(result));
-    if (this.#dropped > 0) this.#root.set({ "ambit.spans.dropped": this.#dropped });
+    const { root, run } = this;
+    root.set(ofResult(result, run.model, this.#responseModel));
+    if (this.#spans.dropped > 0) root.set({ "ambit.spans.dropped": this.#spans.dropped });
     if (this.#capturesContent && result.output !== undefined && result.output !== "")
-      this.#root.set({
+      root.set({
         "gen_ai.output.messages": messages("assistant", result.output, finishReason(result)),
       });
-    if (!result.ok) this.#root.failed(result.failure?.code ?? "_OTHER", result.error ?? "The run failed.");
-    this.emit(this.#root.end());
+    if (!result.ok) root.failed(result.failure?.code ?? "_OTHER", result.error ?? "The run failed.");
+    this.emit(root.end());
   }
 
-  #called({ id, name, input }: Extract<AgentEvent, { type: "tool_call" }>): void {
-    if (id === undefined) return;
-    const span = this.#tool(id);
-    if (span === undefined) return;
-    if (name !== undefined) {
-      span.rename(`execute_tool ${name}`);
-      span.set(ofTool(id, name));
-    }
-    if (this.#capturesContent && input !== undefined)
-      span.set({ "gen_ai.tool.call.arguments": JSON.stringify(input) });
+  get #current(): Span {
+    return this.#stage ?? this.root;
   }
 
-  #returned({ id, output, isError, denied }: Extract<AgentEvent, { type: "tool_result" }>): void {
-    const span = id === undefined ? undefined : this.#tools.get(id);
-    if (id === undefined || span === undefined) return;
-    this.#tools.delete(id);
-    if (denied === true) span.failed("permission_denied", "The call was denied.");
-    else if (isError === true) span.failed("tool_error", "The tool failed.");
-    if (this.#capturesContent && output !== undefined)
-      span.set({ "gen_ai.tool.call.result": typeof output === "string" ? output : JSON.stringify(output) });
-    this.emit(span.end());
-  }
-
-  #tool(id: string): Span | undefined {
-    const known = this.#tools.get(id);
-    if (known !== undefined) return known;
-    if (this.#isFull()) return undefined;
-    const span = this.#begin({ name: "execute_tool", attributes: ofTool(id, undefined) }, this.#current());
-    this.#tools.set(id, span);
-    return span;
-  }
-
-  #isFull(): boolean {
-    this.#spans += 1;
-    if (this.#spans <= maxSpans) return false;
-    this.#dropped += 1;
-    return true;
-  }
-
-  /** Calls that are still open when the turn ends: paused, interrupted, or never answered. */
+  /** What is still open when the turn ends: paused, interrupted, or never answered. */
   #endTurn(): void {
-    for (const span of [...this.#tools.values(), ...this.#models]) {
+    this.#calls.interrupt();
+    for (const span of this.#models) {
       span.set({ "ambit.interrupted": true });
       this.emit(span.end());
     }
-    this.#tools.clear();
     this.#models.clear();
   }
 
@@ -200,17 +171,13 @@ export class RunTrace implements RunObservation {
     if (this.#stage !== undefined) this.emit(this.#stage.end());
     this.#stage = undefined;
   }
+}
 
-  #current(): SpanParent {
-    return { spanId: (this.#stage ?? this.#root).spanId, isRemote: false };
-  }
+/** The caller's trace, else one of its own. */
+function newTrace({ parent }: Pick<ObservedRun, "parent">): TraceStart {
+  return { traceId: parent?.traceId ?? newTraceId(), flags: parent?.flags ?? 1 };
+}
 
-  /** Below the run's own span by default. */
-  #begin(
-    given: Pick<SpanStart, "name" | "kind" | "attributes">,
-    parent: SpanParent = { spanId: this.#root.spanId, isRemote: false },
-  ): Span {
-    const trace = { traceId: this.traceId, flags: this.#flags, tracestate: this.#tracestate };
-    return new Span({ ...given, ...trace, parent }, this.now);
-  }
+export function newTraceId(): string {
+  return randomBytes(16).toString("hex");
 }

@@ -1,0 +1,2 @@
+export type { Attributes, ReceivedLog, ReceivedPoint, ReceivedScope, ReceivedSpan } from "./received.js";
+export { OtlpReceiver } from "./receiver.js";
