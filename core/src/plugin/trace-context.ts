@@ -7,6 +7,11 @@ export interface RemoteSpan {
   readonly flags: number;
 }
 
+/** The same, with what its vendor keeps beside it. */
+export interface CallersSpan extends RemoteSpan {
+  readonly tracestate?: string;
+}
+
 /** What passes on a trace: headers of an HTTP request, or keys of `_meta` in MCP and ACP. Empty without a trace. */
 export interface TraceContext {
   readonly traceparent?: string;

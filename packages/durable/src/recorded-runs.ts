@@ -149,7 +149,7 @@ export class RecordedRuns {
   record(run: RecordedRun, fence: number, announced?: NewRun["announced"]): Recorder {
     const { project, session, webhook } = this.newRun(run, "");
     const recorder = new Recorder({
-      ...{ run, fence, log: this.options.log, isAnnounced: announced !== undefined },
+      ...{ run, fence, log: run.log, isAnnounced: announced !== undefined },
       source: { id: run.key, project, session, webhook },
       runLog: this.options.logs.open(run.key, fence, announced),
     });

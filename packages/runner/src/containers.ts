@@ -20,6 +20,7 @@ import { RequestTools } from "./call/tools/request-tools.js";
 import { RunTools } from "./call/tools/run-tools.js";
 import { Observation } from "./events/observation.js";
 import { RunEvents } from "./events/run-events.js";
+import { RunLogger } from "./events/run-logger.js";
 import { Warnings } from "./events/warnings.js";
 import { Deadlines } from "./lifetime/deadlines.js";
 import { FairSlots } from "./lifetime/fair-slots.js";
@@ -130,7 +131,10 @@ export function runContainer(
     run.registerInstance(tokens.permissionCeiling, ceiling);
   }
   const limits = root.resolve(tokens.limits);
-  const scope = new OwnedScope(root.resolve(tokens.log), limits.closeMs);
+  const log = new RunLogger(root.resolve(tokens.log), id, request);
+  run.registerInstance(RunLogger, log);
+  run.registerInstance(tokens.log, log);
+  const scope = new OwnedScope(log, limits.closeMs);
   run.registerInstance(tokens.scope, scope);
   run.registerInstance(Deadlines, new Deadlines(scope, limits));
   run.registerInstance(Warnings, new Warnings(warnings));

@@ -8,7 +8,7 @@ export type { AnswerKeeper, GivenAnswer } from "./call/ask/used-answers.js";
 export { isPattern } from "./call/permission/pattern.js";
 export { readAnswer } from "./call/values/answer.js";
 export { coalesced } from "./events/coalesced.js";
-export { notifyLost, notifyPosted } from "./events/observers.js";
+export { notifyLost, notifyPosted, notifyServing } from "./events/observers.js";
 export { Redactor } from "./events/redaction/redactor.js";
 export { secretsIn, secretsOf } from "./events/redaction/secrets.js";
 export { FairMap } from "./lifetime/memory/fair-map.js";

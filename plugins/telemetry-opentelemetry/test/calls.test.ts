@@ -25,7 +25,8 @@ describe("the span of a call", () => {
     trace.happened({ type: "tool_call", id: "ask_1", name: "send", input: {} });
     trace.happened(request("ask_1"));
     trace.happened(response("ask_1", true));
-    const sent = trace.traceparent({ id: "ask_1", name: "send" });
+    // It is executed under the id that it had first.
+    const sent = trace.traceparent({ id: "agents", name: "send" });
     trace.happened({ type: "tool_result", id: "ask_1", output: "sent" });
     trace.ended(result);
 

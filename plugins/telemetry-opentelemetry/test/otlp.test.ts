@@ -151,7 +151,7 @@ describe("OTLP by OpenTelemetry's own variables", () => {
       {
         OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: protocol === "grpc" ? grpc : `${http}/v1/traces`,
         OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
-        OTEL_EXPORTER_OTLP_TIMEOUT: "200",
+        OTEL_EXPORTER_OTLP_TIMEOUT: "2000",
         OTEL_BSP_SCHEDULE_DELAY: "10",
         OTEL_BSP_MAX_QUEUE_SIZE: "100",
         OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "50",

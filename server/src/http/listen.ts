@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import { codeOf, type Log, StoreFailed } from "@ambit/core";
+import { notifyServing } from "@ambit/runner";
 import { getRequestListener } from "@hono/node-server";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { keepLocalToken, type LocalToken } from "../local-token.js";
@@ -15,6 +16,7 @@ import { isLoopback } from "./caller/loopback.js";
 import { operatorAccess } from "./caller/operator-access.js";
 import { Connections } from "./connections/connections.js";
 import { sharesOf } from "./connections/shares.js";
+import { stateOf } from "./metrics.js";
 import { UnreadTexts } from "./response/unread.js";
 import { Readers } from "./runs/readers.js";
 import { serveRuns } from "./serve-runs.js";
@@ -66,6 +68,13 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
   let waiting = true;
   const probing = () => waiting || registry.probing;
   const connections = new Connections(sharesOf(settings.server.maxConnections, openFilesLimit()));
+  const served = async () => {
+    try {
+      return await opening.promise;
+    } catch (cause) {
+      throw new StoreFailed("The store can't be opened: the runner's log has the cause.", { cause });
+    }
+  };
   const app = serverApp({
     runner,
     log,
@@ -85,13 +94,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
     }),
     probing,
     replicaId: settings.server.replicaId ?? randomUUID(),
-    served: async () => {
-      try {
-        return await opening.promise;
-      } catch (cause) {
-        throw new StoreFailed("The store can't be opened: the runner's log has the cause.", { cause });
-      }
-    },
+    served,
     isDraining: () => closing !== undefined,
     version: version(),
   });
@@ -127,6 +130,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
   opening.promise.catch((error: unknown) => log.error({ error }, "the store can't be used"));
   const opened = opening.promise.then(() => undefined);
   opened.catch(() => undefined);
+  notifyServing(registry.observers, () => stateOf({ runner, served, log }), log);
   // A probe starts programs, and each start blocks the event loop: first, respond to those that wait for the server.
   const beginning = setTimeout(() => {
     waiting = false;

@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { messageOf, NotFound } from "@ambit/core";
+import type { RunnerState } from "@ambit/core/plugin";
 import type { Backlog } from "@ambit/durable/store";
 import type { Runner } from "@ambit/runner";
 import { send } from "./response/send.js";
@@ -26,14 +27,24 @@ export async function sendMetrics(response: ServerResponse, context: ServerConte
 
 async function scrapeAll(context: ServerContext): Promise<readonly string[]> {
   const { runner } = context;
-  const backlog = await backlogOf(context);
-  const state = { ...runner.state(), ...(backlog === undefined ? {} : { backlog }) };
+  const state = await stateOf(context);
   const scraped = await Promise.all(runner.registry.observers.map((observer) => observer.scrape?.(state)));
   return scraped.filter((text) => text !== undefined);
 }
 
+/** The present state of the runner and of its store. */
+export async function stateOf(
+  context: Pick<ServerContext, "runner" | "served" | "log">,
+): Promise<RunnerState> {
+  const backlog = await backlogOf(context);
+  return { ...context.runner.state(), ...(backlog === undefined ? {} : { backlog }) };
+}
+
 /** Undefined if the store doesn't respond in time. */
-async function backlogOf({ served, log }: ServerContext): Promise<Backlog | undefined> {
+async function backlogOf({
+  served,
+  log,
+}: Pick<ServerContext, "served" | "log">): Promise<Backlog | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<undefined>((resolve) => {
     timer = setTimeout(resolve, backlogMs, undefined);

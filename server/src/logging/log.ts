@@ -1,12 +1,13 @@
 import type { Log } from "@ambit/core";
 import { pino } from "pino";
 import type { LogLevel } from "../configuration/schema.js";
+import type { LineCopies } from "./line-copies.js";
 import { readableLines } from "./readable-lines.js";
 import type { LogRedaction } from "./redaction.js";
 import { withoutSecrets } from "./secret-fields.js";
 
 /** The runner's log on stderr: JSON lines, or readable ones at a terminal. */
-export function openLog(level: LogLevel, redaction: LogRedaction): Log {
+export function openLog(level: LogLevel, redaction: LogRedaction, copies: LineCopies): Log {
   const ofError = (error: Error) => withoutSecrets(pino.stdSerializers.errWithCause(error));
   const options = {
     level,
@@ -17,7 +18,13 @@ export function openLog(level: LogLevel, redaction: LogRedaction): Log {
       log: (fields: object) => withoutSecrets(fields),
     },
     serializers: { error: ofError, err: ofError },
-    hooks: { streamWrite: (line: string) => redaction.line(line) },
+    hooks: {
+      streamWrite: (line: string) => {
+        const redacted = redaction.line(line);
+        copies.line(redacted);
+        return redacted;
+      },
+    },
   };
   // Written synchronously: the last lines before an exit matter most.
   if (!process.stderr.isTTY) return pino(options, pino.destination({ dest: 2, sync: true }));

@@ -1,6 +1,6 @@
 import type { AgentEvent, Finding, RunRequest, RunResult } from "../../contract/index.js";
 import type { Log } from "../log.js";
-import type { RemoteSpan } from "../trace-context.js";
+import type { CallersSpan, RemoteSpan } from "../trace-context.js";
 import type { ModelExchange } from "./model-gateway.js";
 import type { Backlog } from "./store.js";
 
@@ -24,6 +24,10 @@ export interface RunObserver {
   lost?(run: LostRun): void;
   /** A message of a run's webhook was posted, or couldn't be. Synchronous. */
   posted?(attempt: WebhookAttempt): void;
+  /** A line was written to the log. Synchronous. What it writes to the log itself arrives here, too. */
+  logged?(line: LogLine): void;
+  /** A server is up: `state` resolves with its present state whenever it is called. Called once at most. */
+  watch?(state: () => Promise<RunnerState>): void;
   /** Its metrics in the Prometheus text format (version 0.0.4), for `GET /metrics`. */
   scrape?(state: RunnerState): Promise<string>;
   /** Flushes what it still holds, until `signal` aborts. Called once, after the last run. */
@@ -56,6 +60,16 @@ export interface RunnerState {
   }[];
 }
 
+/** One line of the log, as it was written: redacted. */
+export interface LogLine {
+  readonly level: "debug" | "info" | "warn" | "error";
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  readonly message: string;
+  /** JSON values. A run's lines have `runId`, and `traceId` and `spanId` where the run has a trace. */
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
 export interface ObservedRun {
   readonly runId: string;
   /** As it was parsed, including its credentials. */
@@ -66,18 +80,39 @@ export interface ObservedRun {
   readonly harness: string;
   readonly sandbox: string;
   readonly guarantees: readonly string[];
+  /** The model, as its provider knows it; absent where the agent chooses it. */
+  readonly model?: string;
   /** Redacts the run's credentials in a text of the request, as in events. */
   redact(text: string): string;
   readonly log: Log;
 }
 
-export type LostRun = Pick<ObservedRun, "runId" | "harness" | "sandbox">;
+export interface LostRun extends Pick<ObservedRun, "runId" | "harness" | "sandbox"> {
+  readonly sessionId?: string;
+  /** What this observer's observation of it returned from `recovery`. */
+  readonly recovery?: string;
+}
 
 export interface ObservedRefusal {
   /** The failure's code, as on the wire: `boundary_refused`. */
   readonly code: string;
+  /** The HTTP status of the response; absent for a queued run. */
+  readonly status?: number;
+  /** Milliseconds since 1970 at which the request arrived. Default: now. */
+  readonly begunAt?: number;
+  /** The caller's trace, from the headers or the body. Absent for a caller who isn't known. */
+  readonly trace?: CallersSpan;
+  /** Where the request wants its telemetry. Absent for one that couldn't be read, or whose caller isn't known. */
+  readonly telemetry?: RunRequest["telemetry"];
   /** Capabilities that some actor can't guarantee; empty for other refusals. */
   readonly capabilities: readonly string[];
+}
+
+export interface TracedCall {
+  /** As in its events. */
+  readonly id: string;
+  /** Of its tool. */
+  readonly name: string;
 }
 
 /** The stages of a run that take time: opening the sandbox, starting the agent, its turn, closing. */
@@ -91,7 +126,16 @@ export interface RunObservation {
    * The `traceparent` (W3C Trace Context) to pass on with the run's current requests, or with one tool call.
    * Default: the caller's.
    */
-  traceparent?(callId?: string): string | undefined;
+  traceparent?(call?: TracedCall): string | undefined;
+  /**
+   * What another process needs to report the end of this run if this process dies: `lost` gets it. At most 16,384
+   * characters, which are stored encrypted. Called once, before the run begins.
+   */
+  recovery?(): string | undefined;
+  /** The run answers questions of an earlier run that had paused: the span of that run. */
+  resumed?(span: RemoteSpan): void;
+  /** A tool call continues under another id. A result may follow that only says so, under the earlier one. */
+  callRenamed?(from: string, to: string): void;
   /** A stage begins, and the one before it ends. */
   entered?(stage: ObservedStage): void;
   /** Redacted, as the run's reader receives it. */

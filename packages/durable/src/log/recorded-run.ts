@@ -1,5 +1,6 @@
 import type { AmbitError, AtCapacity, RunCancelled } from "@ambit/core";
 import { type AgentEvent, eventRecord, type RunRequest, type RunResult } from "@ambit/core/contract";
+import type { Log } from "@ambit/core/plugin";
 import type { NewRun } from "../store/index.js";
 
 /** What a recorded run knows of its right to act: another replica may take it over. */
@@ -23,6 +24,8 @@ export interface RecordedRun {
     readonly harness: { readonly actor: { readonly id: string } };
     readonly sandbox: { readonly actor: { readonly name: string } };
   };
+  /** Names the run, and its trace, in each line. */
+  readonly log: Log;
   /** Resolves when everything the run opened is closed, with its failure if there was one. */
   readonly ended: Promise<AmbitError | undefined>;
   /** Its first events, which are there before it starts. Taken here, they aren't yielded again. */

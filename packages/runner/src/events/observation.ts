@@ -1,7 +1,6 @@
 import type { AcceptedPlan } from "@ambit/core";
 import type { AgentEvent, RunRequest, RunResult } from "@ambit/core/contract";
 import type {
-  Log,
   ModelExchange,
   ObservedRun,
   ObservedStage,
@@ -9,10 +8,12 @@ import type {
   RunObservation,
   RunObserver,
   TraceContext,
+  TracedCall,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { remoteSpan, traceparentOf } from "../parse/trace-context.js";
 import { tokens } from "../tokens.js";
+import { RunLogger } from "./run-logger.js";
 
 /** Notifies the run's observers. None of them can slow the run down, or fail it. */
 @injectable()
@@ -25,7 +26,7 @@ export class Observation {
     @inject(tokens.request) private readonly request: RunRequest,
     @inject(tokens.plan) private readonly plan: AcceptedPlan,
     @inject(tokens.observers) private readonly observers: readonly RunObserver[],
-    @inject(tokens.log) private readonly log: Log,
+    @inject(RunLogger) private readonly log: RunLogger,
   ) {}
 
   /** @param redact replaces the run's credentials in a text. */
@@ -33,6 +34,7 @@ export class Observation {
     const { runId, request, plan, log } = this;
     const { harness, sandbox, required } = plan;
     const parent = this.#parent;
+    const model = plan.gateway?.use.model ?? request.model;
     const run: ObservedRun = {
       runId,
       request,
@@ -41,12 +43,14 @@ export class Observation {
       parent,
       harness: harness.actor.id,
       sandbox: sandbox.actor.name,
+      model,
       guarantees: required.map(({ capability }) => capability),
     };
     for (const observer of this.observers) {
       const observation = this.#safely(observer.name, () => observer.observe(run));
       if (observation !== undefined) this.#observations.set(observer.name, observation);
     }
+    this.log.span = () => this.#span();
   }
 
   /** The run won't begin: its observers hear no more of it. */
@@ -60,16 +64,21 @@ export class Observation {
   }
 
   /** Headers for requests of the run or of one of its tool calls. Default: the caller's. Empty without a trace. */
-  trace(callId?: string): TraceContext {
-    const { traceparent: given, tracestate } = this.request.context?.propagation ?? {};
-    const found = this.#first((one) => one.traceparent?.(callId)) ?? given;
-    const span = found === undefined ? undefined : remoteSpan(found);
+  trace(call?: TracedCall): TraceContext {
+    const { tracestate } = this.request.context?.propagation ?? {};
+    const span = this.#span(call);
     if (span === undefined) return {};
     const isCallers = span.traceId === this.#parent?.traceId;
     return {
       traceparent: traceparentOf(span),
       ...(isCallers && tracestate !== undefined ? { tracestate } : {}),
     };
+  }
+
+  /** The run's present span, or that of a call. Default: the caller's. */
+  #span(call?: TracedCall): RemoteSpan | undefined {
+    const found = this.#first((one) => one.traceparent?.(call));
+    return found === undefined ? this.#parent : remoteSpan(found);
   }
 
   /** The caller's span. */
@@ -80,6 +89,11 @@ export class Observation {
 
   entered(stage: ObservedStage): void {
     this.#notify((one) => one.entered?.(stage));
+  }
+
+  /** A call continues under another id. */
+  callRenamed(from: string, to: string): void {
+    if (from !== to) this.#notify((one) => one.callRenamed?.(from, to));
   }
 
   /** @param event redacted. */
@@ -104,6 +118,8 @@ export class Observation {
 
   ended(result: RunResult): void {
     this.#notify((one) => one.ended?.(result));
+    const last = this.#span();
+    this.log.span = () => last;
     this.#observations.clear();
   }
 

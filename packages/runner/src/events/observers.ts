@@ -1,5 +1,5 @@
 import type { Failure } from "@ambit/core/contract";
-import type { Log, LostRun, RunObserver, WebhookAttempt } from "@ambit/core/plugin";
+import type { Log, LostRun, RunnerState, RunObserver, WebhookAttempt } from "@ambit/core/plugin";
 import type { RunLimits } from "../limits.js";
 
 /** A request was refused before its run began. */
@@ -7,6 +7,15 @@ export function notifyRefused(observers: readonly RunObserver[], failure: Failur
   const { code, gaps = [] } = failure;
   const capabilities = [...new Set(gaps.map(({ capability }) => capability))];
   notifyAll(observers, (observer) => observer.refused?.({ code, capabilities }), log);
+}
+
+/** A server is up. @param state resolves with its present state. */
+export function notifyServing(
+  observers: readonly RunObserver[],
+  state: () => Promise<RunnerState>,
+  log: Log,
+): void {
+  notifyAll(observers, (observer) => observer.watch?.(state), log);
 }
 
 /** A run of a dead process was ended. */

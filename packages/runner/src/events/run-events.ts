@@ -39,6 +39,8 @@ export class RunEvents {
   }
 
   entered(stage: ObservedStage): void {
+    // What the boundary decided until now belongs to the stage that ends.
+    this.decisions.flush();
     this.observation.entered(stage);
   }
 

@@ -60,7 +60,7 @@ export class Run {
 
   constructor(
     @inject(tokens.run) { id, key, request, plan, secrets }: PlannedRun,
-    @inject(tokens.log) private readonly log: Log,
+    @inject(tokens.log) readonly log: Log,
     @inject(tokens.scope) private readonly scope: OwnedScope,
     @inject(roles.deadlines) private readonly deadlines: TimeLimits,
     @inject(roles.right) private readonly right: RightOfRun,

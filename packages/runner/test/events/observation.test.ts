@@ -1,6 +1,7 @@
-import type { ObservedRun, RunObservation, RunObserver } from "@ambit/core/plugin";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ObservedRun, RunObservation, RunObserver, TracedCall } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { calls, says } from "../../../../core/test/fakes/harness.js";
+import { calls, done, says } from "../../../../core/test/fakes/harness.js";
 import { createWorld } from "../fakes/world.js";
 
 const tool = { name: "look_up", permission: "allow", callRef: "ref" };
@@ -49,7 +50,8 @@ describe("an observer of runs", () => {
 
   it("sets the trace of the result, of `done` and of tool requests; by default the caller's", async () => {
     const traceId = "c".repeat(32);
-    const own = (callId?: string) => `00-${traceId}-${(callId === undefined ? "1" : "2").repeat(16)}-01`;
+    const own = (call?: TracedCall) =>
+      `00-${traceId}-${(call?.name === "look_up" ? "2" : "1").repeat(16)}-01`;
     const { observer } = recorder({ traceId, traceparent: own });
     const propagated: unknown[] = [];
     for (const observers of [[observer], []]) {
@@ -64,7 +66,80 @@ describe("an observer of runs", () => {
       expect(result.traceId).toBe(expected);
       expect(events.at(-1)).toMatchObject({ type: "done", traceId: expected });
     }
-    expect(propagated).toEqual([own("call"), parent]);
+    expect(propagated).toEqual([own({ id: "call", name: "look_up" }), parent]);
+  });
+
+  it("hears of a call that continues under another id, before it hears of that", async () => {
+    const heard: string[] = [];
+    const { observer } = recorder({
+      callRenamed: (from, to) => void heard.push(`renamed ${from} ${to.slice(0, 4)}`),
+      happened: (event) => {
+        if (event.type === "tool_call" || event.type === "tool_result")
+          heard.push(`${event.type} ${event.id?.slice(0, 4)}`);
+        // The agent has reported the call, and its report was passed on before the question.
+        if (event.type === "message") heard.push(event.text);
+      },
+    });
+    const world = await createWorld({
+      script: async function* ({ ask }) {
+        yield { type: "tool_call", id: "agents", name: "send", input: { to: "ann" } };
+        await sleep(1_200);
+        yield { type: "message", text: "now it asks" };
+        await ask({ toolCallId: "agents", toolName: "send", input: { to: "ann" } });
+        yield done;
+      },
+      observers: [observer],
+    });
+    await world.run({ customTools: [{ name: "send", callRef: "ref", permission: "ask" }] });
+    expect(heard).toEqual([
+      "tool_call agen",
+      "now it asks",
+      "renamed agents ask_",
+      "tool_result agen",
+      "tool_call ask_",
+    ]);
+  });
+
+  it("hears of the boundary's decisions in the stage in which they were made", async () => {
+    const { seen, observer } = recorder();
+    const world = await createWorld({
+      script: async function* () {
+        world.sandbox.specs[0]?.onDecision({ target: "evil.example:443", allowed: false, reason: "no" });
+        yield done;
+      },
+      observers: [observer],
+    });
+    await world.run();
+    const at = seen.indexOf("boundary_decision");
+    expect(at).toBeGreaterThan(seen.indexOf("streaming"));
+    expect(at).toBeLessThan(seen.indexOf("closing"));
+  });
+
+  it("gets the run's log, in which each line has the run's ids and its present span", async () => {
+    const traceId = "c".repeat(32);
+    let stage = "1";
+    const { runs, observer } = recorder({
+      traceparent: () => `00-${traceId}-${stage.repeat(16)}-01`,
+      entered: (name) => {
+        if (name === "streaming") stage = "2";
+      },
+    });
+    const world = await createWorld({
+      script: async function* () {
+        runs[0]?.log.info({ more: 1 }, "in the turn");
+        yield done;
+      },
+      observers: [observer],
+    });
+    const { result } = await world.run({ sessionId: "s", projectId: "p" });
+    runs[0]?.log.warn({}, "after the end");
+    const ids = { runId: result.runId, sessionId: "s", projectId: "p", traceId, spanId: "2".repeat(16) };
+    expect(world.log.lines).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ message: "in the turn", fields: { ...ids, more: 1 } }),
+        expect.objectContaining({ message: "after the end", fields: ids }),
+      ]),
+    );
   });
 
   it.for(["observe", "entered", "happened", "ended"] as const)(

@@ -3,6 +3,8 @@ import { ofInteraction, ofTool } from "./attributes.js";
 import type { RunSpans } from "./run-spans.js";
 import type { EndedSpan, Span } from "./span.js";
 
+/** Calls of one run that have had another id. */
+const maxRenamed = 1_000;
 /** Waits of one run that are open at the same time. */
 const maxWaits = 256;
 
@@ -13,6 +15,8 @@ const maxWaits = 256;
 export class CallSpans {
   /** By the id of the call. */
   readonly #open = new Map<string, Span>();
+  /** The present ids of calls that had another one. */
+  readonly #renamed = new Map<string, string>();
   /** Of questions, by the question's id. */
   readonly #waits = new Map<string, Span>();
 
@@ -25,11 +29,13 @@ export class CallSpans {
   ) {}
 
   /** The call's span, which begins here if the agent hasn't reported it yet. Undefined beyond the limit. */
-  of({ id, name }: TracedCall): Span | undefined {
+  of({ id: given, name }: TracedCall): Span | undefined {
+    const id = this.#presentId(given);
     return this.#open.get(id) ?? this.#begin(id, name);
   }
 
   rename(from: string, to: string): void {
+    if (this.#renamed.size < maxRenamed) this.#renamed.set(from, to);
     const span = this.#open.get(from);
     if (span === undefined || from === to || this.#open.has(to)) return;
     this.#open.delete(from);
@@ -89,6 +95,13 @@ export class CallSpans {
     for (const call of this.#open.values()) this.emit(interrupted(call));
     this.#waits.clear();
     this.#open.clear();
+    this.#renamed.clear();
+  }
+
+  /** A call has two other ids at most: the runner's own, then the agent's, then that of its question. */
+  #presentId(id: string): string {
+    const next = this.#renamed.get(id) ?? id;
+    return this.#renamed.get(next) ?? next;
   }
 
   #begin(id: string, name: string | undefined): Span | undefined {

@@ -118,6 +118,7 @@ export class RunTrace implements RunObservation {
         total.cached += usage.cached;
         total.cacheWritten += usage.cacheWritten ?? 0;
         total.output += usage.output;
+        total.reasoning += usage.reasoning ?? 0;
         if (model === this.run.model) this.#responseModel = usage.model;
         span.set({
           "gen_ai.response.model": usage.model,

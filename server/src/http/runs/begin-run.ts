@@ -20,7 +20,6 @@ import { callerOptions, callersTrace } from "../caller/caller-options.js";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
 import type { ResponseFormat } from "../response/response-format.js";
 import { sendJson, sendLargeJson } from "../response/send.js";
-import { runFields } from "../run-fields.js";
 import type { Exchange, ServedRuns, ServerContext } from "../server-context.js";
 import { asksToDetach, commandKey, idempotencyKey, prefersAsync } from "./run-body.js";
 import { sendRecords } from "./send-records.js";
@@ -38,7 +37,7 @@ export async function beginRun(
   exchange: Exchange,
   form: ResponseFormat,
 ): Promise<void> {
-  const { runner, bodies, log } = context;
+  const { runner, bodies } = context;
   const { incoming } = exchange;
   const isAsync = prefersAsync(incoming);
   // A slow body doesn't occupy a slot, but no body is read if there is no free slot.
@@ -85,11 +84,10 @@ export async function beginRun(
   }
   if ("existing" in started) return respond(started.existing);
   const { harness, sandbox } = run.plan;
-  const fields = runFields(run);
-  log.info({ ...fields, harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
+  run.log.info({ harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
   void started.recorder.done.then((result) => {
     const outcome = result?.failure?.code ?? result?.stopReason ?? "lost";
-    log.info({ ...fields, outcome }, "a run has ended");
+    run.log.info({ outcome }, "a run has ended");
   });
   if (isDetached) return accept(exchange, run.id, "running");
   await sendRun(context, server, exchange, form, run, started.recorder);
@@ -155,13 +153,13 @@ async function sendRun(
   run: Run,
   recorder: Recorder,
 ): Promise<void> {
-  const { log, runner, unread } = context;
+  const { runner, unread } = context;
   const disconnected = new AbortController();
   const leave = () => {
     if (outgoing.writableFinished) return;
     disconnected.abort();
     const onDisconnect = onDisconnectOf(run.request);
-    log.info({ runId: run.id, onDisconnect }, "the caller left");
+    run.log.info({ onDisconnect }, "the caller left");
     if (onDisconnect === "cancel") run.cancel(new RunCancelled("The client went away.", "caller"));
   };
   outgoing.once("close", leave);

@@ -14,7 +14,6 @@ import { type Caller, tenantOf } from "../../tenants/caller.js";
 import type { SharedQuotas } from "../../tenants/shared-quotas.js";
 import type { Tenancy } from "../../tenants/tenancy.js";
 import { rulesOf } from "../../tenants/tenants.js";
-import { runFields } from "../run-fields.js";
 
 /** Milliseconds between two polls for runs that other replicas queued. */
 const pollMs = 1_000;
@@ -163,7 +162,7 @@ export class RunQueue {
         throw error;
       });
       const recorder = runs.record(run, claim.fence);
-      log.info({ ...runFields(run), harness: run.plan.harness.actor.id }, "a queued run begins");
+      run.log.info({ harness: run.plan.harness.actor.id }, "a queued run begins");
       void recorder.done.then(() => this.look());
     } catch (error) {
       slot.release();

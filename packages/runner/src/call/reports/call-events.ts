@@ -1,5 +1,6 @@
 import type { AgentEvent, AgentEventOf, ToolSpec } from "@ambit/core/contract";
 import { inject, injectable } from "tsyringe";
+import { Observation } from "../../events/observation.js";
 import { RunEvents } from "../../events/run-events.js";
 import { Pause } from "../../lifetime/pause.js";
 import { Permissions } from "../permission/permissions.js";
@@ -42,6 +43,7 @@ export class CallEvents {
     @inject(Permissions) private readonly permissions: Permissions,
     @inject(Pause) private readonly pause: Pause,
     @inject(RunEvents) private readonly events: RunEvents,
+    @inject(Observation) private readonly observation: Observation,
   ) {}
 
   /**
@@ -86,6 +88,7 @@ export class CallEvents {
     const call = this.calls.find(id) ?? this.calls.begin(id, claimed);
     const wasAnnounced = call.announcement === "announced" || call.announcement === "awaited";
     if (wasAnnounced && issued === undefined) return;
+    if (issued !== undefined) this.observation.callRenamed(call.publicId, issued);
     if (wasAnnounced) this.events.emit(unsettled(call.publicId, "moved"));
     this.#takeHeld(call);
     const { publicId } = this.calls.announce(call, call.isReported ? "announced" : "awaited", issued);
@@ -120,6 +123,8 @@ export class CallEvents {
 
   #report(event: NamedCall): readonly AgentEvent[] {
     const call = this.calls.report(event.id, event.name, event.input);
+    // It reached the runner before the agent's report of it, under an id of ours.
+    this.observation.callRenamed(call.id, call.publicId);
     this.#early.get(call.id)?.resolve();
     switch (call.announcement) {
       case "held": {

@@ -79,7 +79,7 @@ export class ToolExecution {
     const outcome = await this.#limited<ToolOutcome>(call.tool.name, timeoutMs, signal, (limited) =>
       executor.execute(call, {
         ...given,
-        ...this.observation.trace(call.id),
+        ...this.observation.trace({ id: call.id, name: call.tool.name }),
         ...this.#identity(call.id),
         signal: limited,
         timeoutMs,
@@ -110,7 +110,7 @@ export class ToolExecution {
       made.name,
       this.limits.toolMs,
       made.signal,
-      (signal) => publication.call({ ...made, ...this.observation.trace(id), signal }),
+      (signal) => publication.call({ ...made, ...this.observation.trace({ id, name: made.name }), signal }),
     );
     return {
       output: shortened(outcome.output),
