@@ -70,8 +70,8 @@ function optionsOf(
   return {
     ...{ sealing, log, place: address, address: settings.server.address ?? address, sender: webhooks },
     openSessions: () => runner.sessions,
-    onLost: ({ id, harness, sandbox }) =>
-      notifyLost(registry.observers, { runId: idOfRun(id), harness, sandbox }, log),
+    onLost: ({ id, harness, sandbox, createdAt, startedAt = createdAt }) =>
+      notifyLost(registry.observers, { runId: idOfRun(id), harness, sandbox, begunAt: startedAt }, log),
     onLapse: () => {
       runner.abandonSessions().catch((error: unknown) => log.error({ error }, "a session didn't close"));
     },

@@ -10,10 +10,11 @@ import { hasStoredAnswer } from "./call/ask/stored-answers.js";
 import { type AnswerKeeper, UsedAnswers } from "./call/ask/used-answers.js";
 import { ArgumentsChecker } from "./call/tools/arguments/checker.js";
 import { rootContainer, runContainer } from "./containers.js";
-import { closeActors, notifyRefused } from "./events/observers.js";
+import { closeActors, notifyRefused, type RefusedRequest } from "./events/observers.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
 import { callPlugin } from "./lifetime/plugin-error.js";
 import { SessionSpending } from "./model/session-spending.js";
+import { type Asked, askedIn } from "./parse/callers-trace.js";
 import { pathBeyondDepth, tooDeep } from "./parse/depth.js";
 import { actorsToProbeAgain } from "./run/doubt.js";
 import { Run } from "./run/run.js";
@@ -42,6 +43,8 @@ export class Runner {
   readonly #runs = new Map<string, Run>();
   readonly #memory: MemoryGuard;
   readonly #commands = new Commands();
+  /** What a refused request says of its trace, by the error that refused it. */
+  readonly #refused = new WeakMap<object, Asked>();
   #taken = 0;
   #draining = false;
 
@@ -95,8 +98,10 @@ export class Runner {
    * Tells the observers about a request that starts no run. A caller of `admit` calls it with what that throws, and with
    * its own refusals: this way each request is counted once.
    */
-  refused(failure: Failure): void {
-    notifyRefused(this.registry.observers, failure, this.options.log);
+  refused(failure: Failure, request: RefusedRequest & { readonly error?: unknown } = {}): void {
+    const { error, ...known } = request;
+    const asked = typeof error === "object" && error !== null ? this.#refused.get(error) : undefined;
+    notifyRefused(this.registry.observers, failure, { ...known, ...asked }, this.options.log);
   }
 
   /** Called before that many bytes are read for a request. @throws AtCapacity if the runner lacks the memory */
@@ -105,14 +110,19 @@ export class Runner {
   }
 
   /** Steps 1 and 2 only: touches nothing. @throws RequestInvalid, BoundaryRefused */
-  plan(body: unknown, asker?: Pick<RunOptions, "caller" | "trace">): Promise<Admitted> {
+  async plan(body: unknown, asker?: Pick<RunOptions, "caller" | "trace">): Promise<Admitted> {
     const { keeper } = this.#container.resolve(UsedAnswers);
     const { interactionKey } = this.options;
     const rules: AdmissionRules = {
       ...this.options,
       hasStoredAnswer: (request) => hasStoredAnswer(request, keeper, interactionKey),
     };
-    return admit(body, this.registry, rules, asker);
+    try {
+      return await admit(body, this.registry, rules, asker);
+    } catch (error) {
+      if (typeof error === "object" && error !== null) this.#refused.set(error, askedIn(body));
+      throw error;
+    }
   }
 
   /** Whether a process of some run made this connection. @throws PluginBrokeContract for a backend that throws */

@@ -88,7 +88,7 @@ describe("the metrics of a runner", () => {
     counting.refused({ code: "boundary_refused", capabilities: ["network.deny"] });
     for (const outcome of ["delivered", "retried", "failed"] as const)
       counting.posted({ outcome, event: "run.finished" });
-    counting.lost({ runId: "of-another", harness: "demo", sandbox: "local" });
+    counting.lost({ runId: "of-another", harness: "demo", sandbox: "local", begunAt: 0 });
     expect(await lines(counting)).toEqual(
       expect.arrayContaining([
         'ambit_runs_total{outcome="ok",harness="demo",sandbox="local"} 1',

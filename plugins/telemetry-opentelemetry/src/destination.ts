@@ -26,10 +26,7 @@ export function destinationOf(
 }
 
 /** The configured endpoint comes before OpenTelemetry's variables. Pure. */
-export function operatorsDestination(
-  config: TelemetryConfig,
-  isInEnvironment: boolean,
-): Destination | undefined {
+function operatorsDestination(config: TelemetryConfig, isInEnvironment: boolean): Destination | undefined {
   if (config.endpoint !== undefined)
     return { url: tracesUrl(config.endpoint), headers: config.headers, isCallers: false };
   return isInEnvironment ? "environment" : undefined;

@@ -7,10 +7,10 @@ import type {
   RunObserver,
 } from "@ambit/core/plugin";
 import { messageOf } from "@ambit/core/plugin";
-import { type Destination, destinationOf, operatorsDestination } from "./destination.js";
+import { type Destination, destinationOf } from "./destination.js";
 import type { SpanQueues } from "./export/span-queues.js";
 import type { Telemetry } from "./telemetry.js";
-import { lostRun, type Recovery, readRecovery, recoveryOf } from "./trace/recovery.js";
+import { lostRun } from "./trace/lost-run.js";
 import { refusedRequest } from "./trace/refused-request.js";
 import { newTraceId, RunTrace } from "./trace/run-trace.js";
 import { isSampled } from "./trace/sampling.js";
@@ -34,8 +34,7 @@ export class TelemetryObserver implements RunObserver {
     // Asked for by the first run: it is there before the run's first span has ended.
     const queues = this.#opened();
     const emit = (span: EndedSpan) => void this.#add(queues, span, destination, run.log);
-    const trace = new RunTrace(run, emit, { traceId, flags });
-    return Object.assign(trace, { recovery: () => recoveryOf(trace, destination) });
+    return new RunTrace(run, emit, { traceId, flags });
   }
 
   refused(refusal: ObservedRefusal): void {
@@ -51,11 +50,12 @@ export class TelemetryObserver implements RunObserver {
   }
 
   lost(run: LostRun): void {
-    const recovery = run.recovery === undefined ? undefined : readRecovery(run.recovery);
-    if (recovery === undefined || this.telemetry.environment.isDisabled) return;
-    const destination = this.#recovered(recovery);
+    // Where its request wanted it isn't known here.
+    const destination = this.#destinationOf({});
     if (destination === undefined) return;
-    void this.#add(this.#opened(), lostRun(run, recovery), destination, this.telemetry.log);
+    const traceId = newTraceId();
+    const flags = this.#flags(destination, traceId, undefined);
+    void this.#add(this.#opened(), lostRun(run, { traceId, flags }), destination, this.telemetry.log);
   }
 
   async close(signal: AbortSignal): Promise<void> {
@@ -71,14 +71,6 @@ export class TelemetryObserver implements RunObserver {
     const { config, environment } = this.telemetry;
     if (environment.isDisabled) return undefined;
     return destinationOf(request, config, environment.exported.traces !== undefined);
-  }
-
-  /** The operator's destination as it is here and now; a caller's as its request named it. */
-  #recovered({ destination }: Recovery): Destination | undefined {
-    const { config, environment } = this.telemetry;
-    if (destination === undefined)
-      return operatorsDestination(config, environment.exported.traces !== undefined);
-    return config.requestEndpoints === "allow" ? { ...destination, isCallers: true } : undefined;
   }
 
   /** The operator's sampler decides on what goes to the operator: a caller that names a destination wants its traces. */

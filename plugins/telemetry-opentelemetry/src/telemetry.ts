@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import type { Log } from "@ambit/core/plugin";
 import type { TelemetryConfig } from "./config.js";
+import type { TelemetryContext } from "./context.js";
 import type { OtelEnvironment } from "./environment.js";
 import { ExportCounts } from "./export/losses.js";
 import type { Sdk } from "./export/sdk.js";
 
 /** What the observers of this plugin share. */
-export class Telemetry {
+export class Telemetry implements TelemetryContext {
   readonly counts = new ExportCounts();
-  /** The resource's `service.instance.id`: one for all signals of this process. */
   readonly instanceId = randomUUID();
   #sdk: Promise<Sdk> | undefined;
 

@@ -234,6 +234,60 @@ describe("the trace of a run at a collector", () => {
     expect(JSON.stringify(log)).toContain("the last telemetry was lost");
   });
 
+  it("has a span for a request that was refused, below its caller's, and none of an unknown caller's", async () => {
+    await using collector = await Collector.start();
+    const telemetry = observer({ endpoint: collector.url });
+    const begunAt = Date.now() - 50;
+    const trace = { ...caller, flags: 1, tracestate: "vendor=1" };
+    telemetry.refused({
+      code: "boundary_refused",
+      capabilities: ["network.deny"],
+      status: 422,
+      begunAt,
+      trace,
+    });
+    telemetry.refused({ code: "at_capacity", capabilities: [], status: 429 });
+    telemetry.refused({ code: "unauthorized", capabilities: [], status: 401 });
+    await telemetry.close(never);
+    expect(collector.spans).toHaveLength(2);
+    const [first, second] = collector.spans;
+    expect(first).toMatchObject({
+      ...{ name: "invoke_agent", traceId: caller.traceId, parentSpanId: caller.spanId },
+      ...{ traceState: "vendor=1", startTimeUnixNano: `${begunAt}000000` },
+      status: { code: "STATUS_CODE_ERROR" },
+      attributes: {
+        "error.type": "boundary_refused",
+        "http.response.status_code": "422",
+        "ambit.refused.capabilities": ["network.deny"],
+      },
+    });
+    expect(second).toMatchObject({ parentSpanId: "", attributes: { "error.type": "at_capacity" } });
+  });
+
+  it("has a span for a run whose process died, from the process that ends it", async () => {
+    await using collector = await Collector.start();
+    const telemetry = observer({ endpoint: collector.url });
+    telemetry.lost({ runId: "r-1", harness: "demo", sandbox: "local", begunAt: 1_700_000_000_000 });
+    await telemetry.close(never);
+    expect(collector.named("invoke_agent demo")).toMatchObject({
+      startTimeUnixNano: "1700000000000000000",
+      status: { code: "STATUS_CODE_ERROR" },
+      attributes: { "error.type": "runner_lost", "ambit.run.id": "r-1" },
+    });
+  });
+
+  it("keeps half of the queue free of refusals", async () => {
+    await using collector = await Collector.start();
+    const telemetry = observer({ endpoint: collector.url });
+    for (let count = 0; count < 3_000; count += 1)
+      telemetry.refused({ code: "at_capacity", capabilities: [], status: 429 });
+    play(telemetry.observe(observed({})));
+    await telemetry.close(never);
+    // The first batch of 512 was taken at once.
+    expect(collector.spans.filter(({ name }) => name === "invoke_agent")).toHaveLength(1_024 + 512);
+    expect(collector.named("invoke_agent demo")).toBeDefined();
+  });
+
   it("isn't recorded without an endpoint", () => {
     expect(observer({}).observe(observed({}))).toBeUndefined();
   });

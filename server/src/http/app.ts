@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import { limits, NotFound } from "@ambit/core";
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
@@ -6,7 +7,7 @@ import { planResponse } from "../plan-response.js";
 import { subscriptionStatus } from "../subscription-status.js";
 import { callerOf } from "../tenants/caller.js";
 import { admitCaller, requireOperator } from "./caller/admit-caller.js";
-import { callerOptions } from "./caller/caller-options.js";
+import { callerOptions, callersTrace } from "./caller/caller-options.js";
 import { requireLocalCaller } from "./caller/loopback.js";
 import { TurnCancellation } from "./cancel-turn.js";
 import { sendMetrics } from "./metrics.js";
@@ -38,8 +39,11 @@ export function serverApp(context: ServerContext): Hono<Environment> {
   const { runner, log, loopback, allowedHosts } = context;
   const app = new Hono<Environment>();
 
+  /** Milliseconds since 1970. */
+  const arrivals = new WeakMap<IncomingMessage, number>();
   app.use(async ({ env, req }, next) => {
     const { headers } = env.incoming;
+    arrivals.set(env.incoming, Date.now());
     if (loopback) requireLocalCaller(headers, allowedHosts);
     if (!open.has(req.path)) {
       await admitCaller(env.incoming, context);
@@ -111,7 +115,11 @@ export function serverApp(context: ServerContext): Hono<Environment> {
     const byDefault = runRoutes.get(req.path);
     const form = byDefault === undefined ? "json" : responseFormat(incoming.headers.accept, byDefault);
     const refusal = refusalOf(error);
-    if (byDefault !== undefined && !outgoing.destroyed) runner.refused(refusal.body.failure);
+    if (byDefault !== undefined && !outgoing.destroyed) {
+      const { status } = refusal;
+      const begunAt = arrivals.get(incoming) ?? Date.now();
+      runner.refused(refusal.body.failure, { status, begunAt, error, trace: callersTrace(incoming) });
+    }
     sendRefusal(outgoing, form, refusal);
     return RESPONSE_ALREADY_SENT;
   });

@@ -1,12 +1,32 @@
-import type { Failure } from "@ambit/core/contract";
+import type { Failure, RunRequest } from "@ambit/core/contract";
 import type { Log, LostRun, RunnerState, RunObserver, WebhookAttempt } from "@ambit/core/plugin";
 import type { RunLimits } from "../limits.js";
+import { type CallersTrace, callersSpan } from "../parse/callers-trace.js";
+
+/** What is known of a refused request besides its failure. */
+export interface RefusedRequest {
+  /** Of the response. */
+  readonly status?: number;
+  /** Milliseconds since 1970. */
+  readonly begunAt?: number;
+  /** The caller's trace. */
+  readonly trace?: CallersTrace;
+  /** Where it wants its telemetry. */
+  readonly telemetry?: RunRequest["telemetry"];
+}
 
 /** A request was refused before its run began. */
-export function notifyRefused(observers: readonly RunObserver[], failure: Failure, log: Log): void {
+export function notifyRefused(
+  observers: readonly RunObserver[],
+  failure: Failure,
+  { trace = {}, ...known }: RefusedRequest,
+  log: Log,
+): void {
   const { code, gaps = [] } = failure;
   const capabilities = [...new Set(gaps.map(({ capability }) => capability))];
-  notifyAll(observers, (observer) => observer.refused?.({ code, capabilities }), log);
+  const span = callersSpan(trace);
+  const refusal = { code, capabilities, ...known, ...(span === undefined ? {} : { trace: span }) };
+  notifyAll(observers, (observer) => observer.refused?.(refusal), log);
 }
 
 /** A server is up. @param state resolves with its present state. */

@@ -1,4 +1,5 @@
-import type { RunRequest, Warning } from "@ambit/core/contract";
+import { type RunRequest, runRequestSchema, type Warning } from "@ambit/core/contract";
+import type { CallersSpan } from "@ambit/core/plugin";
 import { z } from "zod";
 import { isBaggage, isTracestate, remoteSpan, traceparentOf } from "./trace-context.js";
 
@@ -53,4 +54,31 @@ export function inCallersTrace({ request, warnings }: Read, headers: CallersTrac
   const { context: _given, ...rest } = request;
   const context = Object.keys(propagation).length === 0 ? {} : { context: { propagation } };
   return { request: { ...rest, ...context }, warnings: [...warnings, ...found] };
+}
+
+/** The caller's span in these headers; undefined without a well-formed one. Pure. */
+export function callersSpan({ traceparent, tracestate }: CallersTrace): CallersSpan | undefined {
+  const span = traceparent === undefined ? undefined : remoteSpan(traceparent);
+  if (span === undefined) return undefined;
+  const passesState = tracestate !== undefined && isTracestate(tracestate);
+  return { ...span, ...(passesState ? { tracestate } : {}) };
+}
+
+/** What a body says about its telemetry. */
+export interface Asked {
+  readonly trace?: CallersTrace;
+  readonly telemetry?: RunRequest["telemetry"];
+}
+
+const propagationSchema = z.object({ context: z.object({ propagation: callersTraceSchema }) });
+const telemetrySchema = runRequestSchema.pick({ telemetry: true });
+
+/** Of a body that is refused, whatever else is in it. Pure. */
+export function askedIn(body: unknown): Asked {
+  const trace = propagationSchema.safeParse(body).data?.context.propagation;
+  const telemetry = telemetrySchema.safeParse(body).data?.telemetry;
+  return {
+    ...(trace?.traceparent === undefined ? {} : { trace }),
+    ...(telemetry === undefined ? {} : { telemetry }),
+  };
 }

@@ -8,8 +8,8 @@ import {
   type Resource,
   resourceFromAttributes,
 } from "@opentelemetry/resources";
+import type { TelemetryContext } from "../context.js";
 import type { SignalName } from "../environment.js";
-import type { Telemetry } from "../telemetry.js";
 import { AccountingDelegate, type ExportProgress, environmentSender, type Grpc } from "./delegate.js";
 import { Losses } from "./losses.js";
 import type { Signal } from "./signal.js";
@@ -27,14 +27,14 @@ export class Sdk {
   readonly resource: Resource;
 
   private constructor(
-    readonly telemetry: Telemetry,
+    readonly telemetry: TelemetryContext,
     readonly grpc: Grpc | undefined,
   ) {
     this.scope = { name: "ambit", version: version(), schemaUrl };
     this.resource = resourceOf(telemetry, this.scope.version);
   }
 
-  static async load(telemetry: Telemetry): Promise<Sdk> {
+  static async load(telemetry: TelemetryContext): Promise<Sdk> {
     reportTo(telemetry.log);
     const protocols = Object.values(telemetry.environment.exported).map(({ protocol }) => protocol);
     const grpc = protocols.includes("grpc")
@@ -72,7 +72,7 @@ function reportTo(log: Log): void {
 }
 
 /** The configuration comes before `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, and those before the defaults. */
-function resourceOf({ config, instanceId }: Telemetry, version: string): Resource {
+function resourceOf({ config, instanceId }: TelemetryContext, version: string): Resource {
   const ours = { "service.name": "ambit", "service.version": version, "service.instance.id": instanceId };
   const { serviceName } = config;
   const configured = serviceName === undefined ? {} : { "service.name": serviceName };

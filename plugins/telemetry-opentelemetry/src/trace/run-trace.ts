@@ -5,7 +5,6 @@ import type {
   ModelUsage,
   ObservedRun,
   ObservedStage,
-  RemoteSpan,
   RunObservation,
   RunResult,
   TracedCall,
@@ -40,7 +39,7 @@ export interface TraceStart {
 /** One run as spans: `invoke_agent`, below it its stages, below the turn what the agent did. */
 export class RunTrace implements RunObservation {
   readonly traceId: string;
-  readonly root: Span;
+  readonly #root: Span;
   readonly #spans: RunSpans;
   readonly #calls: CallSpans;
   readonly #models = new Set<Span>();
@@ -65,19 +64,15 @@ export class RunTrace implements RunObservation {
     const trace = { traceId, flags, tracestate };
     const parent = caller === undefined ? undefined : { spanId: caller.spanId, isRemote: true };
     const name = `invoke_agent ${harness}`;
-    this.root = new Span({ ...trace, parent, name, attributes: ofRun(run) }, now);
-    if (this.#capturesContent) this.root.set({ "gen_ai.input.messages": inputMessages(run) });
-    this.#spans = new RunSpans(trace, this.root, now);
+    this.#root = new Span({ ...trace, parent, name, attributes: ofRun(run) }, now);
+    if (this.#capturesContent) this.#root.set({ "gen_ai.input.messages": inputMessages(run) });
+    this.#spans = new RunSpans(trace, this.#root, now);
     this.#calls = new CallSpans(this.#spans, () => this.#current, emit, this.#capturesContent);
   }
 
   traceparent(call?: TracedCall): string {
     const span = call === undefined ? undefined : this.#calls.of(call);
     return (span ?? this.#current).traceparent;
-  }
-
-  resumed(span: RemoteSpan): void {
-    this.root.link(span);
   }
 
   callRenamed(from: string, to: string): void {
@@ -87,7 +82,7 @@ export class RunTrace implements RunObservation {
   entered(stage: ObservedStage): void {
     if (stage === "closing") this.#endTurn();
     this.#endStage();
-    this.#stage = this.#spans.begin({ name: stageNames[stage] }, this.root);
+    this.#stage = this.#spans.begin({ name: stageNames[stage] }, this.#root);
   }
 
   happened(event: AgentEvent): void {
@@ -143,7 +138,8 @@ export class RunTrace implements RunObservation {
   ended(result: RunResult): void {
     this.#endTurn();
     this.#endStage();
-    const { root, run } = this;
+    const { run } = this;
+    const root = this.#root;
     root.set(ofResult(result, run.model, this.#responseModel));
     if (this.#spans.dropped > 0) root.set({ "ambit.spans.dropped": this.#spans.dropped });
     if (this.#capturesContent && result.output !== undefined && result.output !== "")
@@ -155,7 +151,7 @@ export class RunTrace implements RunObservation {
   }
 
   get #current(): Span {
-    return this.#stage ?? this.root;
+    return this.#stage ?? this.#root;
   }
 
   /** What is still open when the turn ends: paused, interrupted, or never answered. */
