@@ -1,3 +1,4 @@
+import { constants } from "node:os";
 import type { Gap, Issue } from "./contract/index.js";
 
 /** `local · network.deny: no user namespace here (EPERM): run on docker` */
@@ -39,5 +40,7 @@ export function messageOf(thrown: unknown): string {
 
 /** The code of a system error, such as `ENOENT`. */
 export function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+  if (!(error instanceof Error && "code" in error && typeof error.code === "string")) return undefined;
+  // Node.js has no name for an exhausted quota: "Unknown system error -122".
+  return "errno" in error && error.errno === -constants.errno.EDQUOT ? "EDQUOT" : error.code;
 }

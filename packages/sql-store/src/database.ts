@@ -12,6 +12,10 @@ export interface Statement {
   readonly values?: readonly Value[];
 }
 
+/** The message of a StoreFailed for a full disk, or a quota that is used up. */
+export const diskFull =
+  "The disk of the store is full: delete runs (DELETE /runs/{runId}), or free room on it.";
+
 /** What a full disk must not stop: keeping leases and ending runs, which writes little, and deletions. */
 export type Essential = "end" | "delete";
 

@@ -2,6 +2,7 @@ export {
   type ChunkToAppend,
   Columns,
   type Database,
+  diskFull,
   type Essential,
   type Row,
   type Statement,

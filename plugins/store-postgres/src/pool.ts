@@ -1,5 +1,6 @@
-import type { Log } from "@ambit/core/plugin";
-import type { ChunkToAppend, Database, Row, Statement } from "@ambit/sql-store";
+import { StoreFailed } from "@ambit/core";
+import { codeOf, type Log, messageOf } from "@ambit/core/plugin";
+import { type ChunkToAppend, type Database, diskFull, type Row, type Statement } from "@ambit/sql-store";
 import pg from "pg";
 
 export interface PoolSettings {
@@ -96,11 +97,15 @@ export class PostgresDatabase implements Database {
   }
 
   async append({ runId, fence, first, last, text }: ChunkToAppend): Promise<boolean> {
-    const { rowCount } = await this.pool.query({
-      ...appendStatement,
-      values: [runId, fence, last, first, text, text.length],
-    });
-    return rowCount === 1;
+    try {
+      const { rowCount } = await this.pool.query({
+        ...appendStatement,
+        values: [runId, fence, last, first, text, text.length],
+      });
+      return rowCount === 1;
+    } catch (error) {
+      throw namingFullDisk(error);
+    }
   }
 
   async close(): Promise<void> {
@@ -125,9 +130,23 @@ async function query(
   client: pg.Pool | pg.ClientBase,
   { name, text, values = [] }: Statement,
 ): Promise<Row[]> {
-  const { rows } = await client.query<Record<string, unknown>>({
-    ...(name === undefined ? {} : { name: `ambit: ${name}` }),
-    ...{ text, values: [...values] },
-  });
-  return rows;
+  try {
+    const { rows } = await client.query<Record<string, unknown>>({
+      ...(name === undefined ? {} : { name: `ambit: ${name}` }),
+      ...{ text, values: [...values] },
+    });
+    return rows;
+  } catch (error) {
+    throw namingFullDisk(error);
+  }
+}
+
+/** PostgreSQL's code for a full disk of the server. An exhausted quota has that of any failure (`XX000`). */
+const fullCode = "53100";
+const quotaWords = /disk quota exceeded/i;
+
+function namingFullDisk(error: unknown): unknown {
+  const isFull =
+    codeOf(error) === fullCode || (codeOf(error) === "XX000" && quotaWords.test(messageOf(error)));
+  return isFull ? new StoreFailed(diskFull, { cause: error }) : error;
 }

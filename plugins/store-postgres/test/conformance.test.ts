@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { chown, mkdir, rm, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Postgres, postgresIsMissing, startPostgres } from "@ambit/test-postgres";
@@ -42,6 +43,65 @@ if (missing !== undefined) {
       } finally {
         await other.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
         await Promise.all([other.end(), store.close()]);
+      }
+    });
+
+    it("names a full disk to each of its replicas, which end their runs and delete there", async (context) => {
+      const schema = "filled";
+      const disk = join(server.folder, "disk-full");
+      if (!(await smallDisk(disk)))
+        context.skip("host: no file system can be mounted here, so no disk can be filled");
+      const { openPostgres } = await import("../src/open-postgres.js");
+      const log = { debug() {}, info() {}, warn() {}, error() {} };
+      const client = new pg.Client(server.url);
+      await client.connect();
+      const open = () => openPostgres({ url: server.url, schema, connections: 2 }, log);
+      const replicas = { one: await open(), two: await open() };
+      try {
+        await client.query(`CREATE TABLESPACE space_full LOCATION '${disk}/space'`);
+        const { rows } = await client.query("SELECT tablename FROM pg_tables WHERE schemaname = $1", [
+          schema,
+        ]);
+        for (const { tablename } of rows)
+          await client.query(`ALTER TABLE ${schema}.${tablename} SET TABLESPACE space_full`);
+        const run = {
+          project: undefined,
+          session: undefined,
+          digest: "d",
+          harness: "demo",
+          sandbox: "local",
+        };
+        for (const [replica, store] of Object.entries(replicas)) {
+          await store.renew(replica, "http://here", 60_000);
+          await store.create({ ...run, id: replica, state: "running", replica });
+        }
+        const { bavail, bsize } = await statfs(disk);
+        await writeFile(join(disk, "filling"), Buffer.alloc(bavail * bsize));
+        const full = { code: "store_failed", status: 503, message: expect.stringContaining("delete runs") };
+        for (const [runId, store] of Object.entries(replicas)) {
+          const fill = async () => {
+            for (let first = 1; first <= 200; first += 1) {
+              // The server compresses what repeats.
+              const text = `${randomBytes(60_000).toString("base64")}\n`;
+              await store.append({ runId, fence: 1, first, count: 1, text });
+            }
+          };
+          await expect(fill()).rejects.toMatchObject(full);
+          await store.renew(runId, "http://here", 60_000);
+          expect(await store.finish(runId, 1, { result: "{}", session: undefined, paused: false })).toBe(
+            "written",
+          );
+        }
+        expect(await replicas.two.delete("one")).toBe(true);
+        expect(await replicas.one.get("one")).toBeUndefined();
+        await rm(join(disk, "filling"));
+        await replicas.one.create({ ...run, id: "next", state: "running", replica: "one" });
+      } finally {
+        await Promise.all(Object.values(replicas).map((store) => store.close()));
+        await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+        await client.query("DROP TABLESPACE IF EXISTS space_full");
+        await client.end();
+        spawnSync("umount", [disk]);
       }
     });
 

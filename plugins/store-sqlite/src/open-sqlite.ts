@@ -2,10 +2,15 @@ import { Worker } from "node:worker_threads";
 import { StoreFailed } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
 import type { Store } from "@ambit/durable/store";
-import { type Database, type Essential, type Row, type Statement, sqlStore } from "@ambit/sql-store";
+import {
+  type Database,
+  diskFull,
+  type Essential,
+  type Row,
+  type Statement,
+  sqlStore,
+} from "@ambit/sql-store";
 import type { Question, Reply, WorkerSettings } from "./messages.js";
-
-const diskFull = "The disk of the store is full: delete runs (DELETE /runs/{runId}), or free room on it.";
 
 interface Waiting {
   resolve(rows: readonly (readonly Row[])[]): void;

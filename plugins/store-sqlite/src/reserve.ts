@@ -1,5 +1,15 @@
 import { randomBytes } from "node:crypto";
-import { closeSync, constants, openSync, rmSync, statfsSync, statSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  openSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { constants as osConstants } from "node:os";
 import { dirname } from "node:path";
 
 const blockBytes = 1_048_576;
@@ -9,6 +19,10 @@ const reserveBytes = 24 * blockBytes;
 const minFreeBytes = 4 * blockBytes;
 /** Bytes of the released reserve that only deletions may use. */
 const deletionBytes = 8 * blockBytes;
+/** By number: Node.js has no name for an exhausted quota. */
+const exhausted: ReadonlySet<unknown> = new Set([-osConstants.errno.ENOSPC, -osConstants.errno.EDQUOT]);
+/** As much as SQLite writes at once for a small transaction. */
+const lookBytes = 65_536;
 /** Milliseconds after a failed attempt to take the room again. */
 const retryMs = 1_000;
 
@@ -47,6 +61,19 @@ export class Reserve {
   /** Whether the end of a run leaves enough for deletions. */
   hasRoomToEndRuns(): boolean {
     return this.#free() > deletionBytes;
+  }
+
+  /** Whether nothing more can be written here: the disk is full, or a quota, of which its free room says nothing. */
+  isExhausted(): boolean {
+    const look = `${this.#file}-look`;
+    try {
+      writeFileSync(look, randomBytes(lookBytes), { mode: 0o600 });
+      return false;
+    } catch (error) {
+      return error instanceof Error && "errno" in error && exhausted.has(error.errno);
+    } finally {
+      rmSync(look, { force: true });
+    }
   }
 
   #free(): number {

@@ -17,11 +17,13 @@ const checkpointPages = 4_000;
 const vacuumPages = 512;
 /** SQLite's codes for a full disk: SQLITE_FULL, and SQLITE_IOERR_SHMSIZE for its log's index. */
 const fullCodes: readonly unknown[] = [13, 4_874];
+/** Those for a failed write of any other reason: SQLITE_IOERR_WRITE, _FSYNC and _TRUNCATE. A quota is one of them. */
+const failedWrites: readonly unknown[] = [778, 1_034, 1_546];
 
 /** The reserve has been released: only what is essential is written. */
 class DiskFull extends Error {
-  constructor() {
-    super("database or disk is full");
+  constructor(cause?: unknown) {
+    super("database or disk is full", { cause });
   }
 }
 
@@ -47,7 +49,7 @@ export class SqliteFile {
     try {
       this.#prepare(durability);
     } catch (error) {
-      if (!isFull(error)) throw error;
+      if (!isFull(this.#named(error))) throw error;
       this.reserve.release();
       this.#prepare(durability);
     }
@@ -103,11 +105,26 @@ export class SqliteFile {
     try {
       this.#database.prepare(pragma).all();
     } catch (error) {
-      if (!isFull(error)) throw error;
+      if (!isFull(this.#named(error))) throw error;
     }
   }
 
+  /** The error, or that the disk is full: SQLite doesn't say that a write failed for a quota. */
+  #named(error: unknown): unknown {
+    const isFailedWrite =
+      error instanceof Error && "errcode" in error && failedWrites.includes(error.errcode);
+    return isFailedWrite && this.reserve.isExhausted() ? new DiskFull(error) : error;
+  }
+
   #transaction(statements: readonly Statement[]): Row[][] {
+    try {
+      return this.#attempt(statements);
+    } catch (error) {
+      throw this.#named(error);
+    }
+  }
+
+  #attempt(statements: readonly Statement[]): Row[][] {
     const [only] = statements;
     if (only !== undefined && statements.length === 1) return [this.#all(only)];
     this.#database.exec("BEGIN IMMEDIATE");

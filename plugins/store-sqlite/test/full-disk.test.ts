@@ -1,10 +1,11 @@
 import { spawnSync } from "node:child_process";
-import { mkdtemp, rm, statfs, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, rm, statfs, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Store } from "@ambit/durable/store";
 import { sqliteStore } from "@ambit/store-sqlite";
 import { expect, it, onTestFinished, type TestContext } from "vitest";
+import { Reserve } from "../src/reserve.js";
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 const end = { result: "{}", session: undefined, paused: false };
@@ -81,4 +82,14 @@ it("refuses what would use the room for deletions, and writes again once there i
   expect(await store.list({ limit: 10 })).toEqual([]);
   await rm(filling);
   await expect.poll(() => store.create(newRun("r")).catch(String), { timeout: 10_000 }).toBeUndefined();
+});
+
+it("finds an exhausted disk by writing to it, and leaves nothing", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "ambit-full-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const reserve = new Reserve(join(folder, "runs.sqlite"));
+  expect(reserve.isExhausted()).toBe(false);
+  await symlink("/dev/full", join(folder, "runs.sqlite-reserve-look"));
+  expect(reserve.isExhausted()).toBe(true);
+  expect(await readdir(folder)).toEqual([]);
 });

@@ -1,8 +1,9 @@
 import { type FileHandle, mkdir, mkdtemp, open, rm, symlink, truncate, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { maxReadBytes, type PathMapping, SafeSessionFiles } from "../../src/safe-fs/index.js";
+import { refusal } from "../../src/safe-fs/open-beneath.js";
 
 async function workspace(): Promise<PathMapping> {
   const host = await mkdtemp(join(tmpdir(), "ambit-beneath-"));
@@ -57,6 +58,16 @@ test("a folder instead of a file: the same", async () => {
     new SafeSessionFiles([mapping]).write([{ path: "/workspace/a", content: "" }]),
   ).rejects.toMatchObject({
     message: expect.stringMatching(/^\/workspace\/a can't be written: E[A-Z]+$/),
+    concerns: "session",
+  });
+});
+
+test("an exhausted quota is the session's own, although Node.js has no name for it", () => {
+  const exhausted = Object.assign(new Error("Unknown system error -122"), {
+    ...{ code: "Unknown system error -122", errno: -constants.errno.EDQUOT },
+  });
+  expect(refusal("/workspace/a", exhausted)).toMatchObject({
+    message: "/workspace/a can't be reached without following links: EDQUOT",
     concerns: "session",
   });
 });
