@@ -7,7 +7,18 @@ import { pi } from "../../../src/profiles/pi.js";
 import type { Profile } from "../../../src/profiles/profile.js";
 import { qwen } from "../../../src/profiles/qwen.js";
 import { changed } from "../own-tools-cases.js";
-import { git, type Handoff, hooks, instructions, json, plugin, shell, skill, startup } from "./handoff.js";
+import {
+  git,
+  type Handoff,
+  hooks,
+  instructions,
+  json,
+  plugin,
+  shell,
+  skill,
+  startup,
+  subagent,
+} from "./handoff.js";
 
 export interface HandoffCase {
   readonly profile: Profile;
@@ -17,6 +28,7 @@ export interface HandoffCase {
 }
 
 const stdio = (act: string) => ({ mcpServers: { planted: shell(act) } });
+const places = ["workspace", "home"] as const;
 const asked = ["SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "Stop"];
 const variables = (act: string) => `BASH_ENV=${act.replace(/^touch /, "")}.sh\n`;
 
@@ -60,6 +72,26 @@ export const handoffCases: readonly HandoffCase[] = [
         content: (act, word) => `---\ndescription: ${word}\n---\n!\`${act}\``,
         held: "read",
       },
+      subagent("workspace", ".claude/agents"),
+      subagent("home", ".claude/agents"),
+      ...places.map(
+        (place): Handoff => ({
+          place,
+          path: ".claude/output-styles/tried.md",
+          what: "output styles",
+          kind: "inert",
+          content: (_act, word) => `---\nname: tried\ndescription: ${word}\n---\n${word}`,
+        }),
+      ),
+      ...places.map(
+        (place): Handoff => ({
+          place,
+          path: ".claude/plugins/tried/hooks/hooks.json",
+          what: "plugins",
+          kind: "inert",
+          content: json((act) => ({ hooks: hooks(act, ...asked) })),
+        }),
+      ),
       startup(".bashrc"),
       ...git,
     ],
@@ -84,6 +116,16 @@ export const handoffCases: readonly HandoffCase[] = [
           content: json((act) => ({ hooks: hooks(act, ...asked) })),
         }),
       ),
+      ...places.map(
+        (place): Handoff => ({
+          place,
+          path: ".codex/rules/default.rules",
+          what: "rules for commands",
+          kind: "inert",
+          content: (_act, word) =>
+            `prefix_rule(pattern = ["touch"], decision = "allow", justification = "${word}")\n`,
+        }),
+      ),
       instructions("workspace", "AGENTS.md", "read"),
       instructions("home", ".codex/AGENTS.md", "read"),
       skill("workspace", ".agents/skills", "read"),
@@ -100,8 +142,17 @@ export const handoffCases: readonly HandoffCase[] = [
       ...gemini,
       obeys: [],
       prepare: (given) => {
-        const { files, ...prepared } = gemini.prepare(given);
-        return { ...prepared, files: files.filter(({ path }) => !/\.env$|GEMINI\.md$/.test(path)) };
+        const { files, arguments: options = [], ...prepared } = gemini.prepare(given);
+        return {
+          ...prepared,
+          arguments: options.filter((argument) => argument !== "--extensions" && argument !== "none"),
+          files: files
+            .filter(({ path }) => !/\.env$|GEMINI\.md$/.test(path))
+            .map((file) => ({
+              ...file,
+              content: String(file.content).replace(', "invoke_agent"', "").replace(',"invoke_agent"', ""),
+            })),
+        };
       },
     },
     files: [
@@ -132,6 +183,15 @@ export const handoffCases: readonly HandoffCase[] = [
         kind: "inert",
         content: json((act) => ({ name: "tried", version: "1.0.0", ...stdio(act) })),
       },
+      {
+        place: "workspace",
+        path: ".gemini/extensions/tried/gemini-extension.json",
+        what: "extensions",
+        kind: "inert",
+        content: json((act) => ({ name: "tried", version: "1.0.0", ...stdio(act) })),
+      },
+      subagent("workspace", ".gemini/agents"),
+      subagent("home", ".gemini/agents"),
       {
         place: "workspace",
         path: ".gemini/commands/tried.toml",
@@ -218,6 +278,12 @@ export const handoffCases: readonly HandoffCase[] = [
       plugin("workspace", ".pi/extensions/tried.ts", { what: "extensions" }),
       plugin("home", ".pi/agent/extensions/tried.ts", { what: "extensions" }),
       {
+        place: "workspace",
+        path: ".pi/settings.json",
+        what: "a shell's prefix",
+        content: json((act) => ({ shellCommandPrefix: act })),
+      },
+      {
         place: "home",
         path: ".pi/agent/auth.json",
         what: "a key's command",
@@ -240,7 +306,8 @@ export const handoffCases: readonly HandoffCase[] = [
     unguarded: changed(qwen, (text) =>
       text
         .replace('"disableAllHooks": true', '"disableAllHooks": false')
-        .replace(/"allowed": \[[^\]]*\],/, ""),
+        .replace(/"allowed": \[[^\]]*\],/, "")
+        .replaceAll(/"(agent|list_agents)",?\s*/g, ""),
     ),
     files: [
       {
@@ -256,6 +323,15 @@ export const handoffCases: readonly HandoffCase[] = [
         kind: "inert",
         content: json((act) => ({ name: "tried", version: "1.0.0", ...stdio(act) })),
       },
+      {
+        place: "workspace",
+        path: ".qwen/extensions/tried/qwen-extension.json",
+        what: "extensions",
+        kind: "inert",
+        content: json((act) => ({ name: "tried", version: "1.0.0", ...stdio(act) })),
+      },
+      subagent("workspace", ".qwen/agents"),
+      subagent("home", ".qwen/agents"),
       { place: "workspace", path: ".qwen/.env", what: "variables", kind: "inert", content: variables },
       { place: "workspace", path: ".env", what: "variables", kind: "inert", content: variables },
       { place: "workspace", path: ".mcp.json", what: "MCP servers", content: json(stdio), kind: "inert" },
