@@ -147,6 +147,8 @@ export class Session {
     const opening = new OwnedScope(log, closeMs, during);
     const session = new Session(opening, fingerprintOf(plan), origin);
     session.#backend = plan.sandbox.actor.name;
+    // Deferred first, so that it runs after the sandbox has been closed.
+    opening.defer(() => session.#logUnreported(log));
     try {
       const spec = {
         id: session.id,
@@ -203,6 +205,14 @@ export class Session {
   async leave(): Promise<void> {
     this.#isLeft = true;
     await this.close();
+  }
+
+  /** What its processes connected to after its last run is in no run's result. */
+  #logUnreported(log: Log): void {
+    const last = this.#between?.take() ?? [];
+    if (last.length === 0) return;
+    const connections = last.map(({ decision: { target, allowed }, count }) => ({ target, allowed, count }));
+    log.info({ session: this.id, connections }, "a session made connections after its last run");
   }
 
   async close(): Promise<void> {

@@ -325,7 +325,16 @@ describe("a named session", () => {
       reason: "between two runs: a rule",
     });
     expect((await world.run(named)).result.receipt?.decisions).toEqual({ allowed: 0, refused: 0 });
+    decide("late.example:443", true);
     await world.runner.drain(0);
+    expect(world.log.lines).toContainEqual(
+      expect.objectContaining({
+        message: "a session made connections after its last run",
+        fields: expect.objectContaining({
+          connections: [{ target: "late.example:443", allowed: true, count: 1 }],
+        }),
+      }),
+    );
   });
 
   test("none is kept if the deployer disabled that", async () => {
