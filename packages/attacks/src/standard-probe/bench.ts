@@ -61,7 +61,9 @@ export function makeBench<Box extends ProbedSandbox>(
     claimed(capability) ? { filesystem: filesystem(mode) } : {};
   const files = filesWith("filesystem.workspace-only", "workspace");
   const hasLists = claimed("network.allow-cidr") || claimed("network.allow-host");
-  const closed = () => shared({ ...network, ...files });
+  // Each is a sandbox of its own, also where the claims leave no difference in their limits.
+  const once = (boundary: Partial<Boundary>) => lazy(() => open(boundary));
+  const closed = once({ ...network, ...files });
   const looking: Looking = { probe, signal, gathering: new Gathering() };
   return {
     ...looking,
@@ -71,15 +73,14 @@ export function makeBench<Box extends ProbedSandbox>(
     files,
     open,
     shared,
-    unlimited: () => shared({}),
+    unlimited: once({}),
     closed,
     kernel: lazy(async () => probe.kernel ?? kernelOf(await closed(), looking)),
-    listed: () =>
-      shared({
-        ...(hasLists ? { network: listedNetwork(decoys) } : network),
-        ...filesWith("filesystem.read-only", "readonly"),
-      }),
-    empty: () => shared({ ...network, ...filesWith("filesystem.none", "off") }),
+    listed: once({
+      ...(hasLists ? { network: listedNetwork(decoys) } : network),
+      ...filesWith("filesystem.read-only", "readonly"),
+    }),
+    empty: once({ ...network, ...filesWith("filesystem.none", "off") }),
   };
 }
 
