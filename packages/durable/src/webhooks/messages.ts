@@ -1,5 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { type AgentEventOf, idOfRun, interactionKindSchema, type RunResult } from "@ambit/core/contract";
+import {
+  type AgentEventOf,
+  type InteractionPayload,
+  idOfRun,
+  interactionKindSchema,
+  type RunResult,
+} from "@ambit/core/contract";
 import type { NewDelivery, RunWebhook, StoredInteraction } from "../store/index.js";
 import type { WebhookMessage } from "../wire/webhook-message.js";
 
@@ -55,8 +61,13 @@ function ofRun({ id, session, project }: MessageSource) {
   return { runId: idOfRun(id), sessionId: session, projectId: project };
 }
 
+/** Without the changes of files where only they are too long: the run's events have them. */
 function payloadOf(json: string) {
-  return json.length > maxTextLength ? { truncated: true as const } : { payload: JSON.parse(json) };
+  const payload: InteractionPayload = JSON.parse(json);
+  if (json.length <= maxTextLength) return { payload };
+  const { changes, ...rest } = payload;
+  const isFitting = changes !== undefined && JSON.stringify(rest).length <= maxTextLength;
+  return { truncated: true as const, ...(isFitting ? { payload: rest } : {}) };
 }
 
 function shortened(text: string | undefined): string | undefined {
