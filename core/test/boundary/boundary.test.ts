@@ -1,7 +1,7 @@
+import { boundaryOf, request } from "@ambit/fakes/actors";
 import { describe, expect, test } from "vitest";
 import { type Boundary, isRestricted, normaliseBoundary } from "../../src/boundary/index.js";
 import { requirementsOf } from "../../src/plan/index.js";
-import { boundaryOf, request } from "../fakes/actors.js";
 
 function normalised(sandboxPermission: object) {
   return normaliseBoundary(request({ sandboxPermission }).sandboxPermission);

@@ -1,6 +1,6 @@
+import { harness, sandbox } from "@ambit/fakes/actors";
 import { describe, expect, test } from "vitest";
 import type { HiddenCredential, SandboxBackend } from "../../src/plugin/index.js";
-import { harness, sandbox } from "../fakes/actors.js";
 import { full, gapsIn, planned } from "./planning.js";
 
 const token = { name: "TOKEN", value: "a-secret-value", hosts: ["git.example.com"], as: "bearer" };

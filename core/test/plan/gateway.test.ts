@@ -1,7 +1,7 @@
+import { gateway, harness, sandbox } from "@ambit/fakes/actors";
 import { describe, expect, it } from "vitest";
 import { receiptOf } from "../../src/plan/index.js";
 import type { ModelUse } from "../../src/plugin/index.js";
-import { gateway, harness, sandbox } from "../fakes/actors.js";
 import { full, gapsIn, planned } from "./planning.js";
 
 const model: ModelUse = {

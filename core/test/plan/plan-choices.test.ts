@@ -1,6 +1,6 @@
+import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "@ambit/fakes/actors";
 import { describe, expect, test } from "vitest";
 import { boundedRequest, planRun } from "../../src/plan/index.js";
-import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "../fakes/actors.js";
 import { full, gapsIn, http, lacks, local, needed, off, planned, remote, stdio, tool } from "./planning.js";
 
 describe("the choice of the sandbox", () => {

@@ -1,7 +1,7 @@
+import { type ActorRow, delivery, executor, harness, sandbox, toolSource } from "@ambit/fakes/actors";
 import { describe, expect, test } from "vitest";
 import type { Gap } from "../../src/contract/index.js";
 import type { Candidates } from "../../src/plan/index.js";
-import { type ActorRow, delivery, executor, harness, sandbox, toolSource } from "../fakes/actors.js";
 import { callback, code, full, gapsIn, http, lacks, needed, off, planned, stdio, tool } from "./planning.js";
 
 describe("no actor slips through", () => {

@@ -1,5 +1,5 @@
+import { type ActorRow, sandbox, toolSource } from "@ambit/fakes/actors";
 import { describe, expect, test } from "vitest";
-import { type ActorRow, sandbox, toolSource } from "../fakes/actors.js";
 import {
   callback,
   client,

@@ -1,6 +1,6 @@
+import { type ActorRow, boundaryOf, candidates, executor, request } from "@ambit/fakes/actors";
 import { type Capability, capabilities } from "../../src/contract/index.js";
 import { boundedRequest, type Candidates, planRun } from "../../src/plan/index.js";
-import { type ActorRow, boundaryOf, candidates, executor, request } from "../fakes/actors.js";
 
 export const needed = ["process.contained", "environment.named-only"] as const;
 export const tool = { name: "look_up", callRef: "r" };

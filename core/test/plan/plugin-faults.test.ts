@@ -1,7 +1,7 @@
+import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "@ambit/fakes/actors";
 import { describe, expect, test } from "vitest";
 import { PluginBrokeContract } from "../../src/errors.js";
 import { boundedRequest, type Candidates, planRun } from "../../src/plan/index.js";
-import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "../fakes/actors.js";
 import { full, http, off, tool } from "./planning.js";
 
 const throws = () => {

@@ -1,6 +1,3 @@
-import { describe, expect, test } from "vitest";
-import { capabilities, receiptSchema } from "../../src/contract/index.js";
-import { boundedRequest, planRun, type RunFacts, receiptOf } from "../../src/plan/index.js";
 import {
   boundaryOf,
   candidates,
@@ -10,7 +7,10 @@ import {
   request,
   sandbox,
   toolSource,
-} from "../fakes/actors.js";
+} from "@ambit/fakes/actors";
+import { describe, expect, test } from "vitest";
+import { capabilities, receiptSchema } from "../../src/contract/index.js";
+import { boundedRequest, planRun, type RunFacts, receiptOf } from "../../src/plan/index.js";
 
 describe("receiptOf", () => {
   const facts: RunFacts = {

@@ -1,3 +1,13 @@
+import {
+  type ActorRow,
+  candidates,
+  delivery,
+  executor,
+  harness,
+  request,
+  sandbox,
+  toolSource,
+} from "@ambit/fakes/actors";
 import fc from "fast-check";
 import { normaliseBoundary } from "../../src/boundary/index.js";
 import {
@@ -10,16 +20,6 @@ import {
 } from "../../src/contract/index.js";
 import { boundedRequest, type Candidates, type Plan, planRun } from "../../src/plan/index.js";
 import type { ActorGap } from "../../src/plugin/index.js";
-import {
-  type ActorRow,
-  candidates,
-  delivery,
-  executor,
-  harness,
-  request,
-  sandbox,
-  toolSource,
-} from "../fakes/actors.js";
 
 /** A whole situation as data: the oracle below reads this and never the planner's own helpers. */
 export interface Situation {

@@ -1,6 +1,6 @@
+import { gateway, harness, sandbox } from "@ambit/fakes/actors";
 import { describe, expect, it } from "vitest";
 import type { ModelUse } from "../../src/plugin/index.js";
-import { gateway, harness, sandbox } from "../fakes/actors.js";
 import { full, planned } from "./planning.js";
 
 const sandboxes = [sandbox(full)];

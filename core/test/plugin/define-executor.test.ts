@@ -1,7 +1,7 @@
+import { boundaryOf, request as requestOf } from "@ambit/fakes/actors";
 import { describe, expect, it } from "vitest";
 import { domains, toolSpecSchema } from "../../src/contract/index.js";
 import { defineExecutor, type ExecutorDefinition } from "../../src/plugin/index.js";
-import { boundaryOf, request as requestOf } from "../fakes/actors.js";
 
 const execute = async () => ({ status: "completed", output: "done" }) as const;
 const minimal = defineExecutor({ kind: "clock", site: "runner", execute });

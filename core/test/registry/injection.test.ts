@@ -1,10 +1,10 @@
 import "reflect-metadata";
 import { definePlugin, inject, type Log, pluginTokens, type Registrar } from "@ambit/core/plugin";
+import { FakeExecutor } from "@ambit/fakes/executor";
+import { recordingLog } from "@ambit/fakes/log";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { Registry } from "../../src/index.js";
-import { FakeExecutor } from "../fakes/executor.js";
-import { recordingLog } from "../fakes/log.js";
 
 const config = z.strictObject({ place: z.string().default("here") });
 type Config = z.output<typeof config>;

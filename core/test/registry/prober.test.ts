@@ -1,10 +1,10 @@
+import { proofsOf } from "@ambit/fakes/capabilities";
+import { forever } from "@ambit/fakes/harness";
+import { recordingLog } from "@ambit/fakes/log";
+import { FakeSandboxBackend } from "@ambit/fakes/sandbox-backend";
 import { describe, expect, test, vi } from "vitest";
 import type { Finding } from "../../src/plugin/index.js";
 import { Prober } from "../../src/registry/prober.js";
-import { proofsOf } from "../fakes/capabilities.js";
-import { forever } from "../fakes/harness.js";
-import { recordingLog } from "../fakes/log.js";
-import { FakeSandboxBackend } from "../fakes/sandbox-backend.js";
 
 describe("probing", () => {
   const claims = ["network.deny", "process.contained"] as const;

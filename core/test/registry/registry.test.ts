@@ -1,16 +1,16 @@
 import "reflect-metadata";
+import { proofsOf } from "@ambit/fakes/capabilities";
+import { FakeDelivery } from "@ambit/fakes/delivery";
+import { FakeExecutor } from "@ambit/fakes/executor";
+import { ScriptedHarness } from "@ambit/fakes/harness";
+import { recordingLog } from "@ambit/fakes/log";
+import { FakeSandboxBackend } from "@ambit/fakes/sandbox-backend";
+import { FakeToolSource } from "@ambit/fakes/tool-source";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { PluginLoadFailed } from "../../src/errors.js";
 import { type ActorKinds, definePlugin, type Offers, type Plugin } from "../../src/plugin/index.js";
 import { type PluginEntry, Registry } from "../../src/registry/index.js";
-import { proofsOf } from "../fakes/capabilities.js";
-import { FakeDelivery } from "../fakes/delivery.js";
-import { FakeExecutor } from "../fakes/executor.js";
-import { ScriptedHarness } from "../fakes/harness.js";
-import { recordingLog } from "../fakes/log.js";
-import { FakeSandboxBackend } from "../fakes/sandbox-backend.js";
-import { FakeToolSource } from "../fakes/tool-source.js";
 
 const settings = { timeoutMs: 5_000, maxAgeMs: 60_000, retryMs: 15_000 };
 

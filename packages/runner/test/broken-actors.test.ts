@@ -1,7 +1,7 @@
 import { HarnessFailed, ModelFailed, SandboxFailed } from "@ambit/core/plugin";
+import { FakeExecutor } from "@ambit/fakes/executor";
+import { calls, done, forever, says } from "@ambit/fakes/harness";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { FakeExecutor } from "../../../core/test/fakes/executor.js";
-import { calls, done, forever, says } from "../../../core/test/fakes/harness.js";
 import { createWorld, eventsOf } from "./fakes/world.js";
 
 const tool = { name: "look_up", permission: "allow", callRef: "ref" };

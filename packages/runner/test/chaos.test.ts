@@ -1,9 +1,9 @@
 import { runResultSchema, streamRecordSchema } from "@ambit/core/contract";
 import { HarnessFailed, RunCancelled } from "@ambit/core/plugin";
+import { FakeExecutor } from "@ambit/fakes/executor";
+import { done, forever, untilAborted } from "@ambit/fakes/harness";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { FakeExecutor } from "../../../core/test/fakes/executor.js";
-import { done, forever, untilAborted } from "../../../core/test/fakes/harness.js";
 import { LiveTimers } from "./fakes/live-timers.js";
 import { createWorld } from "./fakes/world.js";
 

@@ -1,6 +1,6 @@
 import { runResultSchema, streamRecordSchema } from "@ambit/core/contract";
+import { calls, done, says } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { calls, done, says } from "../../../core/test/fakes/harness.js";
 import { createWorld, eventsOf } from "./fakes/world.js";
 
 const tool = { name: "look_up", permission: "allow", callRef: "ref" };

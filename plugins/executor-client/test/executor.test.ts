@@ -5,8 +5,8 @@ import {
   type ToolScope,
   toolSpecSchema,
 } from "@ambit/core/plugin";
+import { recordingLog } from "@ambit/fakes/log";
 import { describe, expect, it } from "vitest";
-import { recordingLog } from "../../../core/test/fakes/log.js";
 import plugin, { clientExecutor } from "../src/index.js";
 
 const tool = toolSpecSchema.parse({ kind: "client", name: "pick_colour" });

@@ -1,7 +1,7 @@
 import type { Harness, Registrar } from "@ambit/core/plugin";
+import { recordingLog } from "@ambit/fakes/log";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { recordingLog } from "../../../core/test/fakes/log.js";
 import plugin from "../src/index.js";
 
 describe("the plugin", () => {

@@ -50,7 +50,7 @@ const inFiles: Rig = {
   },
 };
 
-/** Every row of every table as text, those of the queue's library among them. */
+/** Every row of every table as text. */
 async function inTables(postgres: Postgres, schema: string): Promise<Rig> {
   const store = { use: storePostgres, config: { url: postgres.url, schema } };
   return {
@@ -61,8 +61,8 @@ async function inTables(postgres: Postgres, schema: string): Promise<Rig> {
       try {
         const tables = await client.query<{ name: string }>(
           `SELECT format('%I.%I', table_schema, table_name) AS name FROM information_schema.tables
-          WHERE table_schema IN ($1, $2)`,
-          [schema, `${schema}_queue`],
+          WHERE table_schema = $1`,
+          [schema],
         );
         const rows: string[] = [];
         for (const { name } of tables.rows) {

@@ -9,7 +9,7 @@ const publicToPlugins =
   /^@ambit\/(core(\/(contract|plugin))?|attacks(\/(probe|standard-probe|system-calls))?|backend-kit(\/(http|safe-fs))?|bridge|durable\/store|egress(\/(proxy|credentials))?|metrics|sql-store(\/schema)?|sandbox-image|agent-[\w-]+)$/;
 /** What the tests of a plugin may import in addition. A dialect's read whole requests as the runner does. */
 const publicToTests =
-  /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|docker-engine|otlp-receiver|test-postgres|runner)$/;
+  /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|docker-engine|otlp-receiver|test-postgres|runner|fakes\/[\w-]+)$/;
 
 const isOurs = (specifier: string) => /^(@ambit\/|ambit(\/|$))/.test(specifier);
 export const isRelative = (specifier: string) => specifier.startsWith(".");
@@ -35,8 +35,10 @@ const publicToBackendKit = /^@ambit\/(core(\/(contract|plugin))?|attacks(\/(prob
 /** The bridge is part of a backend, so it shares what backends share. */
 const publicToBridge = /^@ambit\/(core(\/(contract|plugin))?|backend-kit(\/(http|safe-fs))?)$/;
 
-/** What tests of packages share with core's: its fakes, and the table of the fields of a request. */
-const sharedWithTests = ["core/test/fakes", "core/scripts"];
+/** What tests of packages share with core's: the table of the fields of a request. */
+const sharedWithTests = ["core/scripts"];
+/** One scripted actor of each kind, for tests. */
+const fakes = /^@ambit\/fakes\//;
 
 /** A store implements the interface of those who use it. */
 const publicToSqlStore = /^@ambit\/(core(\/(contract|plugin))?|durable\/store)$/;
@@ -62,6 +64,7 @@ export function packageImports(files: readonly SourceFile[]): string[] {
       !isOurs(specifier) ||
       specifier === `@ambit/${name}` ||
       specifier === secretForms ||
+      (place === "test" && fakes.test(specifier)) ||
       allowed.test(specifier)
     );
   });
@@ -81,10 +84,7 @@ export function pluginImports(files: readonly SourceFile[]): string[] {
   return violations(plugins, (file, specifier) => {
     const [plugins, name, place] = file.path.split("/");
     if (isRelative(specifier)) {
-      return (
-        staysIn(`${plugins}/${name}`, file, specifier) ||
-        (place === "test" && staysIn("core/test/fakes", file, specifier))
-      );
+      return staysIn(`${plugins}/${name}`, file, specifier);
     }
     const isTesting = place === "test" || file.path.split("/")[3] === "testing";
     const isPublic = publicToPlugins.test(specifier) || (isTesting && publicToTests.test(specifier));

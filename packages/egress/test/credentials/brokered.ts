@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import type { HiddenCredential } from "@ambit/core/plugin";
-import { makeCertificate } from "../../../../core/test/fakes/certificate.js";
+import { makeCertificate } from "@ambit/fakes/certificate";
 import { type CredentialBroker, openCredentialBroker } from "../../src/credentials/index.js";
 import {
   allow,

@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { connect } from "node:net";
 import { promisify } from "node:util";
+import { makeCertificate } from "@ambit/fakes/certificate";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { makeCertificate } from "../../../../core/test/fakes/certificate.js";
 import {
   allow,
   connectThrough,

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect as connectTls, type TLSSocket } from "node:tls";
+import { makeCertificate } from "@ambit/fakes/certificate";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { makeCertificate } from "../../../../core/test/fakes/certificate.js";
 import {
   allow,
   connectThrough,

@@ -2,8 +2,8 @@ import type { Candidates, Probed } from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
 import type { Harness, SandboxBackend } from "@ambit/core/plugin";
 import { runRequestSchema } from "@ambit/core/plugin";
+import { harness, sandbox } from "@ambit/fakes/actors";
 import { describe, expect, it } from "vitest";
-import { harness, sandbox } from "../../../../core/test/fakes/actors.js";
 import {
   type CallerRules,
   candidatesFor,

@@ -1,7 +1,7 @@
 import { SandboxFailed } from "@ambit/core";
 import "reflect-metadata";
+import { done, says } from "@ambit/fakes/harness";
 import { describe, expect, test, vi } from "vitest";
-import { done, says } from "../../../../core/test/fakes/harness.js";
 import { createWorld } from "../fakes/world.js";
 
 const command = { controlCommandId: "c-1", projectId: "p-1" };

@@ -1,5 +1,5 @@
+import { forever } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { forever } from "../../../../core/test/fakes/harness.js";
 import { EventChannel } from "../../src/events/event-channel.js";
 import { createWorld, eventsOf } from "../fakes/world.js";
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ObservedRun, RunObservation, RunObserver, TracedCall } from "@ambit/core/plugin";
+import { calls, done, says } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
-import { calls, done, says } from "../../../../core/test/fakes/harness.js";
 import { createWorld } from "../fakes/world.js";
 
 const tool = { name: "look_up", permission: "allow", callRef: "ref" };

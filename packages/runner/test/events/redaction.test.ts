@@ -1,8 +1,8 @@
 import type { AgentEvent } from "@ambit/core/contract";
 import { HarnessFailed } from "@ambit/core/plugin";
+import { calls, done, says } from "@ambit/fakes/harness";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { calls, done, says } from "../../../../core/test/fakes/harness.js";
 import { Redactor, secretsOf } from "../../src/index.js";
 import { parseRunRequest } from "../../src/parse/parse.js";
 import { createWorld, eventsOf } from "../fakes/world.js";

@@ -4,13 +4,13 @@ import type { AmbitError } from "@ambit/core";
 import { Registry } from "@ambit/core";
 import type { AgentEvent, RunResult, StreamRecord } from "@ambit/core/contract";
 import { definePlugin, type ModelGateway, type RunObserver, type ToolExecutor } from "@ambit/core/plugin";
+import { FakeDelivery } from "@ambit/fakes/delivery";
+import { clientExecutor, FakeExecutor } from "@ambit/fakes/executor";
+import { type HarnessBehaviour, type Script, ScriptedHarness } from "@ambit/fakes/harness";
+import { recordingLog } from "@ambit/fakes/log";
+import { FakeSandboxBackend, type SandboxBehaviour } from "@ambit/fakes/sandbox-backend";
+import { FakeToolSource } from "@ambit/fakes/tool-source";
 import { z } from "zod";
-import { FakeDelivery } from "../../../../core/test/fakes/delivery.js";
-import { clientExecutor, FakeExecutor } from "../../../../core/test/fakes/executor.js";
-import { type HarnessBehaviour, type Script, ScriptedHarness } from "../../../../core/test/fakes/harness.js";
-import { recordingLog } from "../../../../core/test/fakes/log.js";
-import { FakeSandboxBackend, type SandboxBehaviour } from "../../../../core/test/fakes/sandbox-backend.js";
-import { FakeToolSource } from "../../../../core/test/fakes/tool-source.js";
 import type { AdmissionRules } from "../../src/admission/admission.js";
 import {
   type PermissionCeiling,

@@ -1,7 +1,7 @@
 import { AtCapacity, NotFound, RunCancelled } from "@ambit/core";
+import { FakeExecutor } from "@ambit/fakes/executor";
+import { calls, forever, says, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { FakeExecutor } from "../../../../core/test/fakes/executor.js";
-import { calls, forever, says, untilAborted } from "../../../../core/test/fakes/harness.js";
 import type { Run } from "../../src/index.js";
 import { createWorld, eventsOf, type Told, type World, type WorldOptions } from "../fakes/world.js";
 

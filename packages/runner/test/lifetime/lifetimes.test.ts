@@ -1,6 +1,6 @@
+import { forever } from "@ambit/fakes/harness";
+import { recordingLog } from "@ambit/fakes/log";
 import { describe, expect, test, vi } from "vitest";
-import { forever } from "../../../../core/test/fakes/harness.js";
-import { recordingLog } from "../../../../core/test/fakes/log.js";
 import { readBounded, type Source } from "../../src/lifetime/bounded.js";
 import { LinkedAbort, settledWithin, settlesWithin, unlessAborted } from "../../src/lifetime/linked-abort.js";
 import { OwnedScope } from "../../src/lifetime/scope.js";

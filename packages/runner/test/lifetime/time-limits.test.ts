@@ -1,6 +1,6 @@
+import { FakeExecutor } from "@ambit/fakes/executor";
+import { calls, done, forever, type Script, says } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { FakeExecutor } from "../../../../core/test/fakes/executor.js";
-import { calls, done, forever, type Script, says } from "../../../../core/test/fakes/harness.js";
 import { LiveTimers } from "../fakes/live-timers.js";
 import { createWorld, eventsOf, type WorldOptions } from "../fakes/world.js";
 

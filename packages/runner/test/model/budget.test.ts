@@ -1,8 +1,8 @@
 import { StoreFailed } from "@ambit/core";
 import type { SessionUse } from "@ambit/core/plugin";
+import { FakeGateway, fakeUse } from "@ambit/fakes/gateway";
+import { done, type Script, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
-import { FakeGateway, fakeUse } from "../../../../core/test/fakes/gateway.js";
-import { done, type Script, untilAborted } from "../../../../core/test/fakes/harness.js";
 import type { SessionKeeper } from "../../src/session/session-keeper.js";
 import { createWorld, eventsOf, type Told } from "../fakes/world.js";
 import { world } from "./routed-world.js";

@@ -1,7 +1,7 @@
 import { ModelFailed } from "@ambit/core";
+import { type FakeAnswer, FakeGateway } from "@ambit/fakes/gateway";
+import { done, type Script, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
-import { type FakeAnswer, FakeGateway } from "../../../../core/test/fakes/gateway.js";
-import { done, type Script, untilAborted } from "../../../../core/test/fakes/harness.js";
 import { eventsOf } from "../fakes/world.js";
 import { world } from "./routed-world.js";
 

@@ -1,5 +1,5 @@
-import { type FakeAnswer, FakeGateway, fakeUse } from "../../../../core/test/fakes/gateway.js";
-import { done, type Script, untilAborted } from "../../../../core/test/fakes/harness.js";
+import { type FakeAnswer, FakeGateway, fakeUse } from "@ambit/fakes/gateway";
+import { done, type Script, untilAborted } from "@ambit/fakes/harness";
 import { createWorld, type WorldOptions } from "../fakes/world.js";
 
 /** Sends that many requests to its model, and reports the number of responses; ends on cancel. */

@@ -1,6 +1,6 @@
 import { runRequestSchema } from "@ambit/core/contract";
+import { calls } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
-import { calls } from "../../../../core/test/fakes/harness.js";
 import { inCallersTrace } from "../../src/parse/callers-trace.js";
 import { createWorld } from "../fakes/world.js";
 

@@ -6,8 +6,8 @@ import {
   RunTimedOut,
   SandboxFailed,
 } from "@ambit/core";
+import { says } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { says } from "../../../../core/test/fakes/harness.js";
 import { actorsToProbeAgain } from "../../src/run/doubt.js";
 import type { RunStage } from "../../src/run/run-state.js";
 import { createWorld } from "../fakes/world.js";

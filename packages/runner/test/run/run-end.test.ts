@@ -1,14 +1,7 @@
 import { ModelFailed, SandboxFailed } from "@ambit/core";
 import type { AgentEvent } from "@ambit/core/contract";
+import { calls, done, forever, type Script, says, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import {
-  calls,
-  done,
-  forever,
-  type Script,
-  says,
-  untilAborted,
-} from "../../../../core/test/fakes/harness.js";
 import { asks, given } from "../fakes/parked-calls.js";
 import { createWorld, eventsOf, type Told, type World } from "../fakes/world.js";
 

@@ -1,5 +1,5 @@
+import { says } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { says } from "../../../../core/test/fakes/harness.js";
 import { createWorld } from "../fakes/world.js";
 
 const sessionId = "s";

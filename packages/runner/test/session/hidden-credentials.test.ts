@@ -1,7 +1,7 @@
 import { PluginBrokeContract } from "@ambit/core";
+import type { HarnessBehaviour } from "@ambit/fakes/harness";
+import { says } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import type { HarnessBehaviour } from "../../../../core/test/fakes/harness.js";
-import { says } from "../../../../core/test/fakes/harness.js";
 import { createWorld } from "../fakes/world.js";
 
 const harness: HarnessBehaviour = {

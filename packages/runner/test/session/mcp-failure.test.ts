@@ -1,6 +1,6 @@
 import { HarnessFailed } from "@ambit/core";
+import { says } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { says } from "../../../../core/test/fakes/harness.js";
 import { mcpServerFailed } from "../../src/session/agent/mcp-failure.js";
 import { createWorld, eventsOf } from "../fakes/world.js";
 

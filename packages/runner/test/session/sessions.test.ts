@@ -1,13 +1,6 @@
 import { RequestInvalid, RunCancelled, SandboxFailed } from "@ambit/core";
+import { calls, done, forever, type Script, says, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import {
-  calls,
-  done,
-  forever,
-  type Script,
-  says,
-  untilAborted,
-} from "../../../../core/test/fakes/harness.js";
 import { createWorld, eventsOf } from "../fakes/world.js";
 
 const named = { sessionId: "one" };

@@ -1,7 +1,7 @@
 import { createSecretKey } from "node:crypto";
 import type { AgentEvent } from "@ambit/core/contract";
+import { calls, done, type Script, says, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { calls, done, type Script, says, untilAborted } from "../../../../../core/test/fakes/harness.js";
 import { asks, client, given, issuedId, questions, withAnswer } from "../../fakes/parked-calls.js";
 import { createWorld, eventsOf, type Told, type World } from "../../fakes/world.js";
 

@@ -1,6 +1,6 @@
 import { NotFound, RequestInvalid } from "@ambit/core";
+import { calls, done, type Script, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { calls, done, type Script, untilAborted } from "../../../../../core/test/fakes/harness.js";
 import { asks, client, given } from "../../fakes/parked-calls.js";
 import { createWorld, eventsOf, type Told } from "../../fakes/world.js";
 

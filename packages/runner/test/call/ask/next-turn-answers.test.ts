@@ -1,5 +1,5 @@
+import { calls, done, type Script, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { calls, done, type Script, untilAborted } from "../../../../../core/test/fakes/harness.js";
 import { asks, client, given, questions, withAnswer } from "../../fakes/parked-calls.js";
 import { createWorld, eventsOf } from "../../fakes/world.js";
 

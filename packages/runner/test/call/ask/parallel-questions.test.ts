@@ -1,5 +1,5 @@
+import { done, forever, type Script, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { done, forever, type Script, untilAborted } from "../../../../../core/test/fakes/harness.js";
 import { asks, client, questions } from "../../fakes/parked-calls.js";
 import { createWorld, eventsOf, type Told } from "../../fakes/world.js";
 

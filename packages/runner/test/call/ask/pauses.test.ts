@@ -1,5 +1,5 @@
+import { calls, done, forever, says, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { calls, done, forever, says, untilAborted } from "../../../../../core/test/fakes/harness.js";
 import { asks, client, given, questions } from "../../fakes/parked-calls.js";
 import { createWorld, eventsOf } from "../../fakes/world.js";
 

@@ -1,6 +1,6 @@
 import type { InputAnswer } from "@ambit/core/plugin";
+import { done, type Script } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
-import { done, type Script } from "../../../../../core/test/fakes/harness.js";
 import { createWorld, eventsOf, type Told } from "../../fakes/world.js";
 
 const form = { type: "object", properties: { branch: { type: "string" } } };

@@ -1,6 +1,6 @@
 import type { PermissionQuestion } from "@ambit/core/plugin";
+import type { AgentTurn } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
-import type { AgentTurn } from "../../../../../core/test/fakes/harness.js";
 import { createWorld } from "../../fakes/world.js";
 
 const ownTools = { run_command: "shell", write_file: "edit", read_file: "read", note: "other" } as const;

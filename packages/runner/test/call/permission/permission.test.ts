@@ -1,8 +1,8 @@
 import { parseRunRequest } from "../../../src/parse/parse.js";
 import "reflect-metadata";
 import type { McpServer, RunRequest, ToolSpec } from "@ambit/core/contract";
+import { says } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { says } from "../../../../../core/test/fakes/harness.js";
 import { Gatekeeper } from "../../../src/call/gatekeeper.js";
 import { isPattern } from "../../../src/call/permission/pattern.js";
 import { permissionOf } from "../../../src/call/permission/permission.js";

@@ -1,5 +1,5 @@
+import { says } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
-import { says } from "../../../../../core/test/fakes/harness.js";
 import { createWorld } from "../../fakes/world.js";
 
 const ownTools = { run_command: "shell", write_file: "edit", read_file: "read" } as const;

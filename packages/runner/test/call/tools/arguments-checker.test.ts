@@ -1,6 +1,6 @@
+import { calls } from "@ambit/fakes/harness";
+import { recordingLog } from "@ambit/fakes/log";
 import { afterEach, describe, expect, test } from "vitest";
-import { calls } from "../../../../../core/test/fakes/harness.js";
-import { recordingLog } from "../../../../../core/test/fakes/log.js";
 import { ArgumentsChecker } from "../../../src/call/tools/arguments/checker.js";
 import { ToolArguments } from "../../../src/call/tools/arguments/tool-arguments.js";
 import { createWorld, eventsOf } from "../../fakes/world.js";

@@ -1,6 +1,6 @@
 import { defineExecutor } from "@ambit/core/plugin";
+import type { AgentTurn } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
-import type { AgentTurn } from "../../../../../core/test/fakes/harness.js";
 import { createWorld } from "../../fakes/world.js";
 
 const restricted = { sandboxPermission: { network: "off" } };

@@ -1,5 +1,5 @@
+import { type AgentTurn, done } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
-import { type AgentTurn, done } from "../../../../../core/test/fakes/harness.js";
 import { createWorld } from "../../fakes/world.js";
 
 const inputSchema = {

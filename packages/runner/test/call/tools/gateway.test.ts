@@ -1,9 +1,9 @@
 import "reflect-metadata";
 import type { GatewayPolicy } from "@ambit/core/contract";
 import type { ToolOutcome } from "@ambit/core/plugin";
+import { clientExecutor, FakeExecutor } from "@ambit/fakes/executor";
+import { type AgentTurn, done } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
-import { clientExecutor, FakeExecutor } from "../../../../../core/test/fakes/executor.js";
-import { type AgentTurn, done } from "../../../../../core/test/fakes/harness.js";
 import { permittedOutcome } from "../../../src/call/tools/gateway/found-tools.js";
 import { gatewayCall } from "../../../src/call/tools/gateway/policy.js";
 import { createWorld, eventsOf } from "../../fakes/world.js";

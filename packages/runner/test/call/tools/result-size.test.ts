@@ -1,7 +1,7 @@
 import type { AgentEvent } from "@ambit/core/contract";
 import { runResultSchema } from "@ambit/core/contract";
+import { done } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { done } from "../../../../../core/test/fakes/harness.js";
 import { createWorld } from "../../fakes/world.js";
 
 const max = 2_000;

@@ -1,6 +1,6 @@
 import { defineExecutor, type ToolOutcome } from "@ambit/core/plugin";
+import { calls } from "@ambit/fakes/harness";
 import { expect, it } from "vitest";
-import { calls } from "../../../../../core/test/fakes/harness.js";
 import { maxOutputBytes, shortened } from "../../../src/call/tools/shortened.js";
 import { createWorld } from "../../fakes/world.js";
 

@@ -3,8 +3,8 @@ import { createServer, type Server } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { ConnectionDecision, NetworkBoundary, SandboxFailed } from "@ambit/core/plugin";
+import { makeCertificate } from "@ambit/fakes/certificate";
 import { expect, onTestFinished, test } from "vitest";
-import { makeCertificate } from "../../../../../core/test/fakes/certificate.js";
 import { finish, openConfined, path, run, shell } from "../../support/specs.js";
 
 const loopback = { kind: "range", cidr: "127.0.0.1/32", family: 4 } as const;

@@ -1,4 +1,4 @@
-import { type Boundary, normaliseBoundary } from "../../src/boundary/index.js";
+import { type Boundary, type Candidates, normaliseBoundary, type Probed } from "@ambit/core";
 import {
   type Capability,
   type Domain,
@@ -7,8 +7,7 @@ import {
   type RunRequest,
   runRequestSchema,
   type Site,
-} from "../../src/contract/index.js";
-import type { Candidates, Probed } from "../../src/plan/index.js";
+} from "@ambit/core/contract";
 import type {
   Actor,
   ActorGap,
@@ -22,7 +21,7 @@ import type {
   ToolExecutor,
   ToolSource,
   ToolUse,
-} from "../../src/plugin/index.js";
+} from "@ambit/core/plugin";
 
 /** An actor as a table describes it; what is left out claims, touches and states nothing. */
 export interface ActorRow {
