@@ -58,6 +58,27 @@ async function asking(server: Server, body: object, digit: string) {
 }
 
 describe("the telemetry of a server, by OpenTelemetry's variables", () => {
+  test.for([
+    ["http/json", (received: OtlpReceiver) => received.url],
+    ["grpc", (received: OtlpReceiver) => received.grpcUrl],
+  ] as const)("arrives whole over %s", async ([protocol, urlOf]) => {
+    const received = await receiver();
+    const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: urlOf(received), OTEL_EXPORTER_OTLP_PROTOCOL: protocol };
+    const server = await serve(variables(received, endpoint));
+    const runs = 5;
+    for (let count = 0; count < runs; count += 1)
+      expect(await bodyOf(await server.post("/run", demo("run echo a")))).toMatchObject({ ok: true });
+    server.process.kill("SIGTERM");
+    expect(await server.exit).toBe(0);
+    const { spans, points, logs } = received;
+    expect(spans.filter(({ name }) => name === "invoke_agent demo")).toHaveLength(runs);
+    const ids = new Set(spans.map(({ spanId }) => spanId));
+    expect(spans.filter(({ parentSpanId }) => parentSpanId !== "" && !ids.has(parentSpanId))).toEqual([]);
+    expect(points.findLast(({ metric }) => metric === "ambit.runs")).toMatchObject({ value: runs });
+    expect(logs.filter(({ body }) => body === "a run has ended")).toHaveLength(runs);
+    expect(server.log()).not.toContain("is lost");
+  });
+
   test("has refused requests, calls that ask, and the run's log lines", async () => {
     const received = await receiver();
     const server = await serve(variables(received));

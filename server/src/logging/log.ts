@@ -8,7 +8,9 @@ import { withoutSecrets } from "./secret-fields.js";
 
 /** The runner's log on stderr: JSON lines, or readable ones at a terminal. */
 export function openLog(level: LogLevel, redaction: LogRedaction, copies: LineCopies): Log {
-  const ofError = (error: Error) => withoutSecrets(pino.stdSerializers.errWithCause(error));
+  // A text has no fields.
+  const ofError = (error: unknown) =>
+    error instanceof Error ? withoutSecrets(pino.stdSerializers.errWithCause(error)) : error;
   const options = {
     level,
     base: null,

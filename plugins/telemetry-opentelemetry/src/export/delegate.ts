@@ -27,7 +27,7 @@ export interface ExportProgress {
   settled(count: number): void;
 }
 
-export type Grpc = typeof import("@opentelemetry/otlp-grpc-exporter-base");
+export type Grpc = typeof import("./grpc.js");
 
 /** Sends batches, and takes note of each answer. */
 export type Sender<Data> = (note: (answer: Uint8Array) => void) => IOtlpExportDelegate<Data>;

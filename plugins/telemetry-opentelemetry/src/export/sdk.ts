@@ -37,9 +37,7 @@ export class Sdk {
   static async load(telemetry: TelemetryContext): Promise<Sdk> {
     reportTo(telemetry.log);
     const protocols = Object.values(telemetry.environment.exported).map(({ protocol }) => protocol);
-    const grpc = protocols.includes("grpc")
-      ? await import("@opentelemetry/otlp-grpc-exporter-base")
-      : undefined;
+    const grpc = protocols.includes("grpc") ? await loadGrpc() : undefined;
     return new Sdk(telemetry, grpc);
   }
 
@@ -61,6 +59,12 @@ export class Sdk {
     const send = environmentSender(signal, protocol, maxExports, this.grpc);
     return new AccountingDelegate(signal, protocol, send, losses, progress);
   }
+}
+
+/** Bundled, it would have two copies of grpc-js, since it also requires that while it runs: neither takes the other's objects. */
+async function loadGrpc(): Promise<Grpc> {
+  const grpc: Grpc = await import(new URL("./grpc.js", import.meta.url).href);
+  return grpc;
 }
 
 /** The SDK's own warnings go to the log, as text alone, since its values may be content. */
