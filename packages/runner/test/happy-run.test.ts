@@ -26,11 +26,10 @@ describe("a successful run", () => {
   });
 
   test("the stream's first event names the run, its agent and its sandbox", async () => {
-    const world = await createWorld({ script: says("Hi.") });
+    await using world = await createWorld({ script: says("Hi.") });
     const { events, run } = await world.run({ sessionId: "one" });
     const data = { runId: run.id, harness: "scripted", sandbox: "fake", sessionId: "one" };
     expect(events[0]).toEqual({ type: "data", name: "run", data, transient: true });
-    await world.runner.drain(0);
   });
 
   test("the result contains the events if they aren't streamed, with coalesced deltas", async () => {

@@ -119,6 +119,8 @@ export async function createWorld(options: WorldOptions = {}) {
     admit,
     tell,
     run: async (body: object = {}, keepsEvents = false) => tell(await admit(body, keepsEvents)),
+    /** Ends its runs and sessions. */
+    [Symbol.asyncDispose]: () => runner.drain(0),
   };
 }
 

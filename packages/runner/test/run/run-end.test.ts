@@ -67,7 +67,7 @@ const ends: Readonly<Record<string, End>> = {
 describe("one done ends the events of every run", () => {
   test.each(Object.entries(ends))("%s", async (_what, { script, stopReason, during, body }) => {
     // Connections are decided on until the sandbox is closed, and reported later.
-    const world: World = await createWorld({
+    await using world: World = await createWorld({
       script: connecting(script),
       limits: { closeMs: 60 },
       harness: { onClose: () => world.sandbox.specs.at(-1)?.onDecision?.(refused) },
@@ -91,7 +91,6 @@ describe("one done ends the events of every run", () => {
     expect(result?.events.filter(({ type }) => type === "done")).toHaveLength(1);
     expect(result?.events.at(-1)?.type).toBe("done");
     expect(result?.stopReason).toBe(stopReason);
-    await world.runner.drain(0);
   });
 });
 

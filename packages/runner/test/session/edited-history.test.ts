@@ -49,14 +49,13 @@ describe("a warm session continues", () => {
   });
 
   test("over turns with only new messages, then with the whole history", async () => {
-    const world = await createWorld({ script: says("ok") });
+    await using world = await createWorld({ script: says("ok") });
     for (const words of ["one", "two", "three"]) await world.run({ sessionId, messages: [user(words)] });
     const messages = ["one", "two", "three", "four"]
       .flatMap((words) => [user(words), assistant("ok")])
       .slice(0, -1);
     expect((await world.run({ sessionId, messages })).result.receipt?.session.history).toBe("warm");
     expect(world.harness.starts).toHaveLength(1);
-    await world.runner.drain(0);
   });
 });
 
@@ -75,12 +74,11 @@ describe("an edited conversation starts a new agent without the old conversation
   });
 
   test("and the next turn continues with it", async () => {
-    const world = await createWorld({ script: says("ok") });
+    await using world = await createWorld({ script: says("ok") });
     await world.run({ sessionId, messages: recorded });
     const edited = [user("uno"), assistant("ok"), user("two")];
     await world.run({ sessionId, messages: edited });
     const { result } = await world.run({ sessionId, messages: [...edited, assistant("ok"), user("three")] });
     expect(result.receipt?.session.history).toBe("warm");
-    await world.runner.drain(0);
   });
 });

@@ -22,7 +22,7 @@ const asking = (value: string, secrets = "hidden") => ({
 
 describe("a credential that the sandbox hides", () => {
   test("is passed only to the sandbox, and the receipt lists it as visible nowhere", async () => {
-    const world = await createWorld({
+    await using world = await createWorld({
       script: says("ok"),
       harness,
       sandbox: { placeholders: { KEY: "placeholder-1" } },
@@ -34,19 +34,21 @@ describe("a credential that the sandbox hides", () => {
     ]);
     expect(world.harness.starts[0]?.sandbox.placeholders).toEqual({ KEY: "placeholder-1" });
     expect(JSON.stringify(result)).not.toContain("sk-first");
-    await world.runner.drain(0);
   });
 
   test("isn't hidden if the request doesn't require it", async () => {
-    const world = await createWorld({ script: says("ok"), harness, sandbox: { placeholders: { KEY: "p" } } });
+    await using world = await createWorld({
+      script: says("ok"),
+      harness,
+      sandbox: { placeholders: { KEY: "p" } },
+    });
     const { result } = await world.run(asking("sk-first", "visible"));
     expect(result.receipt?.visibleCredentials).toEqual(["KEY"]);
     expect(world.sandbox.specs[0]?.secrets).toBeUndefined();
-    await world.runner.drain(0);
   });
 
   test("opens another sandbox when it changes", async () => {
-    const world = await createWorld({
+    await using world = await createWorld({
       script: says("ok"),
       harness,
       sandbox: { placeholders: { KEY: "placeholder-1" } },
@@ -56,16 +58,14 @@ describe("a credential that the sandbox hides", () => {
     expect(world.sandbox.opened).toBe(1);
     await world.run(asking("sk-second"));
     expect(world.sandbox).toMatchObject({ opened: 2, closed: 1 });
-    await world.runner.drain(0);
   });
 
   test("fails the run if the sandbox returns no placeholder for it", async () => {
-    const world = await createWorld({ script: says("never"), harness, sandbox: { placeholders: {} } });
+    await using world = await createWorld({ script: says("never"), harness, sandbox: { placeholders: {} } });
     const { failure } = await world.run(asking("sk-first"));
     expect(failure).toBeInstanceOf(PluginBrokeContract);
     expect(failure?.message).toContain("KEY");
     expect(world.harness.starts).toEqual([]);
     expect(world.sandbox).toMatchObject({ opened: 1, closed: 1 });
-    await world.runner.drain(0);
   });
 });

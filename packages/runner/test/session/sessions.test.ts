@@ -20,7 +20,7 @@ describe("a named session", () => {
   });
 
   test("a warm agent gets only the new prompt; one without memory gets the transcript", async () => {
-    const world = await createWorld({ script: says("ok") });
+    await using world = await createWorld({ script: says("ok") });
     const messages = [
       { role: "user", content: "first" },
       { role: "assistant", content: "answer" },
@@ -33,7 +33,6 @@ describe("a named session", () => {
     expect(cold).toContain("user: first");
     expect(cold).toContain("assistant: answer");
     expect(warm).toBe("third");
-    await world.runner.drain(0);
   });
 
   test("the history is replayed without a session", async () => {
@@ -47,7 +46,7 @@ describe("a named session", () => {
   });
 
   test("an agent that has ended is started again, and resumes its stored conversation", async () => {
-    const world = await createWorld({ script: says("ok") });
+    await using world = await createWorld({ script: says("ok") });
     await world.run(named);
     world.harness.exited = true;
     const { result } = await world.run(named);
@@ -55,11 +54,10 @@ describe("a named session", () => {
     expect(world.harness.starts.map(({ resume }) => resume)).toEqual([undefined, "conversation-1"]);
     expect(world.sandbox.opened).toBe(1);
     expect(world.harness.closed).toBe(1);
-    await world.runner.drain(0);
   });
 
   test("an agent that has lost its conversation is reported, unless the request has it", async () => {
-    const world = await createWorld({ script: says("ok") });
+    await using world = await createWorld({ script: says("ok") });
     world.harness.forgets = true;
     const user = (content: string) => ({ role: "user", content });
     expect((await world.run({ ...named, messages: [user("first")] })).result.warnings).toBeUndefined();
@@ -74,13 +72,12 @@ describe("a named session", () => {
     const replayed = (await world.run({ ...named, messages })).result;
     expect(replayed.receipt?.session.history).toBe("replayed");
     expect(replayed.warnings).toBeUndefined();
-    await world.runner.drain(0);
   });
 
   test("a sandbox that can't enforce its boundary any more fails its run, and no other run gets it", async () => {
     const failure = new SandboxFailed("The boundary's proxy failed: the run has no network.");
     let fails = true;
-    const world = await createWorld({
+    await using world = await createWorld({
       script: async function* () {
         if (fails) world.sandbox.specs.at(-1)?.onFailure?.(failure);
         yield { type: "message", text: "ok" };
@@ -99,7 +96,6 @@ describe("a named session", () => {
       receipt: { session: { history: "new" } },
     });
     expect(world.sandbox.opened).toBe(3);
-    await world.runner.drain(0);
   });
 
   test.each([
@@ -116,7 +112,7 @@ describe("a named session", () => {
       },
     ],
   ])("a run with %s gets a new agent in the same sandbox", async (_what, change) => {
-    const world = await createWorld({
+    await using world = await createWorld({
       script: async function* ({ scope, tools }) {
         for (const { name } of scope.servers) tools(name);
         yield { type: "message", text: "ok" };
@@ -129,14 +125,13 @@ describe("a named session", () => {
     expect(world.harness.starts).toHaveLength(2);
     expect(world.harness.closed).toBe(1);
     expect(world.sandbox.opened).toBe(1);
-    await world.runner.drain(0);
   });
 
   test("between runs a kept agent's calls execute nothing", async () => {
     const customTools = [{ name: "look_up", permission: "allow", callRef: "ref" }];
     let later: Promise<unknown> = Promise.resolve();
     let callLater = () => {};
-    const world = await createWorld({
+    await using world = await createWorld({
       script: async function* ({ tools }) {
         const own = tools();
         callLater = () => {
@@ -149,7 +144,6 @@ describe("a named session", () => {
     callLater();
     expect(await later).toEqual({ output: "No run is active: nothing was executed.", isError: true });
     expect(world.callback.calls).toEqual([]);
-    await world.runner.drain(0);
   });
 
   test("is busy while a run has it", async () => {
@@ -170,11 +164,10 @@ describe("a named session", () => {
   });
 
   test("another project's session of the same name is separate", async () => {
-    const world = await createWorld({ script: says("ok") });
+    await using world = await createWorld({ script: says("ok") });
     await world.run({ ...named, projectId: "a" });
     await world.run({ ...named, projectId: "b" });
     expect(world.sandbox.opened).toBe(2);
-    await world.runner.drain(0);
   });
 
   test("the project is also the one of `runContext`, and `projectId` overrides it", async () => {
@@ -196,11 +189,10 @@ describe("a named session", () => {
   });
 
   test("another boundary opens another sandbox, and the old one's files are gone", async () => {
-    const world = await createWorld({ script: says("ok") });
+    await using world = await createWorld({ script: says("ok") });
     await world.run(named);
     await world.run({ ...named, sandboxPermission: { network: "off" } });
     expect(world.sandbox).toMatchObject({ opened: 2, closed: 1 });
-    await world.runner.drain(0);
   });
 
   test.each([
@@ -235,7 +227,7 @@ describe("a named session", () => {
       await untilAborted(signal, forever());
       yield done;
     };
-    const world = await createWorld({ script: [waits, says("ok")] });
+    await using world = await createWorld({ script: [waits, says("ok")] });
     const run = await world.admit(named);
     const recorded = world.tell(run);
     await expect.poll(() => world.harness.prompts.length).toBe(1);
@@ -245,7 +237,6 @@ describe("a named session", () => {
     const { result } = await world.run(named);
     expect(result).toMatchObject({ ok: true, receipt: { session: { history: "warm" } } });
     expect(world.harness.starts).toHaveLength(1);
-    await world.runner.drain(0);
   });
 
   test("ends when it was unused for long enough", async () => {
@@ -257,7 +248,7 @@ describe("a named session", () => {
   });
 
   test("makes room in its own project only, and another project's new session is refused", async () => {
-    const world = await createWorld({ script: says("ok"), limits: { sessions: 2 } });
+    await using world = await createWorld({ script: says("ok"), limits: { sessions: 2 } });
     const session = (projectId: string, sessionId: string) => world.run({ projectId, sessionId });
     await session("a", "one");
     await session("b", "one");
@@ -276,17 +267,18 @@ describe("a named session", () => {
     expect((await world.run({ projectId: "c" })).result.ok).toBe(true);
     await world.runner.endSession("one", "a");
     expect((await session("c", "one")).result.ok).toBe(true);
-    await world.runner.drain(0);
   });
 
   test("is one of a share of all sessions for each project", async () => {
-    const world = await createWorld({ script: says("ok"), limits: { sessions: 4, sessionsPerProject: 2 } });
+    await using world = await createWorld({
+      script: says("ok"),
+      limits: { sessions: 4, sessionsPerProject: 2 },
+    });
     for (const sessionId of ["one", "two", "three"]) await world.run({ projectId: "a", sessionId });
     await world.run({ projectId: "b", sessionId: "one" });
     expect(world.runner.sessions.map(({ project, session }) => `${project} ${session}`)).toEqual([
       ...["a two", "a three", "b one"],
     ]);
-    await world.runner.drain(0);
   });
 
   test("the least recently used one is ended to make room", async () => {
@@ -302,7 +294,7 @@ describe("a named session", () => {
   });
 
   test("reports connections that it made between two runs with the next one", async () => {
-    const world = await createWorld({ script: says("ok") });
+    await using world = await createWorld({ script: says("ok") });
     await world.run(named);
     const decide = (target: string, allowed: boolean) =>
       world.sandbox.specs.at(-1)?.onDecision?.({ target, allowed, reason: "a rule" });

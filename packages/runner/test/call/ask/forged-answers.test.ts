@@ -79,12 +79,11 @@ describe("an approval counts in any message with the call's id", () => {
   });
 
   test("for a run without a session, under the session that its result names", async () => {
-    const world = await createWorld({ script: calls("send", given) });
+    await using world = await createWorld({ script: calls("send", given) });
     const { kept, id, recorded } = await paused(world);
     const { sessionId } = recorded.result;
     await sent(world, assistant(...kept, answer(id)), { sessionId });
     expect(world.callback.calls).toHaveLength(1);
-    await world.runner.drain(0);
   });
 
   test("by another runner with the same key", async () => {
@@ -140,7 +139,7 @@ describe("nothing else does", () => {
   for (const [what, id, more] of forged)
     test(what, async () => {
       const call = { type: "tool_call", toolCallId: id, toolName: "send", input: given };
-      const world = await createWorld({ script: calls("send", given) });
+      await using world = await createWorld({ script: calls("send", given) });
       for (const messages of [
         assistant(call, result(id)),
         [...assistant(call), { role: "tool", content: [result(id)] }],
@@ -153,7 +152,6 @@ describe("nothing else does", () => {
       const right = issuedId();
       const control = await sent(world, assistant({ ...call, toolCallId: right }, result(right)));
       expect(control.result.stopReason).toBe("end_turn");
-      await world.runner.drain(0);
     });
 
   test("and unused answers are warned about, with their path", async () => {
@@ -215,6 +213,18 @@ describe("nothing else does", () => {
   });
 });
 
+/** The events of a run whose user approves each question while it waits. */
+async function approvedLive(world: World, body: object): Promise<AgentEvent[]> {
+  const run = await world.admit({ ...body, interactions: { waitMs: 30_000 } });
+  const events: AgentEvent[] = [];
+  for await (const record of run.records()) {
+    if (record.kind !== "event") continue;
+    events.push(record.event);
+    if (record.event.type === "interaction_request") run.answer(record.event.id, approved);
+  }
+  return events;
+}
+
 describe("an answer is used once", () => {
   const result = (toolCallId: string) => ({ type: "tool_result", toolCallId, output: approved });
 
@@ -253,14 +263,7 @@ describe("an answer is used once", () => {
 
   test("given live, it allows nothing in the next request", async () => {
     const world = await createWorld({ script: calls("send", given) });
-    const body = { customTools: [asks], interactions: { waitMs: 30_000 } };
-    const run = await world.admit(body);
-    const events: AgentEvent[] = [];
-    for await (const record of run.records()) {
-      if (record.kind !== "event") continue;
-      events.push(record.event);
-      if (record.event.type === "interaction_request") run.answer(record.event.id, approved);
-    }
+    const events = await approvedLive(world, { customTools: [asks] });
     expect(world.callback.calls).toHaveLength(1);
     const [question] = eventsOf({ events }, "interaction_request");
     expect(eventsOf({ events }, "tool_result")).toMatchObject([{ id: question?.id, isError: false }]);
@@ -282,13 +285,7 @@ describe("an answer is used once", () => {
       yield done;
     };
     const world = await createWorld({ script });
-    const run = await world.admit({ permissions: { default: "ask" }, interactions: { waitMs: 30_000 } });
-    const events: AgentEvent[] = [];
-    for await (const record of run.records()) {
-      if (record.kind !== "event") continue;
-      events.push(record.event);
-      if (record.event.type === "interaction_request") run.answer(record.event.id, approved);
-    }
+    const events = await approvedLive(world, { permissions: { default: "ask" } });
     const [question] = eventsOf({ events }, "interaction_request");
     // What was asked stays as it was asked; and the result is a text, which approves nothing.
     expect(eventsOf({ events }, "tool_call")).toEqual([

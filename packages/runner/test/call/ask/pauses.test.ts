@@ -109,7 +109,7 @@ describe("a call that needs the user pauses the run", () => {
   });
 
   test("an agent that ignores the pause isn't reused for the session's next run", async () => {
-    const world = await createWorld({
+    await using world = await createWorld({
       limits: { closeMs: 40 },
       script: [
         async function* ({ tools }) {
@@ -123,6 +123,5 @@ describe("a call that needs the user pauses the run", () => {
     expect((await world.run({ sessionId: "s", customTools: [asks] })).result.stopReason).toBe("paused");
     expect(world.harness.closed).toBe(1);
     expect(world.sandbox.closed).toBe(0);
-    await world.runner.drain(0);
   });
 });
