@@ -10,5 +10,5 @@ export {
   type LogLevel,
 } from "./configuration/schema.js";
 export { type RunningServer, startServer } from "./http/listen.js";
-export { openApiDocument } from "./http/openapi/document.js";
+export { openApiDocument } from "./http/routes.js";
 export { type Ambit, type OpenOptions, openAmbit } from "./open.js";

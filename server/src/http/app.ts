@@ -1,38 +1,29 @@
 import type { IncomingMessage } from "node:http";
-import { limits, NotFound } from "@ambit/core";
+import { NotFound } from "@ambit/core";
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Handler, Hono } from "hono";
-import { planResponse } from "../plan-response.js";
-import { subscriptionStatus } from "../subscription-status.js";
 import { callerOf } from "../tenants/caller.js";
-import { admitCaller, requireOperator } from "./caller/admit-caller.js";
-import { callerOptions, callersTrace } from "./caller/caller-options.js";
+import { admitCaller } from "./caller/admit-caller.js";
+import { callersTrace } from "./caller/caller-options.js";
 import { requireLocalCaller } from "./caller/loopback.js";
 import { TurnCancellation } from "./cancel-turn.js";
-import { sendMetrics } from "./metrics.js";
-import { openApiDocument } from "./openapi/document.js";
+import type { HttpRoute, RouteContext } from "./http-route.js";
 import { Readiness } from "./ready.js";
 import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./response/refusal.js";
-import { type ResponseFormat, responseFormat } from "./response/response-format.js";
-import { send, sendJson } from "./response/send.js";
-import type { HealthResponse, ReadyResponse } from "./route-schemas.js";
-import { handleRun } from "./run-route.js";
-import { storedRoutes } from "./runs/routes.js";
-import type { Exchange, ServerContext } from "./server-context.js";
-import { handleKill } from "./session-routes.js";
+import { responseFormat } from "./response/response-format.js";
+import { Query } from "./route/query.js";
+import { routerPath } from "./route/route.js";
+import { openApiDocument, routes } from "./routes.js";
+import type { ServerContext } from "./server-context.js";
 
 type Environment = { Bindings: HttpBindings };
-type Route = (exchange: Exchange, parameter: (name: string) => string) => void | Promise<void>;
 
 /** Routes without a token: they only say that the server is up, and describe its API. */
-const open = new Set(["/health", "/ready", "/openapi.json"]);
+const open = new Set(routes.filter(({ token }) => token === "none").map(({ path }) => path));
 
 /** Routes that begin runs, each with its default response format. */
-const runRoutes: ReadonlyMap<string, ResponseFormat> = new Map([
-  ["/run", "json"],
-  ["/stream", "ndjson"],
-]);
+const runRoutes = new Map(routes.map(({ path, beginsRuns }) => [path, beginsRuns]));
 
 /** The routes, behind the checks that precede any work: the caller (403, 401), then whether the route exists. */
 export function serverApp(context: ServerContext): Hono<Environment> {
@@ -54,57 +45,23 @@ export function serverApp(context: ServerContext): Hono<Environment> {
     await next();
   });
 
-  const on = (method: "GET" | "POST", path: string, route: Route) => {
-    app.on(method, path, handler(route));
-    app.all(path, () => {
-      throw new HttpRefusal(405, `Use ${method} ${path}.`, "not_found", { allow: method });
-    });
+  let document: string | undefined;
+  const shared: RouteContext = {
+    ...context,
+    readiness: new Readiness(context),
+    cancellation: new TurnCancellation(runner),
+    documentText: () => {
+      document ??= JSON.stringify(openApiDocument(context.version));
+      return document;
+    },
   };
-  for (const [path, byDefault] of runRoutes) {
-    on("POST", path, (exchange) => handleRun(context, exchange, byDefault));
-  }
-  on("POST", "/plan", async ({ incoming, outgoing }) => {
-    const body = await context.bodies.json(incoming, limits.bodyBytes);
-    sendJson(outgoing, 200, planResponse(await runner.plan(body, callerOptions(incoming))));
-  });
-  on("POST", "/kill", (exchange) => handleKill(context, exchange));
-  const cancellation = new TurnCancellation(runner);
-  on("POST", "/cancel", (exchange) => cancellation.handle(context, exchange));
-  for (const [path, methods] of Object.entries(storedRoutes(context))) {
-    for (const [method, route] of Object.entries(methods)) app.on(method, path, handler(route));
-    const allowed = Object.keys(methods).join(", ");
+  for (const [path, ofPath] of Map.groupBy(routes, routerPath)) {
+    for (const route of ofPath) app.on(route.method, path, handler(route, shared));
+    const allowed = ofPath.map(({ method }) => method).join(", ");
     app.all(path, () => {
       throw new HttpRefusal(405, `Use ${allowed} ${path}.`, "not_found", { allow: allowed });
     });
   }
-  on("GET", "/plugins", async ({ outgoing }) => {
-    sendJson(outgoing, 200, { actors: await runner.registry.describe() });
-  });
-  on("GET", "/metrics", ({ incoming, outgoing }) => {
-    requireOperator(incoming);
-    return sendMetrics(outgoing, context);
-  });
-  on("GET", "/subscription-status", ({ outgoing }) =>
-    sendJson(outgoing, 200, subscriptionStatus(runner.registry)),
-  );
-  on("GET", "/health", ({ outgoing }) => {
-    sendJson(outgoing, 200, {
-      status: "ok",
-      probing: context.probing(),
-      replicaId: context.replicaId,
-    } satisfies HealthResponse);
-  });
-  const readiness = new Readiness(context);
-  on("GET", "/ready", async ({ outgoing }) => {
-    const ready = await readiness.look();
-    sendJson(outgoing, ready.status === "ready" ? 200 : 503, ready satisfies ReadyResponse);
-  });
-  // It needs no token, and to make it takes 20 ms.
-  let document: string | undefined;
-  on("GET", "/openapi.json", ({ outgoing }) => {
-    document ??= JSON.stringify(openApiDocument(context.version));
-    send(outgoing, 200, "application/json", document);
-  });
 
   app.notFound(() => {
     throw new NotFound("Not found");
@@ -126,10 +83,18 @@ export function serverApp(context: ServerContext): Hono<Environment> {
   return app;
 }
 
-/** Runs a route that answers on the response itself. */
-function handler(route: Route): Handler<Environment> {
+/** Runs a route, which answers on the response itself: Hono's would be a layer and a copy more. */
+function handler(route: HttpRoute, context: RouteContext): Handler<Environment> {
+  const { query: parameters = [], refusesOthers = false } = route;
   return async ({ env, req }) => {
-    await route(env, (name) => req.param(name) ?? "");
+    const call = {
+      ...{ context, exchange: env, path: (name: string) => req.param(name) ?? "" },
+      get query() {
+        return new Query(new URL(env.incoming.url ?? "/", "http://localhost").searchParams);
+      },
+    };
+    if (refusesOthers) call.query.requireKnown(parameters);
+    await route.handle(call);
     return RESPONSE_ALREADY_SENT;
   };
 }

@@ -34,7 +34,7 @@ it("the API's description is made once", async () => {
   for (let count = 0; count < 20; count += 1)
     expect(await (await fetch(`${url}/openapi.json`)).text()).toBe(first);
   const perResponse = (performance.now() - begun) / 20;
-  const { openApiDocument } = await import("../../src/http/openapi/document.js");
+  const { openApiDocument } = await import("../../src/http/routes.js");
   const before = performance.now();
   for (let count = 0; count < 20; count += 1) JSON.stringify(openApiDocument("1"));
   // Compared with making it on the same machine, under the same load.

@@ -4,8 +4,8 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { describe, expect, test } from "vitest";
-import { openApiDocument } from "../../src/http/openapi/document.js";
-import { wireSchemas } from "../../src/http/openapi/json-schema.js";
+import { wireSchemas } from "../../src/http/route/json-schema.js";
+import { openApiDocument } from "../../src/http/routes.js";
 
 /** The examples of the wire that every part of this repository is tested with. */
 const golden = (name: string): unknown =>

@@ -1,35 +1,31 @@
 import { idOfRun, NotFound, RequestInvalid } from "@ambit/core";
 import type { DeliveriesResponse, StoredDelivery } from "@ambit/durable";
-import { type Delivery, deliveryStateSchema } from "@ambit/durable/store";
+import type { Delivery } from "@ambit/durable/store";
 import { sendJson } from "../response/send.js";
 import { runFilter } from "./find-run.js";
+import { afterMessage, deliveryState, limit, projectFilter } from "./parameters.js";
 import { callersProjects } from "./projects.js";
-import { limitOf, projectFilter, requireKnown } from "./query.js";
 import { deliveryInfo } from "./stored-response.js";
 import type { StoredRoute } from "./stored-route.js";
 
 /** `GET /deliveries` */
 export async function handleDeliveries(route: StoredRoute): Promise<void> {
   const { server, exchange, query } = route;
-  requireKnown(query, ["state", "runId", "projectId", "after", "limit"]);
-  const state = deliveryStateSchema.optional().safeParse(query.get("state") ?? undefined);
-  if (!state.success) {
-    const message = `must be one of ${deliveryStateSchema.options.join(", ")}`;
-    throw new RequestInvalid([{ path: "state", message }]);
-  }
+  const state = query.read(deliveryState);
+  const after = query.read(afterMessage);
   const found = await server.runs.store.deliveries({
     ...projectFilter(query, callersProjects(exchange.incoming)),
-    ...(state.data === undefined ? {} : { state: state.data }),
+    ...(state === undefined ? {} : { state }),
     ...(await runFilter(route)),
-    ...(query.has("after") ? { after: query.get("after") ?? "" } : {}),
-    limit: limitOf(query),
+    ...(after === undefined ? {} : { after }),
+    limit: query.read(limit),
   });
   sendJson(exchange.outgoing, 200, { deliveries: found.map(storedDelivery) } satisfies DeliveriesResponse);
 }
 
 /** `POST /deliveries/:deliveryId/redeliver`: the same message, under the same id, to the same address. */
-export async function handleRedeliver({ server, exchange, query }: StoredRoute, id: string): Promise<void> {
-  requireKnown(query, []);
+export async function handleRedeliver({ server, exchange, path }: StoredRoute): Promise<void> {
+  const id = path("deliveryId");
   if (!server.runs.options.sender.isConfigured)
     throw new RequestInvalid([
       {

@@ -1,6 +1,7 @@
 import { NotFound, RequestInvalid, runKey } from "@ambit/core";
 import type { StoredRun } from "@ambit/durable/store";
 import { answerSignal } from "../response/left-signal.js";
+import { onlyRun, runsProject } from "./parameters.js";
 import { callersProjects, isVisibleTo, type Projects } from "./projects.js";
 import type { StoredRoute } from "./stored-route.js";
 
@@ -63,8 +64,8 @@ export async function visibleRun(route: StoredRoute, id: string): Promise<Stored
 
 /** `?runId=` of a list. */
 export async function runFilter(route: StoredRoute): Promise<{ readonly runId?: string }> {
-  const id = route.query.get("runId");
-  if (id === null) return {};
+  const id = route.query.read(onlyRun);
+  if (id === undefined) return {};
   try {
     return { runId: (await visibleRun(route, id)).id };
   } catch (error) {
@@ -75,5 +76,9 @@ export async function runFilter(route: StoredRoute): Promise<{ readonly runId?: 
 }
 
 function namedIn({ exchange, query }: StoredRoute, id: string): NamedRun {
-  return { id, projects: callersProjects(exchange.incoming), projectId: query.get("projectId") || undefined };
+  return {
+    id,
+    projects: callersProjects(exchange.incoming),
+    projectId: query.read(runsProject) || undefined,
+  };
 }

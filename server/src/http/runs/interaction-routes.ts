@@ -9,13 +9,13 @@ import {
   SessionElsewhere,
 } from "@ambit/core";
 import type { InteractionsResponse, SessionsResponse } from "@ambit/durable";
-import { type InteractionState, interactionStateSchema, type StoredInteraction } from "@ambit/durable/store";
+import type { InteractionState, StoredInteraction } from "@ambit/durable/store";
 import { pathBeyondDepth, readAnswer } from "@ambit/runner";
 import { sendJson } from "../response/send.js";
 import type { EndedResponse, ForwardedResponse } from "../route-schemas.js";
 import { runFilter, visibleRun } from "./find-run.js";
+import { afterQuestion, interactionState, limit, onlySession, projectFilter } from "./parameters.js";
 import { callersProjects } from "./projects.js";
-import { limitOf, projectFilter, requireKnown } from "./query.js";
 import { timeOf } from "./stored-response.js";
 import type { StoredRoute } from "./stored-route.js";
 
@@ -25,19 +25,16 @@ const maxInteractions = 1_000;
 /** `GET /interactions` */
 export async function handleInteractions(route: StoredRoute): Promise<void> {
   const { server, exchange, query } = route;
-  requireKnown(query, ["state", "runId", "sessionId", "projectId", "after", "limit"]);
-  const state = interactionStateSchema.optional().safeParse(query.get("state") ?? undefined);
-  if (!state.success) {
-    const message = `must be one of ${interactionStateSchema.options.join(", ")}`;
-    throw new RequestInvalid([{ path: "state", message }]);
-  }
+  const state = query.read(interactionState);
+  const session = query.read(onlySession);
+  const after = query.read(afterQuestion);
   const found = await server.runs.store.interactions({
     ...projectFilter(query, callersProjects(exchange.incoming)),
-    ...(state.data === undefined ? {} : { state: state.data }),
+    ...(state === undefined ? {} : { state }),
     ...(await runFilter(route)),
-    ...(query.has("sessionId") ? { session: query.get("sessionId") ?? "" } : {}),
-    ...(query.has("after") ? { after: query.get("after") ?? "" } : {}),
-    limit: limitOf(query),
+    ...(session === undefined ? {} : { session }),
+    ...(after === undefined ? {} : { after }),
+    limit: query.read(limit),
     maxCharacters: limits.bodyBytes,
   });
   const interactions = found.map(interactionInfo);
@@ -58,7 +55,8 @@ function interactionInfo(one: StoredInteraction): InteractionsResponse["interact
  * `POST /runs/:runId/interactions/:interactionId`: passed to the waiting run, on any replica; otherwise stored for the
  * next turn of the session.
  */
-export async function handleAnswer(route: StoredRoute, runId: string, id: string): Promise<void> {
+export async function handleAnswer(route: StoredRoute): Promise<void> {
+  const [runId, id] = [route.path("runId"), route.path("interactionId")];
   const { context, server, exchange } = route;
   const { runner, bodies } = context;
   const body = await bodies.json(exchange.incoming, limits.bodyBytes);
@@ -95,9 +93,8 @@ function closed(id: string, state: InteractionState | undefined): AmbitError {
 
 /** `GET /sessions` */
 export async function handleSessions({ server, exchange, query }: StoredRoute): Promise<void> {
-  requireKnown(query, ["projectId", "limit"]);
   const filter = projectFilter(query, callersProjects(exchange.incoming));
-  const found = await server.runs.store.sessions({ ...filter, limit: limitOf(query) });
+  const found = await server.runs.store.sessions({ ...filter, limit: query.read(limit) });
   const sessions = found.map(({ session, project, sandbox, address, createdAt, usedAt }) => ({
     ...{ sessionId: session, projectId: project, sandbox, address },
     createdAt: timeOf(createdAt),
@@ -107,9 +104,9 @@ export async function handleSessions({ server, exchange, query }: StoredRoute): 
 }
 
 /** `DELETE /sessions/:sessionId`: closes its sandbox and agent, and the run that uses it. */
-export async function handleDeleteSession(route: StoredRoute, session: string): Promise<void> {
+export async function handleDeleteSession(route: StoredRoute): Promise<void> {
+  const session = route.path("sessionId");
   const { context, server, exchange, query } = route;
-  requireKnown(query, ["projectId"]);
   const projects = callersProjects(exchange.incoming);
   const { project } = projectFilter(query, projects);
   const name = { session, project: project ?? undefined };

@@ -1,4 +1,5 @@
-import type { Exchange, ServerContext } from "../server-context.js";
+import type { HttpRoute } from "../http-route.js";
+import { body, failed, jsonResponse, reference } from "../route/responses.js";
 import { handleDeliveries, handleRedeliver } from "./delivery-routes.js";
 import {
   handleAnswer,
@@ -6,46 +7,184 @@ import {
   handleInteractions,
   handleSessions,
 } from "./interaction-routes.js";
+import {
+  afterMessage,
+  afterQuestion,
+  afterRecord,
+  afterRun,
+  deliveryState,
+  interactionState,
+  lastEventId,
+  limit,
+  onlyProject,
+  onlyRun,
+  onlySession,
+  runState,
+  runsProject,
+  sessionsProject,
+} from "./parameters.js";
 import { handleCancel, handleDelete, handleEvents, handleRunInfo, handleRuns } from "./run-routes.js";
 import type { StoredRoute } from "./stored-route.js";
 
-type Parameter = (name: string) => string;
-type Handler = (exchange: Exchange, parameter: Parameter) => Promise<void> | void;
-
-/** A path with a handler for each method. */
-export interface RouteTable {
-  readonly [path: string]: Readonly<Partial<Record<"GET" | "POST" | "DELETE", Handler>>>;
-}
+/** Waits for the store, if it isn't open yet. */
+const withRuns =
+  (handle: (route: StoredRoute) => Promise<void>): HttpRoute["handle"] =>
+  async (call) =>
+    handle({ ...call, server: await call.context.served() });
 
 /** The routes of runs beyond their own connection. */
-export function storedRoutes(context: ServerContext): RouteTable {
-  const stored =
-    (act: (route: StoredRoute, parameter: Parameter) => Promise<void>): Handler =>
-    async (exchange, parameter) => {
-      const { searchParams } = new URL(exchange.incoming.url ?? "/", "http://localhost");
-      await act({ context, server: await context.served(), exchange, query: searchParams }, parameter);
-    };
-  return {
-    "/runs": { GET: stored(handleRuns) },
-    "/runs/:runId": {
-      GET: stored((route, of) => handleRunInfo(route, of("runId"))),
-      DELETE: stored((route, of) => handleDelete(route, of("runId"))),
+export const storedRoutes: readonly HttpRoute[] = [
+  {
+    method: "GET",
+    path: "/runs",
+    query: [onlySession, runState, afterRun, onlyProject, limit],
+    refusesOthers: true,
+    operation: {
+      operationId: "runs",
+      summary: "The stored runs, the newest first",
+      responses: {
+        200: jsonResponse("A page of runs, without results.", "RunsResponse"),
+        ...failed(400, 404, 503),
+      },
     },
-    "/runs/:runId/events": { GET: stored((route, of) => handleEvents(route, of("runId"))) },
-    "/runs/:runId/cancel": {
-      POST: stored((route, of) => handleCancel(route, of("runId"))),
+    handle: withRuns(handleRuns),
+  },
+  {
+    method: "GET",
+    path: "/runs/{runId}",
+    query: [runsProject],
+    operation: {
+      operationId: "runInfo",
+      summary: "A run's state, its result once it has ended, and the state of its webhook's messages",
+      responses: { 200: jsonResponse("The run.", "RunInfo"), ...failed(400, 404, 503) },
     },
-    "/runs/:runId/interactions/:interactionId": {
-      POST: stored((route, of) => handleAnswer(route, of("runId"), of("interactionId"))),
+    handle: withRuns(handleRunInfo),
+  },
+  {
+    method: "DELETE",
+    path: "/runs/{runId}",
+    query: [runsProject],
+    operation: {
+      operationId: "deleteRun",
+      summary: "Deletes an ended run, with its events and questions",
+      responses: { 200: jsonResponse("The run was deleted.", "EndedResponse"), ...failed(400, 404, 503) },
     },
-    "/deliveries": { GET: stored(handleDeliveries) },
-    "/deliveries/:deliveryId/redeliver": {
-      POST: stored((route, of) => handleRedeliver(route, of("deliveryId"))),
+    handle: withRuns(handleDelete),
+  },
+  {
+    method: "GET",
+    path: "/runs/{runId}/events",
+    query: [runsProject, afterRecord],
+    operation: {
+      operationId: "events",
+      summary: "A run's records from any point on: replays them, follows them, and ends with the result",
+      description:
+        "Any number of readers, each at its own pace. A reader whose connection drops reconnects with the number of records that it has. NDJSON, unless `Accept` asks for `text/event-stream`, where `id:` is a record's number.",
+      parameters: [lastEventId],
+      responses: {
+        200: {
+          description: "The records after that one.",
+          content: {
+            "application/x-ndjson": { schema: reference("StreamRecord") },
+            "text/event-stream": { schema: reference("StreamRecord") },
+          },
+        },
+        204: { description: "The reader has everything: the run has ended." },
+        ...failed(400, 404, 503),
+      },
     },
-    "/interactions": { GET: stored(handleInteractions) },
-    "/sessions": { GET: stored(handleSessions) },
-    "/sessions/:sessionId": {
-      DELETE: stored((route, of) => handleDeleteSession(route, of("sessionId"))),
+    handle: withRuns(handleEvents),
+  },
+  {
+    method: "POST",
+    path: "/runs/{runId}/cancel",
+    query: [runsProject],
+    operation: {
+      operationId: "cancel",
+      summary: "Ends a run early, on any replica; it still returns its one result",
+      responses: { 200: jsonResponse("The run is ending.", "EndedResponse"), ...failed(400, 404, 503) },
     },
-  };
-}
+    handle: withRuns(handleCancel),
+  },
+  {
+    method: "POST",
+    path: "/runs/{runId}/interactions/{interactionId}",
+    query: [runsProject],
+    operation: {
+      operationId: "answer",
+      summary: "Answers a question of a run to its user",
+      description:
+        "A run that is held open gets it immediately. An answer to a paused run is kept, and the session's next turn uses it. Each question is answered once; a second answer is refused with 404, and one that comes too late with 410.",
+      requestBody: body("InteractionAnswer", true),
+      responses: {
+        200: jsonResponse("The answer was forwarded to the run, or stored.", "ForwardedResponse"),
+        ...failed(400, 404, 408, 410, 413, 503),
+      },
+    },
+    handle: withRuns(handleAnswer),
+  },
+  {
+    method: "GET",
+    path: "/deliveries",
+    query: [deliveryState, onlyRun, afterMessage, onlyProject, limit],
+    refusesOthers: true,
+    operation: {
+      operationId: "deliveries",
+      summary: "The messages of all runs' webhooks, the newest first",
+      responses: { 200: jsonResponse("A page of them.", "DeliveriesResponse"), ...failed(400, 404, 503) },
+    },
+    handle: withRuns(handleDeliveries),
+  },
+  {
+    method: "POST",
+    path: "/deliveries/{deliveryId}/redeliver",
+    refusesOthers: true,
+    operation: {
+      operationId: "redeliver",
+      summary: "Sends a webhook's message again, regardless of its state",
+      description:
+        "Sends the same message immediately, with the same `webhook-id`, a new signature, and as many attempts as a new message.",
+      responses: { 202: jsonResponse("The message is due.", "StoredDelivery"), ...failed(400, 404, 503) },
+    },
+    handle: withRuns(handleRedeliver),
+  },
+  {
+    method: "GET",
+    path: "/interactions",
+    query: [interactionState, onlyRun, onlySession, afterQuestion, onlyProject, limit],
+    refusesOthers: true,
+    operation: {
+      operationId: "interactions",
+      summary: "The questions of runs to their users, the newest first",
+      responses: { 200: jsonResponse("A page of them.", "InteractionsResponse"), ...failed(400, 404, 503) },
+    },
+    handle: withRuns(handleInteractions),
+  },
+  {
+    method: "GET",
+    path: "/sessions",
+    query: [onlyProject, limit],
+    refusesOthers: true,
+    operation: {
+      operationId: "sessions",
+      summary: "The open sessions of all replicas",
+      responses: { 200: jsonResponse("A page of them.", "SessionsResponse"), ...failed(400, 404, 503) },
+    },
+    handle: withRuns(handleSessions),
+  },
+  {
+    method: "DELETE",
+    path: "/sessions/{sessionId}",
+    query: [sessionsProject],
+    refusesOthers: true,
+    operation: {
+      operationId: "deleteSession",
+      summary: "Closes a session's sandbox and agent, and ends the run that uses it",
+      responses: {
+        200: jsonResponse("The session has ended.", "EndedResponse"),
+        ...failed(400, 404, 409, 503),
+      },
+    },
+    handle: withRuns(handleDeleteSession),
+  },
+];

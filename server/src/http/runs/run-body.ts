@@ -43,10 +43,3 @@ export function prefersAsync({ headers }: IncomingMessage): boolean {
 export function asksToDetach(body: unknown): boolean {
   return isJsonObject(body) && body.detach === true;
 }
-
-/** A number in a query or header. @throws RequestInvalid */
-export function countOf(path: string, text: string | undefined, byDefault: number): number {
-  if (text === undefined || text === "") return byDefault;
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new RequestInvalid([{ path, message: "must be a whole number, 0 or more" }]);
-}

@@ -1,14 +1,13 @@
 import { NotFound, RequestInvalid } from "@ambit/core";
 import type { RunInfo, RunsResponse } from "@ambit/durable";
-import { runStateSchema } from "@ambit/durable/store";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
 import { responseFormat } from "../response/response-format.js";
 import { sendJson } from "../response/send.js";
+import { countOf } from "../route/query.js";
 import type { EndedResponse } from "../route-schemas.js";
 import { noRun, visibleRun } from "./find-run.js";
+import { afterRecord, afterRun, limit, onlySession, projectFilter, runState } from "./parameters.js";
 import { callersProjects } from "./projects.js";
-import { limitOf, projectFilter, requireKnown } from "./query.js";
-import { countOf } from "./run-body.js";
 import { sendRecords } from "./send-records.js";
 import { deliveryInfo, resultOf, summaryOf } from "./stored-response.js";
 import type { StoredRoute } from "./stored-route.js";
@@ -16,7 +15,8 @@ import type { StoredRoute } from "./stored-route.js";
 const maxDeliveries = 100;
 
 /** `GET /runs/:runId` */
-export async function handleRunInfo(route: StoredRoute, id: string): Promise<void> {
+export async function handleRunInfo(route: StoredRoute): Promise<void> {
+  const id = route.path("runId");
   const { id: key, webhook } = await visibleRun(route, id);
   const { runs } = route.server;
   const waits = answerSignal(route.exchange.outgoing, runs.options.settings.answerTimeoutMs);
@@ -36,21 +36,16 @@ export async function handleRunInfo(route: StoredRoute, id: string): Promise<voi
 /** `GET /runs` */
 export async function handleRuns(route: StoredRoute): Promise<void> {
   const { server, exchange, query } = route;
-  requireKnown(query, ["sessionId", "projectId", "state", "after", "limit"]);
-  const state = query.get("state") ?? undefined;
-  const parsed = runStateSchema.optional().safeParse(state);
-  if (!parsed.success) {
-    const message = `must be one of ${runStateSchema.options.join(", ")}`;
-    throw new RequestInvalid([{ path: "state", message }]);
-  }
-  const after = query.get("after");
-  const place = after === null ? undefined : await placeOf(route, after);
+  const state = query.read(runState);
+  const session = query.read(onlySession);
+  const after = query.read(afterRun);
+  const place = after === undefined ? undefined : await placeOf(route, after);
   const runs = await server.runs.store.list({
     ...projectFilter(query, callersProjects(exchange.incoming)),
-    ...(query.has("sessionId") ? { session: query.get("sessionId") ?? "" } : {}),
-    ...(parsed.data === undefined ? {} : { state: parsed.data }),
+    ...(session === undefined ? {} : { session }),
+    ...(state === undefined ? {} : { state }),
     ...(place === undefined ? {} : { after: place }),
-    limit: limitOf(query),
+    limit: query.read(limit),
   });
   sendJson(exchange.outgoing, 200, { runs: runs.map(summaryOf) } satisfies RunsResponse);
 }
@@ -67,18 +62,15 @@ async function placeOf(route: StoredRoute, after: string): Promise<string> {
 }
 
 /** `GET /runs/:runId/events`: replays, then follows. A reader may reconnect where it stopped. */
-export async function handleEvents(route: StoredRoute, id: string): Promise<void> {
+export async function handleEvents(route: StoredRoute): Promise<void> {
+  const id = route.path("runId");
   const { context, server, exchange, query } = route;
   const { incoming, outgoing } = exchange;
   const accepted = responseFormat(incoming.headers.accept, "ndjson");
   const form = accepted === "json" ? "ndjson" : accepted;
   // A browser reconnects with its original URL, so the header is newer.
   const lastId = [incoming.headers["last-event-id"] ?? []].flat()[0];
-  const after = countOf(
-    lastId === undefined ? "after" : "Last-Event-ID",
-    lastId ?? query.get("after") ?? "",
-    0,
-  );
+  const after = lastId === undefined ? query.read(afterRecord) : countOf("Last-Event-ID", lastId, 0);
   const run = await visibleRun(route, id);
   if (run.state === "ended" && after > run.events) {
     // Tells a browser's EventSource not to reconnect.
@@ -92,7 +84,8 @@ export async function handleEvents(route: StoredRoute, id: string): Promise<void
 }
 
 /** `DELETE /runs/:runId` */
-export async function handleDelete(route: StoredRoute, id: string): Promise<void> {
+export async function handleDelete(route: StoredRoute): Promise<void> {
+  const id = route.path("runId");
   const run = await visibleRun(route, id);
   if (run.state !== "ended") {
     const message = "names a run that hasn't ended: cancel it first (POST /runs/{runId}/cancel)";
@@ -103,7 +96,8 @@ export async function handleDelete(route: StoredRoute, id: string): Promise<void
 }
 
 /** `POST /runs/:runId/cancel`, on any replica. */
-export async function handleCancel(route: StoredRoute, id: string): Promise<void> {
+export async function handleCancel(route: StoredRoute): Promise<void> {
+  const id = route.path("runId");
   const { id: key } = await visibleRun(route, id);
   const { runs } = route.server;
   await runs.asking(() => runs.cancel(key));

@@ -1,9 +1,7 @@
+import type { Call } from "../route/route.js";
 import type { Exchange, ServedRuns, ServerContext } from "../server-context.js";
 
-/** The context of a route for stored runs. */
-export interface StoredRoute {
-  readonly context: ServerContext;
+/** A request to a route of recorded runs. */
+export interface StoredRoute extends Call<ServerContext, Exchange> {
   readonly server: ServedRuns;
-  readonly exchange: Exchange;
-  readonly query: URLSearchParams;
 }

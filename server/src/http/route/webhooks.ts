@@ -1,5 +1,5 @@
 import type { JsonObject } from "@ambit/core/contract";
-import { body } from "./parts.js";
+import { body } from "./responses.js";
 
 const header = (name: string, description: string) => ({
   ...{ name, in: "header", required: true, description, schema: { type: "string" } },

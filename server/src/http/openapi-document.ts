@@ -1,0 +1,44 @@
+import type { JsonObject } from "@ambit/core/contract";
+import { wireSchemas } from "./route/json-schema.js";
+import { base } from "./route/responses.js";
+import { operationOf, type Route } from "./route/route.js";
+import { webhooks } from "./route/webhooks.js";
+
+/** The OpenAPI 3.1 document of the server, made from its routes and from the schemas that validate. */
+export function documentOf<Context, Exchange>(
+  routes: readonly Route<Context, Exchange>[],
+  version: string,
+): JsonObject {
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Ambit",
+      version,
+      summary: "Runs a coding agent for one turn, inside a boundary that is guaranteed or refused.",
+      description:
+        "Keys are camelCase; snake_case and the spellings of earlier wires are read too. An explicit null means absent. Unknown keys are refused.",
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: "http://127.0.0.1:8765" }],
+    security: [{ bearer: [] }, { token: [] }],
+    paths: Object.fromEntries(
+      [...Map.groupBy(routes, ({ path }) => path)].map(([path, ofPath]) => [
+        path,
+        Object.fromEntries(ofPath.map((route) => [route.method.toLowerCase(), operationOf(route)])),
+      ]),
+    ),
+    webhooks: webhooks(),
+    components: {
+      schemas: wireSchemas(base),
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer" },
+        token: {
+          type: "apiKey",
+          in: "header",
+          name: "X-Ambit-Token",
+          description: "`X-Agenta-Runner-Token` is read too.",
+        },
+      },
+    },
+  };
+}

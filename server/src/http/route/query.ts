@@ -1,0 +1,65 @@
+import { nearestKey, RequestInvalid } from "@ambit/core";
+import type { JsonObject } from "@ambit/core/contract";
+import type { z } from "zod";
+
+/** A parameter of a query: how it is described, and how it is read. */
+export interface QueryParameter<Value> {
+  readonly name: string;
+  readonly description: string;
+  readonly schema: JsonObject;
+  /** @param text null where it is absent. @throws RequestInvalid */
+  read(text: string | null): Value;
+}
+
+/** The query of one request. */
+export class Query {
+  constructor(readonly given: URLSearchParams) {}
+
+  /** @throws RequestInvalid */
+  read<Value>(parameter: QueryParameter<Value>): Value {
+    return parameter.read(this.given.get(parameter.name));
+  }
+
+  /** @throws RequestInvalid for a parameter that isn't one of these: a misspelled filter would show everything. */
+  requireKnown(parameters: readonly QueryParameter<unknown>[]): void {
+    const known = parameters.map(({ name }) => name);
+    const issues = [...new Set(this.given.keys())].flatMap((name) => {
+      if (known.includes(name)) return [];
+      const meant = nearestKey(name, known);
+      const fix = meant === undefined ? `expected one of ${known.join(", ")}` : `did you mean ${meant}?`;
+      return [{ path: name, message: `is unknown here: ${fix}` }];
+    });
+    if (issues.length > 0) throw new RequestInvalid(issues);
+  }
+}
+
+export function text(name: string, description: string): QueryParameter<string | undefined> {
+  return { name, description, schema: { type: "string" }, read: (given) => given ?? undefined };
+}
+
+export function oneOf<State extends string>(
+  name: string,
+  states: z.ZodType<State> & { readonly options: readonly State[] },
+  description: string,
+): QueryParameter<State | undefined> {
+  const read = (given: string | null) => {
+    const parsed = states.optional().safeParse(given ?? undefined);
+    if (parsed.success) return parsed.data;
+    throw new RequestInvalid([{ path: name, message: `must be one of ${states.options.join(", ")}` }]);
+  };
+  return { name, description, schema: { enum: [...states.options] }, read };
+}
+
+export const countSchema: JsonObject = { type: "integer", minimum: 0 };
+
+export function count(name: string, description: string, byDefault: number): QueryParameter<number> {
+  const read = (given: string | null) => countOf(name, given ?? undefined, byDefault);
+  return { name, description, schema: countSchema, read };
+}
+
+/** A number in a query or header. @throws RequestInvalid */
+export function countOf(path: string, given: string | undefined, byDefault: number): number {
+  if (given === undefined || given === "") return byDefault;
+  if (/^\d{1,15}$/.test(given)) return Number(given);
+  throw new RequestInvalid([{ path, message: "must be a whole number, 0 or more" }]);
+}

@@ -1,0 +1,69 @@
+import type { JsonObject } from "@ambit/core/contract";
+import type { Query, QueryParameter } from "./query.js";
+
+/** What the OpenAPI document says of a route, besides its path and query. */
+export interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description?: string;
+  /** Headers. */
+  readonly parameters?: readonly JsonObject[];
+  readonly requestBody?: JsonObject;
+  readonly responses: JsonObject;
+}
+
+/** One request to a route. */
+export interface Call<Context, Exchange> {
+  readonly context: Context;
+  readonly exchange: Exchange;
+  readonly query: Query;
+  /** A parameter of the path. */
+  path(name: string): string;
+}
+
+/** A route, once: the handler, the query and the OpenAPI document are made of this. */
+export interface Route<Context, Exchange> {
+  readonly method: "GET" | "POST" | "DELETE";
+  /** As in the document: `/runs/{runId}`. */
+  readonly path: string;
+  /** `none`: no token is needed. Default: an operator's or a tenant's. */
+  readonly token?: "none";
+  /** Parameters of its query. */
+  readonly query?: readonly QueryParameter<unknown>[];
+  /** Whether a parameter that isn't one of these is refused. Default false. */
+  readonly refusesOthers?: boolean;
+  readonly operation: Operation;
+  handle(call: Call<Context, Exchange>): void | Promise<void>;
+}
+
+/** The path as the router knows it: `/runs/:runId`. */
+export function routerPath({ path }: { readonly path: string }): string {
+  return path.replaceAll(/\{(\w+)\}/g, ":$1");
+}
+
+/** The route's operation in the document. Pure. */
+export function operationOf({
+  path,
+  token,
+  query = [],
+  operation,
+}: Pick<Route<unknown, unknown>, "path" | "token" | "query" | "operation">): JsonObject {
+  const { operationId, summary, description, parameters: headers = [], requestBody, responses } = operation;
+  const parameters = [
+    ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => inPath(name)),
+    ...query.map(({ name, description: said, schema }) => ({
+      ...{ name, in: "query", description: said, schema },
+    })),
+    ...headers,
+  ];
+  return {
+    ...{ operationId, summary },
+    ...(description === undefined ? {} : { description }),
+    ...(token === "none" ? { security: [] } : {}),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(requestBody === undefined ? {} : { requestBody }),
+    responses,
+  };
+}
+
+const inPath = (name: string) => ({ name, in: "path", required: true, schema: { type: "string" } });

@@ -1,0 +1,194 @@
+import { limits } from "@ambit/core";
+import type { JsonObject } from "@ambit/core/contract";
+import { planResponse } from "../plan-response.js";
+import { subscriptionStatus } from "../subscription-status.js";
+import { requireOperator } from "./caller/admit-caller.js";
+import { callerOptions } from "./caller/caller-options.js";
+import type { HttpRoute } from "./http-route.js";
+import { sendMetrics } from "./metrics.js";
+import { documentOf } from "./openapi-document.js";
+import { send, sendJson } from "./response/send.js";
+import { body, failed, failedResponse, jsonResponse, reference, retryAfter } from "./route/responses.js";
+import { runOperation } from "./route/run-operation.js";
+import type { HealthResponse, ReadyResponse } from "./route-schemas.js";
+import { handleRun } from "./run-route.js";
+import { storedRoutes } from "./runs/routes.js";
+import { handleKill } from "./session-routes.js";
+
+/** Every route of the server. */
+export const routes: readonly HttpRoute[] = [
+  {
+    method: "POST",
+    path: "/run",
+    beginsRuns: "json",
+    operation: runOperation({
+      operationId: "run",
+      summary: "Runs one turn of an agent, and returns its result",
+      description:
+        "With `Accept: application/x-ndjson` or `text/event-stream` it answers as `POST /stream` does. The header `x-ambit-run-id` has the run's id; a caller that gave none learns it with the result.",
+      content: { "application/json": { schema: reference("RunResult") } },
+    }),
+    handle: ({ context, exchange }) => handleRun(context, exchange, "json"),
+  },
+  {
+    method: "POST",
+    path: "/stream",
+    beginsRuns: "ndjson",
+    operation: runOperation({
+      operationId: "stream",
+      summary: "Runs one turn of an agent, and streams its events",
+      description:
+        "Events, then exactly one `result` record in every case: a refused or failed run is such a record too, with the status 200. NDJSON, unless `Accept` asks for `text/event-stream`; with `Accept: application/json` it answers as `POST /run` does. The header `x-ambit-run-id` has the run's id.",
+      content: {
+        "application/x-ndjson": { schema: reference("StreamRecord") },
+        "text/event-stream": { schema: reference("StreamRecord") },
+      },
+    }),
+    handle: ({ context, exchange }) => handleRun(context, exchange, "ndjson"),
+  },
+  {
+    method: "POST",
+    path: "/plan",
+    operation: {
+      operationId: "plan",
+      summary: "Decides whether a request could run, without side effects",
+      requestBody: body("RunRequest", false),
+      responses: {
+        200: jsonResponse("The plan, accepted.", "PlanResponse"),
+        ...failed(400, 408, 413, 422, 503),
+      },
+    },
+    handle: async ({ context, exchange: { incoming, outgoing } }) => {
+      const asked = await context.bodies.json(incoming, limits.bodyBytes);
+      sendJson(outgoing, 200, planResponse(await context.runner.plan(asked, callerOptions(incoming))));
+    },
+  },
+  {
+    method: "POST",
+    path: "/kill",
+    operation: {
+      operationId: "kill",
+      summary: "Ends a session, and the run that uses it",
+      requestBody: body("KillRequest", true),
+      responses: { 200: jsonResponse("The session has ended.", "EndedResponse"), ...failed(400, 408, 413) },
+    },
+    handle: ({ context, exchange }) => handleKill(context, exchange),
+  },
+  {
+    method: "POST",
+    path: "/cancel",
+    operation: {
+      operationId: "cancelTurn",
+      summary: "Stops the turn of a session, which stays",
+      requestBody: body("CancelTurnRequest", true),
+      responses: {
+        200: jsonResponse("Whether a turn was stopped.", "CancelTurnResponse"),
+        ...failed(400, 404, 408, 413),
+      },
+    },
+    handle: ({ context, exchange }) => context.cancellation.handle(context, exchange),
+  },
+  ...storedRoutes,
+  {
+    method: "GET",
+    path: "/plugins",
+    operation: {
+      operationId: "plugins",
+      summary: "The loaded plugins, their claims, and what was proven on this host",
+      responses: { 200: jsonResponse("Every actor.", "PluginsResponse"), ...failed() },
+    },
+    handle: async ({ context, exchange }) => {
+      sendJson(exchange.outgoing, 200, { actors: await context.runner.registry.describe() });
+    },
+  },
+  {
+    method: "GET",
+    path: "/metrics",
+    operation: {
+      operationId: "metrics",
+      summary: "Figures for Prometheus, where a plugin counts them",
+      responses: {
+        200: {
+          description: "The Prometheus text format, version 0.0.4.",
+          content: { "text/plain": { schema: { type: "string" } } },
+        },
+        ...failed(404),
+      },
+    },
+    handle: ({ context, exchange: { incoming, outgoing } }) => {
+      requireOperator(incoming);
+      return sendMetrics(outgoing, context);
+    },
+  },
+  {
+    method: "GET",
+    path: "/subscription-status",
+    operation: {
+      operationId: "subscriptionStatus",
+      summary: "The loaded harnesses; none of them uses a login of the runner",
+      responses: { 200: jsonResponse("Every harness.", "SubscriptionStatus"), ...failed() },
+    },
+    handle: ({ context, exchange }) =>
+      sendJson(exchange.outgoing, 200, subscriptionStatus(context.runner.registry)),
+  },
+  {
+    method: "GET",
+    path: "/health",
+    token: "none",
+    operation: {
+      operationId: "health",
+      summary: "Whether the server is up",
+      responses: { 200: jsonResponse("It does.", "HealthResponse"), 403: failedResponse(403) },
+    },
+    handle: ({ context, exchange }) =>
+      sendJson(exchange.outgoing, 200, {
+        status: "ok",
+        probing: context.probing(),
+        replicaId: context.replicaId,
+      } satisfies HealthResponse),
+  },
+  {
+    method: "GET",
+    path: "/ready",
+    token: "none",
+    operation: {
+      operationId: "ready",
+      summary: "Whether the server takes runs now: it doesn't shut down, and its store answers",
+      responses: {
+        200: jsonResponse("It does.", "ReadyResponse"),
+        403: failedResponse(403),
+        503: {
+          ...jsonResponse("It doesn't: send runs to another replica, or later.", "ReadyResponse"),
+          headers: retryAfter,
+        },
+      },
+    },
+    handle: async ({ context, exchange }) => {
+      const ready = await context.readiness.look();
+      sendJson(exchange.outgoing, ready.status === "ready" ? 200 : 503, ready satisfies ReadyResponse);
+    },
+  },
+  {
+    method: "GET",
+    path: "/openapi.json",
+    token: "none",
+    operation: {
+      operationId: "openapi",
+      summary: "This document",
+      responses: {
+        200: {
+          description: "This document.",
+          content: { "application/json": { schema: { type: "object" } } },
+        },
+        403: failedResponse(403),
+      },
+    },
+    handle: ({ context, exchange }) =>
+      send(exchange.outgoing, 200, "application/json", context.documentText()),
+  },
+];
+
+/** The OpenAPI 3.1 document of the server. */
+export function openApiDocument(version: string): JsonObject {
+  return documentOf(routes, version);
+}

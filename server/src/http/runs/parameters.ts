@@ -1,0 +1,56 @@
+import { RequestInvalid } from "@ambit/core";
+import type { JsonObject } from "@ambit/core/contract";
+import { deliveryStateSchema, interactionStateSchema, runStateSchema } from "@ambit/durable/store";
+import { count, countOf, countSchema, oneOf, type Query, type QueryParameter, text } from "../route/query.js";
+import type { Projects } from "./projects.js";
+
+/** Rows of one page, at most, and by default. */
+const pageSize = { max: 1_000, byDefault: 100 };
+
+export const runState = oneOf("state", runStateSchema, "Only those.");
+export const deliveryState = oneOf("state", deliveryStateSchema, "Only those.");
+export const interactionState = oneOf("state", interactionStateSchema, "Only those.");
+export const onlyRun = text("runId", "Only this run's.");
+export const onlySession = text("sessionId", "Only this session's.");
+const after = (what: string) =>
+  text("after", `The next page: the id of the last ${what} of the page before.`);
+export const afterRun = after("run");
+export const afterMessage = after("message");
+export const afterQuestion = after("question");
+export const afterRecord = count(
+  "after",
+  "The number of records that the reader already has. Default: 0.",
+  0,
+);
+export const onlyProject = text("projectId", "Only this project's; empty: those of no project.");
+/** Of a route that names one run. */
+export const runsProject = text(
+  "projectId",
+  "For the operator, where several projects have a run of this id.",
+);
+export const sessionsProject = text("projectId", "The project of its runs.");
+
+export const limit: QueryParameter<number> = {
+  name: "limit",
+  description: "The size of a page: 1 to 1,000. Default: 100.",
+  schema: countSchema,
+  read: (given) =>
+    Math.min(Math.max(countOf("limit", given ?? undefined, pageSize.byDefault), 1), pageSize.max),
+};
+
+export const lastEventId: JsonObject = {
+  name: "Last-Event-ID",
+  in: "header",
+  description:
+    "As `after`; a browser's EventSource sends it automatically; it takes precedence over `after`.",
+  schema: countSchema,
+};
+
+/** The project in a query. @throws RequestInvalid for one that its caller may not see */
+export function projectFilter(query: Query, projects: Projects): { project?: string | null } {
+  const named = query.read(onlyProject);
+  if (projects === "all") return named === undefined ? {} : { project: named || null };
+  if (named === undefined || named === "" || named === projects) return { project: projects };
+  const message = "is not the project of this token: leave it out, or send the token of that project";
+  throw new RequestInvalid([{ path: "projectId", message }]);
+}
