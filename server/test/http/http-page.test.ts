@@ -6,7 +6,7 @@ import * as errors from "@ambit/core";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { describe, expect, it } from "vitest";
-import { wireSchemas } from "../../src/http/openapi/json-schema.js";
+import { wireSchemas } from "../../src/http/route/json-schema.js";
 import type { Script } from "../support/scripted-agent.js";
 import { serveScript } from "../support/server.js";
 import { serveStored } from "../support/stored-server.js";

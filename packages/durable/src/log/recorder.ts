@@ -124,10 +124,7 @@ export class Recorder {
 
   #gather(events: readonly AgentEvent[]): void {
     const gathered = this.#gathered;
-    for (const event of events) {
-      if (event.type === "interaction_request" || event.type === "interaction_response")
-        this.#note(event, gathered);
-    }
+    for (const event of events) this.#note(event, gathered);
     const text = textOf(events);
     gathered.texts.push(text);
     gathered.size += text.length;
@@ -137,16 +134,42 @@ export class Recorder {
   }
 
   /** Questions and answers are also kept separately, in the same group. */
-  #note(
-    event: AgentEventOf<"interaction_request"> | AgentEventOf<"interaction_response">,
-    { asked, answered, deliveries }: Gathered,
-  ): void {
-    if (event.type === "interaction_response") {
-      answered.push(event.id);
-      return;
+  #note(event: AgentEvent, { asked, answered, deliveries }: Gathered): void {
+    switch (event.type) {
+      case "interaction_request":
+        asked.push({ id: event.id, kind: event.kind, payload: JSON.stringify(event.payload ?? {}) });
+        deliveries.push(...this.#about(event));
+        break;
+      case "interaction_response":
+        answered.push(event.id);
+        break;
+      case "turn":
+      case "message":
+      case "thought":
+      case "message_start":
+      case "message_delta":
+      case "message_end":
+      case "thought_start":
+      case "thought_delta":
+      case "thought_end":
+      case "tool_call":
+      case "tool_output":
+      case "tool_result":
+      case "interaction_expired":
+      case "boundary_decision":
+      case "mode":
+      case "commands":
+      case "configuration":
+      case "data":
+      case "file":
+      case "usage":
+      case "mcp_server_failed":
+      case "error":
+      case "done":
+        break;
+      default:
+        event satisfies never;
     }
-    asked.push({ id: event.id, kind: event.kind, payload: JSON.stringify(event.payload ?? {}) });
-    deliveries.push(...this.#about(event));
   }
 
   /** Resolves when the current group is in the log, and writing of the next one has begun. */

@@ -82,7 +82,24 @@ export class TurnRecord {
       case "done":
         this.stopReason = event.stopReason;
         break;
+      case "turn":
+      case "thought":
+      case "tool_call":
+      case "tool_result":
+      case "interaction_request":
+      case "interaction_response":
+      case "interaction_expired":
+      case "boundary_decision":
+      case "mode":
+      case "commands":
+      case "configuration":
+      case "data":
+      case "file":
+      case "mcp_server_failed":
+      case "error":
+        break;
       default:
+        event satisfies never;
     }
     this.#keep(event);
   }
@@ -191,7 +208,23 @@ function isOutput(event: AgentEvent): boolean {
     case "interaction_request":
     case "interaction_response":
       return true;
-    default:
+    case "turn":
+    case "thought":
+    case "message_start":
+    case "message_end":
+    case "thought_start":
+    case "thought_delta":
+    case "thought_end":
+    case "tool_output":
+    case "interaction_expired":
+    case "boundary_decision":
+    case "mode":
+    case "commands":
+    case "configuration":
+    case "usage":
+    case "mcp_server_failed":
+    case "error":
+    case "done":
       return false;
   }
 }

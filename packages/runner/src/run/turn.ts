@@ -138,7 +138,26 @@ export class Turn {
         for (const completed of this.callEvents.complete(event)) room = this.events.push(completed) ?? room;
         return room;
       }
-      default:
+      case "turn":
+      case "message":
+      case "thought":
+      case "message_start":
+      case "message_delta":
+      case "message_end":
+      case "thought_start":
+      case "thought_delta":
+      case "thought_end":
+      case "interaction_request":
+      case "interaction_response":
+      case "interaction_expired":
+      case "boundary_decision":
+      case "mode":
+      case "commands":
+      case "configuration":
+      case "data":
+      case "file":
+      case "mcp_server_failed":
+      case "error":
         return this.events.push(event);
     }
   }

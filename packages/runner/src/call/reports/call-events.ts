@@ -50,10 +50,9 @@ export class CallEvents {
    * The events that the caller gets for an event of the agent. None for a false failure: stopped by a pause, an agent
    * fails every call that is still open.
    */
-  complete(event: AgentEvent): readonly AgentEvent[] {
+  complete(event: AgentEventOf<"tool_call" | "tool_output" | "tool_result">): readonly AgentEvent[] {
     if (event.type === "tool_result") return this.#result(event);
     if (event.type === "tool_output") return this.#output(event);
-    if (event.type !== "tool_call") return [event];
     return isNamed(event) ? this.#report(event) : [{ ...event, id: this.publicIdOf(event.id) }];
   }
 

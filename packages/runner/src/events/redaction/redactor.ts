@@ -97,7 +97,23 @@ export class Redactor {
       case "interaction_response":
         // An enumerated value is no secret, even if one has the same text.
         return [{ ...this.value(event), type: event.type, kind: event.kind }];
-      default:
+      case "turn":
+      case "message":
+      case "thought":
+      case "message_start":
+      case "thought_start":
+      case "tool_call":
+      case "interaction_expired":
+      case "boundary_decision":
+      case "mode":
+      case "commands":
+      case "configuration":
+      case "data":
+      case "file":
+      case "usage":
+      case "mcp_server_failed":
+      case "error":
+      case "done":
         return [Object.assign(this.value(event), { type: event.type })];
     }
   }

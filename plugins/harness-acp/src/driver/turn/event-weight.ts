@@ -9,7 +9,27 @@ export function eventWeight(event: AgentEvent): number {
       return 64 + event.delta.length;
     case "file":
       return 64 + event.url.length;
-    default:
+    case "turn":
+    case "message":
+    case "thought":
+    case "message_start":
+    case "message_end":
+    case "thought_start":
+    case "thought_end":
+    case "tool_call":
+    case "tool_result":
+    case "interaction_request":
+    case "interaction_response":
+    case "interaction_expired":
+    case "boundary_decision":
+    case "mode":
+    case "commands":
+    case "configuration":
+    case "data":
+    case "usage":
+    case "mcp_server_failed":
+    case "error":
+    case "done":
       return 256;
   }
 }
