@@ -19,6 +19,8 @@ export interface ProgramOptions {
   readonly folder?: string;
   /** Whether messages are exchanged: for programs of the bench itself. */
   readonly messages?: boolean;
+  /** Options of Node.js, such as `--cpu-prof`. */
+  readonly nodeOptions?: readonly string[];
   /** Whether the caller reads its stdout. Default false: it is discarded. */
   readonly prints?: boolean;
 }
@@ -29,7 +31,7 @@ const patience = 15_000;
 
 export function startProgram(entry: string, options: ProgramOptions = {}): Program {
   const { arguments: given = [], environment = {}, folder, messages = false, prints = false } = options;
-  const child = spawn(process.execPath, [entry, ...given], {
+  const child = spawn(process.execPath, [...(options.nodeOptions ?? []), entry, ...given], {
     env: { PATH: process.env.PATH ?? "", ...environment },
     cwd: folder,
     stdio: ["ignore", prints ? "pipe" : "ignore", "pipe", ...(messages ? (["ipc"] as const) : [])],

@@ -24,7 +24,7 @@ export function soakTable(report: SoakReport): string {
     "|---|---|---|---|",
     ...rows.map((row) => `| ${row.join(" | ")} |`),
     "",
-    `Event loop: 99 % of delays below ${round(eventLoop.p99Ms)} ms, the longest ${round(eventLoop.maxMs)} ms. \`/health\`, asked ${healthMs.count} times: half within ${round(healthMs.p50)} ms, 99 % within ${round(healthMs.p99)} ms, all within ${round(healthMs.max)} ms. Files in its data folder: ${report.files.before}, then ${report.files.after}. Not as promised: ${surprises.length}.`,
+    `Event loop: 99 % of delays below ${round(eventLoop.delay.p99)} ms, the longest ${round(eventLoop.delay.max)} ms; the longest stretch of work took ${round(eventLoop.cpu.max)} ms of CPU. \`/health\`, asked ${healthMs.count} times: half within ${round(healthMs.p50)} ms, 99 % within ${round(healthMs.p99)} ms, all within ${round(healthMs.max)} ms. Files in its data folder: ${report.files.before}, then ${report.files.after}. Not as promised: ${surprises.length}.`,
     ...surprises.slice(0, 20).map((surprise) => `- ${surprise}`),
     "",
     ...Object.entries(runs).map(([name, count]) => `${String(count).padStart(6)}  ${name}`),

@@ -6,9 +6,10 @@ import { pause } from "../machine/program.js";
 import { temporaryFolder } from "../machine/temporary-folder.js";
 import { confinement } from "../needs.js";
 import { startAmbit } from "../subjects/server/ambit-server.js";
+import { type Loop, loopIn } from "./loop-looks.js";
 import { startPlatform } from "./platform.js";
 import { hostileRuns, normalRuns, type Stage } from "./runs.js";
-import { type Delays, delaysIn, percentile, type Vitals, vitalsOf, watch } from "./vitals.js";
+import { percentile, type Vitals, vitalsOf, watch } from "./vitals.js";
 
 export interface SoakOptions {
   readonly seconds: number;
@@ -31,7 +32,7 @@ export interface SoakReport {
   readonly before: Vitals;
   readonly max: Vitals;
   readonly after: Vitals;
-  readonly eventLoop: Delays;
+  readonly eventLoop: Loop;
   readonly healthMs: {
     readonly count: number;
     readonly p50: number;
@@ -49,7 +50,7 @@ const loopWatch = fileURLToPath(new URL("../plugins/loop-watch.js", import.meta.
 /** Mixes hostile agents, slow readers, broken callbacks and normal runs on one real server. */
 export async function soak({ seconds, atOnce, only = "" }: SoakOptions): Promise<SoakReport> {
   await using folder = await temporaryFolder();
-  const delays = join(folder.path, "delays.json");
+  const delays = join(folder.path, "looks.ndjson");
   const limits = { argumentsMs: 300, idleMs: 60_000, closeMs: 5_000 };
   await using ambit = await startAmbit({ plugins: [{ use: loopWatch, config: { file: delays } }], limits });
   await using platform = await startPlatform();
@@ -105,7 +106,7 @@ export async function soak({ seconds, atOnce, only = "" }: SoakOptions): Promise
     before,
     max,
     after,
-    eventLoop: delaysIn(delays),
+    eventLoop: loopIn(delays),
     healthMs: {
       count: healthMs.length,
       p50: percentile(healthMs, 50),

@@ -1,5 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { z } from "zod";
+import { readdirSync } from "node:fs";
 import { Caller } from "../http.js";
 import { descendantsOf, memoryMibOf } from "../machine/processes.js";
 import { pause } from "../machine/program.js";
@@ -10,11 +9,6 @@ export interface Vitals {
   readonly descriptors: number;
   /** Its running descendants. */
   readonly processes: number;
-}
-
-export interface Delays {
-  readonly p99Ms: number;
-  readonly maxMs: number;
 }
 
 export function vitalsOf(pid: number): Vitals {
@@ -52,13 +46,6 @@ export async function watch(
   }
   caller.close();
   return { max, healthMs };
-}
-
-const delaysSchema = z.object({ p99Ms: z.number(), maxMs: z.number() });
-
-/** The delays of the event loop, as the plugin in the server has written them. */
-export function delaysIn(file: string): Delays {
-  return delaysSchema.parse(JSON.parse(readFileSync(file, "utf8")));
 }
 
 /** @param hundredths such as 99. */

@@ -15,7 +15,12 @@ export interface ServerOptions {
   readonly plugins?: readonly (string | { readonly use: string; readonly config: object })[];
   /** Configuration of harness-acp. */
   readonly harness?: object;
+  /** Further configuration of sandbox-local. */
+  readonly sandbox?: object;
   readonly limits?: object;
+  /** Options of Node.js, such as `--cpu-prof`. */
+  readonly nodeOptions?: readonly string[];
+  readonly webhooks?: object;
   readonly probes?: object;
 }
 
@@ -31,7 +36,10 @@ export interface AmbitServer extends AsyncDisposable {
 export async function startAmbit(options: ServerOptions = {}): Promise<AmbitServer> {
   const folder = await temporaryFolder();
   const port = await freePort();
-  const program = startProgram(ambitEntry, await serveArguments(folder, port, options));
+  const program = startProgram(ambitEntry, {
+    ...(await serveArguments(folder, port, options)),
+    nodeOptions: options.nodeOptions ?? [],
+  });
   const url = `http://127.0.0.1:${port}`;
   const caller = new Caller(url);
   await healthy(program, caller, 2);
@@ -59,18 +67,21 @@ export async function serveArguments(
   readonly environment: Record<string, string>;
   readonly folder: string;
 }> {
-  const { unconfined = "prefer", plugins = [], harness = {}, limits = {}, probes = {} } = options;
+  const { unconfined = "prefer", plugins = [], harness = {}, sandbox = {} } = options;
+  const { limits = {}, probes = {}, webhooks } = options;
   const configuration = {
     plugins: [
       ...plugins,
-      { use: "@ambit/sandbox-local", config: { dataFolder: join(folder.path, "data"), unconfined } },
+      {
+        use: "@ambit/sandbox-local",
+        config: { dataFolder: join(folder.path, "data"), unconfined, ...sandbox },
+      },
       { use: "@ambit/harness-acp", config: harness },
       "@ambit/mcp-http",
       "@ambit/executor-callback",
       "@ambit/executor-client",
     ],
-    limits,
-    probes,
+    ...{ limits, probes, webhooks },
   };
   const file = join(folder.path, "ambit.config.json");
   await writeFile(file, JSON.stringify(configuration));

