@@ -85,7 +85,7 @@ async function spawnWith(
       {
         commandLines: bubblewrapArguments(jail),
         launcher: [],
-        inheritable: inheritableDescriptors(),
+        inheritable: await inheritableDescriptors(),
         expected: { shared: session.network === "shared" ? ["net"] : [], seccomp: filtered },
       },
       {

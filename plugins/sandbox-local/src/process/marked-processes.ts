@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
+import { loopTurns } from "@ambit/core/plugin";
 import { signal } from "./signal.js";
 
 /** Identifies the process's origin in its environment, which its descendants inherit even if they detach. */
@@ -35,7 +36,7 @@ export interface MarkedOptions {
 export async function killMarked(mark: string, options: MarkedOptions = {}): Promise<number> {
   const killed = new Set<number>();
   for (let round = 0; round < 50; round++) {
-    const { marked, unknown } = findMarked(mark, options);
+    const { marked, unknown } = await findMarked(mark, options);
     if (marked.length === 0 && unknown === 0) break;
     for (const pid of marked) {
       killed.add(pid);
@@ -57,7 +58,11 @@ interface Found {
   readonly unknown: number;
 }
 
-function findMarked(mark: string, { group, since = 0 }: MarkedOptions): Found {
+/** What reading one process costs, in the characters of {@link loopTurns}. */
+const costOfOne = 2_048;
+
+/** In turns of the event loop: a host may have thousands of processes. */
+async function findMarked(mark: string, { group, since = 0 }: MarkedOptions): Promise<Found> {
   if (process.platform !== "linux") return { marked: [], unknown: 0 };
   const marker = markArgument(mark);
   const marked: number[] = [];
@@ -65,6 +70,8 @@ function findMarked(mark: string, { group, since = 0 }: MarkedOptions): Found {
   for (const name of readdirSync("/proc")) {
     const pid = Number(name);
     if (!Number.isInteger(pid) || pid === process.pid) continue;
+    const turn = loopTurns.take(costOfOne);
+    if (turn !== undefined) await turn;
     const stat = statOf(pid);
     if (stat === undefined || stat.state === "Z" || stat.started < since) continue;
     const seen = stat.group === group ? "marked" : look(pid, marker);

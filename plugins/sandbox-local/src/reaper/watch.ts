@@ -39,6 +39,7 @@ export async function watchOver(runnerKey: string, folder: string): Promise<void
   if (process.platform !== "linux") return; // There is no /proc to search.
   const devNull = openSync("/dev/null", "r+");
   try {
+    const inheritable = await inheritableDescriptors();
     const child = spawn(
       "/bin/sh",
       ["-c", script, "ambit-watch", markerVariable, runnerKey, await realpath(folder)],
@@ -47,7 +48,7 @@ export async function watchOver(runnerKey: string, folder: string): Promise<void
         env: { PATH: "/usr/bin:/bin" },
         // In a separate process group: a terminal's signals to the runner must not reach it.
         detached: true,
-        stdio: [...descriptorTable(["pipe", "ignore", "ignore"] as const, inheritableDescriptors(), devNull)],
+        stdio: [...descriptorTable(["pipe", "ignore", "ignore"] as const, inheritable, devNull)],
       },
     );
     await once(child, "spawn");

@@ -39,7 +39,9 @@ export async function spawnUnconfined(command: Command, place: UnconfinedPlace):
         cwd: command.cwd ?? place.cwd,
         env: { HOME: place.home, TMPDIR: place.scratch, ...command.env, [markerVariable]: place.mark },
         detached: true,
-        stdio: [...descriptorTable(["pipe", "pipe", "pipe"] as const, inheritableDescriptors(), devNull)],
+        stdio: [
+          ...descriptorTable(["pipe", "pipe", "pipe"] as const, await inheritableDescriptors(), devNull),
+        ],
       },
       "session",
     );
