@@ -104,14 +104,15 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
     requestTimeout: headersTimeoutMs + bodyMs + timeoutCheckMs,
     connectionsCheckingInterval: timeoutCheckMs,
   };
-  const server = createServer(
-    timeouts,
-    getRequestListener((request, env) => app.fetch(request, env), {
-      // The plugins of this process keep the platform's own Request and Response.
-      overrideGlobalObjects: false,
-      hostname: host,
-    }),
-  );
+  const serve = getRequestListener((request, env) => app.fetch(request, env), {
+    // The plugins of this process keep the platform's own Request and Response.
+    overrideGlobalObjects: false,
+    hostname: host,
+  });
+  const server = createServer(timeouts, (request, response) => {
+    // A thousand requests may have arrived in one piece on a connection that the first of them ended.
+    if (!request.socket.destroyed) void serve(request, response);
+  });
   connections.watch(server, writeTimeoutMs);
   server.on("clientError", (error, socket) => {
     log.debug({ error }, "what came was not HTTP, or too slow");

@@ -2,8 +2,12 @@ import type { Server, ServerResponse } from "node:http";
 import { isIPv6, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { AtCapacity } from "@ambit/core";
+import { loopTurns } from "@ambit/core/plugin";
 import { isLoopback } from "../caller/loopback.js";
 import type { ConnectionShares } from "./shares.js";
+
+/** Requests of one connection without a complete response. HTTP/1.1 allows more, and no client in use sends two. */
+const maxPipelined = 16;
 
 /** The operator, or a tenant by its project. */
 export type ConnectionOwner = { readonly project: string } | "operator";
@@ -66,6 +70,7 @@ export class Connections {
   }
 
   #opened(socket: Socket): void {
+    loopTurns.arrived();
     const peer = peerOf(socket.remoteAddress);
     const connection: Connection = { socket, peer, owner: undefined, requests: 0 };
     this.#bySocket.set(socket, connection);
@@ -82,6 +87,7 @@ export class Connections {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined) return;
     connection.requests += 1;
+    if (connection.requests > maxPipelined) this.#end(connection);
     response.once("close", () => {
       connection.requests -= 1;
     });

@@ -141,3 +141,35 @@ async function serveWithFiles(files: number) {
   }
   throw new Error("the server didn't start");
 }
+
+describe("requests that arrive together on one connection", () => {
+  /** The connection's responses, until the server ends it or all have arrived. */
+  async function responsesTo(count: number): Promise<number> {
+    const { url } = await serveScript(saying("x"), {});
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    onTestFinished(() => void socket.destroy());
+    socket.on("error", () => {
+      // The server ends it while requests are still on their way.
+    });
+    let text = "";
+    const ended = once(socket, "close");
+    const all = new Promise<void>((resolve) => {
+      socket.setEncoding("utf8").on("data", (chunk: string) => {
+        text += chunk;
+        if (text.split("HTTP/1.1 200").length > count) resolve();
+      });
+    });
+    socket.write("GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".repeat(count));
+    await Promise.race([ended, all]);
+    return text.split("HTTP/1.1 200").length - 1;
+  }
+
+  it("are answered if they are few", async () => {
+    expect(await responsesTo(8)).toBe(8);
+  });
+
+  it("end it if they are more than a client sends", async () => {
+    expect(await responsesTo(1_000)).toBeLessThan(1_000);
+  });
+});
