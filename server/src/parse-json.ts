@@ -14,8 +14,12 @@ export function parseJson(text: string, where = ""): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    // V8's message quotes a few characters around the fault, which the caller itself sent.
-    const reason = messageOf(cause);
-    throw new MalformedJson(`Invalid JSON${where}: ${reason}`, { cause });
+    throw malformed(cause, where);
   }
+}
+
+/** @param cause of `JSON.parse`. */
+export function malformed(cause: unknown, where = ""): MalformedJson {
+  // V8's message quotes a few characters around the fault, which the caller itself sent.
+  return new MalformedJson(`Invalid JSON${where}: ${messageOf(cause)}`, { cause });
 }

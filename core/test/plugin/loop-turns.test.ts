@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { LoopTurns } from "../../src/plugin/index.js";
+import { LoopTurns, parseJsonInTurns } from "../../src/plugin/index.js";
 
 /** Takes all at once, and lists what was taken in each turn of the event loop. */
 async function taken(turns: LoopTurns, sizes: readonly number[]): Promise<number[][]> {
@@ -26,10 +26,18 @@ describe("turns of the event loop", () => {
   it.each([
     { sizes: [10, 20, 30], by: [[10, 20, 30]] },
     { sizes: [60, 50, 40, 60, 30], by: [[60], [50, 40], [60, 30]] },
-    { sizes: [500, 500, 1, 1], by: [[500], [500], [1, 1]] },
-    { sizes: [1, 500, 1], by: [[1], [500], [1]] },
+    { sizes: [500, 500, 30, 30], by: [[500], [500], [30, 30]] },
+    { sizes: [30, 500, 30], by: [[30], [500], [30]] },
+    { sizes: [500, 500, 1, 6], by: [[500, 1, 6], [500]] },
+    { sizes: [6, 500, 6], by: [[6, 500, 6]] },
   ])("take $sizes as $by", async ({ sizes, by }) => {
     expect(await taken(new LoopTurns(100), sizes)).toEqual(by);
+  });
+
+  it("bound small pieces too", async () => {
+    const sizes = Array.from({ length: 40 }, () => 5);
+    const turns = await taken(new LoopTurns(100), [500, 500, ...sizes]);
+    expect(turns.map((turn) => turn.length)).toEqual([21, 21]);
   });
 
   it("begin anew after a pause", async () => {
@@ -37,6 +45,41 @@ describe("turns of the event loop", () => {
     expect(turns.take(100)).toBeUndefined();
     await nextTurn();
     expect(turns.take(100)).toBeUndefined();
-    expect(turns.take(1)).toBeInstanceOf(Promise);
+    expect(turns.take(10)).toBeInstanceOf(Promise);
+  });
+
+  it("are shared with those who arrive: work pauses for as long as it took", async () => {
+    const turns = new LoopTurns(100);
+    await turns.take(500);
+    // A turn of ten milliseconds.
+    const begun = performance.now();
+    void turns.take(500);
+    const second = turns.take(500);
+    await nextTurn();
+    while (performance.now() - begun < 10);
+    let paused = 0;
+    const isDone = second?.then(() => true);
+    turns.arrived();
+    while ((await Promise.race([isDone, nextTurn(false)])) === false) {
+      paused += 1;
+      turns.arrived();
+    }
+    expect(paused).toBeGreaterThan(1);
+  });
+});
+
+describe("a long JSON text", () => {
+  it("is counted and parsed in several turns", async () => {
+    const text = `{"text":"${'\\"'.repeat(3_000_000)}"}`;
+    let passed = 0;
+    let counting = true;
+    const others = (async () => {
+      for (; counting; passed += 1) await nextTurn();
+    })();
+    const { value, values } = await parseJsonInTurns(text);
+    counting = false;
+    await others;
+    expect({ value, values }).toEqual({ value: { text: '"'.repeat(3_000_000) }, values: 3 });
+    expect(passed).toBeGreaterThan(5);
   });
 });

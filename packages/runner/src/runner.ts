@@ -1,7 +1,7 @@
 import type { Registry } from "@ambit/core";
 import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "@ambit/core";
 import { type Failure, idOfRun, projectOf, runKey } from "@ambit/core/contract";
-import type { LocalConnection, RunnerState } from "@ambit/core/plugin";
+import { type LocalConnection, loopTurns, type RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
 import { type AdmissionRules, type Admitted, admit } from "./admission/admission.js";
 import { Commands } from "./admission/commands.js";
@@ -11,6 +11,7 @@ import { type AnswerKeeper, UsedAnswers } from "./call/ask/used-answers.js";
 import { ArgumentsChecker } from "./call/tools/arguments/checker.js";
 import { rootContainer, runContainer } from "./containers.js";
 import { closeActors, notifyRefused, type RefusedRequest } from "./events/observers.js";
+import { formCharactersOf } from "./events/redaction/secrets.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
 import { callPlugin } from "./lifetime/plugin-error.js";
 import { SessionSpending } from "./model/session-spending.js";
@@ -82,6 +83,7 @@ export class Runner {
       admit: async (body, options) => {
         try {
           const admitted = await this.plan(body, options);
+          await loopTurns.take(formCharactersOf(admitted.secrets));
           this.#refuseWhileDraining();
           this.#requireNewId(admitted.request.runId, options);
           this.#commands.require(admitted.request);

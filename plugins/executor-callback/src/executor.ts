@@ -70,7 +70,7 @@ export class CallbackExecutor implements ToolExecutor {
       const posting = postingOf(call, scope);
       const outbound = await this.#opened();
       const answer = await outbound.send(posting, scope);
-      return outcomeOf(call, posting, answer, scope);
+      return await outcomeOf(call, posting, answer, scope);
     } catch (error) {
       return { status: "failed", output: explain(error, name, scope) };
     }
@@ -90,7 +90,12 @@ export class CallbackExecutor implements ToolExecutor {
   }
 }
 
-function outcomeOf({ tool }: ToolCall, { url }: Posting, answer: Answer, { log }: ToolScope): ToolOutcome {
+async function outcomeOf(
+  { tool }: ToolCall,
+  { url }: Posting,
+  answer: Answer,
+  { log }: ToolScope,
+): Promise<ToolOutcome> {
   const failed = (output: string): ToolOutcome => ({
     status: "failed",
     output: `Tool '${tool.name}' failed: ${output}`,

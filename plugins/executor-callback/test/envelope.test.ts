@@ -108,7 +108,7 @@ describe("the answer", () => {
     ["an error with content", error(null, "try 'Bern'"), "failed", "Tool 'weather' failed\ntry 'Bern'"],
     ["an error with both", error("bad", { hint: 1 }), "failed", "Tool 'weather' failed: bad\n{\"hint\":1}"],
     ["an error with nothing", error(undefined), "failed", "Tool 'weather' failed"],
-  ])("%s", (_what, body, status, output) => {
-    expect(outcomeOfEnvelope("weather", body)).toEqual({ status, output });
+  ])("%s", async (_what, body, status, output) => {
+    expect(await outcomeOfEnvelope("weather", body)).toEqual({ status, output });
   });
 });

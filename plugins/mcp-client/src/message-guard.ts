@@ -1,10 +1,4 @@
-import {
-  type JsonLimits,
-  JsonTooLarge,
-  loopTurns,
-  messageJsonLimits,
-  requireJsonWithin,
-} from "@ambit/core/plugin";
+import { countJsonInTurns, type JsonLimits, JsonTooLarge, messageJsonLimits } from "@ambit/core/plugin";
 import { z } from "zod";
 import { LineSplitter } from "./line-splitter.js";
 
@@ -46,8 +40,7 @@ export class MessageGuard {
 
   /** Settles when the message may be parsed. @throws MessageRefused */
   async admit(text: string): Promise<void> {
-    this.#listingValues = this.#listed(this.#valuesOf(text));
-    await loopTurns.take(text.length);
+    this.#listingValues = this.#listed(await this.#valuesOf(text));
   }
 
   /**
@@ -71,7 +64,7 @@ export class MessageGuard {
     }
   }
 
-  async #document(body: ReadableStream<Uint8Array>): Promise<string> {
+  async #document(body: ReadableStream<Uint8Array>): Promise<Uint8Array<ArrayBuffer>> {
     const chunks: Uint8Array[] = [];
     let size = 0;
     for await (const chunk of body) {
@@ -79,9 +72,9 @@ export class MessageGuard {
       if (size > this.maxBytes) throw this.#refused(tooLong(this.maxBytes));
       chunks.push(chunk);
     }
-    const text = Buffer.concat(chunks).toString("utf8");
-    await this.admit(text);
-    return text;
+    const bytes = Buffer.concat(chunks);
+    await this.admit(bytes.toString("utf8"));
+    return bytes;
   }
 
   /** Server-sent events, each passed on once it is complete. Their lines end with a line feed. */
@@ -116,9 +109,9 @@ export class MessageGuard {
     }
   }
 
-  #valuesOf(text: string): number {
+  async #valuesOf(text: string): Promise<number> {
     try {
-      return requireJsonWithin(text, this.#limits).values;
+      return (await countJsonInTurns(text, this.#limits)).values;
     } catch (error) {
       throw error instanceof JsonTooLarge ? this.#refused(`sent a message that ${error.message}`) : error;
     }

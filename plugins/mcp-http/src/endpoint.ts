@@ -3,7 +3,7 @@ import {
   JsonTooLarge,
   type Log,
   type Publication,
-  parseBoundedJson,
+  parseJsonInTurns,
 } from "@ambit/core/plugin";
 import {
   createMcpHandler,
@@ -78,7 +78,7 @@ async function serve(mcp: McpHttpHandler, request: Request): Promise<Response> {
   if (body.tooLarge) return problem(413, `The request is longer than ${maxRequestBytes} bytes.`);
   let parsedBody: unknown;
   try {
-    parsedBody = parseBoundedJson(body.text);
+    parsedBody = (await parseJsonInTurns(body.text)).value;
   } catch (error) {
     if (error instanceof JsonTooLarge) return problem(413, `The request ${error.message}.`);
     return problem(400, "Parse error: the body is not JSON.", {}, PARSE_ERROR);

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
-import { setImmediate as nextTurn } from "node:timers/promises";
-import { JsonTooLarge, requireJsonWithin } from "@ambit/core/contract";
-import { parseJson } from "../parse-json.js";
+import { JsonTooLarge } from "@ambit/core/contract";
+import { loopTurns, parseJsonInTurns } from "@ambit/core/plugin";
+import { malformed } from "../parse-json.js";
 import { HttpRefusal } from "./response/refusal.js";
 
 /** Limits on all bodies that are being received. */
@@ -23,9 +23,6 @@ const parsedFactor = 6;
  */
 const jsonLimits = { maxValues: 100_000, maxDepth: 8_192 };
 
-/** Bytes from which a body waits for its turn to be parsed. */
-const turnBytes = 65_536;
-
 interface Reading {
   bytes: number;
   /** Aborts it with 408. */
@@ -40,8 +37,6 @@ export class Bodies {
   /** In the order of their start. */
   readonly #readings = new Set<Reading>();
   #bytes = 0;
-  /** The turn of the last large body. */
-  #last = Promise.resolve();
 
   constructor(
     readonly limits: BodyLimits,
@@ -59,22 +54,19 @@ export class Bodies {
     if (Number(incoming.headers["content-length"] ?? 0) > limitBytes) throw tooLarge(limitBytes);
     const body = await this.#read(incoming, limitBytes);
     this.requireMemory(body.length * parsedFactor);
-    if (body.length > turnBytes) await this.#turn();
+    await loopTurns.take(body.length);
     const text = body.toString("utf8");
+    if (text.trim() === "") return {};
     try {
-      requireJsonWithin(text, { ...jsonLimits, maxLength: limitBytes });
+      const { value } = await parseJsonInTurns(text, { ...jsonLimits, maxLength: limitBytes });
+      // To check what was parsed takes as long again.
+      await loopTurns.take(text.length);
+      return value;
     } catch (error) {
       if (error instanceof JsonTooLarge)
         throw new HttpRefusal(413, `The body ${error.message}: send less.`, "request_invalid");
-      throw error;
+      throw error instanceof SyntaxError ? malformed(error) : error;
     }
-    return parseJson(text);
-  }
-
-  /** Resolves when it is this body's turn: one large body is parsed in each turn of the event loop. */
-  #turn(): Promise<void> {
-    this.#last = this.#last.then(() => nextTurn());
-    return this.#last;
   }
 
   #read(incoming: IncomingMessage, limitBytes: number): Promise<Buffer> {

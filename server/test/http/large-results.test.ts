@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer, get } from "node:http";
 import { text as textOf } from "node:stream/consumers";
+import { jsonPieces } from "@ambit/core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { jsonPieces } from "../../src/http/response/json-pieces.js";
 import { sendLargeJson } from "../../src/http/response/send.js";
 
 const million = "x".repeat(1_000_000);

@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { AtCapacity, messageOf, RunCancelled, StoreFailed, toAmbitError } from "@ambit/core";
 import type { AgentEvent, AgentEventOf, RunResult } from "@ambit/core/contract";
-import type { Log } from "@ambit/core/plugin";
+import { type Log, loopTurnSize, loopTurns } from "@ambit/core/plugin";
 import type { NewDelivery, NewInteraction } from "../store/index.js";
 import { aboutEnd, aboutQuestion, type MessageSource } from "../webhooks/messages.js";
-import { type RecordedRun, textOf } from "./recorded-run.js";
+import { jsonOf, type RecordedRun, textOf } from "./recorded-run.js";
 import type { RecordGroup, RunLog } from "./run-log.js";
 
 /**
@@ -111,7 +111,9 @@ export class Recorder {
       if (this.#isLost) continue;
       if ("result" in part) result = part.result;
       else {
-        this.#gather(part.events);
+        // What it made of a large event is written in another turn of the event loop.
+        const size = this.#gather(part.events);
+        if (size > loopTurnSize) await loopTurns.take(size);
         if (this.#gathered.size >= maxGatheredCharacters) await this.#room();
       }
     }
@@ -122,7 +124,8 @@ export class Recorder {
     return (await this.#finish(result)) ? result : undefined;
   }
 
-  #gather(events: readonly AgentEvent[]): void {
+  /** @returns characters. */
+  #gather(events: readonly AgentEvent[]): number {
     const gathered = this.#gathered;
     for (const event of events) this.#note(event, gathered);
     const text = textOf(events);
@@ -131,6 +134,7 @@ export class Recorder {
     gathered.count += events.length;
     if (gathered.size >= stream.characters) this.#enough?.();
     if (this.#writing === undefined) this.#writeSoon();
+    return text.length;
   }
 
   /** Questions and answers are also kept separately, in the same group. */
@@ -254,7 +258,7 @@ export class Recorder {
 
   async #finish(result: RunResult): Promise<boolean> {
     const { runLog, source } = this.options;
-    const text = JSON.stringify({ ...result, events: [] });
+    const text = await jsonOf({ ...result, events: [] });
     const end = {
       ...{ result: text, session: result.sessionId, paused: result.stopReason === "paused" },
       deliveries: aboutEnd(source, result),

@@ -29,6 +29,7 @@ import { RequestTools } from "./tools/request-tools.js";
 import { RunTools } from "./tools/run-tools.js";
 import type { InteractionKind } from "./values/answer.js";
 import { type Call, type CallSubject, subjectOf } from "./values/call.js";
+import { isLarge, prepareDigest } from "./values/input-digest.js";
 import { unsettledTexts } from "./values/unsettled.js";
 
 /** Further questions that may follow the one that a turn pauses for. */
@@ -135,11 +136,12 @@ export class RunCalls {
     const release = this.deadlines.hold();
     using asking = this.#asking();
     this.#open += 1;
-    const call = this.calls.claim(
-      question.toolCallId,
-      subjectOf(question, this.known.tools, this.known.servers),
-    );
     try {
+      if (isLarge(input)) await this.#prepare({ input });
+      const call = this.calls.claim(
+        question.toolCallId,
+        subjectOf(question, this.known.tools, this.known.servers),
+      );
       if (this.isPaused) {
         if (!(await this.#alsoAsk(call))) this.calls.step(call.id, { step: "release" });
         return "park";
@@ -200,6 +202,7 @@ export class RunCalls {
     const release = this.deadlines.hold();
     this.#open += 1;
     try {
+      if (isLarge(made.arguments)) await this.#prepare({ input: made.arguments });
       return await step();
     } catch (error) {
       this.scope.abort(asPluginError(who, error));
@@ -215,6 +218,12 @@ export class RunCalls {
     if (result.status === "parked") return this.#fulfil(result.interaction, call, made.signal);
     const outcome = { output: result.output, isError: result.status === "failed" };
     return { outcome, data: result.status === "completed" ? result.data : undefined };
+  }
+
+  /** Large arguments are read in turns of the event loop. */
+  async #prepare(call: { readonly input: unknown }): Promise<void> {
+    await prepareDigest(call.input);
+    await this.events.redactor.prepare(call);
   }
 
   async #fulfil(kind: InteractionKind, call: Call, signal: AbortSignal): Promise<CallResult> {

@@ -141,7 +141,7 @@ export class TurnRecord {
     // A caller can't continue without these, so they are always carried.
     const isNeeded = event.type === "interaction_request" || event.type === "done";
     // Many small values are short as JSON, and take a hundred times as much in memory.
-    const size = Math.max(JSON.stringify(event).length, sizeOf(event));
+    const size = sizeOf(event);
     if (size > this.#room && !isNeeded) {
       this.#room = 0;
       this.#markGap();

@@ -7,17 +7,19 @@ import {
   ModelFailed,
   PluginBrokeContract,
 } from "@ambit/core";
-import type { AgentEvent, ContentBlock, Usage } from "@ambit/core/contract";
-import type { Agent, Sandbox } from "@ambit/core/plugin";
+import type { AgentEvent, AgentEventOf, ContentBlock, Usage } from "@ambit/core/contract";
+import { type Agent, loopTurnSize, loopTurns, type Sandbox } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { Elicitation } from "../call/ask/elicitation.js";
 import { CallEvents } from "../call/reports/call-events.js";
 import { RunCalls } from "../call/run-calls.js";
+import { prepareDigest } from "../call/values/input-digest.js";
 import { Observation } from "../events/observation.js";
 import { RunEvents } from "../events/run-events.js";
 import { readBounded } from "../lifetime/bounded.js";
 import { Deadlines } from "../lifetime/deadlines.js";
 import { LinkedAbort, unlessAborted } from "../lifetime/linked-abort.js";
+import { sizeOf } from "../lifetime/memory/size.js";
 import { Pause } from "../lifetime/pause.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
@@ -28,6 +30,8 @@ import { requireListed } from "../session/agent/publish.js";
 import type { StartedAgent } from "../session/started-agent.js";
 import { tokens } from "../tokens.js";
 import type { TurnEnd } from "./run-state.js";
+
+type PassedEvent = Exclude<AgentEvent, { type: "done" }>;
 
 /** Step 6: the agent's turn and its events. */
 @injectable()
@@ -108,6 +112,9 @@ export class Turn {
           stopReason = event.stopReason;
           return undefined;
         }
+        const size = sizeOf(event);
+        const turn = loopTurns.take(size);
+        if (turn !== undefined || size > loopTurnSize) return this.#passLater(event, who, turn);
         requireShallow(event, who);
         const room = this.#pass(event);
         return room === undefined ? undefined : this.#waitFor(room);
@@ -123,8 +130,32 @@ export class Turn {
     return stopReason;
   }
 
+  /** Others are served before this event, and while a large one is read. */
+  async #passLater(event: PassedEvent, who: string, turn: Promise<void> | undefined): Promise<void> {
+    await turn;
+    requireShallow(event, who);
+    if (event.type === "message_delta" || event.type === "thought_delta") return this.#passPieces(event);
+    if (event.type === "tool_call") await prepareDigest(event.input);
+    const release = await this.events.redactor.prepare(event);
+    const room = this.#pass(event);
+    release();
+    if (room !== undefined) await this.#waitFor(room);
+  }
+
+  /** A long text as several deltas: each is redacted, stored and sent in a turn of the event loop. */
+  async #passPieces(event: AgentEventOf<"message_delta"> | AgentEventOf<"thought_delta">): Promise<void> {
+    const { delta } = event;
+    for (let at = 0; at < delta.length; ) {
+      const end = endOfPiece(delta, at + loopTurnSize);
+      const room = this.#pass({ ...event, delta: delta.slice(at, end) });
+      if (room !== undefined) await this.#waitFor(room);
+      if (end < delta.length) await loopTurns.take(loopTurnSize);
+      at = end;
+    }
+  }
+
   /** @returns what to wait for before the next event; undefined while the reader keeps up. */
-  #pass(event: Exclude<AgentEvent, { type: "done" }>): Promise<void> | undefined {
+  #pass(event: PassedEvent): Promise<void> | undefined {
     switch (event.type) {
       case "usage": {
         const { type: _type, ...usage } = event;
@@ -218,4 +249,10 @@ export class Turn {
 function requireShallow(event: AgentEvent, who: string): void {
   if (pathBeyondDepth(event) === undefined) return;
   throw new HarnessFailed(`${who} sent a '${event.type}' with too many levels of lists and objects in it.`);
+}
+
+/** Not between the halves of a surrogate pair. */
+function endOfPiece(text: string, end: number): number {
+  const unit = text.charCodeAt(end - 1);
+  return end < text.length && unit >= 0xd800 && unit <= 0xdbff ? end - 1 : end;
 }

@@ -1,4 +1,4 @@
-import { type JsonObject, JsonTooLarge, parseBoundedJson, type ToolOutcome } from "@ambit/core/plugin";
+import { type JsonObject, JsonTooLarge, parseJsonInTurns, type ToolOutcome } from "@ambit/core/plugin";
 import { readPath } from "./json-path.js";
 
 /** The body of a callback's POST. @param context what the runner adds, beside what the model wrote */
@@ -12,8 +12,8 @@ export function envelopeOf(id: string, callRef: string, given: unknown, context?
  * anything else, and the body itself when there is none. `STATUS_CODE_ERROR` is the tool's failure, whatever else
  * the response holds: a model that sees a success would build on it.
  */
-export function outcomeOfEnvelope(toolName: string, body: string): ToolOutcome {
-  const answer = parse(body);
+export async function outcomeOfEnvelope(toolName: string, body: string): Promise<ToolOutcome> {
+  const answer = await parse(body);
   if (answer instanceof JsonTooLarge) {
     const output = `Tool '${toolName}' failed: its answer ${answer.message}. Request less: filter, paginate or summarise.`;
     return { status: "failed", output };
@@ -29,9 +29,9 @@ export function outcomeOfEnvelope(toolName: string, body: string): ToolOutcome {
   return { status: "failed", output: `Tool '${toolName}' failed${because}${details}` };
 }
 
-function parse(body: string): unknown {
+async function parse(body: string): Promise<unknown> {
   try {
-    return parseBoundedJson(body);
+    return (await parseJsonInTurns(body)).value;
   } catch (error) {
     // Not JSON, so not an envelope: the body itself is the result.
     return error instanceof JsonTooLarge ? error : undefined;

@@ -19,9 +19,9 @@ export const driverLimitsSchema = z.strictObject({
     .min(65_536)
     .default(8_388_608)
     .meta({ description: "Characters of one message; a longer one fails the run." }),
-  messageValues: z.int().min(1_000).default(100_000).meta({
+  messageValues: z.int().min(1_000).default(50_000).meta({
     description:
-      "Values of one message: lists, objects, keys, strings, numbers; more fail the run. Parsing 100,000 takes 10 to 40 ms.",
+      "Values of one message: lists, objects, keys, strings, numbers; more fail the run. Parsing 50,000 takes 5 to 20 ms.",
   }),
   heldCharacters: z.int().min(65_536).default(67_108_864).meta({
     description:

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
-import { setImmediate as nextTurn } from "node:timers/promises";
-import { jsonPieces } from "./json-pieces.js";
+import { jsonPieces } from "@ambit/core";
+import { loopTurns } from "@ambit/core/plugin";
 import { RecordWriter } from "./record-writer.js";
 
 /** Characters of a larger body that are handed to the connection at a time. */
@@ -62,7 +62,7 @@ export async function sendLargeJson(
     }
     await writer.write(text);
     // A connection that takes everything reports that within the same turn of the event loop.
-    await nextTurn();
+    await loopTurns.take(partLength);
     text = "";
   }
   if (writer === undefined) return send(response, status, "application/json", text, headers);

@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { messageOf } from "@ambit/core";
+import { loopTurns } from "@ambit/core/plugin";
 import type { Records } from "@ambit/durable";
 import { RecordWriter } from "../response/record-writer.js";
 import { keepAlive, mediaTypes, type ResponseFormat } from "../response/response-format.js";
@@ -38,7 +39,10 @@ export async function sendRecords(
       wasRead = unread.hold(page.length, () => response.destroy());
       // In parts: the connection copies what its reader doesn't take at once.
       for (let start = 0; start < page.length; start += partLength) {
-        const room = writer.write(page.slice(start, start + partLength));
+        const part = page.slice(start, start + partLength);
+        const turn = loopTurns.take(part.length);
+        if (turn !== undefined) await turn;
+        const room = writer.write(part);
         if (room !== undefined) await room;
       }
       wasRead();

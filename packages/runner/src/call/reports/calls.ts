@@ -1,7 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import { HarnessFailed } from "@ambit/core";
 import { inject, injectable } from "tsyringe";
-import { canonicalJson } from "../../canonical-json.js";
 import { sizeOf } from "../../lifetime/memory/size.js";
 import type { RunLimits } from "../../limits.js";
 import { tokens } from "../../tokens.js";
@@ -14,8 +13,8 @@ import {
   type CallSubject,
   waitsForUser,
 } from "../values/call.js";
+import { digestOf } from "../values/input-digest.js";
 import { looksIssued } from "../values/issued-id.js";
-import { comparable } from "../values/same-arguments.js";
 
 /** Calls with an outcome that are kept until the agent reports their results; beyond that, the oldest are dropped. */
 const maxDecided = 256;
@@ -230,11 +229,9 @@ export function publicIdOf(agentId: string): string {
   return looksIssued(agentId) ? `call-${randomUUID()}` : agentId;
 }
 
-/** The same key for equal calls. A digest, since arguments may be long and only their equality counts. */
+/** The same key for equal calls. */
 function keyOf({ name, input }: CallSubject): string {
-  return createHash("sha256")
-    .update(`${name} ${canonicalJson(comparable(input))}`)
-    .digest("base64url");
+  return `${digestOf(input)} ${name}`;
 }
 
 /** An id in the form in which it is compared: agents may send long ones. */

@@ -1,6 +1,9 @@
 import { isJsonObject, parseBoundedJson } from "@ambit/core/contract";
 import { pathBeyondDepth } from "../../parse/depth.js";
 
+/** Characters of a text that is read as JSON. A longer one is compared as it is. */
+const maxQuoted = 65_536;
+
 /**
  * A call's arguments in the form in which two calls are compared. Agents that repeat a call may send a list or an object
  * as its JSON text, or the text as what it means: both are the same arguments. Pure.
@@ -12,7 +15,7 @@ export function comparable(input: unknown): unknown {
 }
 
 function unquoted(value: unknown): unknown {
-  if (typeof value !== "string" || !/^\s*[{[]/.test(value)) return value;
+  if (typeof value !== "string" || value.length > maxQuoted || !/^\s*[{[]/.test(value)) return value;
   try {
     const meant = parseBoundedJson(value);
     // The comparison recurses.

@@ -3,8 +3,11 @@ import { isJsonObject } from "@ambit/core/contract";
 /** The cost of a value in addition to its strings. */
 const nodeCost = 16;
 
-/** The approximate number of characters that a JSON value takes in memory. Iterative, since its depth is unbounded. */
-export function sizeOf(value: unknown): number {
+/**
+ * The approximate number of characters that a JSON value takes in memory. Iterative, since its depth is unbounded.
+ * @param max counting ends at a list or object in which there are more than that.
+ */
+export function sizeOf(value: unknown, max = Number.POSITIVE_INFINITY): number {
   let size = nodeCost + sizeOfScalar(value);
   if (typeof value !== "object" || value === null) return size;
   // Called for every event. Most are flat, and need no stack.
@@ -12,6 +15,7 @@ export function sizeOf(value: unknown): number {
   for (let next: object | undefined = value; next !== undefined; next = open?.pop()) {
     if (Array.isArray(next)) {
       for (const item of next) {
+        if (size > max) return size;
         size += sizeOfScalar(item);
         if (typeof item !== "object" || item === null) continue;
         open ??= [];
@@ -19,6 +23,7 @@ export function sizeOf(value: unknown): number {
       }
     } else if (isJsonObject(next)) {
       for (const key in next) {
+        if (size > max) return size;
         const inner = next[key];
         size += key.length + sizeOfScalar(inner);
         if (typeof inner !== "object" || inner === null) continue;

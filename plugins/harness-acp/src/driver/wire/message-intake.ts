@@ -1,4 +1,11 @@
-import { type JsonLimits, JsonTooLarge, loopTurns, requireJsonWithin } from "@ambit/core/plugin";
+import {
+  type JsonLimits,
+  JsonTooLarge,
+  loopTurnSize,
+  loopTurns,
+  parseJsonInTurns,
+  requireJsonWithin,
+} from "@ambit/core/plugin";
 import { isRecord, type JsonRecord } from "../json-reading.js";
 import type { DriverLimits } from "../limits.js";
 
@@ -71,27 +78,34 @@ export class MessageIntake {
     };
   }
 
-  /** See {@link loopTurns}. */
-  turn(line: string): Promise<void> | undefined {
-    return loopTurns.take(line.length);
-  }
-
-  /** A line as a message; undefined if it isn't one. @throws MessageRefused */
-  take(line: string): Taken | undefined {
+  /**
+   * A line as a message; undefined if it isn't one. A long one is counted in one turn of the event loop, and parsed in
+   * another: see {@link loopTurns}.
+   * @throws MessageRefused, also as a rejection
+   */
+  take(line: string): Promise<Taken | undefined> | Taken | undefined {
     // A banner or a log line that a program printed to stdout may look like anything, and isn't counted.
     if (!line.trimStart().startsWith("{")) return undefined;
+    if (line.length > loopTurnSize) return this.#takeLong(line);
+    const turn = loopTurns.take(line.length);
+    return turn === undefined ? this.#taken(line) : turn.then(() => this.#taken(line));
+  }
+
+  #taken(line: string): Taken | undefined {
     try {
       const { values } = requireJsonWithin(line, this.#json);
-      const message: unknown = JSON.parse(line);
-      return isRecord(message)
-        ? { message, size: Math.max(line.length, values * charactersPerValue) }
-        : undefined;
+      return takenOf(JSON.parse(line), line, values);
     } catch (error) {
-      if (error instanceof JsonTooLarge) {
-        throw new MessageRefused(`sent a message that ${error.message}`, { cause: error });
-      }
-      // Not JSON. The caller reports it.
-      return undefined;
+      return refusedOrNothing(error);
+    }
+  }
+
+  async #takeLong(line: string): Promise<Taken | undefined> {
+    try {
+      const { value, values } = await parseJsonInTurns(line, this.#json);
+      return takenOf(value, line, values);
+    } catch (error) {
+      return refusedOrNothing(error);
     }
   }
 
@@ -119,4 +133,16 @@ export class MessageIntake {
       `sent a message that holds more than ${this.#json.maxLength.toLocaleString("en")} characters`,
     );
   }
+}
+
+function takenOf(message: unknown, line: string, values: number): Taken | undefined {
+  const size = Math.max(line.length, values * charactersPerValue);
+  return isRecord(message) ? { message, size } : undefined;
+}
+
+/** What isn't JSON is reported by the caller. @throws MessageRefused */
+function refusedOrNothing(error: unknown): undefined {
+  if (error instanceof SyntaxError) return undefined;
+  if (!(error instanceof JsonTooLarge)) throw error;
+  throw new MessageRefused(`sent a message that ${error.message}`, { cause: error });
 }

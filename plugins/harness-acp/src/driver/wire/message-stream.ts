@@ -1,6 +1,6 @@
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
 import type { JsonRecord } from "../json-reading.js";
-import { type HeldLine, type MessageIntake, MessageRefused } from "./message-intake.js";
+import { type HeldLine, type MessageIntake, MessageRefused, type Taken } from "./message-intake.js";
 
 /** The agent no longer reads its input. */
 export class InputClosed extends Error {
@@ -58,9 +58,11 @@ function incoming(
   const held = options.intake.line((reason) => refuse(reason));
   const lines = new LineSplitter(held);
 
-  const deliver = (line: string, controller: ReadableStreamDefaultController<AnyMessage>): boolean => {
-    if (line.trim() === "") return false;
-    const taken = options.intake.take(line);
+  const deliver = (
+    line: string,
+    taken: Taken | undefined,
+    controller: ReadableStreamDefaultController<AnyMessage>,
+  ): boolean => {
     if (taken === undefined) {
       options.onNoise(line);
       return false;
@@ -105,8 +107,9 @@ function incoming(
           if (refused !== undefined) return;
           let delivered = false;
           for (const line of done ? lines.rest() : lines.push(value)) {
-            await options.intake.turn(line);
-            if (deliver(line, controller)) delivered = true;
+            if (line.trim() === "") continue;
+            const take = options.intake.take(line);
+            if (deliver(line, take instanceof Promise ? await take : take, controller)) delivered = true;
           }
           if (done) {
             ended();

@@ -21,7 +21,7 @@ describe("an agent that sends without end", () => {
     const events = agent.prompt(turnOf({ signal: abort.signal }))[Symbol.asyncIterator]();
     expect(await events.next()).toMatchObject({ value: { name: "acp.telepathy" } });
     abort.abort();
-    await expect.poll(() => agent.ended(), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => agent.ended(), { timeout: 20_000, interval: 1 }).toBe(true);
     expect(sent).toBeGreaterThan(9);
     expect(sent).toBeLessThan(100);
     let last: unknown;

@@ -54,7 +54,7 @@ function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
 }
 
-/** Whether a value has more characters or values than that. Stops as soon as that is known. */
+/** Whether a value has more characters and values than that. Stops as soon as that is known. */
 function exceeds(value: unknown, max: number): boolean {
   let room = max;
   const open: unknown[] = [value];
