@@ -31,6 +31,5 @@ export { type MarkedValue, markedValues, type SchemaField, schemaFields } from "
 export * from "./spelling.js";
 export * from "./values/bounded-json.js";
 export * from "./values/json.js";
-export * from "./values/json-pieces.js";
 export { type SecretKind, secret, suggestsSecret } from "./values/secret.js";
 export * from "./values/workspace-path.js";

@@ -1,3 +1,4 @@
+export { jsonPieces } from "./log/json-pieces.js";
 export type { RecordedRun, RunHold } from "./log/recorded-run.js";
 export { Recorder } from "./log/recorder.js";
 export { type Records, type RunLog, recordsIn } from "./log/run-log.js";

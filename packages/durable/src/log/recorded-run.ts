@@ -1,13 +1,8 @@
 import type { AmbitError, AtCapacity, RunCancelled } from "@ambit/core";
-import {
-  type AgentEvent,
-  eventRecord,
-  jsonPieces,
-  type RunRequest,
-  type RunResult,
-} from "@ambit/core/contract";
+import { type AgentEvent, eventRecord, type RunRequest, type RunResult } from "@ambit/core/contract";
 import { type Log, loopTurnSize, loopTurns } from "@ambit/core/plugin";
 import type { NewRun } from "../store/index.js";
+import { jsonPieces } from "./json-pieces.js";
 
 /** What a recorded run knows of its right to act: another replica may take it over. */
 export interface RunHold {

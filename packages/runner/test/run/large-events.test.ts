@@ -1,6 +1,6 @@
 import type { AgentEvent } from "@ambit/core/contract";
+import { done } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { done } from "../../../../core/test/fakes/harness.js";
 import { createWorld } from "../fakes/world.js";
 
 const secret = "sk-of-the-large-events";
