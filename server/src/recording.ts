@@ -1,8 +1,9 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import { idOfRun, messageOf } from "@ambit/core";
 import { RecordedRuns, type RecordedRunsOptions, Sealing } from "@ambit/durable";
-import { openedStore, type Store } from "@ambit/durable/store";
+import { openedStore, type Store, type StoredRun } from "@ambit/durable/store";
 import { notifyLost, notifyPosted } from "@ambit/runner";
+import { z } from "zod";
 import { ConfigurationInvalid } from "./configuration/problems.js";
 import type { Ambit } from "./open.js";
 
@@ -62,6 +63,21 @@ export async function recordInMemory(ambit: Ambit, address: string): Promise<Rec
   return { runs, sealing, isStored: false };
 }
 
+/** What the observers of a lost run had stored, by their names. None for what another key sealed. */
+function recoveriesOf(
+  { id, sealedRecovery }: Pick<StoredRun, "id" | "sealedRecovery">,
+  sealing: Sealing,
+): Readonly<Record<string, string>> {
+  if (sealedRecovery === undefined) return {};
+  try {
+    return recoveriesSchema.parse(sealing.unseal(id, sealedRecovery));
+  } catch {
+    return {};
+  }
+}
+
+const recoveriesSchema = z.record(z.string(), z.string());
+
 function optionsOf(
   { runner, registry, settings, log, webhooks }: Ambit,
   sealing: Sealing,
@@ -70,8 +86,11 @@ function optionsOf(
   return {
     ...{ sealing, log, place: address, address: settings.server.address ?? address, sender: webhooks },
     openSessions: () => runner.sessions,
-    onLost: ({ id, harness, sandbox, createdAt, startedAt = createdAt }) =>
-      notifyLost(registry.observers, { runId: idOfRun(id), harness, sandbox, begunAt: startedAt }, log),
+    onLost: (run) => {
+      const { id, harness, sandbox, createdAt, startedAt = createdAt } = run;
+      const lost = { runId: idOfRun(id), harness, sandbox, begunAt: startedAt };
+      notifyLost(registry.observers, lost, recoveriesOf(run, sealing), log);
+    },
     onLapse: () => {
       runner.abandonSessions().catch((error: unknown) => log.error({ error }, "a session didn't close"));
     },

@@ -1,3 +1,4 @@
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { OtlpReceiver, type ReceivedSpan } from "@ambit/otlp-receiver";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -5,6 +6,7 @@ import {
   bodyOf,
   demo,
   emptyFolder,
+  isMessage,
   ndjson,
   readUntil,
   recordsOf,
@@ -12,6 +14,7 @@ import {
   type Server,
   serve,
 } from "./support/ambit.js";
+import { keptEvidence } from "./support/configurations.js";
 
 const secret = "of-the-operator-4711";
 const hex = (digit: string, digits: number) => digit.repeat(digits);
@@ -42,6 +45,14 @@ async function rootOf(received: OtlpReceiver, traceId: string): Promise<Received
   const [root] = rootsIn(received, traceId);
   if (root === undefined) throw new Error("unreachable");
   return root;
+}
+
+/** The default plugins except the store. */
+async function withoutStore(): Promise<readonly string[]> {
+  const file = join(await emptyFolder(), "ambit.config.json");
+  const config = { extends: "defaults", without: ["@ambit/store-sqlite"] };
+  await writeFile(file, JSON.stringify({ ...config, probes: { keepAcrossRestarts: true } }));
+  return ["--config", file];
 }
 
 /** A run that asks before it runs a command, up to its question. */
@@ -122,27 +133,75 @@ describe("the telemetry of a server, by OpenTelemetry's variables", () => {
     }
   });
 
-  test("has a run whose server was killed, and starts again while the collector is away", async () => {
+  test.for([
+    ["a store", false],
+    ["the memory", true],
+  ] as const)(
+    "links a run that uses answers to the one that paused for them, with %s",
+    async ([, isInMemory]) => {
+      const received = await receiver();
+      const server = await serve(variables(received), isInMemory ? await withoutStore() : keptEvidence);
+      const paused = await asking(server, { runId: "paused", sessionId: "linked" }, "4");
+      expect(await resultOf(paused.records)).toMatchObject({ stopReason: "paused" });
+      expect((await server.post(`/runs/paused/interactions/${paused.id}`, { approved: true })).status).toBe(
+        200,
+      );
+      const { messages: _none, ...next } = {
+        ...demo(),
+        permissions: { default: "ask" },
+        sessionId: "linked",
+      };
+      const resumed = await server.post("/run", next, { traceparent: traceparent("5") });
+      expect(await bodyOf(resumed)).toMatchObject({ ok: true });
+      const { traceId, spanId } = await rootOf(received, hex("4", 32));
+      expect((await rootOf(received, hex("5", 32))).links).toEqual([{ traceId, spanId }]);
+    },
+  );
+
+  test("has a run whose server was killed, under the span that the caller knows", async () => {
     const received = await receiver();
     const store = join(await emptyFolder(), "runs.sqlite");
     const first = await serve(variables(received, { AMBIT_SQLITE_FILE: store }));
     const headers = { ...ndjson, traceparent: traceparent("6") };
-    const records = recordsOf(await first.post("/run", demo("say begun", "sleep 60000"), headers));
-    await readUntil(records, (record) => JSON.stringify(record).includes("begun"));
+    const otlp = { endpoint: received.url, headers: { authorization: "of-the-caller-4712" } };
+    const request = { ...demo("say begun", "sleep 60000"), telemetry: { exporters: { otlp } } };
+    const records = recordsOf(await first.post("/run", request, headers));
+    await readUntil(records, isMessage("begun"));
+    const detached = { runId: "detached", ...demo("say begun", "sleep 60000") };
+    const later = { prefer: "respond-async", traceparent: traceparent("7") };
+    expect((await first.post("/run", detached, later)).status).toBe(202);
+    const events = recordsOf(await fetch(`${first.url}/runs/detached/events`, { headers: ndjson }));
+    await readUntil(events, isMessage("begun"));
     // The collector is away while the server is killed and starts again.
     await received.stop();
     first.process.kill("SIGKILL");
     await first.exit;
+    // The control: the store has the run's events.
+    const stored = await Promise.all([store, `${store}-wal`].map((file) => readFile(file, "latin1")));
+    expect(stored.join("")).toContain("begun");
+    expect(stored.join("")).not.toContain("of-the-caller-4712");
     const { port } = new URL(first.url);
     await serve(variables(received, { AMBIT_SQLITE_FILE: store, AMBIT_PORT: port }));
+    const sent = received.headers.length;
     await received.listen();
-    const lost = () => received.spans.filter(({ attributes }) => attributes["error.type"] === "runner_lost");
-    await expect.poll(lost, { timeout: 60_000 }).toHaveLength(1);
-    expect(lost()[0]).toMatchObject({
+    const root = await rootOf(received, hex("6", 32));
+    expect(root).toMatchObject({
       name: "invoke_agent demo",
+      parentSpanId: hex("6", 16),
       status: { code: "STATUS_CODE_ERROR" },
-      attributes: { "gen_ai.agent.name": "demo" },
+      attributes: { "error.type": "runner_lost", "gen_ai.agent.name": "demo" },
     });
+    expect(await rootOf(received, hex("7", 32))).toMatchObject({
+      parentSpanId: hex("7", 16),
+      attributes: { "error.type": "runner_lost", "ambit.run.id": "detached" },
+    });
+    const credentials = received.headers.slice(sent).map(({ authorization }) => authorization);
+    expect(credentials).toEqual(expect.arrayContaining(["of-the-caller-4712", secret]));
+    // What the first server had sent lies below it.
+    const children = received.spans.filter(
+      ({ traceId, spanId }) => traceId === root.traceId && spanId !== root.spanId,
+    );
+    for (const { parentSpanId } of children) expect(parentSpanId).toBe(root.spanId);
   });
 
   test("is nothing that a sandbox sees", async () => {

@@ -1,6 +1,6 @@
 import { messageOf, NotFound, RunCancelled, StoreFailed } from "@ambit/core";
 import { idOfRun, projectOf } from "@ambit/core/contract";
-import { announcedBy, type RecordedRun, type RunHold } from "./log/recorded-run.js";
+import { announcedBy, type RecordedRun, type RunHold, recoveryOf } from "./log/recorded-run.js";
 import { Recorder, takenOver } from "./log/recorder.js";
 import type { Records } from "./log/run-log.js";
 import { patiently } from "./outage.js";
@@ -121,9 +121,10 @@ export class RecordedRuns {
     signal?: AbortSignal,
   ): Promise<Started | "over_quota"> {
     return this.whileStarting(run.key, async () => {
-      const { settings, log, store } = this.options;
+      const { settings, log, store, sealing, isShared } = this.options;
       await this.#requireLease(signal);
-      const created = { ...this.newRun(run, digest), ...announcedBy(run), state: "running" as const };
+      const more = { ...announcedBy(run), ...recoveryOf(run, isShared ? sealing : undefined) };
+      const created = { ...this.newRun(run, digest), ...more, state: "running" as const };
       const create = () => (quota === undefined ? store.create(created) : store.createWithin(created, quota));
       const existing = await patiently("create a run", settings.retryTimeoutMs, log, create, signal);
       if (existing === "over_quota") return existing;

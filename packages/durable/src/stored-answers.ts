@@ -49,13 +49,21 @@ export class StoredAnswers {
     const questions = await patiently("read answers", settings.retryTimeoutMs, log, () =>
       store.interactions({ project, session, limit: maxQuestions }),
     );
+    const answered = questions.find(({ state }) => state === "answered");
     return {
       newest: questions[0]?.id,
+      trace: answered === undefined ? undefined : await this.#traceOf(answered.runId),
       answers: questions.flatMap((question) => {
         const body = question.state === "answered" ? this.#unsealed(question) : undefined;
         return body === undefined ? [] : [{ id: question.id, kind: question.kind, body: body.value }];
       }),
     };
+  }
+
+  /** Of the run that asked. Undefined where it can't be read: no run fails for a link in its trace. */
+  async #traceOf(runId: string): Promise<string | undefined> {
+    const runs = await this.options.store.list({ id: runId, limit: 1 }).catch(() => []);
+    return runs[0]?.trace;
   }
 
   /** An answer that was given on another replica. Undefined for one sealed with another key. */

@@ -87,6 +87,11 @@ export const migrations: readonly (readonly Statement[])[] = [
       `CREATE INDEX ambit_${rows}_project_state ON ambit_${rows} (project, state, created_at, id)`,
     ]),
   ),
+  // Traces: the run's own span, and what observers need of a run whose replica is lost.
+  statements(
+    `ALTER TABLE ambit_runs ADD COLUMN trace TEXT`,
+    `ALTER TABLE ambit_runs ADD COLUMN sealed_recovery TEXT`,
+  ),
 ];
 
 /** The schema that this version of Ambit reads and writes. */

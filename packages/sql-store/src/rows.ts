@@ -22,6 +22,8 @@ export function runOf(row: Row): StoredRun {
     harness: columns.text("harness"),
     sandbox: columns.text("sandbox"),
     webhook: webhookOf(columns.optionalText("webhook")),
+    trace: columns.optionalText("trace"),
+    sealedRecovery: columns.optionalText("sealed_recovery"),
     size: columns.number("size"),
     cancelRequested: columns.number("cancel_requested") !== 0,
     createdAt: columns.number("created_at"),

@@ -22,6 +22,7 @@ export function sqlStore(database: Database): Store {
     createWithin: (run, quota) => quotas.createWithin(run, quota),
     usage: (projects) => quotas.usage(projects),
     claim: (id, replica) => runs.claim(id, replica),
+    keepRecovery: (id, fence, recovery) => runs.keepRecovery(id, fence, recovery),
     nextQueued: (limit, except) => runs.nextQueued(limit, except),
     append: (group) => runs.append(group),
     finish: (id, fence, end) => runs.finish(id, fence, end),

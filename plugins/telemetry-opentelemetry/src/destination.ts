@@ -26,7 +26,10 @@ export function destinationOf(
 }
 
 /** The configured endpoint comes before OpenTelemetry's variables. Pure. */
-function operatorsDestination(config: TelemetryConfig, isInEnvironment: boolean): Destination | undefined {
+export function operatorsDestination(
+  config: TelemetryConfig,
+  isInEnvironment: boolean,
+): Destination | undefined {
   if (config.endpoint !== undefined)
     return { url: tracesUrl(config.endpoint), headers: config.headers, isCallers: false };
   return isInEnvironment ? "environment" : undefined;

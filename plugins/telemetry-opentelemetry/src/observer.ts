@@ -7,12 +7,12 @@ import type {
   RunObserver,
 } from "@ambit/core/plugin";
 import { messageOf } from "@ambit/core/plugin";
-import { type Destination, destinationOf } from "./destination.js";
+import { type Destination, destinationOf, operatorsDestination } from "./destination.js";
 import type { SpanQueues } from "./export/span-queues.js";
 import type { Telemetry } from "./telemetry.js";
-import { lostRun } from "./trace/lost-run.js";
+import { lostRun, newRecovery, type Recovery, readRecovery } from "./trace/recovery.js";
 import { refusedRequest } from "./trace/refused-request.js";
-import { newTraceId, RunTrace } from "./trace/run-trace.js";
+import { newTraceId, RunTrace, type TraceStart } from "./trace/run-trace.js";
 import { isSampled } from "./trace/sampling.js";
 import type { EndedSpan } from "./trace/span.js";
 
@@ -34,7 +34,7 @@ export class TelemetryObserver implements RunObserver {
     // Asked for by the first run: it is there before the run's first span has ended.
     const queues = this.#opened();
     const emit = (span: EndedSpan) => void this.#add(queues, span, destination, run.log);
-    return new RunTrace(run, emit, { traceId, flags });
+    return new RunTrace(run, emit, { traceId, flags }, destination);
   }
 
   refused(refusal: ObservedRefusal): void {
@@ -50,12 +50,11 @@ export class TelemetryObserver implements RunObserver {
   }
 
   lost(run: LostRun): void {
-    // Where its request wanted it isn't known here.
-    const destination = this.#destinationOf({});
+    const stored = run.recovery === undefined ? undefined : readRecovery(run.recovery);
+    const destination = this.#recovered(stored?.destination);
     if (destination === undefined) return;
-    const traceId = newTraceId();
-    const flags = this.#flags(destination, traceId, undefined);
-    void this.#add(this.#opened(), lostRun(run, { traceId, flags }), destination, this.telemetry.log);
+    const recovery = stored ?? newRecovery(run, this.#newTrace(destination));
+    void this.#add(this.#opened(), lostRun(run, recovery), destination, this.telemetry.log);
   }
 
   async close(signal: AbortSignal): Promise<void> {
@@ -71,6 +70,19 @@ export class TelemetryObserver implements RunObserver {
     const { config, environment } = this.telemetry;
     if (environment.isDisabled) return undefined;
     return destinationOf(request, config, environment.exported.traces !== undefined);
+  }
+
+  /** The operator's destination as it is here and now; a caller's as its request named it. */
+  #recovered(callers: Recovery["destination"]): Destination | undefined {
+    const { config, environment } = this.telemetry;
+    if (environment.isDisabled) return undefined;
+    if (callers !== undefined && config.requestEndpoints === "allow") return { ...callers, isCallers: true };
+    return operatorsDestination(config, environment.exported.traces !== undefined);
+  }
+
+  #newTrace(destination: Destination): TraceStart {
+    const traceId = newTraceId();
+    return { traceId, flags: this.#flags(destination, traceId, undefined) };
   }
 
   /** The operator's sampler decides on what goes to the operator: a caller that names a destination wants its traces. */

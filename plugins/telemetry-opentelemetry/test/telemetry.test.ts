@@ -276,6 +276,42 @@ describe("the trace of a run at a collector", () => {
     });
   });
 
+  it("ends the span of such a run in its own trace, at the destination that its caller named", async () => {
+    await using operators = await Collector.start();
+    await using callers = await Collector.start();
+    const allowed = { endpoint: operators.url, requestEndpoints: "allow" };
+    const endpoint = { endpoint: callers.url, headers: { authorization: "Bearer of-the-caller" } };
+    const request = { telemetry: { exporters: { otlp: endpoint } } };
+    const died = observer(allowed).observe({ ...observed(request), parent: { ...caller, flags: 1 } });
+    const known = died?.traceparent?.();
+    const lost = {
+      runId: "r-1",
+      harness: "demo",
+      sandbox: "local",
+      begunAt: 1,
+      recovery: died?.recovery?.(),
+    };
+    const next = observer(allowed);
+    next.lost(lost);
+    await next.close(never);
+    expect(operators.spans).toEqual([]);
+    expect(callers.headers[0]).toMatchObject({ authorization: "Bearer of-the-caller" });
+    const span = callers.named("invoke_agent demo");
+    expect(span).toMatchObject({ traceId: caller.traceId, parentSpanId: caller.spanId });
+    expect(known).toBe(`00-${span.traceId}-${span.spanId}-01`);
+    // A server that ignores such destinations, and a recovery that can't be read.
+    for (const [settings, recovery] of [
+      [{ ...allowed, requestEndpoints: "ignore" }, lost.recovery],
+      [allowed, "{"],
+    ] as const) {
+      const other = observer(settings);
+      other.lost({ ...lost, recovery });
+      await other.close(never);
+    }
+    expect(operators.spans.map(({ parentSpanId }) => parentSpanId)).toEqual([caller.spanId, ""]);
+    expect(callers.spans).toHaveLength(1);
+  });
+
   it("keeps half of the queue free of refusals", async () => {
     await using collector = await Collector.start();
     const telemetry = observer({ endpoint: collector.url });

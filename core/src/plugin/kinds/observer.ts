@@ -90,6 +90,8 @@ export interface ObservedRun {
 export interface LostRun extends Pick<ObservedRun, "runId" | "harness" | "sandbox"> {
   /** Milliseconds since 1970. */
   readonly begunAt: number;
+  /** What this observer's observation of it returned from `recovery`. */
+  readonly recovery?: string | undefined;
 }
 
 export interface ObservedRefusal {
@@ -126,6 +128,13 @@ export interface RunObservation {
    * Default: the caller's.
    */
   traceparent?(call?: TracedCall): string | undefined;
+  /**
+   * What another process needs to report the end of this run if this process dies: `lost` gets it. At most 16,384
+   * characters, which are stored encrypted. Called once, before the run begins.
+   */
+  recovery?(): string | undefined;
+  /** The run answers questions of an earlier run that had paused: the span of that run. */
+  resumed?(span: RemoteSpan): void;
   /** A tool call continues under another id. A result may follow that only says so, under the earlier one. */
   callRenamed?(from: string, to: string): void;
   /** A stage begins, and the one before it ends. */

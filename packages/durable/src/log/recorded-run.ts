@@ -1,6 +1,7 @@
 import type { AmbitError, AtCapacity, RunCancelled } from "@ambit/core";
 import { type AgentEvent, eventRecord, type RunRequest, type RunResult } from "@ambit/core/contract";
 import { type Log, loopTurnSize, loopTurns } from "@ambit/core/plugin";
+import type { Sealing } from "../sealing.js";
 import type { NewRun } from "../store/index.js";
 import { jsonPieces } from "./json-pieces.js";
 
@@ -24,6 +25,12 @@ export interface RecordedRun {
   readonly plan: {
     readonly harness: { readonly actor: { readonly id: string } };
     readonly sandbox: { readonly actor: { readonly name: string } };
+  };
+  /** What is stored for those who end it, if this process dies, or continue it. */
+  readonly recovery: {
+    readonly trace?: string;
+    /** By observer. */
+    readonly recoveries: Readonly<Record<string, string>>;
   };
   /** Names the run, and its trace, in each line. */
   readonly log: Log;
@@ -65,4 +72,16 @@ export async function jsonOf(value: unknown): Promise<string> {
 export function announcedBy(run: RecordedRun): Pick<NewRun, "announced"> {
   const events = run.announced();
   return events.length === 0 ? {} : { announced: { count: events.length, text: textOf(events) } };
+}
+
+/** @param sealing undefined where no other process could end the run */
+export function recoveryOf(
+  { key, recovery: { trace, recoveries } }: RecordedRun,
+  sealing: Sealing | undefined,
+): Pick<NewRun, "trace" | "sealedRecovery"> {
+  const isNeeded = Object.keys(recoveries).length > 0;
+  return {
+    ...(trace === undefined ? {} : { trace }),
+    ...(isNeeded && sealing !== undefined ? { sealedRecovery: sealing.seal(key, recoveries) } : {}),
+  };
 }

@@ -27,6 +27,7 @@ export class MemoryRun implements MemoryRows {
   state: RunStateName;
   replica: string;
   session: string | undefined;
+  trace: string | undefined;
   sealedRequest: string | undefined;
   startedAt: number | undefined;
   endedAt: number | undefined;
@@ -47,6 +48,7 @@ export class MemoryRun implements MemoryRows {
     this.state = state;
     this.replica = replica;
     this.session = session;
+    this.trace = created.trace;
     this.sealedRequest = sealedRequest;
     this.startedAt = state === "running" ? this.createdAt : undefined;
     this.recent = new RecentRecords(maxCharacters);
@@ -69,10 +71,12 @@ export class MemoryRun implements MemoryRows {
 
   /** @param withResult false in lists. */
   row(withResult: boolean): StoredRun {
-    const { state, replica, session, fence, createdAt, startedAt, endedAt, recent } = this;
+    const { state, replica, session, trace, fence, createdAt, startedAt, endedAt, recent } = this;
     const { id, project, digest, harness, sandbox, webhook } = this.created;
     return {
-      ...{ id, project, digest, harness, sandbox, webhook, state, replica, session, fence },
+      ...{ id, project, digest, harness, sandbox, webhook, trace, state, replica, session, fence },
+      // Never stored: nobody ends a run of this process after it.
+      sealedRecovery: undefined,
       ...{ createdAt, startedAt, endedAt, cancelRequested: false, events: recent.last, size: recent.written },
       result: withResult ? recent.end?.result : undefined,
     };

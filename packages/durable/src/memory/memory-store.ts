@@ -58,6 +58,10 @@ export class MemoryStore {
       createWithin: async (run, quota) => runs.create(run, quota),
       usage: async (projects) => projects.map((project) => runs.usages.of(project)),
       claim: async (id, replica) => runs.claim(id, replica),
+      keepRecovery: async (id, fence, { trace }) => {
+        const run = this.#held(id, fence);
+        if (run !== undefined) run.trace = trace;
+      },
       nextQueued: async (limit, except = []) => runs.queued(limit, except),
       append: async ({ runId, fence, ...group }) => this.#held(runId, fence)?.append(group) ?? "fenced",
       finish: async (id, fence, end) => {

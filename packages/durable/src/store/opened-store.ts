@@ -8,6 +8,7 @@ const methods: Readonly<Record<keyof Store, true>> = {
   createWithin: true,
   usage: true,
   claim: true,
+  keepRecovery: true,
   nextQueued: true,
   append: true,
   finish: true,

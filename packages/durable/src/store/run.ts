@@ -42,9 +42,16 @@ export interface NewRun extends OfProject {
   /** The request, encrypted with a key that isn't in the store; only while the run is queued. */
   readonly sealedRequest?: string;
   readonly webhook?: RunWebhook;
+  /** The `traceparent` of its span. */
+  readonly trace?: string;
+  /** What observers need of it if its replica is lost, encrypted like a request; only until it ends. */
+  readonly sealedRecovery?: string;
   /** Its first events, which are in the log as soon as it exists. Default: none. */
   readonly announced?: Omit<EventChunk, "first">;
 }
+
+/** What others need of a run to end it, if its replica is lost, or to continue it. */
+export type StoredRecovery = Pick<NewRun, "trace" | "sealedRecovery">;
 
 /** Milliseconds since the epoch are the store's own: replicas' clocks differ. */
 export interface StoredRun extends OfProject {
@@ -58,6 +65,9 @@ export interface StoredRun extends OfProject {
   readonly harness: string;
   readonly sandbox: string;
   readonly webhook: RunWebhook | undefined;
+  readonly trace: string | undefined;
+  /** Undefined in lists. */
+  readonly sealedRecovery: string | undefined;
   /** Events in the log: the last one's number, counted from 1. */
   readonly events: number;
   /** Characters of its events. */

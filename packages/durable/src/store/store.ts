@@ -11,6 +11,7 @@ import type {
   RunQuery,
   RunQuota,
   StoredInteraction,
+  StoredRecovery,
   StoredRun,
   Written,
 } from "./run.js";
@@ -73,6 +74,8 @@ export interface Store {
   usage(projects: readonly string[]): Promise<readonly ProjectUsage[]>;
   /** Makes this replica the owner of a queued run. Undefined when it isn't queued any more. */
   claim(id: string, replica: string): Promise<{ fence: number; sealedRequest: string } | undefined>;
+  /** Of a claimed run: it wasn't known when the run was created. Nothing happens to a run of another owner. */
+  keepRecovery(id: string, fence: number, recovery: StoredRecovery): Promise<void>;
   /**
    * Queued runs that this replica should try to claim, the oldest first.
    * @param except projects whose runs stay queued for now; `null` is that of runs without a project.

@@ -15,11 +15,23 @@ import { remoteSpan, traceparentOf } from "../parse/trace-context.js";
 import { tokens } from "../tokens.js";
 import { RunLogger } from "./run-logger.js";
 
+/** Characters of what one observer needs of a lost run. */
+const maxRecoveryLength = 16_384;
+
+/** What is stored with a run for those who end or continue it. */
+export interface RunRecovery {
+  /** The `traceparent` of the run's own span. */
+  readonly trace?: string;
+  /** What observers need, by their names. May hold credentials. */
+  readonly recoveries: Readonly<Record<string, string>>;
+}
+
 /** Notifies the run's observers. None of them can slow the run down, or fail it. */
 @injectable()
 export class Observation {
   /** By the observer's name. */
   readonly #observations = new Map<string, RunObservation>();
+  #recovery: RunRecovery = { recoveries: {} };
 
   constructor(
     @inject(tokens.runId) private readonly runId: string,
@@ -51,6 +63,33 @@ export class Observation {
       if (observation !== undefined) this.#observations.set(observer.name, observation);
     }
     this.log.span = () => this.#span();
+    const span = this.#span();
+    this.#recovery = {
+      ...(span === undefined ? {} : { trace: traceparentOf(span) }),
+      recoveries: this.#recoveries(),
+    };
+  }
+
+  /** What another process needs to report the run's end, or to continue it. */
+  get recovery(): RunRecovery {
+    return this.#recovery;
+  }
+
+  #recoveries(): Readonly<Record<string, string>> {
+    const all = [...this.#observations].flatMap(([name, one]) => {
+      const recovery = this.#safely(name, () => one.recovery?.());
+      if (recovery === undefined) return [];
+      if (recovery.length <= maxRecoveryLength) return [[name, recovery]];
+      this.log.debug({ observer: name }, "what an observer needs of a lost run is too long to be kept");
+      return [];
+    });
+    return Object.fromEntries(all);
+  }
+
+  /** The run answers questions of a run that had paused. @param traceparent that run's span */
+  resumed(traceparent: string): void {
+    const span = remoteSpan(traceparent);
+    if (span !== undefined) this.#notify((one) => one.resumed?.(span));
   }
 
   /** The run won't begin: its observers hear no more of it. */

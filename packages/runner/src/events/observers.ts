@@ -38,9 +38,16 @@ export function notifyServing(
   notifyAll(observers, (observer) => observer.watch?.(state), log);
 }
 
-/** A run of a dead process was ended. */
-export function notifyLost(observers: readonly RunObserver[], run: LostRun, log: Log): void {
-  notifyAll(observers, (observer) => observer.lost?.(run), log);
+/** A run of a dead process was ended. @param recoveries what its observers had stored, by their names */
+export function notifyLost(
+  observers: readonly RunObserver[],
+  run: Omit<LostRun, "recovery">,
+  recoveries: Readonly<Record<string, string>>,
+  log: Log,
+): void {
+  const ofOne = ({ name }: RunObserver) =>
+    Object.hasOwn(recoveries, name) ? { ...run, recovery: recoveries[name] } : run;
+  notifyAll(observers, (observer) => observer.lost?.(ofOne(observer)), log);
 }
 
 /** A webhook message of a run was posted, or couldn't be. */

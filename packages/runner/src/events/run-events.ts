@@ -6,7 +6,7 @@ import type { RunLimits } from "../limits.js";
 import { tokens } from "../tokens.js";
 import { Decisions } from "./decisions.js";
 import { EventChannel } from "./event-channel.js";
-import { Observation } from "./observation.js";
+import { Observation, type RunRecovery } from "./observation.js";
 import { Redactor } from "./redaction/redactor.js";
 import { TurnRecord } from "./turn-record.js";
 import { Warnings } from "./warnings.js";
@@ -55,6 +55,15 @@ export class RunEvents {
 
   get traceId(): string | undefined {
     return this.observation.traceId;
+  }
+
+  get recovery(): RunRecovery {
+    return this.observation.recovery;
+  }
+
+  /** The run answers questions of a run that had paused. @param traceparent that run's span */
+  resumed(traceparent: string): void {
+    this.observation.resumed(traceparent);
   }
 
   /** For the run's result. */

@@ -8,6 +8,7 @@ import {
 } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
+import type { RunRecovery } from "../events/observation.js";
 import { cancellable, nextPart, nextRecord, type Reader, type RunPart } from "../events/reading.js";
 import type { RunHold } from "../lifetime/right-to-act.js";
 import type { OwnedScope } from "../lifetime/scope.js";
@@ -82,6 +83,11 @@ export class Run {
     this.events.begin(announcements(this.id, this.request, this.plan));
     this.deadlines.admitted();
     this.scope.signal.addEventListener("abort", () => this.#begin(), { once: true });
+  }
+
+  /** What is stored for those who end it, if this process dies, or continue it. */
+  get recovery(): RunRecovery {
+    return this.events.recovery;
   }
 
   /** The id of its turn, as the event `turn` has it. */

@@ -5,6 +5,7 @@ import type {
   RunEnd,
   RunHead,
   RunQuery,
+  StoredRecovery,
   StoredRun,
   Written,
 } from "@ambit/durable/store";
@@ -29,9 +30,10 @@ import { addDelivery } from "../shared/deliveries.js";
 import { countRun } from "../sizes.js";
 import { appendGroup, isVisible, owned, selectHead } from "./append.js";
 
-/** All columns but those that hold a whole result or request: a page of them could fill the memory. */
-const listed = sql`id, project, session, state, replica, fence, digest, harness, sandbox, webhook, cancel_requested, events,
-  size, created_at, started_at, ended_at, CAST(NULL AS TEXT) AS result`;
+/** All columns but those that hold a whole result, request or recovery: a page of them could fill the memory. */
+const listed = sql`id, project, session, state, replica, fence, digest, harness, sandbox, webhook, trace,
+  cancel_requested, events, size, created_at, started_at, ended_at, CAST(NULL AS TEXT) AS sealed_recovery,
+  CAST(NULL AS TEXT) AS result`;
 
 /** Chunks that one read may return. */
 const maxChunks = 32;
@@ -49,10 +51,11 @@ export function createRun(database: Pick<Database, "now">, run: NewRun, conditio
   const now = clock(database);
   const texts = [id, project, session, state, replica].map(asText);
   const details = [digest, harness, sandbox, sealedRequest, webhook && JSON.stringify(webhook)].map(asText);
+  const recovery = [run.trace, run.sealedRecovery].map(asText);
   return sql`INSERT INTO ambit_runs (id, project, session, state, replica, fence, digest, harness, sandbox, sealed,
-      webhook, events, size, created_at, started_at)
-    SELECT ${sql.join(texts)}, 1, ${sql.join(details)}, ${asInteger(count)}, ${asInteger(text.length)},
-      ${now}, ${state === "running" ? now : sql`CAST(NULL AS BIGINT)`}
+      webhook, trace, sealed_recovery, events, size, created_at, started_at)
+    SELECT ${sql.join(texts)}, 1, ${sql.join(details)}, ${sql.join(recovery)},
+      ${asInteger(count)}, ${asInteger(text.length)}, ${now}, ${state === "running" ? now : sql`CAST(NULL AS BIGINT)`}
     WHERE ${condition} ON CONFLICT (id) DO NOTHING RETURNING id`;
 }
 
@@ -109,6 +112,13 @@ export class Runs {
     return { fence: new Columns(row).number("fence"), sealedRequest: new Columns(sealed).text("sealed") };
   }
 
+  async keepRecovery(id: string, fence: number, { trace, sealedRecovery }: StoredRecovery): Promise<void> {
+    await this.#rows(
+      sql`UPDATE ambit_runs SET trace = ${asText(trace)}, sealed_recovery = ${asText(sealedRecovery)}
+        WHERE ${owned(id, fence)}`,
+    );
+  }
+
   async nextQueued(limit: number, except: readonly (string | null)[] = []): Promise<readonly string[]> {
     const isQueued = sql`state = 'queued'`;
     const others = except.map((project) => project ?? "");
@@ -140,7 +150,7 @@ export class Runs {
         ...counts,
         statement(
           sql`UPDATE ambit_runs SET state = 'ended', result = ${result}, size = size + ${result.length},
-            ended_at = ${clock(this.database)} WHERE ${owned(id, fence)} RETURNING id`,
+            ended_at = ${clock(this.database)}, sealed_recovery = NULL WHERE ${owned(id, fence)} RETURNING id`,
           "end run",
         ),
         // A question belongs to the session's next turn; a run without a session gets its name in the result.

@@ -20,7 +20,10 @@ export function readableSpan(span: EndedSpan, resource: Resource, scope: Instrum
     status:
       error === undefined ? { code: SpanStatusCode.UNSET } : { code: SpanStatusCode.ERROR, message: error },
     attributes: mutable(span.attributes),
-    links: [],
+    links: span.links.map(({ traceId, spanId, flags }) => ({
+      context: { traceId, spanId, traceFlags: flags },
+      attributes: {},
+    })),
     events: span.events.map(({ name, at, attributes }) => ({
       name,
       time: millisToHrTime(at),

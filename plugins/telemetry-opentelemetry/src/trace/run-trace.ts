@@ -5,10 +5,12 @@ import type {
   ModelUsage,
   ObservedRun,
   ObservedStage,
+  RemoteSpan,
   RunObservation,
   RunResult,
   TracedCall,
 } from "@ambit/core/plugin";
+import type { Destination } from "../destination.js";
 import {
   finishReason,
   inputMessages,
@@ -19,6 +21,7 @@ import {
   providerName,
 } from "./attributes.js";
 import { CallSpans } from "./call-spans.js";
+import { recoveryOf } from "./recovery.js";
 import { RunSpans } from "./run-spans.js";
 import { type EndedSpan, Span } from "./span.js";
 
@@ -55,6 +58,7 @@ export class RunTrace implements RunObservation {
     readonly run: ObservedRun,
     readonly emit: (span: EndedSpan) => void,
     { traceId, flags }: TraceStart = newTrace(run),
+    readonly destination: Destination = "environment",
     now: () => number = () => performance.timeOrigin + performance.now(),
   ) {
     const { request, harness, parent: caller } = run;
@@ -73,6 +77,14 @@ export class RunTrace implements RunObservation {
   traceparent(call?: TracedCall): string {
     const span = call === undefined ? undefined : this.#calls.of(call);
     return (span ?? this.#current).traceparent;
+  }
+
+  recovery(): string {
+    return recoveryOf(this.#root, this.destination);
+  }
+
+  resumed(span: RemoteSpan): void {
+    this.#root.link(span);
   }
 
   callRenamed(from: string, to: string): void {

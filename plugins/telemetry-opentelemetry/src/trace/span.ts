@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type { RemoteSpan } from "@ambit/core/plugin";
 
 export type AttributeValue = string | number | boolean | readonly string[];
 
@@ -26,6 +27,8 @@ export interface EndedSpan {
   readonly attributes: Readonly<Record<string, AttributeValue>>;
   readonly events: readonly SpanEvent[];
   readonly droppedEvents: number;
+  /** Spans of other traces that it belongs to. */
+  readonly links: readonly RemoteSpan[];
   /** Why it failed, in one sentence; undefined when it didn't. */
   readonly error: string | undefined;
 }
@@ -44,6 +47,8 @@ export interface SpanStart {
   readonly name: string;
   readonly kind?: "internal" | "client";
   readonly attributes?: Readonly<Record<string, AttributeValue | undefined>>;
+  /** Of a span that another process began. Default: a new id. */
+  readonly spanId?: string;
   /** Milliseconds since the epoch. Default: now. */
   readonly start?: number;
 }
@@ -51,13 +56,15 @@ export interface SpanStart {
 /** Characters of one attribute; the rest is cut. */
 const maxTextLength = 16_384;
 const maxEvents = 128;
+const maxLinks = 32;
 
 /** A span under way. */
 export class Span {
-  readonly spanId = randomBytes(8).toString("hex");
-  readonly #start: number;
+  readonly spanId: string;
+  readonly start: number;
   readonly #attributes: Record<string, AttributeValue> = {};
   readonly #events: SpanEvent[] = [];
+  readonly #links: RemoteSpan[] = [];
   #droppedEvents = 0;
   #error: string | undefined;
   #name: string;
@@ -66,7 +73,8 @@ export class Span {
     readonly given: SpanStart,
     readonly now: () => number,
   ) {
-    this.#start = given.start ?? now();
+    this.spanId = given.spanId ?? randomBytes(8).toString("hex");
+    this.start = given.start ?? now();
     this.#name = given.name;
     this.set(given.attributes ?? {});
   }
@@ -75,6 +83,10 @@ export class Span {
   get traceparent(): string {
     const { traceId, flags } = this.given;
     return `00-${traceId}-${this.spanId}-${flags.toString(16).padStart(2, "0")}`;
+  }
+
+  get attributes(): Readonly<Record<string, AttributeValue>> {
+    return this.#attributes;
   }
 
   rename(name: string): void {
@@ -99,6 +111,10 @@ export class Span {
     this.#events.push({ name, at: this.now(), attributes: Object.fromEntries(plain) });
   }
 
+  link(span: RemoteSpan): void {
+    if (this.#links.length < maxLinks) this.#links.push(span);
+  }
+
   /** @param type a short word of the failure's kind (`error.type`). */
   failed(type: string, message: string): void {
     this.#error = shortened(message).toString();
@@ -109,8 +125,9 @@ export class Span {
     const { traceId, flags, tracestate, parent, kind = "internal" } = this.given;
     return {
       ...{ traceId, flags, tracestate, parent, kind, spanId: this.spanId, name: this.#name },
-      ...{ start: this.#start, end: this.now() },
+      ...{ start: this.start, end: this.now() },
       ...{ attributes: this.#attributes, events: this.#events, droppedEvents: this.#droppedEvents },
+      links: this.#links,
       error: this.#error,
     };
   }

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { AtCapacity, idOfRun, type Log, messageOf, runKey, toAmbitError, Unauthorized } from "@ambit/core";
-import { endedBy, type RecordedRuns, type Sealing } from "@ambit/durable";
+import { endedBy, type RecordedRuns, recoveryOf, type Sealing } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
 import {
   type CallersTrace,
@@ -160,6 +160,10 @@ export class RunQueue {
       await runs.sessions.bind(run).catch((error: unknown) => {
         run.withdraw();
         throw error;
+      });
+      // No run fails for its telemetry.
+      await runs.store.keepRecovery(id, claim.fence, recoveryOf(run, sealing)).catch((error: unknown) => {
+        run.log.warn({ error: messageOf(error) }, "if this run is lost, its trace lacks its end");
       });
       const recorder = runs.record(run, claim.fence);
       run.log.info({ harness: run.plan.harness.actor.id }, "a queued run begins");

@@ -98,6 +98,33 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await ids({ maxCharacters: 1, after: "b" })).toEqual(["a"]);
   });
 
+  it("keeps a run's trace, and what its observers need if it is lost until it ends, out of lists", async () => {
+    const store = await opened();
+    const trace = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
+    await store.renew("one", "http://one", 60_000);
+    await store.create(newRun("r", { trace, sealedRecovery: "sealed" }));
+    await store.create(newRun("none"));
+    expect(await store.get("r")).toMatchObject({ trace, sealedRecovery: "sealed" });
+    expect(await store.get("none")).toMatchObject({ trace: undefined, sealedRecovery: undefined });
+    const [listed] = await store.list({ id: "r", limit: 1 });
+    expect(listed).toMatchObject({ trace, sealedRecovery: undefined });
+    await store.supersede("one", "another");
+    const abandoned = (await store.abandoned()).find(({ id }) => id === "r");
+    expect(abandoned).toMatchObject({ trace, sealedRecovery: "sealed" });
+    await store.finish("r", 1, ending());
+    expect(await store.get("r")).toMatchObject({ trace, sealedRecovery: undefined });
+  });
+
+  it("keeps the same of a queued run, from its owner only, once it is claimed", async () => {
+    const store = await opened();
+    await store.create(newRun("q", { state: "queued", sealedRequest: "sealed" }));
+    const fence = (await store.claim("q", "one"))?.fence ?? 0;
+    await store.keepRecovery("q", fence - 1, { trace: "other", sealedRecovery: "other" });
+    expect(await store.get("q")).toMatchObject({ trace: undefined, sealedRecovery: undefined });
+    await store.keepRecovery("q", fence, { trace: "own", sealedRecovery: "sealed" });
+    expect(await store.get("q")).toMatchObject({ trace: "own", sealedRecovery: "sealed" });
+  });
+
   it("tells a run's owner that others want it cancelled, and what they answered", async () => {
     const [owner, other] = [await opened(), await opened()];
     await owner.renew("one", "http://one", 60_000);

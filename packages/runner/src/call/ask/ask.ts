@@ -55,6 +55,7 @@ export class Ask {
     const given = session === undefined ? undefined : await this.used.keeper?.given({ project, session });
     const { answers, warnings } = await StoredAnswers.of(this.request, this.#issuer, this.#use, given);
     this.#stored = answers;
+    if (given?.trace !== undefined && answers.hasAny) this.events.resumed(given.trace);
     return warnings;
   }
 

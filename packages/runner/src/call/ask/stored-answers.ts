@@ -83,6 +83,11 @@ export class StoredAnswers {
     return { answers: new StoredAnswers(ids, use, agreed([...current, ...kept])), warnings };
   }
 
+  /** Whether answers wait to be used. */
+  get hasAny(): boolean {
+    return this.#waiting.length > 0;
+  }
+
   /** Whether there may be an answer to just this question. */
   holds(subject: QuestionSubject): boolean {
     if (this.ids === undefined || this.#waiting.length === 0) return false;

@@ -20,10 +20,12 @@ export interface AnswerKeeper {
   /** Marks an answer as used. False if any runner used it before, or if that isn't known. */
   use(id: string): Promise<boolean>;
   /** For a conversation: the id of its latest question, and the answers that wait to be used. */
-  given(conversation: {
-    readonly project: string | undefined;
-    readonly session: string;
-  }): Promise<{ readonly newest: string | undefined; readonly answers: readonly GivenAnswer[] }>;
+  given(conversation: { readonly project: string | undefined; readonly session: string }): Promise<{
+    readonly newest: string | undefined;
+    /** The `traceparent` of the run that asked it. */
+    readonly trace?: string | undefined;
+    readonly answers: readonly GivenAnswer[];
+  }>;
 }
 
 /**
