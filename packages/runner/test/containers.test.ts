@@ -8,6 +8,7 @@ import { expect, test } from "vitest";
 import { UsedAnswers } from "../src/call/ask/used-answers.js";
 import { ArgumentsChecker } from "../src/call/tools/arguments/checker.js";
 import { rootContainer, runClasses, runContainer } from "../src/containers.js";
+import { RunLogger } from "../src/events/run-logger.js";
 import { Warnings } from "../src/events/warnings.js";
 import { runLimitsSchema } from "../src/index.js";
 import { Deadlines } from "../src/lifetime/deadlines.js";
@@ -67,7 +68,7 @@ test("every class that is injected is registered", async () => {
   expect(namesIn(/@injectable\(\)\nexport class (\w+)/g).sort()).toEqual([...ofRun, Sessions.name].sort());
   const injected = new Set(namesIn(/@inject\((\w+)\)/g));
   expect(injected.size).toBeGreaterThan(5);
-  expect([...ofRun, ...ofRunner, Warnings.name, Deadlines.name]).toEqual(
+  expect([...ofRun, ...ofRunner, Warnings.name, Deadlines.name, RunLogger.name]).toEqual(
     expect.arrayContaining([...injected]),
   );
   const { one } = await containers();
