@@ -161,15 +161,21 @@ describe("the telemetry of a server, by OpenTelemetry's variables", () => {
   test("has a run whose server was killed, under the span that the caller knows", async () => {
     const received = await receiver();
     const store = join(await emptyFolder(), "runs.sqlite");
-    const first = await serve(variables(received, { AMBIT_SQLITE_FILE: store }));
+    const first = await serve(variables(received, { AMBIT_SQLITE_FILE: store, AMBIT_CONCURRENT_RUNS: "2" }));
     const headers = { ...ndjson, traceparent: traceparent("6") };
     const otlp = { endpoint: received.url, headers: { authorization: "of-the-caller-4712" } };
     const request = { ...demo("say begun", "sleep 60000"), telemetry: { exporters: { otlp } } };
     const records = recordsOf(await first.post("/run", request, headers));
     await readUntil(records, isMessage("begun"));
+    // Another waits in the queue, until a place is free.
+    const blocking = { runId: "blocking", ...demo("say begun", "sleep 60000") };
+    await readUntil(recordsOf(await first.post("/run", blocking, ndjson)), isMessage("begun"));
     const detached = { runId: "detached", ...demo("say begun", "sleep 60000") };
     const later = { prefer: "respond-async", traceparent: traceparent("7") };
-    expect((await first.post("/run", detached, later)).status).toBe(202);
+    expect(await bodyOf<object>(await first.post("/run", detached, later))).toMatchObject({
+      state: "queued",
+    });
+    await first.post("/runs/blocking/cancel", "");
     const events = recordsOf(await fetch(`${first.url}/runs/detached/events`, { headers: ndjson }));
     await readUntil(events, isMessage("begun"));
     // The collector is away while the server is killed and starts again.
