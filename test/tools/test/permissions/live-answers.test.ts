@@ -1,4 +1,4 @@
-import { NotFound, RequestInvalid } from "@ambit/core";
+import { type AgentEvent, NotFound, RequestInvalid, type RunResult, type StreamRecord } from "@ambit/core";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { asking, startAgent } from "../support/agents.js";
 import { type Platform, startPlatform } from "../support/platform.js";
@@ -39,51 +39,72 @@ function answerOver(
   });
 }
 
+const post = (request: object) =>
+  fetch(`${stage.url}/run`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, accept: "application/x-ndjson" },
+    body: JSON.stringify(request),
+  });
+
+const runIdOf = (response: Response) => response.headers.get("x-ambit-run-id") ?? "";
+
+async function* recordsOf({ body }: Response): AsyncGenerator<StreamRecord, void, undefined> {
+  let rest = "";
+  for await (const chunk of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    const lines = (rest + chunk).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) yield JSON.parse(line);
+  }
+}
+
 describe("POST /runs/:runId/interactions/:id", () => {
   it("accepts a valid answer once, with the token", async () => {
-    const run = await stage.begin(requestWith('call send {"to":"ann"}'));
-    const [question] = await run.until("interaction_request");
-    const at = { runId: run.id, id: question?.id ?? "" };
-    const refused = [
-      [await answerOver(at, { approved: true }, { authorization: "Bearer wrong" }), 401, "unauthorized"],
-      [await answerOver({ ...at, id: "11111111-2222" }, { approved: true }), 404, "not_found"],
-      [await answerOver({ ...at, runId: "no-such-run" }, { approved: true }), 404, "not_found"],
-      [await answerOver(at, { output: "yes" }), 400, "request_invalid"],
-      [await answerOver(at, { approved: "yes" }), 400, "request_invalid"],
-      [await answerOver(at, { approved: true, output: 1 }), 400, "request_invalid"],
-      [await answerOver(at, []), 400, "request_invalid"],
-    ] as const;
-    for (const [response, status, code] of refused) {
-      expect(response.status).toBe(status);
-      expect(await response.json()).toMatchObject({ ok: false, failure: { code } });
+    const stream = await post(requestWith('call send {"to":"ann"}'));
+    const events: AgentEvent[] = [];
+    let result: RunResult | undefined;
+    for await (const record of recordsOf(stream)) {
+      if (record.kind === "result") result = record.result;
+      else events.push(record.event);
+      if (record.kind === "result" || record.event.type !== "interaction_request") continue;
+      const at = { runId: runIdOf(stream), id: record.event.id };
+      const refused = [
+        [await answerOver(at, { approved: true }, { authorization: "Bearer wrong" }), 401, "unauthorized"],
+        [await answerOver({ ...at, id: "11111111-2222" }, { approved: true }), 404, "not_found"],
+        [await answerOver({ ...at, runId: "no-such-run" }, { approved: true }), 404, "not_found"],
+        [await answerOver(at, { output: "yes" }), 400, "request_invalid"],
+        [await answerOver(at, { approved: "yes" }), 400, "request_invalid"],
+        [await answerOver(at, { approved: true, output: 1 }), 400, "request_invalid"],
+        [await answerOver(at, []), 400, "request_invalid"],
+      ] as const;
+      for (const [response, status, code] of refused) {
+        expect(response.status).toBe(status);
+        expect(await response.json()).toMatchObject({ ok: false, failure: { code } });
+      }
+      expect(platform.calls).toEqual([]);
+      expect((await answerOver(at, { approved: true })).status).toBe(200);
+      expect((await answerOver(at, { approved: true })).status).toBe(404);
     }
-    expect(platform.calls).toEqual([]);
-
-    expect((await answerOver(at, { approved: true })).status).toBe(200);
-    expect((await answerOver(at, { approved: true })).status).toBe(404);
-    expect(await run.result).toMatchObject({ ok: true, stopReason: "end_turn" });
+    expect(result).toMatchObject({ ok: true, stopReason: "end_turn" });
     expect(platform.calls).toEqual([{ name: "ref__send", arguments: { to: "ann" } }]);
-    expect(run.of("interaction_response")).toMatchObject([{ id: at.id, payload: { approved: true } }]);
+    const answers = events.flatMap((event) => (event.type === "interaction_response" ? [event] : []));
+    expect(answers).toMatchObject([{ payload: { approved: true } }]);
+    const at = { runId: runIdOf(stream), id: answers[0]?.id ?? "" };
     expect((await answerOver(at, { approved: true })).status).toBe(404);
     expect(platform.calls).toHaveLength(1);
   });
 
   it("answers a question of a stream that is still open", async () => {
-    const response = await fetch(`${stage.url}/run`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${token}`, accept: "application/x-ndjson" },
-      body: JSON.stringify(requestWith("call pick")),
-    });
-    let records = "";
-    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-      records += chunk;
-      const id = /"interaction_request","id":"([^"]+)"/.exec(chunk)?.[1];
-      const runId = response.headers.get("x-ambit-run-id") ?? "";
-      if (id !== undefined) await answerOver({ runId, id }, { output: { colour: "teal" } });
+    const stream = await post(requestWith("call pick"));
+    const records: StreamRecord[] = [];
+    for await (const record of recordsOf(stream)) {
+      records.push(record);
+      if (record.kind !== "event" || record.event.type !== "interaction_request") continue;
+      await answerOver({ runId: runIdOf(stream), id: record.event.id }, { output: { colour: "teal" } });
     }
-    expect(records).toContain('"type":"interaction_response"');
-    expect(records).toContain('"output":"{\\"colour\\":\\"teal\\"}"');
-    expect(records).toContain('"stopReason":"end_turn"');
+    const text = JSON.stringify(records);
+    expect(text).toContain('"type":"interaction_response"');
+    expect(text).toContain('"output":"{\\"colour\\":\\"teal\\"}"');
+    expect(text).toContain('"stopReason":"end_turn"');
   });
 });
 

@@ -96,7 +96,7 @@ async function openOnce(backend: DockerSandbox): Promise<string | undefined> {
   });
   try {
     const sandbox = await backend.open(
-      { ...spec, requiredPaths: [{ path: tmpdir(), what: "a folder" }] },
+      { ...spec, requiredPaths: [{ path: import.meta.dirname, what: "a folder" }] },
       scope,
     );
     await sandbox.close();
