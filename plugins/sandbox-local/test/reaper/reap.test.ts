@@ -140,6 +140,8 @@ test("a runner that ends with an open session leaves what the next start needs; 
     config,
     `setsid sleep ${seconds} </dev/null >/dev/null 2>&1 & echo up; read _`,
   );
+  // The shell doesn't wait until it has begun.
+  await expect.poll(() => countWith(seconds)).toBe(1);
   await killWatchOf(runner.child.pid ?? 0);
   const gone = once(runner.child, "exit");
   runner.child.kill("SIGUSR2");
