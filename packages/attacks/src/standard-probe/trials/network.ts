@@ -73,11 +73,10 @@ export const listsTrial: Trial = {
     });
     const { address, name, ...rest } = seen;
     expectThat(reachedOf(rest) === "", `reached although it isn't listed: ${reachedOf(rest)}`);
-    expectConclusive(
-      address === says && name === says,
-      "what is listed didn't answer through the runner's proxy",
-    );
+    expectConclusive(address === says, "the listed address didn't answer through the runner's proxy");
     const tried = await rulesTried(bench);
+    // A minimal system has no /etc/hosts, and so no localhost. The rules bring names of their own, one of which answers.
+    expectConclusive(name === says || tried, "the listed name didn't answer through the runner's proxy");
     const how = "answered through the runner's proxy; what isn't listed was refused, there and directly";
     return {
       "network.allow-cidr": `a listed address ${how}`,
