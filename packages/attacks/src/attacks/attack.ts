@@ -80,6 +80,8 @@ export interface Attack extends Trial {
    * A bare control runs as the kit's own user, which is root in CI. Never for attacks that change anything on the host.
    */
   readonly asRoot?: boolean;
+  /** How often its control is tried until it works, where that takes luck. Default: once; `resources.*`: four times. */
+  readonly controlTries?: number;
   /** Its control is a sandbox of the same backend, without limits. */
   readonly inOpenSandbox?: boolean;
   /** Only if the backend resolves names through the kit's `ChangingNames`. */

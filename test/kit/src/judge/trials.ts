@@ -65,8 +65,8 @@ export async function tryUnguarded(attack: Attack, control: Control, place: Plac
         : control.open(attack, spec, scope, place.decoys),
   };
   let outcome = await tryAlone(attack, unguarded);
-  const tries = attack.capability.startsWith("resources.") ? triesForResources : 1;
-  for (let tried = 1; tried < tries && outcome.result !== "reached"; tried += 1)
+  const { controlTries = attack.capability.startsWith("resources.") ? triesForResources : 1 } = attack;
+  for (let tried = 1; tried < controlTries && outcome.result !== "reached"; tried += 1)
     outcome = await tryAlone(attack, unguarded);
   return outcome;
 }

@@ -23,6 +23,8 @@ export const launchRace: Attack = {
   capability: "filesystem.workspace-only",
   title: "exchange a listed path for a link to the host while another process's sandbox is made",
   alone: true,
+  // Measured: a launch loses with a chance of about 1 in 35, so that 120 all hold in 3 of 100 tries.
+  controlTries: 5,
   perform: async (stage) => {
     const sandbox = await stage.openAnother({ filesystem: { mode: "workspace", readable: ["late"] } });
     const parameters = { base: sandbox.workspace, folder: stage.decoys.folder.path };
