@@ -89,16 +89,6 @@ describe("the options of a container", () => {
     expect(() => orderWith(settings, outside)).toThrow("the agent can't be mounted from");
   });
 
-  it.each(["/srv", "/srv/state", "/srv/state/", "/"])(
-    "never mounts %s, in which Ambit keeps its data",
-    (path) => {
-      const spec = { ...probeSpec({}), requiredPaths: [{ path, what: "the agent" }] };
-      expect(() => orderWith({ agents: "mount", dataFolder: "/srv/state" }, spec)).toThrow(
-        "the agent can't be mounted: its folder contains Ambit's own data",
-      );
-    },
-  );
-
   it("name an AppArmor profile only if the configuration does", () => {
     expect(orderWith({})?.SecurityOpt?.join()).not.toContain("apparmor");
     expect(orderWith({ appArmor: "unconfined" })?.SecurityOpt).toContain("apparmor=unconfined");

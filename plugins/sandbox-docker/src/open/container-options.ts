@@ -1,5 +1,5 @@
-import { defaultDataFolder, labelsOf, type Ownership, type Shape } from "@ambit/backend-kit";
-import { SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import { labelsOf, type Ownership, type Shape } from "@ambit/backend-kit";
+import { type RequiredPath, SandboxFailed } from "@ambit/core/plugin";
 import { imageStore } from "@ambit/egress/credentials";
 import type { ContainerCreateOptions, MountSettings } from "dockerode";
 import { mountsAgents } from "../address.js";
@@ -20,7 +20,7 @@ export const mib = 1024 * 1024;
 /** Ends only with the container, and reaps ended processes: PID 1 inherits all orphans. */
 const keepAlive = ["/bin/sh", "-c", "trap : TERM; while :; do sleep 2147483647 & wait $!; done"];
 
-/** The options of a boundary's container. Pure. @throws SandboxFailed for a path that can't or mustn't be mounted. */
+/** The options of a boundary's container. Pure. @throws SandboxFailed for a path that no mount can have. */
 export function containerOptions(
   shape: Shape,
   owner: Ownership,
@@ -32,9 +32,7 @@ export function containerOptions(
   const { folder } = config.bridge;
   const labels = { ...labelsOf(owner) };
   const scratch = `rw,exec,nosuid,nodev,mode=1777,size=${config.scratchMb}m`;
-  const mounts: MountSettings[] = mountsAgents(config)
-    ? shape.requiredPaths.map((required) => mountOf(required, config.dataFolder ?? defaultDataFolder()))
-    : [];
+  const mounts: MountSettings[] = mountsAgents(config) ? shape.requiredPaths.map(mountOf) : [];
   for (const { source, target } of config.mounts) {
     mounts.push({ Type: "bind", Source: source, Target: target, ReadOnly: true });
   }
@@ -101,14 +99,9 @@ function volumeAt(
   return { Type: "volume", Source: "", Target, VolumeOptions };
 }
 
-function mountOf({ path, what }: SandboxSpec["requiredPaths"][number], dataFolder: string): MountSettings {
+function mountOf({ path, what }: RequiredPath): MountSettings {
   if (!path.startsWith("/") || path.split("/").includes("..")) {
     throw new SandboxFailed(`${what} can't be mounted from "${path}"`);
-  }
-  if (`${dataFolder}/`.startsWith(path.endsWith("/") ? path : `${path}/`)) {
-    throw new SandboxFailed(
-      `${what} can't be mounted: its folder contains Ambit's own data. Install it in another folder`,
-    );
   }
   return { Type: "bind", Source: path, Target: `${copyRoot}${path}`, ReadOnly: true };
 }

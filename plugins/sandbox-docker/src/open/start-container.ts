@@ -1,7 +1,15 @@
-import { type Ownership, type Shape, seccompProfile, within, writeSeccompProfile } from "@ambit/backend-kit";
+import {
+  defaultDataFolder,
+  type Ownership,
+  type Shape,
+  seccompProfile,
+  within,
+  writeSeccompProfile,
+} from "@ambit/backend-kit";
 import type { Evidence, Log } from "@ambit/core/plugin";
 import type Docker from "dockerode";
 import type { ContainerCreateOptions } from "dockerode";
+import { mountsAgents } from "../address.js";
 import type { DockerConfig } from "../config.js";
 import type { Engine } from "../engine/engine.js";
 import { asSandboxFailed, statusOf } from "../engine/failure.js";
@@ -9,6 +17,7 @@ import { Container } from "./container.js";
 import { containerOptions } from "./container-options.js";
 import { type EngineFacts, type Hiding, remount } from "./hiding.js";
 import { readBack, unaskedVolumes } from "./read-back.js";
+import { requireOutside } from "./required-paths.js";
 
 /** @param folder for the filter as a file, which a Podman on this host reads. @throws SandboxFailed */
 export async function factsOf(engine: Engine, config: DockerConfig, folder: string): Promise<EngineFacts> {
@@ -55,6 +64,8 @@ export async function startContainer(
 ): Promise<StartedContainer> {
   const { config, owner, host, shape } = options;
   const { hiding } = host;
+  if (mountsAgents(config))
+    await requireOutside(config.dataFolder ?? defaultDataFolder(), shape.requiredPaths);
   const requested = containerOptions(shape, owner, config, host);
   let container: Container | undefined;
   try {
