@@ -52,16 +52,15 @@ export const memorySettingsSchema = z.strictObject({
     .meta({ description: "Milliseconds that an ended run and its questions are kept." }),
   maxMiB: z.int().positive().default(64).meta({
     description:
-      "MiB of all ended runs; beyond, the one that ended first goes, of the project that has the most. Also of the requests of queued runs; beyond, 429.",
+      "MiB of all ended runs; beyond, the one that ended first goes, of the project that has the most, and those with an open question last. Also of the requests of queued runs; beyond, 429.",
   }),
   runMiB: z.int().positive().default(2).meta({
     description: "MiB of one run's latest events that readers can go back to; earlier ones are dropped.",
   }),
-  maxRunsPerProject: z
-    .int()
-    .positive()
-    .default(1_000)
-    .meta({ description: "Ended runs of one project; beyond, the one that ended first goes." }),
+  maxRunsPerProject: z.int().positive().default(1_000).meta({
+    description:
+      "Ended runs of one project; beyond, the one that ended first goes, and those with an open question last.",
+  }),
   queuedRuns: z
     .int()
     .nonnegative()

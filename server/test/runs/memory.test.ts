@@ -105,6 +105,29 @@ describe("runs in memory", () => {
     expect(await list("quiet")).toMatchObject([{ runId: "quiet", state: "ended" }]);
   });
 
+  it("keep an open question while runs without one can go", async () => {
+    const configuration = { memory: { maxRunsPerProject: 3 } };
+    const script: Script = async function* ({ onPermission }) {
+      const verdict = await onPermission({ toolCallId: "c1", toolName: "wipe", input: {} });
+      if (verdict === "park") return;
+      yield { type: "done", stopReason: "end_turn" };
+    };
+    const { post, get } = await serveIn("in memory", script, { configuration });
+    const asks = { ...asking, permissions: { default: "ask" } };
+    const runs = async () => (await bodyOf<{ readonly runs: Info[] }>(await get("/runs"))).runs;
+    await post("/run", { ...asks, runId: "paused" });
+    const allowed = { ...asking, permissions: { default: "allow" } };
+    for (let count = 0; count < 6; count += 1) await post("/run", { ...allowed, runId: `run-${count}` });
+    expect((await runs()).map(({ runId }) => runId)).toEqual(["run-5", "run-4", "paused"]);
+    const { interactions } = await bodyOf<{ readonly interactions: unknown[] }>(
+      await get("/interactions?state=open"),
+    );
+    expect(interactions).toMatchObject([{ runId: "paused" }]);
+    // The bound holds where all runs have one.
+    for (let count = 0; count < 4; count += 1) await post("/run", { ...asks, runId: `asks-${count}` });
+    expect((await runs()).map(({ runId }) => runId)).toEqual(["asks-3", "asks-2", "asks-1"]);
+  });
+
   it("are deleted when all together hold too much: the first of the project that has the most", async () => {
     const configuration = { memory: { maxMiB: 1 } };
     const { post, get } = await serveIn("in memory", saying(text, text, text), { configuration });

@@ -32,6 +32,8 @@ export class MemoryRun implements MemoryRows {
   startedAt: number | undefined;
   endedAt: number | undefined;
   fence = 1;
+  /** It paused, and a question is open, or its answer waits for the next turn. */
+  isWaiting = false;
   readonly createdAt = Date.now();
   readonly recent: RecentRecords;
   readonly log: MemoryLog;
@@ -100,8 +102,15 @@ export class MemoryRun implements MemoryRows {
       question.session ??= session;
       if (!paused && question.state === "open") question.state = "expired";
     }
+    this.#look();
     this.recent.finish(result);
     return "written";
+  }
+
+  #look(): void {
+    this.isWaiting =
+      this.state === "ended" &&
+      [...this.questions.values()].some(({ state }) => state === "open" || state === "answered");
   }
 
   /** Marks an answer as used. */
@@ -110,6 +119,7 @@ export class MemoryRun implements MemoryRows {
     if (question === undefined || question.state === "expired") return;
     question.state = "used";
     question.answer = undefined;
+    if (this.isWaiting) this.#look();
   }
 
   /** Two records follow the result: the first takes its number, since readers count records. */
@@ -117,6 +127,7 @@ export class MemoryRun implements MemoryRows {
     const question = this.questions.get(id);
     if (question?.state !== "open") return false;
     question.state = "expired";
+    this.#look();
     this.recent.add({ first: this.recent.last + 1, count: 2, text });
     return true;
   }

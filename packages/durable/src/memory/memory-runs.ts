@@ -155,14 +155,27 @@ export class MemoryRuns {
     const { maxRunsPerProject, maxMiB } = this.settings;
     while (ended.runs.size > maxRunsPerProject) this.#deleteOldest(ended);
     while (this.#endedSize > maxMiB * mebibyte) {
-      const [most] = [...this.#ended.values()].sort((one, other) => other.size - one.size);
+      const most = this.#largest();
       if (most === undefined) return;
       this.#deleteOldest(most);
     }
   }
 
+  #largest(): Ended | undefined {
+    let largest: Ended | undefined;
+    for (const ended of this.#ended.values())
+      if (largest === undefined || ended.size > largest.size) largest = ended;
+    return largest;
+  }
+
+  /** Runs with an open question last: it would be gone without a word. */
   #deleteOldest({ runs }: Ended): void {
-    const [oldest] = runs;
+    let [oldest] = runs;
+    for (const run of runs) {
+      if (run.isWaiting) continue;
+      oldest = run;
+      break;
+    }
     if (oldest !== undefined) this.delete(oldest.created.id);
   }
 
