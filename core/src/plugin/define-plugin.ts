@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { SecretKind } from "../contract/index.js";
 import type { InjectedClass } from "./injection.js";
 import type { ToolDelivery } from "./kinds/delivery.js";
 import type { Dialect, ForeignEnvironment } from "./kinds/dialect.js";
@@ -38,6 +39,13 @@ export interface Registrar {
    * `pluginTokens`). A second one of the same kind and name, from any plugin, is an error at start.
    */
   add<Kind extends keyof Offers>(kind: Kind, offer: Offers[Kind] | InjectedClass<Offers[Kind]>): void;
+  /**
+   * A credential that isn't in the config, such as a variable's: the log hides it. Those that the config's schema marks
+   * are hidden without it.
+   *
+   * @param value undefined where it isn't set. @param kind default: `credential`
+   */
+  secret(value: unknown, kind?: SecretKind): void;
   /** The runner's log; each entry names the plugin. */
   readonly log: Log;
   /** Whether tenants send requests, each with a token of its own, besides the deployer. */

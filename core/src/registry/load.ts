@@ -64,7 +64,7 @@ export async function loadPlugins(
   }
   failures.push(...offered.failures);
   if (failures.length > 0) throw new PluginLoadFailed(failures);
-  return { plugins, offered, secrets };
+  return { plugins, offered, secrets: [...secrets, ...offered.secrets] };
 }
 
 type Found = { readonly plugin: Plugin; readonly config: unknown } | { readonly failure: LoadFailure };

@@ -1,4 +1,5 @@
 import { type DependencyContainer, container as root } from "tsyringe";
+import type { MarkedValue } from "../contract/index.js";
 import type { LoadFailure } from "../errors.js";
 import {
   type Actor,
@@ -45,6 +46,8 @@ export class OfferCollector implements Offered {
   readonly observers: RunObserver[] = [];
   store: StoreBackend | undefined;
   readonly dialects: Dialect[] = [];
+  /** Credentials that plugins have from elsewhere than their configs. */
+  readonly secrets: MarkedValue[] = [];
   /** Separate, so that two registries in one process share nothing. */
   readonly #container: DependencyContainer = root.createChildContainer();
   /** The first plugin that offered each thing that can be offered only once. */
@@ -66,6 +69,9 @@ export class OfferCollector implements Offered {
       return register({
         log: container.resolve(pluginTokens.log),
         hasTenants,
+        secret: (value, kind = "credential") => {
+          if (value !== undefined) this.secrets.push({ kind, value });
+        },
         add: (kind, given) => {
           if (over)
             throw new Error(`Plugin '${plugin}' offers the ${kind} '${given.name}' after it has registered.`);

@@ -31,6 +31,7 @@ describe("executor-client", () => {
       add: (kind, actor) => added.push([kind, actor]),
       log: recordingLog(),
       hasTenants: false,
+      secret: () => {},
     };
     plugin.register(registrar, plugin.config.parse({}));
     expect(added).toEqual([["executor", clientExecutor]]);

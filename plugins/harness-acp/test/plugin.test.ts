@@ -10,6 +10,7 @@ describe("the plugin", () => {
     const registrar: Registrar = {
       log: recordingLog(),
       hasTenants: false,
+      secret: () => {},
       add: (_, actor) => {
         if ("maxToolCallMs" in actor) harnesses.push(actor);
       },

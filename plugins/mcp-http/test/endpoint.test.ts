@@ -249,7 +249,12 @@ describe("the plugin", () => {
   it("registers one delivery, synchronously", () => {
     const added: [string, unknown][] = [];
     plugin.register(
-      { add: (kind, actor) => added.push([kind, actor]), log: recordingLog(), hasTenants: false },
+      {
+        add: (kind, actor) => added.push([kind, actor]),
+        log: recordingLog(),
+        hasTenants: false,
+        secret: () => {},
+      },
       plugin.config.parse({}),
     );
     expect(added).toEqual([["delivery", expect.any(McpHttpDelivery)]]);

@@ -10,5 +10,8 @@ export default definePlugin({
   name: "sandbox-daytona",
   api: 1,
   config: configSchema,
-  register: (registrar, config) => registrar.add("sandbox", new DaytonaSandbox(config)),
+  register: (registrar, config) => {
+    registrar.secret(process.env[config.apiKeyVariable]);
+    registrar.add("sandbox", new DaytonaSandbox(config));
+  },
 });

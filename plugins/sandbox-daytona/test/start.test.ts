@@ -20,17 +20,19 @@ const hook = `
       },
     });`;
 
-/** Loads the plugin as a server does, then runs some code with `backend`. */
-function started(code: string, config: object = {}) {
+/** Loads the plugin as a server does, then runs some code with `backend`, and `hidden`: what the log may not show. */
+function started(code: string, config: object = {}, variables: Readonly<Record<string, string>> = {}) {
   const program = `${hook}
     const { default: plugin, configSchema } = await import(${JSON.stringify(plugin)});
     const boundary = { network: { mode: "off", rules: [] }, filesystem: { mode: "on", readable: [], writable: [], denied: [] }, resources: {}, secrets: "visible", enforcement: "strict" };
     let backend;
-    plugin.register({ add: (_kind, actor) => { backend = actor; } }, configSchema.parse(${JSON.stringify(config)}));
+    const hidden = [];
+    const registrar = { add: (_kind, actor) => { backend = actor; }, secret: (value) => hidden.push(value) };
+    plugin.register(registrar, configSchema.parse(${JSON.stringify(config)}));
     ${code}`;
   return spawnSync(process.execPath, ["--input-type=module", "-e", program], {
     encoding: "utf8",
-    env: { PATH: process.env.PATH ?? "" },
+    env: { PATH: process.env.PATH ?? "", ...variables },
   });
 }
 
@@ -41,6 +43,11 @@ describe("a server with this plugin", () => {
       const findings = await backend.probe(new AbortController().signal);
       console.log(findings.map(({ proven }) => proven).includes(true), backend.claims.length);`);
     expect({ stdout, stderr, status }).toEqual({ stdout: "false 7\n", stderr: "", status: 0 });
+  });
+
+  it("hides the key of its variable in the log", () => {
+    const { stdout } = started("console.log(hidden[0])", { apiKeyVariable: "OUR_KEY" }, { OUR_KEY: "key-1" });
+    expect(stdout).toBe("key-1\n");
   });
 
   it("loads it with the first sandbox (the control)", async () => {

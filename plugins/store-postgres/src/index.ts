@@ -20,21 +20,30 @@ export type PostgresStoreConfig = z.output<typeof configSchema>;
 
 /** A store that many replicas share. Nothing is connected or imported before `open`. */
 export function postgresStore(config: PostgresStoreConfig): StoreBackend<Store> {
-  // Read once, and taken away: what runs later in this process can't find the password there.
-  const url = config.url ?? process.env.AMBIT_POSTGRES_URL;
-  delete process.env.AMBIT_POSTGRES_URL;
   return {
     name: "postgres",
     open: async ({ log }) => {
       const { openPostgres } = await import("./open-postgres.js");
-      return openPostgres({ ...config, url }, log);
+      return openPostgres(config, log);
     },
   };
+}
+
+/** Read once, and taken away: what runs later in this process can't find the password there. */
+function takeUrl(): string | undefined {
+  const { AMBIT_POSTGRES_URL: url } = process.env;
+  delete process.env.AMBIT_POSTGRES_URL;
+  return url;
 }
 
 export default definePlugin({
   name: "store-postgres",
   api: 1,
   config: configSchema,
-  register: (registrar, config) => registrar.add("store", postgresStore(config)),
+  register: (registrar, config) => {
+    const url = takeUrl();
+    registrar.secret(url);
+    registrar.secret(process.env.PGPASSWORD, "password");
+    registrar.add("store", postgresStore({ ...config, url: config.url ?? url }));
+  },
 });

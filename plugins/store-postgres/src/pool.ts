@@ -4,7 +4,7 @@ import { type ChunkToAppend, type Database, diskFull, type Row, type Statement }
 import pg from "pg";
 
 export interface PoolSettings {
-  readonly url: string | undefined;
+  readonly url?: string | undefined;
   readonly schema: string;
   readonly connections: number;
 }

@@ -33,7 +33,7 @@ export interface Exported {
 
 /** What the operator asks for by OpenTelemetry's own variables. */
 export interface OtelEnvironment {
-  /** `OTEL_SDK_DISABLED`: nothing is exported, to nobody. */
+  /** `OTEL_SDK_DISABLED`: nothing is exported. */
   readonly isDisabled: boolean;
   /** The signals that have a destination. */
   readonly exported: Readonly<Partial<Record<SignalName, Exported>>>;
@@ -100,6 +100,28 @@ class Reading {
     if (found === undefined)
       this.warn(`${name} is '${text}': it must be one of ${values.join(", ")}, and ${byDefault} is used`);
     return found ?? byDefault;
+  }
+}
+
+/** The headers that the SDK's exporters send, which may be credentials: `name=value`, percent-encoded, by commas. Pure. */
+export function headersIn(variables: Variables): Readonly<Record<string, string>>[] {
+  const names = ["OTEL_EXPORTER_OTLP_HEADERS", ...signals.map((name) => headersOf(name.toUpperCase()))];
+  const pairs = names.flatMap((name) => variables[name]?.split(",") ?? []);
+  return pairs.flatMap((pair) => {
+    const [name = "", ...rest] = pair.split("=");
+    const value = rest.join("=").trim();
+    // As written, and as it is sent.
+    return [value, decoded(value)].map((one) => ({ [name.trim()]: one }));
+  });
+}
+
+const headersOf = (signal: string) => `OTEL_EXPORTER_OTLP_${signal}_HEADERS`;
+
+function decoded(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
   }
 }
 

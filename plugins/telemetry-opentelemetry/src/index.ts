@@ -1,7 +1,7 @@
 import { definePlugin } from "@ambit/core/plugin";
 import { settlePrivateHosts } from "@ambit/egress";
 import { configSchema } from "./config.js";
-import { readEnvironment } from "./environment.js";
+import { headersIn, readEnvironment } from "./environment.js";
 import { LogObserver } from "./log-observer.js";
 import { MetricsObserver } from "./metrics-observer.js";
 import { TelemetryObserver } from "./observer.js";
@@ -18,6 +18,7 @@ export default definePlugin({
   config: configSchema,
   register: (registrar, config) => {
     const environment = readEnvironment(process.env);
+    for (const headers of headersIn(process.env)) registrar.secret(headers, "headers");
     for (const warning of environment.warnings) registrar.log.warn({}, warning);
     const telemetry = new Telemetry(
       settlePrivateHosts(config, registrar.hasTenants),

@@ -21,6 +21,7 @@ function load(
     },
     log: logInto(lines),
     hasTenants: false,
+    secret: () => {},
   };
   plugin.register(registrar, configSchema.parse(config));
   return observers;

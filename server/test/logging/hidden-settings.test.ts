@@ -1,5 +1,6 @@
 import { definePlugin, secret } from "@ambit/core/plugin";
-import { expect, it } from "vitest";
+import postgres from "@ambit/store-postgres";
+import { expect, it, vi } from "vitest";
 import { z } from "zod";
 import { takeEnvironment } from "../../src/configuration/environment.js";
 import { openAmbit } from "../../src/open.js";
@@ -23,4 +24,19 @@ it("hides marked settings in the log: of plugins, the configuration and the envi
   expect(redaction.line(`plugin-key-1 region-1 operator-token-1 ${webhookSecret}`)).toBe(
     "[redacted] region-1 [redacted] [redacted]",
   );
+});
+
+it("hides what plugins read from variables: headers of OTLP as written and as sent, a database's password", async () => {
+  vi.stubEnv("OTEL_EXPORTER_OTLP_HEADERS", "accept=text/plain,authorization=Bearer%20otlp-key-1");
+  vi.stubEnv("OTEL_EXPORTER_OTLP_LOGS_HEADERS", "x-team=logs-key-1");
+  vi.stubEnv("AMBIT_POSTGRES_URL", "postgres://ambit:postgres-key-1@127.0.0.1:9/ambit");
+  vi.stubEnv("PGPASSWORD", "postgres-key-2");
+  const { redaction } = await openAmbit({
+    environment: takeEnvironment({}),
+    configuration: { plugins: ["@ambit/telemetry-opentelemetry", { use: postgres }] },
+    logLevel: "silent",
+  });
+  vi.unstubAllEnvs();
+  for (const key of ["otlp-key-1", "Bearer%20otlp-key-1", "logs-key-1", "postgres-key-1", "postgres-key-2"])
+    expect(redaction.line(`at ${key}, text/plain`)).toBe("at [redacted], text/plain");
 });

@@ -106,7 +106,7 @@ export class MetricExport {
   }
 }
 
-/** None where the state can't be had now. */
+/** None while the state isn't available. */
 async function measured(state: () => Promise<RunnerState>): Promise<readonly Measurement[]> {
   try {
     return measure(await state());
