@@ -258,7 +258,7 @@ export const cases = {
     }
   },
 
-  async "Codex, which asks nobody, where the operator lets the boundary stand for its tools"({
+  async "Codex, which never asks, where the operator lets the boundary stand for its tools"({
     service,
     platform,
     lenient,

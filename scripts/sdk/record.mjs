@@ -1,5 +1,5 @@
 // Records what an earlier version of the official SDK sends, as test/golden/reference-request-sdk-<version>-*.json:
-// node scripts/sdk/record.mjs. Its own service runs, and a server that only takes its requests down stands for the runner.
+// node scripts/sdk/record.mjs. Its own service runs, and in place of the runner, a server that only records its requests.
 // Then `npm run format`.
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";

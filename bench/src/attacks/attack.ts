@@ -1,4 +1,4 @@
-/** What an attack is told. It crosses a process boundary as JSON. */
+/** What an attack gets. It crosses a process boundary as JSON. */
 export interface Target {
   /** Of the attacked server. */
   readonly url: string;

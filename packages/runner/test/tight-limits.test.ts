@@ -71,7 +71,7 @@ test("a start that needs no further thread isn't ended, nor one whose limits are
   ).toBe("started");
 });
 
-test("a start that takes too long is told which limits it had", () => {
+test("a start that takes too long names the limits that it had", () => {
   expect(limitsHint({ processes: 8 })).toBe(
     " The request allows it 8 processes and threads (resources.processes): if the agent needs more, raise that.",
   );

@@ -41,7 +41,7 @@ test("a project whose commands have large results loses its own, and no other pr
   const commands = new Commands();
   const execute = async (projectId: string, controlCommandId: string, output: string) => {
     const request = requestOf(projectId, { controlCommandId });
-    const result = { ok: true, output, messages: [], events: [] } as unknown as RunResult;
+    const result: RunResult = { ok: true, runId: controlCommandId, output, events: [] };
     commands.begun(request, { ended: Promise.resolve(), stage: "started", result });
     return request;
   };

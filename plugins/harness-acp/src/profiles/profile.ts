@@ -89,7 +89,7 @@ export interface RouteAccess {
   readonly auxiliaryModels?: readonly string[];
 }
 
-/** How an agent is told how much its model shall reason. */
+/** How an agent is told how much its model reasons. */
 export interface ReasoningAccess {
   /** The values of `reasoningEffort` that it knows, with its own names. What its model takes of them, it says itself. */
   readonly efforts: Readonly<Partial<Record<ReasoningEffort, string>>>;

@@ -34,7 +34,7 @@ export function limitsHint(limits: ResourceLimits): string {
 const times = { lookMs: 250, graceMs: 10_000 };
 
 /**
- * A start that ends if it waits for a thread that its limit doesn't allow: Node.js then waits for ever, and says nothing.
+ * A start that ends if it waits for a thread that its limit doesn't allow: Node.js then waits forever without a message.
  *
  * @throws HarnessFailed that names the limit
  */
