@@ -11,4 +11,4 @@ export {
 } from "./configuration/schema.js";
 export { type RunningServer, startServer } from "./http/listen.js";
 export { openApiDocument } from "./http/routes.js";
-export { type Ambit, type OpenOptions, openAmbit } from "./open.js";
+export { type Ambit, type OpenAmbitOptions, openAmbit } from "./open.js";

@@ -28,7 +28,7 @@ export interface Ambit {
   readonly evidence: EvidenceFile | undefined;
 }
 
-export interface OpenOptions {
+export interface OpenAmbitOptions {
   readonly environment: Environment;
   readonly overrides?: Overrides;
   /** The folder in which a configuration is looked for. Default: the working folder. */
@@ -48,7 +48,7 @@ export interface OpenOptions {
  * Reads the configuration and loads the plugins. Doesn't probe: a run or a plan waits for that.
  * @throws ConfigurationInvalid, PluginLoadFailed
  */
-export async function openAmbit(options: OpenOptions): Promise<Ambit> {
+export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
   const { environment, overrides = {}, folder = process.cwd(), configuration } = options;
   const settings = await loadSettings(environment, overrides, { folder, given: configuration });
   const redaction = new LogRedaction();

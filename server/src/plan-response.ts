@@ -1,8 +1,8 @@
 import { type PlanResponse, receiptOf } from "@ambit/core";
-import type { Admitted } from "@ambit/runner";
+import type { AdmittedRun } from "@ambit/runner";
 
 /** The response of `POST /plan` and `ambit plan` for a request that may run: its receipt, as far as a plan knows it. */
-export function planResponse({ plan, warnings }: Admitted): PlanResponse {
+export function planResponse({ plan, warnings }: AdmittedRun): PlanResponse {
   const { sandbox, enforcement, required, guarantees, actors, accepted } = receiptOf(plan, {
     confinement: "unconfined",
     evidence: {},

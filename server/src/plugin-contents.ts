@@ -10,7 +10,7 @@ const maxBytes = 64 * 1024 * 1024;
 const maxPackages = 1_000;
 
 /** Counts what was read. */
-class Budget {
+class ContentsBudget {
   #files = 0;
   #bytes = 0;
 
@@ -31,7 +31,7 @@ class Budget {
  */
 export async function digestOfPlugins(paths: readonly string[]): Promise<string> {
   const hash = createHash("sha256");
-  const budget = new Budget();
+  const budget = new ContentsBudget();
   const seen = new Set<string>();
   for (const path of paths) {
     const real = await realpath(path);
@@ -67,7 +67,7 @@ function isMain(root: string, path: string): boolean {
 const isCode = (name: string) =>
   name !== "node_modules" && !name.startsWith(".") && !/\.(d\.[cm]?ts|map|md|tsbuildinfo)$/.test(name);
 
-async function addFolder(folder: string, hash: Hash, budget: Budget): Promise<void> {
+async function addFolder(folder: string, hash: Hash, budget: ContentsBudget): Promise<void> {
   for (const name of (await readdir(folder)).filter(isCode).sort()) {
     const path = join(folder, name);
     const found = await lstat(path);
@@ -79,7 +79,12 @@ async function addFolder(folder: string, hash: Hash, budget: Budget): Promise<vo
 }
 
 /** A linked package is being developed: its version stays the same when it changes. */
-async function addDependencies(root: string, hash: Hash, seen: Set<string>, budget: Budget): Promise<void> {
+async function addDependencies(
+  root: string,
+  hash: Hash,
+  seen: Set<string>,
+  budget: ContentsBudget,
+): Promise<void> {
   const manifest = await readFile(join(root, "package.json"), "utf8");
   const { dependencies = {} }: { dependencies?: Record<string, string> } = JSON.parse(manifest);
   for (const name of Object.keys(dependencies).sort()) {

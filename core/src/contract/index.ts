@@ -1,7 +1,7 @@
 /** The wire: what a platform sends to Ambit and gets back. */
 export * from "./capability.js";
 export { maxIssues, pathText, readableIssues, type Validated } from "./issues.js";
-export { type Level, levelAt, levelOf, mergeLevels } from "./levels.js";
+export { type KnownShape, knownShapeAt, knownShapeOf, mergeKnownShapes } from "./known-shape.js";
 export * from "./request/boundary/credentials.js";
 export * from "./request/boundary/sandbox-permission.js";
 export { onDisconnectOf } from "./request/disconnect.js";

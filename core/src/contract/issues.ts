@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { issueSentence, readUnion } from "./issue-sentence.js";
-import { type Level, levelAt } from "./levels.js";
+import { type KnownShape, knownShapeAt } from "./known-shape.js";
 import type { Issue } from "./result/failure.js";
 import { nearestKey } from "./spelling.js";
 
@@ -10,7 +10,7 @@ type Found = z.core.$ZodIssue;
 /** The validated value, its level, and its place in the request or the configuration. */
 export interface Validated {
   readonly value: unknown;
-  readonly level: Level | undefined;
+  readonly level: KnownShape | undefined;
   readonly path: Path;
   /** What a key of it is called. Default: `field`, of a request. */
   readonly keyName?: "field" | "setting";
@@ -56,7 +56,12 @@ function issueAt({ path }: Validated, message: string): Issue {
 }
 
 function below({ value, level, path, keyName }: Validated, steps: Path): Validated {
-  return { value: valueAt(value, steps), level: levelAt(level, steps), path: [...path, ...steps], keyName };
+  return {
+    value: valueAt(value, steps),
+    level: knownShapeAt(level, steps),
+    path: [...path, ...steps],
+    keyName,
+  };
 }
 
 function unknownKey(key: string, at: Validated): Issue {

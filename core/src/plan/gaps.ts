@@ -5,7 +5,7 @@ import type { Probed } from "./candidates.js";
 import type { BoundedRequest, Requirement } from "./requirements.js";
 
 /** One use of one actor, as the planner checks it. */
-interface Question<Use> {
+interface ActorUse<Use> {
   readonly probed: Probed<Actor<Use>>;
   readonly use: Use;
   /** The requirements that its own claims must cover. Gaps that it states itself count for all. */
@@ -19,7 +19,7 @@ interface Question<Use> {
 /** The requirements that an actor's use doesn't cover: it covers `claims ∩ probed`, less what `gaps` returns. Pure. */
 export function gapsOf<Use>(
   { boundary, required }: BoundedRequest,
-  { probed, use, binding, subject, further = [] }: Question<Use>,
+  { probed, use, binding, subject, further = [] }: ActorUse<Use>,
 ): readonly Gap[] {
   if (required.length === 0) return [];
   const { actor } = probed;

@@ -5,15 +5,15 @@ import type { Probed } from "../plan/index.js";
 import { type Actor, type Finding, type Log, newPluginAbort, unlessAborted } from "../plugin/index.js";
 import type { ProbeSettings } from "./configuration.js";
 
-interface Evidence {
+interface KeptFindings {
   readonly findings: ReadonlyMap<Capability, Finding>;
   readonly probedAt: number;
 }
 
 /** Keeps the findings of each actor on this host, and probes again when they are too old or were invalidated. */
 export class Prober {
-  readonly #evidence = new Map<Actor<never>, Evidence>();
-  readonly #underWay = new Map<Actor<never>, Promise<Evidence>>();
+  readonly #evidence = new Map<Actor<never>, KeptFindings>();
+  readonly #underWay = new Map<Actor<never>, Promise<KeptFindings>>();
 
   constructor(
     readonly settings: ProbeSettings,
@@ -77,7 +77,7 @@ export class Prober {
     this.#evidence.set(actor, evidence);
   }
 
-  async #probe(actor: Actor<never>): Promise<Evidence> {
+  async #probe(actor: Actor<never>): Promise<KeptFindings> {
     const findings = this.#within(actor, await this.#ask(actor));
     return { findings, probedAt: Date.now() };
   }

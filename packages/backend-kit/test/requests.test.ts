@@ -3,7 +3,7 @@ import { createServer, type RequestListener, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { expect, it, onTestFinished } from "vitest";
-import { BoundedAgent, firstByteWithin, isLate, within } from "../src/index.js";
+import { BoundedAgent, firstByteWithin, isLate, signalWithin } from "../src/index.js";
 
 /** Asks a server that answers so, with an agent. */
 async function asking(answer: RequestListener, agent?: BoundedAgent) {
@@ -30,10 +30,10 @@ async function asking(answer: RequestListener, agent?: BoundedAgent) {
 
 it("ends a request without a response, and reports the timeout", async () => {
   const ask = await asking(() => undefined);
-  const error = await ask({ signal: within(20) }).catch((thrown: unknown) => thrown);
+  const error = await ask({ signal: signalWithin(20) }).catch((thrown: unknown) => thrown);
   expect(isLate(error)).toBe(true);
   const given = new AbortController();
-  const asked = ask({ signal: within(60_000, given.signal) }).catch((thrown: unknown) => thrown);
+  const asked = ask({ signal: signalWithin(60_000, given.signal) }).catch((thrown: unknown) => thrown);
   given.abort(new Error("not needed"));
   expect(isLate(await asked)).toBe(false);
 });

@@ -2,7 +2,7 @@ export { jsonPieces } from "./log/json-pieces.js";
 export { type RecordedRun, type RunHold, recoveryOf } from "./log/recorded-run.js";
 export { Recorder } from "./log/recorder.js";
 export { type Records, type RunLog, recordsIn } from "./log/run-log.js";
-export { RecordedRuns, type RecordedRunsOptions, type Started } from "./recorded-runs.js";
+export { RecordedRuns, type RecordedRunsOptions, type StartedRun } from "./recorded-runs.js";
 export { endedBy } from "./replica/lost-result.js";
 export { Sealing } from "./sealing.js";
 export {

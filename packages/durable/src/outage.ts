@@ -11,7 +11,7 @@ const maxPauseMs = 2_000;
  * @param signal of the one who waits: nothing is waited for or retried for a reader that has left.
  * @throws StoreFailed after `retryTimeoutMs`, or when the signal aborts.
  */
-export async function patiently<Result>(
+export async function retryWhileDown<Result>(
   what: string,
   retryTimeoutMs: number,
   log: Log,

@@ -1,4 +1,4 @@
-import { Heads } from "./log/heads.js";
+import { RemoteProgress } from "./log/remote-progress.js";
 import type { RunLogs } from "./log/run-log.js";
 import { StoredLogs, type StoredLogsOptions } from "./log/stored-log.js";
 import { MemoryStore, type MemoryStoreOptions } from "./memory/memory-store.js";
@@ -15,7 +15,7 @@ export interface Place {
 /** In a store, which other replicas may share. */
 export function storedPlace(options: StoredLogsOptions & { readonly store: Store }): Place {
   const { store, log } = options;
-  return { store, logs: new StoredLogs(options, new Heads(store, log)), isShared: true };
+  return { store, logs: new StoredLogs(options, new RemoteProgress(store, log)), isShared: true };
 }
 
 /** In the memory of this process. Runs end with it. */

@@ -3,7 +3,7 @@ import { idOfRun, projectOf } from "@ambit/core/contract";
 import { announcedBy, type RecordedRun, type RunHold, recoveryOf } from "./log/recorded-run.js";
 import { Recorder, takenOver } from "./log/recorder.js";
 import type { Records } from "./log/run-log.js";
-import { patiently } from "./outage.js";
+import { retryWhileDown } from "./outage.js";
 import { memoryPlace, type Place, storedPlace } from "./place.js";
 import { BoundSessions } from "./replica/bound-sessions.js";
 import { Lease } from "./replica/lease.js";
@@ -18,9 +18,9 @@ import {
   type NewRun,
   type Renewal,
   type RunQuota,
-  type SessionName,
   type Store,
   type StoredRun,
+  type StoredSessionName,
 } from "./store/index.js";
 import { StoredAnswers } from "./stored-answers.js";
 import { Deliveries, type DeliveriesOptions } from "./webhooks/deliveries.js";
@@ -33,7 +33,7 @@ export interface RecordedRunsOptions extends Omit<DeliveriesOptions, "store"> {
   /** Where this process listens; no other process of this host can listen there at the same time. */
   readonly place: string;
   /** The named sessions that are open here. */
-  readonly openSessions: () => readonly SessionName[];
+  readonly openSessions: () => readonly StoredSessionName[];
   /** A run of a lost replica was ended here, as `runner_lost`. */
   readonly onLost: (run: StoredRun) => void;
   /** Other replicas will soon take this one's runs and sessions. The runs are ended; ends the sandboxes. */
@@ -41,7 +41,7 @@ export interface RecordedRunsOptions extends Omit<DeliveriesOptions, "store"> {
 }
 
 /** What to do with a run that was admitted under an id that the store already has. */
-export type Started = { readonly recorder: Recorder } | { readonly existing: StoredRun };
+export type StartedRun = { readonly recorder: Recorder } | { readonly existing: StoredRun };
 
 /** The runs of this replica, recorded, and those of all replicas, as the store has them. */
 export class RecordedRuns {
@@ -119,14 +119,14 @@ export class RecordedRuns {
     digest: string,
     quota?: RunQuota,
     signal?: AbortSignal,
-  ): Promise<Started | "over_quota"> {
+  ): Promise<StartedRun | "over_quota"> {
     return this.whileStarting(run.key, async () => {
       const { settings, log, store, sealing, isShared } = this.options;
       await this.#requireLease(signal);
       const more = { ...announcedBy(run), ...recoveryOf(run, isShared ? sealing : undefined) };
       const created = { ...this.newRun(run, digest), ...more, state: "running" as const };
       const create = () => (quota === undefined ? store.create(created) : store.createWithin(created, quota));
-      const existing = await patiently("create a run", settings.retryTimeoutMs, log, create, signal);
+      const existing = await retryWhileDown("create a run", settings.retryTimeoutMs, log, create, signal);
       if (existing === "over_quota") return existing;
       // Created by an earlier attempt of this replica whose response was lost.
       const isOurs = existing?.replica === this.replica && existing.state === "running";
@@ -156,11 +156,11 @@ export class RecordedRuns {
     });
     if (this.options.isShared) run.holdBy(this.#hold(run.key, recorder));
     this.#recorders.set(run.key, recorder);
-    this.lease.hurry();
+    this.lease.renewNow();
     void recorder.done.then(() => {
       this.#recorders.delete(run.key);
       if (recorder.failure !== undefined) this.#leftOvers.unstored(run.key, recorder.failure);
-      if (webhook !== undefined) this.deliveries.hurry();
+      if (webhook !== undefined) this.deliveries.runNow();
     });
     return recorder;
   }
@@ -183,7 +183,7 @@ export class RecordedRuns {
 
   #patiently<Result>(read: () => Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
     const { settings, log } = this.options;
-    return patiently("read a run", settings.retryTimeoutMs, log, read, signal);
+    return retryWhileDown("read a run", settings.retryTimeoutMs, log, read, signal);
   }
 
   /** The run's records after this one, until its result. @throws NotFound, StoreFailed */
@@ -216,7 +216,7 @@ export class RecordedRuns {
     if (claim === undefined) return false;
     const end = endedBy(new RunCancelled("The run was cancelled before it began.", "caller"), run);
     await this.store.finish(run.id, claim.fence, end);
-    this.deliveries.hurry();
+    this.deliveries.runNow();
     return true;
   }
 

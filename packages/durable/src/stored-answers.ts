@@ -1,6 +1,6 @@
 import { messageOf } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
-import { patiently } from "./outage.js";
+import { retryWhileDown } from "./outage.js";
 import type { Sealing } from "./sealing.js";
 import type { StoreSettings } from "./settings.js";
 import type { InteractionState, Store, StoredInteraction } from "./store/index.js";
@@ -34,7 +34,7 @@ export class StoredAnswers {
   async use(id: string): Promise<boolean> {
     const { store, settings, log } = this.options;
     try {
-      return await patiently("mark an answer as used", settings.retryTimeoutMs, log, () =>
+      return await retryWhileDown("mark an answer as used", settings.retryTimeoutMs, log, () =>
         store.useAnswer(id),
       );
     } catch (error) {
@@ -46,7 +46,7 @@ export class StoredAnswers {
   async given(conversation: { readonly project: string | undefined; readonly session: string }) {
     const { store, settings, log } = this.options;
     const { project = null, session } = conversation;
-    const questions = await patiently("read answers", settings.retryTimeoutMs, log, () =>
+    const questions = await retryWhileDown("read answers", settings.retryTimeoutMs, log, () =>
       store.interactions({ project, session, limit: maxQuestions }),
     );
     const answered = questions.find(({ state }) => state === "answered");

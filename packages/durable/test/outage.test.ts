@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Heads } from "../src/log/heads.js";
+import { RemoteProgress } from "../src/log/remote-progress.ts";
 import { StoredLogs, type StoredLogsOptions } from "../src/log/stored-log.js";
 
 it("retries nothing for a reader that has left, and logs an outage once for each that waits", async () => {
@@ -20,7 +20,7 @@ it("retries nothing for a reader that has left, and logs an outage once for each
   const left = new AbortController();
   // Longer than any test: only the reader's leaving ends the wait.
   const settings = { retryTimeoutMs: 3_600_000, runMiB: 1 };
-  const logs = new StoredLogs({ store, settings, log }, new Heads({ heads: down }, log));
+  const logs = new StoredLogs({ store, settings, log }, new RemoteProgress({ heads: down }, log));
   const next = logs.follow("r", 0, left.signal).next();
   await expect.poll(() => reads, { timeout: 20_000 }).toBeGreaterThan(2);
   left.abort();

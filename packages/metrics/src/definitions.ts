@@ -77,7 +77,7 @@ export const gauges = {
 type LabelsOf<Given extends Metric> = Readonly<Record<Given["labels"][number], string>>;
 
 /** One change of a counter or histogram. */
-export type Recording =
+export type MetricChange =
   | {
       [Key in keyof typeof counters]: {
         readonly counter: Key;

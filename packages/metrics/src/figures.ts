@@ -6,13 +6,13 @@ import type {
   RunObservation,
   WebhookAttempt,
 } from "@ambit/core/plugin";
-import type { Measurement, Recording } from "./definitions.js";
+import type { Measurement, MetricChange } from "./definitions.js";
 import { RunFigures } from "./run-figures.js";
 
 /** What an observer counts: its `observe`, `refused`, `lost` and `posted`. */
 export class Figures {
   /** @param record called with each change. */
-  constructor(readonly record: (recording: Recording) => void) {}
+  constructor(readonly record: (recording: MetricChange) => void) {}
 
   observe(run: ObservedRun): RunObservation {
     return new RunFigures(run, this.record);

@@ -5,6 +5,6 @@ export {
   histograms,
   type Measurement,
   type Metric,
-  type Recording,
+  type MetricChange,
 } from "./definitions.js";
 export { Figures, measure } from "./figures.js";

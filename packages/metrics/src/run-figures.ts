@@ -7,9 +7,9 @@ import type {
   RunObservation,
   RunResult,
 } from "@ambit/core/plugin";
-import type { Recording } from "./definitions.js";
+import type { MetricChange } from "./definitions.js";
 
-type Used = Omit<ModelUsage, "model">;
+type RunUsage = Omit<ModelUsage, "model">;
 
 /** Open calls whose duration is measured in one run. */
 const maxOpenCalls = 1_000;
@@ -22,13 +22,13 @@ export class RunFigures implements RunObservation {
   readonly #renamed = new Set<string>();
   #stage: { readonly name: ObservedStage; readonly began: number } | undefined;
   /** Requests to the model that haven't ended. */
-  readonly #open = new Set<{ readonly total: Used | undefined }>();
+  readonly #open = new Set<{ readonly total: RunUsage | undefined }>();
   /** Whether a gateway counted the tokens: then the agent's own count isn't added. */
   #isCounted = false;
 
   constructor(
     readonly run: Pick<ObservedRun, "harness" | "sandbox">,
-    readonly record: (recording: Recording) => void,
+    readonly record: (recording: MetricChange) => void,
   ) {}
 
   entered(stage: ObservedStage): void {
@@ -90,7 +90,7 @@ export class RunFigures implements RunObservation {
   modelCalled(): ModelExchange {
     this.#isCounted = true;
     // Counted at its end: a provider may correct its counts downwards, which a counter can't take back.
-    const exchange: { total: Used | undefined } = { total: undefined };
+    const exchange: { total: RunUsage | undefined } = { total: undefined };
     this.#open.add(exchange);
     return {
       used: (usage) => {
@@ -118,11 +118,11 @@ export class RunFigures implements RunObservation {
     }
   }
 
-  #close(exchange: { readonly total: Used | undefined }): void {
+  #close(exchange: { readonly total: RunUsage | undefined }): void {
     if (this.#open.delete(exchange) && exchange.total !== undefined) this.#used(exchange.total);
   }
 
-  #used({ input, cached, cacheWritten = 0, output, reasoning = 0, cost }: Used): void {
+  #used({ input, cached, cacheWritten = 0, output, reasoning = 0, cost }: RunUsage): void {
     const { harness } = this.run;
     const tokens = { input, cached, cache_written: cacheWritten, output, reasoning };
     for (const [type, by] of Object.entries(tokens))
@@ -149,7 +149,7 @@ export class RunFigures implements RunObservation {
   }
 }
 
-function sumOf(before: Used | undefined, usage: Used): Used {
+function sumOf(before: RunUsage | undefined, usage: RunUsage): RunUsage {
   if (before === undefined) return usage;
   const { input, cached, cacheWritten = 0, output, reasoning = 0 } = usage;
   const costs = [before.cost, usage.cost].filter((cost) => cost !== undefined);

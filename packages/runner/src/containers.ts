@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { runKey } from "@ambit/core/contract";
 import { type DependencyContainer, container as global, Lifecycle } from "tsyringe";
-import type { Admitted } from "./admission/admission.js";
+import type { AdmittedRun } from "./admission/admission.js";
 import { strictestCeiling } from "./admission/caller-rules.js";
 import type { RunOptions } from "./admission/run-options.js";
 import { Ask } from "./call/ask/ask.js";
 import { Elicitation } from "./call/ask/elicitation.js";
 import { UsedAnswers } from "./call/ask/used-answers.js";
 import { Gatekeeper } from "./call/gatekeeper.js";
-import { Permissions } from "./call/permission/permissions.js";
+import { CallPermissions } from "./call/permission/permissions.js";
 import { CallEvents } from "./call/reports/call-events.js";
 import { Calls } from "./call/reports/calls.js";
 import { RunCalls } from "./call/run-calls.js";
@@ -28,7 +28,7 @@ import { Pause } from "./lifetime/pause.js";
 import { RightToAct } from "./lifetime/right-to-act.js";
 import { OwnedScope } from "./lifetime/scope.js";
 import type { RunLimits } from "./limits.js";
-import { Budget } from "./model/budget.js";
+import { RunBudget } from "./model/budget.js";
 import { ModelCalls } from "./model/model-calls.js";
 import { SessionSpending } from "./model/session-spending.js";
 import { roles } from "./run/roles.js";
@@ -51,7 +51,7 @@ export const runClasses = [
   ToolArguments,
   ToolExecution,
   RequestTools,
-  Permissions,
+  CallPermissions,
   Pause,
   Calls,
   CallEvents,
@@ -62,7 +62,7 @@ export const runClasses = [
   ModelRoutes,
   Publisher,
   AgentStarter,
-  Budget,
+  RunBudget,
   ModelCalls,
   Turn,
   Run,
@@ -113,7 +113,7 @@ function withShares({ limits, hasTenants = false }: RunnerOptions): RunLimits {
 /** A run's container. Its `Run` and all collaborators are constructed from it, and disposed with it. */
 export function runContainer(
   root: DependencyContainer,
-  { request, plan, secrets, warnings }: Admitted,
+  { request, plan, secrets, warnings }: AdmittedRun,
   options: RunOptions,
 ): DependencyContainer {
   const run = root.createChildContainer();

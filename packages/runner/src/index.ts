@@ -1,6 +1,6 @@
 import "reflect-metadata";
 
-export type { Admitted } from "./admission/admission.js";
+export type { AdmittedRun } from "./admission/admission.js";
 export { type CallerRules, strictestCeiling } from "./admission/caller-rules.js";
 export { type MinimumBoundary, minimumBoundarySchema } from "./admission/minimum-boundary.js";
 export type { RunOptions } from "./admission/run-options.js";

@@ -3,10 +3,10 @@ import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "@ambit/core"
 import { type Failure, idOfRun, projectOf, runKey } from "@ambit/core/contract";
 import { type LocalConnection, loopTurns, type RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
-import { type AdmissionRules, type Admitted, admit } from "./admission/admission.js";
+import { type AdmissionRules, type AdmittedRun, admit } from "./admission/admission.js";
 import { Commands } from "./admission/commands.js";
 import type { RunOptions } from "./admission/run-options.js";
-import { hasStoredAnswer } from "./call/ask/stored-answers.js";
+import { hasStoredAnswer } from "./call/ask/request-answers.js";
 import { type AnswerKeeper, UsedAnswers } from "./call/ask/used-answers.js";
 import { ArgumentsChecker } from "./call/tools/arguments/checker.js";
 import { rootContainer, runContainer } from "./containers.js";
@@ -15,7 +15,7 @@ import { formCharactersOf } from "./events/redaction/secrets.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
 import { callPlugin } from "./lifetime/plugin-error.js";
 import { SessionSpending } from "./model/session-spending.js";
-import { type Asked, askedIn } from "./parse/callers-trace.js";
+import { askedIn, type RequestedTelemetry } from "./parse/callers-trace.js";
 import { pathBeyondDepth, tooDeep } from "./parse/depth.js";
 import { actorsToProbeAgain } from "./run/doubt.js";
 import { Run } from "./run/run.js";
@@ -45,7 +45,7 @@ export class Runner {
   readonly #memory: MemoryGuard;
   readonly #commands = new Commands();
   /** What a refused request says of its trace, by the error that refused it. */
-  readonly #refused = new WeakMap<object, Asked>();
+  readonly #refused = new WeakMap<object, RequestedTelemetry>();
   #taken = 0;
   #draining = false;
 
@@ -112,7 +112,7 @@ export class Runner {
   }
 
   /** Steps 1 and 2 only: touches nothing. @throws RequestInvalid, BoundaryRefused */
-  async plan(body: unknown, asker?: Pick<RunOptions, "caller" | "trace">): Promise<Admitted> {
+  async plan(body: unknown, asker?: Pick<RunOptions, "caller" | "trace">): Promise<AdmittedRun> {
     const { keeper } = this.#container.resolve(UsedAnswers);
     const { interactionKey } = this.options;
     const rules: AdmissionRules = {
@@ -264,7 +264,7 @@ export class Runner {
     return run;
   }
 
-  #begin(admitted: Admitted, options: RunOptions, free: () => void): Run {
+  #begin(admitted: AdmittedRun, options: RunOptions, free: () => void): Run {
     const container = runContainer(this.#container, admitted, options);
     const run = container.resolve(Run);
     run.admitted();

@@ -3,19 +3,19 @@ import type { Database } from "./database.js";
 import { Quotas } from "./runs/quotas.js";
 import { RunRetention } from "./runs/retention.js";
 import { Runs } from "./runs/runs.js";
-import { Deliveries } from "./shared/deliveries.js";
+import { DeliveryRows } from "./shared/deliveries.js";
+import { ReplicaRows } from "./shared/replicas.js";
 import { SessionUses } from "./shared/session-use.js";
-import { Sessions } from "./shared/sessions.js";
-import { Shared } from "./shared/shared.js";
+import { SessionRows } from "./shared/sessions.js";
 
 /** A store over a database whose schema is up to date. */
 export function sqlStore(database: Database): Store {
   const runs = new Runs(database);
-  const shared = new Shared(database);
+  const shared = new ReplicaRows(database);
   const quotas = new Quotas(database);
-  const sessions = new Sessions(database);
+  const sessions = new SessionRows(database);
   const uses = new SessionUses(database);
-  const deliveries = new Deliveries(database);
+  const deliveries = new DeliveryRows(database);
   const retention = new RunRetention(database);
   return {
     create: (run) => runs.create(run),

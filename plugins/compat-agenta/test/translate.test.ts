@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { type Level, levelOf, runRequestSchema } from "@ambit/core/contract";
+import { type KnownShape, knownShapeOf, runRequestSchema } from "@ambit/core/contract";
 import { parseRunRequest } from "@ambit/runner";
 import { describe, expect, test } from "vitest";
 import { agenta } from "../src/index.js";
@@ -9,7 +9,7 @@ import { golden, issuesOf, requestOf } from "./parsing.js";
 const snakeCase = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** The same value with every key of the contract in snake_case; opaque values stay. */
-function inSnakeCase(value: unknown, level: Level | undefined): unknown {
+function inSnakeCase(value: unknown, level: KnownShape | undefined): unknown {
   if (level === undefined || level.kind === "map") return value;
   if (level.kind === "list") {
     return Array.isArray(value) ? value.map((entry) => inSnakeCase(entry, level.element)) : value;
@@ -23,7 +23,7 @@ function inSnakeCase(value: unknown, level: Level | undefined): unknown {
 describe("snake_case", () => {
   test("is read at every level", () => {
     const current = golden("request-full");
-    const older = inSnakeCase(current, levelOf(runRequestSchema));
+    const older = inSnakeCase(current, knownShapeOf(runRequestSchema));
     expect(Object.keys(older as object)).toContain("sandbox_permission");
     expect(requestOf(older)).toEqual(requestOf(current));
   });

@@ -20,7 +20,7 @@ import { issuesOfRequest, issuesOfTool } from "./call/issues.js";
 import { readPath } from "./call/json-path.js";
 import type { CallbackConfig } from "./config.js";
 import type { Outbound } from "./connection/outbound.js";
-import { type Answer, maxResponseBytes, NotSent, type Posting } from "./connection/posting.js";
+import { type CallbackResponse, maxResponseBytes, NotSent, type Posting } from "./connection/posting.js";
 import { gapsOfCallback } from "./coverage.js";
 import { Remembered } from "./remembered.js";
 
@@ -93,7 +93,7 @@ export class CallbackExecutor implements ToolExecutor {
 async function outcomeOf(
   { tool }: ToolCall,
   { url }: Posting,
-  answer: Answer,
+  answer: CallbackResponse,
   { log }: ToolScope,
 ): Promise<ToolOutcome> {
   const failed = (output: string): ToolOutcome => ({

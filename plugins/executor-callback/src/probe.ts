@@ -46,7 +46,7 @@ export async function probeCallback(
 /** Every name resolves to the loopback address, as with a name server that an attacker owns. */
 const toLoopback: Lookup = async () => ["127.0.0.1"];
 
-interface Trial {
+interface ProbeContext {
   readonly outbound: Pick<Outbound, "send">;
   readonly signal: AbortSignal;
   readonly target: Listener;
@@ -62,7 +62,7 @@ interface Experiment {
 
 async function find(
   capability: Capability,
-  trial: Trial,
+  trial: ProbeContext,
   { host, listed, attacks }: Experiment,
 ): Promise<Finding> {
   const { target, lure, signal } = trial;
@@ -90,7 +90,11 @@ async function find(
 }
 
 /** How many requests reached the target because of one post under these rules. */
-async function arrivals({ outbound, signal, target }: Trial, url: string, rules: readonly NetworkRule[]) {
+async function arrivals(
+  { outbound, signal, target }: ProbeContext,
+  url: string,
+  rules: readonly NetworkRule[],
+) {
   const before = target.count();
   const boundary = {
     network: { mode: "allowlist", rules },

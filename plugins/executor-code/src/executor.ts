@@ -18,7 +18,7 @@ import type { CodeConfig } from "./config.js";
 import { feed } from "./feed.js";
 import { programOf, stdinOf } from "./program.js";
 import { failed, outcomeOf } from "./reply.js";
-import { type Start, WaitingInterpreters } from "./waiting.js";
+import { type StartInterpreter, WaitingInterpreters } from "./waiting.js";
 
 /**
  * Runs a tool's snippet in the run's sandbox, only by `sandbox.spawn`: the sandbox's guarantees hold for the snippet too,
@@ -100,7 +100,7 @@ export class CodeExecutor implements ToolExecutor {
     }
   }
 
-  #startIn({ sandbox }: RunScope): Start {
+  #startIn({ sandbox }: RunScope): StartInterpreter {
     return (runtime, signal) =>
       sandbox.spawn({ ...programOf(runtime, this.config, sandbox.image), role: "tool", signal });
   }

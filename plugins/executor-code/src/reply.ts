@@ -6,7 +6,7 @@ const replySchema = z.union([
   z.strictObject({ failed: z.string() }),
 ]);
 
-export interface Ended {
+export interface ToolExit {
   readonly exit: Exit;
   /** What came on the reply's channel. */
   readonly reply: string;
@@ -15,7 +15,7 @@ export interface Ended {
 }
 
 /** What an ended process says to the model. Pure. */
-export function outcomeOf({ exit, reply, prints }: Ended): ToolOutcome {
+export function outcomeOf({ exit, reply, prints }: ToolExit): ToolOutcome {
   const value = parseJson(reply);
   if (value instanceof JsonTooLarge)
     return failed(`code tool returned what ${value.message}: return less, or a summary`, prints);

@@ -3,7 +3,7 @@ import { feed } from "./feed.js";
 import type { Runtime } from "./program.js";
 
 /** Starts a runtime's interpreter in its own jail: it waits at its bootstrap's first read for its call. */
-export type Start = (runtime: Runtime, signal: AbortSignal) => Promise<Process>;
+export type StartInterpreter = (runtime: Runtime, signal: AbortSignal) => Promise<Process>;
 
 interface Waiting {
   /** Undefined when it couldn't be started. */
@@ -26,7 +26,7 @@ export class WaitingInterpreters {
   }
 
   /** Keeps one waiting from now on. If it can't be started, the next call reports why. */
-  prepare(runtime: Runtime, start: Start): void {
+  prepare(runtime: Runtime, start: StartInterpreter): void {
     if (this.#closed || this.#waiting.has(runtime)) return;
     const stop = new AbortController();
     const child = start(runtime, stop.signal).catch((error: unknown) => {

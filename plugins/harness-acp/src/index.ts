@@ -5,14 +5,14 @@ import { AcpHarness } from "./harness/acp-harness.js";
 import { customProfile } from "./profiles/custom.js";
 import { profiles } from "./profiles/index.js";
 
-export { type DriverLimits, defaultLimits } from "./driver/limits.js";
+export { type DriverLimits, defaultDriverLimits } from "./driver/limits.js";
 export { AcpHarness, type AcpHarnessOptions } from "./harness/acp-harness.js";
 export type {
   Instructions,
   ModelAccess,
   ModelEndpoint,
   Preparation,
-  Prepared,
+  PreparedProfile,
   Profile,
   ProgramSource,
   Quirks,

@@ -26,7 +26,7 @@ export const endpointPath = "/mcp";
 const maxRequestBytes = 1024 * 1024;
 
 /** A publication as a stateless MCP endpoint. */
-export interface Endpoint {
+export interface McpEndpoint {
   readonly handle: FetchHandler;
   /** Whether the tools were listed. */
   listed(): boolean;
@@ -34,7 +34,7 @@ export interface Endpoint {
   close(): Promise<void>;
 }
 
-export function openEndpoint(publication: Publication, config: McpHttpConfig, log: Log): Endpoint {
+export function openEndpoint(publication: Publication, config: McpHttpConfig, log: Log): McpEndpoint {
   let listed = false;
   let closed = false;
   const calls = new CallsInFlight(log);

@@ -1,4 +1,11 @@
-import { counters, gauges, histograms, type Measurement, type Metric, type Recording } from "@ambit/metrics";
+import {
+  counters,
+  gauges,
+  histograms,
+  type Measurement,
+  type Metric,
+  type MetricChange,
+} from "@ambit/metrics";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { prometheusName } from "./prometheus-name.js";
 
@@ -29,7 +36,7 @@ export class Metrics {
     collectDefaultMetrics({ register: this.#registry });
   }
 
-  record(recording: Recording): void {
+  record(recording: MetricChange): void {
     const labels = { ...recording.labels };
     if ("counter" in recording) this.#counters.get(recording.counter)?.inc(labels, recording.by);
     else this.#histograms.get(recording.histogram)?.observe(labels, recording.seconds);

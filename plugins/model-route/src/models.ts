@@ -3,7 +3,7 @@ import type { Price } from "./config.js";
 import type { Counted } from "./protocols/protocol.js";
 
 /** Whether a name matches a pattern in which `*` matches any text. Linear in both. Pure. */
-export function fits(pattern: string, name: string): boolean {
+export function matchesPattern(pattern: string, name: string): boolean {
   const [first = "", ...rest] = pattern.split("*");
   if (rest.length === 0) return name === pattern;
   if (!name.startsWith(first)) return false;
@@ -23,13 +23,13 @@ export function allowedModels(use: ModelUse, operators: readonly string[]): read
 }
 
 export function isAllowed(model: string, patterns: readonly string[]): boolean {
-  return patterns.some((pattern) => fits(pattern, model));
+  return patterns.some((pattern) => matchesPattern(pattern, model));
 }
 
 /** The price of the longest pattern that matches the model, or that is the same pattern. Pure. */
 export function priceOf(model: string, prices: Readonly<Record<string, Price>>): Price | undefined {
   const found = Object.keys(prices)
-    .filter((pattern) => pattern === model || fits(pattern, model))
+    .filter((pattern) => pattern === model || matchesPattern(pattern, model))
     .sort((one, other) => other.length - one.length)[0];
   return found === undefined ? undefined : prices[found];
 }

@@ -1,6 +1,6 @@
 import type { ActorGap, ModelExchange, ModelUsage, ModelUse } from "@ambit/core/plugin";
 import { allowedModels, isAllowed, priceOf } from "./models.js";
-import { isRefusal, type Operation } from "./protocols/protocol.js";
+import { isRefusal, type ModelOperation } from "./protocols/protocol.js";
 import { maxUsage } from "./request/max-usage.js";
 import { BodyRefused, type ReadBody, readBody } from "./request/read-body.js";
 import { beyondModel } from "./request/shapes/index.js";
@@ -10,7 +10,7 @@ import type { RouteOptions } from "./route-options.js";
 import { Sending } from "./upstream/sending.js";
 
 /** One agent's connection to its model: the operations that it may use, and nothing else. */
-export class Route {
+export class AgentModelRoute {
   readonly #options: RouteOptions;
   readonly #models: readonly string[];
   readonly #host: string;
@@ -86,7 +86,7 @@ export class Route {
 
   /** The model must be one of the run's, and its budget must not be spent. */
   async #whyRefused(
-    operation: Operation,
+    operation: ModelOperation,
     body: ReadBody | undefined,
     max: ModelUsage | undefined,
     signal: AbortSignal,
@@ -132,7 +132,7 @@ export class Route {
   }
 }
 
-function modelOf(operation: Operation, body: ReadBody | undefined): string {
+function modelOf(operation: ModelOperation, body: ReadBody | undefined): string {
   return operation.model ?? body?.model ?? "";
 }
 

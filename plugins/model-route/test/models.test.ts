@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { configSchema } from "../src/config.js";
-import { costOf, fits, priceOf } from "../src/models.js";
+import { costOf, matchesPattern, priceOf } from "../src/models.js";
 
 describe("models and prices", () => {
   it.each([
@@ -13,7 +13,7 @@ describe("models and prices", () => {
     ["gpt-5.5", "gpt-5x5", false],
     ["gpt-5", "gpt-5.5", false],
   ])("%s matches %s: %s", (pattern, name, isFit) => {
-    expect(fits(pattern, name)).toBe(isFit);
+    expect(matchesPattern(pattern, name)).toBe(isFit);
   });
 
   it("the longest matching pattern sets the price", () => {

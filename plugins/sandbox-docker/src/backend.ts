@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { OpenOptions } from "@ambit/attacks/standard-probe";
+import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
 import {
   containerGaps,
   defaultDataFolder,
@@ -126,7 +126,7 @@ export class DockerSandbox implements SandboxBackend {
     await this.#warm.close();
   }
 
-  async #open(spec: SandboxSpec, scope: Scope, test: OpenOptions): Promise<RemoteSandbox> {
+  async #open(spec: SandboxSpec, scope: Scope, test: SandboxOverrides): Promise<RemoteSandbox> {
     const prepared = await this.#prepare(spec.id, shapeOf(spec), spec.log, scope.signal);
     return await prepared.give(spec, { lookup: this.#lookup, ...test }, scope.signal);
   }

@@ -1,4 +1,4 @@
-import { type Leftover, labelsOfDeployment, ownershipOf, within } from "@ambit/backend-kit";
+import { type Leftover, labelsOfDeployment, ownershipOf, signalWithin } from "@ambit/backend-kit";
 import type { DockerConfig } from "./config.js";
 import type { Engine } from "./engine/engine.js";
 import { asSandboxFailed, statusOf } from "./engine/failure.js";
@@ -10,7 +10,7 @@ export async function* leftoversOn(engine: Engine, config: DockerConfig): AsyncI
   const label = Object.entries(labelsOfDeployment(config.deployment)).map(
     ([name, value]) => `${name}=${value}`,
   );
-  const abortSignal = within(config.requestTimeoutMs);
+  const abortSignal = signalWithin(config.requestTimeoutMs);
   for (const { Id, Names, Labels } of await engine.listContainers({
     all: true,
     filters: { label },
@@ -26,7 +26,10 @@ export async function* leftoversOn(engine: Engine, config: DockerConfig): AsyncI
       remove: () => removeContainer(engine.getContainer(Id), config),
     };
   }
-  const unused = { filters: { label, dangling: ["true"] }, abortSignal: within(config.requestTimeoutMs) };
+  const unused = {
+    filters: { label, dangling: ["true"] },
+    abortSignal: signalWithin(config.requestTimeoutMs),
+  };
   for (const { Name, Labels } of (await engine.listVolumes(unused)).Volumes ?? []) {
     yield { name: Name, owner: ownershipOf(Labels ?? {}), remove: () => removeVolume(engine, Name, config) };
   }
@@ -34,7 +37,7 @@ export async function* leftoversOn(engine: Engine, config: DockerConfig): AsyncI
 
 async function removeVolume(engine: Engine, name: string, config: DockerConfig): Promise<void> {
   try {
-    await engine.getVolume(name).remove({ abortSignal: within(config.requestTimeoutMs) });
+    await engine.getVolume(name).remove({ abortSignal: signalWithin(config.requestTimeoutMs) });
   } catch (error) {
     if (statusOf(error) !== 404) throw asSandboxFailed(error, `remove the volume ${name}`, config);
   }

@@ -1,4 +1,4 @@
-import { type OpenOptions, probeSandboxes } from "@ambit/attacks/standard-probe";
+import { probeSandboxes, type SandboxOverrides } from "@ambit/attacks/standard-probe";
 import { refusedByProfile } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
 import {
@@ -21,7 +21,7 @@ const kernelPaths = {
 
 /** Tries every claim in containers of the engine, next to a control. */
 export function probeEngine(
-  open: (spec: SandboxSpec, scope: Scope, options: OpenOptions) => Promise<RemoteSandbox>,
+  open: (spec: SandboxSpec, scope: Scope, options: SandboxOverrides) => Promise<RemoteSandbox>,
   config: DockerConfig,
   signal: AbortSignal,
   claims: readonly Capability[] = capabilities,

@@ -20,9 +20,9 @@ import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
 import { claims, limitsOf } from "./claims.js";
 import type { LocalConfig } from "./config.js";
-import type { RunnerKit } from "./confined/runner-kit.js";
+import type { JailSetup } from "./confined/jail-setup.js";
 import type { ConfinedSandbox } from "./confined/sandbox.js";
-import type { OpenOptions } from "./confined/session.js";
+import type { SessionOverrides } from "./confined/session.js";
 import type { RunnerFolder } from "./folders/runner-folder.js";
 import type { ConnectionOwners } from "./process/connection-owner.js";
 
@@ -48,7 +48,7 @@ export class LocalSandbox implements SandboxBackend {
   readonly #lookup: Lookup | undefined;
   /** The first use cleans up after dead runners and creates a folder for this one. */
   readonly #runner: () => Promise<RunnerFolder>;
-  #kit: (() => Promise<RunnerKit>) | undefined;
+  #jailSetup: (() => Promise<JailSetup>) | undefined;
   #owners: ConnectionOwners | undefined;
 
   /** @param lookup how the boundary's proxy resolves names; default: like this host. */
@@ -78,7 +78,7 @@ export class LocalSandbox implements SandboxBackend {
   /** @param wanted the other claims may stay unproven. Default: all. */
   async probe(signal: AbortSignal, wanted: readonly Capability[] = claims): Promise<readonly Finding[]> {
     const { probeConfinement, trialsOf } = await import("./probe/probe.js");
-    const open = (spec: SandboxSpec, options?: OpenOptions) => this.#openConfined(spec, options);
+    const open = (spec: SandboxSpec, options?: SessionOverrides) => this.#openConfined(spec, options);
     const trials = trialsOf(this.#config, this.#dataFolder);
     const chosen = trials.filter(({ shows }) => shows.some((capability) => wanted.includes(capability)));
     return probeConfinement(open, signal, chosen);
@@ -124,19 +124,19 @@ export class LocalSandbox implements SandboxBackend {
 
   async #openConfined(
     spec: SandboxSpec,
-    { lookup = this.#lookup, ...options }: OpenOptions = {},
+    { lookup = this.#lookup, ...options }: SessionOverrides = {},
   ): Promise<ConfinedSandbox> {
     const hides = (secret: HiddenCredential) => this.hides(secret, spec.boundary);
     refuseBeyond({ sandbox: "The local sandbox", claims, gaps: limitsOf(spec.boundary), hides }, spec);
     // Sixty modules, loaded with the first sandbox or probe, so that a server starts without them.
     const { openConfined } = await import("./confined/open.js");
-    const { checkHost, makeRunnerKit } = await import("./confined/runner-kit.js");
+    const { checkHost, makeJailSetup } = await import("./confined/jail-setup.js");
     checkHost();
     const runner = await this.#runner();
-    this.#kit ??= lazy(() => makeRunnerKit(runner.path));
-    const kit = await this.#kit();
+    this.#jailSetup ??= lazy(() => makeJailSetup(runner.path));
+    const jailSetup = await this.#jailSetup();
     const dataFolder = this.#dataFolder;
-    return openConfined({ spec, config: this.#config, dataFolder, runner, kit, lookup, ...options });
+    return openConfined({ spec, config: this.#config, dataFolder, runner, jailSetup, lookup, ...options });
   }
 
   async #openUnconfined(spec: SandboxSpec): Promise<Sandbox> {

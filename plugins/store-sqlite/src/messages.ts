@@ -6,7 +6,7 @@ export interface WorkerSettings {
   readonly durability: "process" | "power";
 }
 
-export interface Question {
+export interface WorkerRequest {
   readonly id: number;
   readonly statements: readonly Statement[];
   readonly essential?: Essential | undefined;

@@ -10,7 +10,7 @@ import {
   type Statement,
   sqlStore,
 } from "@ambit/sql-store";
-import type { Question, Reply, WorkerSettings } from "./messages.js";
+import type { Reply, WorkerRequest, WorkerSettings } from "./messages.js";
 
 interface Waiting {
   resolve(rows: readonly (readonly Row[])[]): void;
@@ -58,7 +58,7 @@ class DatabaseThread implements Database {
     this.#asked += 1;
     const id = this.#asked;
     const replied = this.#reply(id);
-    worker.postMessage({ id, statements, essential } satisfies Question);
+    worker.postMessage({ id, statements, essential } satisfies WorkerRequest);
     return replied;
   }
 

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads";
-import type { Question, Reply, WorkerSettings } from "./messages.js";
+import type { Reply, WorkerRequest, WorkerSettings } from "./messages.js";
 
 // node:sqlite is stable enough on every supported Node; its warning would appear at each start.
 process.removeAllListeners("warning");
@@ -12,7 +12,7 @@ const reasonOf = (error: unknown) => (error instanceof Error ? error.message : S
 try {
   const { isFull, SqliteFile } = await import("./sqlite-file.js");
   const file = new SqliteFile(settings);
-  parentPort?.on("message", ({ id, statements, essential }: Question) => {
+  parentPort?.on("message", ({ id, statements, essential }: WorkerRequest) => {
     try {
       reply({ id, rows: file.run(statements, essential) });
     } catch (error) {

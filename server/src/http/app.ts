@@ -17,7 +17,7 @@ import { routerPath } from "./route/route.js";
 import { openApiDocument, routes } from "./routes.js";
 import type { ServerContext } from "./server-context.js";
 
-type Environment = { Bindings: HttpBindings };
+type HonoEnvironment = { Bindings: HttpBindings };
 
 /** Routes without a token: they only say that the server is up, and describe its API. */
 const open = new Set(routes.filter(({ token }) => token === "none").map(({ path }) => path));
@@ -26,9 +26,9 @@ const open = new Set(routes.filter(({ token }) => token === "none").map(({ path 
 const runRoutes = new Map(routes.map(({ path, beginsRuns }) => [path, beginsRuns]));
 
 /** The routes, behind the checks that precede any work: the caller (403, 401), then whether the route exists. */
-export function serverApp(context: ServerContext): Hono<Environment> {
+export function serverApp(context: ServerContext): Hono<HonoEnvironment> {
   const { runner, log, loopback, allowedHosts } = context;
-  const app = new Hono<Environment>();
+  const app = new Hono<HonoEnvironment>();
 
   /** Milliseconds since 1970. */
   const arrivals = new WeakMap<IncomingMessage, number>();
@@ -84,7 +84,7 @@ export function serverApp(context: ServerContext): Hono<Environment> {
 }
 
 /** Runs a route, which answers on the response itself: Hono's would be a layer and a copy more. */
-function handler(route: HttpRoute, context: RouteContext): Handler<Environment> {
+function handler(route: HttpRoute, context: RouteContext): Handler<HonoEnvironment> {
   const { query: parameters = [], refusesOthers = false } = route;
   return async ({ env, req }) => {
     const call = {

@@ -14,7 +14,7 @@ const maxBodyBytes = 16 * 1024;
 const maxRemembered = 4_000;
 
 /** What a command does to the run that its session has now. */
-export type Decision = "stop" | "not_running" | "superseded_by_newer_turn";
+export type CancelDecision = "stop" | "not_running" | "superseded_by_newer_turn";
 
 /** The run that a session has. */
 interface CurrentTurn {
@@ -24,7 +24,7 @@ interface CurrentTurn {
 }
 
 /** A command stops the turn that it names, or without a name the one that ran when it was given. Pure. */
-export function decide(turn: CurrentTurn | undefined, { target, createdAt }: Command): Decision {
+export function decide(turn: CurrentTurn | undefined, { target, createdAt }: Command): CancelDecision {
   if (turn === undefined) return "not_running";
   const named = target?.turnId ?? target?.expectedTurnId ?? undefined;
   if (named !== undefined) return named === turn.turnId ? "stop" : "superseded_by_newer_turn";

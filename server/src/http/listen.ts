@@ -23,7 +23,7 @@ import { serveRuns } from "./serve-runs.js";
 import type { OperatorAccess, ServedRuns } from "./server-context.js";
 
 /** Milliseconds that callers get to read the rest of their responses once the runs have ended. */
-const farewellMs = 2_000;
+const closeGraceMs = 2_000;
 
 /** Milliseconds between listening and probing. A run that arrives earlier starts the probes immediately. */
 const firstResponsesMs = 25;
@@ -115,7 +115,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
   });
   connections.watch(server, writeTimeoutMs);
   server.on("clientError", (error, socket) => {
-    log.debug({ error }, "what came was not HTTP, or too slow");
+    log.debug({ error }, "the client sent no valid HTTP request, or was too slow");
     // Within a response that is being sent, another one would be a part of its body.
     if (socket.writable && !connections.isAnswering(socket)) socket.write(refusalOfConnection(codeOf(error)));
     // Not at the end of what it may still send: a caller that doesn't read never ends its side.
@@ -203,8 +203,8 @@ async function drain(server: Server, drainRuns: () => Promise<void>): Promise<vo
   await drainRuns();
   // A connection is idle only once its caller has read the last response, which can't be observed.
   const idle = setInterval(() => server.closeIdleConnections(), 10);
-  const farewell = setTimeout(() => server.closeAllConnections(), farewellMs);
+  const closeGrace = setTimeout(() => server.closeAllConnections(), closeGraceMs);
   await closed;
   clearInterval(idle);
-  clearTimeout(farewell);
+  clearTimeout(closeGrace);
 }

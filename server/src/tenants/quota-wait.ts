@@ -1,7 +1,7 @@
 import type { Tenant } from "./schema.js";
 
 /** A project's usage of its quotas. */
-export interface Used {
+export interface QuotaUsage {
   /** Runs in progress. */
   readonly running: number;
   /** Runs that began within the last 60 seconds. */
@@ -16,7 +16,7 @@ export interface Used {
 
 /** Which quota is used up, and when a run may succeed. Undefined: there is room for one. Pure. */
 export function waitFor(
-  { running, begun, minuteLeftMs, usd, dayLeftMs }: Used,
+  { running, begun, minuteLeftMs, usd, dayLeftMs }: QuotaUsage,
   { concurrentRuns, runsPerMinute, usdPerDay }: Tenant["limits"],
 ): { readonly why: string; readonly ms: number } | undefined {
   if (usdPerDay !== undefined && usd >= usdPerDay)

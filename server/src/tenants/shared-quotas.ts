@@ -27,13 +27,14 @@ export class SharedQuotas {
     if (concurrentRuns !== undefined || runsPerMinute !== undefined || usdPerDay !== undefined) {
       const [used] = await this.store.usage([project]);
       const wait = used === undefined ? undefined : waitFor(used, limits);
-      if (wait !== undefined) return new AtCapacity(`Project at its quota: ${wait.why}.`, wait.ms);
+      if (wait !== undefined)
+        return new AtCapacity(`The project has reached its quota: ${wait.why}.`, wait.ms);
     }
     const named = isJsonObject(body) ? body.sessionId : undefined;
     if (sessions === undefined || typeof named !== "string") return undefined;
     const open = await this.store.sessions({ project, limit: sessions + 1 });
     if (open.length < sessions || open.some(({ session }) => session === named)) return undefined;
-    return new AtCapacity(`Project at its quota: ${sessions} open sessions. End one of them.`);
+    return new AtCapacity(`The project has reached its quota: ${sessions} open sessions. End one of them.`);
   }
 
   /** The quota that the store checks when it creates the run. */
@@ -53,7 +54,7 @@ export class SharedQuotas {
    * Projects whose queued runs don't begin now, in one list after the other: first all but those with the fewest runs
    * under way, at last only those at their quota.
    */
-  async passedOver(): Promise<readonly (readonly string[])[]> {
+  async excludedInTurn(): Promise<readonly (readonly string[])[]> {
     const usage = await this.store.usage([...this.#tenants.keys()]);
     const isFull = (one: (typeof usage)[number]) => {
       const limits = this.#tenants.get(one.project)?.limits;

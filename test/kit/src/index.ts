@@ -2,6 +2,7 @@
 export {
   type Allowance,
   type Attack,
+  type AttackOutcome,
   allowances,
   attacks,
   type CertificateMaker,
@@ -10,7 +11,6 @@ export {
   canary,
   type Decoys,
   type NonEmptyArray,
-  type Outcome,
   type ProgramAttack,
   programAttack,
   type Repetitions,

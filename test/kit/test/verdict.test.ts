@@ -1,14 +1,16 @@
 import { spawnSync } from "node:child_process";
-import { type Outcome, outcomeOf, python } from "@ambit/attacks";
+import { type AttackOutcome, outcomeOf, python } from "@ambit/attacks";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { type AttackRow, assuranceOf, type Verdict, verdictOf } from "../src/judge/verdict.js";
 import { mustProve } from "../src/vitest/must-prove.js";
 import { requireProven } from "../src/vitest/require-proven.js";
 
-const outcome = (result: Outcome["result"]): Outcome => ({ result, detail: "" });
+const outcome = (result: AttackOutcome["result"]): AttackOutcome => ({ result, detail: "" });
 
 describe("the verdict on one attack", () => {
-  it.each<[control: Outcome["result"], guarded: Outcome["result"], plain: Verdict, needy: Verdict]>([
+  it.each<
+    [control: AttackOutcome["result"], guarded: AttackOutcome["result"], plain: Verdict, needy: Verdict]
+  >([
     ["reached", "blocked", "proven", "proven"],
     ["reached", "reached", "escaped", "escaped"],
     ["blocked", "reached", "escaped", "escaped"],
@@ -37,7 +39,7 @@ describe("the assurance of a capability", () => {
       control: outcome("reached"),
       guarded: outcome("blocked"),
     }));
-  const allowed = (result: Outcome["result"]) => [{ id: "y", title: "y", outcome: outcome(result) }];
+  const allowed = (result: AttackOutcome["result"]) => [{ id: "y", title: "y", outcome: outcome(result) }];
 
   it.each([
     [
@@ -68,7 +70,7 @@ describe("the outcome in a program's output", () => {
     signal,
   });
 
-  it.each<[name: string, output: ReturnType<typeof finished>, result: Outcome["result"]]>([
+  it.each<[name: string, output: ReturnType<typeof finished>, result: AttackOutcome["result"]]>([
     ["nothing", finished(""), "not-run"],
     ["blocked, without having run", finished("BLOCKED x\n"), "not-run"],
     ["ran, and nothing else", finished("RAN\n"), "not-run"],

@@ -7,7 +7,7 @@ import type { Finished } from "../programs/run-program.js";
 import type { BoundaryOverrides } from "../stage/boundaries.js";
 
 /** The outcome of one attempt. */
-export interface Outcome {
+export interface AttackOutcome {
   /**
    * `reached`: it got what it was after · `blocked`: it ran and got nothing · `not-run`: it failed before it could try,
    * which proves nothing · `impossible`: this host has no such target · `refused`: the backend reports the boundary for
@@ -32,7 +32,7 @@ export interface Stage {
   /** Another session, closed with the stage. */
   openAnother(overrides?: BoundaryOverrides): Promise<Sandbox>;
   /** A runner in a separate process, if one can be started. */
-  startRunner?(options: RunnerOptions): Promise<RunnerProcess>;
+  startRunner?(options: RunnerProcessOptions): Promise<RunnerProcess>;
 }
 
 /** A runner in a separate process, with one sandbox in which one program runs. */
@@ -46,14 +46,14 @@ export interface RunnerProcess {
   kill(): Promise<void>;
 }
 
-export interface RunnerOptions {
+export interface RunnerProcessOptions {
   /** A program for a sandbox of that runner. */
   readonly argv: readonly [string, ...string[]];
   /** A file that the runner has open, and that its child processes would inherit. */
   readonly inheritedFile?: string;
 }
 
-interface Trial {
+interface AttackSubject {
   /** Unique, and stable: `network.deny/tcp`. */
   readonly id: `${Capability}/${string}`;
   readonly capability: Capability;
@@ -64,11 +64,11 @@ interface Trial {
   /** Only if the backend trusts the kit's `CredentialHost`, and resolves its names. */
   readonly needsCredentials?: boolean;
   /** Must settle by itself; processes that it starts end with the stage. */
-  perform(stage: Stage): Promise<Outcome>;
+  perform(stage: Stage): Promise<AttackOutcome>;
 }
 
 /** Something that must not be reached from inside, and is reached without the guard. */
-export interface Attack extends Trial {
+export interface Attack extends AttackSubject {
   /** The mechanisms without all of which it works. Default: those of its capability. */
   readonly stoppedBy?: readonly [Mechanism, ...Mechanism[]];
   /**
@@ -91,12 +91,12 @@ export interface Attack extends Trial {
 }
 
 /** Something that must still be reached from inside: a sandbox that allows nothing fulfils no promise either. */
-export interface Allowance extends Trial {}
+export interface Allowance extends AttackSubject {}
 
 export type NonEmptyArray<T> = readonly [T, ...T[]];
 
-export const reached = (detail: string): Outcome => ({ result: "reached", detail });
-export const blocked = (detail: string): Outcome => ({ result: "blocked", detail });
-export const notRun = (detail: string): Outcome => ({ result: "not-run", detail });
-export const refused = (detail: string): Outcome => ({ result: "refused", detail });
-export const impossible = (detail: string): Outcome => ({ result: "impossible", detail });
+export const reached = (detail: string): AttackOutcome => ({ result: "reached", detail });
+export const blocked = (detail: string): AttackOutcome => ({ result: "blocked", detail });
+export const notRun = (detail: string): AttackOutcome => ({ result: "not-run", detail });
+export const refused = (detail: string): AttackOutcome => ({ result: "refused", detail });
+export const impossible = (detail: string): AttackOutcome => ({ result: "impossible", detail });

@@ -2,7 +2,15 @@ import { type Capability, isCapability } from "@ambit/core/plugin";
 import { freshNonce } from "../decoys/nonce.js";
 import { type Finished, type ProgramOptions, runProgram } from "../programs/run-program.js";
 import type { BoundaryOverrides } from "../stage/boundaries.js";
-import { type Attack, blocked, impossible, notRun, type Outcome, reached, type Stage } from "./attack.js";
+import {
+  type Attack,
+  type AttackOutcome,
+  blocked,
+  impossible,
+  notRun,
+  reached,
+  type Stage,
+} from "./attack.js";
 
 export interface ProgramAttack
   extends Pick<
@@ -66,7 +74,7 @@ export function capabilityOf(id: `${Capability}/${string}`): Capability {
  * The outcome in a program's output: any attempt that reached its target counts; no attempt at all means that it didn't
  * try.
  */
-export function outcomeOf(finished: Finished, killedIsBlocked = false): Outcome {
+export function outcomeOf(finished: Finished, killedIsBlocked = false): AttackOutcome {
   const lines = finished.stdout.split("\n");
   const said = (word: string) =>
     lines.filter((line) => line.startsWith(`${word} `)).map((line) => line.slice(word.length + 1).trim());

@@ -1,6 +1,6 @@
 import type { Capability, Finding } from "@ambit/core/plugin";
 import { messageOf } from "@ambit/core/plugin";
-import { NotProven, type Outcome } from "./trial.js";
+import { NotProven, type TrialOutcome } from "./trial.js";
 
 /** The fix for an error that doesn't name one. @param capability that it prevented from being proven. */
 export type FixFor = (error: unknown, capability: Capability) => string;
@@ -8,7 +8,7 @@ export type FixFor = (error: unknown, capability: Capability) => string;
 /** One finding for each claim: proven if at least one trial covers it, and every trial that does proved it. Pure. */
 export function findingsOf<Claim extends Capability>(
   claims: readonly Claim[],
-  outcomes: readonly Outcome<Claim>[],
+  outcomes: readonly TrialOutcome<Claim>[],
   fixFor: FixFor,
 ): readonly Finding[] {
   return claims.map((capability) => {

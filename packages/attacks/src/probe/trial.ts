@@ -1,7 +1,7 @@
 import type { Capability } from "@ambit/core/plugin";
 
 /** How each claim was proven, or how it was violated. */
-export type Seen<Claim extends Capability> = Partial<Record<Claim, string | NotProven>>;
+export type ClaimFindings<Claim extends Capability> = Partial<Record<Claim, string | NotProven>>;
 
 /** One attack with its control. A capability is proven if every trial that covers it reports how. */
 export interface Trial<Bench, Claim extends Capability = Capability> {
@@ -13,7 +13,7 @@ export interface Trial<Bench, Claim extends Capability = Capability> {
    *
    * @throws NotProven or any other error, for everything that it should prove.
    */
-  run(bench: Bench): Promise<Seen<Claim>>;
+  run(bench: Bench): Promise<ClaimFindings<Claim>>;
 }
 
 /** The observation contradicts the promise. */
@@ -43,7 +43,7 @@ export function expectThat(holds: boolean, otherwise: string): asserts holds {
 }
 
 /** For each claim that a trial covers: how it was proven, or why it wasn't. */
-export type Outcome<Claim extends Capability = Capability> = ReadonlyMap<Claim, string | Error>;
+export type TrialOutcome<Claim extends Capability = Capability> = ReadonlyMap<Claim, string | Error>;
 
 const maxAttempts = 3;
 
@@ -51,7 +51,7 @@ const maxAttempts = 3;
 export async function runTrial<Bench, Claim extends Capability>(
   { shows, run }: Trial<Bench, Claim>,
   bench: Bench,
-): Promise<Outcome<Claim>> {
+): Promise<TrialOutcome<Claim>> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       const seen = await run(bench);
@@ -69,8 +69,8 @@ export async function runInTurn<Bench, Claim extends Capability>(
   trials: readonly Trial<Bench, Claim>[],
   bench: Bench,
   signal: AbortSignal,
-): Promise<readonly Outcome<Claim>[]> {
-  const outcomes: Outcome<Claim>[] = [];
+): Promise<readonly TrialOutcome<Claim>[]> {
+  const outcomes: TrialOutcome<Claim>[] = [];
   for (const trial of trials) {
     if (signal.aborted) break;
     outcomes.push(await runTrial(trial, bench));

@@ -2,15 +2,15 @@ import type { Boundary, Capability, NetworkRule, SandboxSpec } from "@ambit/core
 import { filesystem, probeSpec } from "../probe/bench.js";
 import { lazy } from "../probe/lazy.js";
 import type * as probe from "../probe/trial.js";
-import type { Decoys } from "./decoys.js";
+import type { ProbeDecoys } from "./decoys.js";
 import { Gathering } from "./gathering.js";
 import { kernelOf } from "./kernel.js";
 import type { Looking } from "./look.js";
-import type { KernelInside, OpenOptions, ProbedSandbox, StandardProbe } from "./standard-probe.js";
+import type { KernelInside, ProbedSandbox, SandboxOverrides, StandardProbe } from "./standard-probe.js";
 
-export interface Bench<Box extends ProbedSandbox = ProbedSandbox> extends Looking {
+export interface StandardBench<Box extends ProbedSandbox = ProbedSandbox> extends Looking {
   readonly probe: StandardProbe<Box>;
-  readonly decoys: Decoys;
+  readonly decoys: ProbeDecoys;
   /** Of the closed sandbox. */
   kernel(): Promise<KernelInside>;
   /** Without any limit. */
@@ -30,35 +30,39 @@ export interface Bench<Box extends ProbedSandbox = ProbedSandbox> extends Lookin
   /** Opens one more, which is closed with the others. */
   open(
     boundary: Partial<Boundary>,
-    options?: OpenOptions & Partial<Pick<SandboxSpec, "secrets" | "requiredPaths">>,
+    options?: SandboxOverrides & Partial<Pick<SandboxSpec, "secrets" | "requiredPaths">>,
   ): Promise<Box>;
 }
 
-export type Trial<
+export type StandardTrial<
   Box extends ProbedSandbox = ProbedSandbox,
   Claim extends Capability = Capability,
-> = probe.Trial<Bench<Box>, Claim>;
+> = probe.Trial<StandardBench<Box>, Claim>;
 
 /** @param openSpec opens a sandbox that is closed at the end of the probe. */
 export function makeBench<Box extends ProbedSandbox>(
   probe: StandardProbe<Box>,
-  decoys: Decoys,
+  decoys: ProbeDecoys,
   signal: AbortSignal,
-  openSpec: (spec: SandboxSpec, options: OpenOptions) => Promise<Box>,
-): Bench<Box> {
+  openSpec: (spec: SandboxSpec, options: SandboxOverrides) => Promise<Box>,
+): StandardBench<Box> {
   const claimed = (capability: Capability) => probe.claims.includes(capability);
-  const open: Bench<Box>["open"] = (boundary, { secrets, requiredPaths = [], ...options } = {}) =>
+  const open: StandardBench<Box>["open"] = (boundary, { secrets, requiredPaths = [], ...options } = {}) =>
     openSpec(probeSpec(boundary, { requiredPaths, ...(secrets === undefined ? {} : { secrets }) }), options);
   const opened = new Map<string, () => Promise<Box>>();
-  const shared: Bench<Box>["shared"] = (boundary) => {
+  const shared: StandardBench<Box>["shared"] = (boundary) => {
     const key = JSON.stringify(boundary);
     const known = opened.get(key) ?? lazy(() => open(boundary));
     opened.set(key, known);
     return known();
   };
-  const network: Bench["network"] = claimed("network.deny") ? { network: { mode: "off", rules: [] } } : {};
-  const filesWith = (capability: Capability, mode: "workspace" | "readonly" | "off"): Bench["files"] =>
-    claimed(capability) ? { filesystem: filesystem(mode) } : {};
+  const network: StandardBench["network"] = claimed("network.deny")
+    ? { network: { mode: "off", rules: [] } }
+    : {};
+  const filesWith = (
+    capability: Capability,
+    mode: "workspace" | "readonly" | "off",
+  ): StandardBench["files"] => (claimed(capability) ? { filesystem: filesystem(mode) } : {});
   const files = filesWith("filesystem.workspace-only", "workspace");
   const hasLists = claimed("network.allow-cidr") || claimed("network.allow-host");
   // Each is a sandbox of its own, also where the claims leave no difference in their limits.
@@ -84,7 +88,7 @@ export function makeBench<Box extends ProbedSandbox>(
   };
 }
 
-function listedNetwork({ host, listedPort: port }: Decoys): Boundary["network"] {
+function listedNetwork({ host, listedPort: port }: ProbeDecoys): Boundary["network"] {
   const rules: NetworkRule[] = [
     { kind: "host", name: "localhost", subdomains: false, port },
     { kind: "range", cidr: `${host}/32`, family: 4, port },

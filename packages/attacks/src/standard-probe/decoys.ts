@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { listeningPort } from "../probe/listening-port.js";
 
 /** Targets on this host that a sandbox may try to reach. */
-export interface Decoys {
+export interface ProbeDecoys {
   /** The text that its servers respond with, and that its file contains. */
   readonly secret: string;
   readonly host: "127.0.0.1";
@@ -47,7 +47,7 @@ async function removeLeft(): Promise<void> {
 }
 
 /** @param reachedAt the only address to listen at. Default: every address of this host. */
-export async function makeDecoys(reachedAt?: string): Promise<Decoys> {
+export async function makeDecoys(reachedAt?: string): Promise<ProbeDecoys> {
   await removeLeft();
   const secret = `ambit-decoy-${randomUUID()}`;
   const folder = await mkdtemp(join(tmpdir(), prefix));

@@ -4,7 +4,7 @@ import type { Attempts, Reached } from "./attempts.js";
 /** Makes attempts with one program. */
 type Look = (attempts: Attempts) => Promise<Reached>;
 
-interface Asked {
+interface PendingAttempts {
   readonly attempts: Attempts;
   resolve(reached: Reached): void;
   reject(error: unknown): void;
@@ -15,7 +15,7 @@ interface Program {
   /** Undefined: it makes no attempts of others. */
   readonly key: string | undefined;
   readonly look: Look;
-  readonly asked: Asked[];
+  readonly asked: PendingAttempts[];
 }
 
 /** One more than the processors, since a program also waits. */

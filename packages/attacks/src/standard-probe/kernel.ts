@@ -6,11 +6,11 @@ import {
   resultsIn,
   systemCallProgram,
 } from "../system-calls/index.js";
-import { type Looking, lookInside } from "./look.js";
+import { type Looking, tryInside } from "./look.js";
 import type { KernelInside } from "./standard-probe.js";
 
 export async function kernelOf(sandbox: Sandbox, bench: Looking): Promise<KernelInside> {
-  const { machine, kernel } = await lookInside(sandbox, bench, {
+  const { machine, kernel } = await tryInside(sandbox, bench, {
     machine: { try: "machine" },
     kernel: { try: "kernel" },
   });
@@ -22,7 +22,7 @@ export async function kernelOf(sandbox: Sandbox, bench: Looking): Promise<Kernel
 
 /** The result of a call that ended its process: a filter may kill instead of answering. */
 export const killed = "killed";
-export type CallResult = number | typeof killed;
+export type SystemCallResult = number | typeof killed;
 
 /** Makes system calls as a process of the run. Each result is what the kernel returned: -errno, or 0 and above. */
 export async function callInside(
@@ -30,14 +30,14 @@ export async function callInside(
   bench: Looking & { kernel(): Promise<KernelInside> },
   calls: readonly NumberedCall[],
   role?: "agent",
-): Promise<readonly CallResult[]> {
+): Promise<readonly SystemCallResult[]> {
   const { machine } = await bench.kernel();
   const path = `${sandbox.workspace}/ambit-calls-${calls.length}`;
-  const results: CallResult[] = [];
+  const results: SystemCallResult[] = [];
   while (results.length < calls.length) {
     const content = systemCallProgram(machine, calls.slice(results.length));
     await sandbox.writeFiles([{ path, content, executable: true }]);
-    const { run } = await lookInside(sandbox, bench, { run: { try: "run", path } }, { role });
+    const { run } = await tryInside(sandbox, bench, { run: { try: "run", path } }, { role });
     const [ending = "", output = ""] = run?.split(" ") ?? [];
     results.push(...resultsIn(Buffer.from(output, "base64")));
     if (results.length >= calls.length) break;

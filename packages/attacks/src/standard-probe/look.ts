@@ -25,7 +25,7 @@ const source = new URL("../../inside/look.cjs", import.meta.url);
 export class Killed extends Inconclusive {}
 
 /** Runs the attempts as a process of a run. @throws Killed, Inconclusive */
-export async function lookInside(
+export async function tryInside(
   sandbox: Sandbox,
   looking: Looking,
   attempts: Attempts,

@@ -2,8 +2,8 @@ import type { Capability, Finding } from "@ambit/core/plugin";
 import type { Mechanism } from "../mechanisms.js";
 import { closingAfter } from "../probe/bench.js";
 import { findingsOf, unproven } from "../probe/findings.js";
-import { type Outcome, runInTurn, runTrial } from "../probe/trial.js";
-import { makeBench, type Trial } from "./bench.js";
+import { runInTurn, runTrial, type TrialOutcome } from "../probe/trial.js";
+import { makeBench, type StandardTrial } from "./bench.js";
 import { makeDecoys } from "./decoys.js";
 import type { ProbedSandbox, StandardProbe } from "./standard-probe.js";
 import { filesTrial } from "./trials/filesystem.js";
@@ -27,7 +27,7 @@ export const standardTrials = {
   privileges: privilegesTrial,
   named: namedTrial,
   secrets: secretTrial,
-} as const satisfies Readonly<Record<string, Trial>>;
+} as const satisfies Readonly<Record<string, StandardTrial>>;
 
 type TrialName = keyof typeof standardTrials | "limits" | "systemCalls" | "cpu";
 
@@ -60,7 +60,7 @@ export const probedBy: Readonly<Record<Mechanism, readonly [TrialName, ...TrialN
   limits: ["limits", "cpu"],
 };
 
-const allTrials = ({ refusedCalls }: StandardProbe): readonly Trial[] => [
+const allTrials = ({ refusedCalls }: StandardProbe): readonly StandardTrial[] => [
   ...Object.values(standardTrials),
   ...limitTrials,
   systemCallsTrial(refusedCalls),
@@ -75,7 +75,7 @@ const allTrials = ({ refusedCalls }: StandardProbe): readonly Trial[] => [
 export async function probeSandboxes<Box extends ProbedSandbox>(
   probe: StandardProbe<Box>,
   signal: AbortSignal,
-  trials: readonly Trial<Box>[] = allTrials(probe),
+  trials: readonly StandardTrial<Box>[] = allTrials(probe),
 ): Promise<readonly Finding[]> {
   const { claims, fixFor, reachedAt } = probe;
   const decoys = await makeDecoys(reachedAt);
@@ -97,7 +97,7 @@ export async function probeSandboxes<Box extends ProbedSandbox>(
     return await sandbox;
   });
   const claimed = trials.filter(({ shows }) => shows.some((capability) => claims.includes(capability)));
-  const outcomeOf = (trial: Trial<Box>): Promise<Outcome<Capability>> => runTrial(trial, bench);
+  const outcomeOf = (trial: StandardTrial<Box>): Promise<TrialOutcome<Capability>> => runTrial(trial, bench);
   try {
     return await closingAfter(signal, closeAll, async () => {
       // First and alone: if it fails there is one reason for everything.

@@ -4,7 +4,7 @@ import type { FixFor } from "../probe/findings.js";
 import type { SeccompArchitecture, SyscallName } from "../system-calls/index.js";
 
 /** Replacements for the host's own settings, for probes and tests. */
-export interface OpenOptions {
+export interface SandboxOverrides {
   /** All addresses that a name leads to. Default: as this host resolves it. */
   readonly lookup?: ((name: string) => Promise<readonly string[]>) | undefined;
   /** Authorities in PEM of servers that credentials may be sent to. */
@@ -26,7 +26,7 @@ export interface ProbedSandbox extends Sandbox {
 }
 
 /** An address inside a sandbox's reach. */
-export interface Target {
+export interface ProbeTarget {
   readonly host: string;
   readonly port: number;
 }
@@ -41,7 +41,7 @@ export interface KernelPaths {
 export interface StandardProbe<Box extends ProbedSandbox = ProbedSandbox> {
   readonly claims: readonly Capability[];
   /** Opens a sandbox regardless of earlier findings about the backend. */
-  open(spec: SandboxSpec, scope: Scope, options: OpenOptions): Promise<Box>;
+  open(spec: SandboxSpec, scope: Scope, options: SandboxOverrides): Promise<Box>;
   /** Node.js inside: a name on the image's `PATH`, a path, or a command line that starts it. */
   readonly node: string | readonly [string, ...string[]];
   /** `/bin/sh`, `head`, `tail`, `stat` and `sleep` are inside too: attempts on limits then start sooner. Default: false. */
@@ -74,7 +74,7 @@ export interface StandardProbe<Box extends ProbedSandbox = ProbedSandbox> {
    * Addresses beyond this host that a sandbox without limits reaches. They are needed where limited sandboxes keep a network
    * link, which a policy closes; without any, a link other than `lo` refutes `network.deny`.
    */
-  readonly beyond?: readonly Target[];
+  readonly beyond?: readonly ProbeTarget[];
   /** Makes a server's certificates, for `secrets.hidden`: `makeAuthority` of @ambit/egress. */
   readonly makeAuthority?: () => Promise<{
     /** PEM. */

@@ -1,21 +1,21 @@
 import type { Process, Sandbox } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { Attempts, Reached } from "./attempts.js";
-import type { Bench } from "./bench.js";
-import { lookInside, nodeWords, searchPathOf } from "./look.js";
-import type { Target } from "./standard-probe.js";
+import type { StandardBench } from "./bench.js";
+import { nodeWords, searchPathOf, tryInside } from "./look.js";
+import type { ProbeTarget } from "./standard-probe.js";
 
 /** Where decoys listen, and which of them a sandbox without limits reaches: an unreachable one shows nothing. */
 export interface Targets {
-  readonly targets: readonly Target[];
+  readonly targets: readonly ProbeTarget[];
   /** Undefined if it reaches none. */
-  readonly reached: (Target & { readonly what: string }) | undefined;
+  readonly reached: (ProbeTarget & { readonly what: string }) | undefined;
   /** The network links of a sandbox without limits, except `lo`. */
   readonly links: string | null;
 }
 
 /** Servers on this host, by each of its addresses and by the sandbox's router; then one in another sandbox. */
-export async function findTargets(bench: Bench): Promise<Targets> {
+export async function findTargets(bench: StandardBench): Promise<Targets> {
   const { addresses, otherPort: port, secret } = bench.decoys;
   const open = await bench.unlimited();
   const known = addresses.map((host) => ({ host, port }));
@@ -24,7 +24,7 @@ export async function findTargets(bench: Bench): Promise<Targets> {
     links = null,
     router,
     ...dialled
-  } = await lookInside(open, bench, {
+  } = await tryInside(open, bench, {
     links: { try: "links" },
     ...(isThisHosts ? {} : { router: { try: "router" } }),
     ...dialsOf(known, secret),
@@ -43,15 +43,15 @@ export async function findTargets(bench: Bench): Promise<Targets> {
   return { targets: [...onHost, ...inPeer], reached: reached ?? other, links };
 }
 
-const dial = (bench: Bench, from: Sandbox, targets: readonly Target[]) =>
-  lookInside(from, bench, dialsOf(targets, bench.decoys.secret));
+const dial = (bench: StandardBench, from: Sandbox, targets: readonly ProbeTarget[]) =>
+  tryInside(from, bench, dialsOf(targets, bench.decoys.secret));
 
-const dialsOf = (targets: readonly Target[], says: string): Attempts =>
+const dialsOf = (targets: readonly ProbeTarget[], says: string): Attempts =>
   Object.fromEntries(
     targets.map(({ host, port }) => [`${host} ${port}`, { try: "connect", host, port, says }]),
   );
 
-const firstOf = (targets: readonly Target[], seen: Reached) =>
+const firstOf = (targets: readonly ProbeTarget[], seen: Reached) =>
   targets.find(({ host, port }) => (seen[`${host} ${port}`] ?? null) !== null);
 
 const serverProgram = `
@@ -64,7 +64,7 @@ server.listen(0, () => {
 const targetsSchema = z.array(z.object({ host: z.string(), port: z.int() }));
 
 /** Starts a server in another sandbox without limits, which ends with the probe. @returns its addresses. */
-async function startPeer(bench: Bench): Promise<readonly Target[]> {
+async function startPeer(bench: StandardBench): Promise<readonly ProbeTarget[]> {
   const { probe, decoys, signal } = bench;
   const peer = await bench.open({});
   const argv = [...nodeWords(probe.node), "-e", serverProgram] as const;
@@ -73,7 +73,7 @@ async function startPeer(bench: Bench): Promise<readonly Target[]> {
   return await addressesSaid(server);
 }
 
-async function addressesSaid(server: Process): Promise<readonly Target[]> {
+async function addressesSaid(server: Process): Promise<readonly ProbeTarget[]> {
   const decoder = new TextDecoder();
   let text = "";
   const reader = server.stdout.getReader();

@@ -30,7 +30,7 @@ export async function claimReplica(dataFolder: string, plugin: string): Promise<
     await chmod(dataFolder, 0o700);
     const home = await homeKey(dataFolder);
     const own = randomBytes(6).toString("hex");
-    await within(dataFolder, async (folder) => {
+    await withOpenFolder(dataFolder, async (folder) => {
       await removeDeadSockets(folder);
       await listenAt(folder, socketOf(own));
     });
@@ -41,7 +41,7 @@ export async function claimReplica(dataFolder: string, plugin: string): Promise<
         const [host, key] = name.split("-");
         if (host !== home || key === undefined || !/^[0-9a-f]{12}$/.test(key)) return "unknown";
         if (key === own) return "alive";
-        return within(dataFolder, async (folder) => {
+        return withOpenFolder(dataFolder, async (folder) => {
           return (await isListening(folder, socketOf(key))) ? "alive" : "dead";
         }).catch(() => "unknown" as const);
       },
@@ -55,7 +55,7 @@ export async function claimReplica(dataFolder: string, plugin: string): Promise<
   }
 }
 
-async function within<Result>(
+async function withOpenFolder<Result>(
   path: string,
   action: (folder: OpenFolder) => Promise<Result>,
 ): Promise<Result> {

@@ -1,5 +1,5 @@
 /** A request's time limit in milliseconds, or the signal that ends it. */
-export function within(limitMs: number, signal?: AbortSignal): AbortSignal {
+export function signalWithin(limitMs: number, signal?: AbortSignal): AbortSignal {
   const limit = AbortSignal.timeout(limitMs);
   return signal === undefined ? limit : AbortSignal.any([limit, signal]);
 }
@@ -10,7 +10,7 @@ export async function firstByteWithin<Answer>(
   signal: AbortSignal,
   ask: (signal: AbortSignal) => Promise<Answer>,
 ): Promise<Answer> {
-  const [request, limit] = [new AbortController(), within(limitMs, signal)];
+  const [request, limit] = [new AbortController(), signalWithin(limitMs, signal)];
   limit.throwIfAborted();
   const stop = () => request.abort(limit.reason);
   limit.addEventListener("abort", stop, { once: true });

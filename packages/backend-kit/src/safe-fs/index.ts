@@ -1,8 +1,8 @@
 export {
+  type FileOwner,
   inFolder,
   namesBelow,
   type OpenFolder,
-  type Ownership,
   openBeneath,
   openFolder,
   type PathMapping,

@@ -18,7 +18,7 @@ export interface PathMapping {
   readonly host: string;
 }
 
-export interface Ownership {
+export interface FileOwner {
   readonly uid: number;
   readonly gid: number;
 }
@@ -70,7 +70,7 @@ async function openOwn(path: string | Buffer): Promise<FileHandle> {
 export async function openBeneath(
   root: string | PathMapping,
   names: readonly (string | Buffer)[],
-  make?: { readonly owner: Ownership | undefined },
+  make?: { readonly owner: FileOwner | undefined },
 ): Promise<OpenFolder> {
   const { host, guest } = typeof root === "string" ? { host: root, guest: "" } : root;
   let folder: OpenFolder;
@@ -93,7 +93,7 @@ export async function openBeneath(
 async function step(
   parent: OpenFolder,
   name: string | Buffer,
-  make: { readonly owner: Ownership | undefined } | undefined,
+  make: { readonly owner: FileOwner | undefined } | undefined,
 ): Promise<OpenFolder> {
   const path = join(parent.path, String(name));
   const shown = join(parent.shown, String(name));

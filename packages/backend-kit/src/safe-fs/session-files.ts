@@ -4,9 +4,9 @@ import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import {
   concernsOf,
+  type FileOwner,
   inFolder,
   namesBelow,
-  type Ownership,
   openBeneath,
   type PathMapping,
   refusal,
@@ -30,9 +30,9 @@ export interface SessionFiles {
 /** A session's files, for a process with more rights than the session: it follows no link on the way. */
 export class SafeSessionFiles implements SessionFiles {
   readonly #mappings: readonly PathMapping[];
-  readonly #owner: Ownership | undefined;
+  readonly #owner: FileOwner | undefined;
 
-  constructor(mappings: readonly PathMapping[], owner?: Ownership) {
+  constructor(mappings: readonly PathMapping[], owner?: FileOwner) {
     this.#mappings = mappings;
     this.#owner = owner;
   }

@@ -9,13 +9,13 @@ import { type Folders, makeFolders } from "./files/folders.js";
 import { Processes } from "./process/run-process.js";
 import { type Closure, closeSupervisor } from "./process/supervisor.js";
 import { replying } from "./replying.js";
-import type { Settings } from "./settings.js";
+import type { DaemonSettings } from "./settings.js";
 import { findUsers, type Users } from "./users.js";
 
 /** Holds the sandbox's processes and streams, over any transport. */
 export class Daemon {
   channels: Channels;
-  readonly #settings: Settings;
+  readonly #settings: DaemonSettings;
   readonly #users: Users;
   readonly #closure: Closure;
   readonly #processes: Processes;
@@ -27,7 +27,7 @@ export class Daemon {
   readonly #lingering: NodeJS.Timeout;
 
   private constructor(
-    settings: Settings,
+    settings: DaemonSettings,
     users: Users,
     folders: Folders,
     closure: Closure,
@@ -60,7 +60,7 @@ export class Daemon {
   }
 
   /** @throws Error where it would find and end the wrong processes. */
-  static start(settings: Settings, transport: Transport): Daemon {
+  static start(settings: DaemonSettings, transport: Transport): Daemon {
     // Processes are found and ended through it: with the pids of another namespace, those would be the wrong ones.
     if (readlinkSync("/proc/self") !== `${process.pid}`)
       throw new Error(

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 
 /** The arguments with which the runner starts the guest daemon. */
-export interface Settings {
+export interface DaemonSettings {
   /** Only the bridge writes to it. */
   readonly folder: string;
   readonly orphanTimeoutMs: number;
@@ -39,7 +39,7 @@ export function readSettings([
   firstUser,
   system,
   more = "{}",
-]: readonly string[]): Settings {
+]: readonly string[]): DaemonSettings {
   if (folder === undefined || !folder.startsWith("/"))
     throw new Error("The first argument is a folder's path");
   return {

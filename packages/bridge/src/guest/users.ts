@@ -2,7 +2,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { isolateTmp, removeLeft } from "./files/shared-folders.js";
 import { runAs } from "./run-as.js";
-import { type Settings, toolUsers } from "./settings.js";
+import { type DaemonSettings, toolUsers } from "./settings.js";
 import type { User } from "./user.js";
 
 /** The users that processes run as. */
@@ -16,7 +16,7 @@ export interface Users {
 }
 
 /** Tests whether each process can have a separate user, whose processes no other user sees. */
-export function findUsers({ firstUser, ownSystem, unprivileged }: Settings): Users {
+export function findUsers({ firstUser, ownSystem, unprivileged }: DaemonSettings): Users {
   const agent = { uid: firstUser, gid: firstUser };
   const whyNone = whyNoUsers(agent);
   const whyShared = whyNone ?? whyNotApart(agent, ownSystem);

@@ -6,7 +6,7 @@ import type { Channels } from "../transport/channels.js";
 import { streams } from "../transport/frame.js";
 import { refusal } from "./replies.js";
 
-export interface Asked<Reply> {
+export interface BridgeReply<Reply> {
   readonly reply: Reply;
   /** The data on the main stream before the reply. */
   readonly content: Uint8Array;
@@ -26,7 +26,7 @@ export function ask<Kind extends keyof Requests, Reply>(
   request: Requests[Kind],
   schema: z.ZodType<Reply>,
   input?: Uint8Array,
-): Promise<Asked<Reply>> {
+): Promise<BridgeReply<Reply>> {
   return new Promise((resolve, reject) => {
     const pieces: Uint8Array[] = [];
     let length = 0;

@@ -6,7 +6,7 @@ import { DirectTransport } from "../transport/direct-transport.js";
 import { ReliableTransport } from "../transport/reliable-transport.js";
 import type { Transport } from "../transport/transport.js";
 import { ask } from "./ask.js";
-import { Connection, type ConnectionOptions } from "./connection/connection.js";
+import { BridgeConnection, type BridgeConnectionOptions } from "./connection/connection.js";
 import { DirectConnection } from "./connection/direct-connection.js";
 import { Exposures } from "./exposures.js";
 import { fromInput } from "./from-input.js";
@@ -18,7 +18,8 @@ const shutdownMs = 2_000;
 
 /** The runner's side. */
 export interface Bridge {
-  readonly connection: Pick<Connection, "open" | "close" | "isOpen"> & Partial<Pick<Connection, "link">>;
+  readonly connection: Pick<BridgeConnection, "open" | "close" | "isOpen"> &
+    Partial<Pick<BridgeConnection, "link">>;
   readonly channels: Channels;
   readonly exposures: Exposures;
 }
@@ -60,7 +61,8 @@ export function makeBridge(options: RemoteSandboxOptions, folder: string, progra
   return { connection, channels, exposures };
 }
 
-interface ConnectOptions extends Pick<ConnectionOptions, "bridge" | "fence" | "resume" | "log" | "onLost"> {
+interface ConnectOptions
+  extends Pick<BridgeConnectionOptions, "bridge" | "fence" | "resume" | "log" | "onLost"> {
   readonly node: string;
   readonly program: { readonly path: string; readonly content: Uint8Array };
   readonly settings: readonly string[];
@@ -76,7 +78,12 @@ function wayInto(platform: RemotePlatform | DirectPlatform, channels: () => Chan
   if (!("openDirectPipe" in platform)) {
     const transport = new ReliableTransport("runner", (frame) => channels().deliver(frame));
     const connect = ({ node, program, settings, ...rest }: ConnectOptions) =>
-      new Connection({ platform, argv: [node, program.path, "attach", ...settings], transport, ...rest });
+      new BridgeConnection({
+        platform,
+        argv: [node, program.path, "attach", ...settings],
+        transport,
+        ...rest,
+      });
     return { transport, connect };
   }
   let connection: DirectConnection | undefined;

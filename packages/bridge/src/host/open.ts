@@ -3,13 +3,13 @@ import type { Scope } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { homeName, workspaceName } from "../messages.js";
 import { ask } from "./ask.js";
+import { awaitUnlessAborted } from "./await-unless-aborted.js";
 import { type Bridge, closeBridge, leaveBridge, makeBridge } from "./bridge.js";
 import { archiveOf } from "./copies.js";
 import { guestDaemon } from "./guest-daemon.js";
 import type { RemoteSandbox, RemoteSandboxOptions } from "./remote-sandbox.js";
 import { done, insideFacts } from "./replies.js";
 import { BridgedSandbox } from "./sandbox.js";
-import { within } from "./within.js";
 
 /** `openRemoteSandbox`. */
 export async function openBridged(options: RemoteSandboxOptions, scope: Scope): Promise<RemoteSandbox> {
@@ -20,7 +20,7 @@ export async function openBridged(options: RemoteSandboxOptions, scope: Scope): 
   try {
     await bringFiles(options, folder, program, scope.signal);
     await bridge.connection.open(scope.signal);
-    return await within(scope.signal, settleIn(options, folder, bridge));
+    return await awaitUnlessAborted(scope.signal, settleIn(options, folder, bridge));
   } catch (error) {
     // The backend removes a sandbox that can't be continued.
     if (options.takeover?.resume !== undefined) {
@@ -47,7 +47,7 @@ async function bringFiles(
 ): Promise<void> {
   const { platform, spec, bridge } = options;
   const upload = (name: string, content: Uint8Array) =>
-    within(signal, platform.upload(join(folder, name), content, signal));
+    awaitUnlessAborted(signal, platform.upload(join(folder, name), content, signal));
   // A direct pipe begins with it.
   const isCarried = "openDirectPipe" in platform || options.takeover?.resume !== undefined;
   if (!isCarried) await upload(programName, program);

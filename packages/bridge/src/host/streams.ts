@@ -73,7 +73,7 @@ export function outgoingStream(channel: Channel, stream: StreamId): WritableStre
 }
 
 /** A connection as Node's servers take it: with `setTimeout`, as a socket has it. */
-class Connection extends Duplex {
+class StreamSocket extends Duplex {
   #timer: NodeJS.Timeout | undefined;
 
   /** Emits `timeout` after that many milliseconds without a byte. 0: never. */
@@ -102,7 +102,7 @@ export function duplexOf(channel: Channel): { readonly duplex: Duplex; readonly 
       piece.taken();
     }
   };
-  const duplex: Connection = new Connection({
+  const duplex: StreamSocket = new StreamSocket({
     allowHalfOpen: true,
     read: () => {
       isWanted = true;

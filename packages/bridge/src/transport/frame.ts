@@ -14,7 +14,7 @@ export type Frame =
   | readonly [op: "close", channel: number];
 
 /** Signals about the pipe itself, without numbers. */
-export type Signal =
+export type PipeSignal =
   /** `fence` of the runner: increases with each owner of the sandbox. Default 0. */
   | readonly [op: "hello", version: number, key: string, attempt: number, received: number, fence?: number]
   | readonly [op: "ack", received: number]
@@ -51,13 +51,13 @@ export function dataLine(
   return `["${marks[side]}",${number},"data",${channel},${stream},${payloadJson(bytes)}]\n`;
 }
 
-export function signalLine(side: Side, signal: Signal): string {
+export function signalLine(side: Side, signal: PipeSignal): string {
   return `${JSON.stringify([marks[side], 0, ...signal])}\n`;
 }
 
 export type Line =
   | { readonly kind: "frame"; readonly number: number; readonly frame: Frame }
-  | { readonly kind: "signal"; readonly signal: Signal }
+  | { readonly kind: "signal"; readonly signal: PipeSignal }
   /** Not of this protocol: an echo of our own line, a shell's message, or a truncated line. */
   | { readonly kind: "noise" };
 
@@ -78,7 +78,7 @@ export function readLine(from: Side, text: string): Line {
   return isFrame(rest) ? { kind: "frame", number, frame: rest } : noise;
 }
 
-function isSignal(parts: readonly unknown[]): parts is Signal {
+function isSignal(parts: readonly unknown[]): parts is PipeSignal {
   const [op, first, key, attempt, received, fence = 0] = parts;
   switch (op) {
     case "hello":

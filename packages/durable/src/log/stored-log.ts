@@ -1,12 +1,12 @@
 import { NotFound } from "@ambit/core";
 import { idOfRun } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
-import { patiently } from "../outage.js";
+import { retryWhileDown } from "../outage.js";
 import type { StoreSettings } from "../settings.js";
 import type { NewRun, RunEnd, Store, StoredRun, Written } from "../store/index.js";
 import { follow, type LogEnd, pageCharacters, type RecordSource } from "./follow.js";
-import type { Heads } from "./heads.js";
 import { RecentRecords } from "./recent-records.js";
+import type { RemoteProgress } from "./remote-progress.js";
 import type { RecordGroup, Records, RunLog, RunLogs } from "./run-log.js";
 
 /** Characters of the latest events of a run here that its readers needn't ask the store for. */
@@ -25,10 +25,10 @@ export class StoredLogs implements RunLogs {
   /** Rows that are being read, for readers that ask for them at the same time: a result may be large. */
   readonly #asked = new Map<string, Promise<StoredRun | undefined>>();
 
-  /** @param heads progress of runs on other replicas. */
+  /** @param remoteProgress progress of runs on other replicas. */
   constructor(
     readonly options: StoredLogsOptions,
-    readonly heads: Pick<Heads, "beyond">,
+    readonly remoteProgress: Pick<RemoteProgress, "beyond">,
   ) {}
 
   open(id: string, fence: number, announced: NewRun["announced"]): RunLog {
@@ -52,7 +52,7 @@ export class StoredLogs implements RunLogs {
 
   async ended(id: string, signal: AbortSignal): Promise<void> {
     const recent = this.#open.get(id);
-    if (recent === undefined) return this.heads.beyond(id, Number.POSITIVE_INFINITY, signal);
+    if (recent === undefined) return this.remoteProgress.beyond(id, Number.POSITIVE_INFINITY, signal);
     while (recent.end === undefined && this.#open.get(id) === recent && !signal.aborted)
       await recent.changed(signal);
   }
@@ -60,7 +60,7 @@ export class StoredLogs implements RunLogs {
   /** @param signal of the one who waits. @throws StoreFailed */
   patiently<Result>(what: string, act: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
     const { settings, log } = this.options;
-    return patiently(what, settings.retryTimeoutMs, log, act, signal);
+    return retryWhileDown(what, settings.retryTimeoutMs, log, act, signal);
   }
 
   #source(id: string, signal: AbortSignal): RecordSource {
@@ -71,7 +71,7 @@ export class StoredLogs implements RunLogs {
         recent()?.after(after, pageCharacters) ??
         this.patiently("read events", () => store.read(id, after, pageCharacters), signal),
       end: (last) => recent()?.end ?? (recent() === undefined ? this.#endOf(id, last, signal) : undefined),
-      more: (last) => recent()?.changed(signal) ?? this.heads.beyond(id, last, signal),
+      more: (last) => recent()?.changed(signal) ?? this.remoteProgress.beyond(id, last, signal),
     };
   }
 

@@ -20,7 +20,7 @@ const questionSize = 512;
 /** Characters of one run's questions that are kept; beyond, the oldest aren't listed any more. */
 const maxQuestionCharacters = 1_048_576;
 
-type Question = { -readonly [Key in keyof StoredInteraction]: StoredInteraction[Key] };
+type MemoryQuestion = { -readonly [Key in keyof StoredInteraction]: StoredInteraction[Key] };
 
 /** One run in memory: what a store has as a row, with its log and questions. */
 export class MemoryRun implements MemoryRows {
@@ -37,7 +37,7 @@ export class MemoryRun implements MemoryRows {
   readonly createdAt = Date.now();
   readonly recent: RecentRecords;
   readonly log: MemoryLog;
-  readonly questions = new Map<string, Question>();
+  readonly questions = new Map<string, MemoryQuestion>();
   #questionSize = 0;
 
   constructor(

@@ -5,7 +5,7 @@ import { MemoryRun } from "./memory-run.js";
 import { Usages } from "./usage.js";
 
 /** The ended runs of one project, the one that ended first at the front. */
-interface Ended {
+interface EndedRuns {
   readonly runs: Set<MemoryRun>;
   size: number;
 }
@@ -17,7 +17,7 @@ export class MemoryRuns {
   readonly #runs = new Map<string, MemoryRun>();
   /** Those that haven't ended. */
   readonly #live = new Set<MemoryRun>();
-  readonly #ended = new Map<string | undefined, Ended>();
+  readonly #ended = new Map<string | undefined, EndedRuns>();
   #endedSize = 0;
   #queuedSize = 0;
   #created = 0;
@@ -151,7 +151,7 @@ export class MemoryRuns {
     return result;
   }
 
-  #makeRoom(ended: Ended): void {
+  #makeRoom(ended: EndedRuns): void {
     const { maxRunsPerProject, maxMiB } = this.settings;
     while (ended.runs.size > maxRunsPerProject) this.#deleteOldest(ended);
     while (this.#endedSize > maxMiB * mebibyte) {
@@ -161,15 +161,15 @@ export class MemoryRuns {
     }
   }
 
-  #largest(): Ended | undefined {
-    let largest: Ended | undefined;
+  #largest(): EndedRuns | undefined {
+    let largest: EndedRuns | undefined;
     for (const ended of this.#ended.values())
       if (largest === undefined || ended.size > largest.size) largest = ended;
     return largest;
   }
 
   /** Runs with an open question last: it would be gone without a word. */
-  #deleteOldest({ runs }: Ended): void {
+  #deleteOldest({ runs }: EndedRuns): void {
     let [oldest] = runs;
     for (const run of runs) {
       if (run.isWaiting) continue;

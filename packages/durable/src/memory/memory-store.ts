@@ -4,11 +4,11 @@ import type { RunLog, RunLogs } from "../log/run-log.js";
 import type { MemorySettings } from "../settings.js";
 import type {
   InteractionQuery,
-  SessionName,
   SessionPlace,
   Store,
   StoredInteraction,
   StoredSession,
+  StoredSessionName,
 } from "../store/index.js";
 import type { MemoryRun } from "./memory-run.js";
 import { isOf, MemoryRuns } from "./memory-runs.js";
@@ -21,7 +21,7 @@ export interface MemoryStoreOptions {
   /** Where callers reach this process. */
   readonly address: string;
   /** The named sessions that are open here. */
-  readonly openSessions: () => readonly SessionName[];
+  readonly openSessions: () => readonly StoredSessionName[];
 }
 
 /** The store of a server without one: runs end with this process, and no other one shares them. */
@@ -194,7 +194,7 @@ export class MemoryStore {
   }
 }
 
-const keyOf = ({ project, session }: SessionName) => JSON.stringify([project ?? null, session]);
+const keyOf = ({ project, session }: StoredSessionName) => JSON.stringify([project ?? null, session]);
 
 type Shared =
   | "requestCancel"

@@ -2,16 +2,16 @@ import { messageOf, SessionElsewhere } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import type { RecordedRun } from "../log/recorded-run.js";
-import { patiently } from "../outage.js";
+import { retryWhileDown } from "../outage.js";
 import type { Sealing } from "../sealing.js";
 import type { StoreSettings } from "../settings.js";
-import type { SessionName, SessionUse, Store } from "../store/index.js";
+import type { SessionUse, Store, StoredSessionName } from "../store/index.js";
 
 export interface BoundSessionsOptions {
   readonly store: Store;
   readonly settings: StoreSettings;
   /** The named sessions that are open here. */
-  readonly openSessions: () => readonly SessionName[];
+  readonly openSessions: () => readonly StoredSessionName[];
   /** @throws StoreFailed while this replica may not act. */
   readonly requireLease: () => Promise<void>;
   readonly sealing: Sealing;
@@ -26,7 +26,7 @@ export interface Holding {
   readonly record?: unknown;
 }
 
-interface Bound extends SessionName, Holding {
+interface Bound extends StoredSessionName, Holding {
   readonly boundAt: number;
 }
 
@@ -54,7 +54,7 @@ export class BoundSessions {
     const before = this.#bound.get(key);
     // Must not be released meanwhile.
     this.#bound.set(key, { ...name, fence: 0, ...before, boundAt: performance.now() });
-    const hold = await patiently("bind a session", settings.retryTimeoutMs, log, () =>
+    const hold = await retryWhileDown("bind a session", settings.retryTimeoutMs, log, () =>
       store.holdSession(place),
     );
     if (!hold.held) {
@@ -67,35 +67,35 @@ export class BoundSessions {
   }
 
   /** Undefined for a session that isn't bound. */
-  holding(name: SessionName): Holding | undefined {
+  holding(name: StoredSessionName): Holding | undefined {
     return this.#bound.get(keyOf(name));
   }
 
   /** False if another replica has it. @throws StoreFailed */
-  async keep(name: SessionName, fence: number, record: unknown): Promise<boolean> {
+  async keep(name: StoredSessionName, fence: number, record: unknown): Promise<boolean> {
     const { settings, log, store, sealing } = this.options;
     const sealed = record === undefined ? undefined : sealing.seal(sealingName(keyOf(name)), record);
     const place = { ...name, replica: this.replica, sandbox: "" };
-    const written = await patiently("keep a session", settings.retryTimeoutMs, log, () =>
+    const written = await retryWhileDown("keep a session", settings.retryTimeoutMs, log, () =>
       store.keepSession(place, fence, sealed),
     );
     return written === "written";
   }
 
   /** @throws StoreFailed */
-  use(name: SessionName, use: SessionUse): Promise<SessionUse> {
+  use(name: StoredSessionName, use: SessionUse): Promise<SessionUse> {
     const { settings, log, store } = this.options;
-    return patiently("keep what a session used", settings.retryTimeoutMs, log, () =>
+    return retryWhileDown("keep what a session used", settings.retryTimeoutMs, log, () =>
       store.keepUse(name, use),
     );
   }
 
-  closed({ session, project }: SessionName): Promise<void> {
+  closed({ session, project }: StoredSessionName): Promise<void> {
     return this.release(session, project);
   }
 
   /** Offers it to other replicas. This replica keeps it until another one takes it, or the lease ends. */
-  onClosed(name: SessionName): void {
+  onClosed(name: StoredSessionName): void {
     this.#bound.delete(keyOf(name));
   }
 
@@ -116,7 +116,7 @@ export class BoundSessions {
   }
 
   /** Ends a session whose replica is lost. Undefined if there is none. */
-  async endAbandoned(name: SessionName): Promise<Holding | undefined> {
+  async endAbandoned(name: StoredSessionName): Promise<Holding | undefined> {
     const ended = await this.options.store.endSession(name);
     if (ended === undefined) return undefined;
     const { fence, handover } = ended;
@@ -141,4 +141,4 @@ export class BoundSessions {
 }
 
 const sealingName = (key: string) => `session ${key}`;
-const keyOf = ({ project, session }: SessionName) => JSON.stringify([project ?? null, session]);
+const keyOf = ({ project, session }: StoredSessionName) => JSON.stringify([project ?? null, session]);

@@ -65,7 +65,7 @@ export class Lease {
   }
 
   /** Renews soon, since there are runs now. */
-  hurry(): void {
+  renewNow(): void {
     clearTimeout(this.#timer);
     this.#schedule();
   }

@@ -1,12 +1,12 @@
 import type { InteractionQuery, NewDelivery, OfProject } from "./run.js";
 import type { DeliveryState } from "./states.js";
 
-export interface SessionName extends OfProject {
+export interface StoredSessionName extends OfProject {
   readonly session: string;
 }
 
 /** Where a session lives. */
-export interface SessionPlace extends SessionName {
+export interface SessionPlace extends StoredSessionName {
   readonly replica: string;
   readonly sandbox: string;
 }

@@ -20,9 +20,9 @@ import type {
   DeliveryOutcome,
   DeliveryQuery,
   SessionHold,
-  SessionName,
   SessionPlace,
   StoredSession,
+  StoredSessionName,
 } from "./shared.js";
 
 /** What a replica holds a lease on, as the store knows it. */
@@ -50,7 +50,7 @@ export interface Retention {
   readonly maxAgeMs: number;
   /** Characters of all events and results; the oldest go first. */
   readonly maxSize: number;
-  /** A run is kept while a question of it is open, and for so long after one was asked that was answered, but not used. */
+  /** A run is kept while a question of it is open, and this long after it asked one that is answered, but not used. */
   readonly interactionMs: number;
 }
 
@@ -62,8 +62,8 @@ export interface Retained {
 }
 
 /**
- * An open store. All times are the store's own clock. Every method rejects while the store can't be reached; called
- * again with the same values, a method that had succeeded unheard does no harm.
+ * An open store. All times are the store's own clock. Every method rejects while the store can't be reached, and is
+ * idempotent: the caller may repeat it, since it may have succeeded although its response was lost.
  */
 export interface Store {
   /** @returns the run that already has this id, and nothing is written; undefined when it was created. */
@@ -114,7 +114,7 @@ export interface Store {
   interactions(query: InteractionQuery): Promise<readonly StoredInteraction[]>;
   /** Keeps a user's answer to an open question. @returns the question as it is now; undefined where there is none. */
   answer(id: string, answer: string): Promise<StoredInteraction | undefined>;
-  /** Marks an answer as used. False when it was used before, by whichever replica. */
+  /** Marks an answer as used. False when any replica used it before. */
   useAnswer(id: string): Promise<boolean>;
   /** Open questions of ended runs that are older than that, the oldest first, at most 100. */
   expiring(maxAgeMs: number): Promise<readonly StoredInteraction[]>;
@@ -130,15 +130,17 @@ export interface Store {
   keepSession(place: SessionPlace, fence: number, handover: string | undefined): Promise<Written>;
   releaseSession(place: SessionPlace): Promise<void>;
   /** Ends a session whose owner's lease is over. @returns a higher fence and what was kept; undefined: there is none. */
-  endSession(of: SessionName): Promise<{ readonly fence: number; readonly handover?: string } | undefined>;
+  endSession(
+    of: StoredSessionName,
+  ): Promise<{ readonly fence: number; readonly handover?: string } | undefined>;
   /** Keeps the larger of each figure, for a day after the last use. @returns what is kept now. */
-  keepUse(of: SessionName, use: SessionUse): Promise<SessionUse>;
+  keepUse(of: StoredSessionName, use: SessionUse): Promise<SessionUse>;
   sessions(query: {
     readonly project?: string | null;
     readonly limit: number;
   }): Promise<readonly StoredSession[]>;
 
-  /** Deliveries that are due, reserved for this caller for so long, the oldest first; none to those hosts or projects. */
+  /** Deliveries that are due, the oldest first, reserved for this caller; none to the excluded hosts or projects. */
   takeDeliveries(
     limit: number,
     reserveMs: number,

@@ -75,13 +75,13 @@ export class Deliveries {
 
   start(): void {
     if (!this.options.sender.isConfigured) return;
-    this.#timer = setInterval(() => this.hurry(), pollMs);
+    this.#timer = setInterval(() => this.runNow(), pollMs);
     this.#timer.unref();
-    this.hurry();
+    this.runNow();
   }
 
   /** Checks for due messages soon. */
-  hurry(): void {
+  runNow(): void {
     if (this.#timer === undefined) return;
     if (this.#looking !== undefined) {
       this.#lookAgain = true;
@@ -90,7 +90,7 @@ export class Deliveries {
     this.#lookAgain = false;
     this.#looking = this.#look().finally(() => {
       this.#looking = undefined;
-      if (this.#lookAgain) this.hurry();
+      if (this.#lookAgain) this.runNow();
     });
   }
 
@@ -100,7 +100,7 @@ export class Deliveries {
    */
   async again(id: string, project: string | null | undefined): Promise<Delivery | undefined> {
     const delivery = await this.options.store.redeliver(id, project);
-    this.hurry();
+    this.runNow();
     return delivery;
   }
 
@@ -133,7 +133,7 @@ export class Deliveries {
     const attempt = this.#attempt(delivery).finally(() => {
       this.#sending.delete(key);
       this.#attempts.delete(attempt);
-      this.hurry();
+      this.runNow();
     });
     this.#attempts.add(attempt);
   }

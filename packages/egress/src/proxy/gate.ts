@@ -4,7 +4,7 @@ import { codeOf, type NetworkBoundary } from "@ambit/core/plugin";
 import { decideBeforeLookup, decideConnection, type NetworkDecision } from "../decide.js";
 import type { Lookup } from "../guarded-lookup.js";
 import type { Target } from "../target.js";
-import type { Admitted, EgressProtocol } from "./admitted.js";
+import type { AdmittedDestination, EgressProtocol } from "./admitted.js";
 import type { EgressChecks } from "./checks.js";
 import type { EgressLimits } from "./limits.js";
 import { Lookups } from "./lookups.js";
@@ -49,7 +49,7 @@ export interface GateOptions {
   readonly checks: EgressChecks;
 }
 
-export type Admission = { readonly decision: NetworkDecision; readonly addresses: readonly string[] };
+export type GateDecision = { readonly decision: NetworkDecision; readonly addresses: readonly string[] };
 
 /** The only way out: every protocol asks here, and connections go only to addresses that were checked here. */
 export class Gate {
@@ -71,7 +71,7 @@ export class Gate {
   }
 
   /** Resolves once and checks every address. Rejects with `UpstreamFailure` if a listed name doesn't resolve. */
-  async admit(target: Target): Promise<Admission> {
+  async admit(target: Target): Promise<GateDecision> {
     const first = decideBeforeLookup(target, this.#options.policy);
     if (!first.allowed) return { decision: first, addresses: [] };
     const addresses = target.kind === "address" ? [target.host] : await this.#resolve(target.host);
@@ -83,7 +83,7 @@ export class Gate {
    * `admit`, which also reports final outcomes: a refusal, or an allowed name that doesn't resolve. What
    * is admitted is reported later, once, by the code that opens the connection.
    */
-  async admitOrReport(target: Target, protocol: EgressProtocol): Promise<Admission | UpstreamFailure> {
+  async admitOrReport(target: Target, protocol: EgressProtocol): Promise<GateDecision | UpstreamFailure> {
     try {
       const admission = await this.admit(target);
       if (!admission.decision.allowed)
@@ -97,7 +97,7 @@ export class Gate {
   }
 
   /** `dial`, which returns a failure and reports it as allowed, since the boundary didn't cause it. */
-  async dialOrReport(admitted: Admitted, client: Duplex): Promise<Socket | UpstreamFailure> {
+  async dialOrReport(admitted: AdmittedDestination, client: Duplex): Promise<Socket | UpstreamFailure> {
     try {
       return await this.dial(admitted.addresses, admitted.target.port, client);
     } catch (error) {
@@ -108,7 +108,7 @@ export class Gate {
   }
 
   /** Reports a connection, and closes it if reporting fails: no connection without a record. */
-  reportOpened(admitted: Admitted, upstream: Socket): void {
+  reportOpened(admitted: AdmittedDestination, upstream: Socket): void {
     try {
       this.report(admitted.target, admitted.protocol, admitted.decision, upstream.remoteAddress);
     } catch (error) {

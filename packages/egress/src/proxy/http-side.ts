@@ -2,12 +2,12 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { readAuthority, type Target } from "../target.js";
-import type { Admitted, EgressProtocol } from "./admitted.js";
+import type { AdmittedDestination, EgressProtocol } from "./admitted.js";
 import type { CredentialSide } from "./credentials/side.js";
 import { escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import { HttpClients, type Tunnel } from "./http/clients.js";
 import { valuesOf } from "./http/destination.js";
-import { endWith, passRequest, passUpgrade, type Route } from "./http/exchange.js";
+import { endWith, passRequest, passUpgrade, type UpstreamRoute } from "./http/exchange.js";
 import { isOwnAddress, type OwnServer, ownPath } from "./http/own-address.js";
 import { headersOf, type OwnResponse, refusal, unusable, upstreamFailure } from "./http/own-response.js";
 import { carryTunnel } from "./tunnel/tunnel.js";
@@ -160,7 +160,10 @@ export class HttpSide {
   }
 
   /** From a request to a connection: refused, failed, or connected. Responds in the first two cases. */
-  async #route(request: IncomingMessage, respond: (own: OwnResponse) => void): Promise<Route | undefined> {
+  async #route(
+    request: IncomingMessage,
+    respond: (own: OwnResponse) => void,
+  ): Promise<UpstreamRoute | undefined> {
     const inside = this.#clients.tunnelOf(request.socket);
     if (inside === "own") return void respond(unusable(400, "a tunnel can't lead to another proxy"));
     const destination = this.#gate.checks.destination(request, inside);
@@ -190,7 +193,7 @@ export class HttpSide {
     target: Target,
     protocol: EgressProtocol,
     respond: (own: OwnResponse) => void,
-  ): Promise<Admitted | undefined> {
+  ): Promise<AdmittedDestination | undefined> {
     const admission = await this.#gate.admitOrReport(target, protocol);
     if (admission instanceof UpstreamFailure)
       return void respond(upstreamFailure(target, admission.status, admission.message));
@@ -199,7 +202,7 @@ export class HttpSide {
   }
 
   async #dial(
-    tunnel: Admitted,
+    tunnel: AdmittedDestination,
     client: Duplex,
     respond: (own: OwnResponse) => void,
   ): Promise<Socket | undefined> {

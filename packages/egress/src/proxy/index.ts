@@ -4,7 +4,7 @@ export { type EgressChecks, egressChecks } from "./checks.js";
 export type { EgressDecision } from "./gate.js";
 export type { OwnServer } from "./http/own-address.js";
 export { BOUNDARY_HEADER } from "./http/own-response.js";
-export { defaultLimits, type EgressLimits } from "./limits.js";
+export { defaultProxyLimits, type EgressLimits } from "./limits.js";
 export { type EgressProxy, type EgressProxyOptions, openEgressProxy } from "./proxy.js";
 export {
   type ClientEnvironmentOptions,
@@ -12,6 +12,10 @@ export {
   directHosts,
   nodePreload,
 } from "./session/client-environment.js";
+export {
+  openSessionEgress,
+  type SessionEgress,
+  type SessionEgressOptions,
+} from "./session/session-egress.js";
 export { openSessionProxy, type SessionProxyOptions } from "./session/session-proxy.js";
-export { openWayOut, type WayOut, type WayOutOptions } from "./session/way-out.js";
 export { serverBudget } from "./shared-budget.js";

@@ -24,7 +24,7 @@ export interface EgressLimits {
   readonly headerBytes: number;
 }
 
-export const defaultLimits: EgressLimits = {
+export const defaultProxyLimits: EgressLimits = {
   connections: 256,
   handshakeMs: 10_000,
   bodyMs: 60_000,

@@ -10,7 +10,7 @@ import { type EgressDecision, Gate } from "./gate.js";
 import type { OwnServer } from "./http/own-address.js";
 import { bytesOf, unusable } from "./http/own-response.js";
 import { HttpSide } from "./http-side.js";
-import { defaultLimits, type EgressLimits } from "./limits.js";
+import { defaultProxyLimits, type EgressLimits } from "./limits.js";
 import { OpenSockets } from "./open-sockets.js";
 import { type Share, serverBudget } from "./shared-budget.js";
 import { SocketReader } from "./socket-reader.js";
@@ -66,7 +66,7 @@ export async function openEgressProxy(options: EgressProxyOptions): Promise<Egre
   if (options.policy.mode === "on") {
     throw new TypeError("The egress proxy never runs unrestricted: don't open one for a network that is on");
   }
-  const limits = { ...defaultLimits, ...options.limits };
+  const limits = { ...defaultProxyLimits, ...options.limits };
   const sockets = new OpenSockets();
   const gate = new Gate({
     policy: options.policy,

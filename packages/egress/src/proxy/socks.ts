@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { readTarget, type TargetReading } from "../target.js";
-import type { Admitted } from "./admitted.js";
+import type { AdmittedDestination } from "./admitted.js";
 import type { CredentialSide } from "./credentials/side.js";
 import { escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import type { Tunnel } from "./http/clients.js";
@@ -70,7 +70,7 @@ export async function serveSocks5(
   const admission = await gate.admitOrReport(target, "socks5");
   if (admission instanceof UpstreamFailure) return refuse(replyFor(admission));
   if (!admission.decision.allowed) return refuse(reply.notAllowed);
-  const tunnel: Admitted = { target, protocol: "socks5", ...admission };
+  const tunnel: AdmittedDestination = { target, protocol: "socks5", ...admission };
   if (credentials?.serves(target) === true) {
     client.write(succeeded);
     return credentials.accept(client, rest, tunnel, (socket, held) => serveHttp(socket, held, tunnel));

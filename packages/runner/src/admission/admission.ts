@@ -38,7 +38,7 @@ import { belowMinimum, type MinimumBoundary } from "./minimum-boundary.js";
 import type { RunOptions } from "./run-options.js";
 
 /** A request that may start: every actor in it covers what the boundary requires. */
-export interface Admitted {
+export interface AdmittedRun {
   readonly request: RunRequest;
   readonly plan: AcceptedPlan;
   /** Every credential of the request: never log or return it. */
@@ -74,7 +74,7 @@ export interface AdmissionRules {
 export type UnaskedTools = "refuse" | "boundary";
 
 /** A request body, as it was read. */
-type Read = Pick<Admitted, "request" | "warnings">;
+type Read = Pick<AdmittedRun, "request" | "warnings">;
 
 /**
  * Step 1: the body as a request.
@@ -124,7 +124,7 @@ export async function admit(
   registry: Registry,
   rules: AdmissionRules,
   asker: Pick<RunOptions, "caller" | "trace"> = {},
-): Promise<Admitted> {
+): Promise<AdmittedRun> {
   const { caller, trace } = asker;
   const parsed = inCallersTrace(parse(body, registry.dialects, rules.contract), trace);
   const { request, warnings } = inProject(parsed, rules, caller);

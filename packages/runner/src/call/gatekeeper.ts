@@ -3,13 +3,13 @@ import { inject, injectable } from "tsyringe";
 import { canonicalJson } from "../canonical-json.js";
 import { Ask } from "./ask/ask.js";
 import type { Question } from "./ask/question.js";
-import { Permissions } from "./permission/permissions.js";
+import { CallPermissions } from "./permission/permissions.js";
 import { RequestTools } from "./tools/request-tools.js";
-import { type Answer, approvalIn, type InteractionKind } from "./values/answer.js";
+import { approvalIn, type InteractionKind, type UserAnswer } from "./values/answer.js";
 import type { Call, CallSubject } from "./values/call.js";
 import { comparable } from "./values/same-arguments.js";
 
-export type Decision =
+export type CallDecision =
   | { readonly verdict: "allow" }
   | { readonly verdict: "deny"; readonly why: string }
   /** The run pauses for its user. */
@@ -25,13 +25,13 @@ export class Gatekeeper {
   readonly #consents = new Map<string, number>();
 
   constructor(
-    @inject(Permissions) private readonly permissions: Pick<Permissions, "effective" | "denial">,
+    @inject(CallPermissions) private readonly permissions: Pick<CallPermissions, "effective" | "denial">,
     @inject(RequestTools) private readonly requestTools: Pick<RequestTools, "details">,
     @inject(Ask) private readonly ask: Pick<Ask, "ask" | "alsoAsk">,
   ) {}
 
   /** The agent asks before it calls. */
-  async beforeCall(call: Call, signal: AbortSignal): Promise<Decision> {
+  async beforeCall(call: Call, signal: AbortSignal): Promise<CallDecision> {
     const decision = await this.#decide(call, signal);
     if (decision.verdict === "allow" && this.permissions.effective(call) === "ask") {
       const key = consentKey(call);
@@ -41,7 +41,7 @@ export class Gatekeeper {
   }
 
   /** A published tool is about to be executed. */
-  async atExecution(call: Call, signal: AbortSignal): Promise<Decision> {
+  async atExecution(call: Call, signal: AbortSignal): Promise<CallDecision> {
     if (this.permissions.effective(call) === "ask" && this.#useConsent(consentKey(call)))
       return { verdict: "allow" };
     return this.#decide(call, signal);
@@ -53,14 +53,14 @@ export class Gatekeeper {
   }
 
   /** The user fulfils the call. Undefined: the run pauses for it. */
-  fulfilment(kind: InteractionKind, call: Call, signal: AbortSignal): Promise<Answer | undefined> {
+  fulfilment(kind: InteractionKind, call: Call, signal: AbortSignal): Promise<UserAnswer | undefined> {
     return this.ask.ask(
       this.#questionAbout(kind, call, (answer) => ({ value: answer, response: {} })),
       signal,
     );
   }
 
-  async #decide(call: Call, signal: AbortSignal): Promise<Decision> {
+  async #decide(call: Call, signal: AbortSignal): Promise<CallDecision> {
     const permission = this.permissions.effective(call);
     if (permission === "allow") return { verdict: "allow" };
     if (permission === "deny") return { verdict: "deny", why: this.permissions.denial(call) };
@@ -88,7 +88,7 @@ export class Gatekeeper {
   #questionAbout<Value>(
     kind: InteractionKind,
     call: Call,
-    read: (answer: Answer) => { readonly value: Value; readonly response: InteractionPayload },
+    read: (answer: UserAnswer) => { readonly value: Value; readonly response: InteractionPayload },
   ): Question<Value> {
     const { origin, name, input } = call;
     return { kind, origin, name, input, call, details: this.requestTools.details(call), read };

@@ -20,7 +20,7 @@ import { tokens } from "../tokens.js";
 import { Ask } from "./ask/ask.js";
 import type { CallRouter } from "./call-router.js";
 import { Gatekeeper } from "./gatekeeper.js";
-import { Permissions } from "./permission/permissions.js";
+import { CallPermissions } from "./permission/permissions.js";
 import { CallEvents } from "./reports/call-events.js";
 import { Calls } from "./reports/calls.js";
 import { unusableArguments } from "./tools/arguments/tool-arguments.js";
@@ -57,7 +57,7 @@ export class RunCalls {
     @inject(RunEvents) private readonly events: RunEvents,
     @inject(Calls) private readonly calls: Calls,
     @inject(CallEvents) private readonly callEvents: CallEvents,
-    @inject(Permissions) private readonly permissions: Permissions,
+    @inject(CallPermissions) private readonly permissions: CallPermissions,
     @inject(Gatekeeper) private readonly gatekeeper: Gatekeeper,
     @inject(Ask) private readonly ask: Ask,
     @inject(Pause) private readonly pause: Pause,

@@ -2,13 +2,13 @@ import type { AgentEvent, RunResult, StreamRecord } from "@ambit/core/contract";
 import type { RunEvents } from "./run-events.js";
 
 /** Yields the events of a run in groups, as they arrive. @param result resolves once everything is closed. */
-export type Reader<Item> = (
+export type EventReader<Item> = (
   events: Pick<RunEvents, "take" | "takeAll" | "more">,
   result: () => Promise<RunResult | undefined>,
 ) => () => Promise<IteratorResult<Item, undefined>>;
 
 /** Yields the events one by one, then the result. */
-export const nextRecord: Reader<StreamRecord> = (events, result) => {
+export const nextRecord: EventReader<StreamRecord> = (events, result) => {
   let isDelivered = false;
   const waitForNext = async (): Promise<IteratorResult<StreamRecord, undefined>> => {
     while (await events.more()) {
@@ -31,7 +31,7 @@ export const nextRecord: Reader<StreamRecord> = (events, result) => {
 export type RunPart = { readonly events: readonly AgentEvent[] } | { readonly result: RunResult };
 
 /** Yields all waiting events together, then the result. */
-export const nextPart: Reader<RunPart> = (events, result) => {
+export const nextPart: EventReader<RunPart> = (events, result) => {
   let isDelivered = false;
   return async () => {
     while (await events.more()) {

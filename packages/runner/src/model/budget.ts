@@ -9,7 +9,7 @@ import { unlessAborted } from "../lifetime/linked-abort.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { tokens } from "../tokens.js";
 import { type SessionAccount, SessionSpending } from "./session-spending.js";
-import { inWords, overdrawn, Spent, type Used, usedUp } from "./spent.js";
+import { type BudgetUsage, inWords, overdrawn, Spent, usedUp } from "./spent.js";
 
 /** Concurrent requests under a budget of tokens or dollars, whose usage is known only when they end. */
 const maxConcurrentRequests = 4;
@@ -21,7 +21,7 @@ type Continuation = "yes" | "no" | "later";
 
 /** One run's budget, and what it has used of it. */
 @injectable()
-export class Budget {
+export class RunBudget {
   readonly spent = new Spent();
   readonly #settings: BudgetSettings | undefined;
   readonly #session: SessionAccount;
@@ -127,7 +127,7 @@ export class Budget {
     await unlessAborted(signal, () => new Promise<void>((resolve) => this.#untilEnded.push(resolve)));
   }
 
-  #usedUp(settings: BudgetSettings): Used | undefined {
+  #usedUp(settings: BudgetSettings): BudgetUsage | undefined {
     return (
       usedUp(settings, this.spent) ?? (settings.session && usedUp(settings.session, this.#session.spent))
     );
@@ -153,12 +153,16 @@ export class Budget {
     }
   }
 
-  #end(used: Used): void {
+  #end(used: BudgetUsage): void {
     this.scope.abort(new BudgetExceeded(`The run's budget is used up: ${inWords(used)}.`));
   }
 
   /** One question for all requests that wait for it. */
-  async #mayContinue(settings: BudgetSettings, used: Used, signal: AbortSignal): Promise<Continuation> {
+  async #mayContinue(
+    settings: BudgetSettings,
+    used: BudgetUsage,
+    signal: AbortSignal,
+  ): Promise<Continuation> {
     this.#asked ??= this.#askUser(settings, used).finally(() => {
       this.#asked = undefined;
     });
@@ -166,7 +170,7 @@ export class Budget {
     return await unlessAborted(signal, () => asked);
   }
 
-  async #askUser(settings: BudgetSettings, used: Used): Promise<Continuation> {
+  async #askUser(settings: BudgetSettings, used: BudgetUsage): Promise<Continuation> {
     const { onExceeded: _onExceeded, ...input } = settings;
     const isApproved = await this.ask.ask({
       kind: "user_approval",

@@ -16,7 +16,7 @@ import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import type { ModelCaller, ModelRouter } from "../session/model-routes.js";
 import { tokens } from "../tokens.js";
-import { Budget } from "./budget.js";
+import { RunBudget } from "./budget.js";
 
 /** Models that a failure's message lists at most. */
 const maxListed = 50;
@@ -48,7 +48,7 @@ export class ModelCalls implements ModelCaller {
   constructor(
     @inject(tokens.plan) private readonly plan: AcceptedPlan,
     @inject(RunEvents) private readonly events: RunEvents,
-    @inject(Budget) private readonly budget: Budget,
+    @inject(RunBudget) private readonly budget: RunBudget,
     @inject(Observation) private readonly observation: Observation,
     @inject(tokens.limits) private readonly limits: RunLimits,
     @inject(tokens.scope) private readonly scope: OwnedScope,

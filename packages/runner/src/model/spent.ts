@@ -56,7 +56,7 @@ export class Spent {
 }
 
 /** One amount of a budget, with its usage. */
-export interface Used {
+export interface BudgetUsage {
   /** As on the wire: `usd`, `tokens`, `requests`. */
   readonly what: keyof BudgetAmounts;
   readonly used: number;
@@ -64,7 +64,7 @@ export interface Used {
 }
 
 /** Each amount of the budget with its usage. An unknown cost counts as all of it. Pure. */
-export function usedOf(amounts: BudgetAmounts, spent: Spent): readonly Used[] {
+export function usedOf(amounts: BudgetAmounts, spent: Spent): readonly BudgetUsage[] {
   const used = {
     usd: spent.cost ?? Number.POSITIVE_INFINITY,
     tokens: spent.input + spent.output,
@@ -77,17 +77,17 @@ export function usedOf(amounts: BudgetAmounts, spent: Spent): readonly Used[] {
 }
 
 /** The first amount that leaves nothing for another request. Pure. */
-export function usedUp(amounts: BudgetAmounts, spent: Spent): Used | undefined {
+export function usedUp(amounts: BudgetAmounts, spent: Spent): BudgetUsage | undefined {
   return usedOf(amounts, spent).find(({ used, limit }) => used >= limit);
 }
 
 /** The first amount that was exceeded. Pure. */
-export function overdrawn(amounts: BudgetAmounts, spent: Spent): Used | undefined {
+export function overdrawn(amounts: BudgetAmounts, spent: Spent): BudgetUsage | undefined {
   return usedOf(amounts, spent).find(({ used, limit }) => used > limit);
 }
 
 /** `0.52 of 0.5 usd`. Pure. */
-export function inWords({ what, used, limit }: Used): string {
+export function inWords({ what, used, limit }: BudgetUsage): string {
   const figure = (value: number) => (what === "usd" ? String(Number(value.toFixed(6))) : String(value));
   return `${figure(used)} of ${figure(limit)} ${what}`;
 }

@@ -65,7 +65,7 @@ export function callersSpan({ traceparent, tracestate }: CallersTrace): CallersS
 }
 
 /** What a body says about its telemetry. */
-export interface Asked {
+export interface RequestedTelemetry {
   readonly trace?: CallersTrace;
   readonly telemetry?: RunRequest["telemetry"];
 }
@@ -74,7 +74,7 @@ const propagationSchema = z.object({ context: z.object({ propagation: callersTra
 const telemetrySchema = runRequestSchema.pick({ telemetry: true });
 
 /** Of a body that is refused, whatever else is in it. Pure. */
-export function askedIn(body: unknown): Asked {
+export function askedIn(body: unknown): RequestedTelemetry {
   const trace = propagationSchema.safeParse(body).data?.context.propagation;
   const telemetry = telemetrySchema.safeParse(body).data?.telemetry;
   return {

@@ -43,17 +43,17 @@ function pathOfFirst(value: unknown, max: number): readonly PropertyKey[] | unde
   return undefined;
 }
 
-interface Level {
+interface OpenContainer {
   readonly container: object;
   readonly values: readonly unknown[];
   next: number;
 }
 
-function levelOf(container: object): Level {
+function levelOf(container: object): OpenContainer {
   return { container, values: Array.isArray(container) ? container : Object.values(container), next: 0 };
 }
 
-function keyOf({ container, next }: Level): PropertyKey {
+function keyOf({ container, next }: OpenContainer): PropertyKey {
   return Array.isArray(container) ? next - 1 : (Object.keys(container)[next - 1] ?? "");
 }
 

@@ -1,4 +1,4 @@
-import { type Level, levelAt, plainKey, slipBetween } from "@ambit/core/contract";
+import { type KnownShape, knownShapeAt, plainKey, slipBetween } from "@ambit/core/contract";
 import { z } from "zod";
 
 /** Subtrees of a request in which a key is never ignored, since they restrict the run or carry its credentials. */
@@ -49,12 +49,12 @@ const restrictingWords =
  * @param path as in `uiHints` or `customTools[].annotations`.
  * @param known every key that a request may have.
  */
-function whyNotIgnorable(path: string, known: Level | undefined): string | undefined {
+function whyNotIgnorable(path: string, known: KnownShape | undefined): string | undefined {
   if (!/^[A-Za-z_]\w*(\[\])?(\.[A-Za-z_]\w*(\[\])?)*$/.test(path) || path.endsWith("[]"))
     return "must be the path of a key, such as uiHints or customTools[].annotations";
   const steps = path.replaceAll("[]", ".0").split(".");
   const key = steps.at(-1) ?? "";
-  const parent = levelAt(
+  const parent = knownShapeAt(
     known,
     steps.slice(0, -1).map((step) => (step === "0" ? 0 : step)),
   );
@@ -83,7 +83,7 @@ export function ignoredPath(path: string): string {
 }
 
 /** The operator's settings for reading requests. */
-export function contractSettings(known: Level | undefined) {
+export function contractSettings(known: KnownShape | undefined) {
   return z.strictObject({
     /**
      * Whether every caller sends the whole conversation in each request of a session. Then a session whose agent remembers

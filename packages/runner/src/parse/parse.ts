@@ -2,10 +2,10 @@ import { callPure } from "@ambit/core";
 import {
   type Issue,
   isJsonObject,
-  type Level,
-  levelOf,
+  type KnownShape,
+  knownShapeOf,
   maxIssues,
-  mergeLevels,
+  mergeKnownShapes,
   type RunRequest,
   readableIssues,
   runRequestSchema,
@@ -22,7 +22,7 @@ import { unusableContent } from "./turn-content.js";
 import { repeatedNames } from "./unique.js";
 import { validateRequest } from "./validate.js";
 
-const requestLevel = levelOf(runRequestSchema);
+const requestLevel = knownShapeOf(runRequestSchema);
 
 /** The operator's settings for reading requests. */
 export const contractSettingsSchema = contractSettings(requestLevel);
@@ -84,22 +84,22 @@ function translatedBy(dialects: readonly Dialect[], body: unknown): Translated {
 }
 
 /** Every key that a request may have, in any dialect: what a misspelt one is compared with. */
-function levelWith(dialects: readonly Dialect[]): Level | undefined {
+function levelWith(dialects: readonly Dialect[]): KnownShape | undefined {
   return withKeys(requestLevel, "", (place) => dialects.flatMap(({ keys }) => keys[place] ?? []));
 }
 
 function withKeys(
-  level: Level | undefined,
+  level: KnownShape | undefined,
   place: string,
   further: (place: string) => readonly string[],
-): Level | undefined {
+): KnownShape | undefined {
   if (level?.kind === "list") return { ...level, element: withKeys(level.element, `${place}[]`, further) };
   if (level?.kind !== "object") return level;
   const known = [...level.keys].map(
     ([key, below]) => [key, withKeys(below, place === "" ? key : `${place}.${key}`, further)] as const,
   );
   const added = further(place).map((key) => [key, undefined] as const);
-  return mergeLevels({ kind: "object", keys: new Map(known) }, { kind: "object", keys: new Map(added) });
+  return mergeKnownShapes({ kind: "object", keys: new Map(known) }, { kind: "object", keys: new Map(added) });
 }
 
 function withoutBlankSession(body: unknown): unknown {

@@ -2,7 +2,7 @@ import {
   type Issue,
   isJsonObject,
   type JsonObject,
-  type Level,
+  type KnownShape,
   limits,
   pathText,
   type Warning,
@@ -33,13 +33,18 @@ const ignoredMessage =
  *
  * @param ignorable keys that are ignored with a warning, as `ignoredPath` gives them.
  */
-export function pruned(body: unknown, level: Level | undefined, ignorable: ReadonlySet<string>): Pruned {
+export function pruned(body: unknown, level: KnownShape | undefined, ignorable: ReadonlySet<string>): Pruned {
   const findings: Findings = { issues: [], ignorable, warnings: new Map() };
   const rest = prune(body, level, [], findings);
   return { body: rest, issues: findings.issues, warnings: [...findings.warnings.values()] };
 }
 
-function prune(value: unknown, level: Level | undefined, path: PropertyKey[], findings: Findings): unknown {
+function prune(
+  value: unknown,
+  level: KnownShape | undefined,
+  path: PropertyKey[],
+  findings: Findings,
+): unknown {
   const { issues } = findings;
   if (level === undefined) return value;
   if (level.kind === "list") {
@@ -64,7 +69,7 @@ function tooMany(count: number, what: string, max: number, path: readonly Proper
 
 function pruneList(
   list: readonly unknown[],
-  element: Level | undefined,
+  element: KnownShape | undefined,
   path: PropertyKey[],
   findings: Findings,
 ): readonly unknown[] {
@@ -84,7 +89,7 @@ function pruneList(
 function pruneObject(
   object: JsonObject,
   names: readonly string[],
-  keys: ReadonlyMap<string, Level | undefined>,
+  keys: ReadonlyMap<string, KnownShape | undefined>,
   path: PropertyKey[],
   findings: Findings,
 ): JsonObject {

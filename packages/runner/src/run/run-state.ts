@@ -46,7 +46,7 @@ const successors: { readonly [Name in RunState["name"]]: readonly RunState["name
 };
 
 /** The next state. Pure. @throws Error for a transition that isn't allowed, which is a bug */
-export function advance(from: RunState, to: RunState): RunState {
+export function advanceRun(from: RunState, to: RunState): RunState {
   if (successors[from.name].includes(to.name)) return to;
   throw new Error(`A run can't go from '${from.name}' to '${to.name}'.`);
 }

@@ -9,7 +9,7 @@ import {
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import type { RunRecovery } from "../events/observation.js";
-import { cancellable, nextPart, nextRecord, type Reader, type RunPart } from "../events/reading.js";
+import { cancellable, type EventReader, nextPart, nextRecord, type RunPart } from "../events/reading.js";
 import type { RunHold } from "../lifetime/right-to-act.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { dismiss } from "../session/agent/start-agent.js";
@@ -32,7 +32,7 @@ import {
   type TimeLimits,
 } from "./roles.js";
 import {
-  advance,
+  advanceRun,
   endedWell,
   failureOf,
   progressOf,
@@ -156,7 +156,7 @@ export class Run {
     return this.#read(nextPart);
   }
 
-  #read<Item>(reader: Reader<Item>): AsyncGenerator<Item, void, undefined> {
+  #read<Item>(reader: EventReader<Item>): AsyncGenerator<Item, void, undefined> {
     this.#begin();
     const next = reader(this.events, async () => {
       await this.ended;
@@ -258,7 +258,7 @@ export class Run {
   }
 
   #advance(next: RunState): void {
-    this.#state = advance(this.#state, next);
+    this.#state = advanceRun(this.#state, next);
     if (next.name === "ended") this.events.ended(next.result);
     else if (next.name !== "admitted") this.events.entered(next.name);
   }

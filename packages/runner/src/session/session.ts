@@ -145,7 +145,7 @@ export class Session {
     origin: SessionOrigin = {},
   ): Promise<Session> {
     const opening = new OwnedScope(log, closeMs, during);
-    const session = new Session(opening, fingerprintOf(plan), origin);
+    const session = new Session(opening, sessionFingerprintOf(plan), origin);
     session.#backend = plan.sandbox.actor.name;
     // Deferred first, so that it runs after the sandbox has been closed.
     opening.defer(() => session.#logUnreported(log));
@@ -222,7 +222,7 @@ export class Session {
 }
 
 /** Two runs may share a session only if they ask for the same sandbox and the same boundary. */
-export function fingerprintOf(plan: AcceptedPlan): string {
+export function sessionFingerprintOf(plan: AcceptedPlan): string {
   const { boundary, required, sandbox, harness, hidden } = plan;
   return canonicalJson({
     boundary,

@@ -7,7 +7,7 @@ import type { RunLimits } from "../limits.js";
 import type { HideSecrets } from "../operator.js";
 import { tokens } from "../tokens.js";
 import { evictedFor, requireRoomFor } from "./room.js";
-import { type Borrower, fingerprintOf, Session } from "./session.js";
+import { type Borrower, Session, sessionFingerprintOf } from "./session.js";
 import type { SessionHolding, SessionKeeper } from "./session-keeper.js";
 import { keyOf, nameOf, type SessionName } from "./session-name.js";
 import { takeOver } from "./take-over.js";
@@ -260,5 +260,7 @@ export class Sessions {
 
 /** Another boundary needs another sandbox, and one that failed has no boundary. Nothing is carried over. */
 function canGoOn(kept: Session, plan: AcceptedPlan, secrets: readonly string[]): boolean {
-  return kept.failure === undefined && kept.fingerprint === fingerprintOf(plan) && kept.mayRemember(secrets);
+  return (
+    kept.failure === undefined && kept.fingerprint === sessionFingerprintOf(plan) && kept.mayRemember(secrets)
+  );
 }

@@ -2,7 +2,7 @@ import type { AcceptedPlan } from "@ambit/core";
 import { messageOf } from "@ambit/core";
 import type { Log, SandboxBackend } from "@ambit/core/plugin";
 import { tooManySecrets } from "../events/redaction/secrets.js";
-import { fingerprintOf, Session } from "./session.js";
+import { Session, sessionFingerprintOf } from "./session.js";
 import { type SessionHolding, type SessionRecord, sessionRecordSchema } from "./session-keeper.js";
 
 export interface TakeOverOptions {
@@ -48,7 +48,7 @@ function whyUnusable(
   const { sandbox } = plan;
   if (record.sandbox !== sandbox.actor.name || sandbox.actor.takeover === undefined)
     return `its sandbox was on ${record.sandbox}`;
-  if (record.fingerprint !== fingerprintOf(plan))
+  if (record.fingerprint !== sessionFingerprintOf(plan))
     return "its sandbox was opened under another boundary, for another agent, or with other hidden credentials";
   if (tooManySecrets(new Set([...record.secrets, ...secrets])) !== undefined)
     return "its runs have had more credentials than are kept apart";

@@ -1,4 +1,10 @@
-import { type Level, levelOf, normaliseBoundary, requirementsOf, runRequestSchema } from "@ambit/core";
+import {
+  type KnownShape,
+  knownShapeOf,
+  normaliseBoundary,
+  requirementsOf,
+  runRequestSchema,
+} from "@ambit/core";
 import { describe, expect, test } from "vitest";
 import { requestFields } from "../../../../core/scripts/request-fields.mjs";
 import { parseRunRequest } from "../../src/parse/parse.js";
@@ -6,7 +12,7 @@ import { historyOf, promptOf } from "../../src/parse/prompt.js";
 import { golden } from "./golden-files.js";
 
 const fields = requestFields(runRequestSchema);
-const known = pathsOf(levelOf(runRequestSchema));
+const known = pathsOf(knownShapeOf(runRequestSchema));
 
 test("every key of the schema is documented", () => {
   expect(fields.map(({ path }) => path)).toEqual(known);
@@ -89,7 +95,7 @@ function removeAt(value: unknown, [step = "", ...rest]: string[]): number {
 }
 
 /** Every path that the contract knows. Inside an opaque value there are none. */
-function pathsOf(level: Level | undefined, prefix = ""): string[] {
+function pathsOf(level: KnownShape | undefined, prefix = ""): string[] {
   if (level === undefined || level.kind === "map") return [];
   if (level.kind === "list") return pathsOf(level.element, `${prefix}[]`);
   return [...level.keys].flatMap(([key, below]) => {

@@ -1,6 +1,6 @@
 import { RunTimedOut } from "@ambit/core";
 import { expect, test } from "vitest";
-import { advance, failureOf, progressOf, type RunState } from "../../src/run/run-state.js";
+import { advanceRun, failureOf, progressOf, type RunState } from "../../src/run/run-state.js";
 import { createWorld } from "../fakes/world.js";
 
 const failure = new RunTimedOut("late");
@@ -14,7 +14,7 @@ test.each<[RunState, RunState]>([
   [opening, closing],
   [closing, ended],
 ])("a run goes from $name to $name", (from, to) => {
-  expect(advance(from, to)).toBe(to);
+  expect(advanceRun(from, to)).toBe(to);
 });
 
 test.each<[RunState, RunState]>([
@@ -23,7 +23,7 @@ test.each<[RunState, RunState]>([
   [closing, opening],
   [ended, closing],
 ])("a run doesn't skip or repeat a state", (from, to) => {
-  expect(() => advance(from, to)).toThrow(`from '${from.name}' to '${to.name}'`);
+  expect(() => advanceRun(from, to)).toThrow(`from '${from.name}' to '${to.name}'`);
 });
 
 test("a closed run keeps the last step that it reached", () => {

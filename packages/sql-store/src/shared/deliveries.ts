@@ -30,7 +30,7 @@ export function addDelivery(
 }
 
 /** Messages to receivers, and their state. */
-export class Deliveries {
+export class DeliveryRows {
   constructor(readonly database: Database) {}
 
   async take(

@@ -1,4 +1,4 @@
-import type { SessionName, SessionUse } from "@ambit/durable/store";
+import type { SessionUse, StoredSessionName } from "@ambit/durable/store";
 import { dayMs } from "../counting.js";
 import { Columns, type Database, type Statement } from "../database.js";
 import { clock, constant, sql, statement } from "../query.js";
@@ -9,7 +9,7 @@ const figures = ["requests", "input", "cached", "output", "usd", "granted"] as c
 export class SessionUses {
   constructor(readonly database: Database) {}
 
-  async keep({ project = "", session }: SessionName, use: SessionUse): Promise<SessionUse> {
+  async keep({ project = "", session }: StoredSessionName, use: SessionUse): Promise<SessionUse> {
     const larger = figures.map((name) => {
       const [column, one] = [sql.ref(name), sql.ref(`excluded.${name}`)];
       const other = sql.ref(`ambit_spending.${name}`);

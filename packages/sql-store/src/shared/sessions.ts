@@ -1,4 +1,10 @@
-import type { SessionHold, SessionName, SessionPlace, StoredSession, Written } from "@ambit/durable/store";
+import type {
+  SessionHold,
+  SessionPlace,
+  StoredSession,
+  StoredSessionName,
+  Written,
+} from "@ambit/durable/store";
 import { Columns, type Database } from "../database.js";
 import { all, clock, equal, locking, sql, statement } from "../query.js";
 import { sessionOf } from "../rows.js";
@@ -9,7 +15,7 @@ const isInUse = sql`EXISTS (SELECT 1 FROM ambit_runs r WHERE r.state = 'running'
   AND COALESCE(r.project, '') = ambit_sessions.project AND r.replica = ambit_sessions.replica)`;
 
 /** Named sessions, and the replica that has each. */
-export class Sessions {
+export class SessionRows {
   constructor(readonly database: Database) {}
 
   async hold({ project = "", session, replica, sandbox }: SessionPlace): Promise<SessionHold> {
@@ -61,7 +67,7 @@ export class Sessions {
   async end({
     project = "",
     session,
-  }: SessionName): Promise<{ fence: number; handover?: string } | undefined> {
+  }: StoredSessionName): Promise<{ fence: number; handover?: string } | undefined> {
     const abandoned = sql`project = ${project} AND session = ${session} AND replica <> ''
       AND NOT ${lives(this.database, "ambit_sessions")}`;
     const [[before] = [], [ended] = []] = await this.database.run(

@@ -1,8 +1,8 @@
 import {
   type Issue,
   type JsonObject,
-  type Level,
-  levelOf,
+  type KnownShape,
+  knownShapeOf,
   pathText,
   readableIssues,
 } from "@ambit/core/contract";
@@ -12,7 +12,7 @@ import { type Translate, translateMcpServer, translateRequest, translateTool } f
 
 /** A level's fields as earlier wires had them. */
 export interface OlderForm {
-  readonly keys: ReadonlyMap<string, Level | undefined>;
+  readonly keys: ReadonlyMap<string, KnownShape | undefined>;
   translate(
     current: JsonObject,
     older: JsonObject,
@@ -25,7 +25,7 @@ function olderForm<Schema extends z.ZodObject>(
   schema: Schema,
   translate: Translate<z.output<Schema>>,
 ): OlderForm {
-  const level = levelOf(schema);
+  const level = knownShapeOf(schema);
   return {
     keys: level?.kind === "object" ? level.keys : new Map(),
     translate(current, older, path, issues) {

@@ -1,8 +1,8 @@
-import { type Level, levelOf, runRequestSchema } from "@ambit/core/contract";
+import { type KnownShape, knownShapeOf, runRequestSchema } from "@ambit/core/contract";
 import { type OlderForm, olderForms } from "./older-forms.js";
 
 /** How to read a level, in any spelling. */
-export type Reader = ObjectReader | ListReader;
+export type LevelReader = ObjectReader | ListReader;
 
 export interface ObjectReader {
   readonly kind: "object";
@@ -13,7 +13,7 @@ export interface ObjectReader {
 
 interface ListReader {
   readonly kind: "list";
-  readonly element: Reader;
+  readonly element: LevelReader;
   /** A longer list is refused: it isn't translated. */
   readonly max: number;
 }
@@ -21,11 +21,11 @@ interface ListReader {
 interface Key {
   /** In the contract's spelling. */
   readonly name: string;
-  readonly below: Reader | undefined;
+  readonly below: LevelReader | undefined;
   readonly isOlder: boolean;
 }
 
-function readerOf(level: Level | undefined, path: string): Reader | undefined {
+function readerOf(level: KnownShape | undefined, path: string): LevelReader | undefined {
   if (level === undefined || level.kind === "map") return undefined;
   if (level.kind === "list") {
     const element = readerOf(level.element, `${path}[]`);
@@ -33,7 +33,7 @@ function readerOf(level: Level | undefined, path: string): Reader | undefined {
   }
   const olderForm = olderForms.get(path);
   const keys = new Map<string, Key>();
-  const add = (name: string, level: Level | undefined, isOlder: boolean) => {
+  const add = (name: string, level: KnownShape | undefined, isOlder: boolean) => {
     const key = { name, below: readerOf(level, path === "" ? name : `${path}.${name}`), isOlder };
     keys.set(name, key).set(snakeCase(name), key);
   };
@@ -46,4 +46,4 @@ function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-export const requestReader = readerOf(levelOf(runRequestSchema), "");
+export const requestReader = readerOf(knownShapeOf(runRequestSchema), "");

@@ -1,7 +1,7 @@
 import { type Issue, isJsonObject, type JsonObject, limits, pathText } from "@ambit/core/contract";
 import type { Translation } from "@ambit/core/plugin";
 import { withCurrentValues } from "./older-values.js";
-import { type ObjectReader, type Reader, requestReader } from "./reader.js";
+import { type LevelReader, type ObjectReader, requestReader } from "./reader.js";
 
 /**
  * Translates snake_case names and fields of earlier wires. Reads only the levels of the contract, never inside a caller's
@@ -13,7 +13,12 @@ export function translate(request: JsonObject): Translation {
   return { request: isJsonObject(current) ? withCurrentValues(current, issues) : request, issues };
 }
 
-function walk(value: unknown, reader: Reader | undefined, path: PropertyKey[], issues: Issue[]): unknown {
+function walk(
+  value: unknown,
+  reader: LevelReader | undefined,
+  path: PropertyKey[],
+  issues: Issue[],
+): unknown {
   if (reader?.kind === "list")
     return Array.isArray(value) && value.length <= reader.max
       ? walkList(value, reader.element, path, issues)
@@ -23,7 +28,7 @@ function walk(value: unknown, reader: Reader | undefined, path: PropertyKey[], i
 
 function walkList(
   list: readonly unknown[],
-  element: Reader,
+  element: LevelReader,
   path: PropertyKey[],
   issues: Issue[],
 ): readonly unknown[] {

@@ -8,7 +8,7 @@ import {
 } from "@ambit/egress";
 import type { CallbackConfig } from "../config.js";
 
-export type Admission =
+export type OriginAdmission =
   | { readonly admitted: true; readonly addresses: readonly AddressPolicy[] }
   | { readonly admitted: false; readonly reason: string };
 
@@ -16,9 +16,9 @@ export type Admission =
  * The boundary once more, at the time of the call: the plan let this destination through, and nothing that has
  * happened since may have led the call elsewhere. Pure.
  */
-export function admit(url: URL, boundary: Boundary, config: CallbackConfig): Admission {
+export function admit(url: URL, boundary: Boundary, config: CallbackConfig): OriginAdmission {
   const operator = operatorPolicy(config);
-  const unlisted: Admission = { admitted: true, addresses: [operator] };
+  const unlisted: OriginAdmission = { admitted: true, addresses: [operator] };
   const { network, enforcement } = boundary;
   if (network.mode === "on") return unlisted;
   if (network.mode === "allowlist" && allowsDestination(network.rules, url)) {

@@ -8,7 +8,7 @@ const maxAgents = 64;
  * Kept-alive connections, apart for each address policy and port: a connection that one run's policy let through is
  * never reused under a stricter one. A name is resolved once per connection, and the address that was checked is dialled.
  */
-export class Connections {
+export class CallbackConnections {
   readonly #agents = new Map<string, Agent>();
   readonly #lookup: Lookup | undefined;
 

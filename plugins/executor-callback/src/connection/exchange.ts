@@ -1,6 +1,6 @@
 import { messageOf, unlessAborted } from "@ambit/core/plugin";
 import { type Dispatcher, request } from "undici";
-import { type Answer, maxResponseBytes, type Posting } from "./posting.js";
+import { type CallbackResponse, maxResponseBytes, type Posting } from "./posting.js";
 
 /** Bytes of an error's text that are read: what it says to a model is short, and comes as one JSON. */
 const maxErrorBodyBytes = 64 * 1024;
@@ -16,7 +16,7 @@ export async function exchange(
   posting: Posting,
   dispatcher: Dispatcher,
   signal: AbortSignal,
-): Promise<Answer> {
+): Promise<CallbackResponse> {
   const { url, method, headers, body } = posting;
   // undici looks at the signal once it is connected: it sends nothing then, but a name server or a host that doesn't
   // answer would hold the call until the connection's own time limit.
@@ -34,7 +34,7 @@ export async function exchange(
   };
 }
 
-async function readAnswer({ headers, body }: Dispatcher.ResponseData): Promise<Answer> {
+async function readAnswer({ headers, body }: Dispatcher.ResponseData): Promise<CallbackResponse> {
   if (Number(headers["content-length"]) > maxResponseBytes) {
     await read(body, 0);
     return { kind: "too_long" };

@@ -1,22 +1,22 @@
 import type { Boundary, ToolScope } from "@ambit/core/plugin";
 import { AddressRefused, type Lookup } from "@ambit/egress";
 import type { CallbackConfig } from "../config.js";
-import { Connections } from "./connections.js";
+import { CallbackConnections } from "./connections.js";
 import { exchange } from "./exchange.js";
 import { checkedLast } from "./last-check.js";
-import type { Answer, Posting } from "./posting.js";
-import { type Route, routeTo } from "./route.js";
+import type { CallbackResponse, Posting } from "./posting.js";
+import { type OriginRoute, routeTo } from "./route.js";
 
 /** The plugin's only way to the network: enforces the run's boundary on every connection. */
 export class Outbound {
   readonly #config: CallbackConfig;
-  readonly #connections: Connections;
+  readonly #connections: CallbackConnections;
   /** By boundary and origin: a run's calls all go the same way, and judging it anew costs as much as the call. */
-  readonly #routes = new WeakMap<Boundary, Map<string, Route>>();
+  readonly #routes = new WeakMap<Boundary, Map<string, OriginRoute>>();
 
   constructor(config: CallbackConfig, lookup?: Lookup) {
     this.#config = config;
-    this.#connections = new Connections(lookup);
+    this.#connections = new CallbackConnections(lookup);
   }
 
   /**
@@ -26,7 +26,7 @@ export class Outbound {
   async send(
     posting: Posting,
     { boundary, signal, mayAct }: Pick<ToolScope, "boundary" | "signal" | "mayAct">,
-  ): Promise<Answer> {
+  ): Promise<CallbackResponse> {
     signal.throwIfAborted();
     const route = this.#route(posting.url, boundary);
     if (!route.open) throw new AddressRefused(route.reason);
@@ -38,7 +38,7 @@ export class Outbound {
     await this.#connections.close();
   }
 
-  #route(url: URL, boundary: Boundary): Route {
+  #route(url: URL, boundary: Boundary): OriginRoute {
     let routes = this.#routes.get(boundary);
     if (routes === undefined) {
       routes = new Map();

@@ -7,7 +7,7 @@ export interface Posting {
 }
 
 /** What came back, read within bounds. */
-export type Answer =
+export type CallbackResponse =
   | { readonly kind: "answered"; readonly body: string }
   /** Not 2xx. The body, as far as it was read, is for the log; of it the model gets its `advice` alone. */
   | {

@@ -13,10 +13,10 @@ export interface OpenRoute {
 }
 
 /** Whether and how a run may reach an origin. */
-export type Route = OpenRoute | { readonly open: false; readonly reason: string };
+export type OriginRoute = OpenRoute | { readonly open: false; readonly reason: string };
 
 /** Depends on the URL's origin only, not on its path. Pure. */
-export function routeTo(url: URL, boundary: Boundary, config: CallbackConfig): Route {
+export function routeTo(url: URL, boundary: Boundary, config: CallbackConfig): OriginRoute {
   const admission = admit(url, boundary, config);
   if (!admission.admitted) return { open: false, reason: admission.reason };
   const policies = admission.addresses;

@@ -42,4 +42,4 @@ export const driverLimitsSchema = z.strictObject({
 });
 export type DriverLimits = Readonly<z.output<typeof driverLimitsSchema>>;
 
-export const defaultLimits: DriverLimits = driverLimitsSchema.parse({});
+export const defaultDriverLimits: DriverLimits = driverLimitsSchema.parse({});

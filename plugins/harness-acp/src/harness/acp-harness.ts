@@ -21,7 +21,7 @@ import {
   type StartScope,
 } from "@ambit/core/plugin";
 import { allowsDestination } from "@ambit/egress";
-import { type DriverLimits, defaultLimits } from "../driver/limits.js";
+import { type DriverLimits, defaultDriverLimits } from "../driver/limits.js";
 import type { AgentVersions } from "../driver/start/start-agent.js";
 import { MessageIntake } from "../driver/wire/message-intake.js";
 import { installationOf } from "../installation/install-agent.js";
@@ -43,7 +43,7 @@ import { modelUse } from "./model-use.js";
 import { requestIssues } from "./request-issues.js";
 
 export interface AcpHarnessOptions {
-  /** Default: {@link defaultLimits}. */
+  /** Default: {@link defaultDriverLimits}. */
   readonly limits?: Partial<DriverLimits>;
   /** Shared by all agents of the process. Default: one of its own. */
   readonly intake?: MessageIntake;
@@ -82,7 +82,7 @@ export class AcpHarness implements Harness {
   constructor(profile: Profile, options: AcpHarnessOptions = {}) {
     this.#profile = profile;
     this.#options = options;
-    this.#limits = { ...defaultLimits, ...options.limits };
+    this.#limits = { ...defaultDriverLimits, ...options.limits };
     this.#intake = options.intake ?? new MessageIntake(this.#limits);
     this.#folder = options.folder ?? process.cwd();
     this.#env = options.env ?? {};

@@ -1,13 +1,13 @@
 import { join } from "node:path/posix";
 import type { ModelRoute, RunRequest, Sandbox } from "@ambit/core/plugin";
-import type { Launch } from "../driver/start/start-agent.js";
+import type { LaunchPlan } from "../driver/start/start-agent.js";
 import type { PlacedProgram } from "../installation/place-program.js";
 import { guarded, restrictsOwnTools } from "../profiles/handoffs.js";
 import type { ModelAccess, ModelEndpoint, Profile, ToolEndpoint } from "../profiles/profile.js";
 import { withPlatformInstructions } from "./instructions.js";
 import { effortName, modelAccess, modelName, statedEndpoint } from "./model.js";
 
-export interface LaunchOptions {
+export interface LaunchPlanOptions {
   readonly profile: Profile;
   readonly program: PlacedProgram;
   /** The deployer's variables for this agent. */
@@ -24,7 +24,7 @@ export interface LaunchOptions {
 }
 
 /** What the agent is started with. Pure. */
-export function planLaunch(options: LaunchOptions): Launch {
+export function planLaunch(options: LaunchPlanOptions): LaunchPlan {
   const { profile, program, sandbox, servers, route } = options;
   const request = withPlatformInstructions(profile, options.request);
   const { home } = sandbox;
@@ -51,7 +51,7 @@ export function planLaunch(options: LaunchOptions): Launch {
     const path = join(sandbox.workspace, profile.instructions.agentsFile);
     files.push({ path, content: request.agentsMd });
   }
-  const argv: Launch["argv"] = [...program.argv, ...profile.arguments, ...(prepared.arguments ?? [])];
+  const argv: LaunchPlan["argv"] = [...program.argv, ...profile.arguments, ...(prepared.arguments ?? [])];
   const restricted = options.deniesTools || restrictsOwnTools(request);
   return {
     argv: restricted ? guarded(argv, profile) : argv,
@@ -83,7 +83,7 @@ export function planLaunch(options: LaunchOptions): Launch {
 }
 
 function credentialInside(
-  { request, env, route, sandbox }: LaunchOptions,
+  { request, env, route, sandbox }: LaunchPlanOptions,
   model: ModelAccess | undefined,
 ): string | undefined {
   if (route !== undefined) return route.key;
@@ -93,14 +93,17 @@ function credentialInside(
 }
 
 /** Another endpoint may have other models; the profile decides on the agent's default. */
-function mustBeListed(options: LaunchOptions, model: ModelAccess | undefined): boolean {
+function mustBeListed(options: LaunchPlanOptions, model: ModelAccess | undefined): boolean {
   const { request, route, env } = options;
   if (model === undefined || route !== undefined || (request.model ?? "") === "") return false;
   if (statedEndpoint(model, request, env) !== undefined) return false;
   return model.isKnown?.(modelName(options.profile, request)) !== true;
 }
 
-function endpointOf({ request, env, route }: LaunchOptions, model: ModelAccess | undefined): ModelEndpoint {
+function endpointOf(
+  { request, env, route }: LaunchPlanOptions,
+  model: ModelAccess | undefined,
+): ModelEndpoint {
   if (route !== undefined) return { baseUrl: route.baseUrl, key: route.key };
   const baseUrl = model === undefined ? undefined : statedEndpoint(model, request, env);
   return baseUrl === undefined ? {} : { baseUrl };

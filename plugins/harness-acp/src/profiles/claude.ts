@@ -9,7 +9,14 @@ import {
 } from "@ambit/core/plugin";
 import { z } from "zod";
 import { cloudAccess, cloudSettings } from "./claude-clouds.js";
-import type { ModelAccess, Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
+import type {
+  ModelAccess,
+  Preparation,
+  PreparedProfile,
+  Profile,
+  ToolCallView,
+  ToolIdentity,
+} from "./profile.js";
 import { publishedTool } from "./tool-names.js";
 
 const model: ModelAccess = {
@@ -99,7 +106,7 @@ const tools = ["Bash", "Edit", "NotebookEdit", "Read", "Skill", "WebFetch", "Web
  * helper programs and MCP servers there would act without a question. Instructions and skills are still read from the
  * workspace.
  */
-function prepare({ request, workspace, fresh, model, endpoint, servers }: Preparation): Prepared {
+function prepare({ request, workspace, fresh, model, endpoint, servers }: Preparation): PreparedProfile {
   const { default: mode } = request.permissions;
   const offersNotes = mode === "allow" || mode === "allow_reads";
   const environment: Record<string, string> = { ANTHROPIC_MODEL: model };

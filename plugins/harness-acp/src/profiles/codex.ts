@@ -1,7 +1,7 @@
 import { join } from "node:path/posix";
 import { type FileEntry, type JsonObject, normaliseBoundary } from "@ambit/core/plugin";
 import { z } from "zod";
-import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
+import type { Preparation, PreparedProfile, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 
 /** Time limit for one call of a published tool. */
 const toolTimeoutSeconds = 3_600;
@@ -99,7 +99,7 @@ function failure(response: JsonObject): string | undefined {
   return failureSchema.safeParse(response).data?._meta.jetbrains.air.sessionFailure.title;
 }
 
-function prepare(preparation: Preparation): Prepared {
+function prepare(preparation: Preparation): PreparedProfile {
   const { request, home, model, effort, endpoint, servers, companion } = preparation;
   const folder = join(home, ".codex");
   const connection = request.modelConnection;

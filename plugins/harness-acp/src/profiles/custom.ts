@@ -1,7 +1,7 @@
 import { isAbsolute, join, normalize } from "node:path/posix";
 import { type ModelProtocol, type OwnTools, secret } from "@ambit/core/plugin";
 import { z } from "zod";
-import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
+import type { Preparation, PreparedProfile, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 import { publishedTool } from "./tool-names.js";
 
 const protocols = ["anthropic", "openai", "gemini"] as const satisfies readonly ModelProtocol[];
@@ -138,7 +138,7 @@ export function customProfile(id: string, agent: CustomAgent): Profile {
   };
 }
 
-function prepare(agent: CustomAgent, { home, model, endpoint, credential }: Preparation): Prepared {
+function prepare(agent: CustomAgent, { home, model, endpoint, credential }: Preparation): PreparedProfile {
   const baseUrl = endpoint.baseUrl ?? agent.model?.url ?? "";
   const words = new Map(Object.entries({ home, model, baseUrl, key: credential ?? "" }));
   const filled = (text: string) =>

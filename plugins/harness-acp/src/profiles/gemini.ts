@@ -1,6 +1,6 @@
 import { join } from "node:path/posix";
 import type { FileEntry, PermissionMode } from "@ambit/core/plugin";
-import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
+import type { Preparation, PreparedProfile, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 import { inputInWords, publishedTool } from "./tool-names.js";
 
 /** Texts of settings that act, or a backslash that may hide one. */
@@ -80,7 +80,7 @@ export const gemini: Profile = {
  * Its rules are given as an administrator's: they take precedence over the settings of the workspace and the home,
  * which the request's files, or the agent in an earlier turn, may have written.
  */
-function prepare(preparation: Preparation): Prepared {
+function prepare(preparation: Preparation): PreparedProfile {
   const { request, home, endpoint, servers } = preparation;
   const folder = join(home, ".gemini");
   const own = join(folder, "ambit");

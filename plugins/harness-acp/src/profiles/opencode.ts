@@ -1,6 +1,6 @@
 import { join } from "node:path/posix";
 import type { FileEntry, JsonObject } from "@ambit/core/plugin";
-import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
+import type { Preparation, PreparedProfile, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 import { openai, providerOf, withVersion } from "./providers.js";
 import { publishedTool } from "./tool-names.js";
 
@@ -82,7 +82,7 @@ export const opencode: Profile = {
   identify,
 };
 
-function prepare({ request, fresh, model, effort, endpoint }: Preparation): Prepared {
+function prepare({ request, fresh, model, effort, endpoint }: Preparation): PreparedProfile {
   const { default: mode } = request.permissions;
   const provider = providerOf(request);
   const { npm, credentials, version } = provider;

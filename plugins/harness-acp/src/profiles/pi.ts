@@ -3,7 +3,7 @@ import { join } from "node:path/posix";
 import { type JsonObject, parseBoundedJson } from "@ambit/core/plugin";
 import { z } from "zod";
 import { loginOf } from "./pi/subscription.js";
-import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
+import type { Preparation, PreparedProfile, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 import { openai, providerOf, withVersion } from "./providers.js";
 
 /**
@@ -58,7 +58,7 @@ export const pi: Profile = {
 /** Compiled with this package; Pi loads it from the agent's home. */
 const extensionFile = new URL("../../dist/profiles/pi/extension.js", import.meta.url);
 
-function prepare(preparation: Preparation): Prepared {
+function prepare(preparation: Preparation): PreparedProfile {
   const { request, home, fresh, model, endpoint, servers, companion, searchPath } = preparation;
   // Its own folder in the home could hold programs, prompts and credentials of an earlier turn.
   const folder = join(fresh, "agent");

@@ -159,7 +159,7 @@ export interface Preparation {
   readonly searchPath: string;
 }
 
-export interface Prepared {
+export interface PreparedProfile {
   /** Absolute, in `home`; written before the agent starts. */
   readonly files: readonly FileEntry[];
   readonly environment: Readonly<Record<string, string>>;
@@ -282,7 +282,7 @@ export interface Profile {
   failure?(response: JsonObject): string | undefined;
   /** The whole turn's tokens, from a prompt response. Default: ACP's `usage`, or Gemini's `_meta.quota`. */
   usage?(response: JsonObject): Usage | undefined;
-  prepare(preparation: Preparation): Prepared;
+  prepare(preparation: Preparation): PreparedProfile;
   /** The call that a permission request is about, if the request itself names another. Default: the one it names. */
   permissionCall?(toolCall: JsonObject): JsonObject;
   /** The tool that a call is of. `servers` are the names of the MCP servers that the agent was given. */

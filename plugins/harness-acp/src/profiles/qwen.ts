@@ -1,6 +1,6 @@
 import { join } from "node:path/posix";
 import type { FileEntry } from "@ambit/core/plugin";
-import type { Preparation, Prepared, Profile, ToolCallView, ToolIdentity } from "./profile.js";
+import type { Preparation, PreparedProfile, Profile, ToolCallView, ToolIdentity } from "./profile.js";
 import { inputInWords, publishedTool } from "./tool-names.js";
 
 const defaultUrl = "https://dashscope.aliyuncs.com/compatible-mode/v1";
@@ -92,7 +92,7 @@ const unavailable = [
 ];
 
 /** Its settings are given as the system's: they take precedence over those of the home and the workspace. */
-function prepare(preparation: Preparation): Prepared {
+function prepare(preparation: Preparation): PreparedProfile {
   const { request, home, model, endpoint } = preparation;
   const folder = join(home, ".qwen");
   const system = join(folder, "ambit/settings.json");

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { cancelledElicitation } from "../../src/driver/calls/elicitation.js";
 import { cancelled } from "../../src/driver/calls/permission-options.js";
-import { defaultLimits } from "../../src/driver/limits.js";
+import { defaultDriverLimits } from "../../src/driver/limits.js";
 import { AcpConnection } from "../../src/driver/wire/connection.js";
 import { MessageIntake } from "../../src/driver/wire/message-intake.js";
 import { claude } from "../../src/profiles/claude.js";
@@ -64,7 +64,7 @@ describe.each(testsAll ? all : [pi])("$title, over ACP", { timeout: 120_000 }, (
     connection = new AcpConnection({
       process: running,
       title: profile.title,
-      intake: new MessageIntake(defaultLimits),
+      intake: new MessageIntake(defaultDriverLimits),
       log,
     });
     const { clientCapabilities } = profile;

@@ -4,7 +4,13 @@ import { join } from "node:path";
 import { HarnessFailed, ModelFailed } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { planLaunch } from "../../src/harness/launch.js";
-import { AcpHarness, defaultLimits, inputInWords, type Profile, publishedTool } from "../../src/index.js";
+import {
+  AcpHarness,
+  defaultDriverLimits,
+  inputInWords,
+  type Profile,
+  publishedTool,
+} from "../../src/index.js";
 import { demo } from "../../src/profiles/demo.js";
 import { endTurn, fakeAgent } from "../support/fake-agent.js";
 import { eventsOf, failureOf, ofType, requestOf, turnOf } from "../support/runs.js";
@@ -165,7 +171,7 @@ describe("the files of a profile's program", () => {
 
   it("no other field is required, and helpers for reading calls are exported", () => {
     expect(new AcpHarness(demo).issues(requestOf(), "host", false)).toEqual([]);
-    expect(defaultLimits.openCalls).toBeGreaterThan(0);
+    expect(defaultDriverLimits.openCalls).toBeGreaterThan(0);
     expect(publishedTool("ambit_x", ["{server}_{tool}"], ["ambit"])).toEqual({ name: "x", server: "ambit" });
     expect(inputInWords('{"a":1}')).toEqual({ a: 1 });
   });

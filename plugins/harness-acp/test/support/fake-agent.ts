@@ -6,8 +6,8 @@ import {
   type PublishedServer,
   type Sandbox,
 } from "@ambit/core/plugin";
-import { type DriverLimits, defaultLimits } from "../../src/driver/limits.js";
-import { type AgentVersions, type Launch, startAgent } from "../../src/driver/start/start-agent.js";
+import { type DriverLimits, defaultDriverLimits } from "../../src/driver/limits.js";
+import { type AgentVersions, type LaunchPlan, startAgent } from "../../src/driver/start/start-agent.js";
 import { MessageIntake } from "../../src/driver/wire/message-intake.js";
 import { demo } from "../../src/profiles/demo.js";
 import type { Profile } from "../../src/profiles/profile.js";
@@ -44,14 +44,14 @@ export interface FakeAgentOptions {
   readonly limits?: Partial<DriverLimits>;
   /** Default: one of its own. */
   readonly intake?: MessageIntake;
-  readonly launch?: Partial<Launch>;
+  readonly launch?: Partial<LaunchPlan>;
   readonly resume?: string;
   readonly request?: object;
   readonly servers?: { readonly servers: readonly PublishedServer[] };
 }
 
 export const limits = {
-  ...defaultLimits,
+  ...defaultDriverLimits,
   cancelMs: 5_000,
   closeMs: 0,
   messageCharacters: 1_000_000,

@@ -1,7 +1,7 @@
 import type { Issue, ModelUse } from "@ambit/core/plugin";
 
 /** The operation of one request, from its method, path and query. */
-export interface Operation {
+export interface ModelOperation {
   /** A run pays for `generate`. */
   readonly kind: "generate" | "count-tokens" | "list";
   /** Canonical: composed of validated parts, never the agent's own text. */
@@ -13,7 +13,7 @@ export interface Operation {
 }
 
 /** Why a request isn't carried. */
-export interface Refusal {
+export interface RefusedOperation {
   readonly status: number;
   /** Completes "POST /x is refused: …". */
   readonly reason: string;
@@ -52,7 +52,7 @@ export interface SignedRequest {
 /** One provider's API. */
 export interface Protocol {
   /** The request's operation. Pure. */
-  read(line: RequestLine, use: ModelUse): Operation | Refusal;
+  read(line: RequestLine, use: ModelUse): ModelOperation | RefusedOperation;
   /** Headers of the agent that are passed on, in lower case, in addition to those of every API. */
   readonly requestHeaders: readonly string[];
   /** Paths of the usage in the response, or in each event of a stream. */
@@ -69,11 +69,11 @@ export interface Protocol {
 
 export const nothingCounted: Counted = { input: 0, cached: 0, cacheWritten: 0, output: 0, reasoning: 0 };
 
-export function isRefusal(read: Operation | Refusal): read is Refusal {
+export function isRefusal(read: ModelOperation | RefusedOperation): read is RefusedOperation {
   return "reason" in read;
 }
 
-export const unknownCall: Refusal = { status: 404, reason: "it isn't a supported call of this API" };
+export const unknownCall: RefusedOperation = { status: 404, reason: "it isn't a supported call of this API" };
 
 /** A non-negative whole number at a key of an unknown value; 0 for anything else. */
 export function countAt(value: unknown, ...keys: readonly string[]): number {
@@ -91,7 +91,10 @@ export function fixedHeaders(headers: Readonly<Record<string, string>>): Authori
 }
 
 /** The known part of the query: anything else refuses the request. */
-export function queryOf(search: URLSearchParams, known: Readonly<Record<string, RegExp>>): string | Refusal {
+export function queryOf(
+  search: URLSearchParams,
+  known: Readonly<Record<string, RegExp>>,
+): string | RefusedOperation {
   const kept: string[] = [];
   for (const [name, value] of search) {
     const form = Object.hasOwn(known, name) ? known[name] : undefined;

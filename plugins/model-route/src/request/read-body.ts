@@ -22,7 +22,7 @@ export class BodyRefused extends Error {
   }
 }
 
-export interface BodyLimits {
+export interface RequestBodyLimits {
   readonly requestBytes: number;
   readonly requestValues: number;
   readonly receiveMs: number;
@@ -40,7 +40,7 @@ const decisive: readonly string[] = ["model", "stream", "stream_options", "backg
  */
 export async function readBody(
   request: Request,
-  limits: BodyLimits,
+  limits: RequestBodyLimits,
   held: HeldShare,
   signal: AbortSignal,
 ): Promise<ReadBody | undefined> {

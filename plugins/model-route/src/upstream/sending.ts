@@ -2,7 +2,7 @@ import type { ModelExchange, ModelUsage } from "@ambit/core/plugin";
 import { Replacements, replaceIn, replacementsFor, StreamReplacer } from "@ambit/egress";
 import type { Dispatcher } from "undici";
 import { priceOf } from "../models.js";
-import type { Authorization, Operation, SignedRequest } from "../protocols/protocol.js";
+import type { Authorization, ModelOperation, SignedRequest } from "../protocols/protocol.js";
 import { passedHeaders, passedResponseHeaders } from "../request/headers.js";
 import type { ReadBody } from "../request/read-body.js";
 import { askingForUsage } from "../request/stream-usage.js";
@@ -15,7 +15,7 @@ import { upstreamUrl } from "./endpoint.js";
 
 export interface Sent {
   readonly request: Request;
-  readonly operation: Operation;
+  readonly operation: ModelOperation;
   /** Undefined for a request without one. */
   readonly body: ReadBody | undefined;
   readonly model: string;

@@ -3,10 +3,10 @@ import {
   closingAfter,
   findingsOf,
   NotProven,
-  type Outcome,
   probeSpec,
   quietLog,
   runInTurn,
+  type TrialOutcome,
   unlimitedBoundary,
   unproven,
 } from "@ambit/backend-kit";
@@ -140,7 +140,7 @@ async function whyNoSecrets(account: Account, secrets: readonly HiddenCredential
 const goneWithinMs = 10_000;
 
 /** Nothing outlives a deleted sandbox, so the platform is asked whether it still exists. Empty if it doesn't. */
-async function whatRemains(account: Account, { machine }: StartedMachine): Promise<Outcome<Claim>> {
+async function whatRemains(account: Account, { machine }: StartedMachine): Promise<TrialOutcome<Claim>> {
   const service = await account.service();
   const end = performance.now() + goneWithinMs;
   for (;;) {

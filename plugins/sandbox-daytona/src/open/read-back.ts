@@ -1,18 +1,21 @@
 import type { MachineView, SandboxOrder } from "../platform/service.js";
 
 /** A setting that differs from what was requested. */
-export interface Difference {
+export interface SettingDifference {
   /** Whether the run's boundary needs it: such a difference must not appear later either. */
   readonly isLimit: boolean;
   readonly text: string;
 }
 
 /** Compares what was requested with what the platform reports. Pure. */
-export function differences(order: SandboxOrder, view: MachineView): readonly Difference[] {
+export function differences(order: SandboxOrder, view: MachineView): readonly SettingDifference[] {
   return [...limitDifferences(order, view), ...otherDifferences(order, view)];
 }
 
-function limitDifferences({ network, resources }: SandboxOrder, view: MachineView): readonly Difference[] {
+function limitDifferences(
+  { network, resources }: SandboxOrder,
+  view: MachineView,
+): readonly SettingDifference[] {
   const sizes = (["cpu", "memory", "disk"] as const).flatMap((kind) =>
     resources[kind] === undefined ? [] : compare(kind, resources[kind], view[kind]),
   );
@@ -38,7 +41,7 @@ function limitDifferences({ network, resources }: SandboxOrder, view: MachineVie
   }));
 }
 
-function otherDifferences(order: SandboxOrder, view: MachineView): readonly Difference[] {
+function otherDifferences(order: SandboxOrder, view: MachineView): readonly SettingDifference[] {
   const labels = Object.entries(order.labels).flatMap(([name, value]) =>
     compare(`the label ${name}`, value, view.labels[name] ?? ""),
   );

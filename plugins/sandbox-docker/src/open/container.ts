@@ -1,7 +1,7 @@
 import { relative } from "node:path/posix";
 import type { Duplex } from "node:stream";
 import { setTimeout as after } from "node:timers/promises";
-import { firstByteWithin, within } from "@ambit/backend-kit";
+import { firstByteWithin, signalWithin } from "@ambit/backend-kit";
 import type { DirectPipe, DirectPlatform } from "@ambit/bridge";
 import { SandboxFailed } from "@ambit/core/plugin";
 import type Docker from "dockerode";
@@ -10,7 +10,7 @@ import { archiveOf } from "../engine/archive.js";
 import { directPipeOf, payloadsOf } from "../engine/attached.js";
 import type { Engine } from "../engine/engine.js";
 import { asSandboxFailed, engineMessage, statusOf } from "../engine/failure.js";
-import { type Hiding, joiningCommand } from "./hiding.js";
+import { joiningCommand, type ProcessHiding } from "./hiding.js";
 
 const root = "0:0";
 /** Few threads, since all of them count towards the run's limit of processes. */
@@ -20,7 +20,7 @@ const lookAgainMs = 50;
 /** Further checks of a container whose pipe ended. */
 const maxAttempts = 10;
 
-export interface Ended {
+export interface ContainerExit {
   readonly code: number | null;
   readonly output: string;
 }
@@ -28,7 +28,7 @@ export interface Ended {
 export interface ContainerOptions {
   /** Whether the bridge's folder is a volume, which the engine writes to without a command. */
   readonly hasVolume: boolean;
-  readonly hiding: Hiding;
+  readonly hiding: ProcessHiding;
 }
 
 /** A running container, as the bridge needs it. */
@@ -49,11 +49,11 @@ export class Container implements DirectPlatform {
   }
 
   async start(signal: AbortSignal): Promise<void> {
-    await this.#container.start({ abortSignal: within(this.#config.requestTimeoutMs, signal) });
+    await this.#container.start({ abortSignal: signalWithin(this.#config.requestTimeoutMs, signal) });
   }
 
   inspect(signal?: AbortSignal): Promise<Docker.ContainerInspectInfo> {
-    return this.#container.inspect({ abortSignal: within(this.#config.requestTimeoutMs, signal) });
+    return this.#container.inspect({ abortSignal: signalWithin(this.#config.requestTimeoutMs, signal) });
   }
 
   async openDirectPipe(
@@ -72,7 +72,7 @@ export class Container implements DirectPlatform {
       const archive = archiveOf(relative(folder, path), content);
       await this.#container.putArchive(archive, {
         path: folder,
-        abortSignal: within(this.#config.requestTimeoutMs, signal),
+        abortSignal: signalWithin(this.#config.requestTimeoutMs, signal),
       });
       return;
     }
@@ -89,7 +89,7 @@ export class Container implements DirectPlatform {
     signal: AbortSignal,
     options: Pick<Docker.ExecCreateOptions, "Privileged" | "AttachStdin"> = {},
     input?: Uint8Array,
-  ): Promise<Ended> {
+  ): Promise<ContainerExit> {
     const stream = await this.#join(argv, options, signal);
     const stop = () => stream.destroy(new Error("given up"));
     signal.addEventListener("abort", stop, { once: true });
@@ -98,7 +98,7 @@ export class Container implements DirectPlatform {
       let output = "";
       for await (const bytes of payloadsOf(stream)) output = `${output}${bytes}`.slice(-1_000);
       const { ExitCode } = await stream.exec.inspect({
-        abortSignal: within(this.#config.requestTimeoutMs, signal),
+        abortSignal: signalWithin(this.#config.requestTimeoutMs, signal),
       });
       return { code: ExitCode, output: output.trim() };
     } finally {
@@ -112,7 +112,7 @@ export class Container implements DirectPlatform {
     options: Docker.ExecCreateOptions,
     signal: AbortSignal,
   ): Promise<Duplex & { readonly exec: Docker.Exec }> {
-    const abortSignal = within(this.#config.requestTimeoutMs, signal);
+    const abortSignal = signalWithin(this.#config.requestTimeoutMs, signal);
     try {
       const exec = await this.#container.exec({
         Cmd: [...argv],
@@ -176,7 +176,7 @@ export class Container implements DirectPlatform {
 
 /** Removes it with its volume. Settles when it is gone. @throws SandboxFailed when that takes too long. */
 export async function removeContainer(container: Docker.Container, config: DockerConfig): Promise<void> {
-  const abortSignal = within(config.requestTimeoutMs);
+  const abortSignal = signalWithin(config.requestTimeoutMs);
   try {
     for (;;) {
       try {

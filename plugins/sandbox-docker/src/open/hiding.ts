@@ -6,11 +6,11 @@
  *   For engines that don't have all privileges themselves, such as one in a virtual machine or a container.
  * - `none`: the image lacks the programs for it. Then `environment.per-tool` isn't proven.
  */
-export type Hiding = "exec" | "drop" | "none";
+export type ProcessHiding = "exec" | "drop" | "none";
 
 /** What the first sandboxes found out about an engine and its image. */
 export interface EngineFacts {
-  hiding: Hiding;
+  hiding: ProcessHiding;
   /** The image's own volumes, by path. */
   imageVolumes: readonly string[];
   /** Docker takes the system call filter itself, Podman the path of a file on its host. */
@@ -25,12 +25,12 @@ export const hidingRights = ["SYS_ADMIN", "SETPCAP"];
 const dropRights = ["setpriv", "--bounding-set=-sys_admin,-setpcap", "--"];
 
 /** A container's first command, which does nothing. */
-export function firstCommand(command: readonly string[], hiding: Hiding): string[] {
+export function firstCommand(command: readonly string[], hiding: ProcessHiding): string[] {
   return hiding === "drop" ? [...dropRights, ...command] : [...command];
 }
 
 /** The command that starts the guest daemon, or finds the running one. */
-export function joiningCommand(command: readonly string[], hiding: Hiding): readonly string[] {
+export function joiningCommand(command: readonly string[], hiding: ProcessHiding): readonly string[] {
   if (hiding !== "drop") return command;
   // Where it can't be remounted, the guest daemon notices and reports that.
   return ["/bin/sh", "-c", `${remount} 2> /dev/null; exec ${dropRights.join(" ")} "$@"`, "sh", ...command];

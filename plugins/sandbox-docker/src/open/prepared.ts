@@ -1,17 +1,17 @@
 import { join } from "node:path/posix";
-import type { OpenOptions } from "@ambit/attacks/standard-probe";
+import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
 import { forwardingLog, type Prepared, type Shape } from "@ambit/backend-kit";
 import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
 import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
-import { openWayOut, type WayOut } from "@ambit/egress/proxy";
+import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
 import { mountsAgents } from "../address.js";
 import { asSandboxFailed } from "../engine/failure.js";
 import { copyRoot } from "./container-options.js";
 import { readBack } from "./read-back.js";
-import { type StartedContainer, type StartOptions, startContainer } from "./start-container.js";
+import { type StartContainerOptions, type StartedContainer, startContainer } from "./start-container.js";
 
-export interface PrepareOptions extends StartOptions {
+export interface PrepareOptions extends StartContainerOptions {
   /** Its name in labels and folders: the session's, or a separate one. */
   readonly id: string;
   readonly shape: Shape;
@@ -31,7 +31,7 @@ export class PreparedSandbox implements Prepared {
   #session: SandboxSpec | undefined;
   #failure: SandboxFailed | undefined;
   #broker: CredentialBroker | undefined;
-  #wayOut: WayOut | undefined;
+  #egress: SessionEgress | undefined;
 
   private constructor(options: PrepareOptions, started: StartedContainer) {
     this.#options = options;
@@ -56,7 +56,7 @@ export class PreparedSandbox implements Prepared {
    */
   async give(
     spec: SandboxSpec,
-    { lookup, trusted }: OpenOptions,
+    { lookup, trusted }: SandboxOverrides,
     signal: AbortSignal,
   ): Promise<RemoteSandbox> {
     const { config, host } = this.#options;
@@ -74,7 +74,15 @@ export class PreparedSandbox implements Prepared {
       if (this.#options.id !== spec.id) readBack(await container.inspect(signal), requested, host.isDocker);
       if (spec.boundary.network.mode === "allowlist") {
         const folder = join(config.bridge.folder, this.#options.id);
-        this.#wayOut = await openWayOut({ sandbox, access: container, spec, folder, broker, lookup, signal });
+        this.#egress = await openSessionEgress({
+          sandbox,
+          access: container,
+          spec,
+          folder,
+          broker,
+          lookup,
+          signal,
+        });
       }
       return sandbox;
     } catch (error) {
@@ -93,7 +101,7 @@ export class PreparedSandbox implements Prepared {
     const { container, evidence } = this.#started;
     const destroy = async () => {
       try {
-        await this.#wayOut?.close();
+        await this.#egress?.close();
         await container.destroy();
       } finally {
         // What couldn't be removed is the reaper's from now on.
@@ -124,7 +132,7 @@ export class PreparedSandbox implements Prepared {
         unprivileged: true,
         workspace: accessOf[boundary.filesystem.mode],
         ...(mountsAgents(config) ? { copyRoot } : {}),
-        environment: (command) => this.#wayOut?.environment(command) ?? {},
+        environment: (command) => this.#egress?.environment(command) ?? {},
         placeholders: () => this.#broker?.placeholders ?? {},
       },
       { signal, defer: () => undefined },

@@ -1,7 +1,7 @@
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
 import type { ContainerCreateOptions, ContainerInspectInfo } from "dockerode";
 
-type Asked = NonNullable<ContainerCreateOptions["HostConfig"]>;
+type RequestedHostConfig = NonNullable<ContainerCreateOptions["HostConfig"]>;
 
 /** Settings that implement a limit. Engines ignore those that they can't apply, with only a warning. */
 const limits = ["NetworkMode", "ReadonlyRootfs", "Memory", "PidsLimit", "NanoCpus", "Runtime"] as const;
@@ -91,7 +91,10 @@ const missingIn = (others: readonly string[], words: readonly string[]) =>
     .join(", ") || "nothing else";
 
 /** The host's folders that are shown, and which of them can be written. */
-function checkMounts({ Mounts: asked = [] }: Asked, applied: ContainerInspectInfo["Mounts"]): void {
+function checkMounts(
+  { Mounts: asked = [] }: RequestedHostConfig,
+  applied: ContainerInspectInfo["Mounts"],
+): void {
   for (const { Type, Source, Destination, RW } of applied) {
     if (Type !== "bind") continue;
     const requested = asked.find((one) => one.Type === "bind" && one.Target === Destination);

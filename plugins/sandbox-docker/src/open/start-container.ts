@@ -3,7 +3,7 @@ import {
   type Ownership,
   type Shape,
   seccompProfile,
-  within,
+  signalWithin,
   writeSeccompProfile,
 } from "@ambit/backend-kit";
 import type { Evidence, Log } from "@ambit/core/plugin";
@@ -15,7 +15,7 @@ import type { Engine } from "../engine/engine.js";
 import { asSandboxFailed, statusOf } from "../engine/failure.js";
 import { Container } from "./container.js";
 import { containerOptions } from "./container-options.js";
-import { type EngineFacts, type Hiding, remount } from "./hiding.js";
+import { type EngineFacts, type ProcessHiding, remount } from "./hiding.js";
 import { readBack, unaskedVolumes } from "./read-back.js";
 import { requireOutside } from "./required-paths.js";
 
@@ -24,7 +24,7 @@ export async function factsOf(engine: Engine, config: DockerConfig, folder: stri
   try {
     // The library's types don't have the option.
     const asked: { version(options: object): Promise<Docker.DockerVersion> } = engine;
-    const { Components = [] } = await asked.version({ abortSignal: within(config.requestTimeoutMs) });
+    const { Components = [] } = await asked.version({ abortSignal: signalWithin(config.requestTimeoutMs) });
     const isPodman = JSON.stringify(Components).includes("Podman");
     return {
       hiding: "exec",
@@ -37,7 +37,7 @@ export async function factsOf(engine: Engine, config: DockerConfig, folder: stri
   }
 }
 
-export interface StartOptions {
+export interface StartContainerOptions {
   readonly engine: Engine;
   readonly config: DockerConfig;
   readonly owner: Ownership;
@@ -58,7 +58,7 @@ export interface StartedContainer {
  * @throws SandboxFailed
  */
 export async function startContainer(
-  options: StartOptions,
+  options: StartContainerOptions,
   log: Log,
   signal: AbortSignal,
 ): Promise<StartedContainer> {
@@ -98,16 +98,16 @@ export async function startContainer(
 const isMissing = /executable file not found|no such file or directory|first command ended/i;
 
 async function create(
-  { engine, config }: StartOptions,
+  { engine, config }: StartContainerOptions,
   requested: ContainerCreateOptions,
-  hiding: Hiding,
+  hiding: ProcessHiding,
   signal: AbortSignal,
 ): Promise<Container> {
   const hasVolume = requested.HostConfig?.Tmpfs?.[config.bridge.folder] === undefined;
   const make = async () => {
     const { id } = await engine.createContainer({
       ...requested,
-      abortSignal: within(config.requestTimeoutMs, signal),
+      abortSignal: signalWithin(config.requestTimeoutMs, signal),
     });
     return new Container(engine, id, config, { hasVolume, hiding });
   };

@@ -39,7 +39,11 @@ export function parseHierarchies(mounts: string, groups: string): Hierarchies {
       );
       if (mount === undefined || (version === 1 && !(names ?? "").split(",").includes(controller))) continue;
       // A controller is in one hierarchy only; the line of version 1 names it and comes first.
-      found[controller] ??= { version, own: join(mount.point, within(path, mount.top)), root: mount.point };
+      found[controller] ??= {
+        version,
+        own: join(mount.point, pathBelow(path, mount.top)),
+        root: mount.point,
+      };
     }
   }
   return found;
@@ -61,7 +65,7 @@ function parseMount(line: string): Mount[] {
   return type === "cgroup" || type === "cgroup2" ? [{ type, point, top, options: options.split(",") }] : [];
 }
 
-function within(path: string, top: string): string {
+function pathBelow(path: string, top: string): string {
   if (top === "/") return path;
   return path.startsWith(`${top}/`) ? path.slice(top.length) : "/";
 }

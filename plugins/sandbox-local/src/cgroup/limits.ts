@@ -2,7 +2,7 @@ import type { ResourceLimits } from "@ambit/core/plugin";
 import type { Controller } from "./hierarchy.js";
 
 /** One value for one file of a group. `optional`: the kernel may lack the file (no swap accounting). */
-export interface Setting {
+export interface CgroupSetting {
   readonly file: string;
   readonly value: string;
   readonly optional?: true;
@@ -20,8 +20,8 @@ const minQuotaUs = 1_000;
 export function settingsFor(
   limits: ResourceLimits,
   version: 1 | 2,
-): Readonly<Partial<Record<Controller, readonly Setting[]>>> {
-  const settings: Partial<Record<Controller, readonly Setting[]>> = {};
+): Readonly<Partial<Record<Controller, readonly CgroupSetting[]>>> {
+  const settings: Partial<Record<Controller, readonly CgroupSetting[]>> = {};
   if (limits.memoryMb !== undefined) {
     const bytes = String(limits.memoryMb * mebibyte);
     settings.memory =

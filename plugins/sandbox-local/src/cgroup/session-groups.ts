@@ -12,7 +12,7 @@ import {
 } from "@ambit/core/plugin";
 import { signal } from "../process/signal.js";
 import { type Controller, findHierarchies, type Hierarchy } from "./hierarchy.js";
-import { type Setting, settingsFor } from "./limits.js";
+import { type CgroupSetting, settingsFor } from "./limits.js";
 
 /** The groups of one session: one for each controller under version 1, one for all under version 2. */
 export interface SessionGroups {
@@ -79,7 +79,7 @@ async function makeIn(
   hierarchy: Hierarchy,
   controller: Controller,
   name: string,
-  settings: readonly Setting[],
+  settings: readonly CgroupSetting[],
   made: string[],
   record: string,
 ): Promise<Record<string, string>> {
@@ -130,7 +130,7 @@ async function enable(parent: string, controller: Controller): Promise<void> {
 }
 
 /** Whether the kernel has the file at all. @throws when it doesn't read back what was written. */
-async function apply(path: string, { file, value, optional }: Setting): Promise<boolean> {
+async function apply(path: string, { file, value, optional }: CgroupSetting): Promise<boolean> {
   try {
     await writeFile(join(path, file), value, { flag: "r+" });
   } catch (error) {

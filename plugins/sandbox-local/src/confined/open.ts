@@ -14,7 +14,7 @@ export async function openConfined(options: SessionOptions): Promise<ConfinedSan
   try {
     return new ConfinedSandbox(session, {
       ...(options.isTried === false ? untried(session) : await tried(session)),
-      ...session.kit.bubblewrap,
+      ...session.jailSetup.bubblewrap,
       ...session.groups?.evidence,
       ...(session.folder.diskBytes === undefined ? {} : { "disk.bytes": String(session.folder.diskBytes) }),
     });

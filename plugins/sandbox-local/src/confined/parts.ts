@@ -1,5 +1,5 @@
 import {
-  type Ownership,
+  type FileOwner,
   type PathMapping,
   SafeSessionFiles,
   type SessionFiles,
@@ -43,7 +43,7 @@ export interface SessionParts {
   /** Determines what jails mount in the workspace. */
   rules(options: RulesOptions): Pick<WorkspaceRules, "hold">;
   /** Reads and writes the session's files for the runner. */
-  files(mappings: readonly PathMapping[], owner: Ownership | undefined): SessionFiles;
+  files(mappings: readonly PathMapping[], owner: FileOwner | undefined): SessionFiles;
   /** Undefined: the proxy's own. */
   readonly egressChecks: EgressChecks | undefined;
   complete(plan: LaunchPlan, resources: LaunchResources): LaunchPlan;

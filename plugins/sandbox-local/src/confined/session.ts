@@ -17,16 +17,16 @@ import {
   resolveRequiredPaths,
 } from "./files/required-paths.js";
 import type { WorkspaceRules } from "./files/workspace-rules.js";
+import type { JailSetup } from "./jail-setup.js";
 import { inside } from "./launch/inside.js";
 import { type SessionParts, wholeParts } from "./parts.js";
-import type { RunnerKit } from "./runner-kit.js";
 
 /** What one session's jails share. */
 export interface ConfinedSession {
   readonly spec: SandboxSpec;
   readonly config: LocalConfig;
   readonly runnerKey: string;
-  readonly kit: RunnerKit;
+  readonly jailSetup: JailSetup;
   readonly folder: SessionFolder;
   readonly network: "own" | "shared";
   /** The host user that its jails run as; undefined if that is the runner's. */
@@ -51,7 +51,7 @@ export interface SessionOptions {
   readonly config: LocalConfig;
   readonly dataFolder: string;
   readonly runner: RunnerFolder;
-  readonly kit: RunnerKit;
+  readonly jailSetup: JailSetup;
   readonly lookup?: Lookup | undefined;
   /** Authorities in PEM, replacing the host's, of servers that credentials may be sent to. */
   readonly trusted?: readonly string[] | undefined;
@@ -64,11 +64,11 @@ export interface SessionOptions {
 }
 
 /** What tests and probes open a sandbox with, replacing the host's own. */
-export type OpenOptions = Pick<SessionOptions, "lookup" | "trusted" | "isTried">;
+export type SessionOverrides = Pick<SessionOptions, "lookup" | "trusted" | "isTried">;
 
 /** Opens everything that is shared, or nothing. */
 export async function openSession(options: SessionOptions): Promise<ConfinedSession> {
-  const { spec, config, runner, kit, parts = wholeParts, onClose } = options;
+  const { spec, config, runner, jailSetup, parts = wholeParts, onClose } = options;
   const opened: (() => Promise<void>)[] = [];
   if (onClose !== undefined) opened.push(onClose);
   const close = async () => {
@@ -121,7 +121,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       spec,
       config,
       runnerKey: runner.key,
-      kit,
+      jailSetup,
       folder,
       network,
       user,
@@ -152,7 +152,7 @@ function rulesOf(
 }
 
 async function showRequiredPaths(
-  { spec, config, kit, dataFolder }: SessionOptions,
+  { spec, config, jailSetup, dataFolder }: SessionOptions,
   folder: SessionFolder,
   hasOwnUser: boolean,
 ): Promise<RequiredPaths> {
@@ -161,15 +161,15 @@ async function showRequiredPaths(
     what: "A path of sandbox-local's `readOnlyMounts`",
   }));
   const wanted = [await nodeInstallation(), ...mounted, ...spec.requiredPaths];
-  const places = join(folder.path, "lifts");
+  const places = join(folder.path, "relocated");
   const requiredPaths = await resolveRequiredPaths(
     wanted,
-    kit.system,
+    jailSetup.system,
     await realpath(dataFolder),
     hasOwnUser ? places : undefined,
   );
-  if (requiredPaths.lifts.length > 0) await makeReadableFolder(places);
-  for (const { source, place } of requiredPaths.lifts) {
+  if (requiredPaths.relocatedMounts.length > 0) await makeReadableFolder(places);
+  for (const { source, place } of requiredPaths.relocatedMounts) {
     if ((await stat(source)).isDirectory()) await makeReadableFolder(place);
     else await writeReadable(place, "");
   }

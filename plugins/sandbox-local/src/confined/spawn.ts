@@ -48,7 +48,7 @@ async function spawnWith(
   command: Command,
   workspaceMounts: readonly WorkspaceMount[],
 ): Promise<Process> {
-  const { spec, config, kit, folder, user, parts } = session;
+  const { spec, config, jailSetup, folder, user, parts } = session;
   const { filesystem } = spec.boundary;
   const closing: (() => Promise<void> | void)[] = [];
   const descriptors: number[] = [];
@@ -59,7 +59,7 @@ async function spawnWith(
     return give(handle.fd);
   };
   try {
-    const seccomp = openSync(kit.seccompFile, "r");
+    const seccomp = openSync(jailSetup.seccompFile, "r");
     closing.push(() => closeSync(seccomp));
     give(seccomp);
     const agentHome =
@@ -95,10 +95,10 @@ async function spawnWith(
       },
     );
     const makers = commandLines.flatMap((_line, index) => {
-      const program = index === 0 ? kit.programs.bubblewrap : inside.bubblewrap;
+      const program = index === 0 ? jailSetup.programs.bubblewrap : inside.bubblewrap;
       return [program, "--args", String(argumentsDescriptor(index, descriptors.length)), "--"];
     });
-    const relay: Relay = session.network === "own" ? kit.programs.relay : { kind: "none" };
+    const relay: Relay = session.network === "own" ? jailSetup.programs.relay : { kind: "none" };
     const [program, ...args] = command.argv;
     const mark = markOf(session.runnerKey, spec.id, ++session.spawned);
     const hits = session.groups?.hits();
@@ -111,17 +111,17 @@ async function spawnWith(
           ...[markArgument(mark), program, ...args],
         ],
         waitsForGroups: session.groups !== undefined,
-        lifts: session.requiredPaths.lifts,
+        relocatedMounts: session.requiredPaths.relocatedMounts,
         user,
       }),
       commandLines,
       workspaceMounts,
       descriptors,
-      devNull: kit.devNull,
+      devNull: jailSetup.devNull,
       inheritable,
       expected: { ...expected, uid: user?.uid ?? ownUid() },
       refuse: parts.refuse,
-      runnerNamespaces: kit.namespaces,
+      runnerNamespaces: jailSetup.namespaces,
       program,
       startMs: config.startMs,
       mark,
@@ -150,20 +150,20 @@ function withCredentials(command: Command, { credentials }: ConfinedSession): Co
 
 /** The parts of a jail that all jails of a session share. */
 function sharedParts(
-  { kit, requiredPaths, network, channel, credentials, config }: ConfinedSession,
+  { jailSetup, requiredPaths, network, channel, credentials, config }: ConfinedSession,
   isAgent: boolean,
 ) {
   return {
-    shell: kit.shell,
-    bubblewrap: kit.programs.bubblewrap,
-    system: kit.system,
+    shell: jailSetup.shell,
+    bubblewrap: jailSetup.programs.bubblewrap,
+    system: jailSetup.system,
     etc: {
-      folder: kit.etc.folder,
+      folder: jailSetup.etc.folder,
       shown: [
-        ...kit.etc.shown,
+        ...jailSetup.etc.shown,
         ...(credentials?.shown.filter(({ path }) => path.startsWith("/etc/")) ?? []),
-        ...(isAgent ? kit.etc.agent : []),
-        ...(network === "shared" ? kit.etc.shared : []),
+        ...(isAgent ? jailSetup.etc.agent : []),
+        ...(network === "shared" ? jailSetup.etc.shared : []),
       ],
     },
     requiredPaths: requiredPaths.shown,
@@ -174,14 +174,14 @@ function sharedParts(
         ? []
         : [
             { source: channel.path, path: inside.channel, socket: true },
-            { source: kit.nodeProxy, path: inside.nodeProxy, socket: false },
-            { source: kit.nodeRelay, path: inside.relayProgram, socket: false },
+            { source: jailSetup.nodeProxy, path: inside.nodeProxy, socket: false },
+            { source: jailSetup.nodeRelay, path: inside.relayProgram, socket: false },
             ...(credentials?.shown ?? [])
               .filter(({ path }) => path.startsWith("/run/"))
               .map((shown) => ({ ...shown, socket: false })),
           ],
     network,
-    coveredProc: kit.coveredProc,
+    coveredProc: jailSetup.coveredProc,
   } satisfies Partial<Jail>;
 }
 

@@ -2,7 +2,7 @@ import { chmod, chown, rm } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { ExposedHandlers } from "@ambit/backend-kit/http";
-import { inFolder, type OpenFolder, type Ownership, openFolder } from "@ambit/backend-kit/safe-fs";
+import { type FileOwner, inFolder, type OpenFolder, openFolder } from "@ambit/backend-kit/safe-fs";
 import type { Exposure, FetchHandler } from "@ambit/core/plugin";
 import { closed, listening } from "./serve.js";
 
@@ -36,7 +36,7 @@ export class SessionChannel {
   }
 
   /** @param owner the only user that may connect, if the session has a separate user. */
-  static async open(sessionFolder: string, owner: Ownership | undefined): Promise<SessionChannel> {
+  static async open(sessionFolder: string, owner: FileOwner | undefined): Promise<SessionChannel> {
     const folder = await openFolder(sessionFolder);
     const channel = new SessionChannel(folder, join(sessionFolder, name));
     try {

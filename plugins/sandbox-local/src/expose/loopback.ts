@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import { listeningPort } from "@ambit/backend-kit";
 import { listenerOf } from "@ambit/backend-kit/http";
 import { type Exposure, type FetchHandler, newToken, requireBearer } from "@ambit/core/plugin";
-import { defaultLimits, serverBudget } from "@ambit/egress/proxy";
+import { defaultProxyLimits, serverBudget } from "@ambit/egress/proxy";
 import { closed, listening } from "./serve.js";
 
 /** Serves a handler on the host's loopback, for processes that share the host's network. */
@@ -10,14 +10,14 @@ export async function exposeOnLoopback(handler: FetchHandler): Promise<Exposure>
   const token = newToken();
   const server = createServer(
     {
-      headersTimeout: defaultLimits.handshakeMs,
-      requestTimeout: defaultLimits.bodyMs,
+      headersTimeout: defaultProxyLimits.handshakeMs,
+      requestTimeout: defaultProxyLimits.bodyMs,
       connectionsCheckingInterval: 1_000,
     },
     listenerOf(requireBearer(token, handler)),
   );
   // Every process of the host can connect, so the number of open connections is limited before anything is read.
-  server.maxConnections = defaultLimits.connections;
+  server.maxConnections = defaultProxyLimits.connections;
   const share = serverBudget().join();
   server.on("connection", (connection) => {
     if (!share.take()) return void connection.destroy();

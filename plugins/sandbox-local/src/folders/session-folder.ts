@@ -1,6 +1,6 @@
 import { chmod, chown, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Ownership } from "@ambit/backend-kit/safe-fs";
+import type { FileOwner } from "@ambit/backend-kit/safe-fs";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import { makeSessionDisk } from "./disk.js";
 import type { RunnerFolder } from "./runner-folder.js";
@@ -26,7 +26,7 @@ export interface SessionFolder {
 export async function makeSessionFolder(
   runner: Pick<RunnerFolder, "path" | "trash">,
   id: string,
-  owner?: Ownership,
+  owner?: FileOwner,
   diskMb?: number,
 ): Promise<SessionFolder> {
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(id)) {

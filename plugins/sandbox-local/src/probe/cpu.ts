@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { expectThat, shell, type Trial } from "./trial.js";
+import { expectThat, type LocalTrial, shell } from "./trial.js";
 
 /** Little, so that other load doesn't keep a process below it. */
 const cpus = 0.1;
@@ -9,7 +9,7 @@ const cpus = 0.1;
 /** Uses a whole core until it is ended. */
 const burn = shell("while :; do :; done");
 
-export const cpuTrial: Trial = {
+export const cpuTrial: LocalTrial = {
   shows: ["resources.cpu"],
   measures: true,
   run: async (bench) => {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { outcomeOnHost } from "./on-host.js";
-import { expectThat, readOnlyBoundary, shell, type Trial } from "./trial.js";
+import { expectThat, type LocalTrial, readOnlyBoundary, shell } from "./trial.js";
 
 /** Prints the name of every attempt that succeeded, then the marker. `$1`: workspace, `$2`: home, `$3`: channel. */
 const attempts = `
@@ -11,7 +11,7 @@ try channel test -w "$3"
 echo ran`;
 
 /** What of a session another user of this host reaches, such as that of another session. */
-export const otherUsers: Trial = {
+export const otherUsers: LocalTrial = {
   shows: ["filesystem.host-hidden", "network.deny"],
   run: async (bench) => {
     const [sandbox, other] = await Promise.all([bench.closed(), bench.shared(readOnlyBoundary)]);

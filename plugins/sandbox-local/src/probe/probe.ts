@@ -17,18 +17,18 @@ import type { LocalConfig } from "../config.js";
 import { jailEnvironment } from "../confined/environment.js";
 import { inside } from "../confined/launch/inside.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
-import type { OpenOptions } from "../confined/session.js";
+import type { SessionOverrides } from "../confined/session.js";
 import { isSeccompArchitecture } from "../seccomp/index.js";
 import { cpuTrial } from "./cpu.js";
 import { fixFor } from "./fixes.js";
 import { otherUsers } from "./other-users.js";
 import { processTrials } from "./processes.js";
 import { systemCalls } from "./system-calls/trial.js";
-import { nodeInside, type Trial } from "./trial.js";
+import { type LocalTrial, nodeInside } from "./trial.js";
 import { viewTrial } from "./view.js";
 import { linkTrial, rulesTrial } from "./workspace-rules.js";
 
-export type OpenForProbe = (spec: SandboxSpec, options?: OpenOptions) => Promise<ConfinedSandbox>;
+export type OpenForProbe = (spec: SandboxSpec, options?: SessionOverrides) => Promise<ConfinedSandbox>;
 
 /** What the standard probe shows besides is shown here of every jail that starts, and of each of its mounts. */
 const { network, lists, files, processes, named, secrets } = standardTrials;
@@ -37,7 +37,7 @@ const { network, lists, files, processes, named, secrets } = standardTrials;
 export const trialsOf = (
   config: Pick<LocalConfig, "scratchMb" | "protectedPaths">,
   dataFolder: string,
-): readonly Trial[] => [
+): readonly LocalTrial[] => [
   network,
   lists,
   files,
@@ -71,7 +71,7 @@ export const jailsUnderProbe = {
 export async function probeConfinement(
   open: OpenForProbe,
   signal: AbortSignal,
-  trials: readonly Trial[],
+  trials: readonly LocalTrial[],
 ): Promise<readonly Finding[]> {
   let evidence: Evidence = {};
   // The first one shows that jails come up here; every other one is used at once.

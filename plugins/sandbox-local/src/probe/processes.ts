@@ -6,7 +6,7 @@ import { setTimeout as after } from "node:timers/promises";
 import { type ProcessStatus, statusOf } from "../confined/evidence.js";
 import { hasEnded, hostProcess } from "../confined/launch/host-process.js";
 import { outcomeOnHost } from "./on-host.js";
-import { expectThat, runIn, shell, type Trial } from "./trial.js";
+import { expectThat, type LocalTrial, runIn, shell } from "./trial.js";
 
 const look = (pid: number) => `kill -0 ${pid} 2>/dev/null && echo signalled
 [ -e /proc/${pid}/status ] && echo seen
@@ -20,7 +20,7 @@ done
 echo ran
 sleep ${seconds}`;
 
-const contained: Trial = {
+const contained: LocalTrial = {
   shows: ["process.contained"],
   run: async (bench) => {
     const sandbox = await bench.closed();
@@ -63,7 +63,7 @@ const contained: Trial = {
  * Checks that a jail ends when its launcher is killed with the runner. Synchronous, so that nothing in this process can
  * end the jail meanwhile.
  */
-const endsWithItsLauncher: Trial = {
+const endsWithItsLauncher: LocalTrial = {
   shows: ["process.contained"],
   run: async (bench) => {
     const sandbox = await bench.closed();
@@ -133,4 +133,4 @@ async function onHost(argument: string): Promise<readonly number[]> {
   return pids.map(Number).filter((_pid, index) => lines[index]?.split("\0").includes(argument));
 }
 
-export const processTrials: readonly Trial[] = [contained, endsWithItsLauncher];
+export const processTrials: readonly LocalTrial[] = [contained, endsWithItsLauncher];

@@ -1,13 +1,13 @@
 import { filesystem, runToEnd } from "@ambit/attacks/probe";
-import type { Bench as StandardBench, StandardTrial } from "@ambit/attacks/standard-probe";
+import type { StandardBench, StandardTrial } from "@ambit/attacks/standard-probe";
 import type { Boundary, Command } from "@ambit/core/plugin";
 import type { Claim } from "../claims.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
 
 export { expectThat, filesystem, NotProven } from "@ambit/attacks/probe";
 
-export type Bench = StandardBench<ConfinedSandbox>;
-export type Trial = StandardTrial<ConfinedSandbox, Claim>;
+export type LocalBench = StandardBench<ConfinedSandbox>;
+export type LocalTrial = StandardTrial<ConfinedSandbox, Claim>;
 
 /** Runs a command to its end. Every script prints a marker, so that one that never ran can't look refused. */
 export async function runIn(

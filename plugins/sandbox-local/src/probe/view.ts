@@ -7,11 +7,11 @@ import {
   closedBoundary,
   emptyBoundary,
   expectThat,
+  type LocalTrial,
   NotProven,
   nodeInside,
   readOnlyBoundary,
   runIn,
-  type Trial,
 } from "./trial.js";
 
 /**
@@ -80,7 +80,7 @@ const mayWrite = (path: string) =>
   writable.some((top) => path === top || (!scratch.includes(top) && path.startsWith(`${top}/`)));
 
 /** @param scratchBytes what a scratch file system may hold. */
-export function viewTrial(scratchBytes: number): Trial {
+export function viewTrial(scratchBytes: number): LocalTrial {
   return {
     shows: [
       "filesystem.read-only",

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { messageOf } from "@ambit/core/plugin";
 import type { LocalConfig } from "../config.js";
 import { outcomeOnHost } from "./on-host.js";
-import { closedBoundary, expectThat, filesystem, NotProven, runIn, shell, type Trial } from "./trial.js";
+import { closedBoundary, expectThat, filesystem, type LocalTrial, NotProven, runIn, shell } from "./trial.js";
 import { mountsOf, viewOf } from "./view.js";
 
 /** Prints the name of every attempt that succeeded, then the marker. `$1`: protected, `$2`: in the data folder, `$3`: it. */
@@ -26,7 +26,7 @@ const harmless = ["write-beside", "move-beside"];
 export function rulesTrial(
   config: Pick<LocalConfig, "scratchMb" | "protectedPaths">,
   dataFolder: string,
-): Trial {
+): LocalTrial {
   return {
     shows: ["filesystem.workspace-only", "filesystem.host-hidden"],
     run: async (bench) => {
@@ -73,7 +73,7 @@ export function rulesTrial(
 }
 
 /** A file of the host with a second name in the workspace. */
-export const linkTrial: Trial = {
+export const linkTrial: LocalTrial = {
   shows: ["filesystem.workspace-only"],
   run: async (bench) => {
     const sandbox = await bench.open(closedBoundary);

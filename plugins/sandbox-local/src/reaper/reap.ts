@@ -8,7 +8,7 @@ import { groupsRecord } from "../folders/session-folder.js";
 import type { Trash } from "../folders/trash.js";
 import { killMarked, markOf } from "../process/marked-processes.js";
 
-export interface Reaped {
+export interface ReapedLeftovers {
   readonly runners: number;
   readonly processes: number;
 }
@@ -17,7 +17,7 @@ export interface Reaped {
  * Ends and removes what dead runners left in the data folder, never what belongs to a live one. What can't be ended or
  * removed is recorded and left; it doesn't fail this start.
  */
-export async function reap(dataFolder: string, trash: Trash): Promise<Reaped> {
+export async function reap(dataFolder: string, trash: Trash): Promise<ReapedLeftovers> {
   let processes = 0;
   const dead = await deadRunners(dataFolder);
   for (const { key, path } of dead) {

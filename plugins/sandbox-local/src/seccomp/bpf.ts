@@ -23,14 +23,14 @@ const conditionalJumps = {
   "if-any-bit": opcode.jumpIfAnyBit,
 } as const;
 
-export type Statement =
+export type BpfStatement =
   | { readonly do: "label"; readonly name: string }
   | { readonly do: "load"; readonly offset: number }
   | { readonly do: "jump"; readonly to: string }
   | { readonly do: keyof typeof conditionalJumps; readonly value: number; readonly to: string }
   | { readonly do: "answer"; readonly value: number };
 
-type Instruction = Exclude<Statement, { do: "label" }>;
+type BpfInstruction = Exclude<BpfStatement, { do: "label" }>;
 
 /** A conditional jump skips at most 255 instructions: 8 bits in the kernel's format. */
 const LONGEST_CONDITIONAL_JUMP = 255;
@@ -41,9 +41,9 @@ const LONGEST_PROGRAM = 4096;
  * Encodes statements as little-endian `struct sock_filter { u16 code; u8 jt, jf; u32 k }`, 8 bytes each.
  * Throws when a label is missing, lies behind the jump, or is out of reach: a mistake in the rules, never in input.
  */
-export function assemble(statements: readonly Statement[]): Buffer {
+export function assemble(statements: readonly BpfStatement[]): Buffer {
   const labels = new Map<string, number>();
-  const instructions: Instruction[] = [];
+  const instructions: BpfInstruction[] = [];
   for (const statement of statements) {
     if (statement.do !== "label") instructions.push(statement);
     else if (labels.has(statement.name))
@@ -65,7 +65,7 @@ export function assemble(statements: readonly Statement[]): Buffer {
     return skipped;
   };
   const encode = (
-    instruction: Instruction,
+    instruction: BpfInstruction,
     index: number,
   ): [code: number, jumpTrue: number, value: number] => {
     switch (instruction.do) {

@@ -6,7 +6,7 @@ import {
   syscallNumber,
 } from "@ambit/attacks/system-calls";
 import { auditArchitecture } from "./architecture.js";
-import { ARCHITECTURE_OFFSET, argumentOffset, assemble, NUMBER_OFFSET, type Statement } from "./bpf.js";
+import { ARCHITECTURE_OFFSET, argumentOffset, assemble, type BpfStatement, NUMBER_OFFSET } from "./bpf.js";
 import { type ArgumentTest, type SeccompRule, seccompRules } from "./rules.js";
 
 /** SECCOMP_RET_* of linux/seccomp.h. */
@@ -62,7 +62,7 @@ export function compileSeccompFilter(
     ...allowStatements(allowed),
     { do: "label", name: "not allowed in any case" },
     ...rules.flatMap((rule, index) => ruleStatements(rule, architecture, `rule ${index}`)),
-    ...numbersTested.map((value): Statement => ({ do: "if-equal", value, to: "spared" })),
+    ...numbersTested.map((value): BpfStatement => ({ do: "if-equal", value, to: "spared" })),
     {
       do: "answer",
       value: without === "unlisted" ? seccompErrno.allow : seccompErrno.fail(unlistedErrno),
@@ -73,8 +73,8 @@ export function compileSeccompFilter(
 }
 
 /** Allows the numbers, as ranges in ascending order. */
-function allowStatements(numbers: readonly number[]): Statement[] {
-  return rangesOf(numbers).flatMap(({ first, last }): Statement[] => [
+function allowStatements(numbers: readonly number[]): BpfStatement[] {
+  return rangesOf(numbers).flatMap(({ first, last }): BpfStatement[] => [
     { do: "if-at-least", value: last + 1, to: `above ${last}` },
     { do: "if-at-least", value: first, to: `from ${first}` },
     { do: "jump", to: "not allowed in any case" },
@@ -99,7 +99,7 @@ function rangesOf(numbers: readonly number[]): readonly Range[] {
   return ranges;
 }
 
-function refuseX32(): Statement[] {
+function refuseX32(): BpfStatement[] {
   return [
     { do: "if-any-bit", value: x32Bit.number, to: "x32" },
     { do: "jump", to: "rules" },
@@ -110,12 +110,12 @@ function refuseX32(): Statement[] {
 }
 
 /** One rule as a block that is entered and left with the call's number loaded. */
-function ruleStatements(rule: SeccompRule, architecture: SeccompArchitecture, name: string): Statement[] {
+function ruleStatements(rule: SeccompRule, architecture: SeccompArchitecture, name: string): BpfStatement[] {
   const numbers = rule.calls.flatMap((call) => syscallNumber(call, architecture) ?? []);
   if (numbers.length === 0) return [];
   const tests = rule.when ?? [];
   return [
-    ...numbers.map((value): Statement => ({ do: "if-equal", value, to: `${name}: matched` })),
+    ...numbers.map((value): BpfStatement => ({ do: "if-equal", value, to: `${name}: matched` })),
     { do: "jump", to: `${name}: done` },
     { do: "label", name: `${name}: matched` },
     ...tests.flatMap((test, index) => testStatements(test, `${name}, test ${index}`, `${name}: spared`)),
@@ -127,16 +127,16 @@ function ruleStatements(rule: SeccompRule, architecture: SeccompArchitecture, na
 }
 
 /** Continues if the test holds, jumps to `otherwise` if it doesn't. */
-function testStatements(test: ArgumentTest, name: string, otherwise: string): Statement[] {
-  const load: Statement = { do: "load", offset: argumentOffset(test.argument) };
+function testStatements(test: ArgumentTest, name: string, otherwise: string): BpfStatement[] {
+  const load: BpfStatement = { do: "load", offset: argumentOffset(test.argument) };
   const holds = `${name}: holds`;
   if ("isNoneOf" in test) {
-    return [load, ...test.isNoneOf.map((value): Statement => ({ do: "if-equal", value, to: otherwise }))];
+    return [load, ...test.isNoneOf.map((value): BpfStatement => ({ do: "if-equal", value, to: otherwise }))];
   }
-  const checks: Statement[] =
+  const checks: BpfStatement[] =
     "anyBitOf" in test
       ? [{ do: "if-any-bit", value: test.anyBitOf, to: holds }]
-      : test.isOneOf.map((value): Statement => ({ do: "if-equal", value, to: holds }));
+      : test.isOneOf.map((value): BpfStatement => ({ do: "if-equal", value, to: holds }));
   return [load, ...checks, { do: "jump", to: otherwise }, { do: "label", name: holds }];
 }
 

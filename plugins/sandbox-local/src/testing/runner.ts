@@ -5,19 +5,22 @@ import { domains, type SandboxBackend } from "@ambit/core/plugin";
 import { z } from "zod";
 import { LocalSandbox } from "../backend.js";
 import { configSchema } from "../config.js";
-import { type Mechanism, mechanisms, WeakenedSandboxes } from "./weakened/index.js";
+import { type RemovableMechanism, removableMechanisms, WeakenedSandboxes } from "./weakened/index.js";
 
 /** Parameters of a separate runner, in the query of this module's address. */
 const orderSchema = z.object({
   config: configSchema,
   /** Empty for the unchanged sandbox. */
-  without: z.array(z.enum(mechanisms)),
+  without: z.array(z.enum(removableMechanisms)),
 });
 
 const here = new URL("../../dist/testing/runner.js", import.meta.url);
 
 /** This module as one that makes the local sandbox, for a runner in a separate process. */
-export function runnerModule(config: z.output<typeof configSchema>, without: readonly Mechanism[]): URL {
+export function runnerModule(
+  config: z.output<typeof configSchema>,
+  without: readonly RemovableMechanism[],
+): URL {
   const url = new URL(here);
   url.searchParams.set("order", JSON.stringify({ config, without }));
   return url;

@@ -5,9 +5,9 @@ import { limitsOf } from "../../src/claims.js";
 import { configSchema } from "../../src/config.js";
 import { jailEnvironment } from "../../src/confined/environment.js";
 import { pathRules } from "../../src/confined/files/workspace-mounts.js";
+import { checkHost } from "../../src/confined/jail-setup.ts";
 import { gateScript } from "../../src/confined/launch/gate.js";
 import { launchOf } from "../../src/confined/launch/stages.js";
-import { checkHost } from "../../src/confined/runner-kit.js";
 import { descriptorTable } from "../../src/process/descriptors.js";
 import { everythingOn } from "../support/specs.js";
 
@@ -59,21 +59,24 @@ describe("the environment of a jail's program", () => {
 describe("the command that starts bubblewrap", () => {
   const jail = ["/usr/bin/bwrap", "--args", "5"];
   const user = { uid: 64_001, gid: 64_001 };
-  const lifts = [{ source: "/closed/node", place: "/data/lifts/0" }];
+  const relocatedMounts = [{ source: "/closed/node", place: "/data/relocated/0" }];
 
   test("is direct, as the session's user, if no other step is needed", () => {
-    expect(launchOf({ jail, waitsForGroups: false, lifts: [], user })).toEqual({ argv: jail, user });
+    expect(launchOf({ jail, waitsForGroups: false, relocatedMounts: [], user })).toEqual({
+      argv: jail,
+      user,
+    });
   });
 
   test("waits for its groups as the session's user", () => {
-    const { argv, user: as } = launchOf({ jail, waitsForGroups: true, lifts: [], user });
+    const { argv, user: as } = launchOf({ jail, waitsForGroups: true, relocatedMounts: [], user });
     expect(argv.slice(0, 2)).toEqual(["/bin/sh", "-c"]);
     expect(argv.slice(-3)).toEqual(jail);
     expect(as).toEqual(user);
   });
 
   test("mounts as root, in a separate mount namespace, and drops root before bubblewrap", () => {
-    const { argv, user: as } = launchOf({ jail, waitsForGroups: false, lifts, user });
+    const { argv, user: as } = launchOf({ jail, waitsForGroups: false, relocatedMounts, user });
     expect(argv.slice(0, 5)).toEqual(["unshare", "--mount", "--propagation", "private", "--"]);
     const drop = [
       "setpriv",

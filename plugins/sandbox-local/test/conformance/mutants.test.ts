@@ -2,7 +2,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeAuthority } from "@ambit/egress/credentials";
-import { bareControl, ChangingNames, CredentialHost, judgeCapability, type Outcome } from "@ambit/testkit";
+import {
+  type AttackOutcome,
+  bareControl,
+  ChangingNames,
+  CredentialHost,
+  judgeCapability,
+} from "@ambit/testkit";
 import { requireProven } from "@ambit/testkit/vitest";
 import { afterAll, describe, expect, it } from "vitest";
 import { credentialMutants } from "./mutants/credential-mutants.js";
@@ -29,7 +35,7 @@ const original = await makeMutant("unchanged", [], names.lookup);
 const findings = await original.backend.probe(AbortSignal.timeout(60_000));
 
 const control = bareControl();
-const controlOutcomes = new Map<string, Outcome>();
+const controlOutcomes = new Map<string, AttackOutcome>();
 
 // That the same attacks fail against the sandbox as it is, conformance.test.ts shows.
 describe("the local sandbox without one of its mechanisms", () => {

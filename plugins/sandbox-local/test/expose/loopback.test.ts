@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { defaultLimits } from "@ambit/egress/proxy";
+import { defaultProxyLimits } from "@ambit/egress/proxy";
 import { expect, onTestFinished, test } from "vitest";
 import { exposeOnLoopback } from "../../src/expose/loopback.js";
 
@@ -9,7 +9,7 @@ test("exposures on loopback hold no more connections than a session may have", a
   onTestFinished(() => exposure.close());
   const port = Number(new URL(exposure.url).port);
   const open = new Set<Socket>();
-  for (let index = 0; index < defaultLimits.connections + 20; index++) {
+  for (let index = 0; index < defaultProxyLimits.connections + 20; index++) {
     const socket = connect(port, "127.0.0.1");
     open.add(socket);
     socket.on("error", () => undefined);
@@ -18,7 +18,7 @@ test("exposures on loopback hold no more connections than a session may have", a
     await Promise.race([once(socket, "connect"), once(socket, "close")]);
     socket.write("POST / HTTP/1.1\r\n");
   }
-  await expect.poll(() => open.size).toBe(defaultLimits.connections);
+  await expect.poll(() => open.size).toBe(defaultProxyLimits.connections);
   for (const socket of open) socket.destroy();
   const ask = () =>
     fetch(exposure.url, { headers: { authorization: `Bearer ${exposure.token}` } }).then(

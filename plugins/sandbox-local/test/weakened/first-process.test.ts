@@ -2,7 +2,7 @@ import { PassThrough, Readable } from "node:stream";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { beginningOf, gateWords } from "../../src/confined/launch/gate-words.js";
-import { type Mechanism, WeakenedSandboxes } from "../../src/testing/weakened/index.js";
+import { type RemovableMechanism, WeakenedSandboxes } from "../../src/testing/weakened/index.js";
 import { closed, confinedBackend, run, specOf } from "../support/specs.js";
 
 /**
@@ -51,11 +51,11 @@ for name, way in (("memory", memory), ("trace", trace), ("vm", vm), ("gate", gat
         print(name, errno.errorcode[error.errno])
 `;
 
-const filter = "system call filter" satisfies Mechanism;
-const guard = "guard of the first process" satisfies Mechanism;
+const filter = "system call filter" satisfies RemovableMechanism;
+const guard = "guard of the first process" satisfies RemovableMechanism;
 
 async function openWithout(
-  without: readonly Mechanism[],
+  without: readonly RemovableMechanism[],
   filesystem: Partial<Boundary["filesystem"]> = {},
 ): Promise<Sandbox> {
   const weakened = WeakenedSandboxes.of(await confinedBackend());
@@ -71,7 +71,7 @@ async function openWithout(
 }
 
 describe("a payload and its jail's first process, which has the same user", () => {
-  test.each<[string, readonly Mechanism[], readonly string[]]>([
+  test.each<[string, readonly RemovableMechanism[], readonly string[]]>([
     [
       "without the filter and the guard the payload can change it, and its gate leads nowhere",
       [filter, guard],

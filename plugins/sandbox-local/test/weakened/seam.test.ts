@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import * as entry from "../../src/index.js";
 import { configSchema } from "../../src/index.js";
-import { mechanisms, WeakenedSandboxes } from "../../src/testing/weakened/index.js";
+import { removableMechanisms, WeakenedSandboxes } from "../../src/testing/weakened/index.js";
 import { closed, confinedBackend, finish, path, scope, shell, specOf } from "../support/specs.js";
 
 describe("weakened jails", () => {
   test("can't be reached through configuration or the plugin's exports", () => {
     expect(Object.keys(entry).sort()).toEqual(["LocalSandbox", "configSchema", "default"]);
-    for (const name of ["parts", "weakening", "without", ...mechanisms]) {
+    for (const name of ["parts", "weakening", "without", ...removableMechanisms]) {
       expect(configSchema.safeParse({ [name]: ["system call filter"] }).success).toBe(false);
     }
   });

@@ -9,7 +9,7 @@ import type { Protocol, QueueLimits } from "../environment.js";
 import type { HttpAgents } from "./agents.js";
 import type { Losses } from "./losses.js";
 import { RetryingGrpc } from "./retrying-grpc.js";
-import type { PartialSuccess, Signal } from "./signal.js";
+import type { ExportedSignal, PartialSuccess } from "./signal.js";
 
 /** Milliseconds for one export, its retries included. */
 const exportMs = 10_000;
@@ -37,7 +37,7 @@ export type Sender<Data> = (note: (answer: Uint8Array) => void) => IOtlpExportDe
  * operator's headers and certificates would go to a caller's endpoint.
  */
 export function httpSender<Data>(
-  signal: Signal<Data>,
+  signal: ExportedSignal<Data>,
   { url, headers }: HttpDestination,
   agentFactory: HttpAgents,
   concurrencyLimit: number,
@@ -63,7 +63,7 @@ export function httpSender<Data>(
 
 /** To the destination that OpenTelemetry's variables describe, as the SDK's own exporters read them. */
 export function environmentSender<Data>(
-  signal: Signal<Data>,
+  signal: ExportedSignal<Data>,
   protocol: Protocol,
   concurrencyLimit: number,
   grpc: Grpc | undefined,
@@ -120,7 +120,7 @@ export class AccountingDelegate<Data> implements IOtlpExportDelegate<Data> {
   #answer: PartialSuccess | "unreadable" | undefined;
 
   constructor(
-    readonly signal: Signal<Data>,
+    readonly signal: ExportedSignal<Data>,
     protocol: Protocol,
     send: Sender<Data>,
     readonly losses: Losses,

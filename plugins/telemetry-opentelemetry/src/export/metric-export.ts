@@ -7,8 +7,8 @@ import {
   histograms,
   type Measurement,
   type Metric,
+  type MetricChange,
   measure,
-  type Recording,
 } from "@ambit/metrics";
 import type { Counter, Histogram, Meter, ObservableGauge } from "@opentelemetry/api";
 import { OTLPMetricExporterBase } from "@opentelemetry/exporter-metrics-otlp-http";
@@ -59,7 +59,7 @@ export class MetricExport {
     this.#observeExports();
   }
 
-  record(recording: Recording): void {
+  record(recording: MetricChange): void {
     const labels = { ...recording.labels };
     if ("counter" in recording) this.#counters.get(recording.counter)?.add(recording.by, labels);
     else this.#histograms.get(recording.histogram)?.record(recording.seconds, labels);

@@ -12,7 +12,7 @@ import type { TelemetryContext } from "../context.js";
 import type { SignalName } from "../environment.js";
 import { AccountingDelegate, type ExportProgress, environmentSender, type Grpc } from "./delegate.js";
 import { Losses } from "./losses.js";
-import type { Signal } from "./signal.js";
+import type { ExportedSignal } from "./signal.js";
 
 /**
  * The conventions that names of spans, attributes and metrics follow. It is their last version that has a schema: since
@@ -47,7 +47,7 @@ export class Sdk {
 
   /** To the destination in OpenTelemetry's variables. @param maxExports batches at once */
   toEnvironment<Data>(
-    signal: Signal<Data>,
+    signal: ExportedSignal<Data>,
     maxExports: number,
     losses: Losses,
     progress?: ExportProgress,

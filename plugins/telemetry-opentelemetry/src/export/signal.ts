@@ -23,7 +23,7 @@ export interface PartialSuccess {
 }
 
 /** How the SDK writes one signal. */
-export interface Signal<Data> {
+export interface ExportedSignal<Data> {
   readonly name: SignalName;
   /** Of its exporters in the SDK's own figures. */
   readonly component: string;
@@ -41,17 +41,17 @@ interface Writing<Data> {
   readonly read: (answer: Uint8Array) => PartialSuccess;
 }
 
-type Answer<Part> = { readonly partialSuccess?: Part };
-type Message = { readonly errorMessage?: string };
+type ExportResponse<Part> = { readonly partialSuccess?: Part };
+type PartialSuccessMessage = { readonly errorMessage?: string };
 
 /** @param rejected its field in an answer: JSON has it as a text, since it is an int64. */
-function signalOf<Data, Part extends Message>(
-  given: Pick<Signal<Data>, "name" | "component" | "counting" | "grpc">,
-  protobuf: ISerializer<Data, Answer<Part>>,
-  json: ISerializer<Data, Answer<Part>>,
+function signalOf<Data, Part extends PartialSuccessMessage>(
+  given: Pick<ExportedSignal<Data>, "name" | "component" | "counting" | "grpc">,
+  protobuf: ISerializer<Data, ExportResponse<Part>>,
+  json: ISerializer<Data, ExportResponse<Part>>,
   rejected: (part: Part) => number | undefined,
-): Signal<Data> {
-  const read = ({ partialSuccess }: Answer<Part>): PartialSuccess => ({
+): ExportedSignal<Data> {
+  const read = ({ partialSuccess }: ExportResponse<Part>): PartialSuccess => ({
     rejected: partialSuccess === undefined ? 0 : Number(rejected(partialSuccess) ?? 0),
     message: partialSuccess?.errorMessage ?? "",
   });
@@ -77,7 +77,7 @@ function signalOf<Data, Part extends Message>(
 const method = (area: string, service: string) =>
   `/opentelemetry.proto.collector.${area}.v1.${service}/Export`;
 
-export const traceSignal: Signal<ReadableSpan[]> = signalOf(
+export const traceSignal: ExportedSignal<ReadableSpan[]> = signalOf(
   {
     name: "traces",
     component: "span_exporter",
@@ -89,7 +89,7 @@ export const traceSignal: Signal<ReadableSpan[]> = signalOf(
   ({ rejectedSpans }) => rejectedSpans,
 );
 
-export const metricSignal: Signal<ResourceMetrics> = signalOf(
+export const metricSignal: ExportedSignal<ResourceMetrics> = signalOf(
   {
     name: "metrics",
     component: "metric_exporter",
@@ -101,7 +101,7 @@ export const metricSignal: Signal<ResourceMetrics> = signalOf(
   ({ rejectedDataPoints }) => rejectedDataPoints,
 );
 
-export const logSignal: Signal<ReadableLogRecord[]> = signalOf(
+export const logSignal: ExportedSignal<ReadableLogRecord[]> = signalOf(
   {
     name: "logs",
     component: "log_exporter",

@@ -3,14 +3,14 @@ import { table } from "../display/table.js";
 import { exitCodes } from "../exit-codes.js";
 import { type ClientOptions, ServerClient, ServerRefused } from "../server-client.js";
 
-export interface DeliveriesOptions extends ClientOptions {
+export interface DeliveriesCommandOptions extends ClientOptions {
   readonly state?: string;
   readonly run?: string;
   readonly json?: boolean;
 }
 
 /** `ambit deliveries`: webhook messages and their state. */
-export async function deliveries(options: DeliveriesOptions): Promise<number> {
+export async function deliveries(options: DeliveriesCommandOptions): Promise<number> {
   const client = new ServerClient(options);
   const query = new URLSearchParams();
   if (options.state !== undefined) query.set("state", options.state);

@@ -60,7 +60,7 @@ function capabilitiesOf(names: readonly string[]): readonly Capability[] {
   if (unknown.length > 0) {
     throw new ConfigurationInvalid(
       "--capability",
-      unknown.map((name) => `'${name}' is none; expected one of ${capabilities.join(", ")}`),
+      unknown.map((name) => `'${name}' is no capability; expected one of ${capabilities.join(", ")}`),
     );
   }
   return names.length === 0 ? capabilities : names.filter(isCapability);

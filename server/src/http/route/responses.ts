@@ -23,19 +23,19 @@ export const failures = {
   503: "`store_failed`: the store can't be reached, or is full: free room on its disk, or delete runs.",
   504: "`run_timed_out`: a time limit of the runner ended the run.",
 } as const;
-export type FailureStatus = keyof typeof failures;
+export type DocumentedStatus = keyof typeof failures;
 
 /** What every route with a token may answer: the caller, its connections, and a fault of the server. */
-const everywhere: readonly FailureStatus[] = [401, 403, 429, 500];
+const everywhere: readonly DocumentedStatus[] = [401, 403, 429, 500];
 
 /** @param statuses besides those that every route with a token may answer. */
-export function failed(...statuses: readonly FailureStatus[]): JsonObject {
+export function failed(...statuses: readonly DocumentedStatus[]): JsonObject {
   return Object.fromEntries([...everywhere, ...statuses].map((status) => [status, failedResponse(status)]));
 }
 
 /** @param content default: JSON. */
 export function failedResponse(
-  status: FailureStatus,
+  status: DocumentedStatus,
   content: JsonObject = { "application/json": { schema: reference("FailedResult") } },
 ): JsonObject {
   const isLater = status === 429 || status === 503;

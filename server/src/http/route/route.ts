@@ -2,7 +2,7 @@ import type { JsonObject } from "@ambit/core/contract";
 import type { Query, QueryParameter } from "./query.js";
 
 /** What the OpenAPI document says of a route, besides its path and query. */
-export interface Operation {
+export interface OpenApiOperation {
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
@@ -13,7 +13,7 @@ export interface Operation {
 }
 
 /** One request to a route. */
-export interface Call<Context, Exchange> {
+export interface RouteCall<Context, Exchange> {
   readonly context: Context;
   readonly exchange: Exchange;
   readonly query: Query;
@@ -32,8 +32,8 @@ export interface Route<Context, Exchange> {
   readonly query?: readonly QueryParameter<unknown>[];
   /** Whether a parameter that isn't one of these is refused. Default false. */
   readonly refusesOthers?: boolean;
-  readonly operation: Operation;
-  handle(call: Call<Context, Exchange>): void | Promise<void>;
+  readonly operation: OpenApiOperation;
+  handle(call: RouteCall<Context, Exchange>): void | Promise<void>;
 }
 
 /** The path as the router knows it: `/runs/:runId`. */

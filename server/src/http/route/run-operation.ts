@@ -1,15 +1,22 @@
 import type { JsonObject } from "@ambit/core/contract";
-import { body, type FailureStatus, failedResponse, failures, jsonResponse, reference } from "./responses.js";
-import type { Operation } from "./route.js";
+import {
+  body,
+  type DocumentedStatus,
+  failedResponse,
+  failures,
+  jsonResponse,
+  reference,
+} from "./responses.js";
+import type { OpenApiOperation } from "./route.js";
 
-interface RunOperation extends Pick<Operation, "operationId" | "summary"> {
+interface RunOperation extends Pick<OpenApiOperation, "operationId" | "summary"> {
   readonly description: string;
   /** By media type. */
   readonly content: Readonly<Record<string, { readonly schema: JsonObject }>>;
 }
 
 /** What the document says of a route that begins a run. */
-export function runOperation({ content, ...said }: RunOperation): Operation {
+export function runOperation({ content, ...said }: RunOperation): OpenApiOperation {
   const isStream = !Object.keys(content).includes("application/json");
   const refusals = runFailures.map((status) => [
     status,
@@ -56,9 +63,9 @@ export function runOperation({ content, ...said }: RunOperation): Operation {
 const runFailures = [400, 401, 402, 403, 408, 409, 413, 422, 429, 499, 500, 502, 503, 504] as const;
 
 /** Failures of a stream that set its status; every other one is the one record of a 200. */
-const streamStatuses: ReadonlySet<FailureStatus> = new Set([401, 403, 408, 409, 413, 429]);
+const streamStatuses: ReadonlySet<DocumentedStatus> = new Set([401, 403, 408, 409, 413, 429]);
 
-function streamFailure(status: FailureStatus): JsonObject {
+function streamFailure(status: DocumentedStatus): JsonObject {
   const json = { "application/json": { schema: reference("FailedResult") } };
   if (streamStatuses.has(status)) {
     const record = { schema: reference("StreamRecord") };

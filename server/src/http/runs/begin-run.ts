@@ -80,7 +80,7 @@ export async function beginRun(
   // Another replica took the project's last slot at the same moment.
   if (started === "over_quota") {
     if (isDetached) return wait();
-    throw (await server.quotas.refusal(caller, body)) ?? new AtCapacity("Project at its quota.");
+    throw (await server.quotas.refusal(caller, body)) ?? new AtCapacity("The project has reached its quota.");
   }
   if ("existing" in started) return respond(started.existing);
   const { harness, sandbox } = run.plan;

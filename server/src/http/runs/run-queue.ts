@@ -63,12 +63,11 @@ export class RunQueue {
     const runId = request.runId ?? id ?? randomUUID();
     const key = runKey(runId, tenantOf(caller));
     const { queuedRuns: waiting } = await runs.store.backlog();
-    if (waiting >= maxQueued) throw new AtCapacity(`${maxQueued} runs wait for a place already.`);
+    if (waiting >= maxQueued) throw new AtCapacity(`${maxQueued} runs are already queued.`);
     const project = projectOfCaller(caller);
     // The rest of the queue is shared: a project may not have more queued runs than there are free places.
     const own = project === null ? 0 : (await runs.store.backlog(project)).queuedRuns;
-    if (own >= maxQueued - waiting)
-      throw new AtCapacity(`${own} runs of the project wait for a place already.`);
+    if (own >= maxQueued - waiting) throw new AtCapacity(`${own} runs of the project are already queued.`);
     const existing = await runs.store.create({
       ...runs.newRun({ key, request, plan }, digest),
       state: "queued",
@@ -131,7 +130,7 @@ export class RunQueue {
   /** Projects with fewer runs in progress, on all replicas, come before those with more. */
   async #next(): Promise<string | undefined> {
     const { runs, quotas } = this.options;
-    for (const except of await quotas.passedOver()) {
+    for (const except of await quotas.excludedInTurn()) {
       const [id] = await runs.store.nextQueued(1, except);
       if (id !== undefined) return id;
     }

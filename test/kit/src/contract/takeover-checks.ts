@@ -94,7 +94,7 @@ export const takeoverChecks: readonly TakeoverCheck[] = [
       assert.equal(await kept(next), "of the first");
       await assert.rejects(
         takeOver(stage, backend, loose, { id, fence: 3 }, next.handover ?? ""),
-        "the earlier runner takes it back under a used fence",
+        "the earlier runner takes the sandbox over again with a used fence",
       );
       assert.equal(await kept(next), "of the first");
       await next.close();

@@ -1,6 +1,7 @@
 import {
   type Allowance,
   type Attack,
+  type AttackOutcome,
   allowances,
   attacks,
   type ChangingNames,
@@ -9,7 +10,6 @@ import {
   type Decoys,
   type Endpoint,
   notRun,
-  type Outcome,
   startDecoys,
 } from "@ambit/attacks";
 import type { Capability, Finding, SandboxBackend } from "@ambit/core/plugin";
@@ -35,7 +35,7 @@ export interface JudgeOptions {
   /** Only these attacks, by id, and not what must work. Default: everything. */
   readonly only?: readonly string[] | undefined;
   /** Outcomes of attacks in this control, by id. Read and filled, so that judging again repeats none. */
-  readonly controlOutcomes?: Map<string, Outcome> | undefined;
+  readonly controlOutcomes?: Map<string, AttackOutcome> | undefined;
 }
 
 export interface CapabilityReport {

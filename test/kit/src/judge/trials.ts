@@ -1,9 +1,9 @@
 import {
   type Allowance,
   type Attack,
+  type AttackOutcome,
   type Decoys,
   notRun,
-  type Outcome,
   refused,
   type Stage,
 } from "@ambit/attacks";
@@ -33,7 +33,7 @@ export class GuardedTrials {
     this.#place = place;
   }
 
-  async try(trial: Attack | Allowance): Promise<Outcome> {
+  async try(trial: Attack | Allowance): Promise<AttackOutcome> {
     if (trial.alone === true) return tryAlone(trial, this.#place);
     try {
       this.#shared ??= await openStage(this.#place);
@@ -53,7 +53,7 @@ export class GuardedTrials {
 const triesForResources = 4;
 
 /** The same attack without a guard, in a separate sandbox. */
-export async function tryUnguarded(attack: Attack, control: Control, place: Place): Promise<Outcome> {
+export async function tryUnguarded(attack: Attack, control: Control, place: Place): Promise<AttackOutcome> {
   const { runnerModule } = control;
   const unguarded = {
     ...place,
@@ -71,7 +71,7 @@ export async function tryUnguarded(attack: Attack, control: Control, place: Plac
   return outcome;
 }
 
-async function tryAlone(trial: Attack | Allowance, place: Place): Promise<Outcome> {
+async function tryAlone(trial: Attack | Allowance, place: Place): Promise<AttackOutcome> {
   let stage: OpenStage;
   try {
     stage = await openStage(place);
@@ -87,7 +87,7 @@ async function tryAlone(trial: Attack | Allowance, place: Place): Promise<Outcom
   return outcome;
 }
 
-async function performed(trial: Attack | Allowance, stage: OpenStage): Promise<Outcome> {
+async function performed(trial: Attack | Allowance, stage: OpenStage): Promise<AttackOutcome> {
   try {
     return await trial.perform(stage);
   } catch (error) {

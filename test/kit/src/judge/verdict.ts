@@ -1,4 +1,4 @@
-import type { Attack, Outcome } from "@ambit/attacks";
+import type { Attack, AttackOutcome } from "@ambit/attacks";
 
 /**
  * `proven`: it works unguarded and fails guarded · `escaped`: it works guarded · `toothless`: it fails unguarded too,
@@ -20,8 +20,8 @@ export type Verdict =
 /** The verdict on the two outcomes of one attack. Pure. */
 export function verdictOf(
   attack: Pick<Attack, "needs">,
-  control: Outcome,
-  guarded: Outcome,
+  control: AttackOutcome,
+  guarded: AttackOutcome,
 ): Exclude<Verdict, "exempt"> {
   // Whatever the control did, an attack that works guarded is an escape.
   if (guarded.result === "reached") return "escaped";
@@ -38,15 +38,15 @@ export interface AttackRow {
   readonly title: string;
   /** The part of the guard that the control lacked; undefined if it lacked all of it. */
   readonly without?: string;
-  readonly control: Outcome;
-  readonly guarded: Outcome;
+  readonly control: AttackOutcome;
+  readonly guarded: AttackOutcome;
   readonly verdict: Verdict;
 }
 
 export interface AllowanceRow {
   readonly id: string;
   readonly title: string;
-  readonly outcome: Outcome;
+  readonly outcome: AttackOutcome;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { messageOf } from "@ambit/core/plugin";
 import { type ProgramOptions, runProgram } from "../../programs/run-program.js";
-import { type Attack, blocked, type Outcome, reached, type Stage } from "../attack.js";
+import { type Attack, type AttackOutcome, blocked, reached, type Stage } from "../attack.js";
 import { outcomeOf } from "../program-attack.js";
 import { damage } from "./outside.js";
 
@@ -103,7 +103,7 @@ async function enter(
   sandbox: Stage["sandbox"],
   parameters: object,
   options?: ProgramOptions,
-): Promise<Outcome> {
+): Promise<AttackOutcome> {
   try {
     const ran = outcomeOf(await runProgram(sandbox, throughLink, parameters, options));
     const happened = await damage(stage);

@@ -2,7 +2,7 @@ import { endProcessesWith, processesWith } from "../../decoys/host-processes.js"
 import { freshNonce } from "../../decoys/nonce.js";
 import { commandOf, runProgram, textOf } from "../../programs/run-program.js";
 import { waitForLine } from "../../programs/wait-for.js";
-import { type Attack, blocked, notRun, type Outcome, reached } from "../attack.js";
+import { type Attack, type AttackOutcome, blocked, notRun, reached } from "../attack.js";
 
 /** Processes that try to outlive their sandbox. They end by themselves after two minutes. */
 export const lifetimeAttacks = [outlivesClose(), outlivesParent(), outlivesRunner()] as const;
@@ -91,7 +91,7 @@ function outlivesRunner(): Attack {
 const insideProcesses = (mark: string, runner: number) => processesWith(mark).filter((pid) => pid !== runner);
 const moment = () => new Promise((resolve) => setTimeout(resolve, 20));
 
-async function withMark(attack: (mark: string) => Promise<Outcome>): Promise<Outcome> {
+async function withMark(attack: (mark: string) => Promise<AttackOutcome>): Promise<AttackOutcome> {
   const mark = freshNonce();
   try {
     return await attack(mark);
@@ -100,7 +100,7 @@ async function withMark(attack: (mark: string) => Promise<Outcome>): Promise<Out
   }
 }
 
-function left(mark: string, otherwise: string): Outcome {
+function left(mark: string, otherwise: string): AttackOutcome {
   const remaining = processesWith(mark).length;
   return remaining > 0 ? reached(`${remaining} processes are still running on the host`) : blocked(otherwise);
 }

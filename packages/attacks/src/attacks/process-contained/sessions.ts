@@ -1,6 +1,6 @@
 import { freshNonce } from "../../decoys/nonce.js";
 import { commandOf, runProgram } from "../../programs/run-program.js";
-import { type Attack, notRun, type Outcome } from "../attack.js";
+import { type Attack, type AttackOutcome, notRun } from "../attack.js";
 import { outcomeOf, programAttack } from "../program-attack.js";
 
 export const sessionAttacks = [
@@ -57,7 +57,7 @@ function anotherSessionsProcess(): Attack {
       const other = await stage.openAnother();
       const env = { BESIDE_SECRET: stage.decoys.secret };
       const [head, tail] = [mark.slice(0, 20), mark.slice(20)];
-      let outcome: Outcome | undefined;
+      let outcome: AttackOutcome | undefined;
       // Agents of two sessions may have the same user, where tools have one each.
       for (const role of [undefined, "agent"] as const) {
         const holder = await other.spawn(commandOf("sys.stdin.read()", { mark }, { env, role }));

@@ -2,11 +2,11 @@ import { randomUUID } from "node:crypto";
 import type { Sandbox } from "@ambit/core/plugin";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
 import { type Attempts, type Reached, reachedOf } from "../attempts.js";
-import type { Trial } from "../bench.js";
-import { lookInside, lookOutside } from "../look.js";
+import type { StandardTrial } from "../bench.js";
+import { lookOutside, tryInside } from "../look.js";
 import { excessMounts, scratchFolders } from "../mounts.js";
 
-export const filesTrial: Trial = {
+export const filesTrial: StandardTrial = {
   shows: ["filesystem.workspace-only", "filesystem.read-only", "filesystem.none", "filesystem.host-hidden"],
   async run(bench) {
     const { decoys, probe } = bench;
@@ -46,7 +46,7 @@ export const filesTrial: Trial = {
       const given = sandbox.writeFiles([{ path: `${workspace}/given`, content: "given" }]);
       // Where there is no workspace, the runner may not be able to write to it either.
       await (hasWorkspace ? given : given.catch(() => undefined));
-      const { write, read, list, mounts, ownMark, ...rest } = await lookInside(sandbox, bench, {
+      const { write, read, list, mounts, ownMark, ...rest } = await tryInside(sandbox, bench, {
         ...outside,
         ...(sandbox === marked
           ? { ownMark: { try: "exists", path: `${workspace}/${mark}` } }

@@ -1,11 +1,11 @@
 import { EgressRules } from "../../probe/egress-rules.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
 import { type Attempts, reachedOf } from "../attempts.js";
-import type { Bench, Trial } from "../bench.js";
-import { lookInside, lookOutside } from "../look.js";
+import type { StandardBench, StandardTrial } from "../bench.js";
+import { lookOutside, tryInside } from "../look.js";
 import { findTargets } from "../targets.js";
 
-export const networkTrial: Trial = {
+export const networkTrial: StandardTrial = {
   shows: ["network.deny"],
   async run(bench) {
     const { beyond = [] } = bench.probe;
@@ -24,7 +24,7 @@ export const networkTrial: Trial = {
         { try: "connect", host, port },
       ]),
     );
-    const seen = await lookInside(await bench.closed(), bench, {
+    const seen = await tryInside(await bench.closed(), bench, {
       ...dials,
       links: { try: "links" },
       ...socket,
@@ -35,7 +35,7 @@ export const networkTrial: Trial = {
     const through = isClosedByPolicy ? { ...seen, links: null } : seen;
     expectThat(reachedOf(through) === "", `reached in a sandbox without a network: ${reachedOf(through)}`);
     if (isClosedByPolicy) {
-      const open = await lookInside(await bench.unlimited(), bench, dials);
+      const open = await tryInside(await bench.unlimited(), bench, dials);
       const missed = beyond.filter(({ host, port }) => (open[`connect ${host} ${port}`] ?? null) === null);
       expectConclusive(
         reached !== undefined && missed.length === 0,
@@ -58,11 +58,11 @@ export const networkTrial: Trial = {
   },
 };
 
-export const listsTrial: Trial = {
+export const listsTrial: StandardTrial = {
   shows: ["network.allow-cidr", "network.allow-host"],
   async run(bench) {
     const { host, listedPort, otherPort, secret: says } = bench.decoys;
-    const seen = await lookInside(await bench.listed(), bench, {
+    const seen = await tryInside(await bench.listed(), bench, {
       address: { try: "proxied", host, port: listedPort, says },
       name: { try: "proxied", host: "localhost", port: listedPort, says },
       "its neighbour": { try: "passed", host, port: otherPort },
@@ -86,7 +86,7 @@ export const listsTrial: Trial = {
 };
 
 /** Whether the rules for names could be tried: they need the listener's address on the list. */
-async function rulesTried(bench: Bench): Promise<boolean> {
+async function rulesTried(bench: StandardBench): Promise<boolean> {
   const { listedPort: port, secret: says } = bench.decoys;
   const needed = ["network.allow-cidr", "network.allow-host"] as const;
   if (!needed.every((capability) => bench.probe.claims.includes(capability))) return false;
@@ -94,7 +94,7 @@ async function rulesTried(bench: Bench): Promise<boolean> {
     const rules = new EgressRules();
     const sandbox = await bench.open({ network: EgressRules.boundary(port, isWide) }, rules);
     const attempts = EgressRules.hosts.map((host) => [host, { try: "proxied", host, port, says }] as const);
-    const seen = await lookInside(sandbox, bench, Object.fromEntries(attempts));
+    const seen = await tryInside(sandbox, bench, Object.fromEntries(attempts));
     return rules.complaint(EgressRules.hosts.filter((host) => seen[host] === says));
   });
   for (const complaint of await Promise.all(complaints)) expectThat(complaint === undefined, complaint ?? "");

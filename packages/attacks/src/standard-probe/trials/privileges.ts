@@ -1,17 +1,17 @@
 import { expectThat } from "../../probe/trial.js";
-import type { Trial } from "../bench.js";
-import { lookInside } from "../look.js";
+import type { StandardTrial } from "../bench.js";
+import { tryInside } from "../look.js";
 import { excessIn } from "../status.js";
 
 /** What the kernel says of a tool's process and of the agent's: with privileges, no namespace holds. */
-export const privilegesTrial: Trial = {
+export const privilegesTrial: StandardTrial = {
   shows: ["process.contained"],
   async run(bench) {
     const sandbox = await bench.closed();
     const { isGvisor } = await bench.kernel();
     const bounding = bench.probe.bounding ?? [];
     const attempts = { status: { try: "own", file: "status" } };
-    const look = (role: "tool" | "agent") => lookInside(sandbox, bench, attempts, { role });
+    const look = (role: "tool" | "agent") => tryInside(sandbox, bench, attempts, { role });
     const [tool, agent] = await Promise.all([look("tool"), look("agent")]);
     for (const [whose, { status }] of [
       ["a tool's", tool],

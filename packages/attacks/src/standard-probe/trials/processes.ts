@@ -3,8 +3,8 @@ import { readFile } from "node:fs/promises";
 import type { Process, Sandbox } from "@ambit/core/plugin";
 import { expectConclusive, expectThat, NotProven } from "../../probe/trial.js";
 import { type Attempts, reachedOf } from "../attempts.js";
-import type { Bench, Trial } from "../bench.js";
-import { lookInside, lookOutside, nodeWords, pathFor, searchPathOf } from "../look.js";
+import type { StandardBench, StandardTrial } from "../bench.js";
+import { lookOutside, nodeWords, pathFor, searchPathOf, tryInside } from "../look.js";
 
 /** In milliseconds; longer than a probe may take. It ends by itself where a sandbox doesn't end it. */
 const decoyLifeMs = 300_000;
@@ -25,7 +25,7 @@ interface Decoy {
   hasEnded(): boolean;
 }
 
-async function startDecoy({ probe, signal }: Bench, sandbox: Sandbox, role: Role): Promise<Decoy> {
+async function startDecoy({ probe, signal }: StandardBench, sandbox: Sandbox, role: Role): Promise<Decoy> {
   const text = `decoy-${randomUUID()}`;
   const started = await sandbox.spawn({
     argv: [...nodeWords(probe.node), "-e", decoyProgram, text],
@@ -47,14 +47,14 @@ async function startDecoy({ probe, signal }: Bench, sandbox: Sandbox, role: Role
 const halvesOf = (text: string) => [text.slice(0, text.length / 2), text.slice(text.length / 2)];
 
 /** What a process finds of others, and of itself: its own environment and scratch, which is the control. */
-async function search(bench: Bench, sandbox: Sandbox, role: Role, others: Attempts) {
+async function search(bench: StandardBench, sandbox: Sandbox, role: Role, others: Attempts) {
   const text = randomUUID();
   const own: Attempts = {
     ownEnvironment: { try: "ownEnvironment", text },
     ownScratch: { try: "ownScratch", text },
   };
   const command = { role, env: { OWN: text } };
-  const { ownEnvironment, ownScratch, ...found } = await lookInside(
+  const { ownEnvironment, ownScratch, ...found } = await tryInside(
     sandbox,
     bench,
     { ...others, ...own },
@@ -68,7 +68,7 @@ async function search(bench: Bench, sandbox: Sandbox, role: Role, others: Attemp
 }
 
 /** A tool and an agent run in one sandbox. Others look for them: there, and in another sandbox as the same users. */
-export const processTrial: Trial = {
+export const processTrial: StandardTrial = {
   shows: ["process.contained", "environment.per-tool"],
   async run(bench) {
     const isClaimed = (claim: (typeof processTrial.shows)[number]) => bench.probe.claims.includes(claim);
@@ -118,7 +118,7 @@ export const processTrial: Trial = {
   },
 };
 
-export const namedTrial: Trial = {
+export const namedTrial: StandardTrial = {
   shows: ["environment.named-only"],
   async run(bench) {
     const { variable, secret } = bench.decoys;
@@ -129,7 +129,7 @@ export const namedTrial: Trial = {
       "a plain process doesn't inherit the decoy either",
     );
     const closed = await bench.closed();
-    const { names: list, all } = await lookInside(
+    const { names: list, all } = await tryInside(
       closed,
       bench,
       { ...attempts, all: { try: "environments" } },

@@ -8,8 +8,8 @@ import {
 import { runToEnd } from "../../probe/bench.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
 import type { Attempts, Reached } from "../attempts.js";
-import type { Bench, Trial } from "../bench.js";
-import { Killed, lookInside, searchPathOf } from "../look.js";
+import type { StandardBench, StandardTrial } from "../bench.js";
+import { Killed, searchPathOf, tryInside } from "../look.js";
 
 const cpus = 0.1;
 /** A shell needs less itself than Node.js. */
@@ -32,7 +32,7 @@ interface Strain {
 const mib = (count: number) => count * 1024 * 1024;
 
 /** Each in a separate sandbox, since a limit may end the whole sandbox. */
-export const limitTrials: readonly Trial[] = [
+export const limitTrials: readonly StandardTrial[] = [
   limitTrial("resources.memory", "memoryMb", ({ memoryMb }) => ({
     attempt: { try: "memory", mib: memoryMb * 2 },
     // `tail` keeps all of it in memory before it prints the first byte.
@@ -53,7 +53,7 @@ export const limitTrials: readonly Trial[] = [
 ];
 
 /** What was reached, as far as all of it was. */
-async function use(bench: Bench, sandbox: Sandbox, strain: Strain): Promise<string | null> {
+async function use(bench: StandardBench, sandbox: Sandbox, strain: Strain): Promise<string | null> {
   const { attempt, script, whole, role } = strain;
   const { probe, signal } = bench;
   if (probe.hasShell !== true) {
@@ -63,7 +63,7 @@ async function use(bench: Bench, sandbox: Sandbox, strain: Strain): Promise<stri
       if (error instanceof Killed && attempt.try === "memory") return {};
       throw error;
     };
-    return (await lookInside(sandbox, bench, attempts, { role }).catch(refused)).used ?? null;
+    return (await tryInside(sandbox, bench, attempts, { role }).catch(refused)).used ?? null;
   }
   const env = { PATH: searchPathOf(sandbox) };
   const argv = ["/bin/sh", "-c", `echo began; ${script}`] as const;
@@ -73,13 +73,13 @@ async function use(bench: Bench, sandbox: Sandbox, strain: Strain): Promise<stri
   return rest.at(-1) === whole ? whole : null;
 }
 
-export const cpuTrial: Trial = {
+export const cpuTrial: StandardTrial = {
   shows: ["resources.cpu"],
   measures: true,
   async run(bench) {
     const slow = await bench.open({ ...bench.network, resources: { cpus } });
     const coresOf = async (sandbox: Sandbox) => {
-      const { cores } = await lookInside(sandbox, bench, { cores: { try: "cpu", ms: 300 } });
+      const { cores } = await tryInside(sandbox, bench, { cores: { try: "cpu", ms: 300 } });
       return Number(cores ?? Number.NaN) / 100;
     };
     let [kept, free] = [0, 0];
@@ -101,7 +101,7 @@ function limitTrial(
   claim: Capability,
   limit: keyof Sizes,
   strainOf: (sizes: Sizes, sandbox: Sandbox) => Strain,
-): Trial {
+): StandardTrial {
   return {
     shows: [claim],
     async run(bench) {

@@ -5,14 +5,14 @@ import type { NetworkRule } from "@ambit/core/plugin";
 import { listeningPort } from "../../probe/listening-port.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
 import type { Attempts } from "../attempts.js";
-import type { Trial } from "../bench.js";
-import { lookInside } from "../look.js";
+import type { StandardTrial } from "../bench.js";
+import { tryInside } from "../look.js";
 
 const host = "credentials.ambit-probe.test";
 const name = "AMBIT_PROBE_KEY";
 
 /** A credential arrives at its host, and isn't found inside; the same value, as a plain variable, is found. */
-export const secretTrial: Trial = {
+export const secretTrial: StandardTrial = {
   shows: ["secrets.hidden"],
   async run(bench) {
     const value = randomBytes(24).toString("hex");
@@ -49,12 +49,12 @@ export const secretTrial: Trial = {
         environment: { try: "environments" },
       };
       const placeholder = sandbox.placeholders?.[name] ?? "";
-      const plain = await lookInside(sandbox, bench, attempts, { env: { [name]: value } });
+      const plain = await tryInside(sandbox, bench, attempts, { env: { [name]: value } });
       expectConclusive(
         plain.environment?.includes(value) === true,
         "a plain variable isn't found inside either",
       );
-      const hidden = await lookInside(sandbox, bench, attempts, { env: { [name]: placeholder } });
+      const hidden = await tryInside(sandbox, bench, attempts, { env: { [name]: placeholder } });
       expectConclusive(
         received.at(-1) === `Bearer ${value}`,
         `the value didn't arrive at its host: ${hidden.response}`,

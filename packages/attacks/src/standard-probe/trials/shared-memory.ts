@@ -3,8 +3,8 @@ import type { Sandbox } from "@ambit/core/plugin";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
 import { resultsIn, systemCallProgram } from "../../system-calls/index.js";
 import type { Attempts } from "../attempts.js";
-import type { Bench, Trial } from "../bench.js";
-import { lookInside } from "../look.js";
+import type { StandardBench, StandardTrial } from "../bench.js";
+import { tryInside } from "../look.js";
 
 const numbers = { x64: { shmget: 29, shmctl: 31 }, arm64: { shmget: 194, shmctl: 195 } };
 const createForAll = 0o1666n;
@@ -12,7 +12,7 @@ const remove = 0n;
 const bytes = 4_096n;
 
 /** What one sandbox puts where processes of one host share memory, another one doesn't find, as the same user. */
-export const sharedMemoryTrial: Trial = {
+export const sharedMemoryTrial: StandardTrial = {
   shows: ["process.contained"],
   async run(bench) {
     const [closed, other] = await Promise.all([bench.closed(), bench.unlimited()]);
@@ -43,7 +43,7 @@ export const sharedMemoryTrial: Trial = {
 
 /** One system call and one attempt, as an agent: agents of different sandboxes may have the same user. */
 async function look(
-  bench: Bench,
+  bench: StandardBench,
   sandbox: Sandbox,
   [number, ...given]: readonly [number, ...bigint[]],
   attempts: Attempts,
@@ -51,7 +51,7 @@ async function look(
   const content = systemCallProgram((await bench.kernel()).machine, [{ number, arguments: given }]);
   const path = `${sandbox.workspace}/ambit-shared-memory-${number}`;
   await sandbox.writeFiles([{ path, content, executable: true }]);
-  const { run, file } = await lookInside(
+  const { run, file } = await tryInside(
     sandbox,
     bench,
     { ...attempts, run: { try: "run", path } },

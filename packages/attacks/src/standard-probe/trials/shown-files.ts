@@ -2,8 +2,8 @@ import { posix } from "node:path";
 import { type Sandbox, SandboxFailed } from "@ambit/core/plugin";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
 import { type Attempts, reachedOf } from "../attempts.js";
-import type { Bench, Trial } from "../bench.js";
-import { lookInside, lookOutside } from "../look.js";
+import type { StandardBench, StandardTrial } from "../bench.js";
+import { lookOutside, tryInside } from "../look.js";
 import { isReadOnlyMount, mountAt } from "../mounts.js";
 
 const shows = [
@@ -14,7 +14,7 @@ const shows = [
 ] as const;
 
 /** The runner's files that a sandbox sees, such as an agent, can't be changed in it. Neither can the kernel's. */
-export const shownFilesTrial: Trial = {
+export const shownFilesTrial: StandardTrial = {
   shows,
   async run(bench) {
     const { shown } = bench.decoys;
@@ -27,7 +27,7 @@ export const shownFilesTrial: Trial = {
     if (sandbox instanceof SandboxFailed)
       return all(`no file of the runner can be shown: ${sandbox.message}`);
     const inside = sandbox.image === undefined ? shown : posix.join(sandbox.image.copyRoot, shown);
-    const { file, mounts, ...written } = await lookInside(sandbox, bench, {
+    const { file, mounts, ...written } = await tryInside(sandbox, bench, {
       ...writesIn(inside, "put"),
       file: { try: "read", path: posix.join(inside, "shown") },
       mounts: { try: "own", file: "mountinfo" },
@@ -50,7 +50,7 @@ const writesIn = (folder: string, name: string): Attempts => ({
 
 /** Without it, no agent of the runner is shown either. */
 async function openShowing(
-  bench: Bench,
+  bench: StandardBench,
 ): Promise<(Sandbox & { readonly image?: Sandbox["image"] }) | SandboxFailed> {
   const requiredPaths = [{ path: bench.decoys.shown, what: "a file of the probe" }];
   try {
@@ -62,11 +62,15 @@ async function openShowing(
 }
 
 /** Tables and settings of the kernel that aren't covered, or not read-only, although the backend says so. */
-async function openTables(bench: Bench, sandbox: Sandbox, mountinfo: string): Promise<readonly string[]> {
+async function openTables(
+  bench: StandardBench,
+  sandbox: Sandbox,
+  mountinfo: string,
+): Promise<readonly string[]> {
   const { covered = [], readOnly = [] } = bench.probe.kernelPaths ?? {};
   if (covered.length + readOnly.length === 0) return [];
   const attempts = [...covered, ...readOnly].map((path) => [path, { try: "exists", path }] as const);
-  const seen = await lookInside(sandbox, bench, Object.fromEntries(attempts));
+  const seen = await tryInside(sandbox, bench, Object.fromEntries(attempts));
   const isThere = (path: string) => (seen[path] ?? null) !== null;
   return [
     ...covered

@@ -9,12 +9,12 @@ import {
   type SyscallName,
   syscallNumber,
 } from "../../system-calls/index.js";
-import type { Bench, Trial } from "../bench.js";
-import { type CallResult, callInside, killed } from "../kernel.js";
+import type { StandardBench, StandardTrial } from "../bench.js";
+import { callInside, killed, type SystemCallResult } from "../kernel.js";
 
 const { EPERM, EACCES, ENOSYS, EAFNOSUPPORT, EINVAL } = constants.errno;
 /** What a filter answers, or a kernel without the call. The attempts' arguments lead to other errors in a kernel. */
-const refusals: readonly CallResult[] = [-EPERM, -EACCES, -ENOSYS, -EAFNOSUPPORT, killed];
+const refusals: readonly SystemCallResult[] = [-EPERM, -EACCES, -ENOSYS, -EAFNOSUPPORT, killed];
 
 /** What no namespace separates: sockets to the hypervisor, calls past a filter, and keys that a user id shares. */
 const always: readonly SyscallName[] = [
@@ -28,7 +28,7 @@ const always: readonly SyscallName[] = [
 ];
 
 /** Makes each call that must be refused, and one that must not be. @param further calls besides those. */
-export function systemCallsTrial(further: readonly SyscallName[] = []): Trial {
+export function systemCallsTrial(further: readonly SyscallName[] = []): StandardTrial {
   const named = new Set([...always, ...further]);
   const attemptsOn = (machine: SeccompArchitecture) =>
     callAttempts(machine).filter(({ call }) => named.has(call));
@@ -54,7 +54,7 @@ export function systemCallsTrial(further: readonly SyscallName[] = []): Trial {
 }
 
 /** What its calls do stays inside; but a socket to the hypervisor would be one. */
-async function ofGvisor(bench: Bench, sandbox: Sandbox, shows: readonly Capability[]) {
+async function ofGvisor(bench: StandardBench, sandbox: Sandbox, shows: readonly Capability[]) {
   const number = syscallNumber("socket", (await bench.kernel()).machine) ?? -1;
   const [result = 0] = await callInside(sandbox, bench, [{ number, arguments: [vsock, stream, 0n] }]);
   expectThat(result === killed || result < 0, "a socket to the hypervisor can be opened (vsock)");
@@ -68,7 +68,7 @@ const [vsock, stream] = [40n, 1n];
 function judge(
   capability: Capability,
   attempts: readonly CallAttempt[],
-  results: readonly CallResult[],
+  results: readonly SystemCallResult[],
 ): string | NotProven {
   const tried = attempts.flatMap((attempt, index) =>
     attempt.capabilities.includes(capability) ? [{ ...attempt, result: results[index] ?? 0 }] : [],
@@ -80,7 +80,7 @@ function judge(
   return new NotProven(`system calls reach the kernel: ${words.join(", ")}`);
 }
 
-function wordFor(result: CallResult | undefined): string {
+function wordFor(result: SystemCallResult | undefined): string {
   if (result === undefined) return "no answer";
   if (result === killed) return killed;
   if (result >= 0) return "success";

@@ -4,13 +4,13 @@ import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as after } from "node:timers/promises";
 import { signalLine } from "../../transport/frame.js";
-import { type Settings, socketOf } from "../settings.js";
+import { type DaemonSettings, socketOf } from "../settings.js";
 
 /** Milliseconds for the bridge to start. */
 const startMs = 10_000;
 
 /** Connects standard input and output to the bridge, which the first attachment starts. */
-export async function attach(settings: Settings): Promise<void> {
+export async function attach(settings: DaemonSettings): Promise<void> {
   const socket = await reach(settings);
   if (socket === undefined) {
     process.stdout.write(signalLine("inside", ["dead"]));
@@ -25,7 +25,7 @@ export async function attach(settings: Settings): Promise<void> {
 }
 
 /** Undefined: there was a bridge, and it is dead. */
-async function reach(settings: Settings): Promise<Socket | undefined> {
+async function reach(settings: DaemonSettings): Promise<Socket | undefined> {
   const path = socketOf(settings.folder);
   let first = await tryConnect(path);
   if (first.code === "ECONNREFUSED") {
@@ -45,7 +45,7 @@ async function reach(settings: Settings): Promise<Socket | undefined> {
   throw new Error(`The bridge didn't start: ${readFileSync(log, "utf8").trim().slice(-500)}`);
 }
 
-function start({ folder }: Settings): string {
+function start({ folder }: DaemonSettings): string {
   mkdirSync(folder, { recursive: true, mode: 0o755 });
   const log = join(folder, "bridge.log");
   const errors = openSync(log, "a", 0o600);

@@ -2,10 +2,10 @@ import { Socket } from "node:net";
 import { protocolVersion } from "../../messages.js";
 import { DirectTransport } from "../../transport/direct-transport.js";
 import { Daemon } from "../daemon.js";
-import type { Settings } from "../settings.js";
+import type { DaemonSettings } from "../settings.js";
 
 /** Serves the pipe whose command this process is, and ends with it. */
-export function serveDirectly(settings: Settings): void {
+export function serveDirectly(settings: DaemonSettings): void {
   const { stdin } = process;
   // Not `process.stdout`, whose writes to a pipe are synchronous and block everything else.
   const stdout = new Socket({ fd: 1, readable: false, writable: true });

@@ -2,15 +2,15 @@ import { randomUUID } from "node:crypto";
 import { chmodSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { protocolVersion } from "../../messages.js";
-import { readLine, type Signal, signalLine } from "../../transport/frame.js";
+import { type PipeSignal, readLine, signalLine } from "../../transport/frame.js";
 import { Lines } from "../../transport/lines.js";
 import { maxLineLength } from "../../transport/payload.js";
 import { FrameMissing, ReliableTransport } from "../../transport/reliable-transport.js";
 import { Daemon } from "../daemon.js";
-import { type Settings, socketOf } from "../settings.js";
+import { type DaemonSettings, socketOf } from "../settings.js";
 import { SocketSink } from "./socket-sink.js";
 
-type Hello = Extract<Signal, readonly ["hello", ...unknown[]]>;
+type Hello = Extract<PipeSignal, readonly ["hello", ...unknown[]]>;
 
 /** The runner's current connection. */
 interface Attachment {
@@ -19,14 +19,14 @@ interface Attachment {
 }
 
 /** Holds the sandbox's processes and streams as long as the runner reconnects. */
-export async function serve(settings: Settings): Promise<void> {
+export async function serve(settings: DaemonSettings): Promise<void> {
   await new SocketServer(settings).listen();
 }
 
 class SocketServer {
   /** A different one means that the daemon was killed, and everything that it held is lost. */
   readonly #epoch = randomUUID();
-  readonly #settings: Settings;
+  readonly #settings: DaemonSettings;
   readonly #daemon: Daemon;
   readonly #server: Server;
   #transport: ReliableTransport;
@@ -38,7 +38,7 @@ class SocketServer {
   #changing: Promise<void> | undefined;
   #current: Attachment | undefined;
 
-  constructor(settings: Settings) {
+  constructor(settings: DaemonSettings) {
     this.#settings = settings;
     this.#transport = this.#newTransport();
     this.#daemon = Daemon.start(settings, this.#transport);

@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { homeName, workspaceName } from "../../messages.js";
-import type { Settings } from "../settings.js";
+import type { DaemonSettings } from "../settings.js";
 import type { User } from "../user.js";
 import type { Users } from "../users.js";
 
@@ -14,7 +14,10 @@ export interface Folders {
   readonly processes: string;
 }
 
-export function makeFolders({ folder, workspace: access }: Settings, { agent, whyShared }: Users): Folders {
+export function makeFolders(
+  { folder, workspace: access }: DaemonSettings,
+  { agent, whyShared }: Users,
+): Folders {
   const paths = {
     workspace: join(folder, workspaceName),
     home: join(folder, homeName),

@@ -2,10 +2,10 @@
 export interface Firewall {
   readonly name: string;
   /** Run in order; all must succeed. */
-  commands(ports: readonly number[]): readonly Command[];
+  commands(ports: readonly number[]): readonly FirewallCommand[];
 }
 
-export interface Command {
+export interface FirewallCommand {
   readonly program: string;
   readonly args: readonly string[];
   /** Standard input. */
@@ -27,7 +27,7 @@ export const firewalls: readonly Firewall[] = [
   },
 ];
 
-function nft(ports: readonly number[], verdict: string): Command {
+function nft(ports: readonly number[], verdict: string): FirewallCommand {
   const rule = `oifname "lo" tcp dport { ${ports.join(", ")} }`;
   const input = `add table inet ambit_supervisor
 flush table inet ambit_supervisor
@@ -38,7 +38,7 @@ add rule inet ambit_supervisor output ${rule} ${verdict}
   return { program: "nft", args: ["-f", "-"], input };
 }
 
-function iptables(program: string, ports: readonly number[]): readonly Command[] {
+function iptables(program: string, ports: readonly number[]): readonly FirewallCommand[] {
   const match = ["-o", "lo", "-p", "tcp", "-m", "multiport", "--dports", ports.join(",")];
   const owner = ["-m", "owner", "!", "--uid-owner", "0"];
   return [

@@ -8,7 +8,7 @@ import type { Channel, ChannelListener } from "../../transport/channel.js";
 import { streams } from "../../transport/frame.js";
 import type { Folders } from "../files/folders.js";
 import { replying } from "../replying.js";
-import type { Settings } from "../settings.js";
+import type { DaemonSettings } from "../settings.js";
 import type { Users } from "../users.js";
 import { Output } from "./output.js";
 import { type ProcessReaper, reapTree, reapUser } from "./process-reaper.js";
@@ -17,7 +17,7 @@ type PipedChild = ChildProcessByStdio<Writable, Readable, Readable>;
 
 /** All processes that the runner requested. */
 export class Processes {
-  readonly #settings: Settings;
+  readonly #settings: DaemonSettings;
   readonly #folders: Folders;
   readonly #users: Users;
   readonly #running = new Set<RunningProcess>();
@@ -25,7 +25,7 @@ export class Processes {
   #started = 0;
   #isEnding = false;
 
-  constructor(settings: Settings, folders: Folders, users: Users) {
+  constructor(settings: DaemonSettings, folders: Folders, users: Users) {
     this.#settings = settings;
     this.#folders = folders;
     this.#users = users;

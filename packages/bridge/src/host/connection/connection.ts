@@ -6,10 +6,10 @@ import type { BridgeOptions } from "../../options.js";
 import type { Pipe, RemotePlatform } from "../../platform.js";
 import type { ReliableTransport } from "../../transport/reliable-transport.js";
 import { FrameMissing, TransportBroken } from "../../transport/reliable-transport.js";
-import { within } from "../within.js";
+import { awaitUnlessAborted } from "../await-unless-aborted.js";
 import { bridgeKilled, OpenPipe, takenOver } from "./open-pipe.js";
 
-export interface ConnectionOptions {
+export interface BridgeConnectionOptions {
   readonly platform: RemotePlatform;
   readonly argv: readonly [program: string, ...args: string[]];
   readonly transport: ReliableTransport;
@@ -36,8 +36,8 @@ const firstTries = 3;
 const closeMs = 2_000;
 
 /** Runs a transport over consecutive pipes. */
-export class Connection {
-  readonly #options: ConnectionOptions;
+export class BridgeConnection {
+  readonly #options: BridgeConnectionOptions;
   readonly #key: string;
   readonly #closing = new AbortController();
   #epoch: string | undefined;
@@ -49,7 +49,7 @@ export class Connection {
   #successor: Promise<OpenPipe | undefined> | undefined;
   readonly #closings = new Set<Promise<void>>();
 
-  constructor(options: ConnectionOptions) {
+  constructor(options: BridgeConnectionOptions) {
     this.#options = options;
     this.#key = options.resume?.key ?? randomBytes(24).toString("base64url");
     this.#epoch = options.resume?.epoch;
@@ -97,7 +97,7 @@ export class Connection {
     const pipes = [this.#current?.close(new Error("closed")), this.#kept, ...this.#closings];
     // A pipe that can't be closed in time ends with the sandbox.
     const tooLong = AbortSignal.timeout(closeMs);
-    await within(tooLong, Promise.all(pipes)).catch((error: unknown) => {
+    await awaitUnlessAborted(tooLong, Promise.all(pipes)).catch((error: unknown) => {
       if (!tooLong.aborted) throw error;
       this.#options.log.warn({}, `a bridge's pipes weren't closed within ${closeMs} ms`);
     });
@@ -178,7 +178,7 @@ export class Connection {
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(bridge.heartbeatTimeoutMs)]);
     const closeLate = (pipe: Pipe) => void new OpenPipe(pipe, bridge, log).close(undefined);
     try {
-      return await within(signal, platform.openPipe(argv, signal), closeLate);
+      return await awaitUnlessAborted(signal, platform.openPipe(argv, signal), closeLate);
     } catch (error) {
       throw error instanceof SandboxFailed ? new AbortError(error) : error;
     }

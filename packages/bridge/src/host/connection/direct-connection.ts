@@ -5,7 +5,7 @@ import type { BridgeOptions } from "../../options.js";
 import type { DirectPipe, DirectPlatform } from "../../platform.js";
 import type { ByteSignal } from "../../transport/byte-frames.js";
 import type { DirectTransport } from "../../transport/direct-transport.js";
-import { within } from "../within.js";
+import { awaitUnlessAborted } from "../await-unless-aborted.js";
 
 export interface DirectConnectionOptions {
   readonly platform: DirectPlatform;
@@ -55,9 +55,13 @@ export class DirectConnection {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(bridge.heartbeatTimeoutMs)]);
     try {
       signal.throwIfAborted();
-      const pipe = await within(limit, platform.openDirectPipe(argv, limit), (late) => void late.close());
+      const pipe = await awaitUnlessAborted(
+        limit,
+        platform.openDirectPipe(argv, limit),
+        (late) => void late.close(),
+      );
       this.#pipe = pipe;
-      const version = await within(limit, this.#greeting(pipe));
+      const version = await awaitUnlessAborted(limit, this.#greeting(pipe));
       if (version !== protocolVersion) throw new Error(`it speaks version ${version} of the protocol`);
       // What immediately followed the greeting may have ended it.
       if (this.#failure !== undefined) throw this.#failure;
@@ -81,7 +85,7 @@ export class DirectConnection {
     if (pipe === undefined) return;
     pipe.input.end();
     const tooLong = AbortSignal.timeout(closeMs);
-    await within(tooLong, pipe.close()).catch((error: unknown) => {
+    await awaitUnlessAborted(tooLong, pipe.close()).catch((error: unknown) => {
       this.#options.log.warn({ error }, "a bridge's pipe couldn't be closed: it ends with the sandbox");
     });
   }
@@ -151,7 +155,9 @@ export class DirectConnection {
     const { platform, log } = this.#options;
     const limit = AbortSignal.timeout(explainMs);
     try {
-      return (await within(limit, platform.whyLost?.(limit) ?? Promise.resolve(undefined))) ?? unknown;
+      return (
+        (await awaitUnlessAborted(limit, platform.whyLost?.(limit) ?? Promise.resolve(undefined))) ?? unknown
+      );
     } catch (error) {
       log.warn({ error }, "the platform doesn't say why a sandbox was lost");
       return unknown;

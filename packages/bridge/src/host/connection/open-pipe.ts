@@ -3,7 +3,7 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import { protocolVersion } from "../../messages.js";
 import type { BridgeOptions } from "../../options.js";
 import type { Pipe } from "../../platform.js";
-import { type Line, readLine, type Signal, signalLine } from "../../transport/frame.js";
+import { type Line, type PipeSignal, readLine, signalLine } from "../../transport/frame.js";
 import { Lines } from "../../transport/lines.js";
 import { maxLineLength } from "../../transport/payload.js";
 import { PipeWriter } from "./pipe-writer.js";
@@ -12,7 +12,7 @@ import { PipeWriter } from "./pipe-writer.js";
 const maxNoiseLength = 500;
 
 /** A runner's credentials for the guest daemon. */
-export interface Ownership {
+export interface BridgeCredentials {
   /** The same for all owners: only they can connect to the daemon. */
   readonly key: string;
   /** Increases with each owner. */
@@ -70,7 +70,7 @@ export class OpenPipe {
 
   /** @throws Error when no bridge answers: the pipe may be mended · SandboxFailed when the bridge is dead */
   async greet(
-    { key, fence }: Ownership,
+    { key, fence }: BridgeCredentials,
     attempt: number,
     received: number,
   ): Promise<{ epoch: string; received: number }> {
@@ -134,7 +134,7 @@ export class OpenPipe {
     await Promise.all([this.#reader.cancel().catch(() => undefined), closing]);
   }
 
-  #say(signal: Signal): void {
+  #say(signal: PipeSignal): void {
     this.writer.write(signalLine("runner", signal));
   }
 }

@@ -7,7 +7,7 @@ import { type CredentialVerdict, findPlaceholder, judgeCredentials } from "../..
 import { lfsDownload } from "../../credentials/limits/lfs-batch.js";
 import { TrustedServers, UpstreamAgent } from "../../credentials/upstream.js";
 import type { Target } from "../../target.js";
-import type { Admitted } from "../admitted.js";
+import type { AdmittedDestination } from "../admitted.js";
 import type { Gate } from "../gate.js";
 import { HttpClients } from "../http/clients.js";
 import { valuesOf } from "../http/destination.js";
@@ -79,7 +79,7 @@ export class CredentialSide {
   async accept(
     client: Socket,
     head: Buffer,
-    tunnel: Admitted,
+    tunnel: AdmittedDestination,
     serveHttp: (client: Socket, head: Buffer) => void,
   ): Promise<void> {
     const { target, protocol, addresses, decision } = tunnel;
@@ -116,7 +116,12 @@ export class CredentialSide {
     client.destroy();
   }
 
-  async #endTls(client: Socket, head: Buffer, tunnel: Admitted, deadline: NodeJS.Timeout): Promise<void> {
+  async #endTls(
+    client: Socket,
+    head: Buffer,
+    tunnel: AdmittedDestination,
+    deadline: NodeJS.Timeout,
+  ): Promise<void> {
     const secureContext = await this.#broker.contextFor(tunnel.target.host);
     if (client.destroyed) return clearTimeout(deadline);
     client.unshift(head);

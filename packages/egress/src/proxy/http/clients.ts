@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import type { Admitted } from "../admitted.js";
+import type { AdmittedDestination } from "../admitted.js";
 import type { EgressLimits } from "../limits.js";
 
 /** The tunnel that a client's requests are in: to a listed host, or to the session itself. */
-export type Tunnel = Admitted | "own";
+export type Tunnel = AdmittedDestination | "own";
 
 interface Client {
   tunnel: Tunnel | undefined;

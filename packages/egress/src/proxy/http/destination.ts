@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import { readHost } from "@ambit/core/plugin";
 import { readAuthority, type Target } from "../../target.js";
-import type { Admitted } from "../admitted.js";
+import type { AdmittedDestination } from "../admitted.js";
 
 /** The destination of a plain HTTP request, and the path to request there. */
-export type HttpDestination =
+export type RequestedDestination =
   | { readonly ok: true; readonly target: Target; readonly path: string }
   /** The client named an invalid destination: refused by the boundary. `raw` is its spelling. */
   | { readonly ok: false; readonly kind: "refused"; readonly raw: string; readonly reason: string }
@@ -15,7 +15,10 @@ export type HttpDestination =
  * Reads a proxy request (absolute form, RFC 9112 section 3.2.2), or one inside a tunnel (origin form), and compares the
  * Host header with it, so that the rule, the lookup and the server use the same name.
  */
-export function readHttpDestination(request: IncomingMessage, tunnel: Admitted | undefined): HttpDestination {
+export function readHttpDestination(
+  request: IncomingMessage,
+  tunnel: AdmittedDestination | undefined,
+): RequestedDestination {
   const url = request.url ?? "";
   const hosts = valuesOf(request, "host");
   if (tunnel !== undefined) {

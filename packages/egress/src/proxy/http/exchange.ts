@@ -9,7 +9,7 @@ import { copyRequestHeaders, responseHeaders } from "./headers.js";
 import { bytesOf, headersOf, type OwnResponse, upstreamFailure } from "./own-response.js";
 
 /** The destination of an allowed request, and the connection to it. */
-export interface Route {
+export interface UpstreamRoute {
   readonly target: Target;
   readonly path: string;
   readonly upstream: Socket;
@@ -19,7 +19,7 @@ export interface Route {
 export function passRequest(
   request: IncomingMessage,
   response: ServerResponse,
-  route: Route,
+  route: UpstreamRoute,
   limits: EgressLimits,
 ): void {
   const { target, upstream } = route;
@@ -69,7 +69,7 @@ export function passUpgrade(
   request: IncomingMessage,
   client: Socket,
   head: Buffer,
-  route: Route,
+  route: UpstreamRoute,
   limits: EgressLimits,
 ): void {
   const { target } = route;
@@ -108,7 +108,7 @@ export function passUpgrade(
 
 function outgoingRequest(
   request: IncomingMessage,
-  { path, upstream }: Route,
+  { path, upstream }: UpstreamRoute,
   limits: EgressLimits,
 ): ClientRequest {
   return httpRequest({

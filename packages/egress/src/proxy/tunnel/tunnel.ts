@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { Admitted } from "../admitted.js";
+import type { AdmittedDestination } from "../admitted.js";
 import type { Gate } from "../gate.js";
 import type { EgressLimits } from "../limits.js";
 import { SocketReader } from "../socket-reader.js";
@@ -15,7 +15,7 @@ export const TLS_ACCESS_DENIED = Buffer.from([0x15, 0x03, 0x03, 0x00, 0x02, 0x02
  */
 export async function carryTunnel(
   gate: Gate,
-  tunnel: Admitted,
+  tunnel: AdmittedDestination,
   client: Socket,
   head: Buffer,
   upstream: Socket,

@@ -10,16 +10,16 @@ import type { OwnedScope } from "../../lifetime/scope.js";
 import { tokens } from "../../tokens.js";
 import { CallEvents } from "../reports/call-events.js";
 import { Calls } from "../reports/calls.js";
-import { type Answer, type InteractionKind, readAnswer } from "../values/answer.js";
+import { type InteractionKind, readAnswer, type UserAnswer } from "../values/answer.js";
 import type { Question } from "./question.js";
 import { QuestionIds } from "./question-ids.js";
-import { StoredAnswers } from "./stored-answers.js";
+import { RequestAnswers } from "./request-answers.js";
 import { UsedAnswers } from "./used-answers.js";
 
 /** A question that waits for a live answer. */
 interface Open {
   readonly kind: InteractionKind;
-  readonly settle: (answer: Answer) => void;
+  readonly settle: (answer: UserAnswer) => void;
 }
 
 /** What a run asks its user: about its calls, the agent's own forms, its budget. Each question is answered once. */
@@ -30,7 +30,7 @@ export class Ask {
   readonly #open = new Map<string, Open>();
   /** Milliseconds that a question may wait for a live answer; 0: it doesn't wait. */
   readonly #waitMs: number;
-  #stored: StoredAnswers | undefined;
+  #stored: RequestAnswers | undefined;
   #ids: Promise<QuestionIds> | undefined;
 
   constructor(
@@ -53,7 +53,7 @@ export class Ask {
     const { sessionId: session } = this.request;
     const project = projectOf(this.request);
     const given = session === undefined ? undefined : await this.used.keeper?.given({ project, session });
-    const { answers, warnings } = await StoredAnswers.of(this.request, this.#issuer, this.#use, given);
+    const { answers, warnings } = await RequestAnswers.of(this.request, this.#issuer, this.#use, given);
     this.#stored = answers;
     if (given?.trace !== undefined && answers.hasAny) this.events.resumed(given.trace);
     return warnings;
@@ -117,7 +117,7 @@ export class Ask {
     open.settle(answer);
   }
 
-  get #answers(): StoredAnswers {
+  get #answers(): RequestAnswers {
     if (this.#stored === undefined) throw new Error("The run's stored answers aren't read yet.");
     return this.#stored;
   }
@@ -151,7 +151,7 @@ export class Ask {
     kind: InteractionKind,
     payload: InteractionPayload,
     signal: AbortSignal,
-  ): Promise<Answer | undefined> {
+  ): Promise<UserAnswer | undefined> {
     const isHeld = this.#waitMs > 0 && !signal.aborted;
     const expiresAt = isHeld ? { expiresAt: new Date(Date.now() + this.#waitMs).toISOString() } : {};
     this.events.emit({ type: "interaction_request", id, kind, payload: { ...payload, ...expiresAt } });
@@ -160,7 +160,7 @@ export class Ask {
     using waiting = new LinkedAbort(signal);
     waiting.after(this.#waitMs, () => new Error("there was no answer in time"));
     try {
-      return await new Promise<Answer | undefined>((resolve) => {
+      return await new Promise<UserAnswer | undefined>((resolve) => {
         this.#open.set(id, { kind, settle: resolve });
         waiting.signal.addEventListener("abort", () => resolve(undefined), { once: true });
       });

@@ -2,7 +2,7 @@ import type { InputAnswer, InputQuestion } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { z } from "zod";
 import { Pause } from "../../lifetime/pause.js";
-import type { Answer } from "../values/answer.js";
+import type { UserAnswer } from "../values/answer.js";
 import { Ask } from "./ask.js";
 
 /** Questions of one run: more are declined. */
@@ -45,7 +45,7 @@ export class Elicitation {
 }
 
 /** Only an object of flat values is a form's answer. Anything else, and an error, declines. */
-function accepted({ output, isError }: Answer, isForm: boolean): Exclude<InputAnswer, "park"> {
+function accepted({ output, isError }: UserAnswer, isForm: boolean): Exclude<InputAnswer, "park"> {
   if (isError) return { action: "decline" };
   if (!isForm) return { action: "accept", content: {} };
   const content = contentSchema.safeParse(output);

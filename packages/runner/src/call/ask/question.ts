@@ -1,5 +1,5 @@
 import type { InteractionPayload } from "@ambit/core/contract";
-import type { Answer, InteractionKind } from "../values/answer.js";
+import type { InteractionKind, UserAnswer } from "../values/answer.js";
 import type { Call, CallSubject } from "../values/call.js";
 
 /** What a user is asked about. Two servers' tools of one name are two tools. */
@@ -14,5 +14,5 @@ export interface Question<Value> extends QuestionSubject {
   /** What the user reads of it besides name and input. */
   readonly details?: InteractionPayload | undefined;
   /** What the answer means, and what its event says of it. */
-  read(answer: Answer): { readonly value: Value; readonly response: InteractionPayload };
+  read(answer: UserAnswer): { readonly value: Value; readonly response: InteractionPayload };
 }

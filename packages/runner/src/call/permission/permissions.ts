@@ -12,7 +12,7 @@ import { permissionOf, strictest } from "./permission.js";
 
 /** The permission of each call of a run: the request's rules below the operator's ceiling. */
 @injectable()
-export class Permissions {
+export class CallPermissions {
   readonly #harness: Harness;
   #known: KnownTools;
 

@@ -3,7 +3,7 @@ import { inject, injectable } from "tsyringe";
 import { Observation } from "../../events/observation.js";
 import { RunEvents } from "../../events/run-events.js";
 import { Pause } from "../../lifetime/pause.js";
-import { Permissions } from "../permission/permissions.js";
+import { CallPermissions } from "../permission/permissions.js";
 import { RunTools } from "../tools/run-tools.js";
 import { type Call, waitsForUser } from "../values/call.js";
 import { looksIssued } from "../values/issued-id.js";
@@ -40,7 +40,7 @@ export class CallEvents {
   constructor(
     @inject(Calls) private readonly calls: Calls,
     @inject(RunTools) private readonly known: RunTools,
-    @inject(Permissions) private readonly permissions: Permissions,
+    @inject(CallPermissions) private readonly permissions: CallPermissions,
     @inject(Pause) private readonly pause: Pause,
     @inject(RunEvents) private readonly events: RunEvents,
     @inject(Observation) private readonly observation: Observation,

@@ -6,7 +6,7 @@ import type { RunLimits } from "../../limits.js";
 import { tokens } from "../../tokens.js";
 import {
   type Announcement,
-  advance,
+  advanceCall,
   type Call,
   type CallState,
   type CallStep,
@@ -68,7 +68,7 @@ export class Calls {
     const key = keyOf(subject);
     const known = agentId === undefined ? undefined : this.find(agentId);
     const found = known ?? this.#allowed(key) ?? (agentId === undefined ? this.#pending(key) : undefined);
-    const state = found === undefined ? undefined : advance(found.state, { step: "claim" });
+    const state = found === undefined ? undefined : advanceCall(found.state, { step: "claim" });
     if (found !== undefined && state !== undefined) return this.#set({ ...found, ...subject, key, state });
     return this.begin(agentId === undefined || found !== undefined ? randomUUID() : agentId, subject);
   }
@@ -82,7 +82,7 @@ export class Calls {
   /** Does nothing if the step isn't possible, or the agent has already reported the result. */
   step(id: string, step: CallStep): void {
     const call = this.#calls.get(id);
-    const state = call === undefined ? undefined : advance(call.state, step);
+    const state = call === undefined ? undefined : advanceCall(call.state, step);
     if (call === undefined || state === undefined) return;
     // Forgets a call that the agent neither reported nor made.
     if (step.step === "release" && !call.isReported) this.#delete(call);
@@ -197,8 +197,8 @@ export class Calls {
 
   #forgetOldest(): void {
     while (this.#decided > maxDecided || this.#outcomes > maxOutcomeCharacters) {
-      const oldest = this.#first(({ state }) => advance(state, { step: "forget" }) !== undefined);
-      const state = oldest === undefined ? undefined : advance(oldest.state, { step: "forget" });
+      const oldest = this.#first(({ state }) => advanceCall(state, { step: "forget" }) !== undefined);
+      const state = oldest === undefined ? undefined : advanceCall(oldest.state, { step: "forget" });
       if (oldest === undefined || state === undefined) return;
       if (oldest.isReported) this.#set({ ...oldest, state });
       else this.#delete(oldest);

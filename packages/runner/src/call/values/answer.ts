@@ -4,13 +4,13 @@ import { type AgentEventOf, type Issue, interactionAnswerSchema } from "@ambit/c
 export type InteractionKind = AgentEventOf<"interaction_request">["kind"];
 
 /** The user's answer to a call that waits for it. */
-export interface Answer {
+export interface UserAnswer {
   readonly output: unknown;
   readonly isError: boolean;
 }
 
 /** Parses a user's answer. @throws RequestInvalid when it doesn't fit the question. */
-export function readAnswer(kind: InteractionKind, body: unknown): Answer {
+export function readAnswer(kind: InteractionKind, body: unknown): UserAnswer {
   const parsed = interactionAnswerSchema.safeParse(body);
   if (kind === "user_approval") {
     if (parsed.success && "approved" in parsed.data) return { output: parsed.data, isError: false };
@@ -26,7 +26,7 @@ export function readAnswer(kind: InteractionKind, body: unknown): Answer {
 }
 
 /** Whether the user approved; undefined when the answer isn't about that. */
-export function approvalIn({ output }: Answer): boolean | undefined {
+export function approvalIn({ output }: UserAnswer): boolean | undefined {
   if (typeof output !== "object" || output === null || !("approved" in output)) return undefined;
   return typeof output.approved === "boolean" ? output.approved : undefined;
 }

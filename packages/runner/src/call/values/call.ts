@@ -81,7 +81,7 @@ export type CallStep =
   | { readonly step: "forget" };
 
 /** The next state; undefined if the step isn't possible in this state. Pure. */
-export function advance(state: CallState, step: CallStep): CallState | undefined {
+export function advanceCall(state: CallState, step: CallStep): CallState | undefined {
   switch (state.name) {
     case "pending":
     case "allowed":

@@ -19,7 +19,7 @@ import { Publisher } from "./publish.js";
 import { namingLimits, unlessStarved } from "./tight-limits.js";
 
 /** The agent of a run. */
-export interface Start {
+export interface RunAgent {
   readonly started: StartedAgent;
   /** Whether it was kept from an earlier run. */
   readonly warm: boolean;
@@ -46,8 +46,8 @@ export class AgentStarter {
    * The session's agent, when it was started with the same tools and settings and remembers the same conversation; else a
    * new one. If the caller edited the user's earlier messages, the stored conversation isn't loaded either.
    */
-  async start(session: Session): Promise<Start> {
-    const fingerprint = fingerprintOf(this.request);
+  async start(session: Session): Promise<RunAgent> {
+    const fingerprint = agentFingerprintOf(this.request);
     const kept = session.agent;
     const continued = session.userMessages.length > 0;
     const isSame = continues(this.request, session.userMessages, this.wholeHistory);
@@ -119,7 +119,7 @@ export async function dismiss(session: Session, started: StartedAgent): Promise<
 }
 
 /** A digest, because what an agent is started with holds credentials, and a session outlives its request. */
-function fingerprintOf(request: RunRequest): string {
+function agentFingerprintOf(request: RunRequest): string {
   const { customTools, mcpServers, model, reasoningEffort, modelConnection, permissions, harnessMode } =
     request;
   const { agentsMd, systemPrompt, appendSystemPrompt, skills, harnessFiles, sandboxCredentials } = request;

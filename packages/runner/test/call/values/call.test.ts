@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { advance, type CallState, type CallStep, waitsForUser } from "../../../src/call/values/call.js";
+import { advanceCall, type CallState, type CallStep, waitsForUser } from "../../../src/call/values/call.js";
 
 const outcome = { output: "ours", isError: false };
 const pending = { name: "pending", claimed: false } as const;
@@ -83,7 +83,7 @@ const cases = Object.entries(states).flatMap(([from, state]) =>
 describe("a call's states", () => {
   test.each(cases)("$from, $step.step", ({ from, state, step }) => {
     const expected = Object.entries(table).find(([name]) => name === from)?.[1][step.step];
-    expect(advance(state, step)).toEqual(expected);
+    expect(advanceCall(state, step)).toEqual(expected);
   });
 
   test("each state but the first is reached by a step, and only a parked call doesn't change", () => {
@@ -101,7 +101,7 @@ describe("a call's states", () => {
   });
 
   test("without an outcome a denial has none", () => {
-    expect(advance(claimed, { step: "deny" })).toEqual({ name: "denied" });
-    expect(advance(executing, { step: "finish", outcome })).toEqual({ name: "finished", outcome });
+    expect(advanceCall(claimed, { step: "deny" })).toEqual({ name: "denied" });
+    expect(advanceCall(executing, { step: "finish", outcome })).toEqual({ name: "finished", outcome });
   });
 });

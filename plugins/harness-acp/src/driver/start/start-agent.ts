@@ -22,7 +22,7 @@ import { closesSessions, harnessCapabilities, promptAbilities, restoreMethod } f
 import { restoreConversation } from "./restore-conversation.js";
 
 /** Everything that is decided before the agent's process exists. */
-export interface Launch {
+export interface LaunchPlan {
   readonly argv: Command["argv"];
   /** What the agent would obey in its workspace. If one is there, `argv` exits with {@link obeyedExit} and its index. */
   readonly obeyed: readonly ObeyedPath[];
@@ -49,18 +49,18 @@ export interface AgentVersions {
   readonly tested: string;
 }
 
-export interface StartOptions {
+export interface StartAgentOptions {
   readonly profile: Profile;
   /** Absent for an agent that is part of the plugin. */
   readonly versions?: AgentVersions | undefined;
-  readonly launch: Launch;
+  readonly launch: LaunchPlan;
   readonly limits: DriverLimits;
   readonly intake: MessageIntake;
 }
 
 /** Spawns the agent in the scope's sandbox and opens its conversation. What was spawned is closed with the scope. */
 export async function startAgent(
-  { profile, versions, launch, limits, intake }: StartOptions,
+  { profile, versions, launch, limits, intake }: StartAgentOptions,
   scope: StartScope,
 ): Promise<Agent> {
   const { sandbox, signal, log } = scope;
@@ -95,7 +95,11 @@ export async function startAgent(
 /** Milliseconds until the exit of an agent is known that has closed its output. */
 const exitSeenMs = 1_000;
 
-async function spawned({ sandbox }: StartScope, { argv, env }: Launch, profile: Profile): Promise<Process> {
+async function spawned(
+  { sandbox }: StartScope,
+  { argv, env }: LaunchPlan,
+  profile: Profile,
+): Promise<Process> {
   try {
     return await sandbox.spawn({ argv, env, role: "agent" });
   } catch (error) {
@@ -104,12 +108,12 @@ async function spawned({ sandbox }: StartScope, { argv, env }: Launch, profile: 
   }
 }
 
-type Started = Omit<StartOptions, "launch" | "intake"> & {
+type Started = Omit<StartAgentOptions, "launch" | "intake"> & {
   readonly process: Process;
   readonly connection: AcpConnection;
 };
 
-async function openConversation(started: Started, launch: Launch, scope: StartScope): Promise<AcpAgent> {
+async function openConversation(started: Started, launch: LaunchPlan, scope: StartScope): Promise<AcpAgent> {
   const { profile, connection, limits } = started;
   const { servers, sandbox, signal, log } = scope;
   const abilities = readInitialize(
@@ -193,7 +197,7 @@ function versionEvidence(versions: AgentVersions | undefined, reported: string |
 /** @throws HarnessFailed for a model that the agent, at its provider's own endpoint, doesn't have. */
 function requireModel(
   { title }: Profile,
-  { model, requiresListed }: Launch,
+  { model, requiresListed }: LaunchPlan,
   offered: readonly string[],
 ): void {
   if (!requiresListed || offered.length === 0) return;

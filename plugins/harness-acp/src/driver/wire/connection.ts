@@ -20,7 +20,7 @@ export interface MessageReceiver {
   room(): Promise<void> | undefined;
 }
 
-export interface ConnectionOptions {
+export interface AgentConnectionOptions {
   readonly process: Process;
   readonly title: string;
   readonly intake: MessageIntake;
@@ -31,7 +31,7 @@ export interface ConnectionOptions {
 export class AcpConnection {
   readonly #connection: acp.ClientConnection;
   readonly #errorOutput: OutputTail;
-  readonly #options: ConnectionOptions;
+  readonly #options: AgentConnectionOptions;
   readonly #input: acp.Stream["writable"];
   readonly state = new SessionState();
   /** The sizes of messages, by their parameters. */
@@ -39,7 +39,7 @@ export class AcpConnection {
   /** The session whose updates are accepted, and their receiver. */
   #receiver: { readonly sessionId: string; readonly receiver: MessageReceiver } | undefined;
 
-  constructor(options: ConnectionOptions) {
+  constructor(options: AgentConnectionOptions) {
     this.#options = options;
     const { process, log, title } = options;
     this.#errorOutput = new OutputTail(process.stderr);

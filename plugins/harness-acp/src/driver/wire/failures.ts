@@ -1,7 +1,7 @@
 import type { RequestError } from "@agentclientprotocol/sdk/unstable";
 import { HarnessFailed, ModelFailed, type Process, parseBoundedJson } from "@ambit/core/plugin";
 import { isRecord, shortLine, textAt, valueAt } from "../json-reading.js";
-import { MessageRefused } from "./message-intake.js";
+import { AgentMessageRefused } from "./message-intake.js";
 import { InputClosed } from "./message-stream.js";
 
 /** Codes of JSON-RPC itself: the conversation between driver and agent is broken. */
@@ -90,7 +90,7 @@ export async function agentGone(gone: {
   readonly errorOutput: () => string;
 }): Promise<HarnessFailed> {
   const { process, title, doing, reason, errorOutput } = gone;
-  if (reason instanceof MessageRefused) {
+  if (reason instanceof AgentMessageRefused) {
     return new HarnessFailed(`${title} ${reason.message}, during ${doing}.`, { cause: reason });
   }
   const exit = await settledWithin(process.exit, 1_000);

@@ -20,13 +20,13 @@ export interface Taken {
 }
 
 /** The agent sent more than allowed. Its message completes "The agent …". */
-export class MessageRefused extends Error {
-  override readonly name = "MessageRefused";
+export class AgentMessageRefused extends Error {
+  override readonly name = "AgentMessageRefused";
 }
 
 /** The part of one agent's output that is held until its line ends. */
 export interface HeldLine {
-  /** @param characters held from now on. @throws MessageRefused */
+  /** @param characters held from now on. @throws AgentMessageRefused */
   hold(characters: number): void;
   /** The agent's output is no longer read. */
   end(): void;
@@ -34,7 +34,7 @@ export interface HeldLine {
 
 interface Held {
   characters: number;
-  readonly refuse: (reason: MessageRefused) => void;
+  readonly refuse: (reason: AgentMessageRefused) => void;
 }
 
 /**
@@ -58,7 +58,7 @@ export class MessageIntake {
   }
 
   /** One agent's output. @param refuse called when it has to make room for the others. */
-  line(refuse: (reason: MessageRefused) => void): HeldLine {
+  line(refuse: (reason: AgentMessageRefused) => void): HeldLine {
     const own: Held = { characters: 0, refuse };
     this.#lines.add(own);
     const change = (characters: number) => {
@@ -81,7 +81,7 @@ export class MessageIntake {
   /**
    * A line as a message; undefined if it isn't one. A long one is counted in one turn of the event loop, and parsed in
    * another: see {@link loopTurns}.
-   * @throws MessageRefused, also as a rejection
+   * @throws AgentMessageRefused, also as a rejection
    */
   take(line: string): Promise<Taken | undefined> | Taken | undefined {
     // A banner or a log line that a program printed to stdout may look like anything, and isn't counted.
@@ -121,15 +121,15 @@ export class MessageIntake {
       longest.characters = 0;
       this.#lines.delete(longest);
       longest.refuse(
-        new MessageRefused(
+        new AgentMessageRefused(
           `was sending the longest message while those of all agents had more than ${this.#maxHeld.toLocaleString("en")} characters`,
         ),
       );
     }
   }
 
-  #tooLong(): MessageRefused {
-    return new MessageRefused(
+  #tooLong(): AgentMessageRefused {
+    return new AgentMessageRefused(
       `sent a message that holds more than ${this.#json.maxLength.toLocaleString("en")} characters`,
     );
   }
@@ -140,9 +140,9 @@ function takenOf(message: unknown, line: string, values: number): Taken | undefi
   return isRecord(message) ? { message, size } : undefined;
 }
 
-/** What isn't JSON is reported by the caller. @throws MessageRefused */
+/** What isn't JSON is reported by the caller. @throws AgentMessageRefused */
 function refusedOrNothing(error: unknown): undefined {
   if (error instanceof SyntaxError) return undefined;
   if (!(error instanceof JsonTooLarge)) throw error;
-  throw new MessageRefused(`sent a message that ${error.message}`, { cause: error });
+  throw new AgentMessageRefused(`sent a message that ${error.message}`, { cause: error });
 }

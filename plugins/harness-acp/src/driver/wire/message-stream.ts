@@ -1,6 +1,6 @@
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
 import type { JsonRecord } from "../json-reading.js";
-import { type HeldLine, type MessageIntake, MessageRefused, type Taken } from "./message-intake.js";
+import { AgentMessageRefused, type HeldLine, type MessageIntake, type Taken } from "./message-intake.js";
 
 /** The agent no longer reads its input. */
 export class InputClosed extends Error {
@@ -51,12 +51,12 @@ function incoming(
   inputClosed: AbortSignal,
 ): ReadableStream<AnyMessage> {
   const reader = options.stdout.getReader();
-  let refused: MessageRefused | undefined;
-  let refuse = (reason: MessageRefused) => {
+  let refused: AgentMessageRefused | undefined;
+  let refuse = (reason: AgentMessageRefused) => {
     refused = reason;
   };
   const held = options.intake.line((reason) => refuse(reason));
-  const lines = new LineSplitter(held);
+  const lines = new TextLineSplitter(held);
 
   const deliver = (
     line: string,
@@ -75,7 +75,7 @@ function incoming(
     }
     if ("method" in message && "id" in message) {
       unanswered.count += 1;
-      if (unanswered.count > maxUnanswered) throw new MessageRefused(tooManyRequests);
+      if (unanswered.count > maxUnanswered) throw new AgentMessageRefused(tooManyRequests);
     }
     controller.enqueue(message);
     return true;
@@ -151,7 +151,7 @@ function outgoing(
 }
 
 /** Splits decoded text at line feeds. A line may arrive in any number of pieces. */
-class LineSplitter {
+class TextLineSplitter {
   readonly #decoder = new TextDecoder();
   readonly #held: HeldLine;
   #open = "";
@@ -160,7 +160,7 @@ class LineSplitter {
     this.#held = held;
   }
 
-  /** @throws MessageRefused */
+  /** @throws AgentMessageRefused */
   push(bytes: Uint8Array): readonly string[] {
     const pieces = this.#decoder.decode(bytes, { stream: true }).split("\n");
     pieces[0] = this.#open + (pieces[0] ?? "");

@@ -1,7 +1,7 @@
 import { RequestError } from "@agentclientprotocol/sdk/unstable";
 import { HarnessFailed, ModelFailed, RunCancelled } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { defaultLimits } from "../../../src/driver/limits.js";
+import { defaultDriverLimits } from "../../../src/driver/limits.js";
 import { chunk, endTurn, fakeAgent } from "../../support/fake-agent.js";
 import { eventsFor, failureFor } from "../../support/fake-turns.js";
 import { failureOf, textOf, turnOf } from "../../support/runs.js";
@@ -104,7 +104,7 @@ describe("failed turns", () => {
   });
 
   it("a message of 40 MB fails the turn, and the runner continues", async () => {
-    const { messageCharacters } = defaultLimits;
+    const { messageCharacters } = defaultDriverLimits;
     const fake = fakeAgent({
       limits: { messageCharacters },
       onPrompt: async (turn) => {

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { HarnessFailed } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { defaultLimits } from "../../../src/driver/limits.js";
+import { defaultDriverLimits } from "../../../src/driver/limits.js";
 import { MessageIntake } from "../../../src/driver/wire/message-intake.js";
 import { chunk, endTurn, type FakeTurn, fakeAgent } from "../../support/fake-agent.js";
 import { eventsOf, failureOf, turnOf } from "../../support/runs.js";
@@ -21,7 +21,7 @@ describe("what an agent's message may cost", () => {
     { what: "endless nesting", values: "[".repeat(1_000_000), says: "256 levels" },
   ])("$what fail the run before they are parsed", async ({ values, says }) => {
     const fake = fakeAgent({
-      limits: defaultLimits,
+      limits: defaultDriverLimits,
       onPrompt: async (turn) => {
         await updateOf(turn, values);
         return endTurn;
@@ -66,7 +66,7 @@ describe("what an agent's message may cost", () => {
 });
 
 describe("what all agents' messages may hold", () => {
-  const limits = { ...defaultLimits, messageCharacters: 1_000_000, heldCharacters: 1_500_000 };
+  const limits = { ...defaultDriverLimits, messageCharacters: 1_000_000, heldCharacters: 1_500_000 };
   const beginning = `{"text":"${"x".repeat(100_000)}`;
 
   it("fails the run with the longest unfinished message, and no other", async () => {
@@ -117,7 +117,7 @@ describe("what all agents' messages may hold", () => {
   });
 
   it("leaves the event loop to others between two messages", async () => {
-    const intake = new MessageIntake(defaultLimits);
+    const intake = new MessageIntake(defaultDriverLimits);
     const line = JSON.stringify({ text: "x".repeat(50_000) });
     let turns = 0;
     const counting = (async () => {

@@ -44,11 +44,14 @@ async function resolve(workspace: string, names: readonly string[], links = 0): 
     const kind = await kindOf(workspace, [...passed, name]);
     if (kind === "link") {
       if (links === maxLinks) return [];
-      const target = within(passed, await readlink(join(workspace, path)).catch(() => ".."));
+      const target = namesBelowWorkspace(passed, await readlink(join(workspace, path)).catch(() => ".."));
       return target === undefined ? [] : resolve(workspace, [...target, ...rest], links + 1);
     }
     if (kind === "file" && name === ".git" && rest.length > 0 && links < maxLinks) {
-      const target = within(passed, await pointerIn(join(workspace, path), /^gitdir: (.+?)\n?$/));
+      const target = namesBelowWorkspace(
+        passed,
+        await pointerIn(join(workspace, path), /^gitdir: (.+?)\n?$/),
+      );
       const found = target === undefined ? [] : await resolveIn(workspace, target, rest, links + 1);
       return [path, ...found];
     }
@@ -65,14 +68,17 @@ async function resolveIn(
   rest: readonly string[],
   links: number,
 ): Promise<readonly string[]> {
-  const shared = within(folder, await pointerIn(join(workspace, ...folder, "commondir"), /^(.+?)\n?$/));
+  const shared = namesBelowWorkspace(
+    folder,
+    await pointerIn(join(workspace, ...folder, "commondir"), /^(.+?)\n?$/),
+  );
   const folders = shared === undefined ? [folder] : [folder, shared];
   const found = await Promise.all(folders.map((one) => resolve(workspace, [...one, ...rest], links)));
   return found.flat();
 }
 
 /** The names below the workspace that a path means to a program inside; undefined if it leads elsewhere. Pure. */
-function within(folder: readonly string[], target: string): readonly string[] | undefined {
+function namesBelowWorkspace(folder: readonly string[], target: string): readonly string[] | undefined {
   const start = posix.join(inside.workspace, ...folder);
   const path = posix.resolve(start, target);
   return path.startsWith(`${inside.workspace}/`)

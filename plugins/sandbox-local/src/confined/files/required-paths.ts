@@ -2,12 +2,12 @@ import { realpath, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { type RequiredPath, SandboxFailed } from "@ambit/core/plugin";
 import type { ShownPath, SystemEntry } from "../launch/arguments.js";
-import type { Lift } from "../launch/stages.js";
+import type { RelocatedMount } from "../launch/stages.js";
 
 export interface RequiredPaths {
   readonly shown: readonly ShownPath[];
   /** Paths that only the runner can reach, below a home that is closed to other users. */
-  readonly lifts: readonly Lift[];
+  readonly relocatedMounts: readonly RelocatedMount[];
   /** Folders that stay hidden although they are inside a shown path. */
   readonly covered: readonly string[];
 }
@@ -27,7 +27,7 @@ export async function nodeInstallation(): Promise<RequiredPath> {
  * Determines how each required path is shown at its own path, and at its real path if it is a link.
  *
  * @param dataFolder its real path.
- * @param lifted folder for the mount points of paths that only the runner can reach; undefined when the session runs as
+ * @param relocatedFolder folder for the mount points of paths that only the runner can reach; undefined when the session runs as
  * the runner's user, so that none is needed.
  * @throws SandboxFailed when one of them doesn't exist.
  */
@@ -35,10 +35,10 @@ export async function resolveRequiredPaths(
   wanted: readonly RequiredPath[],
   system: readonly SystemEntry[],
   dataFolder: string,
-  lifted: string | undefined,
+  relocatedFolder: string | undefined,
 ): Promise<RequiredPaths> {
   const shown: ShownPath[] = [];
-  const lifts: Lift[] = [];
+  const relocatedMounts: RelocatedMount[] = [];
   const covered = new Set<string>();
   const isShown = (path: string) =>
     system.some((entry) => path === entry.path || path.startsWith(`${entry.path}/`));
@@ -56,14 +56,14 @@ export async function resolveRequiredPaths(
       for (const place of places) covered.add(place + dataFolder.slice(real.length));
     }
     let source = real;
-    if (lifted !== undefined && !(await isOpenToAll(real))) {
-      source = join(lifted, String(lifts.length));
-      lifts.push({ source: real, place: source });
+    if (relocatedFolder !== undefined && !(await isOpenToAll(real))) {
+      source = join(relocatedFolder, String(relocatedMounts.length));
+      relocatedMounts.push({ source: real, place: source });
     }
     for (const place of places) shown.push({ path: place, source });
   }
   shown.sort((one, other) => one.path.length - other.path.length);
-  return { shown, lifts, covered: [...covered] };
+  return { shown, relocatedMounts, covered: [...covered] };
 }
 
 /** Whether an unprivileged user may pass through a folder and all its parents. */

@@ -1,6 +1,6 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
-import { inFolder, type OpenFolder, type Ownership, openBeneath, refusal } from "@ambit/backend-kit/safe-fs";
+import { type FileOwner, inFolder, type OpenFolder, openBeneath, refusal } from "@ambit/backend-kit/safe-fs";
 import { codeOf, type FilesystemBoundary, SandboxFailed } from "@ambit/core/plugin";
 import type { WorkspaceMount } from "../launch/arguments.js";
 
@@ -55,7 +55,7 @@ export async function settleMounts(
   workspace: string,
   rules: readonly PathRule[],
   writable: boolean,
-  owner: Ownership | undefined,
+  owner: FileOwner | undefined,
 ): Promise<readonly WorkspaceMount[]> {
   const mounts: WorkspaceMount[] = [];
   const pinned = new Set<string>();
@@ -113,7 +113,7 @@ export const asPlace = 0o10000000 | constants.O_NOFOLLOW;
 async function kindOfTarget(
   workspace: string,
   names: readonly string[],
-  make: { readonly owner: Ownership | undefined } | undefined,
+  make: { readonly owner: FileOwner | undefined } | undefined,
 ): Promise<"folder" | "file" | undefined> {
   const name = names.at(-1) ?? "";
   let parent: OpenFolder;

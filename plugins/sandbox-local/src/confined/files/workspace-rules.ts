@@ -1,4 +1,4 @@
-import type { Ownership } from "@ambit/backend-kit/safe-fs";
+import type { FileOwner } from "@ambit/backend-kit/safe-fs";
 import type { Command, FilesystemBoundary } from "@ambit/core/plugin";
 import type { LocalConfig } from "../../config.js";
 import type { WorkspaceMount } from "../launch/arguments.js";
@@ -14,7 +14,7 @@ export interface RulesOptions {
   readonly filesystem: FilesystemBoundary;
   readonly config: Pick<LocalConfig, "protectedPaths" | "hardLinks">;
   /** The owner of folders that rules create, if that isn't the runner's own user. */
-  readonly owner: Ownership | undefined;
+  readonly owner: FileOwner | undefined;
 }
 
 /** The mounts of one jail in the workspace. */

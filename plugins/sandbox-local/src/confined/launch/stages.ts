@@ -1,7 +1,7 @@
 import { gateDescriptor } from "./gate.js";
 
 /** A folder or file that only the runner can reach, and the place where the session's user finds it. */
-export interface Lift {
+export interface RelocatedMount {
   readonly source: string;
   readonly place: string;
 }
@@ -13,7 +13,7 @@ export interface Stages {
   /** Whether it waits to be put into the session's cgroups before anything else starts. */
   readonly waitsForGroups: boolean;
   /** Mounts that only this process and its children see. Needs root. */
-  readonly lifts: readonly Lift[];
+  readonly relocatedMounts: readonly RelocatedMount[];
   /**
    * The session's user, switched to before bubblewrap starts: as uid 0, bubblewrap isn't a sandbox. Undefined if the
    * runner is that user already.
@@ -30,8 +30,8 @@ export interface Launch {
 const wait = `read -r _ambit <&${gateDescriptor} || exit 125`;
 
 /** The command that the runner starts. Pure. */
-export function launchOf({ jail, waitsForGroups, lifts, user }: Stages): Launch {
-  if (lifts.length > 0 && user !== undefined) {
+export function launchOf({ jail, waitsForGroups, relocatedMounts, user }: Stages): Launch {
+  if (relocatedMounts.length > 0 && user !== undefined) {
     const { uid, gid } = user;
     const drop = [
       "setpriv",
@@ -48,7 +48,7 @@ export function launchOf({ jail, waitsForGroups, lifts, user }: Stages): Launch 
       'while [ "$1" != "--" ]; do mount --bind -- "$1" "$2" || exit 124; shift 2; done; shift',
       'exec "$@"',
     ].join("\n");
-    const mounts = lifts.flatMap(({ source, place }) => [source, place]);
+    const mounts = relocatedMounts.flatMap(({ source, place }) => [source, place]);
     const shell = ["/bin/sh", "-c", script, "sh", ...mounts, "--"];
     return {
       argv: ["unshare", "--mount", "--propagation", "private", "--", ...shell, ...drop, ...jail],

@@ -8,14 +8,14 @@ import { type Claim, claims } from "../../claims.js";
 import { errnoOf, x32Bit } from "../../seccomp/index.js";
 
 /** An attempt with the filter's result for it. */
-export interface Refusal extends Omit<CallAttempt, "call" | "capabilities"> {
+export interface RefusedCall extends Omit<CallAttempt, "call" | "capabilities"> {
   readonly capabilities: readonly Claim[];
   /** -errno. */
   readonly answer: number;
 }
 
 /** What this filter refuses of the kit's attempts, and x32. @throws RangeError for one that no rule refuses. */
-export function refusals(architecture: SeccompArchitecture): readonly Refusal[] {
+export function refusals(architecture: SeccompArchitecture): readonly RefusedCall[] {
   const known = callAttempts(architecture).map(({ capabilities, call, ...attempt }) => ({
     ...attempt,
     capabilities: claims.filter((claim) => capabilities.includes(claim)),
@@ -30,7 +30,7 @@ export const claimsOnEveryRule: readonly Claim[] = claims.filter((claim) =>
 );
 
 /** Calls with 32-bit pointers have separate numbers, which no rule names; `getpid` represents them all. */
-const x32Refusal: Refusal = {
+const x32Refusal: RefusedCall = {
   name: "getpid, with 32-bit pointers",
   number: 39 + x32Bit.number,
   arguments: [],

@@ -9,14 +9,14 @@ import {
 } from "@ambit/attacks/system-calls";
 import type { Claim } from "../../claims.js";
 import type { ConfinedSandbox } from "../../confined/sandbox.js";
-import { expectThat, NotProven, type Trial } from "../trial.js";
-import { claimsOnEveryRule, type Refusal, refusals } from "./refusals.js";
+import { expectThat, type LocalTrial, NotProven } from "../trial.js";
+import { claimsOnEveryRule, type RefusedCall, refusals } from "./refusals.js";
 
 /**
  * Makes every system call that the filter refuses, with arguments that the kernel refuses with another error. So each
  * result shows whether the filter or the kernel refused it, and no attempt has an effect without the filter.
  */
-export const systemCalls: Trial = {
+export const systemCalls: LocalTrial = {
   shows: claimsOnEveryRule,
   run: async (bench) => {
     const architecture = process.arch;
@@ -44,7 +44,7 @@ export const systemCalls: Trial = {
 
 function judge(
   capability: Claim,
-  attempts: readonly Refusal[],
+  attempts: readonly RefusedCall[],
   results: readonly number[],
 ): string | NotProven {
   const tried = attempts.flatMap((attempt, index) =>

@@ -1,10 +1,10 @@
-import type { Mechanism } from "../weakened/index.js";
+import type { RemovableMechanism } from "../weakened/index.js";
 
 /** The attack that works without a part, and the other mechanisms that also have to be removed for it. */
 export interface AttackOnPart {
   readonly attack: string;
   /** Removed from both jails, the one with the part and the one without. */
-  readonly alsoRemoved: readonly Mechanism[];
+  readonly alsoRemoved: readonly RemovableMechanism[];
   /** Both jails run as the runner's own user. */
   readonly asRoot?: boolean;
 }

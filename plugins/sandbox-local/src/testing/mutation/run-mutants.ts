@@ -1,10 +1,10 @@
 import { type SandboxBackend, SandboxFailed } from "@ambit/core/plugin";
 import {
   type Attack,
+  type AttackOutcome,
   attacks,
   type Control,
   type Decoys,
-  type Outcome,
   startDecoys,
   tryUnguarded,
 } from "@ambit/testkit";
@@ -14,8 +14,8 @@ import {
   filterParts,
   type JailChange,
   jailParts,
-  type Mechanism,
   type PartProbe,
+  type RemovableMechanism,
   WeakenedSandboxes,
 } from "../weakened/index.js";
 import { type AttackOnPart, attacksOnCalls, attacksOnParts } from "./attacks-on-parts.js";
@@ -37,7 +37,9 @@ export interface MutantRow {
    */
   readonly detected: Detection | undefined;
   /** The kit's attack on it. Undefined if the remaining mechanisms stop every attack. */
-  readonly attack: (AttackOnPart & { readonly with: Outcome; readonly without: Outcome }) | undefined;
+  readonly attack:
+    | (AttackOnPart & { readonly with: AttackOutcome; readonly without: AttackOutcome })
+    | undefined;
 }
 
 export const isCaught = ({ detected, attack }: MutantRow) =>
@@ -59,7 +61,7 @@ export async function runMutants(
   if (weakened === undefined) return undefined;
   const decoys = await startDecoys();
   const rootsOwn = once(() => detectionWith(weakened, { keepsRoot: true }));
-  const unmodifiedJails = new Map<string, Promise<Outcome>>();
+  const unmodifiedJails = new Map<string, Promise<AttackOutcome>>();
   const attacked = (on: AttackOnPart | undefined, change: JailChange) =>
     attackBoth(weakened, decoys, on, change, unmodifiedJails);
   try {
@@ -155,7 +157,7 @@ async function attackBoth(
   decoys: Decoys,
   on: AttackOnPart | undefined,
   change: JailChange,
-  unmodifiedJails: Map<string, Promise<Outcome>>,
+  unmodifiedJails: Map<string, Promise<AttackOutcome>>,
 ): Promise<MutantRow["attack"]> {
   if (on === undefined || (on.asRoot === true && process.getuid?.() !== 0)) return undefined;
   const { alsoRemoved, asRoot = false } = on;
@@ -176,7 +178,7 @@ async function attackBoth(
 
 function controlWith(
   weakened: WeakenedSandboxes,
-  without: readonly Mechanism[],
+  without: readonly RemovableMechanism[],
   change: JailChange,
 ): Control {
   return {

@@ -2,7 +2,12 @@ import { tmpdir } from "node:os";
 import { probeSandboxes } from "@ambit/attacks/standard-probe";
 import { type Capability, capabilities, type NetworkBoundary, type SandboxBackend } from "@ambit/core/plugin";
 import { jailsUnderProbe } from "../../probe/probe.js";
-import { filterParts, type JailChange, type Mechanism, WeakenedSandboxes } from "../weakened/index.js";
+import {
+  filterParts,
+  type JailChange,
+  type RemovableMechanism,
+  WeakenedSandboxes,
+} from "../weakened/index.js";
 
 /** What the standard probe doesn't prove of jails that lack something. */
 export interface ProbeMutantRow {
@@ -12,7 +17,7 @@ export interface ProbeMutantRow {
 
 interface Mutant {
   readonly name: string;
-  readonly without: readonly Mechanism[];
+  readonly without: readonly RemovableMechanism[];
   readonly change: JailChange;
   /** What the mechanism enforces, first what is probed in any case. */
   readonly claims: readonly Capability[];
@@ -26,7 +31,7 @@ const files = [
   "filesystem.host-hidden",
 ] as const;
 
-const enforced: readonly (readonly [Mechanism, readonly Capability[]])[] = [
+const enforced: readonly (readonly [RemovableMechanism, readonly Capability[]])[] = [
   ["network namespace", networks],
   ["allowlist", ["network.allow-cidr", "network.allow-host", "network.deny"]],
   ["pid namespace", ["process.contained"]],

@@ -1,10 +1,10 @@
 import { tellsOfHost } from "../../confined/files/system.js";
 import type { CommandLine } from "../../confined/launch/arguments.js";
 import { inside } from "../../confined/launch/inside.js";
-import type { Decoys, Mechanism } from "./mechanisms.js";
+import type { Decoys, RemovableMechanism } from "./mechanisms.js";
 
 export interface Rewriting {
-  readonly without: readonly Mechanism[];
+  readonly without: readonly RemovableMechanism[];
   readonly decoys: Decoys;
   /** Folder that replaces the scratch of all jails, if they have no private one. */
   readonly scratch: string | undefined;
@@ -24,7 +24,7 @@ export function weakenedArguments(
   rewriting: Rewriting,
 ): readonly CommandLine[] {
   const { without, decoys, scratch, sessions, userNamespace, mounted } = rewriting;
-  const lacks = (mechanism: Mechanism) => without.includes(mechanism);
+  const lacks = (mechanism: RemovableMechanism) => without.includes(mechanism);
   let result = lacks("second bubblewrap") ? inOne(planned, mounted) : planned;
   if (lacks("ipc namespace")) result = replace(result, ["--unshare-ipc"], []);
   if (lacks("pid namespace")) {

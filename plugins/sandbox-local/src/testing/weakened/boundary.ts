@@ -1,13 +1,13 @@
 import type { Boundary, NetworkBoundary } from "@ambit/core/plugin";
-import type { Mechanism } from "./mechanisms.js";
+import type { RemovableMechanism } from "./mechanisms.js";
 
 /** A boundary without the mechanisms' part of it. Pure. @param listed an allowlist of decoys only. */
 export function weakenedBoundary(
   boundary: Boundary,
-  without: readonly Mechanism[],
+  without: readonly RemovableMechanism[],
   listed: NetworkBoundary,
 ): Boundary {
-  const lacks = (mechanism: Mechanism) => without.includes(mechanism);
+  const lacks = (mechanism: RemovableMechanism) => without.includes(mechanism);
   const { network, filesystem, resources } = boundary;
   return {
     ...boundary,

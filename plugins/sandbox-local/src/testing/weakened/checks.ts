@@ -1,8 +1,8 @@
 import { type EgressChecks, egressChecks } from "@ambit/egress/proxy";
-import type { Mechanism } from "./mechanisms.js";
+import type { RemovableMechanism } from "./mechanisms.js";
 
 /** The proxy's comparisons of names, except those listed. */
-export function weakenedChecks(without: readonly Mechanism[]): EgressChecks {
+export function weakenedChecks(without: readonly RemovableMechanism[]): EgressChecks {
   return {
     firstFlight: without.includes("server name check")
       ? () => ({ verdict: "pass" })

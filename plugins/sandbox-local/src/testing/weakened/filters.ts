@@ -1,4 +1,4 @@
-import { checkHost } from "../../confined/runner-kit.js";
+import { checkHost } from "../../confined/jail-setup.js";
 import {
   compileSeccompFilter,
   type SeccompArchitecture,

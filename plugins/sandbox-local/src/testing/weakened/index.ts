@@ -14,30 +14,30 @@ import { LocalSandbox, type LocalSetup, setupOf } from "../../backend.js";
 import { claims } from "../../claims.js";
 import { asPlace } from "../../confined/files/workspace-mounts.js";
 import { WorkspaceRules } from "../../confined/files/workspace-rules.js";
+import { type JailSetup, makeJailSetup } from "../../confined/jail-setup.js";
 import type { CommandLine } from "../../confined/launch/arguments.js";
 import { hostShell } from "../../confined/launch/first-program.js";
 import { openConfined } from "../../confined/open.js";
 import { type SessionParts, wholeParts } from "../../confined/parts.js";
-import { makeRunnerKit, type RunnerKit } from "../../confined/runner-kit.js";
 import type { ConfinedSandbox } from "../../confined/sandbox.js";
-import type { OpenOptions, SessionOptions } from "../../confined/session.js";
+import type { SessionOptions, SessionOverrides } from "../../confined/session.js";
 import { writeReadable } from "../../folders/readable.js";
 import type { RunnerFolder } from "../../folders/runner-folder.js";
 import { leaseUserId, type UserIdLease } from "../../identity/user-ids.js";
-import type { Trial } from "../../probe/trial.js";
+import type { LocalTrial } from "../../probe/trial.js";
 import { openRunner } from "../../reaper/open-runner.js";
 import { weakenedArguments } from "./arguments.js";
 import { weakenedBoundary } from "./boundary.js";
 import { weakenedChecks } from "./checks.js";
 import { LinkedFiles } from "./linked-files.js";
-import type { Decoys, Mechanism } from "./mechanisms.js";
+import type { Decoys, RemovableMechanism } from "./mechanisms.js";
 import { type PartProbe, probeInTurn } from "./part-probe.js";
 import { withoutPart } from "./parts.js";
 import { endRelays } from "./relays.js";
 import { openUserNamespace } from "./user-namespace.js";
 
 export { type FilterPart, filterParts } from "./filters.js";
-export { type Decoys, type Mechanism, mechanisms, withoutFor } from "./mechanisms.js";
+export { type Decoys, type RemovableMechanism, removableMechanisms, withoutFor } from "./mechanisms.js";
 export type { PartProbe } from "./part-probe.js";
 export { type JailPart, jailParts } from "./parts.js";
 
@@ -93,11 +93,11 @@ export class WeakenedSandboxes {
    */
   async open(
     spec: SandboxSpec,
-    without: readonly Mechanism[],
+    without: readonly RemovableMechanism[],
     decoys: Decoys,
     listed: NetworkBoundary,
     change: JailChange = {},
-    options: Pick<OpenOptions, "lookup"> = {},
+    options: Pick<SessionOverrides, "lookup"> = {},
   ): Promise<Sandbox> {
     // The attack's own jail shows whether one comes up.
     return this.#open(spec, without, decoys, listed, change, { ...options, isTried: false });
@@ -124,8 +124,8 @@ export class WeakenedSandboxes {
   async #probe(
     change: JailChange,
     signal: AbortSignal,
-    trials: readonly Trial[],
-    more: OpenOptions = {},
+    trials: readonly LocalTrial[],
+    more: SessionOverrides = {},
   ): Promise<readonly Finding[]> {
     const { probeConfinement } = await import("../../probe/probe.js");
     const nothing = { folders: [], environment: {} };
@@ -139,16 +139,16 @@ export class WeakenedSandboxes {
 
   async #open(
     spec: SandboxSpec,
-    without: readonly Mechanism[],
+    without: readonly RemovableMechanism[],
     decoys: Decoys,
     listed: NetworkBoundary,
     change: JailChange,
-    { lookup = this.#setup.lookup, ...options }: OpenOptions = {},
+    { lookup = this.#setup.lookup, ...options }: SessionOverrides = {},
   ): Promise<ConfinedSandbox> {
-    const { folder, kit } = await this.#ownRunner(without);
+    const { folder, jailSetup } = await this.#ownRunner(without);
     const { config, dataFolder } = this.#setup;
     const boundary = weakenedBoundary(spec.boundary, without, listed);
-    const weakened = await this.#parts(spec.id, without, decoys, change, { folder, kit });
+    const weakened = await this.#parts(spec.id, without, decoys, change, { folder, jailSetup });
     const sandbox = await openConfined({
       spec: { ...spec, boundary, required: [] },
       config: without.includes("path rules") ? { ...config, protectedPaths: [] } : config,
@@ -163,12 +163,12 @@ export class WeakenedSandboxes {
 
   async #parts(
     id: string,
-    without: readonly Mechanism[],
+    without: readonly RemovableMechanism[],
     decoys: Decoys,
     change: JailChange,
-    { folder, kit }: Runner,
+    { folder, jailSetup }: Runner,
   ): Promise<Weakened> {
-    const lacks = (mechanism: Mechanism) => without.includes(mechanism);
+    const lacks = (mechanism: RemovableMechanism) => without.includes(mechanism);
     const scratch = lacks("private scratch") ? join(folder.path, `scratch-${id}`) : undefined;
     if (scratch !== undefined) {
       await mkdir(scratch);
@@ -180,7 +180,7 @@ export class WeakenedSandboxes {
     const namespace = lacks("user namespace") ? await openUserNamespace(lease) : undefined;
     const complete: SessionParts["complete"] = (plan, { shown, give, defer }) => {
       change.onPlanned?.(plan.commandLines);
-      const userNamespace = namespace === undefined ? undefined : give(kit.devNull);
+      const userNamespace = namespace === undefined ? undefined : give(jailSetup.devNull);
       const mounted = (lacks("second bubblewrap") ? shown : []).map((path) => {
         const place = openSync(path, asPlace);
         defer(() => closeSync(place));
@@ -209,8 +209,8 @@ export class WeakenedSandboxes {
       };
     };
     return {
-      kit: {
-        ...kit,
+      jailSetup: {
+        ...jailSetup,
         ...(filter === undefined ? {} : { seccompFile: filter }),
         ...(lacks("guard of the first process") ? { shell: hostShell } : {}),
       },
@@ -242,7 +242,7 @@ export class WeakenedSandboxes {
   }
 
   /** A user id that is known before the session opens; undefined if the session reserves its own. */
-  async #lease(without: readonly Mechanism[]): Promise<UserIdLease | undefined> {
+  async #lease(without: readonly RemovableMechanism[]): Promise<UserIdLease | undefined> {
     if (process.getuid?.() !== 0) return undefined;
     const { userIds } = this.#setup.config;
     if (without.includes("session separation")) {
@@ -253,13 +253,13 @@ export class WeakenedSandboxes {
     return without.includes("user namespace") ? leaseUserId(userIds, userIds.records) : undefined;
   }
 
-  async #ownRunner(without: readonly Mechanism[]): Promise<Runner> {
+  async #ownRunner(without: readonly RemovableMechanism[]): Promise<Runner> {
     const isWatched = !without.includes("exit with the runner");
     const known = this.#runners.get(isWatched);
     if (known !== undefined) return known;
     const runner = openRunner(this.#setup.dataFolder, isWatched).then(async (folder) => ({
       folder,
-      kit: await makeRunnerKit(folder.path),
+      jailSetup: await makeJailSetup(folder.path),
     }));
     this.#runners.set(isWatched, runner);
     return runner;
@@ -267,13 +267,13 @@ export class WeakenedSandboxes {
 }
 
 /** A session's composition, and what it adds to the evidence. */
-interface Weakened extends Required<Pick<SessionOptions, "kit" | "parts" | "onClose">> {
+interface Weakened extends Required<Pick<SessionOptions, "jailSetup" | "parts" | "onClose">> {
   readonly evidence: Evidence;
 }
 
 interface Runner {
   readonly folder: RunnerFolder;
-  readonly kit: RunnerKit;
+  readonly jailSetup: JailSetup;
 }
 
 /** Not reserved: no other session has to be kept from it. */

@@ -1,15 +1,15 @@
 import { chown, mkdir, readFile, realpath, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { namesBelow, type Ownership, type PathMapping, type SessionFiles } from "@ambit/backend-kit/safe-fs";
+import { type FileOwner, namesBelow, type PathMapping, type SessionFiles } from "@ambit/backend-kit/safe-fs";
 import { type FileEntry, SandboxFailed } from "@ambit/core/plugin";
 
 /** A session's files, read and written through any links, as long as they lead to decoys. */
 export class LinkedFiles implements SessionFiles {
   readonly #mappings: readonly PathMapping[];
-  readonly #owner: Ownership | undefined;
+  readonly #owner: FileOwner | undefined;
   readonly #decoys: readonly string[];
 
-  constructor(mappings: readonly PathMapping[], owner: Ownership | undefined, decoys: readonly string[]) {
+  constructor(mappings: readonly PathMapping[], owner: FileOwner | undefined, decoys: readonly string[]) {
     this.#mappings = mappings;
     this.#owner = owner;
     this.#decoys = decoys;

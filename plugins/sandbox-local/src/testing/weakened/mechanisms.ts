@@ -9,14 +9,16 @@ import {
 const kept = ["no new privileges", "credential broker"] as const;
 
 /** What can be removed from a jail, alone or with others; all others stay unchanged. */
-export type Mechanism = Exclude<AnyMechanism, (typeof kept)[number]>;
+export type RemovableMechanism = Exclude<AnyMechanism, (typeof kept)[number]>;
 
-const isRemovable = (name: AnyMechanism): name is Mechanism => !kept.some((one) => one === name);
+const isRemovable = (name: AnyMechanism): name is RemovableMechanism => !kept.some((one) => one === name);
 
-export const mechanisms: readonly Mechanism[] = mechanismNames.filter(isRemovable);
+export const removableMechanisms: readonly RemovableMechanism[] = mechanismNames.filter(isRemovable);
 
 /** The mechanisms to remove for an attack to work; `bare` if none can be removed alone. */
-export function withoutFor(attack: Pick<Attack, "capability" | "stoppedBy">): readonly Mechanism[] | "bare" {
+export function withoutFor(
+  attack: Pick<Attack, "capability" | "stoppedBy">,
+): readonly RemovableMechanism[] | "bare" {
   const against = mechanismsAgainst(attack);
   const removable = against.filter(isRemovable);
   return removable.length === against.length ? removable : "bare";

@@ -1,5 +1,5 @@
 import type { Capability, Finding } from "@ambit/core/plugin";
-import type { Trial } from "../../probe/trial.js";
+import type { LocalTrial } from "../../probe/trial.js";
 
 /** What the probe found in jails without a part. */
 export interface PartProbe {
@@ -19,8 +19,8 @@ const heldElsewhere = new Set<Capability>([
 
 /** Runs one trial after the other, up to the first that proves nothing. */
 export async function probeInTurn(
-  trials: readonly Trial[],
-  probe: (trial: Trial) => Promise<readonly Finding[]>,
+  trials: readonly LocalTrial[],
+  probe: (trial: LocalTrial) => Promise<readonly Finding[]>,
 ): Promise<PartProbe> {
   const seen: Finding[] = [];
   for (const trial of likeliestFirst(trials)) {
@@ -33,7 +33,7 @@ export async function probeInTurn(
 }
 
 /** The trial that inspects a jail's whole view detects most missing parts, so it runs first. */
-function likeliestFirst(trials: readonly Trial[]): readonly Trial[] {
+function likeliestFirst(trials: readonly LocalTrial[]): readonly LocalTrial[] {
   return trials
     .filter(({ shows }) => !shows.some((shown) => heldElsewhere.has(shown)))
     .toSorted((one, other) => other.shows.length - one.shows.length);

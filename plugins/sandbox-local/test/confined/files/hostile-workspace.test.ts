@@ -141,14 +141,14 @@ describe("a failed start reports the reason, and nothing about the host", () => 
 
   test.each([
     [
-      "bwrap: Can't find source path /data/runners/key/one/lifts/0",
-      "bwrap: Can't find source path (the session's folder)/lifts/0",
+      "bwrap: Can't find source path /data/runners/key/one/relocated/0",
+      "bwrap: Can't find source path (the session's folder)/relocated/0",
     ],
     [
       "bwrap: Can't find source path /data/runners/key/sh",
       "bwrap: Can't find source path (the runner's folder)/sh",
     ],
-    ["at /data/lifts", "at (the data folder)/lifts"],
+    ["at /data/relocated", "at (the data folder)/relocated"],
     ["AMBIT_SANDBOX=key/one/3/: 1: Cannot fork", "sandbox: 1: Cannot fork"],
   ])("%s", (words, said) => {
     expect(withoutHost(words, { folder: "/data/runners/key/one", mark: "key/one/3/" })).toBe(said);

@@ -72,7 +72,7 @@ test("a path of the system needs no mount, and the whole host can't be shown", a
     await resolveRequiredPaths([{ path: "/usr/bin/env", what: "env" }], system, "/data", undefined),
   ).toEqual({
     shown: [],
-    lifts: [],
+    relocatedMounts: [],
     covered: [],
   });
   await expect(

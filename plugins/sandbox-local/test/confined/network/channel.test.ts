@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
-import { defaultLimits } from "@ambit/egress/proxy";
+import { defaultProxyLimits } from "@ambit/egress/proxy";
 import { expect, onTestFinished, test } from "vitest";
 import { openConfined, path, run, temporaryFolder } from "../../support/specs.js";
 
-const attempts = 3 * defaultLimits.connections;
+const attempts = 3 * defaultProxyLimits.connections;
 
 /** Opens connections with half a request on each, and counts those that stay open. */
 const exhaust = `
@@ -39,9 +39,9 @@ test("half-open requests use only the descriptors that their session may have", 
     env: { PATH: path },
   });
   const { value } = await started.stdout.getReader().read();
-  expect(Number(new TextDecoder().decode(value))).toBe(defaultLimits.connections);
+  expect(Number(new TextDecoder().decode(value))).toBe(defaultProxyLimits.connections);
   // They include pipes of processes started meanwhile.
-  expect(descriptors() - before).toBeLessThan(defaultLimits.connections + 32);
+  expect(descriptors() - before).toBeLessThan(defaultProxyLimits.connections + 32);
   const argv = ["curl", "-sS", "-H", `authorization: Bearer ${exposure.token}`, exposure.url] as const;
   expect((await run(neighbour, argv)).stdout).toBe("served");
   await started.kill();

@@ -154,7 +154,7 @@ test("without socat a relay in Node does the same", async () => {
     rules: [listed, loopback, { ...loopback, port }],
   };
   const { openSession } = await import("../../../src/confined/session.js");
-  const { makeRunnerKit } = await import("../../../src/confined/runner-kit.js");
+  const { makeJailSetup } = await import("../../../src/confined/jail-setup.js");
   const { claimRunnerFolder } = await import("../../../src/folders/runner-folder.js");
   const { spawnConfined } = await import("../../../src/confined/spawn.js");
   const { closed, specOf, temporaryFolder } = await import("../../support/specs.js");
@@ -164,13 +164,16 @@ test("without socat a relay in Node does the same", async () => {
   await chmod(dataFolder, 0o711);
   const runner = await claimRunnerFolder(dataFolder);
   onTestFinished(() => runner.close());
-  const kit = await makeRunnerKit(runner.path);
+  const jailSetup = await makeJailSetup(runner.path);
   const session = await openSession({
     spec: specOf({ boundary: { ...closed, network } }),
     config: configSchema.parse({}),
     dataFolder,
     runner,
-    kit: { ...kit, programs: { ...kit.programs, relay: { kind: "node", program: process.execPath } } },
+    jailSetup: {
+      ...jailSetup,
+      programs: { ...jailSetup.programs, relay: { kind: "node", program: process.execPath } },
+    },
     lookup,
   });
   onTestFinished(() => session.close());

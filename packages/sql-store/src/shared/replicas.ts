@@ -14,7 +14,7 @@ import { addDelivery } from "./deliveries.js";
 import { lives } from "./lease.js";
 
 /** Replicas and their leases; questions. */
-export class Shared {
+export class ReplicaRows {
   constructor(readonly database: Database) {}
 
   async renew(replica: string, address: string, leaseMs: number): Promise<Renewal> {

@@ -13,7 +13,7 @@ interface Watch {
 }
 
 /** Polls the progress of runs on other replicas for readers, with one query for all of them. */
-export class Heads {
+export class RemoteProgress {
   readonly #watched = new Map<string, Watch>();
   #timer: NodeJS.Timeout | undefined;
 

@@ -14,7 +14,7 @@ import { makeFirstProgram } from "./launch/first-program.js";
 import { findPrograms, type Programs } from "./launch/programs.js";
 
 /** What all jails of one runner share. */
-export interface RunnerKit {
+export interface JailSetup {
   readonly programs: Programs;
   /** What it is, and which known hole it has. */
   readonly bubblewrap: Evidence;
@@ -53,7 +53,7 @@ export function checkHost(
 }
 
 /** @param folder the runner's folder; written to once. */
-export async function makeRunnerKit(folder: string): Promise<RunnerKit> {
+export async function makeJailSetup(folder: string): Promise<JailSetup> {
   const architecture = checkHost();
   const [programs, system, coveredProc] = await Promise.all([
     findPrograms(),

@@ -8,7 +8,7 @@ import {
   type Warning,
 } from "@ambit/core/contract";
 import { canonicalJson } from "../../canonical-json.js";
-import { type Answer, approvalIn, readAnswer } from "../values/answer.js";
+import { approvalIn, readAnswer, type UserAnswer } from "../values/answer.js";
 import { looksIssued } from "../values/issued-id.js";
 import { isUnsettled } from "../values/unsettled.js";
 import type { QuestionSubject } from "./question.js";
@@ -18,7 +18,7 @@ import type { AnswerKeeper, UseAnswer } from "./used-answers.js";
 /** An answer, with the id of the question that it was given to. */
 interface StoredAnswer {
   readonly id: string;
-  readonly answer: Answer;
+  readonly answer: UserAnswer;
   readonly issued: IssuedId;
 }
 
@@ -29,7 +29,7 @@ const maxAnswers = 1_000;
  * The answers that a request's messages bring. Only what a runner with this key asked for counts, whatever the messages
  * contain: the agent reports calls and results of its own, and clients send those back together with the user's answers.
  */
-export class StoredAnswers {
+export class RequestAnswers {
   readonly #waiting: StoredAnswer[];
 
   private constructor(
@@ -50,7 +50,7 @@ export class StoredAnswers {
     idsOf: () => Promise<QuestionIds>,
     use: UseAnswer,
     given: Awaited<ReturnType<AnswerKeeper["given"]>> = { newest: undefined, answers: [] },
-  ): Promise<{ readonly answers: StoredAnswers; readonly warnings: readonly Warning[] }> {
+  ): Promise<{ readonly answers: RequestAnswers; readonly warnings: readonly Warning[] }> {
     const placed = answerBlocks(request.messages);
     const clientTools = new Set(
       request.customTools.flatMap(({ name, kind }) => (kind === "client" ? [name] : [])),
@@ -61,7 +61,7 @@ export class StoredAnswers {
         (isResult(block) && (approvalIn(answerOf(block)) !== undefined || clientTools.has(name ?? ""))),
     );
     if (suspects.length + given.answers.length === 0)
-      return { answers: new StoredAnswers(undefined, use, []), warnings: [] };
+      return { answers: new RequestAnswers(undefined, use, []), warnings: [] };
     const ids = await idsOf();
     const warnings: Warning[] = [];
     const found: StoredAnswer[] = [];
@@ -80,7 +80,7 @@ export class StoredAnswers {
     // A run pauses when it asks, so its next question makes the earlier ones obsolete.
     const current = found.filter(({ issued }) => issued.turn === latest);
     const kept = keptAnswers(given, ids);
-    return { answers: new StoredAnswers(ids, use, agreed([...current, ...kept])), warnings };
+    return { answers: new RequestAnswers(ids, use, agreed([...current, ...kept])), warnings };
   }
 
   /** Whether answers wait to be used. */
@@ -190,7 +190,7 @@ function isResult({ type }: ContentBlock): boolean {
   return type === "tool_result";
 }
 
-function answerOf({ output, text, isError }: ContentBlock): Answer {
+function answerOf({ output, text, isError }: ContentBlock): UserAnswer {
   return { output: output ?? text, isError: isError === true };
 }
 

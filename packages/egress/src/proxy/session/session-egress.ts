@@ -9,13 +9,13 @@ import type { OwnServer } from "../http/own-address.js";
 import { clientEnvironment, directHosts, nodePreload } from "./client-environment.js";
 import { openSessionProxy } from "./session-proxy.js";
 
-export interface WayOut {
+export interface SessionEgress {
   /** Variables that make a process use the proxy and trust it. */
   environment(command: Command): Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 
-export interface WayOutOptions {
+export interface SessionEgressOptions {
   /** Such as the bridge's `RemoteSandbox`: gives a server all connections to the exposures' port inside. */
   readonly sandbox: { handOver(server: Server): Promise<OwnServer> };
   readonly access: ImageAccess;
@@ -33,7 +33,7 @@ export interface WayOutOptions {
  *
  * @throws SandboxFailed
  */
-export async function openWayOut(options: WayOutOptions): Promise<WayOut> {
+export async function openSessionEgress(options: SessionEgressOptions): Promise<SessionEgress> {
   const { sandbox, access, spec, folder, broker, lookup, signal } = options;
   const preload = join(folder, "node-proxy.cjs");
   await access.upload(preload, await readFile(nodePreload), signal);

@@ -3,7 +3,7 @@
  * @param late gets the value if it arrives too late, to close it.
  * @throws the signal's reason
  */
-export function within<Value>(
+export function awaitUnlessAborted<Value>(
   signal: AbortSignal,
   making: Promise<Value>,
   late: (value: Value) => void = () => undefined,
