@@ -5,7 +5,7 @@ import type { SubscriptionStatus } from "./http/route-schemas.js";
 export function subscriptionStatus(registry: Registry): SubscriptionStatus {
   const further = registry.dialects.flatMap(({ harnesses = {} }) => Object.entries(harnesses));
   const names = registry
-    .candidatesAsSeen()
+    .knownCandidates()
     .harnesses.flatMap(({ actor: { id, aliases } }) => [
       id,
       ...aliases,

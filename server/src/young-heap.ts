@@ -4,7 +4,7 @@ import { setFlagsFromString } from "node:v8";
  * Keeps V8's space for young objects at its minimum. A start and its probes create mostly short-lived objects, but V8
  * would enlarge that space for them, and a server that is idle afterwards would keep all of it: some 40 MiB.
  */
-export function holdYoungHeap(): void {
+export function fixYoungHeapSize(): void {
   setFlagsFromString("--semi-space-growth-factor=1");
 }
 

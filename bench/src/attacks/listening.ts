@@ -11,7 +11,7 @@ export async function listening(server: Server): Promise<number> {
 }
 
 /** Writes the same piece until so many bytes are sent, or the reader has left. */
-export async function pour(response: ServerResponse, piece: Buffer, bytes: number): Promise<void> {
+export async function writeAll(response: ServerResponse, piece: Buffer, bytes: number): Promise<void> {
   for (let sent = 0; sent < bytes && !response.destroyed; sent += piece.length) {
     if (response.write(piece)) continue;
     await Promise.race([once(response, "drain"), once(response, "close")]);

@@ -5,7 +5,7 @@ import { constants, zstdCompress } from "node:zlib";
 import { Caller } from "../http.js";
 import { demoRequest } from "../subjects/server/requests.js";
 import { type Attack, count, repeatedly } from "./attack.js";
-import { listening, pour } from "./listening.js";
+import { listening, writeAll } from "./listening.js";
 import { emptyObjects } from "./payloads.js";
 import { hostileRequest, readRun } from "./runs.js";
 
@@ -24,7 +24,7 @@ export const modelAnswers: Attack = {
       const isStream = (tally.answers ?? 0) % 2 === 0;
       response.writeHead(200, { "content-type": isStream ? "text/event-stream" : "application/json" });
       if (!isStream) response.write('{"content":[');
-      await pour(response, isStream ? event : document, 16 * megabyte);
+      await writeAll(response, isStream ? event : document, 16 * megabyte);
     });
     const baseUrl = `http://127.0.0.1:${await listening(server)}`;
     const modelConnection = {
@@ -112,7 +112,7 @@ export const webhookAnswers: Attack = {
       for await (const _part of request);
       count(tally, "messages");
       response.writeHead(200, { "content-type": "application/json" });
-      await pour(response, piece, 256 * megabyte);
+      await writeAll(response, piece, 256 * megabyte);
     });
     const webhook = { url: `http://127.0.0.1:${await listening(server)}/` };
     const body = demoRequest("say hello", { webhook });

@@ -27,7 +27,7 @@ export interface ProgramOptions {
 
 const maxOutputLength = 2_000;
 /** Milliseconds for the exit after SIGTERM. */
-const patience = 15_000;
+const startTimeoutMs = 15_000;
 
 export function startProgram(entry: string, options: ProgramOptions = {}): Program {
   const { arguments: given = [], environment = {}, folder, messages = false, prints = false } = options;
@@ -50,7 +50,7 @@ export function startProgram(entry: string, options: ProgramOptions = {}): Progr
     stop: async () => {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill("SIGTERM");
-      const timer = setTimeout(() => child.kill("SIGKILL"), patience);
+      const timer = setTimeout(() => child.kill("SIGKILL"), startTimeoutMs);
       await ended;
       clearTimeout(timer);
     },

@@ -20,7 +20,7 @@ export function readUnion(found: z.core.$ZodIssueInvalidUnion, value: unknown): 
   if (enumerated !== undefined && typeof value === "string")
     return { sentence: issueSentence(enumerated, value) };
   const expected = found.errors.flat().map(expectation).join(", or ");
-  return { sentence: `must be ${expected}${butIs(value)}` };
+  return { sentence: `must be ${expected}${receivedValue(value)}` };
 }
 
 function isOfAnotherType(issue: Found): boolean {
@@ -38,7 +38,7 @@ export function issueSentence(found: Found, value: unknown): string {
     case "invalid_type":
       return value === undefined
         ? `is required: ${typeName(found.expected)}`
-        : `must be ${typeName(found.expected)}${found.expected === "int" ? "" : butIs(value)}`;
+        : `must be ${typeName(found.expected)}${found.expected === "int" ? "" : receivedValue(value)}`;
     case "invalid_value":
       return oneOf(found.values, value);
     case "too_big":
@@ -100,7 +100,7 @@ function typeName(expected: string): string {
   return typeNames[expected] ?? expected;
 }
 
-function butIs(value: unknown): string {
+function receivedValue(value: unknown): string {
   if (value === null) return ", not null";
   if (Array.isArray(value)) return ", not a list";
   return `, not ${typeName(typeof value)}`;

@@ -28,22 +28,22 @@ interface KnownMap {
 export function knownShapeOf(schema: z.core.$ZodType): KnownShape | undefined {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault)
     return knownShapeOf(schema.unwrap());
-  if (schema instanceof z.ZodObject) return isOpen(schema) ? undefined : objectLevel(schema);
-  if (schema instanceof z.ZodArray) return listLevel(schema);
+  if (schema instanceof z.ZodObject) return isOpen(schema) ? undefined : knownObject(schema);
+  if (schema instanceof z.ZodArray) return knownList(schema);
   if (schema instanceof z.ZodRecord) return { kind: "map" };
   if (schema instanceof z.ZodUnion)
     return schema.options.map(knownShapeOf).reduce(mergeKnownShapes, undefined);
   return undefined;
 }
 
-function objectLevel(schema: z.ZodObject): KnownObject {
+function knownObject(schema: z.ZodObject): KnownObject {
   return {
     kind: "object",
     keys: new Map(Object.entries(schema.shape).map(([key, field]) => [key, knownShapeOf(field)])),
   };
 }
 
-function listLevel(schema: z.ZodArray): KnownList {
+function knownList(schema: z.ZodArray): KnownList {
   const limit = schema.def.checks?.find((check) => check instanceof z.core.$ZodCheckMaxLength);
   return {
     kind: "list",

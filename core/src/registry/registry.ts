@@ -62,11 +62,11 @@ export class Registry {
    */
   async candidates(sandbox?: string): Promise<Candidates> {
     await this.#refresh(({ kind, actor }) => kind !== "sandbox" || actor.name === (sandbox ?? actor.name));
-    return this.candidatesAsSeen();
+    return this.knownCandidates();
   }
 
   /** The same with the latest evidence, without waiting. What isn't proven yet counts as missing. */
-  candidatesAsSeen(): Candidates {
+  knownCandidates(): Candidates {
     const { sandbox, executor, delivery, harness, toolSource, gateway } = this.#actors;
     const probed = <A extends Actor<never>>(actor: A) => this.#prober.probed(actor);
     return {

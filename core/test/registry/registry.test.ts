@@ -170,7 +170,7 @@ describe("loading", () => {
       }),
     ]);
     expect(offerLate).toThrow("Plugin 'late' offers the sandbox 'fake' after it has registered.");
-    expect(registry.candidatesAsSeen().sandboxes).toEqual([]);
+    expect(registry.knownCandidates().sandboxes).toEqual([]);
   });
 });
 
@@ -205,9 +205,9 @@ describe("the candidates", () => {
 
   test("before the first probe nothing is proven", async () => {
     const registry = await load([offering("a", "sandbox", new FakeSandboxBackend())]);
-    expect(registry.candidatesAsSeen().sandboxes[0]?.findings.size).toBe(0);
+    expect(registry.knownCandidates().sandboxes[0]?.findings.size).toBe(0);
     await registry.candidates();
-    expect(registry.candidatesAsSeen().sandboxes[0]?.findings.size).toBeGreaterThan(0);
+    expect(registry.knownCandidates().sandboxes[0]?.findings.size).toBeGreaterThan(0);
   });
 
   test("describe lists each actor's plugin, claims and findings, even for two with one name", async () => {

@@ -94,7 +94,7 @@ export function allowsDestination(rules: readonly NetworkRule[], url: URL): bool
   return decision.allowed;
 }
 
-export interface Dialling {
+export interface ConnectionAddress {
   /** The port of the connection. Without it, a range with a port allows nothing. */
   readonly port?: number;
   /** Addresses of the runner's own interfaces. Default none. */
@@ -108,7 +108,7 @@ export interface Dialling {
 export function whyClosed(
   text: string,
   ranges: readonly RangeRule[],
-  { port, own = [] }: Dialling = {},
+  { port, own = [] }: ConnectionAddress = {},
 ): string | undefined {
   // Canonical spelling only: `010.0.0.1` is 8.0.0.1 to one parser and 10.0.0.1 to another.
   if (isIP(text) === 0 || text.includes("%") || !ipaddr.isValid(text)) {

@@ -26,7 +26,7 @@ export interface OperatorAddresses {
  * Settles `privateHosts: "auto"`: a platform that is the only caller is usually a neighbour, and tenants are people whom
  * the deployer may not trust. Pure.
  */
-export function settlePrivateHosts<Settings extends Pick<OperatorAddresses, "privateHosts">>(
+export function resolvePrivateHosts<Settings extends Pick<OperatorAddresses, "privateHosts">>(
   settings: Settings,
   hasTenants: boolean,
 ): Settings {

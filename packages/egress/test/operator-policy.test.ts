@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { addressesOfThisHost, operatorPolicy, settlePrivateHosts, whyForbidden } from "../src/index.js";
+import { addressesOfThisHost, operatorPolicy, resolvePrivateHosts, whyForbidden } from "../src/index.js";
 
 describe("private hosts", () => {
   it.each([
@@ -8,7 +8,7 @@ describe("private hosts", () => {
     ["allow", true, "allow"],
     ["refuse", false, "refuse"],
   ] as const)("%s, with tenants %s: %s", (privateHosts, hasTenants, settled) => {
-    expect(settlePrivateHosts({ privateHosts }, hasTenants)).toEqual({ privateHosts: settled });
+    expect(resolvePrivateHosts({ privateHosts }, hasTenants)).toEqual({ privateHosts: settled });
   });
 
   it("include the host's own public address, where they are refused", () => {

@@ -130,7 +130,7 @@ export class Runner {
   /** Whether a process of some run made this connection. @throws PluginBrokeContract for a backend that throws */
   async isCalledByRun(connection: LocalConnection): Promise<boolean> {
     const asked = this.registry
-      .candidatesAsSeen()
+      .knownCandidates()
       .sandboxes.map(({ actor }) =>
         callPlugin(`Sandbox '${actor.name}'`, async () => actor.madeConnection?.(connection) ?? false),
       );
@@ -205,7 +205,7 @@ export class Runner {
 
   /** Removes the remains of a session of another runner. */
   discardSession(left: SessionHolding): Promise<void> {
-    const sandboxes = this.registry.candidatesAsSeen().sandboxes.map(({ actor }) => actor);
+    const sandboxes = this.registry.knownCandidates().sandboxes.map(({ actor }) => actor);
     return discardSession(left, sandboxes, this.options.log);
   }
 
@@ -224,7 +224,7 @@ export class Runner {
     clearTimeout(timer);
     await this.#sessions.close();
     await this.#argumentsChecker.close();
-    const { sandboxes } = this.registry.candidatesAsSeen();
+    const { sandboxes } = this.registry.knownCandidates();
     const actors = [...sandboxes.map(({ actor }) => actor), ...this.registry.observers];
     await closeActors(actors, this.options);
   }

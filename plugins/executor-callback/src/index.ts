@@ -1,5 +1,5 @@
 import { definePlugin } from "@ambit/core/plugin";
-import { settlePrivateHosts } from "@ambit/egress";
+import { resolvePrivateHosts } from "@ambit/egress";
 import { configSchema } from "./config.js";
 import { CallbackExecutor } from "./executor.js";
 
@@ -11,5 +11,5 @@ export default definePlugin({
   api: 1,
   config: configSchema,
   register: (registrar, config) =>
-    registrar.add("executor", new CallbackExecutor(settlePrivateHosts(config, registrar.hasTenants))),
+    registrar.add("executor", new CallbackExecutor(resolvePrivateHosts(config, registrar.hasTenants))),
 });

@@ -1,5 +1,5 @@
 import { definePlugin } from "@ambit/core/plugin";
-import { settlePrivateHosts } from "@ambit/egress";
+import { resolvePrivateHosts } from "@ambit/egress";
 import { configSchema } from "./config.js";
 import { ModelRouteGateway } from "./gateway.js";
 
@@ -11,5 +11,5 @@ export default definePlugin({
   api: 1,
   config: configSchema,
   register: (registrar, config) =>
-    registrar.add("gateway", new ModelRouteGateway(settlePrivateHosts(config, registrar.hasTenants))),
+    registrar.add("gateway", new ModelRouteGateway(resolvePrivateHosts(config, registrar.hasTenants))),
 });

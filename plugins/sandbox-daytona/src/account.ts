@@ -31,10 +31,10 @@ export class Account {
   key(): string {
     const key = this.findKey();
     if (key !== undefined) return key;
-    throw new SandboxFailed(`Daytona: no API key is set: ${this.howToGiveKey()}`);
+    throw new SandboxFailed(`Daytona: no API key is set: ${this.keyInstructions()}`);
   }
 
-  howToGiveKey(): string {
+  keyInstructions(): string {
     return `set ${this.config.apiKeyVariable} in the runner's environment, or sandbox-daytona's apiKey`;
   }
 

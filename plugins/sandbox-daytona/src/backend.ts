@@ -92,7 +92,7 @@ export class DaytonaSandbox implements SandboxBackend {
   };
 
   #withoutKey(): readonly Finding[] {
-    const [reason, fix] = ["no API key for Daytona is set", this.#account.howToGiveKey()];
+    const [reason, fix] = ["no API key for Daytona is set", this.#account.keyInstructions()];
     return this.claims.map((capability) => ({ capability, proven: false, reason, fix }));
   }
 }

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Account } from "../src/account.js";
 import { claimsOf } from "../src/claims.js";
 import { configSchema, DaytonaSandbox } from "../src/index.js";
-import { fallsWithDaemon } from "../src/inside/daemon.js";
+import { lostToDaemon } from "../src/inside/daemon.js";
 import { closed, listing, unlimited } from "./support/boundaries.js";
 import { logged, printed, scopeOf, specOf } from "./support/loopback.js";
 
@@ -81,7 +81,7 @@ describe("Daytona itself", () => {
       const sandbox = await backend().open(specOf({ boundary: unlimited }), scopeOf());
       try {
         const isClosed = String(sandbox.evidence["daytona.daemon"]).startsWith("closed");
-        for (const capability of fallsWithDaemon) if (!isClosed) expect(isProven(capability)).toBe(false);
+        for (const capability of lostToDaemon) if (!isClosed) expect(isProven(capability)).toBe(false);
         const order = `fetch("http://127.0.0.1:2280/process/execute", { method: "POST", body: JSON.stringify({ command: "id -u" }), signal: AbortSignal.timeout(5000) })`;
         const said = await printed(
           sandbox,

@@ -5,11 +5,11 @@ import { describe, expect, it } from "vitest";
 import {
   asSandboxFailed,
   isPassing,
+  type PlatformErrorFields,
   ServiceFailure,
   serviceFailure,
-  type Told,
 } from "../src/platform/failure.js";
-import { withPatience } from "../src/platform/patience.js";
+import { withRetries } from "../src/platform/retries.ts";
 import { shellLine } from "../src/platform/shell-line.js";
 
 const key = "dtn_the-key-of-the-test";
@@ -45,7 +45,7 @@ describe("a shell line", () => {
 });
 
 describe("Daytona's error responses", () => {
-  it.each<[Partial<Told>, string, RegExp]>([
+  it.each<[Partial<PlatformErrorFields>, string, RegExp]>([
     [
       { statusCode: 401, message: "Unauthorized" },
       "unauthorized",
@@ -118,14 +118,14 @@ describe("patience", () => {
 
   it("retries temporary failures", async () => {
     const { call } = failing(2, new ServiceFailure("unavailable", "", 503));
-    expect(await withPatience(call, { retries: 3, limitMs: 10_000 })).toBe(3);
+    expect(await withRetries(call, { retries: 3, limitMs: 10_000 })).toBe(3);
   });
 
   it.each(["unauthorized", "quota", "restricted", "conflict", "missing"] as const)(
     "leaves %s alone",
     async (kind) => {
       const { call, calls } = failing(9, new ServiceFailure(kind, ""));
-      await expect(withPatience(call, { retries: 3, limitMs: 10_000 })).rejects.toMatchObject({ kind });
+      await expect(withRetries(call, { retries: 3, limitMs: 10_000 })).rejects.toMatchObject({ kind });
       expect(calls()).toBe(1);
       expect(isPassing(new ServiceFailure(kind, ""))).toBe(false);
     },
@@ -133,7 +133,7 @@ describe("patience", () => {
 
   it("doesn't wait longer than its limit", async () => {
     const { call, calls } = failing(9, new ServiceFailure("throttled", "", 429, 60_000));
-    await expect(withPatience(call, { retries: 3, limitMs: 1_000 })).rejects.toMatchObject({
+    await expect(withRetries(call, { retries: 3, limitMs: 1_000 })).rejects.toMatchObject({
       kind: "throttled",
     });
     expect(calls()).toBe(1);
@@ -141,7 +141,7 @@ describe("patience", () => {
 
   it("makes no try that would fail for lack of time", async () => {
     const { call, calls } = failing(9, new ServiceFailure("unavailable", "what is wrong", 503));
-    await expect(withPatience(call, { retries: 20, limitMs: 1_000 })).rejects.toThrow("what is wrong");
+    await expect(withRetries(call, { retries: 20, limitMs: 1_000 })).rejects.toThrow("what is wrong");
     expect(calls()).toBe(1);
   });
 
@@ -153,13 +153,13 @@ describe("patience", () => {
       await new Promise((resolve) => setTimeout(resolve, 1_200));
       throw new ServiceFailure("timeout", "the time was over");
     };
-    await expect(withPatience(slow, { retries: 20, limitMs: 2_000 })).rejects.toThrow("what is wrong");
+    await expect(withRetries(slow, { retries: 20, limitMs: 2_000 })).rejects.toThrow("what is wrong");
   });
 
   it("ends its wait when it is aborted", async () => {
     const stop = new AbortController();
     const { call } = failing(9, new ServiceFailure("throttled", "", 429, 60_000));
-    const waiting = withPatience(call, { retries: 3, limitMs: 600_000, signal: stop.signal });
+    const waiting = withRetries(call, { retries: 3, limitMs: 600_000, signal: stop.signal });
     setTimeout(() => stop.abort(new SandboxFailed("told")), 20);
     await expect(waiting).rejects.toThrow();
   });

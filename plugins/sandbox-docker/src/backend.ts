@@ -114,7 +114,7 @@ export class DockerSandbox implements SandboxBackend {
     this.#reaper.reapInBackground(log);
     this.#log = log;
     const shape = shapeOf(spec);
-    const give = (warm: PreparedSandbox) => warm.give(spec, { lookup: this.#lookup }, scope.signal);
+    const give = (warm: PreparedSandbox) => warm.assign(spec, { lookup: this.#lookup }, scope.signal);
     try {
       return (await this.#warm.using(shape, give, scope.signal)) ?? (await this.#open(spec, scope, {}));
     } finally {
@@ -128,7 +128,7 @@ export class DockerSandbox implements SandboxBackend {
 
   async #open(spec: SandboxSpec, scope: Scope, test: SandboxOverrides): Promise<RemoteSandbox> {
     const prepared = await this.#prepare(spec.id, shapeOf(spec), spec.log, scope.signal);
-    return await prepared.give(spec, { lookup: this.#lookup, ...test }, scope.signal);
+    return await prepared.assign(spec, { lookup: this.#lookup, ...test }, scope.signal);
   }
 
   async #prepare(id: string, shape: Shape, log: Log, signal: AbortSignal): Promise<PreparedSandbox> {

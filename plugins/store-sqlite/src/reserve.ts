@@ -22,7 +22,7 @@ const deletionBytes = 8 * blockBytes;
 /** By number: Node.js has no name for an exhausted quota. */
 const exhausted: ReadonlySet<unknown> = new Set([-osConstants.errno.ENOSPC, -osConstants.errno.EDQUOT]);
 /** As much as SQLite writes at once for a small transaction. */
-const lookBytes = 65_536;
+const pieceBytes = 65_536;
 /** Milliseconds after a failed attempt to take the room again. */
 const retryMs = 1_000;
 
@@ -67,7 +67,7 @@ export class Reserve {
   isExhausted(): boolean {
     const look = `${this.#file}-look`;
     try {
-      writeFileSync(look, randomBytes(lookBytes), { mode: 0o600 });
+      writeFileSync(look, randomBytes(pieceBytes), { mode: 0o600 });
       return false;
     } catch (error) {
       return error instanceof Error && "errno" in error && exhausted.has(error.errno);

@@ -1,5 +1,5 @@
 import { definePlugin } from "@ambit/core/plugin";
-import { settlePrivateHosts } from "@ambit/egress";
+import { resolvePrivateHosts } from "@ambit/egress";
 import { configSchema } from "./config.js";
 import { headersIn, readEnvironment } from "./environment.js";
 import { LogObserver } from "./log-observer.js";
@@ -21,7 +21,7 @@ export default definePlugin({
     for (const headers of headersIn(process.env)) registrar.secret(headers, "headers");
     for (const warning of environment.warnings) registrar.log.warn({}, warning);
     const telemetry = new Telemetry(
-      settlePrivateHosts(config, registrar.hasTenants),
+      resolvePrivateHosts(config, registrar.hasTenants),
       environment,
       registrar.log,
     );

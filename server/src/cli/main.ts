@@ -2,7 +2,7 @@
 import { Argument, Command, CommanderError, InvalidArgumentError } from "commander";
 import { tooFewOpenFiles } from "../open-files.js";
 import { version } from "../version.js";
-import { holdYoungHeap } from "../young-heap.js";
+import { fixYoungHeapSize } from "../young-heap.js";
 import { isClosedPipe } from "./closed-pipe.js";
 import { completionScript, shells } from "./completion.js";
 import { exitCodes } from "./exit-codes.js";
@@ -23,7 +23,7 @@ function program(): Command {
     .option("--host <address>", "where to listen (default: 127.0.0.1)")
     .option("--port <number>", "0 selects a free port (default: 8765)", portNumber)
     .action(async (options) => {
-      holdYoungHeap();
+      fixYoungHeapSize();
       const { serve } = await import("./commands/serve.js");
       await finish(serve({ ...ambit.opts(), ...options }));
     });

@@ -39,7 +39,7 @@ export async function post(
 ): Promise<WebhookResponse> {
   if (whyRefused(url, policy) !== undefined) return refused;
   try {
-    return await exchange({ url, headers, body }, policy, signal);
+    return await sendRequest({ url, headers, body }, policy, signal);
   } catch (error) {
     if (error instanceof AddressRefused) return refused;
     if (signal.aborted) return { delivered: false, error: "no answer in time" };
@@ -54,7 +54,7 @@ const refused: WebhookResponse = {
   isFinal: true,
 };
 
-function exchange({ url, headers, body }: Post, policy: AddressPolicy, signal: AbortSignal) {
+function sendRequest({ url, headers, body }: Post, policy: AddressPolicy, signal: AbortSignal) {
   const send = url.protocol === "https:" ? requestHttps : requestHttp;
   const lookup = guardedLookup((address) => whyForbidden([policy], address, portOf(url)));
   return new Promise<WebhookResponse>((resolve, reject) => {

@@ -1,6 +1,6 @@
 import type { Issue, Webhook } from "@ambit/core";
 import type { WebhookPost, WebhookResponse, WebhookSender } from "@ambit/durable";
-import { type AddressPolicy, operatorPolicy, settlePrivateHosts } from "@ambit/egress";
+import { type AddressPolicy, operatorPolicy, resolvePrivateHosts } from "@ambit/egress";
 import { version } from "../version.js";
 import { post, whyRefused } from "./post.js";
 import type { WebhookSettings } from "./settings.js";
@@ -22,7 +22,7 @@ export class Webhooks implements WebhookSender {
     readonly settings: WebhookSettings,
     readonly tenants: readonly Signer[],
   ) {
-    this.#policy = operatorPolicy(settlePrivateHosts(settings, tenants.length > 0));
+    this.#policy = operatorPolicy(resolvePrivateHosts(settings, tenants.length > 0));
   }
 
   get isConfigured(): boolean {

@@ -28,22 +28,22 @@ export const bridge: Goal = {
       const sandbox = await far.open();
       const few = pairs(10);
       return [
-        ...(await against(
+        ...(await pairsWith(
           "open and first output",
           few,
           opened(far),
           { pipe: piped(far, hello), plain: plain(hello) },
           false,
         )),
-        ...(await against("first output", pairs(40), bridged(sandbox, hello), {
+        ...(await pairsWith("first output", pairs(40), bridged(sandbox, hello), {
           pipe: piped(far, hello),
           plain: plain(hello),
         })),
-        ...(await against(`an echo of 100 bytes (${rounds} in sequence)`, few, bridgedEchoes(sandbox), {
+        ...(await pairsWith(`an echo of 100 bytes (${rounds} in sequence)`, few, bridgedEchoes(sandbox), {
           pipe: pipedEchoes(far),
           plain: plainEchoes,
         })),
-        ...(await againstRelay(far, sandbox, few)),
+        ...(await pairsWithRelay(far, sandbox, few)),
         ...(await outputs(far, sandbox, "1 MB", MB, few)),
         ...(await outputs(far, sandbox, "100 MB", 100 * MB, pairs(5))),
       ];
@@ -58,7 +58,7 @@ interface Floors {
   readonly plain: Side;
 }
 
-async function against(
+async function pairsWith(
   what: string,
   pairs: number,
   subject: Side,
@@ -86,7 +86,7 @@ async function against(
 }
 
 /** The minimal cost of a process between pipe and program, compared with the bridge. */
-async function againstRelay(
+async function pairsWithRelay(
   far: Namespaces,
   sandbox: Sandbox,
   pairs: number,
@@ -115,7 +115,7 @@ function outputs(far: Namespaces, sandbox: Sandbox, what: string, bytes: number,
   const script = 'yes "some text, line after line" | head -c "$0"';
   const argv = ["/bin/sh", "-c", script, `${bytes}`] as const;
   const floors = { pipe: piped(far, argv), plain: plain(argv) };
-  return against(what, pairs, bridged(sandbox, argv), floors);
+  return pairsWith(what, pairs, bridged(sandbox, argv), floors);
 }
 
 type Argv = readonly [string, ...string[]];

@@ -3,7 +3,7 @@ import { Caller } from "../../http.js";
 import { demoRequest } from "../../subjects/server/requests.js";
 
 /** Runs of honest callers, who aren't attacking. */
-export interface Honest {
+export interface HonestOutcomes {
   /** Answered as they should be. */
   ok: number;
   /** Turned away with 429 or 503: the server has no room. */
@@ -16,14 +16,14 @@ export interface Honest {
 const everyMs = 250;
 
 /** One caller that starts small runs, and one that chats in a warm session, until the signal aborts. */
-export async function honestCallers(url: string, honest: Honest, signal: AbortSignal): Promise<void> {
+export async function honestCallers(url: string, honest: HonestOutcomes, signal: AbortSignal): Promise<void> {
   await Promise.all([
     repeat(url, demoRequest("say hello"), honest, signal),
     repeat(url, demoRequest("say hello", { sessionId: "honest-chat" }), honest, signal),
   ]);
 }
 
-async function repeat(url: string, body: string, honest: Honest, signal: AbortSignal): Promise<void> {
+async function repeat(url: string, body: string, honest: HonestOutcomes, signal: AbortSignal): Promise<void> {
   const caller = new Caller(url);
   while (!signal.aborted) {
     const { status, text } = await caller.post("/run", body).catch(() => ({ status: 0, text: "" }));

@@ -13,7 +13,7 @@ import { type AmbitServer, healthy, startAmbit } from "../../subjects/server/amb
 import { type Loop, loopIn, type Spread, spreadOf } from "../loop-looks.js";
 import { vitalsOf } from "../vitals.js";
 import { startAttackers } from "./attackers.js";
-import { type Honest, honestCallers } from "./honest.js";
+import { type HonestOutcomes, honestCallers } from "./honest.js";
 import type { Probed } from "./prober.js";
 
 export interface HealthOptions {
@@ -44,7 +44,7 @@ export interface Phase {
   readonly tally: Tally;
   /** Attacks that did nothing. */
   readonly idle: readonly string[];
-  readonly honest: Honest;
+  readonly honest: HonestOutcomes;
 }
 
 const hostileAgent = fileURLToPath(new URL("../../attacks/hostile-agent.js", import.meta.url));
@@ -134,7 +134,7 @@ async function phaseOf(
   seconds: number,
 ): Promise<Phase> {
   const attackers = await startAttackers(chosen, target);
-  const honest: Honest = { ok: 0, refused: 0, failed: 0 };
+  const honest: HonestOutcomes = { ok: 0, refused: 0, failed: 0 };
   const over = new AbortController();
   const callers = honestCallers(ambit.url, honest, over.signal);
   await probed(prober);

@@ -2,16 +2,16 @@
 import { once } from "node:events";
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { parentPort } from "node:worker_threads";
-import type { Asked, Took } from "./routed.js";
+import type { ResponseTimes, RoutedModel } from "./routed.js";
 
 const agent = new Agent({ keepAlive: true });
 const body = JSON.stringify({ model: "bench", messages: [{ role: "user", content: "x".repeat(2_000) }] });
 
-parentPort?.on("message", async (asked: Asked) => {
+parentPort?.on("message", async (asked: RoutedModel) => {
   parentPort?.postMessage(await post(asked).catch((error: unknown) => error));
 });
 
-async function post({ baseUrl, key, events }: Asked): Promise<Took> {
+async function post({ baseUrl, key, events }: RoutedModel): Promise<ResponseTimes> {
   const begun = performance.now();
   const headers = { "x-api-key": key, "content-type": "application/json", "user-agent": events };
   const sending = httpRequest(`${baseUrl}/v1/messages`, { method: "POST", headers, agent });

@@ -8,14 +8,14 @@ import { configSchema, ModelRouteGateway } from "@ambit/model-route";
 import { openHttpRelay } from "../../floors/http-relay.js";
 
 /** A request for the client to send. */
-export interface Asked {
+export interface RoutedModel {
   readonly baseUrl: string;
   readonly key: string;
   /** The number of events, then events per second: `1000/1000`. */
   readonly events: string;
 }
 
-export interface Took {
+export interface ResponseTimes {
   readonly firstByteMs: number;
   readonly totalMs: number;
 }
@@ -66,7 +66,7 @@ export async function openRouted() {
   });
   const relay = await openHttpRelay(upstream);
   closers.push(() => relay.close());
-  const ask = async (asked: Asked): Promise<Took> => {
+  const ask = async (asked: RoutedModel): Promise<ResponseTimes> => {
     client.postMessage(asked);
     const [took] = await once(client, "message");
     if (took instanceof Error) throw took;

@@ -7,10 +7,10 @@ export type HostReading =
   | { readonly ok: false; readonly why: string };
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this refuses.
-const FORBIDDEN = /[\u0000-\u0020\u007f-\u009f%/\\@#?]/;
+const forbiddenCharacters = /[\u0000-\u0020\u007f-\u009f%/\\@#?]/;
 /** One label of a name as resolvers accept it; the underscore is for service names. */
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
-const LONGEST_NAME = 253;
+const maxNameLength = 253;
 
 /**
  * Reads a host as a URL parser does (case, IDN, `127.1`, `0x7f.1`, decimal, octal), one trailing dot removed.
@@ -18,7 +18,7 @@ const LONGEST_NAME = 253;
  */
 export function readHost(raw: string): HostReading {
   if (raw === "") return { ok: false, why: "the host is empty" };
-  if (FORBIDDEN.test(raw)) {
+  if (forbiddenCharacters.test(raw)) {
     return { ok: false, why: "the host has a control character, a space, or one of % / \\ @ # ?" };
   }
   if (raw.startsWith("[") ? !raw.endsWith("]") : raw.includes(":")) {
@@ -38,7 +38,7 @@ export function readHost(raw: string): HostReading {
   // The URL parser has normalised every other spelling to four decimals; ipaddr.js would throw for a name.
   if (isIPv4(canonical)) return { ok: true, kind: "address", host: canonical };
   const name = canonical.endsWith(".") ? canonical.slice(0, -1) : canonical;
-  if (name.length > LONGEST_NAME || !name.split(".").every(isLabel)) {
+  if (name.length > maxNameLength || !name.split(".").every(isLabel)) {
     return { ok: false, why: "the host is not a valid DNS name" };
   }
   return { ok: true, kind: "name", host: name };

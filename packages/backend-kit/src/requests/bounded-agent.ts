@@ -2,7 +2,7 @@ import { Agent } from "node:http";
 import { Socket } from "node:net";
 
 /** Milliseconds between two checks. */
-const lookAgainMs = 50;
+const pollMs = 50;
 
 /**
  * For HTTP clients that buffer a platform's whole response: a connection that exceeds the limit is closed. One that
@@ -20,7 +20,7 @@ export class BoundedAgent extends Agent {
     const look = setInterval(() => {
       if (socket.bytesRead > this.maxBytes)
         socket.destroy(new Error(`the response is longer than ${this.maxBytes} bytes`));
-    }, lookAgainMs).unref();
+    }, pollMs).unref();
     const stop = () => clearInterval(look);
     return socket.once("close", stop).once("agentRemove", stop);
   }

@@ -8,7 +8,7 @@ import { Files, unpack } from "./files/files.js";
 import { type Folders, makeFolders } from "./files/folders.js";
 import { Processes } from "./process/run-process.js";
 import { type Closure, closeSupervisor } from "./process/supervisor.js";
-import { replying } from "./replying.js";
+import { replyWithFailure } from "./reply-with-failure.js";
 import type { DaemonSettings } from "./settings.js";
 import { findUsers, type Users } from "./users.js";
 
@@ -52,9 +52,14 @@ export class Daemon {
       ["listen", (channel) => this.#listeners.listen(channel)],
       [
         "facts",
-        (channel) => ({ message: () => replying(channel, async () => channel.send(await this.#facts())) }),
+        (channel) => ({
+          message: () => replyWithFailure(channel, async () => channel.send(await this.#facts())),
+        }),
       ],
-      ["shutdown", (channel) => ({ message: () => replying(channel, () => this.#shutdown(channel)) })],
+      [
+        "shutdown",
+        (channel) => ({ message: () => replyWithFailure(channel, () => this.#shutdown(channel)) }),
+      ],
     ]);
     return new Channels("inside", transport, (kind, channel) => kinds.get(kind)?.(channel));
   }

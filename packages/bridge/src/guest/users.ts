@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { isolateTmp, removeLeft } from "./files/shared-folders.js";
+import { isolateTmp, removeFilesOf } from "./files/shared-folders.js";
 import { runAs } from "./run-as.js";
 import { type DaemonSettings, toolUsers } from "./settings.js";
 import type { User } from "./user.js";
@@ -38,7 +38,7 @@ export function findUsers({ firstUser, ownSystem, unprivileged }: DaemonSettings
       // The session's group: the workspace is shared by all processes of the session.
       const user = { uid: firstUser + 1 + number, gid: agent.gid };
       const giveBack = async () => {
-        await removeLeft(user);
+        await removeFilesOf(user);
         taken.delete(number);
       };
       return { user, giveBack };

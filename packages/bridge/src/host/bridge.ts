@@ -9,7 +9,7 @@ import { ask } from "./ask.js";
 import { BridgeConnection, type BridgeConnectionOptions } from "./connection/connection.js";
 import { DirectConnection } from "./connection/direct-connection.js";
 import { Exposures } from "./exposures.js";
-import { fromInput } from "./from-input.js";
+import { nodeArgumentsFromInput } from "./node-arguments.js";
 import type { RemoteSandboxOptions } from "./remote-sandbox.js";
 import { done } from "./replies.js";
 
@@ -33,7 +33,7 @@ interface Program {
 export function makeBridge(options: RemoteSandboxOptions, folder: string, program: Program): Bridge {
   const { platform, spec, bridge, ownSystem, supervisor, workspace, unprivileged, takeover } = options;
   const exposures: Exposures = new Exposures(() => channels);
-  const { transport, connect } = wayInto(platform, () => channels);
+  const { transport, connect } = connectionMethodOf(platform, () => channels);
   const channels: Channels = new Channels("runner", transport, (kind, channel) =>
     kind === "connection" ? exposures.connected(channel) : undefined,
   );
@@ -68,13 +68,16 @@ interface ConnectOptions
   readonly settings: readonly string[];
 }
 
-interface Way {
+interface ConnectionMethod {
   readonly transport: Transport;
   readonly connect: (options: ConnectOptions) => Bridge["connection"];
 }
 
 /** Over a permanent binary pipe, if the platform has one; else over consecutive pipes. */
-function wayInto(platform: RemotePlatform | DirectPlatform, channels: () => Channels): Way {
+function connectionMethodOf(
+  platform: RemotePlatform | DirectPlatform,
+  channels: () => Channels,
+): ConnectionMethod {
   if (!("openDirectPipe" in platform)) {
     const transport = new ReliableTransport("runner", (frame) => channels().deliver(frame));
     const connect = ({ node, program, settings, ...rest }: ConnectOptions) =>
@@ -95,7 +98,7 @@ function wayInto(platform: RemotePlatform | DirectPlatform, channels: () => Chan
   const connect = ({ node, program: { path, content }, settings, ...rest }: ConnectOptions) => {
     connection = new DirectConnection({
       platform,
-      argv: [node, ...fromInput(content), path, "direct", ...settings],
+      argv: [node, ...nodeArgumentsFromInput(content), path, "direct", ...settings],
       program: content,
       transport,
       ...rest,

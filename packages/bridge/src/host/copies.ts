@@ -25,7 +25,7 @@ export async function archiveOf(
   const seen = createHash("sha256");
   let size = 0;
   for (const { path, what } of requiredPaths) {
-    size += await look(path, seen);
+    size += await addToDigest(path, seen);
     if (size > maxBytes) {
       throw new SandboxFailed(
         `${what} is larger than the ${maxBytes} bytes that are copied into a sandbox: make it part of the image`,
@@ -55,11 +55,11 @@ async function pack(requiredPaths: readonly RequiredPath[]): Promise<Uint8Array>
 }
 
 /** Bytes in all. */
-async function look(path: string, seen: Hash): Promise<number> {
+async function addToDigest(path: string, seen: Hash): Promise<number> {
   const found = await lstat(path);
   seen.update(`${path}\0${found.size}\0${found.mtimeMs}\0${found.ino}\0`);
   if (!found.isDirectory()) return found.size;
   let size = 0;
-  for (const name of (await readdir(path)).sort()) size += await look(join(path, name), seen);
+  for (const name of (await readdir(path)).sort()) size += await addToDigest(join(path, name), seen);
   return size;
 }

@@ -18,9 +18,9 @@ export async function openBridged(options: RemoteSandboxOptions, scope: Scope): 
   const program = await guestDaemon();
   const bridge = makeBridge(options, folder, { name: programName, content: program });
   try {
-    await bringFiles(options, folder, program, scope.signal);
+    await uploadFiles(options, folder, program, scope.signal);
     await bridge.connection.open(scope.signal);
-    return await awaitUnlessAborted(scope.signal, settleIn(options, folder, bridge));
+    return await awaitUnlessAborted(scope.signal, prepareSandbox(options, folder, bridge));
   } catch (error) {
     // The backend removes a sandbox that can't be continued.
     if (options.takeover?.resume !== undefined) {
@@ -39,7 +39,7 @@ export async function openBridged(options: RemoteSandboxOptions, scope: Scope): 
 const programName = "bridge.cjs";
 const archiveName = "copies.tgz";
 
-async function bringFiles(
+async function uploadFiles(
   options: RemoteSandboxOptions,
   folder: string,
   program: Uint8Array,
@@ -60,7 +60,7 @@ function needsCopies({ spec, copyRoot, takeover }: RemoteSandboxOptions): boolea
   return copyRoot === undefined && spec.requiredPaths.some(({ path }) => !copied.has(path));
 }
 
-async function settleIn(
+async function prepareSandbox(
   options: RemoteSandboxOptions,
   folder: string,
   bridge: Bridge,

@@ -22,7 +22,7 @@ export class IncomingStream {
       {
         pull: (controller) => {
           const piece = this.#pieces.shift();
-          if (piece !== undefined) give(controller, piece);
+          if (piece !== undefined) enqueue(controller, piece);
           else if (this.#hasEnded) controller.close();
           else this.#reader = controller;
         },
@@ -39,7 +39,7 @@ export class IncomingStream {
   push(bytes: Uint8Array, taken: () => void): void {
     const reader = this.#reader;
     this.#reader = undefined;
-    if (reader !== undefined) give(reader, { bytes, taken });
+    if (reader !== undefined) enqueue(reader, { bytes, taken });
     // A reader that has left must not keep the writer waiting.
     else if (this.#isCancelled) taken();
     else this.#pieces.push({ bytes, taken });
@@ -52,7 +52,7 @@ export class IncomingStream {
   }
 }
 
-function give(controller: ReadableStreamDefaultController<Uint8Array>, { bytes, taken }: Piece): void {
+function enqueue(controller: ReadableStreamDefaultController<Uint8Array>, { bytes, taken }: Piece): void {
   controller.enqueue(bytes);
   taken();
 }

@@ -40,7 +40,7 @@ type PerStream<Value> = Record<StreamId, Value>;
 /** Three byte streams each way, each with its own window, over one transport. */
 export class Channel {
   listener: ChannelListener = {};
-  readonly #outgoing: PerStream<Outgoing> = [fresh(), fresh(), fresh()];
+  readonly #outgoing: PerStream<Outgoing> = [newOutgoing(), newOutgoing(), newOutgoing()];
   readonly #untaken: PerStream<number> = [0, 0, 0];
   readonly #owed: PerStream<number> = [0, 0, 0];
   readonly #lines: Lines;
@@ -167,7 +167,7 @@ export class Channel {
   }
 }
 
-function fresh(): Outgoing {
+function newOutgoing(): Outgoing {
   return { credit: window, wake: undefined };
 }
 

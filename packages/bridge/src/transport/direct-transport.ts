@@ -27,8 +27,8 @@ export class DirectTransport implements Transport {
   readonly #frames: ByteFrames;
   #output: Writable | undefined;
   /** Frames of this turn of the event loop. */
-  #said: Uint8Array[] = [];
-  #saidBytes = 0;
+  #pending: Uint8Array[] = [];
+  #pendingBytes = 0;
   #waiting: (() => void)[] = [];
 
   constructor(listener: ByteFrameListener) {
@@ -82,22 +82,22 @@ export class DirectTransport implements Transport {
   }
 
   get #unread(): number {
-    return this.#output === undefined ? 0 : this.#output.writableLength + this.#saidBytes;
+    return this.#output === undefined ? 0 : this.#output.writableLength + this.#pendingBytes;
   }
 
   /** Everything from one turn of the event loop goes to the kernel in one write. */
   #write(bytes: Uint8Array): void {
     if (this.#output === undefined || this.#output.destroyed) return;
-    this.#saidBytes += bytes.length;
-    if (this.#said.push(bytes) === 1) process.nextTick(() => this.#flush());
+    this.#pendingBytes += bytes.length;
+    if (this.#pending.push(bytes) === 1) process.nextTick(() => this.#flush());
   }
 
   #flush(): void {
     const output = this.#output;
-    const [first, ...others] = this.#said;
+    const [first, ...others] = this.#pending;
     if (first === undefined || output === undefined) return;
-    this.#said = [];
-    this.#saidBytes = 0;
+    this.#pending = [];
+    this.#pendingBytes = 0;
     // One piece is the usual case, and queueing in the stream costs more than the write.
     if (others.length > 0) output.cork();
     output.write(first);

@@ -16,7 +16,7 @@ export interface ImageAccess {
 }
 
 /** Adds the session's certificate authority to those that all programs of an image trust. @throws SandboxFailed */
-export async function bringTrust(
+export async function installTrust(
   access: ImageAccess,
   { authority }: Pick<CredentialBroker, "authority">,
   folder: string,

@@ -4,6 +4,6 @@ export { type BrokerOptions, type CredentialBroker, makeAuthority, openCredentia
 export type { TrustFiles } from "./environment.js";
 export { proxyHides } from "./hides.js";
 export { type ImageTrustFiles, imageStore, imageTrustCommand } from "./image-store.js";
-export { bringTrust, type ImageAccess } from "./image-trust.js";
+export { type ImageAccess, installTrust } from "./image-trust.js";
 export { openSessionBroker, type SessionBrokerOptions } from "./session.js";
 export { hashedName, systemBundle } from "./trust.js";

@@ -61,7 +61,7 @@ export function judgeCredentials(
     isCarried = true;
   }
   // A partial response could contain part of the value, which can't be recognised.
-  const sent = isCarried ? without(rawHeaders, partial) : rawHeaders;
+  const sent = isCarried ? withoutPlaceholder(rawHeaders, partial) : rawHeaders;
   return { verdict: "pass", rawHeaders: sent, ...(body === undefined ? {} : { body }) };
 }
 
@@ -160,7 +160,7 @@ function unescaped(text: string): string {
 /** Headers that request a part of a response (RFC 9110 section 14). A server may ignore them. */
 const partial: readonly string[] = ["range", "if-range"];
 
-function without(rawHeaders: readonly string[], names: readonly string[]): string[] {
+function withoutPlaceholder(rawHeaders: readonly string[], names: readonly string[]): string[] {
   return rawHeaders.filter(
     (_text, index) => !names.includes(rawHeaders[index - (index % 2)]?.toLowerCase() ?? ""),
   );

@@ -35,7 +35,7 @@ export class ClientAdmission {
     this.#open += 1;
     client.once("close", () => {
       this.#open -= 1;
-      this.#share.give();
+      this.#share.release();
     });
     return undefined;
   }

@@ -37,7 +37,7 @@ export class UpstreamFailure extends Error {
 }
 
 /** Enough for a name with both families and one spare; more would only prolong a failure. */
-const MOST_ADDRESSES_TRIED = 4;
+const maxAddressesTried = 4;
 
 export interface GateOptions {
   readonly policy: NetworkBoundary;
@@ -139,7 +139,7 @@ export class Gate {
    */
   async dial(addresses: readonly string[], port: number, client: Duplex): Promise<Socket> {
     let last: UpstreamFailure | undefined;
-    for (const address of addresses.slice(0, MOST_ADDRESSES_TRIED)) {
+    for (const address of addresses.slice(0, maxAddressesTried)) {
       try {
         return await this.#connect(address, port, client);
       } catch (error) {

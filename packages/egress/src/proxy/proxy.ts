@@ -5,11 +5,11 @@ import { type Lookup, lookupOnThisHost } from "../guarded-lookup.js";
 import { addressesOfThisHost } from "../host-addresses.js";
 import { type EgressChecks, egressChecks } from "./checks.js";
 import { ClientAdmission } from "./client-admission.js";
-import { CredentialSide } from "./credentials/side.js";
+import { CredentialProxy } from "./credentials/credential-proxy.js";
 import { type EgressDecision, Gate } from "./gate.js";
 import type { OwnServer } from "./http/own-address.js";
 import { bytesOf, unusable } from "./http/own-response.js";
-import { HttpSide } from "./http-side.js";
+import { HttpProxy } from "./http-proxy.js";
 import { defaultProxyLimits, type EgressLimits } from "./limits.js";
 import { OpenSockets } from "./open-sockets.js";
 import { type Share, serverBudget } from "./shared-budget.js";
@@ -85,8 +85,8 @@ export async function openEgressProxy(options: EgressProxyOptions): Promise<Egre
     onFault(fault);
   };
   const credentials =
-    options.credentials === undefined ? undefined : new CredentialSide(gate, options.credentials, cut);
-  const http = new HttpSide(gate, options.own, credentials, cut);
+    options.credentials === undefined ? undefined : new CredentialProxy(gate, options.credentials, cut);
+  const http = new HttpProxy(gate, options.own, credentials, cut);
   const admission = new ClientAdmission(limits.connections, options.share ?? serverBudget().join());
   let closed = false;
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 export interface Share {
   /** Takes some, by default one; false if the budget is used up. Every true needs one `give` of as much. */
   take(amount?: number): boolean;
-  give(amount?: number): void;
+  release(amount?: number): void;
   /** Called when the session is closed. */
   leave(): void;
 }
@@ -38,7 +38,7 @@ export class SharedBudget {
         this.#taken += amount;
         return true;
       },
-      give: (amount = 1) => {
+      release: (amount = 1) => {
         own -= amount;
         this.#taken -= amount;
       },

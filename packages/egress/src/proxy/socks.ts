@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { readTarget, type TargetReading } from "../target.js";
 import type { AdmittedDestination } from "./admitted.js";
-import type { CredentialSide } from "./credentials/side.js";
+import type { CredentialProxy } from "./credentials/credential-proxy.js";
 import { escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import type { Tunnel } from "./http/clients.js";
 import { isOwnAddress } from "./http/own-address.js";
@@ -41,7 +41,7 @@ export async function serveSocks5(
   head: Buffer,
   ownPort: number | undefined,
   serveHttp: (client: Socket, head: Buffer, tunnel: Tunnel) => void,
-  credentials?: CredentialSide,
+  credentials?: CredentialProxy,
 ): Promise<void> {
   const reader = new SocketReader(client, head);
   const deadline = setTimeout(() => client.destroy(), gate.limits.handshakeMs);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
-import { LONGEST_CLIENT_HELLO, readClientHello } from "../../src/proxy/tunnel/client-hello.js";
+import { maxClientHelloBytes, readClientHello } from "../../src/proxy/tunnel/client-hello.js";
 import { judgeFirstFlight } from "../../src/proxy/tunnel/first-flight.js";
 import { readTarget } from "../../src/target.js";
 import { realClientHello } from "./tls.js";
@@ -121,7 +121,7 @@ describe("readClientHello", () => {
       Buffer.from([0x16, 3, 1, 0, 4, 1, 0, 0x70, 0]),
       ...Array.from({ length: 6000 }, () => record),
     ]);
-    expect(flight.length).toBeGreaterThan(LONGEST_CLIENT_HELLO);
+    expect(flight.length).toBeGreaterThan(maxClientHelloBytes);
     expect(readClientHello(flight).state).toBe("malformed");
   });
 });

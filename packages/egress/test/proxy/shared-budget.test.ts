@@ -18,7 +18,7 @@ test("sessions share the server's connections, and each can use its equal share"
   expect(takeAll(third)).toBe(4);
   expect(budget.taken).toBeLessThanOrEqual(24);
   for (const share of [greedy, second, third]) expect(share.take()).toBe(false);
-  greedy.give();
+  greedy.release();
   expect(greedy.take()).toBe(false);
 });
 
@@ -27,9 +27,9 @@ test("released connections can be used again, and a closed session has no share"
   const one = budget.join();
   expect(takeAll(one)).toBe(2);
   const other = budget.join();
-  one.give();
+  one.release();
   expect(other.take()).toBe(true);
-  other.give();
+  other.release();
   other.leave();
   other.leave();
   expect(takeAll(one)).toBe(1);

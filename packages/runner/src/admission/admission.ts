@@ -134,7 +134,7 @@ export async function admit(
   const isProofNeeded = asked.required.length > 0;
   // Read before waiting: meanwhile another request may have started the new probe.
   const { isRestoredInPart } = registry;
-  const all = isProofNeeded ? await registry.candidates(request.sandbox) : registry.candidatesAsSeen();
+  const all = isProofNeeded ? await registry.candidates(request.sandbox) : registry.knownCandidates();
   const candidates = caller === undefined ? all : candidatesFor(all, caller);
   const ceiling =
     caller === undefined

@@ -23,12 +23,12 @@ export function promptOf(messages: readonly Message[]): Prompt {
   const message = messages[start];
   if (message === undefined) return { kind: "none" };
   if (!bearsResults(message)) {
-    return { kind: "prompt", blocks: saidIn(message) };
+    return { kind: "prompt", blocks: userContentOf(message) };
   }
   const tail = messages.slice(start);
   return {
     kind: "continuation",
-    blocks: tail.filter(({ role }) => role === "user").flatMap(saidIn),
+    blocks: tail.filter(({ role }) => role === "user").flatMap(userContentOf),
   };
 }
 
@@ -42,7 +42,7 @@ function startOfTurn(messages: readonly Message[]): number {
   const lastOther = messages.findLastIndex((message) => !bearsResults(message));
   if (lastOther < messages.length - 1) return lastOther + 1;
   const lastText = messages.findLastIndex(
-    (message) => message.role === "user" && !bearsResults(message) && saidIn(message).length > 0,
+    (message) => message.role === "user" && !bearsResults(message) && userContentOf(message).length > 0,
   );
   return lastText === -1 ? messages.length : lastText;
 }
@@ -54,7 +54,7 @@ function bearsResults({ role, content }: Message): boolean {
 }
 
 /** What goes to the agent unchanged: no records of calls, no blank texts. */
-function saidIn({ content }: Message): ContentBlock[] {
+function userContentOf({ content }: Message): ContentBlock[] {
   const blocks: readonly ContentBlock[] =
     typeof content === "string" ? [{ type: "text", text: content }] : content;
   return blocks.filter(({ type, text = "" }) =>

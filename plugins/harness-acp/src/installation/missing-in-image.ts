@@ -2,7 +2,7 @@ import { HarnessFailed, type Sandbox } from "@ambit/core/plugin";
 import type { PlacedProgram } from "./place-program.js";
 
 /** Milliseconds for the look, after a start that has failed already. */
-const lookMs = 10_000;
+const checkTimeoutMs = 10_000;
 
 export interface ExpectedInImage {
   readonly title: string;
@@ -21,7 +21,7 @@ export async function namingMissing(
     const look = await sandbox.spawn({
       argv: ["/bin/sh", "-c", 'command -v -- "$0" >/dev/null', program],
       env: { PATH: searchPath },
-      signal: AbortSignal.timeout(lookMs),
+      signal: AbortSignal.timeout(checkTimeoutMs),
     });
     const { code } = await look.exit;
     if (code === 0 || code === null) return error;

@@ -1,6 +1,6 @@
 import { NotProven } from "@ambit/backend-kit";
 import { z } from "zod";
-import { daemon, daemonFix, fallsWithDaemon, whyDaemonAnswers } from "../inside/daemon.js";
+import { daemon, daemonFix, lostToDaemon, whyDaemonAnswers } from "../inside/daemon.js";
 import { lastJson, programLine } from "../inside/programs.js";
 import { runInside } from "../inside/try-from.js";
 import type { Bench, Trial } from "./bench.js";
@@ -8,10 +8,10 @@ import { outputOf } from "./programs.js";
 
 /** These claims hold only if no process inside can send requests to the daemon. */
 export const daemonTrial: Trial = {
-  shows: fallsWithDaemon,
+  shows: lostToDaemon,
   async run(bench) {
     const how = await tryDaemon(bench);
-    return Object.fromEntries(fallsWithDaemon.map((claim) => [claim, how]));
+    return Object.fromEntries(lostToDaemon.map((claim) => [claim, how]));
   },
 };
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { NotProven } from "@ambit/backend-kit";
-import { pauseFor } from "../platform/patience.js";
+import { pauseFor } from "../platform/retries.js";
 import { shellLine } from "../platform/shell-line.js";
 import type { Bench, Trial } from "./bench.js";
 import { type Search, searchAsProcess, searchPlatform } from "./programs.js";

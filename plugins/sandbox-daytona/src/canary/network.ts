@@ -3,7 +3,7 @@ import { NotProven } from "@ambit/backend-kit";
 import { allAttempts, idOf, type Outcomes, outcomesSchema, reachedIn } from "../inside/attempts.js";
 import { lastJson, programLine } from "../inside/programs.js";
 import { tryFrom } from "../inside/try-from.js";
-import { pauseFor } from "../platform/patience.js";
+import { pauseFor } from "../platform/retries.js";
 import type { NetworkChange } from "../platform/service.js";
 import type { Bench, Trial } from "./bench.js";
 import { outputOf } from "./programs.js";

@@ -19,7 +19,7 @@ import { daemon } from "../inside/daemon.js";
 import { tryFrom } from "../inside/try-from.js";
 import { type StartedMachine, startMachine } from "../open/start-machine.js";
 import { ServiceFailure } from "../platform/failure.js";
-import { pauseFor } from "../platform/patience.js";
+import { pauseFor } from "../platform/retries.js";
 import { removeSecrets, storeSecrets } from "../secrets/organisation-secrets.js";
 import type { Bench, Decoys, Trial } from "./bench.js";
 import { isRestriction } from "./contradiction.js";

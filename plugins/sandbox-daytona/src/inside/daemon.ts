@@ -17,7 +17,7 @@ export const daemon = {
  * Capabilities that a process bypasses by sending requests to the daemon, which runs them as another user, in another
  * environment and process tree.
  */
-export const fallsWithDaemon = [
+export const lostToDaemon = [
   "environment.per-tool",
   "environment.named-only",
   "process.contained",

@@ -1,5 +1,5 @@
 import type { DaytonaConfig } from "../config.js";
-import { withPatience } from "../platform/patience.js";
+import { withRetries } from "../platform/retries.js";
 import type { Machine } from "../platform/service.js";
 import { shellLine } from "../platform/shell-line.js";
 import { type Attempt, type Outcomes, outcomesSchema } from "./attempts.js";
@@ -29,7 +29,7 @@ export async function runInside(
   const line = shellLine(await programLine(node, program, input));
   const patientMs = startMs + limitMs;
   // It only reads, so it is retried after a lost response.
-  const { exitCode, output } = await withPatience(() => machine.execute(line, patientMs), {
+  const { exitCode, output } = await withRetries(() => machine.execute(line, patientMs), {
     retries: 3,
     limitMs: patientMs,
   });

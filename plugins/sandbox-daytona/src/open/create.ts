@@ -1,8 +1,8 @@
 import { ownershipOf } from "@ambit/backend-kit";
 import { type Log, SandboxFailed, unlessAborted } from "@ambit/core/plugin";
 import { asSandboxFailed, type FailureKind, ServiceFailure } from "../platform/failure.js";
-import { withPatience } from "../platform/patience.js";
 import { type RemovalTimes, removeLater } from "../platform/remove-later.js";
+import { withRetries } from "../platform/retries.js";
 import type { Machine, SandboxOrder, Service } from "../platform/service.js";
 
 export interface CreateLimits {
@@ -37,7 +37,7 @@ export async function createMachine(
       return await adopt(service, order, leftMs);
     }
   };
-  const making = withPatience(attempt, { retries: 5, limitMs: limits.createTimeoutMs, signal });
+  const making = withRetries(attempt, { retries: 5, limitMs: limits.createTimeoutMs, signal });
   try {
     return await unlessAborted(signal, () => making);
   } catch (error) {

@@ -2,9 +2,9 @@ import { openRemoteSandbox, type RemoteSandbox, type RemoteSandboxOptions } from
 import type { Evidence, NetworkBoundary, SandboxSpec, Scope } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import { addressId, attemptsAgainst, leaksIn } from "../inside/attempts.js";
-import { daemon, daemonFix, fallsWithDaemon, whyDaemonAnswers } from "../inside/daemon.js";
+import { daemon, daemonFix, lostToDaemon, whyDaemonAnswers } from "../inside/daemon.js";
 import { tryFrom } from "../inside/try-from.js";
-import { pauseFor } from "../platform/patience.js";
+import { pauseFor } from "../platform/retries.js";
 import { writeHandover } from "./handover.js";
 import { LimitsNotApplied, type StartedMachine, startMachine } from "./start-machine.js";
 import { watch } from "./watch.js";
@@ -18,7 +18,7 @@ export async function openSandbox(account: Account, spec: SandboxSpec, scope: Sc
   const { id: session, boundary, secrets = [], fence, log } = spec;
   const { signal } = scope;
   const started = await startMachine(account, { session, boundary, secrets, fence, log, signal });
-  return enter(account, started, spec, scope, fence === undefined ? undefined : { fence });
+  return openBridge(account, started, spec, scope, fence === undefined ? undefined : { fence });
 }
 
 /**
@@ -26,7 +26,7 @@ export async function openSandbox(account: Account, spec: SandboxSpec, scope: Sc
  *
  * @throws SandboxFailed; nothing is left then, except for a sandbox that was to be taken over.
  */
-export async function enter(
+export async function openBridge(
   account: Account,
   started: StartedMachine,
   spec: SandboxSpec,
@@ -64,7 +64,7 @@ export async function enter(
   ]);
   if (entered.status === "rejected") throw entered.reason;
   const sandbox = entered.value;
-  const exposed = whatDaemonBreaks(sandbox, spec.required);
+  const exposed = daemonGaps(sandbox, spec.required);
   if (tried.status === "rejected" || exposed !== undefined) {
     await sandbox.close();
     throw tried.status === "rejected" ? tried.reason : exposed;
@@ -79,12 +79,12 @@ export async function enter(
   return opened(sandbox, started, tried.value, unwatch);
 }
 
-function whatDaemonBreaks(
+function daemonGaps(
   { facts }: RemoteSandbox,
   required: SandboxSpec["required"],
 ): LimitsNotApplied | undefined {
   const reason = whyDaemonAnswers(facts);
-  const broken = fallsWithDaemon.filter((capability) => required.includes(capability));
+  const broken = lostToDaemon.filter((capability) => required.includes(capability));
   if (reason === undefined || broken.length === 0) return undefined;
   return new LimitsNotApplied(`${broken.join(", ")}: ${reason}: ${daemonFix}`);
 }
@@ -110,11 +110,11 @@ async function tryAgain(
         `Daytona reports that it limits the network, but ${leaks.join(", ")} was reached`,
       );
     }
-    await pauseFor(againMs, signal);
+    await pauseFor(retryMs, signal);
   }
 }
 
-const againMs = 250;
+const retryMs = 250;
 
 function opened(
   sandbox: RemoteSandbox,

@@ -1,5 +1,5 @@
 import { type Ownership, ownershipOf } from "@ambit/backend-kit";
-import { withPatience } from "../platform/patience.js";
+import { withRetries } from "../platform/retries.js";
 import type { Service } from "../platform/service.js";
 
 /** The name of a session's sandbox, unique in the organisation. */
@@ -19,7 +19,7 @@ export async function isOwnedBy(
 ): Promise<boolean> {
   const service = await account.service();
   const limitMs = account.config.requestTimeoutMs;
-  const { labels } = await withPatience(() => service.get(id), { retries: 2, limitMs });
+  const { labels } = await withRetries(() => service.get(id), { retries: 2, limitMs });
   const found = ownershipOf(labels);
   return found?.replica === owner.replica && found.session === owner.session && found.fence === owner.fence;
 }

@@ -2,8 +2,8 @@ import type { Pipe, RemotePlatform } from "@ambit/bridge";
 import { type Log, SandboxFailed } from "@ambit/core/plugin";
 import { openSessionPipe } from "../pipe/session-pipe.js";
 import { asSandboxFailed, isPassing, ServiceFailure } from "../platform/failure.js";
-import { withPatience } from "../platform/patience.js";
 import { type RemovalTimes, removeLater } from "../platform/remove-later.js";
+import { withRetries } from "../platform/retries.js";
 import type { Machine } from "../platform/service.js";
 
 export interface RemoteMachineOptions {
@@ -49,7 +49,7 @@ export class RemoteMachine implements RemotePlatform {
     const { machine, requestTimeoutMs } = this.#options;
     try {
       // Idempotent: the same file with the same content.
-      await withPatience(() => machine.upload(path, content, signal), {
+      await withRetries(() => machine.upload(path, content, signal), {
         retries: 2,
         limitMs: requestTimeoutMs,
         signal,
@@ -138,7 +138,7 @@ export async function deleteMachine(
 ): Promise<void> {
   try {
     // 409: its state is changing. Deleting is idempotent.
-    await withPatience(
+    await withRetries(
       () => machine.delete(),
       { retries: 4, limitMs },
       (failure) => isPassing(failure) || failure.kind === "conflict",

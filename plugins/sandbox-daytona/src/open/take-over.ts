@@ -6,7 +6,7 @@ import { ServiceFailure } from "../platform/failure.js";
 import type { Machine } from "../platform/service.js";
 import { type MountedSecrets, removeSecrets } from "../secrets/organisation-secrets.js";
 import { readHandover } from "./handover.js";
-import { enter } from "./open.js";
+import { openBridge } from "./open.js";
 import { differences } from "./read-back.js";
 import { asMissing, deleteMachine, endOf } from "./remote-machine.js";
 import { LimitsNotApplied, remoteMachine, type StartedMachine, sandboxOrder } from "./start-machine.js";
@@ -30,7 +30,7 @@ export async function takeOverSandbox(
   try {
     const machine = await found(account, id, spec.id, fence);
     const started = await claimed(account, machine, owner, spec, secrets);
-    return await enter(account, started, spec, scope, { fence, resume });
+    return await openBridge(account, started, spec, scope, { fence, resume });
   } catch (error) {
     account.reaper.end(spec.id);
     throw error;

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Pipe } from "@ambit/bridge";
 import type { Log } from "@ambit/core/plugin";
 import { ServiceFailure } from "../platform/failure.js";
-import { withPatience } from "../platform/patience.js";
+import { withRetries } from "../platform/retries.js";
 import type { Machine } from "../platform/service.js";
 import { shellLine } from "../platform/shell-line.js";
 import { InputQueue } from "./input-queue.js";
@@ -35,7 +35,7 @@ export async function openSessionPipe(options: SessionPipeOptions): Promise<Pipe
     const queue = new InputQueue(async (text) => {
       // The platform creates the command's input after its response to the start. Nothing was written then, so it may
       // be sent again. Later, the same failure means that the command has ended.
-      await withPatience(
+      await withRetries(
         () => machine.input(session, command, text),
         { retries: 8, limitMs: options.connectMs, signal: over.signal },
         (failure) => !hasInput && failure.status === 500 && /failed to open input pipe/.test(failure.message),

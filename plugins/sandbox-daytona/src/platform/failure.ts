@@ -33,7 +33,7 @@ export class ServiceFailure extends Error {
 }
 
 /** The fields of the SDK's errors that are used. */
-export interface Told {
+export interface PlatformErrorFields {
   readonly name: string;
   readonly message: string;
   readonly statusCode?: number;
@@ -43,7 +43,7 @@ export interface Told {
 const maxMessageLength = 300;
 
 /** @param secret never shown, even if the platform repeats it. */
-export function serviceFailure(error: Told, secret: string): ServiceFailure {
+export function serviceFailure(error: PlatformErrorFields, secret: string): ServiceFailure {
   const plain = error.message.replaceAll(secret, "…");
   const message = plain.length > maxMessageLength ? `${plain.slice(0, maxMessageLength)}…` : plain;
   return new ServiceFailure(
@@ -56,7 +56,7 @@ export function serviceFailure(error: Told, secret: string): ServiceFailure {
   );
 }
 
-function kindOf({ name, statusCode }: Told, message: string): FailureKind {
+function kindOf({ name, statusCode }: PlatformErrorFields, message: string): FailureKind {
   // Tiers that may not restrict the network answer 400 or 403 with this text (daytona/clients issue 262).
   if (/network access is restricted|cannot be overridden/i.test(message)) return "restricted";
   if (

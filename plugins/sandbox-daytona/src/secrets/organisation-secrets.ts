@@ -3,7 +3,7 @@ import { type Ownership, ownershipSchema } from "@ambit/backend-kit";
 import type { HiddenCredential } from "@ambit/core/plugin";
 import { z } from "zod";
 import { isPassing, ServiceFailure } from "../platform/failure.js";
-import { withPatience } from "../platform/patience.js";
+import { withRetries } from "../platform/retries.js";
 import type { Service, StoredSecret } from "../platform/service.js";
 
 /** The secrets of one sandbox, for its next owner: without their values. */
@@ -83,7 +83,7 @@ export async function removeSecret(
   limitMs: number,
 ): Promise<void> {
   try {
-    await withPatience(
+    await withRetries(
       () => service.deleteSecret(id),
       { retries: 4, limitMs },
       (failure) => isPassing(failure) || failure.kind === "conflict",

@@ -16,7 +16,7 @@ const root = "0:0";
 /** Few threads, since all of them count towards the run's limit of processes. */
 const smallNode = ["NODE_OPTIONS=--v8-pool-size=0", "UV_THREADPOOL_SIZE=1"];
 /** Milliseconds between two checks whether a container is gone. */
-const lookAgainMs = 50;
+const pollMs = 50;
 /** Further checks of a container whose pipe ended. */
 const maxAttempts = 10;
 
@@ -150,7 +150,7 @@ export class Container implements DirectPlatform {
         return asSandboxFailed(error, `say why the container ${this.id.slice(0, 12)} ended`, this.#config);
       }
       if (looks === maxAttempts) return undefined;
-      await after(lookAgainMs, undefined, { signal });
+      await after(pollMs, undefined, { signal });
     }
   }
 
@@ -185,7 +185,7 @@ export async function removeContainer(container: Docker.Container, config: Docke
         if (statusOf(error) === 404) return;
         // Another removal is under way: repeat the request until the engine reports that the container doesn't exist.
         if (statusOf(error) !== 409) throw error;
-        await after(lookAgainMs, undefined, { signal: abortSignal });
+        await after(pollMs, undefined, { signal: abortSignal });
       }
     }
   } catch (error) {

@@ -54,7 +54,7 @@ export class PreparedSandbox implements Prepared {
    *
    * @throws SandboxFailed
    */
-  async give(
+  async assign(
     spec: SandboxSpec,
     { lookup, trusted }: SandboxOverrides,
     signal: AbortSignal,

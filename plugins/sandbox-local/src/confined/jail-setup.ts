@@ -9,7 +9,7 @@ import { type Namespaces, ownNamespaces } from "./evidence.js";
 import { type Etc, makeEtc } from "./files/etc.js";
 import { coveredOfProc, systemEntries } from "./files/system.js";
 import type { SystemEntry } from "./launch/arguments.js";
-import { lookAtBubblewrap } from "./launch/bubblewrap.js";
+import { inspectBubblewrap } from "./launch/bubblewrap.js";
 import { makeFirstProgram } from "./launch/first-program.js";
 import { findPrograms, type Programs } from "./launch/programs.js";
 
@@ -64,7 +64,7 @@ export async function makeJailSetup(folder: string): Promise<JailSetup> {
   await writeReadable(seccompFile, compileSeccompFilter(architecture));
   return {
     programs,
-    bubblewrap: await lookAtBubblewrap(programs.bubblewrap, folder),
+    bubblewrap: await inspectBubblewrap(programs.bubblewrap, folder),
     system,
     coveredProc,
     etc: await makeEtc(folder),

@@ -21,7 +21,7 @@ export async function exposeOnLoopback(handler: FetchHandler): Promise<Exposure>
   const share = serverBudget().join();
   server.on("connection", (connection) => {
     if (!share.take()) return void connection.destroy();
-    connection.once("close", () => share.give());
+    connection.once("close", () => share.release());
   });
   await listening(server, { host: "127.0.0.1", port: 0 });
   const port = listeningPort(server);

@@ -1,6 +1,6 @@
 import type { Boundary } from "@ambit/core/plugin";
 import { z } from "zod";
-import { tellsOfHost } from "../confined/files/system.js";
+import { revealingProcEntries } from "../confined/files/system.js";
 import { inside } from "../confined/launch/inside.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
 import {
@@ -57,7 +57,9 @@ export type View = z.output<typeof viewSchema>;
 
 /** What a process of the sandbox sees. */
 export async function viewOf(sandbox: ConfinedSandbox, role: "agent" | "tool"): Promise<View> {
-  const { stdout } = await runIn(sandbox, [...nodeInside, "-e", look, JSON.stringify(tellsOfHost)], { role });
+  const { stdout } = await runIn(sandbox, [...nodeInside, "-e", look, JSON.stringify(revealingProcEntries)], {
+    role,
+  });
   return viewSchema.parse(JSON.parse(stdout));
 }
 

@@ -33,9 +33,9 @@ export type BpfStatement =
 type BpfInstruction = Exclude<BpfStatement, { do: "label" }>;
 
 /** A conditional jump skips at most 255 instructions: 8 bits in the kernel's format. */
-const LONGEST_CONDITIONAL_JUMP = 255;
+const maxConditionalJump = 255;
 /** BPF_MAXINSNS: the kernel refuses a longer program. */
-const LONGEST_PROGRAM = 4096;
+const maxProgramLength = 4096;
 
 /**
  * Encodes statements as little-endian `struct sock_filter { u16 code; u8 jt, jf; u32 k }`, 8 bytes each.
@@ -50,9 +50,9 @@ export function assemble(statements: readonly BpfStatement[]): Buffer {
       throw new Error(`seccomp program: label ${statement.name} occurs twice`);
     else labels.set(statement.name, instructions.length);
   }
-  if (instructions.length > LONGEST_PROGRAM) {
+  if (instructions.length > maxProgramLength) {
     throw new Error(
-      `seccomp program: ${instructions.length} instructions, the kernel accepts ${LONGEST_PROGRAM}`,
+      `seccomp program: ${instructions.length} instructions, the kernel accepts ${maxProgramLength}`,
     );
   }
   const distance = (from: number, to: string, max: number): number => {
@@ -72,11 +72,11 @@ export function assemble(statements: readonly BpfStatement[]): Buffer {
       case "load":
         return [opcode.loadWord, 0, instruction.offset];
       case "jump":
-        return [opcode.jump, 0, distance(index, instruction.to, LONGEST_PROGRAM)];
+        return [opcode.jump, 0, distance(index, instruction.to, maxProgramLength)];
       case "if-equal":
       case "if-at-least":
       case "if-any-bit": {
-        const skipped = distance(index, instruction.to, LONGEST_CONDITIONAL_JUMP);
+        const skipped = distance(index, instruction.to, maxConditionalJump);
         return [conditionalJumps[instruction.do], skipped, instruction.value];
       }
       case "answer":

@@ -67,5 +67,5 @@ export async function installAgent(name: string, options: Overrides): Promise<nu
 async function harnesses(options: Overrides): Promise<readonly Harness[]> {
   const environment = takeEnvironment(process.env);
   const { registry } = await openAmbit({ environment, overrides: options, logLevel: "warn" });
-  return registry.candidatesAsSeen().harnesses.map(({ actor }) => actor);
+  return registry.knownCandidates().harnesses.map(({ actor }) => actor);
 }

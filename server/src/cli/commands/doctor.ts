@@ -12,7 +12,7 @@ export async function doctor(options: Overrides & { readonly json?: boolean }): 
   const { registry } = await openAmbit({ environment, overrides: options, logLevel: "warn" });
   const actors = await registry.describe();
   const sandboxes = actors.filter(({ kind }) => kind === "sandbox");
-  const untested = registry.candidatesAsSeen().harnesses.flatMap(({ actor }) => {
+  const untested = registry.knownCandidates().harnesses.flatMap(({ actor }) => {
     const installed = actor.installation?.installed();
     if (installed === undefined || installed.version === installed.tested) return [];
     return [{ agent: actor.id, ...installed }];

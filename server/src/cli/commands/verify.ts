@@ -27,7 +27,7 @@ async function attack(options: VerifyOptions): Promise<number> {
   const environment = takeEnvironment(process.env);
   const ambit = await openAmbit({ environment, overrides: options, logLevel: "silent" });
   const wanted = capabilitiesOf(options.capability ?? []);
-  const sandboxes = ambit.registry.candidatesAsSeen().sandboxes.map(({ actor }) => actor);
+  const sandboxes = ambit.registry.knownCandidates().sandboxes.map(({ actor }) => actor);
   const backend = sandboxes.find(({ name }) => name === (options.sandbox ?? name));
   if (backend === undefined) {
     const loaded = sandboxes.map(({ name }) => name).join(", ");

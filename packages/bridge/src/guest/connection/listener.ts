@@ -3,7 +3,7 @@ import type { Channel, ChannelListener } from "../../transport/channel.js";
 import type { Channels } from "../../transport/channels.js";
 import { streams } from "../../transport/frame.js";
 import { OutputPump } from "../output-pump.js";
-import { replying } from "../replying.js";
+import { replyWithFailure } from "../reply-with-failure.js";
 
 /**
  * Concurrent connections of one listener; others are dropped, so that a client can't use up all descriptors.
@@ -28,7 +28,7 @@ export class Listeners {
     this.#servers.add(server);
     return {
       message: () =>
-        replying(channel, async () => {
+        replyWithFailure(channel, async () => {
           await new Promise<void>((resolve, reject) => {
             server.once("error", reject);
             server.listen({ host: "127.0.0.1", port: 0 }, resolve);

@@ -4,7 +4,7 @@ import { SafeSessionFiles } from "@ambit/backend-kit/safe-fs";
 import { type Requests, requestOf } from "../../messages.js";
 import type { Channel, ChannelListener } from "../../transport/channel.js";
 import { streams } from "../../transport/frame.js";
-import { replying } from "../replying.js";
+import { replyWithFailure } from "../reply-with-failure.js";
 import type { User } from "../user.js";
 import type { Folders } from "./folders.js";
 
@@ -37,7 +37,7 @@ export class Files {
         taken();
       },
       end: () =>
-        replying(channel, async () => {
+        replyWithFailure(channel, async () => {
           if (request === undefined) throw new Error("a file without a path");
           const writing = this.#at(request.path).write([{ ...request, content: Buffer.concat(pieces) }]);
           this.#writing.add(writing);
@@ -55,7 +55,7 @@ export class Files {
   read(channel: Channel): ChannelListener {
     return {
       message: (message) =>
-        replying(channel, async () => {
+        replyWithFailure(channel, async () => {
           const { path } = requestOf("read", message);
           await channel.write(streams.main, await this.#at(path).read(path));
           await channel.send({ done: true });
@@ -68,7 +68,7 @@ export class Files {
 export function unpack(channel: Channel): ChannelListener {
   return {
     message: (message) =>
-      replying(channel, async () => {
+      replyWithFailure(channel, async () => {
         const { archive, into } = requestOf("unpack", message);
         await mkdir(into, { recursive: true });
         await chmod(into, 0o755);

@@ -43,11 +43,11 @@ export function isolateTmp(one: User, other: User, mayChange: boolean): string |
 const messageQueues = "/dev/mqueue";
 
 /** Removes what a user without processes left for others to find: files in world-writable folders, and System V IPC. */
-export async function removeLeft(user: User): Promise<void> {
+export async function removeFilesOf(user: User): Promise<void> {
   // It fails on those of other users, and where the image lacks the program.
   if (await hasIpc(user)) await startAs(user, "ipcrm --all", "ipcrm", () => undefined);
   for (const folder of [...worldWritable, messageQueues]) {
-    if (!(await holdsOf(folder, user))) continue;
+    if (!(await hasFilesOf(folder, user))) continue;
     const script = 'find "$0" -mindepth 1 -maxdepth 1 -user "$(id -u)" -exec rm -rf -- {} +';
     // If no process can be started for that, the files stay, and no other process can read them.
     await startAs(user, script, folder, () => undefined);
@@ -66,7 +66,7 @@ async function hasIpc({ uid }: User): Promise<boolean> {
 }
 
 /** Names needn't be UTF-8. */
-async function holdsOf(folder: string, { uid }: User): Promise<boolean> {
+async function hasFilesOf(folder: string, { uid }: User): Promise<boolean> {
   const names = await readdir(folder, { encoding: "buffer" }).catch(() => []);
   for (const name of names) {
     const found = await lstat(Buffer.concat([Buffer.from(`${folder}/`), name])).catch(() => undefined);

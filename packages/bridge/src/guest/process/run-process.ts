@@ -7,7 +7,7 @@ import { killMessage, type Requests, requestOf } from "../../messages.js";
 import type { Channel, ChannelListener } from "../../transport/channel.js";
 import { streams } from "../../transport/frame.js";
 import type { Folders } from "../files/folders.js";
-import { replying } from "../replying.js";
+import { replyWithFailure } from "../reply-with-failure.js";
 import type { DaemonSettings } from "../settings.js";
 import type { Users } from "../users.js";
 import { Output } from "./output.js";
@@ -58,7 +58,7 @@ export class Processes {
           else running.kill(order.kill);
           return;
         }
-        replying(channel, () => begin(requestOf("run", message)));
+        replyWithFailure(channel, () => begin(requestOf("run", message)));
       },
       data: (_lane, bytes, taken) => {
         if (running === undefined) input.push({ bytes, taken });
@@ -174,7 +174,7 @@ class RunningProcess {
       new Output(child.stderr, channel, streams.error),
     ];
     child.once("exit", (code, signal) =>
-      replying(channel, async () => {
+      replyWithFailure(channel, async () => {
         await reaper.finish();
         this.#isGone = true;
         // Cleaned up first, so that nothing is left when the exit is reported.

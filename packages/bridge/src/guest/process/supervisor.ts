@@ -107,7 +107,7 @@ function emptyScript(path: string): void {
 const connectMs = 1_500;
 
 /** Tries every address of the sandbox, and prints the ports that accepted a connection. Switches to the user first. */
-const lookProgram = `
+const listenersProgram = `
 const net = require("node:net");
 const [ports, user] = JSON.parse(process.argv[process.argv.length - 1]);
 if (user !== null) {
@@ -133,7 +133,7 @@ Promise.all(attempts).then(() => process.stdout.write(JSON.stringify([...open]))
 function listening(ports: readonly number[], user: User | undefined): Promise<readonly number[]> {
   return new Promise((resolve, reject) => {
     // Starts as root, since the interpreter may be readable by root only.
-    const child = spawn(process.execPath, ["-e", lookProgram, JSON.stringify([ports, user ?? null])], {
+    const child = spawn(process.execPath, ["-e", listenersProgram, JSON.stringify([ports, user ?? null])], {
       cwd: "/",
       stdio: ["ignore", "pipe", "pipe"],
     });

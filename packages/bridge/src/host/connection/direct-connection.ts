@@ -24,7 +24,7 @@ const maxNoiseLength = 500;
 /** Milliseconds for a pipe to close, before the platform ends it with the sandbox. */
 const closeMs = 2_000;
 /** Milliseconds for the output of a command that no longer reads its input. */
-const lastWordsMs = 500;
+const finalOutputMs = 500;
 /** Milliseconds for a platform to report why a pipe ended. */
 const explainMs = 2_000;
 
@@ -117,7 +117,7 @@ export class DirectConnection {
       pipe.output.once("close", () => lost());
       pipe.output.on("error", lost);
       // Of a command that couldn't be started or ended at once, the output says why.
-      pipe.input.on("error", (error) => setTimeout(lost, this.#isOpen ? 0 : lastWordsMs, error));
+      pipe.input.on("error", (error) => setTimeout(lost, this.#isOpen ? 0 : finalOutputMs, error));
       pipe.input.write(this.#options.program);
       this.#options.transport.attach(pipe.input);
       this.#options.transport.signal("hello", protocolVersion);

@@ -48,7 +48,7 @@ export class Decoders {
     if (coding === undefined) return "unknown";
     const { open, costMb } = coding;
     if (!this.#share.take(costMb)) return "busy";
-    return open().once("close", () => this.#share.give(costMb));
+    return open().once("close", () => this.#share.release(costMb));
   }
 
   /** The session is closed; open decoders close with their connections. */

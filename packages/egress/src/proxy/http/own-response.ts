@@ -11,12 +11,12 @@ export interface OwnResponse {
   readonly body: string;
 }
 
-interface Named {
+interface NamedDestination {
   readonly host: string;
   readonly port: number;
 }
 
-export function refusal(target: Named, reason: string): OwnResponse {
+export function refusal(target: NamedDestination, reason: string): OwnResponse {
   return {
     status: 403,
     statusText: "Refused by Ambit's boundary",
@@ -30,7 +30,7 @@ export function refusal(target: Named, reason: string): OwnResponse {
   };
 }
 
-export function upstreamFailure(target: Named, status: 502 | 504, cause: string): OwnResponse {
+export function upstreamFailure(target: NamedDestination, status: 502 | 504, cause: string): OwnResponse {
   return {
     status,
     statusText: status === 502 ? "Bad Gateway" : "Gateway Timeout",

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:net";
 import { join } from "node:path/posix";
 import type { Command, SandboxSpec } from "@ambit/core/plugin";
 import type { CredentialBroker } from "../../credentials/broker.js";
-import { bringTrust, type ImageAccess } from "../../credentials/image-trust.js";
+import { type ImageAccess, installTrust } from "../../credentials/image-trust.js";
 import type { Lookup } from "../../guarded-lookup.js";
 import type { OwnServer } from "../http/own-address.js";
 import { clientEnvironment, directHosts, nodePreload } from "./client-environment.js";
@@ -37,7 +37,7 @@ export async function openSessionEgress(options: SessionEgressOptions): Promise<
   const { sandbox, access, spec, folder, broker, lookup, signal } = options;
   const preload = join(folder, "node-proxy.cjs");
   await access.upload(preload, await readFile(nodePreload), signal);
-  const trust = broker && (await bringTrust(access, broker, join(folder, "trust"), signal));
+  const trust = broker && (await installTrust(access, broker, join(folder, "trust"), signal));
   const server = createServer({ allowHalfOpen: true });
   const own = await sandbox.handOver(server);
   const opened = await openSessionProxy({ spec, listen: { server }, own, lookup, credentials: broker });

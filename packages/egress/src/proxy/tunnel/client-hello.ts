@@ -10,11 +10,11 @@ export type ClientHelloReading =
   | { readonly state: "hello"; readonly serverName: string | undefined };
 
 /** A current ClientHello has 0.3 to 2 KiB. More than this, including records, is refused. */
-export const LONGEST_CLIENT_HELLO = 32 * 1024;
+export const maxClientHelloBytes = 32 * 1024;
 
 const HANDSHAKE_RECORD = 0x16;
 const CLIENT_HELLO = 0x01;
-const LONGEST_RECORD = 16 * 1024;
+const maxRecordBytes = 16 * 1024;
 const RECORD_HEADER = 5;
 const MESSAGE_HEADER = 4;
 const SERVER_NAME_EXTENSION = 0;
@@ -29,14 +29,14 @@ export function readClientHello(bytes: Buffer): ClientHelloReading {
   let wanted = MESSAGE_HEADER;
   // One handshake message may be spread over many records, and one record over many packets.
   for (let offset = 0; ; ) {
-    if (offset + RECORD_HEADER > LONGEST_CLIENT_HELLO) return malformed("the ClientHello is too long");
+    if (offset + RECORD_HEADER > maxClientHelloBytes) return malformed("the ClientHello is too long");
     if (bytes.length < offset + RECORD_HEADER) return { state: "incomplete", needed: offset + RECORD_HEADER };
     if (bytes[offset] !== HANDSHAKE_RECORD) return malformed("another record interrupts the ClientHello");
     if (bytes[offset + 1] !== 3) return malformed("the TLS record has an unknown version");
     const length = bytes.readUInt16BE(offset + 3);
-    if (length === 0 || length > LONGEST_RECORD) return malformed("the TLS record has an impossible length");
+    if (length === 0 || length > maxRecordBytes) return malformed("the TLS record has an impossible length");
     const end = offset + RECORD_HEADER + length;
-    if (end > LONGEST_CLIENT_HELLO) return malformed("the ClientHello is too long");
+    if (end > maxClientHelloBytes) return malformed("the ClientHello is too long");
     if (bytes.length < end) return { state: "incomplete", needed: end };
     fragments.push(bytes.subarray(offset + RECORD_HEADER, end));
     collected += length;
@@ -45,7 +45,7 @@ export function readClientHello(bytes: Buffer): ClientHelloReading {
       const header = Buffer.concat(fragments);
       if (header[0] !== CLIENT_HELLO) return malformed("the first TLS message is not a ClientHello");
       wanted += header.readUIntBE(1, 3);
-      if (wanted > LONGEST_CLIENT_HELLO) return malformed("the ClientHello is too long");
+      if (wanted > maxClientHelloBytes) return malformed("the ClientHello is too long");
     }
     if (collected >= wanted && wanted > MESSAGE_HEADER) {
       return readMessage(Buffer.concat(fragments).subarray(MESSAGE_HEADER, wanted));

@@ -1,7 +1,7 @@
 import { METHODS } from "node:http";
 import { readHost } from "@ambit/core/plugin";
 import type { Target } from "../../target.js";
-import { LONGEST_CLIENT_HELLO, readClientHello } from "./client-hello.js";
+import { maxClientHelloBytes, readClientHello } from "./client-hello.js";
 
 /**
  * What may follow the opening of a tunnel, judged by the client's first bytes. A tunnel to an address is bound by
@@ -22,7 +22,7 @@ export type FlightVerdict =
   | { readonly verdict: "refuse"; readonly reason: string; readonly tls: boolean };
 
 const HTTP_2_PREFACE = Buffer.from("PRI * HTTP/2.0\r\n");
-const MOST_EMPTY_BYTES = 64;
+const maxEmptyBytes = 64;
 const methodStarts = METHODS.map((method) => Buffer.from(`${method} `));
 
 /** @param ended whether the client has half-closed, so that nothing follows. */
@@ -32,7 +32,7 @@ export function judgeFirstFlight(target: Target, bytes: Buffer, ended: boolean):
   const hello = readClientHello(bytes);
   switch (hello.state) {
     case "incomplete":
-      return ended || bytes.length > LONGEST_CLIENT_HELLO
+      return ended || bytes.length > maxClientHelloBytes
         ? { verdict: "refuse", reason: "the TLS ClientHello is incomplete", tls: true }
         : { verdict: "wait", needed: hello.needed };
     case "malformed":
@@ -66,7 +66,7 @@ function judgeCleartext(target: Target, received: Buffer, ended: boolean): Fligh
   if (target.port === 443) return refuse("port 443 of a listed name carries TLS only");
   // HTTP servers skip empty lines before a request.
   const start = received.findIndex((byte) => byte !== 0x0d && byte !== 0x0a);
-  if (start === -1 && !ended && received.length < MOST_EMPTY_BYTES) {
+  if (start === -1 && !ended && received.length < maxEmptyBytes) {
     return { verdict: "wait", needed: received.length + 1 };
   }
   const bytes = received.subarray(start === -1 ? received.length : start);

@@ -3,7 +3,7 @@ import type { ReportedCalls } from "./reported-calls.js";
 
 /** Milliseconds that a permission question waits for the input of its call. */
 const limitMs = 500;
-const lookMs = 5;
+const pollMs = 5;
 
 /** Settles when the call's input is known, the turn stops, or the time is over: there may be no input. */
 export async function inputReported(
@@ -13,6 +13,6 @@ export async function inputReported(
 ): Promise<void> {
   for (const end = Date.now() + limitMs; Date.now() < end && !stopped(); ) {
     if (tools.isInputReported(id)) return;
-    await delay(lookMs);
+    await delay(pollMs);
   }
 }

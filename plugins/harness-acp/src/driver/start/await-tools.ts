@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { PublishedServer } from "@ambit/core/plugin";
 
 /** Milliseconds between two checks. */
-const lookMs = 5;
+const pollMs = 5;
 
 /**
  * Resolves when the agent has listed every server's tools, or the time is over: some agents send the first prompt to
@@ -15,6 +15,6 @@ export async function toolsListed(
 ): Promise<void> {
   const end = Date.now() + limitMs;
   while (!servers.every((server) => server.listed()) && Date.now() < end && !signal.aborted) {
-    await delay(lookMs);
+    await delay(pollMs);
   }
 }

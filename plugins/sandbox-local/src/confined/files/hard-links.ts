@@ -37,7 +37,7 @@ const linked = ["-type", "f", "-links", "+1", "-printf", "l %D:%i %n %P\\0"];
  *
  * @throws SandboxFailed when the tree can't be searched.
  */
-export async function lookThrough(root: string): Promise<Findings> {
+export async function scanHardLinks(root: string): Promise<Findings> {
   if (await isEmpty(root)) return { outsideLinks: [], repositories: [] };
   const byInode = new Map<string, { links: number; paths: string[] }>();
   const found: string[] = [];
@@ -112,7 +112,7 @@ async function* recordsOf(root: string): AsyncGenerator<string> {
  *
  * @throws SandboxFailed naming the first of them, under `refuse`.
  */
-export async function settleOutsideLinks(
+export async function resolveOutsideLinks(
   root: string,
   links: readonly OutsideLink[],
   policy: "refuse" | "copy",

@@ -12,7 +12,7 @@ const systemFolders = [
  * World-readable files that describe the host; the rest of `/proc` is readable by root only, or belongs to the jail's
  * namespaces.
  */
-export const tellsOfHost: readonly string[] = ["/proc/key-users", "/proc/keys", "/proc/sched_debug"];
+export const revealingProcEntries: readonly string[] = ["/proc/key-users", "/proc/keys", "/proc/sched_debug"];
 
 /** The parts of this host that every jail shows unchanged. */
 export async function systemEntries(): Promise<readonly SystemEntry[]> {
@@ -26,8 +26,8 @@ export async function coveredOfProc(): Promise<readonly string[]> {
       () => true,
       () => false,
     );
-  const found = await Promise.all(tellsOfHost.map(isThere));
-  return tellsOfHost.filter((_path, index) => found[index]);
+  const found = await Promise.all(revealingProcEntries.map(isThere));
+  return revealingProcEntries.filter((_path, index) => found[index]);
 }
 
 async function entryAt(path: string): Promise<SystemEntry | undefined> {

@@ -51,7 +51,7 @@ export function pathRules(filesystem: FilesystemBoundary, kept: readonly string[
  *
  * Only while no jail of the session lives: the mounts are made by name, and a jail without them could exchange a path.
  */
-export async function settleMounts(
+export async function prepareMounts(
   workspace: string,
   rules: readonly PathRule[],
   writable: boolean,

@@ -3,10 +3,10 @@ import type { Command, FilesystemBoundary } from "@ambit/core/plugin";
 import type { LocalConfig } from "../../config.js";
 import type { WorkspaceMount } from "../launch/arguments.js";
 import { inside } from "../launch/inside.js";
-import { lookThrough, settleOutsideLinks } from "./hard-links.js";
+import { resolveOutsideLinks, scanHardLinks } from "./hard-links.js";
 import { findProtectedPaths, maxRepositories } from "./protected-paths.js";
 import { openSessionFolder } from "./session-folder.js";
-import { pathRules, settleMounts } from "./workspace-mounts.js";
+import { pathRules, prepareMounts } from "./workspace-mounts.js";
 
 export interface RulesOptions {
   /** The workspace's folder on the host. */
@@ -63,8 +63,8 @@ export class WorkspaceRules {
     const { folder, filesystem, config, owner } = this.#options;
     await (await openSessionFolder({ guest: inside.workspace, host: folder })).close();
     if (role === "agent" || !this.#areLinksSettled) {
-      const found = await lookThrough(folder);
-      await settleOutsideLinks(folder, found.outsideLinks, config.hardLinks);
+      const found = await scanHardLinks(folder);
+      await resolveOutsideLinks(folder, found.outsideLinks, config.hardLinks);
       this.#repositories = [...new Set([...this.#repositories, ...found.repositories])].slice(
         0,
         maxRepositories,
@@ -72,7 +72,7 @@ export class WorkspaceRules {
       this.#areLinksSettled = true;
     }
     const kept = await findProtectedPaths(folder, config.protectedPaths, this.#repositories);
-    return settleMounts(folder, pathRules(filesystem, kept), isWritable(filesystem), owner);
+    return prepareMounts(folder, pathRules(filesystem, kept), isWritable(filesystem), owner);
   }
 }
 

@@ -13,7 +13,7 @@ const options = { cwd: "/", env: { PATH: "/usr/bin:/bin" }, timeout: 10_000 } as
  *
  * @param folder only the runner writes to it.
  */
-export async function lookAtBubblewrap(program: string, folder: string): Promise<Evidence> {
+export async function inspectBubblewrap(program: string, folder: string): Promise<Evidence> {
   const { stdout } = await execute(program, ["--version"], options);
   const bubblewrap = /\d[\w.+~-]*/.exec(stdout)?.[0] ?? "of an unknown version";
   if (!(await followsLinksOfTargets(program, join(folder, "bubblewrap")))) return { bubblewrap };

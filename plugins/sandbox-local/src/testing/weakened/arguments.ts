@@ -1,4 +1,4 @@
-import { tellsOfHost } from "../../confined/files/system.js";
+import { revealingProcEntries } from "../../confined/files/system.js";
 import type { CommandLine } from "../../confined/launch/arguments.js";
 import { inside } from "../../confined/launch/inside.js";
 import type { Decoys, RemovableMechanism } from "./mechanisms.js";
@@ -34,7 +34,7 @@ export function weakenedArguments(
     result = replace(result, ["--proc", "/proc"], ["--ro-bind", "/proc", "/proc"]);
   }
   if (lacks("covered kernel tables")) {
-    for (const path of tellsOfHost.filter((one) => result.some((line) => line.includes(one)))) {
+    for (const path of revealingProcEntries.filter((one) => result.some((line) => line.includes(one)))) {
       result = replace(result, ["--ro-bind", "/dev/null", path], []);
     }
   }

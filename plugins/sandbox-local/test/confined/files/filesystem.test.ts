@@ -3,7 +3,7 @@ import { chmod, link, mkdir, readdir, readFile, rename, rm, symlink, writeFile }
 import { dirname, join } from "node:path";
 import type { Boundary, FilesystemBoundary, Sandbox } from "@ambit/core/plugin";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { lookThrough } from "../../../src/confined/files/hard-links.js";
+import { scanHardLinks } from "../../../src/confined/files/hard-links.js";
 import { configSchema, LocalSandbox } from "../../../src/index.js";
 import {
   closed,
@@ -205,7 +205,7 @@ describe("hard links that lead outside", () => {
 
   test("are distinguished from links among the workspace's own files", async () => {
     const { workspace } = await withLink({});
-    expect((await lookThrough(workspace)).outsideLinks).toEqual([{ links: 2, paths: ["inside"] }]);
+    expect((await scanHardLinks(workspace)).outsideLinks).toEqual([{ links: 2, paths: ["inside"] }]);
   });
 
   test("refuse the spawn and are named", async () => {

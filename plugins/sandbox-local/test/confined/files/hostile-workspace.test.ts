@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { type Boundary, SandboxFailed } from "@ambit/core/plugin";
 import { describe, expect, test } from "vitest";
-import { lookThrough } from "../../../src/confined/files/hard-links.js";
+import { scanHardLinks } from "../../../src/confined/files/hard-links.js";
 import { limitReached, withoutHost } from "../../../src/confined/start-failure.js";
 import { closed, openConfined, path, run, shell, specOf, temporaryFolder } from "../../support/specs.js";
 import { isRoot, ordinaryUser } from "../../support/user.js";
@@ -97,7 +97,7 @@ describe("hard links that lead outside", () => {
     const name = Buffer.concat([Buffer.from(`${workspace}/closed/`), Buffer.from([0xff])]);
     await link(join(dataFolder, "outside"), name);
     await run(sandbox, shell("touch one; ln one two; chmod 000 closed"));
-    expect((await lookThrough(workspace)).outsideLinks).toEqual([{ links: 2, paths: ["closed/\u00ff"] }]);
+    expect((await scanHardLinks(workspace)).outsideLinks).toEqual([{ links: 2, paths: ["closed/\u00ff"] }]);
     const changed = await run(
       sandbox,
       shell("chmod 700 closed; echo changed > closed/$(printf '\\377'); cat closed/*"),

@@ -2,7 +2,7 @@ import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Sandbox } from "@ambit/core/plugin";
 import { describe, expect, test } from "vitest";
-import { lookThrough } from "../../../src/confined/files/hard-links.js";
+import { scanHardLinks } from "../../../src/confined/files/hard-links.js";
 import { findProtectedPaths } from "../../../src/confined/files/protected-paths.js";
 import { openConfined, run, shell, temporaryFolder } from "../../support/specs.js";
 
@@ -66,14 +66,14 @@ describe("protected paths are found at their real place", () => {
     ["a repository far below", { "a/b/c/.git/hooks": "/" }, ["a/b/c/.git/hooks"]],
   ])("%s", async (_what, entries, found) => {
     const workspace = await workspaceOf(entries);
-    const { repositories } = await lookThrough(workspace);
+    const { repositories } = await scanHardLinks(workspace);
     const kept = [".git/hooks", ".git/config", ".idea", ".mcp.json"];
     expect(await findProtectedPaths(workspace, kept, repositories)).toEqual(found);
   });
 
   test("of the first 64 repositories, however many there are", async () => {
     const many = Array.from({ length: 70 }, (_, index) => [`r${index}/.git/hooks`, "/"]);
-    const { repositories } = await lookThrough(await workspaceOf(Object.fromEntries(many)));
+    const { repositories } = await scanHardLinks(await workspaceOf(Object.fromEntries(many)));
     expect(repositories).toHaveLength(64);
   });
 });

@@ -1,7 +1,7 @@
 import { chmod, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { lookAtBubblewrap, warningOf } from "../../../src/confined/launch/bubblewrap.js";
+import { inspectBubblewrap, warningOf } from "../../../src/confined/launch/bubblewrap.js";
 import { findPrograms } from "../../../src/confined/launch/programs.js";
 import { confinedBackend, openConfined, temporaryFolder } from "../../support/specs.js";
 
@@ -18,12 +18,12 @@ async function standIn(script: string): Promise<{ program: string; folder: strin
 test("a hole of bubblewrap is named if it works here, whatever the version says", async () => {
   // $3 is the folder with the link, to a folder beside it.
   const open = await standIn('echo > "$(dirname "$3")/decoy/made"; exit 1');
-  expect(await lookAtBubblewrap(open.program, open.folder)).toEqual({
+  expect(await inspectBubblewrap(open.program, open.folder)).toEqual({
     bubblewrap: "0.12.1",
     bubblewrapWarning: warningOf("0.12.1"),
   });
   const closed = await standIn("exit 1");
-  expect(await lookAtBubblewrap(closed.program, closed.folder)).toEqual({ bubblewrap: "0.12.1" });
+  expect(await inspectBubblewrap(closed.program, closed.folder)).toEqual({ bubblewrap: "0.12.1" });
   for (const { folder } of [open, closed]) expect(await readdir(folder)).toEqual(["bwrap"]);
 });
 
@@ -32,7 +32,7 @@ test("Debian 12's bubblewrap has it: each sandbox and each finding on files says
 }) => {
   const { bubblewrap } = await findPrograms();
   const folder = await temporaryFolder();
-  const facts = await lookAtBubblewrap(bubblewrap, folder);
+  const facts = await inspectBubblewrap(bubblewrap, folder);
   const { bubblewrapWarning: warning } = facts;
   if (warning === undefined) return skip(`host: bubblewrap ${facts.bubblewrap} doesn't have this hole`);
   expect(warning).toMatch(/^bubblewrap 0\.\d+.*CVE-2026-87766.*install bubblewrap 0\.12/);

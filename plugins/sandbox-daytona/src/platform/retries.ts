@@ -1,7 +1,7 @@
 import pRetry from "p-retry";
 import { isPassing, ServiceFailure } from "./failure.js";
 
-export interface Patience {
+export interface RetryOptions {
   /** Tries after the first. */
   readonly retries: number;
   /** Milliseconds for all tries, including the waits. */
@@ -10,7 +10,7 @@ export interface Patience {
 }
 
 /** Milliseconds between two tries: at first, and at most. */
-const pauses = { first: 250, max: 10_000 } as const;
+const retryDelaysMs = { first: 250, max: 10_000 } as const;
 /** Milliseconds that must remain for another try: with less it would fail for lack of time. */
 const minAttemptMs = 1_000;
 
@@ -20,9 +20,9 @@ const minAttemptMs = 1_000;
  *
  * @throws ServiceFailure the last failure; if that was only the time limit, the one before it.
  */
-export async function withPatience<Result>(
+export async function withRetries<Result>(
   call: () => Promise<Result>,
-  { retries, limitMs, signal }: Patience,
+  { retries, limitMs, signal }: RetryOptions,
   isSafe: (failure: ServiceFailure) => boolean = isPassing,
 ): Promise<Result> {
   const end = performance.now() + limitMs;
@@ -47,7 +47,7 @@ export async function withPatience<Result>(
       ...(signal === undefined ? {} : { signal }),
       shouldRetry: async ({ error, attemptNumber }) => {
         if (!(error instanceof ServiceFailure) || !isSafe(error)) return false;
-        const pause = Math.max(error.retryAfterMs ?? 0, pauseBefore(attemptNumber));
+        const pause = Math.max(error.retryAfterMs ?? 0, delayBefore(attemptNumber));
         if (performance.now() + pause + minAttemptMs >= end) return false;
         await pauseFor(pause, signal);
         return signal?.aborted !== true;
@@ -57,8 +57,8 @@ export async function withPatience<Result>(
 }
 
 /** Doubles each time, with as much jitter again: clients that failed together don't retry together. */
-function pauseBefore(attempt: number): number {
-  return Math.min(pauses.first * 2 ** (attempt - 1) * (1 + Math.random()), pauses.max);
+function delayBefore(attempt: number): number {
+  return Math.min(retryDelaysMs.first * 2 ** (attempt - 1) * (1 + Math.random()), retryDelaysMs.max);
 }
 
 /** Resolves early when `signal` aborts. */

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { readAuthority, type Target } from "../target.js";
 import type { AdmittedDestination, EgressProtocol } from "./admitted.js";
-import type { CredentialSide } from "./credentials/side.js";
+import type { CredentialProxy } from "./credentials/credential-proxy.js";
 import { escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import { HttpClients, type Tunnel } from "./http/clients.js";
 import { valuesOf } from "./http/destination.js";
@@ -16,12 +16,12 @@ import { carryTunnel } from "./tunnel/tunnel.js";
  * HTTP in absolute form and CONNECT. Node's own parser reads both sides, and each request is written again, on a
  * separate connection, so that smuggled content is never forwarded.
  */
-export class HttpSide {
+export class HttpProxy {
   readonly #gate: Gate;
   readonly #server: Server;
   readonly #own: OwnServer | undefined;
   readonly #clients: HttpClients;
-  readonly #credentials: CredentialSide | undefined;
+  readonly #credentials: CredentialProxy | undefined;
 
   /**
    * @param own handles requests for a path, and those that name the proxy's own address.
@@ -30,7 +30,7 @@ export class HttpSide {
   constructor(
     gate: Gate,
     own: OwnServer | undefined,
-    credentials: CredentialSide | undefined,
+    credentials: CredentialProxy | undefined,
     onFault: (fault: unknown, client: Duplex) => void,
   ) {
     this.#gate = gate;

@@ -22,7 +22,7 @@ import { sendText } from "./text-response.js";
  * Serves the hosts of a session's credentials: terminates TLS, checks each request, and forwards it over a verified
  * connection with the value instead of its placeholder. HTTP/1.1 only, without upgrades.
  */
-export class CredentialSide {
+export class CredentialProxy {
   readonly #gate: Gate;
   readonly #broker: CredentialBroker;
   readonly #server: Server;

@@ -2,12 +2,12 @@
  * Node's arguments to run a CommonJS program that standard input begins with: no file of it is in the sandbox, and it takes
  * no separate upload. The path that follows is the program's name, in a folder that is created. Runs on Node.js 18.
  */
-export function fromInput(program: Uint8Array): readonly ["-e", string] {
-  return ["-e", `(${start})(${program.length})`];
+export function nodeArgumentsFromInput(program: Uint8Array): readonly ["-e", string] {
+  return ["-e", `(${readAndRun})(${program.length})`];
 }
 
 /** Reads exactly the program: what follows in standard input is for it. */
-const start = `size => {
+const readAndRun = `size => {
   const fs = require("fs"), path = process.argv[1], bytes = Buffer.alloc(size);
   for (let at = 0; at < size;) {
     let length;
