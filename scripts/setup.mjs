@@ -9,6 +9,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { clusterFolder, clusterPackages } from "./cluster.mjs";
 import { runLogged, say, step } from "./step.mjs";
 import { onSupportedNode } from "./supported-node.mjs";
 
@@ -57,14 +58,15 @@ function rootPrefix() {
  * @param {Extent} extent
  */
 export async function installSystemPackages(extent) {
-  const wanted = extent === "demo" ? systemPackages : [...systemPackages, ...testPackages];
+  const cluster = clusterFolder() === undefined ? [] : clusterPackages;
+  const wanted = extent === "demo" ? systemPackages : [...systemPackages, ...testPackages, ...cluster];
   const missing = wanted.filter(({ brings }) => {
     const places = brings.startsWith("/") ? [brings] : systemFolders.map((folder) => join(folder, brings));
     return !places.some((place) => existsSync(place));
   });
   if (missing.length === 0) return;
 
-  const names = missing.map(({ name }) => name);
+  const names = [...new Set(missing.map(({ name }) => name))];
   if (await aptInstall(names)) return;
   for (const { name, reason } of missing) say(`${name} is missing (${reason})`);
   say("they can't be installed from here; what needs them is skipped, and says so. To install them:");

@@ -7,6 +7,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
+import { clusterFolder, isClusterDemanded } from "./cluster.mjs";
 import { buildImage, installDocker, isDockerDemanded } from "./docker-engine.mjs";
 import { all, installPackages, installSystemPackages, root, setUp } from "./setup.mjs";
 import { installNode, onSupportedNode } from "./supported-node.mjs";
@@ -91,6 +92,7 @@ async function run(command, { args = [], onCounts, name } = {}) {
     cwd: root,
     env: {
       ...process.env,
+      ...cluster(),
       ...demands(),
       PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}`,
     },
@@ -107,6 +109,13 @@ async function run(command, { args = [], onCounts, name } = {}) {
   if (name !== undefined) console.log(`\n── ${name}\n${Buffer.concat(printed)}`);
   if (signal) console.error(`"${command}" was ended by ${signal}`);
   return code === 0;
+}
+
+/** Tests skip what needs a cluster where its programs aren't found; in CI they fail if it doesn't start. */
+function cluster() {
+  const folder = clusterFolder();
+  if (folder === undefined) return {};
+  return { AMBIT_CLUSTER: folder, ...(isClusterDemanded ? { AMBIT_MUST_RUN_CLUSTER: "1" } : {}) };
 }
 
 /** A value of AMBIT_MUST_PROVE that is already set wins. */

@@ -3,9 +3,10 @@ import { lstat, mkdir, readlink, rm, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
+import { removeCgroups } from "@ambit/test-machine";
 import Docker from "dockerode";
 import { startDaemon } from "./daemon.js";
-import { createFolder, removeCgroups, removeLeftovers } from "./leftovers.js";
+import { createFolder, removeLeftovers } from "./leftovers.js";
 
 const execute = promisify(execFile);
 

@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { loadSandboxImage, sandboxImageName } from "@ambit/sandbox-image";
+import { imageArchive, removeCgroups } from "@ambit/test-machine";
 import Docker from "dockerode";
 import { type Daemon, startDaemon } from "./daemon.js";
 import { type DockerEngine, runtimes } from "./engine.js";
-import { imageArchive } from "./image.js";
-import { bridgesOf, createFolder, removeBridges, removeCgroups, removeLeftovers } from "./leftovers.js";
+import { bridgesOf, createFolder, removeBridges, removeLeftovers } from "./leftovers.js";
 import { runtimeFailure } from "./runtimes.js";
 
 /** A separate engine. */

@@ -9,7 +9,7 @@ const publicToPlugins =
   /^@ambit\/(core(\/(contract|plugin))?|attacks(\/(probe|standard-probe|system-calls))?|backend-kit(\/(http|safe-fs))?|bridge|durable\/store|egress(\/(proxy|credentials))?|metrics|sql-store(\/schema)?|sandbox-image|agent-[\w-]+)$/;
 /** What the tests of a plugin may import in addition. A dialect's read whole requests as the runner does. */
 const publicToTests =
-  /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|docker-engine|otlp-receiver|test-postgres|runner|fakes\/[\w-]+)$/;
+  /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|docker-engine|test-cluster|otlp-receiver|test-postgres|runner|fakes\/[\w-]+)$/;
 
 const isOurs = (specifier: string) => /^(@ambit\/|ambit(\/|$))/.test(specifier);
 export const isRelative = (specifier: string) => specifier.startsWith(".");
