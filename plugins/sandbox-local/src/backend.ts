@@ -50,6 +50,8 @@ export class LocalSandbox implements SandboxBackend {
   readonly #runner: () => Promise<RunnerFolder>;
   #jailSetup: (() => Promise<JailSetup>) | undefined;
   #owners: ConnectionOwners | undefined;
+  /** Whether the last jail came up. */
+  #confines = false;
 
   /** @param lookup how the boundary's proxy resolves names; default: like this host. */
   constructor(config: LocalConfig, lookup?: Lookup) {
@@ -136,7 +138,14 @@ export class LocalSandbox implements SandboxBackend {
     this.#jailSetup ??= lazy(() => makeJailSetup(runner.path));
     const jailSetup = await this.#jailSetup();
     const dataFolder = this.#dataFolder;
-    return openConfined({ spec, config: this.#config, dataFolder, runner, jailSetup, lookup, ...options });
+    // Without a boundary, the run goes on unconfined if this fails. A jail that fails later fails the run.
+    const isTried = !this.#confines;
+    const onLaunch = (failure?: unknown) => {
+      if (failure === undefined) this.#confines = true;
+      else if (failure instanceof SandboxFailed && failure.concerns === "host") this.#confines = false;
+    };
+    const host = { config: this.#config, dataFolder, runner, jailSetup, lookup };
+    return openConfined({ spec, ...host, isTried, onLaunch, ...options });
   }
 
   async #openUnconfined(spec: SandboxSpec): Promise<Sandbox> {

@@ -152,7 +152,7 @@ export interface Sandbox {
   readonly image?: ImageRootfs;
   /** The placeholder of each of the spec's `secrets`, by name. */
   readonly placeholders?: Readonly<Record<string, string>>;
-  /** What was observed of this sandbox when it opened. */
+  /** What was observed of this sandbox: when it opened, and of its first process before the first instruction. */
   readonly evidence: Evidence;
   /** Of all its processes so far. Synchronous and cheap. Absent: not known. */
   limitHits?(): LimitHits;

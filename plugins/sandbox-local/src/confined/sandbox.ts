@@ -10,16 +10,17 @@ export class ConfinedSandbox extends SessionSandbox {
   readonly confinement = "confined";
   readonly workspace = inside.workspace;
   readonly home = inside.agentHome;
-  readonly evidence: Evidence;
   readonly placeholders: Readonly<Record<string, string>>;
   readonly #session: ConfinedSession;
 
-  /** @param evidence what the first jail of this session showed. */
-  constructor(session: ConfinedSession, evidence: Evidence) {
+  constructor(session: ConfinedSession) {
     super(session.spec.id, filesOf(session));
     this.#session = session;
-    this.evidence = evidence;
     this.placeholders = session.credentials?.broker.placeholders ?? {};
+  }
+
+  get evidence(): Evidence {
+    return { ...this.#session.firstJail, ...this.#session.evidence };
   }
 
   limitHits(): LimitHits {

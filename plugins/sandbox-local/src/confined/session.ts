@@ -1,6 +1,6 @@
 import { realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import { type Evidence, SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
 import { type Lookup, openSessionProxy } from "@ambit/egress/proxy";
 import { makeSessionGroups, type SessionGroups } from "../cgroup/session-groups.js";
 import type { LocalConfig } from "../config.js";
@@ -42,6 +42,11 @@ export interface ConfinedSession {
   readonly rules: Pick<WorkspaceRules, "hold"> | undefined;
   /** The number of jails started. */
   spawned: number;
+  /** What was observed of the session when it opened. */
+  readonly evidence: Evidence;
+  /** What the first jail that came up showed before its program's first instruction. */
+  firstJail: Evidence | undefined;
+  readonly onLaunch: SessionOptions["onLaunch"];
   /** Closes everything above, in reverse order. Safe to call twice. */
   close(): Promise<void>;
 }
@@ -55,8 +60,15 @@ export interface SessionOptions {
   readonly lookup?: Lookup | undefined;
   /** Authorities in PEM, replacing the host's, of servers that credentials may be sent to. */
   readonly trusted?: readonly string[] | undefined;
-  /** Whether a first jail shows that the limits can be applied. Default true. */
+  /**
+   * Whether a jail that runs nothing comes up before the sandbox is open. Default false: the first process fails instead,
+   * before its first instruction.
+   */
   readonly isTried?: boolean | undefined;
+  /** Further facts for the session's evidence. */
+  readonly evidence?: Evidence;
+  /** Called after each start of a jail, with the reason if it failed. */
+  readonly onLaunch?: (failure?: unknown) => void;
   /** Default: all of them. */
   readonly parts?: SessionParts;
   /** Called when the session is closed, or couldn't be opened. */
@@ -64,7 +76,7 @@ export interface SessionOptions {
 }
 
 /** What tests and probes open a sandbox with, replacing the host's own. */
-export type SessionOverrides = Pick<SessionOptions, "lookup" | "trusted" | "isTried">;
+export type SessionOverrides = Pick<SessionOptions, "lookup" | "trusted" | "isTried" | "onLaunch">;
 
 /** Opens everything that is shared, or nothing. */
 export async function openSession(options: SessionOptions): Promise<ConfinedSession> {
@@ -132,6 +144,15 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       parts,
       rules: rulesOf(options, parts, folder, user),
       spawned: 0,
+      evidence: {
+        ...(user === undefined ? {} : { uid: user.uid }),
+        ...jailSetup.bubblewrap,
+        ...groups?.evidence,
+        ...(folder.diskBytes === undefined ? {} : { "disk.bytes": String(folder.diskBytes) }),
+        ...options.evidence,
+      },
+      firstJail: undefined,
+      onLaunch: options.onLaunch,
       close,
     };
   } catch (error) {

@@ -34,10 +34,13 @@ export async function spawnConfined(
   const held = applied ? await session.rules?.hold(command.role) : undefined;
   try {
     const started = await spawnWith(session, command, held?.mounts ?? []);
+    session.onLaunch?.();
+    session.firstJail ??= started.evidence;
     // It settles when nothing of the jail lives.
     if (held !== undefined) started.exit.then(held.release, held.release);
     return started;
   } catch (error) {
+    session.onLaunch?.(error);
     held?.release();
     throw error;
   }

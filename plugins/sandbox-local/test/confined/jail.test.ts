@@ -1,8 +1,8 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { expect, test } from "vitest";
-import { hostPids, statusRow } from "../support/host-processes.js";
-import { openConfined, path, run, shell } from "../support/specs.js";
+import { expect, onTestFinished, test } from "vitest";
+import { argumentsOf, hostPids, statusRow } from "../support/host-processes.js";
+import { closed, confinedBackend, openConfined, path, run, scope, shell, specOf } from "../support/specs.js";
 import { isRoot } from "../support/user.js";
 
 test("every process is shown to be confined and isolated from the others", async () => {
@@ -25,6 +25,22 @@ test("every process is shown to be confined and isolated from the others", async
   for (const name of ["pidNamespace", "netNamespace", "mntNamespace", "ipcNamespace"]) {
     expect(one?.evidence[name]).not.toBe(other?.evidence[name]);
   }
+});
+
+test("once jails come up here, a sandbox's first jail is that of its first program, and its evidence", async () => {
+  const backend = await confinedBackend();
+  await (await backend.open(specOf({ boundary: closed }), scope)).close();
+  const spec = specOf({ boundary: closed });
+  const sandbox = await backend.open(spec, scope);
+  onTestFinished(() => sandbox.close());
+  expect(sandbox.evidence).not.toHaveProperty("pidNamespace");
+  const first = await sandbox.spawn({ argv: ["cat"], env: { PATH: path } });
+  const commands = await Promise.all(hostPids().map(argumentsOf));
+  expect(commands.filter((words) => words.includes(`/${spec.id}/1/`))).not.toEqual([]);
+  expect(first.evidence).toHaveProperty("pidNamespace");
+  expect(sandbox.evidence).toMatchObject(first.evidence);
+  await sandbox.spawn({ argv: ["cat"], env: { PATH: path } });
+  expect(sandbox.evidence).toMatchObject(first.evidence);
 });
 
 test("a process sees exactly the variables it names, and those that confinement needs", async () => {

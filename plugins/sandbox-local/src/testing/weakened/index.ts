@@ -99,8 +99,7 @@ export class WeakenedSandboxes {
     change: JailChange = {},
     options: Pick<SessionOverrides, "lookup"> = {},
   ): Promise<Sandbox> {
-    // The attack's own jail shows whether one comes up.
-    return this.#open(spec, without, decoys, listed, change, { ...options, isTried: false });
+    return this.#open(spec, without, decoys, listed, change, options);
   }
 
   /**
@@ -149,7 +148,7 @@ export class WeakenedSandboxes {
     const { config, dataFolder } = this.#setup;
     const boundary = weakenedBoundary(spec.boundary, without, listed);
     const weakened = await this.#parts(spec.id, without, decoys, change, { folder, jailSetup });
-    const sandbox = await openConfined({
+    return openConfined({
       spec: { ...spec, boundary, required: [] },
       config: without.includes("path rules") ? { ...config, protectedPaths: [] } : config,
       dataFolder,
@@ -158,7 +157,6 @@ export class WeakenedSandboxes {
       ...options,
       ...weakened,
     });
-    return Object.assign(sandbox, { evidence: { ...sandbox.evidence, ...weakened.evidence } });
   }
 
   async #parts(
