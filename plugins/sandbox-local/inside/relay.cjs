@@ -1,16 +1,18 @@
-// Runs inside a jail when socat isn't there: puts the jail's own loopback through to the session's unix socket. Each
+// Runs inside a jail when Perl isn't there: puts the jail's own loopback through to the session's unix socket. Each
 // argument is an address and port of the host's loopback, answered inside at the same ones, by way of the proxy.
 "use strict";
+const { once } = require("node:events");
+const { closeSync, writeSync } = require("node:fs");
 const { connect, createServer } = require("node:net");
 
 const PORT = 3128;
 const CHANNEL = "/run/ambit/channel.sock";
 const LONGEST_ANSWER = 32 * 1024;
 
-/** Calls back with a connection to the channel that the client's bytes may follow. */
+/** Calls back with a connection to the channel that the client's bytes may follow. Settles when it listens. */
 function serve(host, port, open) {
   // noDelay: the end of an answer that comes in two pieces would wait for the client's delayed ACK, 40 ms.
-  createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
     const channel = connect({ path: CHANNEL, allowHalfOpen: true });
     const cut = () => {
       client.destroy();
@@ -19,7 +21,8 @@ function serve(host, port, open) {
     client.on("error", cut);
     channel.on("error", cut);
     open(channel, cut, () => client.pipe(channel).pipe(client));
-  }).listen(port, host);
+  });
+  return once(server.listen(port, host), "listening");
 }
 
 /** Asks the proxy for a destination, and goes on when it agrees. */
@@ -43,8 +46,16 @@ function tunnel(target) {
   };
 }
 
-serve("127.0.0.1", PORT, (_channel, _cut, join) => join());
+const listening = [serve("127.0.0.1", PORT, (_channel, _cut, join) => join())];
 for (const target of process.argv.slice(2)) {
   const [, host, port] = /^\[?([^\]]+?)\]?:(\d+)$/.exec(target);
-  serve(host, Number(port), tunnel(target));
+  listening.push(serve(host, Number(port), tunnel(target)));
 }
+Promise.all(listening).then(
+  () => {
+    // Whoever started this waits for the word, and for the end of this pipe.
+    writeSync(4, "up\n");
+    closeSync(4);
+  },
+  () => process.exit(1),
+);

@@ -11,6 +11,7 @@ import { coveredOfProc, systemEntries } from "./files/system.js";
 import type { SystemEntry } from "./launch/arguments.js";
 import { inspectBubblewrap } from "./launch/bubblewrap.js";
 import { makeFirstProgram } from "./launch/first-program.js";
+import type { Relay } from "./launch/gate.js";
 import { findPrograms, type Programs } from "./launch/programs.js";
 
 /** What all jails of one runner share. */
@@ -26,7 +27,7 @@ export interface JailSetup {
   readonly shell: string;
   /** Programs that are shown inside. */
   readonly nodeProxy: string;
-  readonly nodeRelay: string;
+  readonly relays: Readonly<Record<Relay["kind"], string>>;
   readonly namespaces: Namespaces;
   /** An open descriptor of `/dev/null`. */
   readonly devNull: number;
@@ -71,13 +72,16 @@ export async function makeJailSetup(folder: string): Promise<JailSetup> {
     seccompFile,
     shell: await makeFirstProgram(folder),
     nodeProxy: await copyInside(folder, nodePreload),
-    nodeRelay: await copyInside(folder, relayProgram),
+    relays: {
+      perl: await copyInside(folder, new URL("relay.pl", programsInside)),
+      node: await copyInside(folder, new URL("relay.cjs", programsInside)),
+    },
     namespaces: ownNamespaces(),
     devNull: openSync("/dev/null", "r+"),
   };
 }
 
-const relayProgram = new URL("../../inside/relay.cjs", import.meta.url);
+const programsInside = new URL("../../inside/", import.meta.url);
 
 async function copyInside(folder: string, program: URL): Promise<string> {
   const copy = join(folder, basename(program.pathname));

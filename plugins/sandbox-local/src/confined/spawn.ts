@@ -10,7 +10,7 @@ import { filtered } from "./evidence.js";
 import { openSessionFolder } from "./files/session-folder.js";
 import { isWritable } from "./files/workspace-rules.js";
 import { bubblewrapArguments, type Jail, type WorkspaceMount } from "./launch/arguments.js";
-import { gateScript, type Relay } from "./launch/gate.js";
+import { gateScript, type WayOut } from "./launch/gate.js";
 import { inside } from "./launch/inside.js";
 import { argumentsDescriptor, jailDescriptors, launchJail } from "./launch/launch.js";
 import { launchOf } from "./launch/stages.js";
@@ -101,7 +101,14 @@ async function spawnWith(
       const program = index === 0 ? jailSetup.programs.bubblewrap : inside.bubblewrap;
       return [program, "--args", String(argumentsDescriptor(index, descriptors.length)), "--"];
     });
-    const relay: Relay = session.network === "own" ? jailSetup.programs.relay : { kind: "none" };
+    const wayOut: WayOut | undefined =
+      session.network === "own"
+        ? {
+            relay: jailSetup.programs.relay,
+            forwards: loopbackForwards(spec.boundary.network),
+            variables: Object.keys(jail.environment),
+          }
+        : undefined;
     const [program, ...args] = command.argv;
     const mark = markOf(session.runnerKey, spec.id, ++session.spawned);
     const hits = session.groups?.hits();
@@ -110,7 +117,7 @@ async function spawnWith(
         jail: [
           ...launcher,
           ...makers,
-          ...[inside.shell, "-c", gateScript(relay, loopbackForwards(spec.boundary.network)), "sandbox"],
+          ...[inside.shell, "-c", gateScript(wayOut), "sandbox"],
           ...[markArgument(mark), program, ...args],
         ],
         waitsForGroups: session.groups !== undefined,
@@ -178,7 +185,7 @@ function sharedParts(
         : [
             { source: channel.path, path: inside.channel, socket: true },
             { source: jailSetup.nodeProxy, path: inside.nodeProxy, socket: false },
-            { source: jailSetup.nodeRelay, path: inside.relayProgram, socket: false },
+            { source: jailSetup.relays[jailSetup.programs.relay.kind], path: inside.relayProgram, socket: false },
             ...(credentials?.shown ?? [])
               .filter(({ path }) => path.startsWith("/run/"))
               .map((shown) => ({ ...shown, socket: false })),

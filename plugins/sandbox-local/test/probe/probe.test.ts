@@ -125,7 +125,7 @@ test("a probe that runs out of time settles, and proves only what it has tried",
 
 describe("the fix depends on bubblewrap's message", () => {
   test.each([
-    ["bubblewrap isn't installed: apt install bubblewrap socat", "apt install bubblewrap"],
+    ["bubblewrap isn't installed: apt install bubblewrap", "apt install bubblewrap"],
     ["bwrap: No permissions to create new namespace", "seccomp=unconfined"],
     ["bwrap: Creating new namespace failed: Operation not permitted", "seccomp=unconfined"],
     ["bwrap: Can't mount proc on /newroot/proc: Operation not permitted", "systempaths=unconfined"],

@@ -7,7 +7,7 @@ export const inside = {
   /** The session's own unix socket, which leads to everything exposed and to the boundary's proxy. */
   channel: "/run/ambit/channel.sock",
   nodeProxy: "/run/ambit/node-proxy.cjs",
-  relayProgram: "/run/ambit/relay.cjs",
+  relayProgram: "/run/ambit/relay",
   /** Files that programs trust if the session has credentials. */
   trust: { authority: "/run/ambit/authority.pem", bundle: "/run/ambit/authorities.pem" },
   /** The program of a jail's first process. */

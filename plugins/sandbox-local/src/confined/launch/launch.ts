@@ -241,7 +241,9 @@ async function explain(
     );
   }
   if (word === "relay") {
-    return new SandboxFailed("The jail's relay doesn't listen: install socat, or raise the process limit");
+    return new SandboxFailed(
+      "The jail's relay doesn't listen: raise the session's limits of processes and memory",
+    );
   }
   return inItsOwnWords(child, options);
 }

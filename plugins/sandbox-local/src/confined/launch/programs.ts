@@ -15,20 +15,20 @@ export interface Programs {
 export async function findPrograms(): Promise<Programs> {
   const bubblewrap = await findProgram("bwrap");
   if (bubblewrap === undefined) {
-    throw new SandboxFailed("bubblewrap isn't installed: apt install bubblewrap socat");
+    throw new SandboxFailed("bubblewrap isn't installed: apt install bubblewrap");
   }
-  const socat = await findProgram("socat");
+  const perl = await findProgram("perl");
   // It runs inside, where only programs in the system's folders exist.
   const relay: Relay =
-    socat !== undefined && /^\/(usr|bin|sbin)\//.test(await realpath(socat))
-      ? { kind: "socat", program: socat }
+    perl !== undefined && /^\/(usr|bin|sbin)\//.test(await realpath(perl))
+      ? { kind: "perl", program: perl }
       : { kind: "node", program: await realpath(process.execPath) };
   return { bubblewrap, relay };
 }
 
 /** The host programs that confine, as files: another version, or another file in its place, has another text. */
 export async function programIdentities(): Promise<readonly string[]> {
-  const names = ["bwrap", "socat"];
+  const names = ["bwrap", "perl"];
   const found = await Promise.all(names.map(async (name) => identityOf(await findProgram(name), name)));
   return [...found, await identityOf(process.execPath, "node")];
 }

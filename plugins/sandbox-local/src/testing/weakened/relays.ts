@@ -12,8 +12,7 @@ export async function endRelays(session: string): Promise<void> {
       // One that ended meanwhile, or belongs to another user, isn't a relay of this session.
       const read = (name: string) => readFile(`/proc/${id}/${name}`, "utf8").catch(() => "");
       const command = await read("cmdline");
-      // To the session's channel, or from a listed loopback port to the proxy behind it.
-      if (!command.includes(inside.channel) && !command.includes(",proxyport=")) return;
+      if (!command.split("\0").includes(inside.relayProgram)) return;
       const mounts = await read("mountinfo");
       // The folder of a closed session is renamed: its id, and a random suffix.
       if (!mounts.includes(`/${session}/`) && !mounts.includes(`/${session}-`)) return;

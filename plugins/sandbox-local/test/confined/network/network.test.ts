@@ -147,43 +147,6 @@ test("a session's channel accepts no token of another session", async () => {
   expect((await run(other, argv)).stdout).toContain("Unauthorized");
 });
 
-test("without socat a relay in Node does the same", async () => {
-  const port = await startServer();
-  const network: NetworkBoundary = {
-    mode: "allowlist",
-    rules: [listed, loopback, { ...loopback, port }],
-  };
-  const { openSession } = await import("../../../src/confined/session.js");
-  const { makeJailSetup } = await import("../../../src/confined/jail-setup.js");
-  const { claimRunnerFolder } = await import("../../../src/folders/runner-folder.js");
-  const { spawnConfined } = await import("../../../src/confined/spawn.js");
-  const { closed, specOf, temporaryFolder } = await import("../../support/specs.js");
-  const { configSchema } = await import("../../../src/config.js");
-  const { chmod } = await import("node:fs/promises");
-  const dataFolder = await temporaryFolder();
-  await chmod(dataFolder, 0o711);
-  const runner = await claimRunnerFolder(dataFolder);
-  onTestFinished(() => runner.close());
-  const jailSetup = await makeJailSetup(runner.path);
-  const session = await openSession({
-    spec: specOf({ boundary: { ...closed, network } }),
-    config: configSchema.parse({}),
-    dataFolder,
-    runner,
-    jailSetup: {
-      ...jailSetup,
-      programs: { ...jailSetup.programs, relay: { kind: "node", program: process.execPath } },
-    },
-    lookup,
-  });
-  onTestFinished(() => session.close());
-  const started = await spawnConfined(session, {
-    argv: ["curl", "-sS", `http://ok.test:${port}/`, "--noproxy", "127.0.0.1", `http://127.0.0.1:${port}/`],
-    env: { PATH: path },
-  });
-  expect((await finish(started)).stdout).toBe(`host ok.test:${port}host 127.0.0.1:${port}`);
-});
-
 test("each jail has a separate loopback: its servers can't be reached from other jails", async () => {
   const sandbox = await openConfined();
   const serve = shell(
