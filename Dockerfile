@@ -1,6 +1,6 @@
 # Ambit in a container. `docker compose up` builds it; docs/deploy.md says what each flag is for.
 #
-#   BASE_IMAGE  a Debian with Node 22.19 or newer. It may have bubblewrap, socat, git and python3 already
+#   BASE_IMAGE  a Debian with Node 22.19 or newer. It may have bubblewrap, git and python3 already
 #   PACKAGES    build: compiles this folder. prebuilt: takes what `node scripts/packages/install-packages.mjs .cache/container`
 #               made, without a network
 #   AGENTS      npm packages of agents, such as "@google/gemini-cli @agentclientprotocol/codex-acp". Default: none
@@ -8,8 +8,8 @@ ARG BASE_IMAGE=node:24-bookworm-slim
 ARG PACKAGES=build
 
 FROM ${BASE_IMAGE} AS base
-RUN command -v bwrap && command -v socat && command -v git && command -v python3 \
-    || { apt-get update && apt-get install --yes --no-install-recommends bubblewrap ca-certificates git python3 socat \
+RUN command -v bwrap && command -v git && command -v python3 \
+    || { apt-get update && apt-get install --yes --no-install-recommends bubblewrap ca-certificates git python3 \
          && rm -rf /var/lib/apt/lists/*; }
 
 FROM base AS build

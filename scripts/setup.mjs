@@ -21,7 +21,6 @@ const systemFolders = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin
 /** Debian's package names, the program in each, and what needs it. */
 const systemPackages = [
   { name: "bubblewrap", brings: "bwrap", reason: "the local sandbox builds its jail with it" },
-  { name: "socat", brings: "socat", reason: "carries a jail's only channel out, a unix socket" },
   { name: "python3", brings: "python3", reason: "code tools may be written in Python" },
   {
     name: "ca-certificates",
@@ -38,6 +37,7 @@ const testPackages = [
     brings: "nft",
     reason: "the loopback Daytona of the tests limits their networks with it",
   },
+  { name: "socat", brings: "socat", reason: "tests listen and connect inside a sandbox with it" },
   { name: "procps", brings: "pgrep", reason: "tests look for processes inside a sandbox" },
   {
     name: "postgresql",

@@ -7,7 +7,7 @@ export interface LoopbackForward {
   readonly port: number;
 }
 
-/** Each takes one more process in every jail. */
+/** Each takes a listener in every jail. */
 const maxForwards = 16;
 /** A jail's user can't listen on lower ports. */
 const firstFreePort = 1_024;

@@ -145,7 +145,7 @@ async function spawnWith(
     });
     return new ConfinedProcess(launched, command.signal);
   } finally {
-    for (const close of closing) await close();
+    await Promise.all(closing.map((close) => close()));
   }
 }
 
@@ -185,7 +185,11 @@ function sharedParts(
         : [
             { source: channel.path, path: inside.channel, socket: true },
             { source: jailSetup.nodeProxy, path: inside.nodeProxy, socket: false },
-            { source: jailSetup.relays[jailSetup.programs.relay.kind], path: inside.relayProgram, socket: false },
+            {
+              source: jailSetup.relays[jailSetup.programs.relay.kind],
+              path: inside.relayProgram,
+              socket: false,
+            },
             ...(credentials?.shown ?? [])
               .filter(({ path }) => path.startsWith("/run/"))
               .map((shown) => ({ ...shown, socket: false })),

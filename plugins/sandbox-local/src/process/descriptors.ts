@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readSync } from "node:fs";
 import { loopTurns } from "@ambit/core/plugin";
 
 const closeOnExec = 0o2000000;
@@ -22,14 +22,26 @@ export async function inheritableDescriptors(): Promise<readonly number[]> {
   return inheritable;
 }
 
+/** The rows `pos` and `flags` come first, in less than this. */
+const beginning = Buffer.alloc(128);
+
 function isInheritable(descriptor: number): boolean {
   try {
-    const flags = /^flags:\s+([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, "latin1"))?.[1];
+    const flags = /^flags:\s+([0-7]+)/m.exec(readBeginning(`/proc/self/fdinfo/${descriptor}`))?.[1];
     return flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0;
   } catch (error) {
     // The listing's own descriptor is closed by now; so may be any other.
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return false;
     throw error;
+  }
+}
+
+function readBeginning(path: string): string {
+  const file = openSync(path, "r");
+  try {
+    return beginning.toString("latin1", 0, readSync(file, beginning, 0, beginning.length, 0));
+  } finally {
+    closeSync(file);
   }
 }
 

@@ -17,6 +17,8 @@ export interface OutsideLink {
 
 /** Result of a search through a workspace. */
 export interface Findings {
+  /** Whether there is nothing in it at all. */
+  readonly isEmpty: boolean;
   readonly outsideLinks: readonly OutsideLink[];
   /** Paths of the first repositories' `.git`, whatever it is, except the workspace's own. */
   readonly repositories: readonly string[];
@@ -38,7 +40,7 @@ const linked = ["-type", "f", "-links", "+1", "-printf", "l %D:%i %n %P\\0"];
  * @throws SandboxFailed when the tree can't be searched.
  */
 export async function scanHardLinks(root: string): Promise<Findings> {
-  if (await isEmpty(root)) return { outsideLinks: [], repositories: [] };
+  if (await isEmpty(root)) return { isEmpty: true, outsideLinks: [], repositories: [] };
   const byInode = new Map<string, { links: number; paths: string[] }>();
   const found: string[] = [];
   for await (const line of recordsOf(root)) {
@@ -53,7 +55,7 @@ export async function scanHardLinks(root: string): Promise<Findings> {
     byInode.set(inode, known);
   }
   const outsideLinks = [...byInode.values()].filter(({ links, paths }) => links > paths.length);
-  return { outsideLinks, repositories: found };
+  return { isEmpty: false, outsideLinks, repositories: found };
 }
 
 /** As a session's workspace is when it opens. False for a folder that can't be read: `find` reports that. */

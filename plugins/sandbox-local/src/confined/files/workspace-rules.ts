@@ -62,6 +62,7 @@ export class WorkspaceRules {
   async #look(role: Command["role"]): Promise<readonly WorkspaceMount[]> {
     const { folder, filesystem, config, owner } = this.#options;
     await (await openSessionFolder({ guest: inside.workspace, host: folder })).close();
+    let isEmpty = false;
     if (role === "agent" || !this.#areLinksSettled) {
       const found = await scanHardLinks(folder);
       await resolveOutsideLinks(folder, found.outsideLinks, config.hardLinks);
@@ -70,8 +71,9 @@ export class WorkspaceRules {
         maxRepositories,
       );
       this.#areLinksSettled = true;
+      isEmpty = found.isEmpty;
     }
-    const kept = await findProtectedPaths(folder, config.protectedPaths, this.#repositories);
+    const kept = isEmpty ? [] : await findProtectedPaths(folder, config.protectedPaths, this.#repositories);
     return prepareMounts(folder, pathRules(filesystem, kept), isWritable(filesystem), owner);
   }
 }

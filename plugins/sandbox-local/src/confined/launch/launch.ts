@@ -192,7 +192,10 @@ async function look(
       "first process",
     );
   }
-  const misplaced = misplacedMounts(readFileSync(`/proc/${payload}/mountinfo`, "latin1"), workspaceMounts);
+  const misplaced =
+    workspaceMounts.length === 0
+      ? []
+      : misplacedMounts(readFileSync(`/proc/${payload}/mountinfo`, "latin1"), workspaceMounts);
   if (misplaced.length > 0) {
     refuseJail(
       new SandboxFailed(
