@@ -47,8 +47,7 @@ const ownLocations = {
 };
 
 /**
- * `ambit verify` attacks a plugin with what the plugin's package exports for tests, and so needs the packages
- * themselves: two copies of a class don't know each other.
+ * `ambit verify` runs from its own module, so that the conformance kit isn't in the bundle.
  * @type {import("esbuild").Plugin}
  */
 const outsideOfBundle = {

@@ -12,7 +12,6 @@ import { capabilities, promises } from "../../core/dist/index.js";
 import { makeAuthority } from "../../packages/egress/dist/credentials/index.js";
 import { DaytonaSandbox, configSchema as daytonaConfig } from "../../plugins/sandbox-daytona/dist/index.js";
 import { DockerSandbox, configSchema as dockerConfig } from "../../plugins/sandbox-docker/dist/index.js";
-import { exemptFor } from "../../plugins/sandbox-docker/dist/testing/index.js";
 import { startLoopbackDaytona } from "../../test/daytona/dist/index.js";
 import { startDockerEngine } from "../../test/docker-engine/dist/index.js";
 import { ChangingNames, CredentialHost, operatorControl, runAttacks } from "../../test/kit/dist/index.js";
@@ -112,7 +111,6 @@ async function onDocker() {
     return await runAttacks(backend, {
       ...{
         control: operatorControl(backend),
-        exempt: exemptFor(runtime),
         names,
         credentialHost,
         probeMs: 180_000,

@@ -9,15 +9,14 @@ import {
   isNoticed,
   renderDockerMutants,
   runDockerMutants,
-} from "../../plugins/sandbox-docker/dist/testing/index.js";
-import { configSchema, LocalSandbox } from "../../plugins/sandbox-local/dist/index.js";
+} from "../../plugins/sandbox-docker/test/mutation/run-mutants.ts";
+import { configSchema } from "../../plugins/sandbox-local/dist/index.js";
+import { renderMutants } from "../../plugins/sandbox-local/test/conformance/mutation/render-mutants.ts";
+import { isCaught, runMutants } from "../../plugins/sandbox-local/test/conformance/mutation/run-mutants.ts";
 import {
-  isCaught,
-  renderMutants,
   renderProbeMutants,
-  runMutants,
   runProbeMutants,
-} from "../../plugins/sandbox-local/dist/testing/index.js";
+} from "../../plugins/sandbox-local/test/conformance/mutation/run-probe-mutants.ts";
 import { startDockerEngine } from "../../test/docker-engine/dist/index.js";
 import { root } from "../setup.mjs";
 
@@ -72,10 +71,10 @@ async function dockerTable() {
 const dataFolder = mkdtempSync(join(tmpdir(), "ambit-mutations-"));
 chmodSync(dataFolder, 0o755);
 try {
-  const backend = new LocalSandbox(configSchema.parse({ dataFolder }));
-  const rows = (await runMutants(backend)) ?? [];
+  const setup = { config: configSchema.parse({ dataFolder }), dataFolder };
+  const rows = await runMutants(setup);
   expectNone(rows.filter((row) => !isCaught(row)).map(({ name }) => name));
-  const probed = (await runProbeMutants(backend, true)) ?? [];
+  const probed = await runProbeMutants(setup, true);
   expectNone(probed.filter(({ unproven }) => unproven.length === 0).map(({ name }) => name));
   const runtime = dirname(dirname(process.execPath));
   // The runtime of this host, wherever it is installed.

@@ -31,9 +31,7 @@ export function measure() {
 
 /** @returns {Package} */
 function packageIn(/** @type {string} */ name) {
-  const files = globSync("src/**/*.ts", { cwd: join(root, name) }).filter(
-    (file) => !file.startsWith(join("src", "testing")),
-  );
+  const files = globSync("src/**/*.ts", { cwd: join(root, name) });
   const text = files.map((file) => readFileSync(join(root, name, file), "utf8")).join("");
   const lines = text.split("\n");
   /** @type {Record<string, number>} */

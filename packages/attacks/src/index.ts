@@ -41,3 +41,4 @@ export {
 export { waitForLine } from "./programs/wait-for.js";
 export { type Repetitions, repetitions } from "./repetitions.js";
 export { type BoundaryOverrides, type Demand, demandFor, requestFor } from "./stage/boundaries.js";
+export { type VerifiableBackend, type Verification, verificationOf } from "./verification.js";

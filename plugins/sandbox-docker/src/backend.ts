@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { VerifiableBackend, Verification } from "@ambit/attacks";
 import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
 import {
   containerGaps,
@@ -24,7 +25,6 @@ import {
   type Hiding,
   type Log,
   type Rootfs,
-  type SandboxBackend,
   type SandboxSpec,
   type Scope,
 } from "@ambit/core/plugin";
@@ -32,18 +32,18 @@ import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
 import { mountsAgents } from "./address.js";
 import type { DockerConfig } from "./config.js";
+import { exemptFor } from "./exempt.js";
 import type { EngineFacts } from "./open/hiding.js";
 import type { PreparedSandbox } from "./open/prepared.js";
 
 /** Sandboxes in containers of a Docker or Podman engine. */
-export class DockerSandbox implements SandboxBackend {
+export class DockerSandbox implements VerifiableBackend {
   readonly name: string;
   readonly site = "sandbox";
   readonly rootfs: Rootfs;
   /** All. The probe finds what an engine or a runtime can't enforce. */
   readonly claims = capabilities;
-  /** Undefined means the engine's default. */
-  readonly runtime: string | undefined;
+  readonly verification: Verification;
   readonly #config: DockerConfig;
   readonly #lookup: Lookup | undefined;
   /** dockerode is loaded with the first sandbox or probe, so that a server starts without it. */
@@ -59,7 +59,7 @@ export class DockerSandbox implements SandboxBackend {
   constructor(config: DockerConfig, lookup?: Lookup) {
     this.name = config.name;
     this.rootfs = mountsAgents(config) ? "image-with-mounts" : "image";
-    this.runtime = config.runtime;
+    this.verification = { exempt: exemptFor(config.runtime) };
     this.#config = config;
     this.#lookup = lookup;
     const { deployment, ttlMinutes, reapMinutes } = config;

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type DockerMutantRow, runDockerMutants } from "../src/testing/index.js";
+import { type DockerMutantRow, runDockerMutants } from "./mutation/run-mutants.ts";
 
 const table = readFileSync(new URL("../../../docs/mutations.md", import.meta.url), "utf8");
 const reason = unavailableReason("runc");

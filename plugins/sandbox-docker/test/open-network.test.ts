@@ -5,7 +5,7 @@ import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import { bareControl, judgeCapability } from "@ambit/testkit";
 import { expect, it, onTestFinished } from "vitest";
 import { configSchema, DockerSandbox } from "../src/index.js";
-import { ChangingEngine } from "../src/testing/mutation/changing-engine.js";
+import { ChangingEngine } from "./mutation/changing-engine.ts";
 import { ownNetwork } from "./support/own-network.js";
 
 const reason = unavailableReason("runc");

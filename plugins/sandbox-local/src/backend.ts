@@ -1,3 +1,4 @@
+import type { VerifiableBackend, Verification } from "@ambit/attacks";
 import { defaultDataFolder, lazy, refuseBeyond } from "@ambit/backend-kit";
 import {
   type ActorGap,
@@ -11,7 +12,6 @@ import {
   isRestricted,
   type LocalConnection,
   type Sandbox,
-  type SandboxBackend,
   SandboxFailed,
   type SandboxSpec,
   type Scope,
@@ -25,21 +25,10 @@ import type { ConfinedSandbox } from "./confined/sandbox.js";
 import type { SessionOverrides } from "./confined/session.js";
 import type { RunnerFolder } from "./folders/runner-folder.js";
 import type { ConnectionOwners } from "./process/connection-owner.js";
-
-/** Options that every sandbox of this host is opened with. */
-export interface LocalSetup {
-  readonly config: LocalConfig;
-  readonly dataFolder: string;
-  readonly lookup: Lookup | undefined;
-}
-
-const setups = new WeakMap<LocalSandbox, LocalSetup>();
-
-/** For the kit's controls, which are opened like the sandboxes that they are compared with. */
-export const setupOf = (backend: LocalSandbox): LocalSetup | undefined => setups.get(backend);
+import { verificationWith } from "./verification.js";
 
 /** Sandboxes on the runner's own host: confined by bubblewrap, or not at all. */
-export class LocalSandbox implements SandboxBackend {
+export class LocalSandbox implements VerifiableBackend {
   readonly name = "local";
   readonly site = "sandbox";
   readonly claims: readonly Capability[] = claims;
@@ -62,7 +51,10 @@ export class LocalSandbox implements SandboxBackend {
       const { openRunner } = await import("./reaper/open-runner.js");
       return openRunner(this.#dataFolder);
     });
-    setups.set(this, { config, dataFolder: this.#dataFolder, lookup });
+  }
+
+  get verification(): Verification {
+    return verificationWith(this.#config);
   }
 
   touches(): readonly Domain[] {

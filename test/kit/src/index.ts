@@ -17,6 +17,8 @@ export {
   repetitions,
   type Stage,
   startDecoys,
+  type VerifiableBackend,
+  type Verification,
 } from "@ambit/attacks";
 export { bareControl, type Control } from "./control/control.js";
 export { operatorControl } from "./control/operator-control.js";

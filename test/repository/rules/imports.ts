@@ -86,26 +86,31 @@ export function pluginImports(files: readonly SourceFile[]): string[] {
     if (isRelative(specifier)) {
       return staysIn(`${plugins}/${name}`, file, specifier);
     }
-    const isTesting = place === "test" || file.path.split("/")[3] === "testing";
-    const isPublic = publicToPlugins.test(specifier) || (isTesting && publicToTests.test(specifier));
-    // By its public entry points, like its users.
-    const isItself = isTesting && new RegExp(`^@ambit/${name}(/testing)?$`).test(specifier);
+    const isTest = place === "test";
+    const isPublic = publicToPlugins.test(specifier) || (isTest && publicToTests.test(specifier));
+    // By its public entry point, like its users.
+    const isItself = isTest && specifier === `@ambit/${name}`;
     return !isOurs(specifier) || isPublic || isItself;
   });
 }
 
-/** A plugin's test-only entry, `<package>/testing`, is for tests alone: no production module imports it. */
-export function testingImports(files: readonly SourceFile[]): string[] {
+/** What is published: no module of it imports what only tests have, and none is a part that weakens a guard. */
+export function testPartsInProduction(files: readonly SourceFile[]): string[] {
   const production = files.filter(({ path }) =>
-    /^(core|packages\/[^/]+|plugins\/[^/]+|server)\/src\//.test(path),
+    /^(core|packages\/[^/]+|plugins\/[^/]+|server)\/(src|inside|bin)\//.test(path),
   );
-  return violations(production, (file, specifier) => {
-    const [, own = ""] = /^(plugins\/[^/]+\/src\/)/.exec(file.path) ?? [];
-    if (own !== "" && file.path.startsWith(`${own}testing/`)) return true;
-    return isRelative(specifier)
-      ? own === "" || !`${join(dirname(file.path), specifier)}/`.startsWith(`${own}testing/`)
-      : !/^@ambit\/[^/]+\/(.*\/)?testing(\/|$)/.test(specifier);
-  });
+  const isTestPart = (path: string) =>
+    /(^|\/)(test|testing|weaken[a-z]*|mutants?|mutations?)([/.-]|$)/.test(path);
+  const placed = production.filter(({ path }) => isTestPart(path.split("/").slice(2).join("/")));
+  const code = production.filter(({ path }) => /\.(ts|mts|mjs|js|cjs)$/.test(path));
+  return [
+    ...placed.map(({ path }) => `${path} is for tests: move it to the package's folder test`),
+    ...violations(code, (file, specifier) =>
+      isRelative(specifier)
+        ? !isTestPart(join(dirname(file.path), specifier).split("/").slice(2).join("/"))
+        : !/^@ambit\/[^/]+\/.*(testing|weaken|mutant)/.test(specifier),
+    ),
+  ];
 }
 
 /** The kit depends on no plugin: each plugin calls the kit from its own tests. */

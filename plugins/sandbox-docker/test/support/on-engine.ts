@@ -10,7 +10,6 @@ import { ChangingNames, CredentialHost } from "@ambit/testkit";
 import { describeSandboxBackend } from "@ambit/testkit/vitest";
 import { afterAll, describe, it } from "vitest";
 import { configSchema, DockerSandbox } from "../../src/index.js";
-import { exemptFor } from "../../src/testing/index.js";
 import { ownNetwork } from "./own-network.js";
 
 export type Runtime = "runc" | "runsc";
@@ -68,7 +67,6 @@ export async function describeConformance(runtime: Runtime): Promise<void> {
     ...(runtime === "runsc" ? { capabilities: changedByKernel } : {}),
   };
   describeSandboxBackend(() => new DockerSandbox(config, names.lookup), {
-    exempt: exemptFor(runtime),
     names,
     credentialHost,
     ...(process.env.AMBIT_SOAK ? {} : short),

@@ -5,14 +5,14 @@ import { watchOver } from "./watch.js";
 
 /**
  * Cleans up what dead runners left in the data folder, and creates this runner's folder in it.
+ * Its leftovers are removed as soon as it is killed.
  *
- * @param isWatched whether its leftovers are removed as soon as it is killed, and not at the next start.
  * @throws SandboxFailed when the folder can't be used.
  */
-export async function openRunner(dataFolder: string, isWatched = true): Promise<RunnerFolder> {
+export async function openRunner(dataFolder: string): Promise<RunnerFolder> {
   try {
     const runner = await claimRunnerFolder(dataFolder);
-    if (isWatched) await watchOver(runner.key, runner.path);
+    await watchOver(runner.key, runner.path);
     // Before this start adds to it.
     await runner.trash.retry();
     await reap(dataFolder, runner.trash);

@@ -25,51 +25,48 @@ export const x32Bit = { number: 0x40000000, errno: constants.errno.EPERM } as co
 /** For a call that isn't in the list of allowed ones. */
 const unlistedErrno = constants.errno.ENOSYS;
 
-/** Changes for tests and the mutation run. */
-export interface FilterChange {
-  /** Default: the whole table. */
-  readonly rules?: readonly SeccompRule[];
-  /** Calls to allow besides the listed ones. */
-  readonly alsoAllowed?: readonly SyscallName[];
-  /** What to let through: calls with 32-bit pointers, of another architecture, or in no list. */
-  readonly without?: "x32" | "foreign" | "unlisted";
-}
-
 /**
  * Compiles the sandbox's filter for `bwrap --seccomp FD`, which reads a raw `struct sock_filter[]`.
  *
  * A call of another architecture (`int 0x80` on x86-64, 32-bit ARM on arm64) kills the process with SIGSYS: its
  * numbers mean other calls.
  */
-export function compileSeccompFilter(
+export function compileSeccompFilter(architecture: SeccompArchitecture): Buffer {
+  return assemble(filterStatements(architecture, seccompRules, allowedNumbers(architecture)));
+}
+
+/** Numbers of the calls that are allowed unless a rule tests them. */
+export function allowedNumbers(architecture: SeccompArchitecture): readonly number[] {
+  return allowedCalls.flatMap(({ numbers }) => numbers[architecture] ?? []);
+}
+
+/** The filter of these rules: what they don't refuse is allowed if they test it, or if it is listed. */
+export function filterStatements(
   architecture: SeccompArchitecture,
-  { rules = seccompRules, alsoAllowed = [], without }: FilterChange = {},
-): Buffer {
+  rules: readonly SeccompRule[],
+  listed: readonly number[],
+): readonly BpfStatement[] {
   const tested = rules.filter(({ when }) => when !== undefined).flatMap(({ calls }) => calls);
   const numbersOf = (calls: readonly SyscallName[]) =>
     calls.flatMap((call) => syscallNumber(call, architecture) ?? []);
   const numbersTested = numbersOf(tested);
-  const listed = allowedCalls.flatMap(({ numbers }) => numbers[architecture] ?? []);
-  const allowed = [...listed, ...numbersOf(alsoAllowed)].filter((number) => !numbersTested.includes(number));
-  return assemble([
+  const allowed = listed.filter((number) => !numbersTested.includes(number));
+  return [
     { do: "load", offset: ARCHITECTURE_OFFSET },
     { do: "if-equal", value: auditArchitecture[architecture], to: "native" },
-    { do: "answer", value: without === "foreign" ? seccompErrno.allow : seccompErrno.killProcess },
+    { do: "answer", value: seccompErrno.killProcess },
     { do: "label", name: "native" },
     { do: "load", offset: NUMBER_OFFSET },
-    ...(architecture === "x64" && without !== "x32" ? refuseX32() : []),
+    ...(architecture === "x64" ? refuseX32() : []),
     // First: almost every call is one of these.
     ...allowStatements(allowed),
     { do: "label", name: "not allowed in any case" },
     ...rules.flatMap((rule, index) => ruleStatements(rule, architecture, `rule ${index}`)),
     ...numbersTested.map((value): BpfStatement => ({ do: "if-equal", value, to: "spared" })),
-    {
-      do: "answer",
-      value: without === "unlisted" ? seccompErrno.allow : seccompErrno.fail(unlistedErrno),
-    },
+    { do: "answer", value: seccompErrno.fail(unlistedErrno) },
     { do: "label", name: "spared" },
     { do: "answer", value: seccompErrno.allow },
-  ]);
+  ];
 }
 
 /** Allows the numbers, as ranges in ascending order. */

@@ -5,5 +5,13 @@ export {
   syscallNumber,
   syscallNumbers,
 } from "@ambit/attacks/system-calls";
-export { compileSeccompFilter, errnoOf, seccompErrno, x32Bit } from "./compile.js";
+export { assemble, type BpfStatement } from "./bpf.js";
+export {
+  allowedNumbers,
+  compileSeccompFilter,
+  errnoOf,
+  filterStatements,
+  seccompErrno,
+  x32Bit,
+} from "./compile.js";
 export { type ArgumentTest, type SeccompRule, seccompRules } from "./rules.js";

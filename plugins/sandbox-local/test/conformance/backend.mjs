@@ -13,7 +13,15 @@ export default function makeBackend(
   lookup = undefined,
   trustedAuthorities = [],
 ) {
-  return new LocalSandbox(configSchema.parse({ dataFolder, trustedAuthorities }), lookup);
+  return new LocalSandbox(configOf(dataFolder, trustedAuthorities), lookup);
+}
+
+/**
+ * @param {string} dataFolder
+ * @param {string[]} [trustedAuthorities] PEM files
+ */
+export function configOf(dataFolder, trustedAuthorities = []) {
+  return configSchema.parse({ dataFolder, trustedAuthorities });
 }
 
 export function makeDataFolder() {

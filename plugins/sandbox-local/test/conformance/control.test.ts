@@ -4,15 +4,16 @@ import { attacks, canary, repetitions, startDecoys, tryUnguarded } from "@ambit/
 import { requireProven } from "@ambit/testkit/vitest";
 import { afterAll, describe, expect, it } from "vitest";
 import { configSchema, LocalSandbox } from "../../src/index.js";
-import { decoyList, standIns } from "../../src/testing/decoys-only.js";
-import { WeakenedSandboxes, withoutFor } from "../../src/testing/weakened/index.js";
+import { decoyList, standIns } from "../weakened/decoys-only.ts";
+import { WeakenedSandboxes, withoutFor } from "../weakened/jails/index.ts";
 import { makeDataFolder } from "./backend.mjs";
 
 const dataFolder = makeDataFolder();
 afterAll(() => rmSync(dataFolder, { recursive: true, force: true, maxRetries: 5 }));
 
 const all = capabilities.flatMap((capability) => attacks[capability]);
-const backend = new LocalSandbox(configSchema.parse({ dataFolder }));
+const config = configSchema.parse({ dataFolder });
+const backend = new LocalSandbox(config);
 const findings = await backend.probe(AbortSignal.timeout(60_000));
 const claims = findings.filter(({ proven }) => proven).map(({ capability }) => capability);
 
@@ -45,8 +46,7 @@ describe("jails of the local sandbox with mechanisms removed", () => {
     async ({ attack, kept, without }, { skip, onTestFinished }) => {
       const { capability } = attack;
       requireProven({ skip }, backend, findings, capability);
-      const weakened = WeakenedSandboxes.of(backend);
-      if (weakened === undefined) throw new Error("the local sandbox has no weakened counterpart");
+      const weakened = new WeakenedSandboxes({ config, dataFolder });
       const rest = without.filter((mechanism) => mechanism !== kept);
       const untouched = await startDecoys();
       onTestFinished(() => untouched.close());

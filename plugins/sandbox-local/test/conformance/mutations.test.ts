@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import type { Finding } from "@ambit/core/plugin";
-import { isCaught, type MutantRow, runMutants } from "@ambit/sandbox-local/testing";
 import { requireProven } from "@ambit/testkit/vitest";
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
-import makeBackend, { makeDataFolder } from "./backend.mjs";
+import makeBackend, { configOf, makeDataFolder } from "./backend.mjs";
+import { isCaught, type MutantRow, runMutants } from "./mutation/run-mutants.ts";
 
 const dataFolder = makeDataFolder();
 afterAll(() => rm(dataFolder, { recursive: true, force: true, maxRetries: 5 }));
@@ -18,7 +18,7 @@ describe("the local sandbox without one part of its jail", () => {
   let rows: readonly MutantRow[];
   beforeAll(async () => {
     findings = await backend.probe(AbortSignal.timeout(60_000));
-    rows = isWhole() ? ((await runMutants(backend)) ?? []) : [];
+    rows = isWhole() ? await runMutants({ config: configOf(dataFolder), dataFolder }) : [];
   }, 400_000);
   const ofJails = () => findings.filter(({ capability }) => !capability.startsWith("resources."));
   const isWhole = () => ofJails().every(({ proven }) => proven);

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import type { Finding } from "@ambit/core/plugin";
-import { type ProbeMutantRow, runProbeMutants } from "@ambit/sandbox-local/testing";
 import { requireProven } from "@ambit/testkit/vitest";
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
-import makeBackend, { makeDataFolder } from "./backend.mjs";
+import makeBackend, { configOf, makeDataFolder } from "./backend.mjs";
+import { type ProbeMutantRow, runProbeMutants } from "./mutation/run-probe-mutants.ts";
 
 const dataFolder = makeDataFolder();
 afterAll(() => rm(dataFolder, { recursive: true, force: true, maxRetries: 5 }));
@@ -18,7 +18,7 @@ describe("the standard probe, on jails without one mechanism", () => {
   beforeAll(async () => {
     findings = await backend.probe(AbortSignal.timeout(60_000));
     rows = findings.every(({ proven, capability }) => proven || capability.startsWith("resources."))
-      ? ((await runProbeMutants(backend, Boolean(process.env.AMBIT_SOAK))) ?? [])
+      ? await runProbeMutants({ config: configOf(dataFolder), dataFolder }, Boolean(process.env.AMBIT_SOAK))
       : [];
   }, 400_000);
   const requireUnmodified = (context: TestContext) => {

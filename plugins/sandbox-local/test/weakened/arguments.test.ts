@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { type Rewriting, weakenedArguments } from "../../src/testing/weakened/arguments.js";
-import { removableMechanisms } from "../../src/testing/weakened/mechanisms.js";
+import { type Rewriting, weakenedArguments } from "./jails/arguments.ts";
+import { removableMechanisms } from "./jails/mechanisms.ts";
 
 const planned = [
   ...["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--disable-userns"],

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { refusals } from "../../src/probe/system-calls/refusals.js";
 import { compileSeccompFilter, seccompErrno } from "../../src/seccomp/index.js";
-import { filterParts } from "../../src/testing/weakened/index.js";
 import { interpret } from "../seccomp/interpreter.js";
+import { filterParts } from "./jails/index.ts";
 
 const audit = { x64: 0xc000003e, arm64: 0xc00000b7 } as const;
 const foreign = "calls of another architecture";

@@ -2,8 +2,9 @@ import { PassThrough, Readable } from "node:stream";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { beginningOf, gateWords } from "../../src/confined/launch/gate-words.js";
-import { type RemovableMechanism, WeakenedSandboxes } from "../../src/testing/weakened/index.js";
-import { closed, confinedBackend, run, specOf } from "../support/specs.js";
+import { closed, run, specOf } from "../support/specs.js";
+import { weakenedSandboxes } from "../support/weakened.ts";
+import type { RemovableMechanism } from "./jails/index.ts";
 
 /**
  * Each way to attack the jail's first process: prints `reached` or the kernel's error. It writes only what was there
@@ -58,8 +59,7 @@ async function openWithout(
   without: readonly RemovableMechanism[],
   filesystem: Partial<Boundary["filesystem"]> = {},
 ): Promise<Sandbox> {
-  const weakened = WeakenedSandboxes.of(await confinedBackend());
-  if (weakened === undefined) throw new Error("the local sandbox has no weakened counterpart");
+  const weakened = await weakenedSandboxes();
   const sandbox = await weakened.open(
     specOf({ boundary: { ...closed, filesystem: { ...closed.filesystem, ...filesystem } } }),
     without,

@@ -1,8 +1,8 @@
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { LinkedFiles } from "../../src/testing/weakened/linked-files.js";
 import { temporaryFolder } from "../support/specs.js";
+import { LinkedFiles } from "./jails/linked-files.ts";
 
 test("files of a weakened session follow links to decoys only", async () => {
   const folder = await temporaryFolder();

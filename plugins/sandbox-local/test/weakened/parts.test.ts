@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { jailParts } from "../../src/testing/weakened/index.js";
+import { jailParts } from "./jails/index.ts";
 
 const planned = [
   ...["--unshare-net", "--cap-drop", "ALL", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin"],

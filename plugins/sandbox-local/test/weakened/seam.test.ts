@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import * as entry from "../../src/index.js";
 import { configSchema } from "../../src/index.js";
-import { removableMechanisms, WeakenedSandboxes } from "../../src/testing/weakened/index.js";
 import { closed, confinedBackend, finish, path, scope, shell, specOf } from "../support/specs.js";
+import { weakenedSandboxes } from "../support/weakened.ts";
+import { removableMechanisms } from "./jails/index.ts";
 
 describe("weakened jails", () => {
   test("can't be reached through configuration or the plugin's exports", () => {
@@ -14,8 +15,7 @@ describe("weakened jails", () => {
 
   test("lack what is named, while the normal sandbox lacks nothing", async () => {
     const backend = await confinedBackend();
-    const weakened = WeakenedSandboxes.of(backend);
-    if (weakened === undefined) throw new Error("the local sandbox has no weakened counterpart");
+    const weakened = await weakenedSandboxes();
     const decoys = { folders: [], environment: { CANARY: "seen" } };
     const open = await weakened.open(
       specOf({ boundary: closed }),
@@ -32,18 +32,5 @@ describe("weakened jails", () => {
       await sandbox.close();
     }
     expect(outputs).toEqual(["Seccomp:\t0\nseen\n", "Seccomp:\t2\n\n"]);
-  });
-
-  test("exist only for the local sandbox", () => {
-    const other = {
-      name: "local",
-      site: "sandbox",
-      claims: [],
-      touches: () => [],
-      gaps: () => [],
-      probe: () => Promise.resolve([]),
-      open: () => Promise.reject(new Error("another")),
-    } as const;
-    expect(WeakenedSandboxes.of(other)).toBeUndefined();
   });
 });

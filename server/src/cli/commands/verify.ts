@@ -35,10 +35,9 @@ async function attack(options: VerifyOptions): Promise<number> {
       `must name a loaded sandbox: ${loaded || "none is loaded"}`,
     ]);
   }
-  const { renderVerifyTable, runAttacks } = await import("@ambit/testkit");
-  const { controlFor } = await import("./testing-control.js");
+  const { operatorControl, renderVerifyTable, runAttacks } = await import("@ambit/testkit");
   const report: VerifyReport = await runAttacks(backend, {
-    control: await controlFor(backend, ambit),
+    control: operatorControl(backend),
     capabilities: wanted,
     probeMs: ambit.settings.probes.timeoutMs,
     onCapability: ({ capability, assurance }) =>

@@ -10,14 +10,10 @@ export interface Control {
   readonly what: string;
   /** The removed part of the guard for this attack, if it isn't all of it: "pid namespace". */
   without?(attack: Attack): string;
-  /** Why an attack, by its id, breaks no promise of the backend under test. */
-  readonly exempt?: Readonly<Record<string, string>>;
   /** A place like the sandbox under test, without the mechanism that should stop this attack. */
   open(attack: Attack, spec: SandboxSpec, scope: Scope, decoys: Decoys): Promise<Sandbox>;
   /** A module whose default export makes a backend of that kind, for attacks that need a separate runner. */
   readonly runnerModule?: URL | ((attack: Attack) => URL);
-  /** The same for the whole guard, if the kit isn't given one. */
-  readonly guardedRunnerModule?: URL;
 }
 
 /**

@@ -3,7 +3,7 @@ import { domainOf, type SandboxBackend } from "@ambit/core/plugin";
 import { bareControl, type Control } from "./control.js";
 
 /**
- * For an operator's own host, and a backend that exports no control: nothing destructive runs unconfined, and nothing
+ * For an operator's own host, where `ambit verify` uses it: nothing destructive runs unconfined, and nothing
  * as root. Attacks that use up memory, processors, processes or disk run in the same sandbox without the limit, and all
  * others as a plain unprivileged process that reaches for decoys.
  */

@@ -11,6 +11,7 @@ import {
   type Endpoint,
   notRun,
   startDecoys,
+  verificationOf,
 } from "@ambit/attacks";
 import type { Capability, Finding, SandboxBackend } from "@ambit/core/plugin";
 import type { Control } from "../control/control.js";
@@ -22,7 +23,7 @@ import { type AllowanceRow, type Assurance, type AttackRow, assuranceOf, verdict
 
 export interface JudgeOptions {
   readonly control: Control;
-  /** A module whose default export makes the backend (`() => SandboxBackend`), for attacks that start a runner. */
+  /** A module whose default export makes the backend (`() => SandboxBackend`), for attacks that start a runner. Default: the backend's `verification`. */
   readonly runnerModule?: URL | undefined;
   /** The resolver of the backend, for attacks with names that change their address. */
   readonly names?: ChangingNames | undefined;
@@ -30,7 +31,7 @@ export interface JudgeOptions {
   readonly credentialHost?: CredentialHost | undefined;
   /** Servers that a sandbox without limits reaches, where it reaches neither this host nor another sandbox. */
   readonly beyond?: readonly Endpoint[] | undefined;
-  /** Why an attack, by its id, breaks no promise of this backend: "the kernel inside is its own". Shown in every report. */
+  /** Why an attack, by its id, breaks no promise of this backend, besides those of its `verification`. */
   readonly exempt?: Readonly<Record<string, string>> | undefined;
   /** Only these attacks, by id, and not what must work. Default: everything. */
   readonly only?: readonly string[] | undefined;
@@ -113,7 +114,9 @@ async function judgeGuard(
   options: JudgeOptions,
   decoys: Decoys,
 ): Promise<Pick<CapabilityReport, "assurance" | "attacks" | "allowances">> {
-  const runnerModule = options.runnerModule ?? options.control.guardedRunnerModule;
+  const verification = verificationOf(backend);
+  const runnerModule = options.runnerModule ?? verification.runnerModule;
+  const exempt = { ...verification.exempt, ...options.exempt };
   // A capability that isn't proven here can't be required in addition.
   const claims = backend.claims.filter(
     (claim) => claim === capability || findings.some((one) => one.capability === claim && one.proven),
@@ -143,7 +146,7 @@ async function judgeGuard(
       const control = known ?? (await tryUnguarded(attack, options.control, place));
       options.controlOutcomes?.set(attack.id, control);
       const outcome = await guarded.try(attack);
-      attackRows.push(rowOf(attack, control, outcome, options));
+      attackRows.push(rowOf(attack, control, outcome, { ...options, exempt }));
     }
   } finally {
     restore();
@@ -211,7 +214,7 @@ function rowOf(
 ): AttackRow {
   const { id, title } = attack;
   const without = attack.inOpenSandbox === true ? "the boundary" : options.control.without?.(attack);
-  const reason = { ...options.control.exempt, ...options.exempt }[id];
+  const reason = options.exempt?.[id];
   const row = { id, title, ...(without === undefined ? {} : { without }), control };
   if (reason === undefined) return { ...row, guarded, verdict: verdictOf(attack, control, guarded) };
   return {

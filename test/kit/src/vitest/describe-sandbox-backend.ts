@@ -1,4 +1,11 @@
-import { attacks, type ChangingNames, type CredentialHost, type Endpoint, repetitions } from "@ambit/attacks";
+import {
+  attacks,
+  type ChangingNames,
+  type CredentialHost,
+  type Endpoint,
+  repetitions,
+  verificationOf,
+} from "@ambit/attacks";
 import {
   type Capability,
   capabilities,
@@ -23,7 +30,7 @@ export interface SandboxSuiteOptions {
   readonly control?: Control | ((backend: SandboxBackend) => Control);
   /**
    * A plain module (`.mjs`) whose default export makes the backend, `() => new X()`. It enables attacks that need a
-   * separate runner: inherited descriptors, a killed runner.
+   * separate runner: inherited descriptors, a killed runner. Default: the backend's `verification`.
    */
   readonly runnerModule?: URL;
   /** The backend's resolver: enables attacks with names that change their address. */
@@ -35,7 +42,7 @@ export interface SandboxSuiteOptions {
    * within a boundary must not reach them.
    */
   readonly beyond?: readonly Endpoint[];
-  /** Why an attack, by its id, breaks no promise of this backend. It is made and shown nevertheless. */
+  /** As in the backend's `verification`, for what is so only where the suite runs. It is made and shown nevertheless. */
   readonly exempt?: Readonly<Record<string, string>>;
   /** The capabilities that are attacked, or whose refusal is checked. Default: all. */
   readonly capabilities?: readonly Capability[];
@@ -144,7 +151,8 @@ function describeCapability(
 
     if (isClaimed && isProven) {
       it("is enforced", () => expect(report.assurance, report.reason).toBe("proven"));
-      for (const { id, title } of applicable(attacks[capability], options)) {
+      const runnerModule = options.runnerModule ?? verificationOf(backend).runnerModule;
+      for (const { id, title } of applicable(attacks[capability], { ...options, runnerModule })) {
         it(`can't ${title}`, (context) => assertHeld(report, id, context));
       }
       return;

@@ -1,13 +1,11 @@
-import type { SandboxBackend } from "@ambit/core/plugin";
 import { bareControl, type Control } from "@ambit/testkit";
-import { decoyList, standIns } from "./decoys-only.js";
-import { runnerModule } from "./runner.js";
-import { WeakenedSandboxes, withoutFor } from "./weakened/index.js";
+import { decoyList, standIns } from "./decoys-only.ts";
+import { type LocalSetup, WeakenedSandboxes, withoutFor } from "./jails/index.ts";
+import { runnerModule } from "./runner.ts";
 
-/** The local sandbox's own jail without the mechanism that stops the attack. Undefined for another backend. */
-export function control(backend: SandboxBackend): Control | undefined {
-  const weakened = WeakenedSandboxes.of(backend);
-  if (weakened === undefined) return undefined;
+/** The local sandbox's own jail without the mechanism that stops the attack. */
+export function control(setup: LocalSetup): Control {
+  const weakened = new WeakenedSandboxes(setup);
   const bare = bareControl();
   return {
     what: "the same jail without the mechanism named for each attack",
@@ -23,8 +21,7 @@ export function control(backend: SandboxBackend): Control | undefined {
     },
     runnerModule: (attack) => {
       const without = withoutFor(attack);
-      return runnerModule(weakened.config, without === "bare" ? [] : without);
+      return runnerModule(setup.config, without === "bare" ? [] : without);
     },
-    guardedRunnerModule: runnerModule(weakened.config, []),
   };
 }

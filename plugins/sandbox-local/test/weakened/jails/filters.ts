@@ -1,12 +1,16 @@
-import { checkHost } from "../../confined/jail-setup.js";
+import { checkHost } from "../../../dist/confined/jail-setup.js";
 import {
-  compileSeccompFilter,
+  allowedNumbers,
+  assemble,
+  type BpfStatement,
+  filterStatements,
   type SeccompArchitecture,
   type SeccompRule,
   type SyscallName,
+  seccompErrno,
   seccompRules,
   syscallNumber,
-} from "../../seccomp/index.js";
+} from "../../../dist/seccomp/index.js";
 
 /** The system call filter without one of its refusals. */
 export interface FilterPart {
@@ -21,31 +25,44 @@ export interface FilterPart {
  * @throws SandboxFailed if no filter is known for this machine.
  */
 export function filterParts(architecture: SeccompArchitecture = checkHost()): readonly FilterPart[] {
+  const listed = allowedNumbers(architecture);
   const rules = seccompRules.flatMap((rule, index) =>
-    withoutOne(rule, architecture).map(({ name, rest, alsoAllowed = [] }) => ({
-      name,
-      filter: compileSeccompFilter(architecture, {
-        rules: seccompRules.flatMap((other, at) => (at === index ? (rest ?? []) : other)),
-        alsoAllowed,
-      }),
-    })),
+    withoutOne(rule, architecture).map(({ name, rest, alsoAllowed = [] }) => {
+      const others = seccompRules.flatMap((other, at) => (at === index ? (rest ?? []) : other));
+      const numbers = alsoAllowed.flatMap((call) => syscallNumber(call, architecture) ?? []);
+      return { name, filter: assemble(filterStatements(architecture, others, [...listed, ...numbers])) };
+    }),
   );
+  const whole = filterStatements(architecture, seccompRules, listed);
+  const passing = (name: string, answer: number) => ({
+    name,
+    filter: assemble(whole.with(answer, { do: "answer", value: seccompErrno.allow })),
+  });
   return [
     ...rules,
-    { name: unlisted, filter: compileSeccompFilter(architecture, { without: "unlisted" }) },
+    passing(unlisted, labelIn(whole, "spared") - 1),
     ...(architecture === "x64"
       ? [
-          {
-            name: "calls with 32-bit pointers",
-            filter: compileSeccompFilter(architecture, { without: "x32" }),
-          },
-          {
-            name: "calls of another architecture",
-            filter: compileSeccompFilter(architecture, { without: "foreign" }),
-          },
+          { name: "calls with 32-bit pointers", filter: assemble(withoutX32(whole)) },
+          passing("calls of another architecture", labelIn(whole, "native") - 1),
         ]
       : []),
   ];
+}
+
+function withoutX32(whole: readonly BpfStatement[]): readonly BpfStatement[] {
+  const begin = found(whole.findIndex((one) => one.do === "if-any-bit" && one.to === "x32"));
+  return whole.toSpliced(begin, labelIn(whole, "rules") - begin + 1);
+}
+
+function labelIn(statements: readonly BpfStatement[], name: string): number {
+  return found(statements.findIndex((one) => one.do === "label" && one.name === name));
+}
+
+/** @throws RangeError for what isn't there: the removal must follow the filter that it changes. */
+function found(index: number): number {
+  if (index < 0) throw new RangeError("the filter has no such statement");
+  return index;
 }
 
 interface RuleWithout {

@@ -1,5 +1,5 @@
 import type { Boundary, NetworkBoundary } from "@ambit/core/plugin";
-import type { RemovableMechanism } from "./mechanisms.js";
+import type { RemovableMechanism } from "./mechanisms.ts";
 
 /** A boundary without the mechanisms' part of it. Pure. @param listed an allowlist of decoys only. */
 export function weakenedBoundary(

@@ -1,4 +1,4 @@
-import type { RemovableMechanism } from "../weakened/index.js";
+import type { RemovableMechanism } from "../../weakened/jails/index.ts";
 
 /** The attack that works without a part, and the other mechanisms that also have to be removed for it. */
 export interface AttackOnPart {

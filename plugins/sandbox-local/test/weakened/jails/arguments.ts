@@ -1,7 +1,7 @@
-import { revealingProcEntries } from "../../confined/files/system.js";
-import type { CommandLine } from "../../confined/launch/arguments.js";
-import { inside } from "../../confined/launch/inside.js";
-import type { Decoys, RemovableMechanism } from "./mechanisms.js";
+import { revealingProcEntries } from "../../../dist/confined/files/system.js";
+import type { CommandLine } from "../../../dist/confined/launch/arguments.js";
+import { inside } from "../../../dist/confined/launch/inside.js";
+import type { Decoys, RemovableMechanism } from "./mechanisms.ts";
 
 export interface Rewriting {
   readonly without: readonly RemovableMechanism[];

@@ -1,4 +1,4 @@
-import type { MutantRow } from "./run-mutants.js";
+import type { MutantRow } from "./run-mutants.ts";
 
 const detectedBy = {
   start: "no jail starts",

@@ -1,13 +1,14 @@
 import { tmpdir } from "node:os";
 import { probeSandboxes } from "@ambit/attacks/standard-probe";
-import { type Capability, capabilities, type NetworkBoundary, type SandboxBackend } from "@ambit/core/plugin";
-import { jailsUnderProbe } from "../../probe/probe.js";
+import { type Capability, capabilities, type NetworkBoundary } from "@ambit/core/plugin";
+import { jailsUnderProbe } from "../../../dist/probe/probe.js";
 import {
   filterParts,
   type JailChange,
+  type LocalSetup,
   type RemovableMechanism,
   WeakenedSandboxes,
-} from "../weakened/index.js";
+} from "../../weakened/jails/index.ts";
 
 /** What the standard probe doesn't prove of jails that lack something. */
 export interface ProbeMutantRow {
@@ -91,17 +92,16 @@ const everyDecoy: NetworkBoundary = {
 const timeoutMs = 120_000;
 
 /**
- * Runs the standard probe on the local sandbox's jails without each mechanism. Undefined for another backend.
+ * Runs the standard probe on the local sandbox's jails without each mechanism.
  *
  * @param isWhole whether everything that a mechanism enforces is probed. Default: one capability, which has to notice.
  * @throws Error if it doesn't prove what complete jails enforce.
  */
 export async function runProbeMutants(
-  backend: SandboxBackend,
+  setup: LocalSetup,
   isWhole = false,
-): Promise<readonly ProbeMutantRow[] | undefined> {
-  const weakened = WeakenedSandboxes.of(backend);
-  if (weakened === undefined) return undefined;
+): Promise<readonly ProbeMutantRow[]> {
+  const weakened = new WeakenedSandboxes(setup);
   const [first] = (await probed(weakened, complete)).unproven;
   if (first !== undefined)
     throw new Error(`nothing was taken out, and yet: ${first.capability}: ${first.reason}`);

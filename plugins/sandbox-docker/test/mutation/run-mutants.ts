@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { probeSpec } from "@ambit/backend-kit";
 import { type Capability, capabilities, messageOf } from "@ambit/core/plugin";
 import type { z } from "zod";
-import { DockerSandbox } from "../../backend.js";
-import { configSchema } from "../../config.js";
-import { ChangingEngine } from "./changing-engine.js";
-import { type Mutant, mutants } from "./mutants.js";
+import { DockerSandbox } from "../../dist/backend.js";
+import { configSchema } from "../../dist/config.js";
+import { ChangingEngine } from "./changing-engine.ts";
+import { type Mutant, mutants } from "./mutants.ts";
 
 /** What notices that a mechanism of a container's order is missing. */
 export interface DockerMutantRow {

@@ -1,5 +1,5 @@
 import { type EgressChecks, egressChecks } from "@ambit/egress/proxy";
-import type { RemovableMechanism } from "./mechanisms.js";
+import type { RemovableMechanism } from "./mechanisms.ts";
 
 /** The proxy's comparisons of names, except those listed. */
 export function weakenedChecks(without: readonly RemovableMechanism[]): EgressChecks {

@@ -7,39 +7,42 @@ import type {
   Finding,
   NetworkBoundary,
   Sandbox,
-  SandboxBackend,
   SandboxSpec,
 } from "@ambit/core/plugin";
-import { LocalSandbox, type LocalSetup, setupOf } from "../../backend.js";
-import { claims } from "../../claims.js";
-import { asPlace } from "../../confined/files/workspace-mounts.js";
-import { WorkspaceRules } from "../../confined/files/workspace-rules.js";
-import { type JailSetup, makeJailSetup } from "../../confined/jail-setup.js";
-import type { CommandLine } from "../../confined/launch/arguments.js";
-import { hostShell } from "../../confined/launch/first-program.js";
-import { openConfined } from "../../confined/open.js";
-import { type SessionParts, wholeParts } from "../../confined/parts.js";
-import type { ConfinedSandbox } from "../../confined/sandbox.js";
-import type { SessionOptions, SessionOverrides } from "../../confined/session.js";
-import { writeReadable } from "../../folders/readable.js";
-import type { RunnerFolder } from "../../folders/runner-folder.js";
-import { leaseUserId, type UserIdLease } from "../../identity/user-ids.js";
-import type { LocalTrial } from "../../probe/trial.js";
-import { openRunner } from "../../reaper/open-runner.js";
-import { weakenedArguments } from "./arguments.js";
-import { weakenedBoundary } from "./boundary.js";
-import { weakenedChecks } from "./checks.js";
-import { LinkedFiles } from "./linked-files.js";
-import type { Decoys, RemovableMechanism } from "./mechanisms.js";
-import { type PartProbe, probeInTurn } from "./part-probe.js";
-import { withoutPart } from "./parts.js";
-import { endRelays } from "./relays.js";
-import { openUserNamespace } from "./user-namespace.js";
+import type { Lookup } from "@ambit/egress/proxy";
+import { claims } from "../../../dist/claims.js";
+import type { LocalConfig } from "../../../dist/config.js";
+import { asPlace } from "../../../dist/confined/files/workspace-mounts.js";
+import { WorkspaceRules } from "../../../dist/confined/files/workspace-rules.js";
+import { type JailSetup, makeJailSetup } from "../../../dist/confined/jail-setup.js";
+import type { CommandLine } from "../../../dist/confined/launch/arguments.js";
+import { hostShell } from "../../../dist/confined/launch/first-program.js";
+import { openConfined } from "../../../dist/confined/open.js";
+import { type SessionParts, wholeParts } from "../../../dist/confined/parts.js";
+import type { ConfinedSandbox } from "../../../dist/confined/sandbox.js";
+import type { SessionOptions, SessionOverrides } from "../../../dist/confined/session.js";
+import { writeReadable } from "../../../dist/folders/readable.js";
+import { claimRunnerFolder, type RunnerFolder } from "../../../dist/folders/runner-folder.js";
+import { leaseUserId, type UserIdLease } from "../../../dist/identity/user-ids.js";
+import { probeConfinement, trialsOf } from "../../../dist/probe/probe.js";
+import { systemCalls } from "../../../dist/probe/system-calls/trial.js";
+import type { LocalTrial } from "../../../dist/probe/trial.js";
+import { openRunner } from "../../../dist/reaper/open-runner.js";
+import { reap } from "../../../dist/reaper/reap.js";
+import { weakenedArguments } from "./arguments.ts";
+import { weakenedBoundary } from "./boundary.ts";
+import { weakenedChecks } from "./checks.ts";
+import { LinkedFiles } from "./linked-files.ts";
+import type { Decoys, RemovableMechanism } from "./mechanisms.ts";
+import { type PartProbe, probeInTurn } from "./part-probe.ts";
+import { withoutPart } from "./parts.ts";
+import { endRelays } from "./relays.ts";
+import { openUserNamespace } from "./user-namespace.ts";
 
-export { type FilterPart, filterParts } from "./filters.js";
-export { type Decoys, type RemovableMechanism, removableMechanisms, withoutFor } from "./mechanisms.js";
-export type { PartProbe } from "./part-probe.js";
-export { type JailPart, jailParts } from "./parts.js";
+export { type FilterPart, filterParts } from "./filters.ts";
+export { type Decoys, type RemovableMechanism, removableMechanisms, withoutFor } from "./mechanisms.ts";
+export type { PartProbe } from "./part-probe.ts";
+export { type JailPart, jailParts } from "./parts.ts";
 
 /** What is removed from every jail in addition to the mechanisms: one part of it, for the mutation run. */
 export interface JailChange {
@@ -55,10 +58,16 @@ export interface JailChange {
   readonly onPlanned?: (planned: readonly CommandLine[]) => void;
 }
 
+/** What the local sandbox that these are compared with was made with. */
+export interface LocalSetup {
+  readonly config: LocalConfig;
+  readonly dataFolder: string;
+  readonly lookup?: Lookup | undefined;
+}
+
 /**
- * Part of `@ambit/sandbox-local/testing`: jails of the local sandbox with named mechanisms removed, only for the
- * controls of the conformance kit, which run nothing but its own bounded attacks on decoys. No configuration leads
- * here, the plugin registers none of it, and a repository test ensures that nothing else imports it.
+ * Jails of the local sandbox with named mechanisms removed, for the controls of the conformance kit, which run nothing but
+ * its own bounded attacks on decoys. Composed of the built plugin's own parts: the plugin has no switch for it.
  */
 export class WeakenedSandboxes {
   readonly #setup: LocalSetup;
@@ -67,12 +76,6 @@ export class WeakenedSandboxes {
 
   constructor(setup: LocalSetup) {
     this.#setup = setup;
-  }
-
-  /** Undefined for a sandbox of another kind. */
-  static of(backend: SandboxBackend): WeakenedSandboxes | undefined {
-    const setup = backend instanceof LocalSandbox ? setupOf(backend) : undefined;
-    return setup && new WeakenedSandboxes(setup);
   }
 
   /** The configuration of the sandbox that these are compared with. */
@@ -107,7 +110,6 @@ export class WeakenedSandboxes {
    * that proves nothing.
    */
   async probe(change: JailChange, signal: AbortSignal): Promise<PartProbe> {
-    const { trialsOf } = await import("../../probe/probe.js");
     return probeInTurn(trialsOf(this.#setup.config, this.#setup.dataFolder), (trial) =>
       this.#probe(change, signal, [trial]),
     );
@@ -115,7 +117,6 @@ export class WeakenedSandboxes {
 
   /** The same for system calls only, in one jail. */
   async probeCalls(change: JailChange, signal: AbortSignal): Promise<readonly Finding[]> {
-    const { systemCalls } = await import("../../probe/system-calls/trial.js");
     const findings = await this.#probe(change, signal, [systemCalls], { isTried: false });
     return findings.filter(({ capability }) => systemCalls.shows.some((shown) => shown === capability));
   }
@@ -126,7 +127,6 @@ export class WeakenedSandboxes {
     trials: readonly LocalTrial[],
     more: SessionOverrides = {},
   ): Promise<readonly Finding[]> {
-    const { probeConfinement } = await import("../../probe/probe.js");
     const nothing = { folders: [], environment: {} };
     return probeConfinement(
       (spec, options) =>
@@ -255,7 +255,8 @@ export class WeakenedSandboxes {
     const isWatched = !without.includes("exit with the runner");
     const known = this.#runners.get(isWatched);
     if (known !== undefined) return known;
-    const runner = openRunner(this.#setup.dataFolder, isWatched).then(async (folder) => ({
+    const { dataFolder } = this.#setup;
+    const runner = (isWatched ? openRunner(dataFolder) : openUnwatched(dataFolder)).then(async (folder) => ({
       folder,
       jailSetup: await makeJailSetup(folder.path),
     }));
@@ -272,6 +273,12 @@ interface Weakened extends Required<Pick<SessionOptions, "jailSetup" | "parts" |
 interface Runner {
   readonly folder: RunnerFolder;
   readonly jailSetup: JailSetup;
+}
+
+async function openUnwatched(dataFolder: string): Promise<RunnerFolder> {
+  const runner = await claimRunnerFolder(dataFolder);
+  await reap(dataFolder, runner.trash);
+  return runner;
 }
 
 /** Not reserved: no other session has to be kept from it. */

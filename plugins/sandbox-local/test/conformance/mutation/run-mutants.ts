@@ -1,4 +1,4 @@
-import { type SandboxBackend, SandboxFailed } from "@ambit/core/plugin";
+import { SandboxFailed } from "@ambit/core/plugin";
 import {
   type Attack,
   type AttackOutcome,
@@ -8,17 +8,18 @@ import {
   startDecoys,
   tryUnguarded,
 } from "@ambit/testkit";
-import type { CommandLine } from "../../confined/launch/arguments.js";
-import { standIns } from "../decoys-only.js";
+import type { CommandLine } from "../../../dist/confined/launch/arguments.js";
+import { standIns } from "../../weakened/decoys-only.ts";
 import {
   filterParts,
   type JailChange,
   jailParts,
+  type LocalSetup,
   type PartProbe,
   type RemovableMechanism,
   WeakenedSandboxes,
-} from "../weakened/index.js";
-import { type AttackOnPart, attacksOnCalls, attacksOnParts } from "./attacks-on-parts.js";
+} from "../../weakened/jails/index.ts";
+import { type AttackOnPart, attacksOnCalls, attacksOnParts } from "./attacks-on-parts.ts";
 
 export interface Detection {
   readonly by: "start" | "evidence" | "probe";
@@ -47,39 +48,28 @@ export const isCaught = ({ detected, attack }: MutantRow) =>
 
 const probeMs = 60_000;
 
-/**
- * Removes each part from the local sandbox's jails, one by one, and records what detects that. Undefined for another
- * backend.
- *
- * @param isWanted default: every part.
- */
-export async function runMutants(
-  backend: SandboxBackend,
-  isWanted: (name: string) => boolean = () => true,
-): Promise<readonly MutantRow[] | undefined> {
-  const weakened = WeakenedSandboxes.of(backend);
-  if (weakened === undefined) return undefined;
+/** Removes each part from the local sandbox's jails, one by one, and records what detects that. */
+export async function runMutants(setup: LocalSetup): Promise<readonly MutantRow[]> {
+  const weakened = new WeakenedSandboxes(setup);
   const decoys = await startDecoys();
   const rootsOwn = once(() => detectionWith(weakened, { keepsRoot: true }));
   const unmodifiedJails = new Map<string, Promise<AttackOutcome>>();
   const attacked = (on: AttackOnPart | undefined, change: JailChange) =>
     attackBoth(weakened, decoys, on, change, unmodifiedJails);
   try {
-    const ofParts = (await partsOf(weakened)).filter(isWanted).map((part) => async (): Promise<MutantRow> => {
+    const ofParts = (await partsOf(weakened)).map((part) => async (): Promise<MutantRow> => {
       const detected = await detectionOf(weakened, part, rootsOwn);
       const attack = await attacked(attacksOnParts[part], { part });
       return { kind: "command line", name: part, detected, attack };
     });
-    const ofCalls = filterParts()
-      .filter(({ name }) => isWanted(name))
-      .map(({ name, filter }) => async (): Promise<MutantRow> => {
-        const detected = detectionIn({
-          isUp: true,
-          findings: await weakened.probeCalls({ filter }, AbortSignal.timeout(probeMs)),
-        });
-        const attack = await attacked(attacksOnCalls[name], { filter });
-        return { kind: "system call filter", name, detected, attack };
+    const ofCalls = filterParts().map(({ name, filter }) => async (): Promise<MutantRow> => {
+      const detected = detectionIn({
+        isUp: true,
+        findings: await weakened.probeCalls({ filter }, AbortSignal.timeout(probeMs)),
       });
+      const attack = await attacked(attacksOnCalls[name], { filter });
+      return { kind: "system call filter", name, detected, attack };
+    });
     return await inParallel([...ofParts, ...ofCalls]);
   } finally {
     await decoys.close();

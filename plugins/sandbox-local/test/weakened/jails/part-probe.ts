@@ -1,5 +1,5 @@
 import type { Capability, Finding } from "@ambit/core/plugin";
-import type { LocalTrial } from "../../probe/trial.js";
+import type { LocalTrial } from "../../../dist/probe/trial.js";
 
 /** What the probe found in jails without a part. */
 export interface PartProbe {

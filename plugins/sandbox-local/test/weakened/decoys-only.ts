@@ -1,7 +1,7 @@
 import { normaliseBoundary } from "@ambit/core";
 import type { NetworkBoundary } from "@ambit/core/plugin";
 import { type Attack, canary, type Decoys } from "@ambit/testkit";
-import type { Decoys as StandIns } from "./weakened/index.js";
+import type { Decoys as StandIns } from "./jails/index.ts";
 
 /** What a removed mechanism is replaced with. */
 export function standIns({ id }: Pick<Attack, "id">, { folder, secret }: Decoys): StandIns {
