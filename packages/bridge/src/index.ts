@@ -11,7 +11,14 @@ export type {
   RemoteSandboxOptions,
 } from "./host/remote-sandbox.js";
 export { type BridgeOptions, bridgeSchema } from "./options.js";
-export type { DirectPipe, DirectPlatform, Pipe, RemotePlatform } from "./platform.js";
+export type {
+  BinaryPipe,
+  BinaryPlatform,
+  DirectPipe,
+  DirectPlatform,
+  Pipe,
+  RemotePlatform,
+} from "./platform.js";
 
 /**
  * A whole sandbox over a platform's pipe. Owns the platform's sandbox from now on: `close` destroys it, and so does a

@@ -27,6 +27,12 @@ export interface DirectPipe {
   close(): Promise<void>;
 }
 
+/** The same for any bytes: no encoding, and so several times as fast. */
+export interface BinaryPipe extends Omit<Pipe, "write"> {
+  /** Any bytes, at most 256 KB. Rejects if they may not have arrived. */
+  write(bytes: Uint8Array): Promise<void>;
+}
+
 interface Platform {
   /** Writes one file, readable by everyone, and creates missing folders. */
   upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void>;
@@ -43,6 +49,15 @@ export interface RemotePlatform extends Platform {
    * else is thrown counts as a dropped connection, and is retried.
    */
   openPipe(argv: readonly [program: string, ...args: string[]], signal: AbortSignal): Promise<Pipe>;
+}
+
+/** The same for a platform whose pipes carry any bytes: a kubelet's, behind an API server. */
+export interface BinaryPlatform extends Platform {
+  /** @throws SandboxFailed as `openPipe` */
+  openBinaryPipe(
+    argv: readonly [program: string, ...args: string[]],
+    signal: AbortSignal,
+  ): Promise<BinaryPipe>;
 }
 
 /** The same for a platform whose pipes are binary and break only with the sandbox: several times as fast. */

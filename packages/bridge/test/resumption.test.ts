@@ -26,14 +26,17 @@ function numbers(seed: number): () => number {
   };
 }
 
-describe("a bridge over breaking pipes", () => {
+describe.each([
+  { pipes: "pipes of lines", binary: false },
+  { pipes: "pipes of bytes", binary: true },
+])("a bridge over breaking $pipes", ({ binary }) => {
   it("loses nothing, repeats nothing and keeps the order over a thousand interruptions", {
     timeout: 120_000,
   }, async () => {
     const requests = 300;
     const cuts = 1_000;
     const random = numbers(42);
-    await using bridged = await openBridged({ platform: (folder) => new CuttingPlatform(folder) });
+    await using bridged = await openBridged({ binary, platform: (folder) => new CuttingPlatform(folder) });
     const { sandbox, platform, failures } = bridged;
     if (!(platform instanceof CuttingPlatform)) throw new Error("another platform");
     const child = await sandbox.spawn({ argv: [process.execPath, "-e", responder], env: {} });
@@ -68,7 +71,7 @@ describe("a bridge over breaking pipes", () => {
   });
 
   it("carries a message of 16 MB in one line both ways, even if the pipe breaks in its middle", async () => {
-    await using bridged = await openBridged({ platform: (folder) => new CuttingPlatform(folder) });
+    await using bridged = await openBridged({ binary, platform: (folder) => new CuttingPlatform(folder) });
     const { sandbox, platform } = bridged;
     if (!(platform instanceof CuttingPlatform)) throw new Error("another platform");
     platform.cutAfter = () => (platform.cuts < 5 ? 3_000_000 : undefined);
@@ -82,7 +85,7 @@ describe("a bridge over breaking pipes", () => {
   });
 
   it("pauses a writer whose reader is slow, and continues where it stopped", async () => {
-    await using bridged = await openBridged();
+    await using bridged = await openBridged({ binary });
     const { sandbox } = bridged;
     const size = 8 * 2 ** 20;
     const progress = `${sandbox.workspace}/written`;
@@ -108,7 +111,7 @@ describe("a bridge over breaking pipes", () => {
   });
 
   it("replaces a pipe at its byte limit, without interruption", async () => {
-    await using bridged = await openBridged({ bridge: { pipeBytes: 200_000 } });
+    await using bridged = await openBridged({ binary, bridge: { pipeBytes: 200_000 } });
     const { sandbox, platform } = bridged;
     const child = await sandbox.spawn({ argv: ["/bin/cat"], env: {} });
     const writer = child.stdin.getWriter();
@@ -131,7 +134,7 @@ describe("a bridge over breaking pipes", () => {
   });
 
   it("reports running processes as lost when the guest daemon is killed", async () => {
-    await using bridged = await openBridged();
+    await using bridged = await openBridged({ binary });
     const { sandbox, failures, platform, folder } = bridged;
     const child = await sandbox.spawn({ argv: ["/bin/sleep", "600"], env: {} });
     await killBridge(folder);
@@ -145,7 +148,7 @@ describe("a bridge over breaking pipes", () => {
   });
 
   it("fails a sandbox that is unreachable for too long, with the platform's own message", async () => {
-    await using bridged = await openBridged({ bridge: { reconnectTimeoutMs: 300 } });
+    await using bridged = await openBridged({ binary, bridge: { reconnectTimeoutMs: 300 } });
     const { sandbox, failures, platform } = bridged;
     const child = await sandbox.spawn({ argv: ["/bin/sleep", "600"], env: {} });
     platform.refuseWith = new Error("the gateway answers 503");
@@ -157,7 +160,7 @@ describe("a bridge over breaking pipes", () => {
   });
 
   it("doesn't retry after the platform reported that the sandbox is gone", async () => {
-    await using bridged = await openBridged();
+    await using bridged = await openBridged({ binary });
     const { failures, platform } = bridged;
     const gone = new SandboxFailed("The sandbox was stopped");
     platform.refuseWith = gone;
@@ -167,7 +170,10 @@ describe("a bridge over breaking pipes", () => {
   });
 
   it("ends processes inside if the runner doesn't reconnect", async () => {
-    await using bridged = await openBridged({ bridge: { orphanTimeoutMs: 200, reconnectTimeoutMs: 1_000 } });
+    await using bridged = await openBridged({
+      binary,
+      bridge: { orphanTimeoutMs: 200, reconnectTimeoutMs: 1_000 },
+    });
     const { sandbox, platform } = bridged;
     const child = await sandbox.spawn({ argv: ["/bin/sleep", "600"], env: {} });
     const pid = Number(child.evidence.pid);
@@ -204,7 +210,8 @@ async function killBridge(folder: string): Promise<void> {
     } catch {
       continue;
     }
-    if (line.includes(`serve\0${folder}\0`)) process.kill(Number(name), "SIGKILL");
+    if (/serve(-bytes)?$/.test(line.split(`\0${folder}\0`)[0] ?? "") && line.includes(`\0${folder}\0`))
+      process.kill(Number(name), "SIGKILL");
   }
 }
 

@@ -3,10 +3,10 @@ import { serveDirectly } from "./connection/direct.js";
 import { serve } from "./connection/serve.js";
 import { readSettings } from "./settings.js";
 
-// `attach` is the pipe's command, started again for each pipe; `serve` outlives them and holds everything. `direct` is
-// both, for a single permanent pipe. A rejection ends the process with its error.
+// `attach` is the pipe's command, started again for each pipe; `serve` outlives them and holds everything. Both are for lines,
+// or for bytes. `direct` is both, for a single permanent pipe. A rejection ends the process with its error.
 const [mode, ...rest] = process.argv.slice(2);
 const settings = readSettings(rest);
-if (mode === "serve") void serve(settings);
+if (mode === "serve" || mode === "serve-bytes") void serve(settings, mode === "serve-bytes");
 else if (mode === "direct") serveDirectly(settings);
-else void attach(settings);
+else void attach(settings, mode === "attach-bytes");

@@ -1,13 +1,15 @@
 import { join } from "node:path/posix";
 import { setTimeout as after } from "node:timers/promises";
-import type { DirectPlatform, RemotePlatform } from "../platform.js";
+import type { BinaryPlatform, DirectPlatform, RemotePlatform } from "../platform.js";
+import { ByteFormat } from "../transport/byte-format.js";
 import { Channels } from "../transport/channels.js";
 import { DirectTransport } from "../transport/direct-transport.js";
-import { ReliableTransport } from "../transport/reliable-transport.js";
+import { LineFormat } from "../transport/line-format.js";
 import type { Transport } from "../transport/transport.js";
 import { ask } from "./ask.js";
-import { BridgeConnection, type BridgeConnectionOptions } from "./connection/connection.js";
+import { BridgeConnection, type BridgeConnectionOptions, type BridgeLink } from "./connection/connection.js";
 import { DirectConnection } from "./connection/direct-connection.js";
+import { ByteWriter, LineWriter } from "./connection/pipe-writer.js";
 import { Exposures } from "./exposures.js";
 import { nodeArgumentsFromInput } from "./node-arguments.js";
 import type { RemoteSandboxOptions } from "./remote-sandbox.js";
@@ -18,8 +20,9 @@ const shutdownMs = 2_000;
 
 /** The runner's side. */
 export interface Bridge {
-  readonly connection: Pick<BridgeConnection, "open" | "close" | "isOpen"> &
-    Partial<Pick<BridgeConnection, "link">>;
+  readonly connection: Pick<BridgeConnection<never>, "open" | "close" | "isOpen"> & {
+    readonly link?: BridgeLink | undefined;
+  };
   readonly channels: Channels;
   readonly exposures: Exposures;
 }
@@ -62,7 +65,7 @@ export function makeBridge(options: RemoteSandboxOptions, folder: string, progra
 }
 
 interface ConnectOptions
-  extends Pick<BridgeConnectionOptions, "bridge" | "fence" | "resume" | "log" | "onLost"> {
+  extends Pick<BridgeConnectionOptions<never>, "bridge" | "fence" | "resume" | "log" | "onLost"> {
   readonly node: string;
   readonly program: { readonly path: string; readonly content: Uint8Array };
   readonly settings: readonly string[];
@@ -73,22 +76,45 @@ interface ConnectionMethod {
   readonly connect: (options: ConnectOptions) => Bridge["connection"];
 }
 
-/** Over a permanent binary pipe, if the platform has one; else over consecutive pipes. */
+/** Over a permanent binary pipe, if the platform has one; else over consecutive pipes, binary if possible. */
 function connectionMethodOf(
-  platform: RemotePlatform | DirectPlatform,
+  platform: RemotePlatform | BinaryPlatform | DirectPlatform,
   channels: () => Channels,
 ): ConnectionMethod {
-  if (!("openDirectPipe" in platform)) {
-    const transport = new ReliableTransport("runner", (frame) => channels().deliver(frame));
-    const connect = ({ node, program, settings, ...rest }: ConnectOptions) =>
-      new BridgeConnection({
-        platform,
-        argv: [node, program.path, "attach", ...settings],
-        transport,
-        ...rest,
-      });
-    return { transport, connect };
-  }
+  if ("openDirectPipe" in platform) return directly(platform, channels);
+  if ("openBinaryPipe" in platform) return inBytes(platform, channels);
+  const format = new LineFormat("runner", (frame) => channels().deliver(frame));
+  const connect = ({ node, program, settings, ...rest }: ConnectOptions) =>
+    new BridgeConnection({
+      format,
+      openPipe: async (signal) => {
+        const pipe = await platform.openPipe([node, program.path, "attach", ...settings], signal);
+        return { pipe, format, newWriter: (failed) => new LineWriter(pipe, failed) };
+      },
+      ...rest,
+    });
+  return { transport: format.transport, connect };
+}
+
+function inBytes(platform: BinaryPlatform, channels: () => Channels): ConnectionMethod {
+  const format = new ByteFormat({
+    frame: (frame) => channels().deliver(frame),
+    data: (channel, stream, bytes) => channels().deliverData(channel, stream, bytes),
+  });
+  const connect = ({ node, program, settings, ...rest }: ConnectOptions) =>
+    new BridgeConnection({
+      format,
+      openPipe: async (signal) => {
+        const argv = [node, program.path, "attach-bytes", ...settings] as const;
+        const pipe = await platform.openBinaryPipe(argv, signal);
+        return { pipe, format, newWriter: (failed) => new ByteWriter(pipe, failed) };
+      },
+      ...rest,
+    });
+  return { transport: format.transport, connect };
+}
+
+function directly(platform: DirectPlatform, channels: () => Channels): ConnectionMethod {
   let connection: DirectConnection | undefined;
   const transport = new DirectTransport({
     frame: (frame) => channels().deliver(frame),

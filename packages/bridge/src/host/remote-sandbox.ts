@@ -2,11 +2,11 @@ import type { Server } from "node:net";
 import type { ExposedHandlers } from "@ambit/backend-kit/http";
 import type { Command, Evidence, Sandbox, SandboxSpec } from "@ambit/core/plugin";
 import type { BridgeOptions } from "../options.js";
-import type { DirectPlatform, RemotePlatform } from "../platform.js";
+import type { BinaryPlatform, DirectPlatform, RemotePlatform } from "../platform.js";
 import type { BridgeLink } from "./connection/connection.js";
 
 export interface RemoteSandboxOptions {
-  readonly platform: RemotePlatform | DirectPlatform;
+  readonly platform: RemotePlatform | BinaryPlatform | DirectPlatform;
   readonly spec: SandboxSpec;
   readonly bridge: BridgeOptions;
   /** The backend's evidence about the sandbox: limits that were read back, its supervisor. Merged with the bridge's. */

@@ -78,6 +78,16 @@ export function readLine(from: Side, text: string): Line {
   return isFrame(rest) ? { kind: "frame", number, frame: rest } : noise;
 }
 
+/** Reads a signal in JSON. Undefined: it is none. */
+export function readSignal(text: string): PipeSignal | undefined {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return Array.isArray(parsed) && isSignal(parsed) ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 function isSignal(parts: readonly unknown[]): parts is PipeSignal {
   const [op, first, key, attempt, received, fence = 0] = parts;
   switch (op) {

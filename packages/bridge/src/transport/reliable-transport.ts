@@ -9,7 +9,7 @@ import {
   signalLine,
 } from "./frame.js";
 import { chunkEnd, maxChunkBytes } from "./payload.js";
-import type { Transport } from "./transport.js";
+import type { PipeSink, ResumableTransport } from "./pipe-format.js";
 
 /** Frames, and bytes of them, after which an acknowledgement no longer waits. */
 const framesUnacknowledged = 64;
@@ -21,11 +21,6 @@ const maxBufferedCharacters = 8 * 1024 * 1024;
 /** Including frames that don't wait: a peer that sends without acknowledging would fill our memory. */
 const maxUnacknowledgedCharacters = 4 * maxBufferedCharacters;
 
-/** The current destination of lines. Takes them at once and keeps their order. */
-export interface FrameSink {
-  write(lines: string): void;
-}
-
 /** The other side has lost frames that it had acknowledged, or speaks another protocol: a new pipe doesn't help. */
 export class TransportBroken extends Error {}
 
@@ -36,7 +31,7 @@ export class FrameMissing extends Error {}
  * A sequence of frames that survives its pipes: each is numbered, kept until the other side has acknowledged it, and
  * sent again over the next pipe.
  */
-export class ReliableTransport implements Transport {
+export class ReliableTransport implements ResumableTransport<string> {
   readonly #side: Side;
   readonly #deliver: (frame: Frame) => void;
   /** Lines that aren't acknowledged yet; the first one has the number `#acknowledged + 1`. */
@@ -45,7 +40,7 @@ export class ReliableTransport implements Transport {
   #waiting: (() => void)[] = [];
   #acknowledged = 0;
   #received = 0;
-  #sink: FrameSink | undefined;
+  #sink: PipeSink<string> | undefined;
   #framesOwed = 0;
   #bytesOwed = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -91,7 +86,7 @@ export class ReliableTransport implements Transport {
    * Continues over another pipe, from the first frame that the other side doesn't have.
    * @throws TransportBroken
    */
-  attach(sink: FrameSink, peerReceived: number): void {
+  attach(sink: PipeSink<string>, peerReceived: number): void {
     // May be lower than the acknowledged number: an older pipe can deliver a later acknowledgement sooner.
     this.acknowledged(peerReceived);
     this.#sink = sink;
@@ -100,7 +95,7 @@ export class ReliableTransport implements Transport {
   }
 
   /** The pipe is lost. Later frames wait for the next one. */
-  detach(sink: FrameSink): void {
+  detach(sink: PipeSink<string>): void {
     if (this.#sink === sink) this.#sink = undefined;
   }
 

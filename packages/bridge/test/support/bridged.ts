@@ -8,12 +8,11 @@ import {
   bridgeSchema,
   type DirectPlatform,
   openRemoteSandbox,
-  type Pipe,
   type RemoteSandbox,
   type RemoteSandboxOptions,
 } from "@ambit/bridge";
 import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
-import { DirectExecPlatform, ExecPlatform } from "./exec-platform.js";
+import { type AnyPipe, DirectExecPlatform, ExecPlatform, inBytes } from "./exec-platform.js";
 
 const silent = () => undefined;
 export const silentLog: Log = { debug: silent, info: silent, warn: silent, error: silent };
@@ -37,6 +36,8 @@ export interface BridgedOptions {
   readonly platform?: (folder: string) => ExecPlatform;
   /** Whether its one pipe carries any bytes and lasts. Default false. */
   readonly direct?: boolean;
+  /** Whether its pipes carry any bytes, and break. Default false. */
+  readonly binary?: boolean;
   /** What such a platform says of its pipe's end. */
   readonly whyLost?: DirectPlatform["whyLost"];
   readonly bridge?: object;
@@ -76,7 +77,8 @@ export async function openBridged(options: BridgedOptions = {}): Promise<Bridged
   const { takeover } = options;
   const sandbox = await openRemoteSandbox(
     {
-      ...{ platform, spec, bridge, evidence: {}, ownSystem: options.ownSystem ?? false },
+      platform: options.binary === true ? inBytes(platform) : platform,
+      ...{ spec, bridge, evidence: {}, ownSystem: options.ownSystem ?? false },
       ...(takeover === undefined ? {} : { takeover }),
     },
     { signal: options.signal ?? new AbortController().signal, defer: silent },
@@ -101,7 +103,7 @@ export class CuttingPlatform extends ExecPlatform {
   cuts = 0;
   cutAfter: () => number | undefined = () => undefined;
 
-  override async openPipe(argv: readonly [string, ...string[]]): Promise<Pipe> {
+  override async openPipe(argv: readonly [string, ...string[]]): Promise<AnyPipe> {
     if (this.opened === 0) return await super.openPipe(argv);
     this.opened += 1;
     const socket = connect(join(this.folder, "session", "bridge.sock"));
@@ -129,9 +131,9 @@ export class CuttingPlatform extends ExecPlatform {
     };
     return {
       output: Readable.toWeb(Readable.from(passing(), { objectMode: false })),
-      write: (lines) =>
+      write: (written) =>
         new Promise<void>((resolve, reject) => {
-          const bytes = count(Buffer.from(lines, "utf8"));
+          const bytes = count(Buffer.from(written));
           socket.write(bytes, (error) => {
             if (left === 0 && !socket.destroyed) cut();
             if (error || left === 0) reject(error ?? new Error("cut"));

@@ -2,7 +2,19 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { Readable } from "node:stream";
-import type { DirectPipe, DirectPlatform, Pipe, RemotePlatform } from "@ambit/bridge";
+import type {
+  BinaryPipe,
+  BinaryPlatform,
+  DirectPipe,
+  DirectPlatform,
+  Pipe,
+  RemotePlatform,
+} from "@ambit/bridge";
+
+/** Carries lines, and any bytes. */
+export interface AnyPipe extends Omit<Pipe, "write"> {
+  write(written: string | Uint8Array): Promise<void>;
+}
 
 /** A platform of this machine: its pipes are commands' standard streams, and a test cuts them when it likes. */
 export class ExecPlatform implements RemotePlatform {
@@ -21,7 +33,7 @@ export class ExecPlatform implements RemotePlatform {
     this.prefix = prefix;
   }
 
-  async openPipe(argv: readonly [string, ...string[]]): Promise<Pipe> {
+  async openPipe(argv: readonly [string, ...string[]]): Promise<AnyPipe> {
     if (this.refuseWith !== undefined) throw this.refuseWith;
     this.opened += 1;
     const [program = "", ...rest] = [...this.prefix, ...argv];
@@ -35,9 +47,9 @@ export class ExecPlatform implements RemotePlatform {
     });
     return {
       output: Readable.toWeb(child.stdout),
-      write: (lines) =>
+      write: (written) =>
         new Promise<void>((resolve, reject) => {
-          child.stdin.write(lines, (error) => (error ? reject(error) : resolve()));
+          child.stdin.write(written, (error) => (error ? reject(error) : resolve()));
         }),
       close: async () => {
         if (child.exitCode !== null || child.signalCode !== null) return;
@@ -62,6 +74,15 @@ export class ExecPlatform implements RemotePlatform {
   cut(): void {
     for (const child of this.pipes) child.kill("SIGKILL");
   }
+}
+
+/** The same platform, with pipes that carry any bytes. */
+export function inBytes(platform: ExecPlatform): BinaryPlatform {
+  return {
+    openBinaryPipe: (argv): Promise<BinaryPipe> => platform.openPipe(argv),
+    upload: (path, content) => platform.upload(path, content),
+    destroy: () => platform.destroy(),
+  };
 }
 
 /** The same with one pipe that carries any bytes and lasts. */

@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
-import { connect, type Socket } from "node:net";
+import { connect, Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as after } from "node:timers/promises";
+import { preamble, signalRecord } from "../../transport/byte-records.js";
 import { signalLine } from "../../transport/frame.js";
 import { type DaemonSettings, socketOf } from "../settings.js";
 
@@ -10,22 +11,25 @@ import { type DaemonSettings, socketOf } from "../settings.js";
 const startMs = 10_000;
 
 /** Connects standard input and output to the bridge, which the first attachment starts. */
-export async function attach(settings: DaemonSettings): Promise<void> {
-  const socket = await reach(settings);
+export async function attach(settings: DaemonSettings, isBinary: boolean): Promise<void> {
+  const socket = await reach(settings, isBinary ? "serve-bytes" : "serve");
   if (socket === undefined) {
-    process.stdout.write(signalLine("inside", ["dead"]));
+    if (isBinary) process.stdout.write(Buffer.concat([preamble, signalRecord(["dead"])]));
+    else process.stdout.write(signalLine("inside", ["dead"]));
     return;
   }
+  // Not `process.stdout`, whose writes to a pipe are synchronous and block everything else.
+  const stdout = new Socket({ fd: 1, readable: false, writable: true });
   process.stdin.pipe(socket);
-  socket.pipe(process.stdout);
+  socket.pipe(stdout);
   // A platform may hold our standard input open forever, so this process ends when either side closes.
   socket.on("error", () => undefined);
-  socket.once("close", () => process.exit());
-  process.stdout.once("error", () => process.exit());
+  socket.once("close", () => stdout.end(() => process.exit()));
+  stdout.once("error", () => process.exit());
 }
 
 /** Undefined: there was a bridge, and it is dead. */
-async function reach(settings: DaemonSettings): Promise<Socket | undefined> {
+async function reach(settings: DaemonSettings, mode: "serve" | "serve-bytes"): Promise<Socket | undefined> {
   const path = socketOf(settings.folder);
   let first = await tryConnect(path);
   if (first.code === "ECONNREFUSED") {
@@ -35,7 +39,7 @@ async function reach(settings: DaemonSettings): Promise<Socket | undefined> {
   }
   if (first.socket !== undefined) return first.socket;
   if (first.code === "ECONNREFUSED") return undefined;
-  const log = start(settings);
+  const log = start(settings, mode);
   const until = Date.now() + startMs;
   while (Date.now() < until) {
     const { socket } = await tryConnect(path);
@@ -45,14 +49,14 @@ async function reach(settings: DaemonSettings): Promise<Socket | undefined> {
   throw new Error(`The bridge didn't start: ${readFileSync(log, "utf8").trim().slice(-500)}`);
 }
 
-function start({ folder }: DaemonSettings): string {
+function start({ folder }: DaemonSettings, mode: "serve" | "serve-bytes"): string {
   mkdirSync(folder, { recursive: true, mode: 0o755 });
   const log = join(folder, "bridge.log");
   const errors = openSync(log, "a", 0o600);
   const [program = "", , ...settings] = process.argv.slice(1);
   // Through a shell that exits at once, so that it has no parent: a platform that ends a pipe also ends all descendants
   // of its command, whatever their session.
-  const argv = ["-c", '"$@" &', "sh", process.execPath, program, "serve", ...settings];
+  const argv = ["-c", '"$@" &', "sh", process.execPath, program, mode, ...settings];
   spawn("/bin/sh", argv, {
     detached: true,
     cwd: "/",

@@ -2,46 +2,69 @@ import { randomUUID } from "node:crypto";
 import { chmodSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { protocolVersion } from "../../messages.js";
-import { type PipeSignal, readLine, signalLine } from "../../transport/frame.js";
-import { Lines } from "../../transport/lines.js";
-import { maxLineLength } from "../../transport/payload.js";
-import { FrameMissing, ReliableTransport } from "../../transport/reliable-transport.js";
+import { ByteFormat } from "../../transport/byte-format.js";
+import type { PipeSignal } from "../../transport/frame.js";
+import { LineFormat } from "../../transport/line-format.js";
+import type { PipeEvent, PipeFormat } from "../../transport/pipe-format.js";
+import { FrameMissing } from "../../transport/reliable-transport.js";
 import { Daemon } from "../daemon.js";
 import { type DaemonSettings, socketOf } from "../settings.js";
-import { SocketSink } from "./socket-sink.js";
+import { ByteSink, type GuestSink, LineSink } from "./socket-sink.js";
 
 type Hello = Extract<PipeSignal, readonly ["hello", ...unknown[]]>;
 
 /** The runner's current connection. */
-interface Attachment {
+interface Attachment<Written> {
   readonly socket: Socket;
-  readonly sink: SocketSink;
+  readonly sink: GuestSink<Written>;
 }
+
+/** Lines or bytes. */
+interface Wire<Written> {
+  newFormat(daemon: () => Daemon): PipeFormat<Written>;
+  newSink(socket: Socket): GuestSink<Written>;
+}
+
+const lineWire: Wire<string> = {
+  newFormat: (daemon) => new LineFormat("inside", (frame) => daemon().channels.deliver(frame)),
+  newSink: (socket) => new LineSink(socket),
+};
+const byteWire: Wire<Uint8Array> = {
+  newFormat: (daemon) =>
+    new ByteFormat({
+      frame: (frame) => daemon().channels.deliver(frame),
+      data: (channel, stream, bytes) => daemon().channels.deliverData(channel, stream, bytes),
+    }),
+  newSink: (socket) => new ByteSink(socket),
+};
 
 /** Holds the sandbox's processes and streams as long as the runner reconnects. */
-export async function serve(settings: DaemonSettings): Promise<void> {
-  await new SocketServer(settings).listen();
+export async function serve(settings: DaemonSettings, isBinary: boolean): Promise<void> {
+  if (isBinary) await new SocketServer(settings, byteWire).listen();
+  else await new SocketServer(settings, lineWire).listen();
 }
 
-class SocketServer {
+class SocketServer<Written> {
   /** A different one means that the daemon was killed, and everything that it held is lost. */
   readonly #epoch = randomUUID();
   readonly #settings: DaemonSettings;
   readonly #daemon: Daemon;
   readonly #server: Server;
-  #transport: ReliableTransport;
+  readonly #wire: Wire<Written>;
+  readonly #format: PipeFormat<Written>;
   #key: string | undefined;
   /** Fence of the sandbox's owner. Undefined until one has connected. */
   #fence: number | undefined;
   #attempt = 0;
   /** Pending while the processes of an earlier owner are being ended. */
   #changing: Promise<void> | undefined;
-  #current: Attachment | undefined;
+  #current: Attachment<Written> | undefined;
 
-  constructor(settings: DaemonSettings) {
+  constructor(settings: DaemonSettings, wire: Wire<Written>) {
     this.#settings = settings;
-    this.#transport = this.#newTransport();
-    this.#daemon = Daemon.start(settings, this.#transport);
+    this.#wire = wire;
+    this.#format = wire.newFormat(() => this.#daemon);
+    this.#daemon = Daemon.start(settings, this.#format.transport);
     this.#server = createServer((socket) => this.#connected(socket));
   }
 
@@ -54,22 +77,18 @@ class SocketServer {
     chmodSync(path, 0o600);
   }
 
-  #newTransport(): ReliableTransport {
-    return new ReliableTransport("inside", (frame) => this.#daemon.channels.deliver(frame));
-  }
-
   #connected(socket: Socket): void {
-    const lines = new Lines(maxLineLength);
-    const attachment: Attachment = { socket, sink: new SocketSink(socket) };
+    const reader = this.#format.newReader();
+    const attachment: Attachment<Written> = { socket, sink: this.#wire.newSink(socket) };
     socket.on("error", () => undefined);
     socket.once("close", () => {
       if (this.#current !== attachment) return;
       this.#current = undefined;
-      this.#transport.detach(attachment.sink);
+      this.#format.transport.detach(attachment.sink);
     });
     socket.on("data", (bytes) => {
       try {
-        for (const line of lines.push(bytes)) this.#read(attachment, line);
+        for (const event of reader.push(bytes)) this.#read(attachment, event);
         if (this.#current === attachment) this.#daemon.recordActivity();
       } catch (error) {
         socket.destroy();
@@ -79,25 +98,23 @@ class SocketServer {
     });
   }
 
-  #read(attachment: Attachment, text: string): void {
-    const { sink } = attachment;
-    const line = readLine("runner", text);
-    if (line.kind === "noise") return;
-    if (line.kind === "signal" && line.signal[0] === "hello") {
-      this.#greeted(attachment, line.signal);
+  #read(attachment: Attachment<Written>, event: PipeEvent): void {
+    if (event.kind === "noise") return;
+    if (event.kind === "signal" && event.signal[0] === "hello") {
+      this.#greeted(attachment, event.signal);
       return;
     }
     if (attachment !== this.#current) return;
-    if (line.kind === "frame") this.#transport.accept(line, text.length);
-    else if (line.signal[0] === "ack") this.#transport.acknowledged(line.signal[1]);
-    else if (line.signal[0] === "ping") sink.write(signalLine("inside", ["pong"]));
+    if (event.kind === "content") event.accept();
+    else if (event.signal[0] === "ack") this.#format.transport.acknowledged(event.signal[1]);
+    else if (event.signal[0] === "ping") attachment.sink.write(this.#format.signal(["pong"]));
   }
 
-  #greeted(attachment: Attachment, [, version, key, attempt, received, fence = 0]: Hello): void {
+  #greeted(attachment: Attachment<Written>, [, version, key, attempt, received, fence = 0]: Hello): void {
     this.#key ??= key;
     this.#fence ??= fence;
     if (version === protocolVersion && key === this.#key && fence < this.#fence) {
-      refuse(attachment);
+      this.#refuse(attachment);
       return;
     }
     const isNewOwner = fence > this.#fence;
@@ -111,27 +128,26 @@ class SocketServer {
     const older = this.#current;
     this.#current = attachment;
     if (isNewOwner) {
-      if (older !== undefined) refuse(older);
-      this.#transport.close();
-      this.#transport = this.#newTransport();
-      this.#changing = this.#daemon.changeOwner(this.#transport);
+      if (older !== undefined) this.#refuse(older);
+      this.#format.renew();
+      this.#changing = this.#daemon.changeOwner(this.#format.transport);
     } else older?.socket.destroy();
     void this.#welcome(attachment, attempt, received);
   }
 
   /** First ends what an earlier owner had begun: after the greeting, none of its requests is in progress. */
-  async #welcome(attachment: Attachment, attempt: number, received: number): Promise<void> {
+  async #welcome(attachment: Attachment<Written>, attempt: number, received: number): Promise<void> {
     await this.#changing;
     if (this.#current !== attachment) return;
     const { sink } = attachment;
-    sink.write(
-      signalLine("inside", ["hello", protocolVersion, this.#epoch, attempt, this.#transport.received]),
-    );
-    this.#transport.attach(sink, received);
+    const { transport } = this.#format;
+    sink.write(this.#format.signal(["hello", protocolVersion, this.#epoch, attempt, transport.received]));
+    transport.attach(sink, received);
   }
-}
 
-/** Its owner no longer owns the sandbox. */
-function refuse({ socket }: Attachment): void {
-  socket.end(signalLine("inside", ["fenced"]));
+  /** Its owner no longer owns the sandbox. */
+  #refuse({ sink }: Attachment<Written>): void {
+    sink.write(this.#format.signal(["fenced"]));
+    sink.end();
+  }
 }

@@ -3,16 +3,15 @@ import type { Log } from "@ambit/core/plugin";
 import { messageOf, SandboxFailed } from "@ambit/core/plugin";
 import pRetry, { AbortError } from "p-retry";
 import type { BridgeOptions } from "../../options.js";
-import type { Pipe, RemotePlatform } from "../../platform.js";
-import type { ReliableTransport } from "../../transport/reliable-transport.js";
+import type { PipeFormat } from "../../transport/pipe-format.js";
 import { FrameMissing, TransportBroken } from "../../transport/reliable-transport.js";
 import { awaitUnlessAborted } from "../await-unless-aborted.js";
-import { bridgeKilled, OpenPipe, takenOver } from "./open-pipe.js";
+import { bridgeKilled, type FormattedPipe, OpenPipe, takenOver } from "./open-pipe.js";
 
-export interface BridgeConnectionOptions {
-  readonly platform: RemotePlatform;
-  readonly argv: readonly [program: string, ...args: string[]];
-  readonly transport: ReliableTransport;
+export interface BridgeConnectionOptions<Written> {
+  readonly format: PipeFormat<Written>;
+  /** Opens a pipe whose command connects it to the guest daemon. @throws SandboxFailed as the platform */
+  openPipe(signal: AbortSignal): Promise<FormattedPipe<Written>>;
   readonly bridge: BridgeOptions;
   /** The key of an earlier connection, to continue with its daemon. Default: a new one. */
   readonly resume?: BridgeLink | undefined;
@@ -36,20 +35,20 @@ const firstTries = 3;
 const closeMs = 2_000;
 
 /** Runs a transport over consecutive pipes. */
-export class BridgeConnection {
-  readonly #options: BridgeConnectionOptions;
+export class BridgeConnection<Written> {
+  readonly #options: BridgeConnectionOptions<Written>;
   readonly #key: string;
   readonly #closing = new AbortController();
   #epoch: string | undefined;
   #attempt = 0;
   #isLost = false;
-  #current: OpenPipe | undefined;
+  #current: OpenPipe<Written> | undefined;
   #kept: Promise<void> | undefined;
   /** The next pipe, while the current one is being replaced. */
-  #successor: Promise<OpenPipe | undefined> | undefined;
+  #successor: Promise<OpenPipe<Written> | undefined> | undefined;
   readonly #closings = new Set<Promise<void>>();
 
-  constructor(options: BridgeConnectionOptions) {
+  constructor(options: BridgeConnectionOptions<Written>) {
     this.#options = options;
     this.#key = options.resume?.key ?? randomBytes(24).toString("base64url");
     this.#epoch = options.resume?.epoch;
@@ -93,7 +92,7 @@ export class BridgeConnection {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    this.#options.transport.close();
+    this.#options.format.transport.close();
     const pipes = [this.#current?.close(new Error("closed")), this.#kept, ...this.#closings];
     // A pipe that can't be closed in time ends with the sandbox.
     const tooLong = AbortSignal.timeout(closeMs);
@@ -103,8 +102,8 @@ export class BridgeConnection {
     });
   }
 
-  async #keep(first: OpenPipe): Promise<void> {
-    const { bridge, transport, log, onLost } = this.#options;
+  async #keep(first: OpenPipe<Written>): Promise<void> {
+    const { bridge, format, log, onLost } = this.#options;
     try {
       for (let pipe = first; ; ) {
         const why = await this.#carry(pipe);
@@ -125,7 +124,7 @@ export class BridgeConnection {
     } catch (error) {
       if (this.#closing.signal.aborted) return;
       this.#isLost = true;
-      transport.close();
+      format.transport.close();
       onLost(
         error instanceof SandboxFailed
           ? error
@@ -135,8 +134,9 @@ export class BridgeConnection {
   }
 
   /** Opens a pipe and waits for the peer's greeting. */
-  async #greet(): Promise<OpenPipe> {
-    const { transport, bridge, log, fence = 0 } = this.#options;
+  async #greet(): Promise<OpenPipe<Written>> {
+    const { format, bridge, log, fence = 0 } = this.#options;
+    const { transport } = format;
     const owner = { key: this.#key, fence };
     const attempt = ++this.#attempt;
     const opened = new OpenPipe(await this.#openPipe(), bridge, log);
@@ -160,7 +160,7 @@ export class BridgeConnection {
   }
 
   /** Opens the next pipe while this one is still in use, then ends this one. Undefined: none could be opened now. */
-  async #replace(pipe: OpenPipe): Promise<OpenPipe | undefined> {
+  async #replace(pipe: OpenPipe<Written>): Promise<OpenPipe<Written> | undefined> {
     try {
       const successor = await this.#greet();
       void pipe.close(new Error("it has carried enough for one pipe"));
@@ -173,27 +173,29 @@ export class BridgeConnection {
   }
 
   /** A platform's definite failure ends the tries; one that doesn't respond can't be reached. */
-  async #openPipe(): Promise<Pipe> {
-    const { platform, argv, bridge, log } = this.#options;
+  async #openPipe(): Promise<FormattedPipe<Written>> {
+    const { openPipe, bridge, log } = this.#options;
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(bridge.heartbeatTimeoutMs)]);
-    const closeLate = (pipe: Pipe) => void new OpenPipe(pipe, bridge, log).close(undefined);
+    const closeLate = (pipe: FormattedPipe<Written>) => void new OpenPipe(pipe, bridge, log).close(undefined);
     try {
-      return await awaitUnlessAborted(signal, platform.openPipe(argv, signal), closeLate);
+      return await awaitUnlessAborted(signal, openPipe(signal), closeLate);
     } catch (error) {
       throw error instanceof SandboxFailed ? new AbortError(error) : error;
     }
   }
 
   /** Resolves with the reason when the pipe has ended. @throws SandboxFailed if it can't be replaced. */
-  async #carry(pipe: OpenPipe): Promise<unknown> {
-    const { transport, bridge } = this.#options;
+  async #carry(pipe: OpenPipe<Written>): Promise<unknown> {
+    const { format, bridge } = this.#options;
+    const { transport } = format;
     let enough = bridge.pipeBytes;
     try {
-      for await (const { line, length } of pipe.lines()) {
-        if (line.kind === "frame") transport.accept(line, length);
-        else if (line.kind === "signal" && line.signal[0] === "ack") transport.acknowledged(line.signal[1]);
-        else if (line.kind === "signal" && line.signal[0] === "dead") throw bridgeKilled();
-        else if (line.kind === "signal" && line.signal[0] === "fenced") throw takenOver();
+      for await (const event of pipe.events()) {
+        if (event.kind === "content") event.accept();
+        else if (event.kind === "signal" && event.signal[0] === "ack")
+          transport.acknowledged(event.signal[1]);
+        else if (event.kind === "signal" && event.signal[0] === "dead") throw bridgeKilled();
+        else if (event.kind === "signal" && event.signal[0] === "fenced") throw takenOver();
         if (pipe.carried <= enough) continue;
         enough += bridge.pipeBytes;
         this.#successor ??= this.#replace(pipe);

@@ -2,11 +2,10 @@ import type { Log } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { protocolVersion } from "../../messages.js";
 import type { BridgeOptions } from "../../options.js";
-import type { Pipe } from "../../platform.js";
-import { type Line, type PipeSignal, readLine, signalLine } from "../../transport/frame.js";
-import { Lines } from "../../transport/lines.js";
-import { maxLineLength } from "../../transport/payload.js";
-import { PipeWriter } from "./pipe-writer.js";
+import type { BinaryPipe, Pipe } from "../../platform.js";
+import type { PipeSignal } from "../../transport/frame.js";
+import type { PipeEvent, PipeFormat, PipeReader } from "../../transport/pipe-format.js";
+import type { PipeWriter } from "./pipe-writer.js";
 
 /** Characters of unexpected output that are kept to explain why no bridge responded. */
 const maxNoiseLength = 500;
@@ -19,22 +18,24 @@ export interface BridgeCredentials {
   readonly fence: number;
 }
 
-interface Arrived {
-  readonly line: Line;
-  /** Characters. */
-  readonly length: number;
+/** A pipe, and what is written to it and read from it. */
+export interface FormattedPipe<Written> {
+  readonly pipe: Pick<Pipe | BinaryPipe, "output" | "close">;
+  readonly format: Pick<PipeFormat<Written>, "newReader" | "signal">;
+  newWriter(failed: (error: unknown) => void): PipeWriter<Written>;
 }
 
-/** One open pipe: lines in both directions, with a heartbeat timeout. */
-export class OpenPipe {
-  readonly writer: PipeWriter;
-  readonly #pipe: Pipe;
+/** One open pipe: frames and signals in both directions, with a heartbeat timeout. */
+export class OpenPipe<Written> {
+  readonly writer: PipeWriter<Written>;
+  readonly #pipe: FormattedPipe<Written>["pipe"];
+  readonly #format: FormattedPipe<Written>["format"];
   readonly #heartbeatTimeoutMs: number;
   readonly #log: Log;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
-  readonly #lines = new Lines(maxLineLength);
-  /** Lines that have arrived but aren't read yet, the first of them at `#at`. */
-  #waiting: readonly string[] = [];
+  readonly #events: PipeReader;
+  /** What has arrived but isn't read yet, the first of it at `#at`. */
+  #waiting: readonly PipeEvent[] = [];
   #at = 0;
   readonly #watch: NodeJS.Timeout;
   #read = 0;
@@ -43,12 +44,18 @@ export class OpenPipe {
   #closed: Promise<void> | undefined;
   #why: unknown;
 
-  constructor(pipe: Pipe, { heartbeatTimeoutMs, orphanTimeoutMs }: BridgeOptions, log: Log) {
+  constructor(
+    { pipe, format, newWriter }: FormattedPipe<Written>,
+    { heartbeatTimeoutMs, orphanTimeoutMs }: BridgeOptions,
+    log: Log,
+  ) {
     this.#pipe = pipe;
+    this.#format = format;
+    this.#events = format.newReader();
     this.#heartbeatTimeoutMs = heartbeatTimeoutMs;
     this.#log = log;
     this.#reader = pipe.output.getReader();
-    this.writer = new PipeWriter(pipe, (error) => void this.close(error));
+    this.writer = newWriter((error) => void this.close(error));
     this.#watch = setInterval(() => {
       if (Date.now() - this.#lastActivityAt > heartbeatTimeoutMs)
         void this.close(new Error(`nothing was heard for ${heartbeatTimeoutMs} ms`));
@@ -79,9 +86,9 @@ export class OpenPipe {
     const tooLong = new Error(`no bridge answered within ${this.#heartbeatTimeoutMs} ms`);
     const limit = setTimeout(() => void this.close(tooLong), this.#heartbeatTimeoutMs);
     try {
-      for await (const { line } of this.lines()) {
-        if (line.kind !== "signal") continue;
-        const { signal } = line;
+      for await (const event of this.events()) {
+        if (event.kind !== "signal") continue;
+        const { signal } = event;
         if (signal[0] === "dead") throw bridgeKilled();
         if (signal[0] === "fenced") throw takenOver();
         if (signal[0] === "hello" && signal[3] === attempt) return { epoch: signal[2], received: signal[4] };
@@ -94,14 +101,13 @@ export class OpenPipe {
     throw new Error(said === "" ? why : `${why}: ${said}`);
   }
 
-  /** The lines until the pipe ends. Can be left and resumed. */
-  async *lines(): AsyncGenerator<Arrived, void, void> {
+  /** What arrives until the pipe ends. Can be left and resumed. @throws TransportBroken */
+  async *events(): AsyncGenerator<PipeEvent, void, void> {
     for (;;) {
-      for (let text = this.#waiting[this.#at]; text !== undefined; text = this.#waiting[this.#at]) {
+      for (let event = this.#waiting[this.#at]; event !== undefined; event = this.#waiting[this.#at]) {
         this.#at += 1;
-        const line = readLine("inside", text);
-        if (line.kind === "noise") this.#noise = `${this.#noise}${text}\n`.slice(-maxNoiseLength);
-        yield { line, length: text.length };
+        if (event.kind === "noise") this.#noise = `${this.#noise}${event.text}`.slice(-maxNoiseLength);
+        yield event;
       }
       const piece = await this.#reader.read().catch((error: unknown) => {
         this.#why ??= error;
@@ -113,7 +119,7 @@ export class OpenPipe {
       }
       this.#lastActivityAt = Date.now();
       this.#read += piece.value.length;
-      this.#waiting = this.#lines.push(piece.value);
+      this.#waiting = this.#events.push(piece.value);
       this.#at = 0;
     }
   }
@@ -135,7 +141,7 @@ export class OpenPipe {
   }
 
   #say(signal: PipeSignal): void {
-    this.writer.write(signalLine("runner", signal));
+    this.writer.write(this.#format.signal(signal));
   }
 }
 
