@@ -18,7 +18,6 @@ export * from "./bearer.js";
 export * from "./define-executor.js";
 export * from "./define-plugin.js";
 export * from "./injection.js";
-export * from "./json-turns.js";
 export * from "./kinds/delivery.js";
 export * from "./kinds/dialect.js";
 export * from "./kinds/executor.js";

@@ -42,6 +42,8 @@ class Lane {
 
 /** The part of a turn's work that counts as small: it doesn't wait behind larger pieces. */
 const smallPart = 1 / 16;
+/** What a piece counts as at least: however small, to handle it takes some microseconds. */
+const minPart = 1 / 512;
 
 /**
  * Shares the event loop among all work whose size others choose: in one turn of the loop, pieces of `maxPerTurn` together
@@ -54,6 +56,7 @@ export class LoopTurns {
   readonly #small: Lane;
   readonly #large: Lane;
   readonly #maxSmall: number;
+  readonly #minSize: number;
   #isScheduled = false;
   /** Whether somebody arrived since the last turn. */
   #hasArrived = false;
@@ -66,6 +69,7 @@ export class LoopTurns {
     this.#small = new Lane(maxPerTurn);
     this.#large = new Lane(maxPerTurn);
     this.#maxSmall = maxPerTurn * smallPart;
+    this.#minSize = maxPerTurn * minPart;
   }
 
   /**
@@ -74,8 +78,9 @@ export class LoopTurns {
    */
   take(size: number): Promise<void> | undefined {
     const lane = size <= this.#maxSmall ? this.#small : this.#large;
+    const counted = Math.max(size, this.#minSize);
     this.#schedule();
-    return lane.take(size) ? undefined : lane.wait(size);
+    return lane.take(counted) ? undefined : lane.wait(counted);
   }
 
   /**

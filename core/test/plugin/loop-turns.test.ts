@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { LoopTurns, parseJsonInTurns } from "../../src/plugin/index.js";
+import { LoopTurns } from "../../src/plugin/index.js";
 
 /** Takes all at once, and lists what was taken in each turn of the event loop. */
 async function taken(turns: LoopTurns, sizes: readonly number[]): Promise<number[][]> {
@@ -66,20 +66,9 @@ describe("turns of the event loop", () => {
     }
     expect(paused).toBeGreaterThan(1);
   });
-});
 
-describe("a long JSON text", () => {
-  it("is counted and parsed in several turns", async () => {
-    const text = `{"text":"${'\\"'.repeat(3_000_000)}"}`;
-    let passed = 0;
-    let counting = true;
-    const others = (async () => {
-      for (; counting; passed += 1) await nextTurn();
-    })();
-    const { value, values } = await parseJsonInTurns(text);
-    counting = false;
-    await others;
-    expect({ value, values }).toEqual({ value: { text: '"'.repeat(3_000_000) }, values: 3 });
-    expect(passed).toBeGreaterThan(5);
+  it("bounds how many pieces are handled in a turn, however small they are", async () => {
+    const turns = await taken(new LoopTurns(100), Array(2_000).fill(0));
+    expect(turns.map(({ length }) => length)).toEqual([512, 512, 512, 464]);
   });
 });

@@ -1,4 +1,3 @@
-export { jsonPieces } from "./log/json-pieces.js";
 export { type RecordedRun, type RunHold, recoveryOf } from "./log/recorded-run.js";
 export { Recorder } from "./log/recorder.js";
 export { type Records, type RunLog, recordsIn } from "./log/run-log.js";

@@ -1,3 +1,4 @@
+import { messageJsonLimits } from "@ambit/core/contract";
 import { isRange } from "@ambit/egress";
 import { z } from "zod";
 
@@ -18,6 +19,10 @@ export const configSchema = z.strictObject({
    * They count for callbacks only: nothing in the sandbox gets nearer to them.
    */
   allowedRanges: z.array(rangeSchema).default([]),
+  /** Bytes of one answer. Default 4 MB; the model gets 100,000 of them. */
+  maxAnswerBytes: z.int().min(1_024).default(4_000_000),
+  /** Values of one answer: lists, objects, keys, strings, numbers. Default 100,000. */
+  maxAnswerValues: z.int().min(100).default(messageJsonLimits.maxValues),
 });
 
 export type CallbackConfig = z.output<typeof configSchema>;

@@ -20,7 +20,7 @@ import { issuesOfRequest, issuesOfTool } from "./call/issues.js";
 import { readPath } from "./call/json-path.js";
 import type { CallbackConfig } from "./config.js";
 import type { Outbound } from "./connection/outbound.js";
-import { type CallbackResponse, maxResponseBytes, NotSent, type Posting } from "./connection/posting.js";
+import { type CallbackResponse, NotSent, type Posting } from "./connection/posting.js";
 import { gapsOfCallback } from "./coverage.js";
 import { Remembered } from "./remembered.js";
 
@@ -70,7 +70,7 @@ export class CallbackExecutor implements ToolExecutor {
       const posting = postingOf(call, scope);
       const outbound = await this.#opened();
       const answer = await outbound.send(posting, scope);
-      return await outcomeOf(call, posting, answer, scope);
+      return await outcomeOf(call, posting, answer, scope, this.#config);
     } catch (error) {
       return { status: "failed", output: explain(error, name, scope) };
     }
@@ -95,6 +95,7 @@ async function outcomeOf(
   { url }: Posting,
   answer: CallbackResponse,
   { log }: ToolScope,
+  { maxAnswerBytes, maxAnswerValues }: CallbackConfig,
 ): Promise<ToolOutcome> {
   const failed = (output: string): ToolOutcome => ({
     status: "failed",
@@ -102,7 +103,7 @@ async function outcomeOf(
   });
   if (answer.kind === "too_long") {
     return failed(
-      `its answer is longer than ${maxResponseBytes / 1_000_000} MB. Request less: filter, paginate or summarise.`,
+      `its answer is longer than ${maxAnswerBytes.toLocaleString("en")} bytes (executor-callback's maxAnswerBytes). Request less: filter, paginate or summarise.`,
     );
   }
   if (answer.kind === "rejected") {
@@ -120,7 +121,7 @@ async function outcomeOf(
     );
   }
   return tool.call === undefined
-    ? outcomeOfEnvelope(tool.name, answer.body)
+    ? outcomeOfEnvelope(tool.name, answer.body, maxAnswerValues)
     : { status: "completed", output: answer.body };
 }
 

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { Capability, Finding, NetworkRule } from "@ambit/core/plugin";
 import { AddressRefused, type Lookup } from "@ambit/egress";
+import { configSchema } from "./config.js";
 import { Outbound } from "./connection/outbound.js";
 
 /**
@@ -13,7 +14,7 @@ import { Outbound } from "./connection/outbound.js";
 export async function probeCallback(
   signal: AbortSignal,
   open: (lookup: Lookup) => Pick<Outbound, "send" | "close"> = (lookup) =>
-    new Outbound({ privateHosts: "allow", allowedRanges: [] }, lookup),
+    new Outbound(configSchema.parse({ privateHosts: "allow" }), lookup),
 ): Promise<readonly Finding[]> {
   await using target = await listen(() => undefined);
   await using lure = await listen(() => `${target.origin("127.0.0.1")}/`);

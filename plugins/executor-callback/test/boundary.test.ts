@@ -324,7 +324,10 @@ describe("the probe", () => {
 
   it("catches an executor that connects anywhere", async () => {
     const findings = await probeCallback(AbortSignal.timeout(10_000), (lookup) => {
-      const outbound = new Outbound({ privateHosts: "allow", allowedRanges: ["0.0.0.0/0"] }, lookup);
+      const outbound = new Outbound(
+        configSchema.parse({ privateHosts: "allow", allowedRanges: ["0.0.0.0/0"] }),
+        lookup,
+      );
       const anywhere = boundaryOf({ mode: "on", rules: [] });
       return {
         send: (posting, scope) => outbound.send(posting, { ...scope, boundary: anywhere }),
@@ -339,7 +342,8 @@ describe("the probe", () => {
   it("catches an executor that doesn't check the addresses of a listed name", async () => {
     const findings = await probeCallback(
       AbortSignal.timeout(10_000),
-      (lookup) => new Outbound({ privateHosts: "allow", allowedRanges: ["127.0.0.0/8"] }, lookup),
+      (lookup) =>
+        new Outbound(configSchema.parse({ privateHosts: "allow", allowedRanges: ["127.0.0.0/8"] }), lookup),
     );
     expect(findings[0]).toMatchObject({
       proven: false,
@@ -350,7 +354,7 @@ describe("the probe", () => {
 
   it("catches an executor that follows redirects", async () => {
     const findings = await probeCallback(AbortSignal.timeout(10_000), (lookup) => {
-      const outbound = new Outbound({ privateHosts: "allow", allowedRanges: [] }, lookup);
+      const outbound = new Outbound(configSchema.parse({ privateHosts: "allow", allowedRanges: [] }), lookup);
       return {
         send: async (...sent) => {
           const answer = await outbound.send(...sent);

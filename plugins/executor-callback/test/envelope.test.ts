@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { outcomeOfEnvelope } from "../src/call/envelope.js";
 import { call, executorOf } from "./calls.js";
@@ -102,7 +103,7 @@ describe("the answer", () => {
       "too many values: a failure, since it may be one",
       `{"call":{"data":{"content":[${"{},".repeat(60_000)}0]}}}`,
       "failed",
-      "Tool 'weather' failed: its answer holds more than 100,000 values. Request less: filter, paginate or summarise.",
+      "Tool 'weather' failed: its answer holds more than 100,000 values (executor-callback's maxAnswerValues). Request less: filter, paginate or summarise.",
     ],
     ["an error with a message", error("no such city"), "failed", "Tool 'weather' failed: no such city"],
     ["an error with content", error(null, "try 'Bern'"), "failed", "Tool 'weather' failed\ntry 'Bern'"],
@@ -110,5 +111,21 @@ describe("the answer", () => {
     ["an error with nothing", error(undefined), "failed", "Tool 'weather' failed"],
   ])("%s", async (_what, body, status, output) => {
     expect(await outcomeOfEnvelope("weather", body)).toEqual({ status, output });
+  });
+
+  it("of many values is parsed and written in turns of the event loop", async () => {
+    const content = Object.fromEntries(Array.from({ length: 45_000 }, (_, at) => [`key ${at}`, at]));
+    const body = JSON.stringify({ call: { data: { content } } });
+    let turns = 0;
+    let isOver = false;
+    const others = (async () => {
+      for (; !isOver; turns += 1) await nextTurn();
+    })();
+    const outcome = await outcomeOfEnvelope("weather", body);
+    isOver = true;
+    await others;
+    expect(outcome).toEqual({ status: "completed", output: JSON.stringify(content) });
+    // One piece of 65,536 characters in each turn, to parse it and again to write it.
+    expect(turns).toBeGreaterThan(body.length / 65_536);
   });
 });

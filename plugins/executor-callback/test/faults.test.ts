@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { RunCancelled, RunTimedOut } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { maxResponseBytes } from "../src/connection/posting.js";
+import { configSchema } from "../src/config.js";
 import { call, executorOf, type LogLine } from "./calls.js";
 import { answerWith, startPlatform } from "./platform.js";
 
@@ -15,6 +15,7 @@ function timeLimit(milliseconds = 200): AbortSignal {
   return limit.signal;
 }
 
+const { maxAnswerBytes } = configSchema.parse({});
 const outOfTime = {
   status: "failed",
   output: "Tool 'weather' failed: no complete answer in time. Tool 'weather' took longer than 200 ms.",
@@ -180,16 +181,19 @@ describe("a callback server that", () => {
       pump();
     });
     const outcome = await call({ endpoint: `${platform.origin}/` });
-    expect(outcome).toEqual({ status: "failed", output: expect.stringContaining("longer than 4 MB") });
+    expect(outcome).toEqual({
+      status: "failed",
+      output: expect.stringContaining("longer than 4,000,000 bytes (executor-callback's maxAnswerBytes)"),
+    });
     await closed.promise;
     expect(sent).toBeLessThan(64 * 1024 ** 2);
   });
 
   it("answers at the size limit is read completely", async () => {
-    const platform = await startPlatform((_request, response) => response.end("a".repeat(maxResponseBytes)));
+    const platform = await startPlatform((_request, response) => response.end("a".repeat(maxAnswerBytes)));
     const outcome = await call({ endpoint: `${platform.origin}/` });
     expect(outcome.status).toBe("completed");
-    expect("output" in outcome && Buffer.byteLength(outcome.output)).toBe(maxResponseBytes);
+    expect("output" in outcome && Buffer.byteLength(outcome.output)).toBe(maxAnswerBytes);
   });
 
   it.each([301, 302, 303, 307, 308])("redirects is not followed: %i", async (status) => {

@@ -1,3 +1,4 @@
+import { messageJsonLimits } from "@ambit/core/contract";
 import { isRange } from "@ambit/egress";
 import { z } from "zod";
 
@@ -16,6 +17,8 @@ export const configSchema = z.strictObject({
     .int()
     .positive()
     .default(8 * 1024 * 1024),
+  /** Values of one message from a server: lists, objects, keys, strings, numbers. Default 100,000. */
+  maxMessageValues: z.int().min(100).default(messageJsonLimits.maxValues),
   /** `PATH` of a stdio server, as seen inside the sandbox. The folder of the runner's own node is added last. */
   path: z.string().min(1).default("/usr/local/bin:/usr/bin:/bin"),
 });

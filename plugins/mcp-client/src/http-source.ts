@@ -53,7 +53,7 @@ export class HttpToolSource implements ToolSource {
     // The MCP SDK and undici take tens of milliseconds to load, so only runs with such a server load them.
     const { httpTransport } = await import("./http-transport.js");
     const { publicationOf } = await import("./publication.js");
-    const guard = new MessageGuard(this.config.maxMessageBytes);
+    const guard = new MessageGuard(this.config);
     const whyClosed = addressGuard(scope.boundary, this.config, portOf(new URL(connection.url)));
     const transport = httpTransport(connection, whyClosed, this.lookup, guard, scope);
     return publicationOf(server, transport, guard, scope);

@@ -1,6 +1,10 @@
-import { countJsonInTurns, type JsonLimits, JsonTooLarge, messageJsonLimits } from "@ambit/core/plugin";
+import { type JsonLimits, JsonTooLarge, messageJsonLimits, type PublishedTool } from "@ambit/core/plugin";
+import { inTurns, parseJsonInTurns, textInTurns } from "@ambit/json-turns";
 import { z } from "zod";
+import type { McpClientConfig } from "./config.js";
+import { KeptOutputs } from "./kept-outputs.js";
 import { LineSplitter } from "./line-splitter.js";
+import { NotTaken, reduced } from "./reduced-message.js";
 
 /** Values of all messages until a server's tools are listed: 1,000 tools with 200 values each. */
 const maxListingValues = 200_000;
@@ -12,15 +16,26 @@ export class MessageRefused extends Error {
   override readonly name = "MessageRefused";
 }
 
-/** Bounds what the messages of one MCP server cost, before the SDK parses them. */
+/**
+ * Bounds what the messages of one MCP server cost, before the SDK parses them: each is read and parsed in turns of the event
+ * loop, and the SDK gets what it needs of it.
+ */
 export class MessageGuard {
   readonly #limits: JsonLimits;
+  readonly #maxBytes: number;
+  readonly #tools: PublishedTool[] = [];
+  readonly #outputs: KeptOutputs;
   #listingValues: number | undefined = 0;
   #refusal: MessageRefused | undefined;
 
-  /** @param maxBytes of one message. */
-  constructor(readonly maxBytes: number) {
-    this.#limits = { ...messageJsonLimits, maxLength: maxBytes };
+  constructor(config: Pick<McpClientConfig, "maxMessageBytes" | "maxMessageValues">) {
+    this.#maxBytes = config.maxMessageBytes;
+    this.#outputs = new KeptOutputs(2 * config.maxMessageBytes);
+    this.#limits = {
+      ...messageJsonLimits,
+      maxLength: config.maxMessageBytes,
+      maxValues: config.maxMessageValues,
+    };
   }
 
   /** The last refusal. */
@@ -30,17 +45,34 @@ export class MessageGuard {
 
   /** Lines of a stdio server's output. Pushing one that is too long throws MessageRefused. */
   lines(): LineSplitter {
-    return new LineSplitter(this.maxBytes, () => this.#refused(tooLong(this.maxBytes)));
+    return new LineSplitter(this.#maxBytes, () => this.#refused(this.#tooLong()));
   }
 
-  /** From now on only each message by itself is bounded. */
-  listed(): void {
+  /** The tools of all pages. From now on only each message by itself is bounded. */
+  listed(): readonly PublishedTool[] {
     this.#listingValues = undefined;
+    return this.#tools.splice(0);
   }
 
-  /** Settles when the message may be parsed. @throws MessageRefused */
-  async admit(text: string): Promise<void> {
-    this.#listingValues = this.#listed(await this.#valuesOf(text));
+  /** The text that a result's content stands for; undefined if it isn't kept any more. */
+  outputOf(text: string): string | undefined {
+    return this.#outputs.take(text);
+  }
+
+  /** What the SDK may parse in place of this text; undefined if it isn't JSON. @throws MessageRefused */
+  async admit(text: string): Promise<string | undefined> {
+    try {
+      const { value, values } = await parseJsonInTurns(text, this.#limits);
+      this.#listingValues = this.#listed(values);
+      const { message, tools = [] } = await reduced(value, (output) => this.#outputs.keep(output));
+      if (this.#listingValues !== undefined) for (const tool of tools) this.#tools.push(tool);
+      return JSON.stringify(message);
+    } catch (error) {
+      if (error instanceof SyntaxError) return undefined;
+      if (error instanceof JsonTooLarge)
+        throw this.#refused(`sent a message that ${error.message}${settingOf(error)}`);
+      throw error instanceof NotTaken ? this.#refused(error.message) : error;
+    }
   }
 
   /**
@@ -64,17 +96,10 @@ export class MessageGuard {
     }
   }
 
-  async #document(body: ReadableStream<Uint8Array>): Promise<Uint8Array<ArrayBuffer>> {
-    const chunks: Uint8Array[] = [];
-    let size = 0;
-    for await (const chunk of body) {
-      size += chunk.length;
-      if (size > this.maxBytes) throw this.#refused(tooLong(this.maxBytes));
-      chunks.push(chunk);
-    }
-    const bytes = Buffer.concat(chunks);
-    await this.admit(bytes.toString("utf8"));
-    return bytes;
+  async #document(body: ReadableStream<Uint8Array>): Promise<string> {
+    const { text, isWhole } = await textInTurns(body, this.#maxBytes);
+    if (!isWhole) throw this.#refused(this.#tooLong());
+    return (await this.admit(text)) ?? notJson(text);
   }
 
   /** Server-sent events, each passed on once it is complete. Their lines end with a line feed. */
@@ -82,8 +107,10 @@ export class MessageGuard {
     const encoder = new TextEncoder();
     try {
       for await (const event of this.#completeEvents(body)) {
-        await this.admit(dataOf(event));
-        yield encoder.encode(`${event.join("\n")}\n`);
+        const data = dataOf(event);
+        const admitted = data === "" ? [] : [`data: ${(await this.admit(data)) ?? notJson(data)}`];
+        const others = event.filter((line) => !isData(line));
+        yield encoder.encode(`${[...admitted, ...others].join("\n")}\n`);
       }
     } catch (error) {
       if (!(error instanceof MessageRefused) || request === undefined) throw error;
@@ -95,25 +122,18 @@ export class MessageGuard {
     const lines = this.lines();
     let event: string[] = [];
     let size = 0;
-    for await (const chunk of body) {
+    for await (const chunk of inTurns(body)) {
       for (const ended of lines.push(chunk)) {
         const line = ended.endsWith("\r") ? ended.slice(0, -1) : ended;
         event.push(line);
         size += line.length + lineCost;
-        if (size > this.maxBytes + 2 * lineCost) throw this.#refused(tooLong(this.maxBytes));
+        if (size > this.#maxBytes + 2 * lineCost) throw this.#refused(this.#tooLong());
         if (line !== "") continue;
-        yield event;
+        // An event without a field is none.
+        if (event.length > 1) yield event;
         event = [];
         size = 0;
       }
-    }
-  }
-
-  async #valuesOf(text: string): Promise<number> {
-    try {
-      return (await countJsonInTurns(text, this.#limits)).values;
-    } catch (error) {
-      throw error instanceof JsonTooLarge ? this.#refused(`sent a message that ${error.message}`) : error;
     }
   }
 
@@ -124,14 +144,23 @@ export class MessageGuard {
     throw this.#refused(`lists tools of more than ${maxListingValues.toLocaleString("en")} values`);
   }
 
+  #tooLong(): string {
+    return `sent a message of more than ${this.#maxBytes.toLocaleString("en")} bytes (mcp-client's maxMessageBytes)`;
+  }
+
   #refused(why: string): MessageRefused {
     this.#refusal = new MessageRefused(why);
     return this.#refusal;
   }
 }
 
-function tooLong(maxBytes: number): string {
-  return `sent a message of more than ${maxBytes.toLocaleString("en")} bytes`;
+function settingOf({ exceeded }: JsonTooLarge): string {
+  return exceeded === "maxValues" ? " (mcp-client's maxMessageValues)" : "";
+}
+
+/** The beginning of a text that isn't JSON, for the SDK to report. */
+function notJson(text: string): string {
+  return `not JSON: ${text.slice(0, 200).replaceAll("\n", " ")}`;
 }
 
 const requestSchema = z.object({ id: z.union([z.string(), z.number()]) });
@@ -143,5 +172,9 @@ function failure(request: string, { message }: MessageRefused): object {
 }
 
 function dataOf(event: readonly string[]): string {
-  return event.flatMap((line) => (line.startsWith("data:") ? [line.slice(5)] : [])).join("\n");
+  return event.flatMap((line) => (isData(line) ? [line.slice(5)] : [])).join("\n");
+}
+
+function isData(line: string): boolean {
+  return line.startsWith("data:");
 }

@@ -10,7 +10,6 @@ import {
   type Scope,
 } from "@ambit/core/plugin";
 import {
-  type CallToolResult,
   Client,
   type JsonSchemaValidator,
   type jsonSchemaValidator,
@@ -18,6 +17,7 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import type { MessageGuard } from "./message-guard.js";
+import { asksForHeaders } from "./reduced-message.js";
 
 const identity = { name: "ambit", version: "0.1.0" };
 /**
@@ -56,9 +56,11 @@ export async function publicationOf(
   scope.defer(() => client.close());
   try {
     await client.connect(transport, { signal: scope.signal });
-    const { tools } = await client.listTools(undefined, { signal: scope.signal });
-    guard.listed();
-    const included = tools.filter(({ name }) => isIncluded(server, name));
+    const { tools: kept } = await client.listTools(undefined, { signal: scope.signal });
+    const keptNames = new Set(kept.map(({ name }) => name));
+    const included = guard
+      .listed()
+      .filter((tool) => isIncluded(server, tool.name) && (keptNames.has(tool.name) || !asksForHeaders(tool)));
     if (included.length > limits.tools) {
       throw new HarnessFailed(
         `MCP server '${server.name}' lists ${included.length.toLocaleString("en")} tools, and a run has at most ${limits.tools.toLocaleString("en")}: name those that it needs in the server's policy.tools.`,
@@ -67,8 +69,8 @@ export async function publicationOf(
     const byName = new Map(included.map((tool) => [tool.name, tool]));
     return {
       name: server.name,
-      tools: included.map(published),
-      call: (call) => callTool(client, server, byName, call),
+      tools: included,
+      call: (call) => callTool(client, server, guard, byName, call),
     };
   } catch (error) {
     if (scope.signal.aborted) throw scope.signal.reason;
@@ -90,11 +92,12 @@ export function isIncluded({ policy }: McpServer, tool: string): boolean {
 async function callTool(
   client: Client,
   server: McpServer,
-  listed: ReadonlyMap<string, Tool>,
+  guard: MessageGuard,
+  listed: ReadonlyMap<string, PublishedTool>,
   call: PublishedCall,
 ): Promise<PublishedOutcome> {
-  const toolDefinition = listed.get(call.name);
-  if (toolDefinition === undefined) return { output: `There is no tool '${call.name}'.`, isError: true };
+  const tool = listed.get(call.name);
+  if (tool === undefined) return { output: `There is no tool '${call.name}'.`, isError: true };
   try {
     const result = await client.callTool(
       { name: call.name, arguments: { ...call.arguments }, ...metaOf(call) },
@@ -102,10 +105,13 @@ async function callTool(
         ...{ signal: call.signal, timeout: silenceMs, resetTimeoutOnProgress: true },
         onprogress: () => undefined,
         // Otherwise the client lists the server's tools again where the server asks for it, without the bounds above.
-        toolDefinition,
+        toolDefinition: definitionOf(tool),
       },
     );
-    return { output: textOf(result), isError: result.isError === true };
+    const [kept] = result.content;
+    const output = kept?.type === "text" ? guard.outputOf(kept.text) : "";
+    if (output === undefined) throw new Error("it sent more results than were asked for");
+    return { output, isError: result.isError === true };
   } catch (error) {
     if (call.signal.aborted) return { output: `The call of '${call.name}' was cancelled.`, isError: true };
     const reason = messageOf(error);
@@ -119,23 +125,8 @@ function metaOf({ traceparent, tracestate }: PublishedCall): { readonly _meta?: 
   return { _meta: { traceparent, ...(tracestate === undefined ? {} : { tracestate }) } };
 }
 
-/** A result's text. Other content is replaced by its description; structured content replaces missing text. Pure. */
-export function textOf({ content, structuredContent }: CallToolResult): string {
-  const texts = content.map((block) => {
-    if (block.type === "text") return block.text;
-    if (block.type === "resource" && "text" in block.resource) return block.resource.text;
-    if (block.type === "resource_link") return block.uri;
-    return `[${block.type}]`;
-  });
-  if (texts.length > 0 || structuredContent === undefined) return texts.join("\n");
-  return JSON.stringify(structuredContent);
-}
-
-function published({ name, description, inputSchema, annotations }: Tool): PublishedTool {
-  return {
-    name,
-    inputSchema: { ...inputSchema },
-    ...(description === undefined ? {} : { description }),
-    ...(annotations?.readOnlyHint === undefined ? {} : { readOnly: annotations.readOnlyHint }),
-  };
+/** What the SDK reads of a tool: the headers that it asks for. Pure. */
+function definitionOf(tool: PublishedTool): Tool {
+  const schema = asksForHeaders(tool) ? tool.inputSchema : {};
+  return { name: tool.name, inputSchema: { ...schema, type: "object" } };
 }

@@ -62,7 +62,7 @@ export class StdioToolSource implements ToolSource {
       scope.log.debug({ server: server.name, text }, "a stdio MCP server wrote to stderr"),
     );
     try {
-      const guard = new MessageGuard(this.config.maxMessageBytes);
+      const guard = new MessageGuard(this.config);
       return await publicationOf(server, new SandboxStdioTransport(spawned, guard), guard, scope);
     } catch (error) {
       if (!(error instanceof HarnessFailed)) throw error;

@@ -1,4 +1,5 @@
 import type { Process } from "@ambit/core/plugin";
+import { inTurns } from "@ambit/json-turns";
 import {
   deserializeMessage,
   type JSONRPCMessage,
@@ -6,6 +7,9 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import type { MessageGuard } from "./message-guard.js";
+
+/** Characters of a line of stray output that are reported. */
+const maxStray = 200;
 
 /** MCP's stdio transport over a process in the sandbox: one JSON message per line (MCP specification, "stdio"). */
 export class SandboxStdioTransport implements Transport {
@@ -41,12 +45,12 @@ export class SandboxStdioTransport implements Transport {
 
   async #read(): Promise<void> {
     const lines = this.guard.lines();
-    for await (const chunk of this.process.stdout) {
+    for await (const chunk of inTurns(this.process.stdout)) {
       for (const line of lines.push(chunk)) {
         if (line.trim() === "") continue;
         // Stray output isn't counted: it may look like anything.
-        if (line.trimStart().startsWith("{")) await this.guard.admit(line);
-        this.#receive(line);
+        const admitted = line.trimStart().startsWith("{") ? await this.guard.admit(line) : undefined;
+        this.#receive(admitted ?? line.slice(0, maxStray));
       }
     }
     await this.close();

@@ -69,7 +69,7 @@ describe.each(forms)("a message of an MCP server, as a %s", (form) => {
 
   test("with 200,000 tools fails the run before it is parsed", async ({ connect }) => {
     await expect(connect(form, { tools: 200_000 })).rejects.toThrow(
-      /^MCP server 'remote' sent a message (that holds more than 100,000 values|of more than 8,388,608 bytes), so its tools/,
+      /^MCP server 'remote' sent a message (that holds more than 100,000 values \(mcp-client's maxMessageValues\)|of more than 8,388,608 bytes \(mcp-client's maxMessageBytes\)), so its tools/,
     );
   });
 
@@ -83,6 +83,20 @@ describe.each(forms)("a message of an MCP server, as a %s", (form) => {
     await expect(connect(form, { tools: 1_001 })).rejects.toThrow(
       "lists 1,001 tools, and a run has at most 1,000: name those that it needs in the server's policy.tools",
     );
+  });
+
+  test("with content that has no type fails its call, before the SDK checks it", async ({ connect }) => {
+    const publication = await connect(form, { tools: 1, blocks: 20_000, block: {} });
+    const { output, isError } = await publication.call({ name: "t0", arguments: {}, signal });
+    expect(isError).toBe(true);
+    if (form !== "stdio") expect(output).toContain("it sent a result with content that has no type");
+  });
+
+  test("of many values becomes one text for the SDK", async ({ connect }) => {
+    const publication = await connect(form, { tools: 1, blocks: 15_000 });
+    const { output, isError } = await publication.call({ name: "t0", arguments: {}, signal });
+    expect(isError).toBe(false);
+    expect(output).toBe(Array(15_000).fill("done").join("\n"));
   });
 
   test("with many values fails its call only", async ({ connect }) => {

@@ -1,10 +1,5 @@
-import {
-  type FetchHandler,
-  JsonTooLarge,
-  type Log,
-  type Publication,
-  parseJsonInTurns,
-} from "@ambit/core/plugin";
+import { type FetchHandler, JsonTooLarge, type Log, type Publication } from "@ambit/core/plugin";
+import { parseJsonInTurns, textInTurns } from "@ambit/json-turns";
 import {
   createMcpHandler,
   hostHeaderValidationResponse,
@@ -14,7 +9,6 @@ import {
   type McpHttpHandler,
   originValidationResponse,
   PARSE_ERROR,
-  readRequestBody,
 } from "@modelcontextprotocol/server";
 import { CallsInFlight } from "./calls-in-flight.js";
 import type { McpHttpConfig } from "./config.js";
@@ -74,11 +68,11 @@ export function openEndpoint(publication: Publication, config: McpHttpConfig, lo
 async function serve(mcp: McpHttpHandler, request: Request): Promise<Response> {
   // The SDK rejects a body that isn't declared as JSON without reading it.
   if (!isJsonContentType(request.headers.get("content-type"))) return await mcp.fetch(request);
-  const body = await readRequestBody(request, maxRequestBytes);
-  if (body.tooLarge) return problem(413, `The request is longer than ${maxRequestBytes} bytes.`);
+  const { text, isWhole } = await textInTurns(request.body, maxRequestBytes);
+  if (!isWhole) return problem(413, `The request is longer than ${maxRequestBytes} bytes.`);
   let parsedBody: unknown;
   try {
-    parsedBody = (await parseJsonInTurns(body.text)).value;
+    parsedBody = (await parseJsonInTurns(text)).value;
   } catch (error) {
     if (error instanceof JsonTooLarge) return problem(413, `The request ${error.message}.`);
     return problem(400, "Parse error: the body is not JSON.", {}, PARSE_ERROR);

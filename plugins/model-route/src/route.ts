@@ -100,7 +100,7 @@ export class AgentModelRoute {
       return ownAnswer(403, `the request is refused: ${reason}`);
     }
     const { protocol } = this.#options.use;
-    const beyond = this.#isHeld ? beyondModel(protocol, operation.path, body?.value ?? {}) : undefined;
+    const beyond = this.#isHeld ? await beyondModel(protocol, operation.path, body?.value ?? {}) : undefined;
     if (beyond !== undefined) {
       const reason = `it ${beyond}`;
       this.#decided(false, `the model route refuses a request: ${reason}`, this.#beyondBoundary(beyond));

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { beyondIn, formOf } from "../src/request/shapes/index.js";
+import { partsOf } from "../src/request/shapes/parts.js";
 import { routeTo, serving, useOf } from "./support/stage.js";
 
 const user = { role: "user" };
@@ -245,6 +247,31 @@ describe("actions of a provider outside the boundary", () => {
       expect(await post(call, body, "on")).toMatchObject({ status: 200, arrived: [expect.any(String)] });
       expect(await post(call, body, "off", { allowProviderTools: true })).toMatchObject({ status: 200 });
     });
+  });
+
+  it("are found in a long request, which is checked in parts", () => {
+    const isBeyond = (call: Call, body: object, maxValues: number) => {
+      const form = formOf(calls[call].protocol, calls[call].path);
+      return [...partsOf(body, maxValues)].some((one) => beyondIn(form, one) !== undefined);
+    };
+    for (const maxValues of [1, 2, 3, 5, 8, 1_000]) {
+      for (const [call, what, body] of beyond)
+        expect(isBeyond(call, body, maxValues), `${call}: ${what}, ${maxValues}`).toBe(true);
+      for (const [call, body] of own)
+        expect(isBeyond(call, body, maxValues), `${call}: ${JSON.stringify(body)}, ${maxValues}`).toBe(false);
+    }
+  });
+
+  it("are found at the end of thousands of messages", async () => {
+    const messages = Array(3_000).fill({ ...user, content: [{ type: "text", text: "a" }] });
+    expect(await post("messages", { messages }, "off")).toMatchObject({ status: 200 });
+    const { status, text, arrived } = await post(
+      "messages",
+      { messages: [...messages, { ...user, content: [remote] }] },
+      "off",
+    );
+    expect({ status, arrived }).toEqual({ status: 403, arrived: [] });
+    expect(text).toContain("a fetch of an address");
   });
 
   it.each(own)("don't include what an agent runs itself: %s %j", async (call, body) => {

@@ -1,6 +1,8 @@
 import type { IncomingMessage } from "node:http";
+import { StringDecoder } from "node:string_decoder";
 import { JsonTooLarge } from "@ambit/core/contract";
-import { loopTurns, parseJsonInTurns } from "@ambit/core/plugin";
+import { loopTurns } from "@ambit/core/plugin";
+import { parseJsonInTurns, turnToRead } from "@ambit/json-turns";
 import { malformed } from "../parse-json.js";
 import { HttpRefusal } from "./response/refusal.js";
 
@@ -18,8 +20,8 @@ export interface BodyLimits {
 const parsedFactor = 6;
 
 /**
- * What one body may hold: it bounds how long it keeps the event loop, at about 40 ms. The levels bound only the parser; the
- * request's own limit names the field.
+ * What one body may hold: it bounds what checking it costs, since it is parsed in turns of the event loop. The levels bound only
+ * the parser; the request's own limit names the field.
  */
 const jsonLimits = { maxValues: 100_000, maxDepth: 8_192 };
 
@@ -52,11 +54,9 @@ export class Bodies {
    */
   async json(incoming: IncomingMessage, limitBytes: number): Promise<unknown> {
     if (Number(incoming.headers["content-length"] ?? 0) > limitBytes) throw tooLarge(limitBytes);
-    const body = await this.#read(incoming, limitBytes);
-    this.requireMemory(body.length * parsedFactor);
-    await loopTurns.take(body.length);
-    const text = body.toString("utf8");
-    if (text.trim() === "") return {};
+    const text = await this.#read(incoming, limitBytes);
+    if (!/\S/.test(text)) return {};
+    this.requireMemory(text.length * parsedFactor);
     try {
       const { value } = await parseJsonInTurns(text, { ...jsonLimits, maxLength: limitBytes });
       // To check what was parsed takes as long again.
@@ -69,10 +69,13 @@ export class Bodies {
     }
   }
 
-  #read(incoming: IncomingMessage, limitBytes: number): Promise<Buffer> {
+  #read(incoming: IncomingMessage, limitBytes: number): Promise<string> {
     return new Promise((resolve, reject) => {
-      const chunks: Buffer[] = [];
+      const decoder = new StringDecoder("utf8");
+      const texts: string[] = [];
+      let isOver = false;
       const end = (settle: () => void) => {
+        isOver = true;
         clearTimeout(timer);
         incoming.off("data", take).off("end", whole).off("error", fail).off("close", onDisconnect).pause();
         // Later errors of an abandoned body are ignored.
@@ -84,13 +87,17 @@ export class Bodies {
       };
       const fail = (error: Error) => end(() => reject(error));
       const onDisconnect = () => fail(new Error("the caller left in the middle of its request"));
-      const whole = () => end(() => resolve(Buffer.concat(chunks)));
+      const whole = () => end(() => resolve(texts.join("") + decoder.end()));
       const take = (chunk: Buffer) => {
         reading.bytes += chunk.length;
         this.#bytes += chunk.length;
         if (reading.bytes > limitBytes) return fail(tooLarge(limitBytes));
-        chunks.push(chunk);
+        texts.push(decoder.write(chunk));
         this.#makeRoom();
+        const turn = isOver ? undefined : turnToRead(chunk);
+        if (turn === undefined) return;
+        incoming.pause();
+        void turn.then(() => isOver || incoming.resume());
       };
       const reading: Reading = { bytes: 0, cut: () => fail(tooSlow(this.limits.bodyMs)) };
       const timer = setTimeout(reading.cut, this.limits.bodyMs);

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, get } from "node:http";
 import { text as textOf } from "node:stream/consumers";
-import { jsonPieces } from "@ambit/durable";
+import { jsonPieces } from "@ambit/json-turns";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sendLargeJson } from "../../src/http/response/send.js";
 

@@ -1,4 +1,6 @@
-import { type ClientRequest, request } from "node:http";
+import { type ClientRequest, IncomingMessage, request } from "node:http";
+import { Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Bodies } from "../../src/http/body.js";
 import { saying } from "../support/scripted-agent.js";
@@ -58,6 +60,29 @@ describe("a slow body", () => {
     const { url } = await serveScript(saying("x"), { configuration: { server: { bodyMs: 50 } } });
     expect(await begun(url, path).status).toBe(408);
   });
+});
+
+it("a large body is read in turns of the event loop, however fast it arrives", async () => {
+  const incoming = new IncomingMessage(new Socket());
+  const piece = Buffer.alloc(65_536, "x");
+  const pieces = 64;
+  incoming.push('"');
+  for (let count = 0; count < pieces; count += 1) incoming.push(piece);
+  incoming.push('"');
+  incoming.push(null);
+  const unread: number[] = [];
+  let isOver = false;
+  const turns = (async () => {
+    for (; !isOver; await nextTurn()) unread.push(incoming.readableLength);
+  })();
+  const limits = { atOnce: 10, totalBytes: 1e9, bodyMs: 60_000 };
+  const value = await new Bodies(limits, () => {}).json(incoming, 1e9);
+  isOver = true;
+  await turns;
+  expect(value).toBe("x".repeat(pieces * piece.length));
+  // In no turn of the loop more than four pieces, and what there was already.
+  const perTurn = unread.map((bytes, at) => (unread[at - 1] ?? bytes) - bytes);
+  expect(Math.max(...perTurn)).toBeLessThanOrEqual(6 * piece.length);
 });
 
 describe("bodies over the limit of simultaneous ones", () => {

@@ -12,9 +12,9 @@ export interface JsonLimits {
 }
 
 /**
- * For one message of an agent, a tool or a server. The most expensive one (every key of every object different) holds
- * the event loop for about 40 ms, an ordinary one for less than 10. Parsing it in a worker thread saves nothing: to copy
- * the result back takes the event loop longer than to parse it.
+ * For one message of a tool or a server. To parse the most expensive one (every key of every object different) takes 20 to
+ * 40 ms, an ordinary one less than 10: a large one is parsed in turns of the event loop (`@ambit/json-turns`). A worker thread
+ * saves nothing: to copy the result back takes the event loop longer than to parse it.
  */
 export const messageJsonLimits: JsonLimits = {
   maxLength: 8 * 1024 * 1024,

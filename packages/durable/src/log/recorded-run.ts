@@ -1,9 +1,8 @@
 import type { AmbitError, AtCapacity, RunCancelled } from "@ambit/core";
 import { type AgentEvent, eventRecord, type RunRequest, type RunResult } from "@ambit/core/contract";
-import { type Log, loopTurnSize, loopTurns } from "@ambit/core/plugin";
+import type { Log } from "@ambit/core/plugin";
 import type { Sealing } from "../sealing.js";
 import type { NewRun } from "../store/index.js";
-import { jsonPieces } from "./json-pieces.js";
 
 /** What a recorded run knows of its right to act: another replica may take it over. */
 export interface RunHold {
@@ -52,20 +51,6 @@ export interface RecordedRun {
 /** Events as NDJSON. Joined at once: otherwise V8 would keep each line until the text is written. */
 export function textOf(events: readonly AgentEvent[]): string {
   return events.map((event) => `${eventRecord(event)}\n`).join("");
-}
-
-/** The JSON of a value of any size, made in turns of the event loop. */
-export async function jsonOf(value: unknown): Promise<string> {
-  const texts: string[] = [];
-  let size = 0;
-  for (const piece of jsonPieces(value)) {
-    texts.push(piece);
-    size += piece.length;
-    if (size < loopTurnSize) continue;
-    size = 0;
-    await loopTurns.take(loopTurnSize);
-  }
-  return texts.join("");
 }
 
 /** What a run says of itself before it starts, to be stored with it. */

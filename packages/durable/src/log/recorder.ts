@@ -2,9 +2,10 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { AtCapacity, messageOf, RunCancelled, StoreFailed, toAmbitError } from "@ambit/core";
 import type { AgentEvent, AgentEventOf, RunResult } from "@ambit/core/contract";
 import { type Log, loopTurnSize, loopTurns } from "@ambit/core/plugin";
+import { jsonInTurns } from "@ambit/json-turns";
 import type { NewDelivery, NewInteraction } from "../store/index.js";
 import { aboutEnd, aboutQuestion, type MessageSource } from "../webhooks/messages.js";
-import { jsonOf, type RecordedRun, textOf } from "./recorded-run.js";
+import { type RecordedRun, textOf } from "./recorded-run.js";
 import type { RecordGroup, RunLog } from "./run-log.js";
 
 /**
@@ -258,7 +259,7 @@ export class Recorder {
 
   async #finish(result: RunResult): Promise<boolean> {
     const { runLog, source } = this.options;
-    const text = await jsonOf({ ...result, events: [] });
+    const text = await jsonInTurns({ ...result, events: [] });
     const end = {
       ...{ result: text, session: result.sessionId, paused: result.stopReason === "paused" },
       deliveries: aboutEnd(source, result),

@@ -1,4 +1,5 @@
-import { type JsonObject, JsonTooLarge, parseJsonInTurns, type ToolOutcome } from "@ambit/core/plugin";
+import { type JsonObject, JsonTooLarge, messageJsonLimits, type ToolOutcome } from "@ambit/core/plugin";
+import { jsonInTurns, parseJsonInTurns } from "@ambit/json-turns";
 import { readPath } from "./json-path.js";
 
 /** The body of a callback's POST. @param context what the runner adds, beside what the model wrote */
@@ -12,14 +13,19 @@ export function envelopeOf(id: string, callRef: string, given: unknown, context?
  * anything else, and the body itself when there is none. `STATUS_CODE_ERROR` is the tool's failure, whatever else
  * the response holds: a model that sees a success would build on it.
  */
-export async function outcomeOfEnvelope(toolName: string, body: string): Promise<ToolOutcome> {
-  const answer = await parse(body);
+export async function outcomeOfEnvelope(
+  toolName: string,
+  body: string,
+  maxValues: number = messageJsonLimits.maxValues,
+): Promise<ToolOutcome> {
+  const answer = await parse(body, maxValues);
   if (answer instanceof JsonTooLarge) {
-    const output = `Tool '${toolName}' failed: its answer ${answer.message}. Request less: filter, paginate or summarise.`;
+    const output = `Tool '${toolName}' failed: its answer ${answer.message} (executor-callback's maxAnswerValues). Request less: filter, paginate or summarise.`;
     return { status: "failed", output };
   }
   const content = readPath(answer, "call.data.content");
-  const text = typeof content === "string" ? content : content == null ? undefined : JSON.stringify(content);
+  const text =
+    typeof content === "string" ? content : content == null ? undefined : await jsonInTurns(content);
   if (readPath(answer, "call.status.code") !== "STATUS_CODE_ERROR") {
     return { status: "completed", output: text ?? body };
   }
@@ -29,9 +35,9 @@ export async function outcomeOfEnvelope(toolName: string, body: string): Promise
   return { status: "failed", output: `Tool '${toolName}' failed${because}${details}` };
 }
 
-async function parse(body: string): Promise<unknown> {
+async function parse(body: string, maxValues: number): Promise<unknown> {
   try {
-    return (await parseJsonInTurns(body)).value;
+    return (await parseJsonInTurns(body, { ...messageJsonLimits, maxLength: body.length, maxValues })).value;
   } catch (error) {
     // Not JSON, so not an envelope: the body itself is the result.
     return error instanceof JsonTooLarge ? error : undefined;

@@ -30,7 +30,12 @@ export class Outbound {
     signal.throwIfAborted();
     const route = this.#route(posting.url, boundary);
     if (!route.open) throw new AddressRefused(route.reason);
-    return await exchange(posting, checkedLast(this.#connections.along(route), mayAct), signal);
+    return await exchange(
+      posting,
+      checkedLast(this.#connections.along(route), mayAct),
+      signal,
+      this.#config.maxAnswerBytes,
+    );
   }
 
   /** Closes every connection; open calls fail. Optional for a runner: idle connections keep no process alive. */

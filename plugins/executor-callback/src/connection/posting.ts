@@ -16,11 +16,8 @@ export type CallbackResponse =
       readonly location?: string;
       readonly body: string;
     }
-  /** Longer than `maxResponseBytes`. */
+  /** Longer than `maxAnswerBytes`. */
   | { readonly kind: "too_long" };
-
-/** Bytes read off the wire before a 2xx answer is given up: 4 MB. */
-export const maxResponseBytes = 4_000_000;
 
 /** Nothing was sent: the run may belong to another process. */
 export class NotSent extends Error {}

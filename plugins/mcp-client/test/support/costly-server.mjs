@@ -1,9 +1,12 @@
-// An MCP server that sends what a test asks for: many tools, many pages of them, or a result of many values.
+// An MCP server that sends what a test asks for: many tools, many pages of them, or a result of many values or with other content.
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 /** The message in response to `line`, as JSON; undefined for a notification. */
-export function answerTo(line, { tools, pages = 1, values = 0 }) {
+export function answerTo(
+  line,
+  { tools, pages = 1, values = 0, blocks = 1, block = { type: "text", text: "done" } },
+) {
   const { id, method, params } = JSON.parse(line);
   if (id === undefined) return undefined;
   const page = Number(params?.cursor ?? 1);
@@ -17,7 +20,7 @@ export function answerTo(line, { tools, pages = 1, values = 0 }) {
     }),
     "tools/list": () => ({ tools: listed(), ...(page < pages ? { nextCursor: String(page + 1) } : {}) }),
     "tools/call": () => ({
-      content: [{ type: "text", text: "done" }],
+      content: Array(blocks).fill(block),
       ...(values === 0 ? {} : { structuredContent: { values: Array(values).fill(0) } }),
     }),
   }[method];

@@ -1,4 +1,5 @@
 import { type JsonLimits, loopTurns } from "@ambit/core/plugin";
+import { turnToRead } from "@ambit/json-turns";
 import type { HeldShare } from "./held-bytes.js";
 import { NotStrict, strictJson } from "./strict-json.js";
 
@@ -53,16 +54,17 @@ export async function readBody(
     }
     if (!held.take(part.length)) throw new BodyRefused(429, "too many requests are being received");
     parts.push(part);
+    await turnToRead(part);
   }
   if (size === 0) return undefined;
   await loopTurns.take(size);
   signal.throwIfAborted();
   const { requestBytes, requestValues } = limits;
-  return bodyIn(Buffer.concat(parts), { maxLength: requestBytes, maxValues: requestValues, maxDepth });
+  return await bodyIn(Buffer.concat(parts), { maxLength: requestBytes, maxValues: requestValues, maxDepth });
 }
 
-function bodyIn(bytes: Buffer, limits: JsonLimits): ReadBody {
-  const value = documentIn(bytes, limits);
+async function bodyIn(bytes: Buffer, limits: JsonLimits): Promise<ReadBody> {
+  const value = await documentIn(bytes, limits);
   for (const key of Object.keys(value)) {
     // Some servers read keys without regard to case, and then one of the two.
     const read = key.normalize("NFKC").toLowerCase();
@@ -81,9 +83,9 @@ function bodyIn(bytes: Buffer, limits: JsonLimits): ReadBody {
   };
 }
 
-function documentIn(bytes: Buffer, limits: JsonLimits): Readonly<Record<string, unknown>> {
+async function documentIn(bytes: Buffer, limits: JsonLimits): Promise<Readonly<Record<string, unknown>>> {
   try {
-    const value = strictJson(bytes, limits);
+    const value = await strictJson(bytes, limits);
     if (isObject(value)) return value;
   } catch (error) {
     if (error instanceof NotStrict) throw new BodyRefused(400, `its body ${error.message}`);

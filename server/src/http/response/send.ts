@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { loopTurns } from "@ambit/core/plugin";
-import { jsonPieces } from "@ambit/durable";
+import { jsonPieces } from "@ambit/json-turns";
 import { RecordWriter } from "./record-writer.js";
 
 /** Characters of a larger body that are handed to the connection at a time. */

@@ -3,9 +3,9 @@ import {
   JsonTooLarge,
   loopTurnSize,
   loopTurns,
-  parseJsonInTurns,
   requireJsonWithin,
 } from "@ambit/core/plugin";
+import { parseJsonInTurns } from "@ambit/json-turns";
 import { isRecord, type JsonRecord } from "../json-reading.js";
 import type { DriverLimits } from "../limits.js";
 
@@ -79,15 +79,15 @@ export class MessageIntake {
   }
 
   /**
-   * A line as a message; undefined if it isn't one. A long one is counted in one turn of the event loop, and parsed in
-   * another: see {@link loopTurns}.
+   * A line as a message; undefined if it isn't one. A long one is counted and parsed in turns of the event loop.
    * @throws AgentMessageRefused, also as a rejection
    */
   take(line: string): Promise<Taken | undefined> | Taken | undefined {
     // A banner or a log line that a program printed to stdout may look like anything, and isn't counted.
-    if (!line.trimStart().startsWith("{")) return undefined;
-    if (line.length > loopTurnSize) return this.#takeLong(line);
-    const turn = loopTurns.take(line.length);
+    const isNoise = !line.trimStart().startsWith("{");
+    if (!isNoise && line.length > loopTurnSize) return this.#takeLong(line);
+    const turn = loopTurns.take(Math.min(line.length, loopTurnSize));
+    if (isNoise) return turn?.then(() => undefined);
     return turn === undefined ? this.#taken(line) : turn.then(() => this.#taken(line));
   }
 

@@ -1,4 +1,5 @@
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
+import { turnToRead } from "@ambit/json-turns";
 import type { JsonRecord } from "../json-reading.js";
 import { AgentMessageRefused, type HeldLine, type MessageIntake, type Taken } from "./message-intake.js";
 
@@ -104,6 +105,7 @@ function incoming(
         for (;;) {
           await options.room();
           const { value, done } = await reader.read();
+          if (!done) await turnToRead(value);
           if (refused !== undefined) return;
           let delivered = false;
           for (const line of done ? lines.rest() : lines.push(value)) {

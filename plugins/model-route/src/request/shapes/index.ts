@@ -1,20 +1,39 @@
-import type { ModelProtocol } from "@ambit/core/plugin";
+import { loopTurns, type ModelProtocol } from "@ambit/core/plugin";
 import { messages } from "./anthropic.js";
 import { chat } from "./chat.js";
 import { converse } from "./converse.js";
 import type { Form } from "./form.js";
 import { quoted } from "./form.js";
 import { gemini } from "./gemini.js";
+import { partsOf } from "./parts.js";
 import { responses } from "./responses.js";
 
 /**
  * What a request asks its provider for beyond the model, or what isn't known to ask only the model. Completes "it …".
- * Undefined if it asks only the model. Pure.
+ * Undefined if it asks only the model. A long request is checked in turns of the event loop.
  *
  * @param path of the call: some providers have several APIs.
  */
-export function beyondModel(protocol: ModelProtocol, path: string, body: unknown): string | undefined {
-  const [issue] = formOf(protocol, path).safeParse(body).error?.issues ?? [];
+export async function beyondModel(
+  protocol: ModelProtocol,
+  path: string,
+  body: unknown,
+): Promise<string | undefined> {
+  const form = formOf(protocol, path);
+  for (const part of partsOf(body)) {
+    if (part !== body) await loopTurns.take(costOfPart);
+    const beyond = beyondIn(form, part);
+    if (beyond !== undefined) return beyond;
+  }
+  return undefined;
+}
+
+/** What a part costs, in the characters of {@link loopTurns}. */
+const costOfPart = 32_768;
+
+/** Of one part, or of a whole request. Pure. */
+export function beyondIn(form: Form, part: unknown): string | undefined {
+  const [issue] = form.safeParse(part).error?.issues ?? [];
   if (issue === undefined) return undefined;
   if (issue.code === "custom" && issue.message !== "" && issue.message !== "Invalid input")
     return `asks the provider for ${issue.message}, which acts outside this run's network boundary`;
@@ -22,7 +41,8 @@ export function beyondModel(protocol: ModelProtocol, path: string, body: unknown
   return `has ${quoted(pathText(keys))}, which isn't known to ask only the model`;
 }
 
-function formOf(protocol: ModelProtocol, path: string): Form {
+/** The form of a request that asks only the model. Pure. */
+export function formOf(protocol: ModelProtocol, path: string): Form {
   switch (protocol) {
     case "anthropic":
       return messages;
@@ -39,7 +59,7 @@ function formOf(protocol: ModelProtocol, path: string): Form {
 
 function pathText(path: readonly PropertyKey[]): string {
   return path
-    .map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`))
+    .map((key) => (typeof key === "number" ? "[]" : `.${String(key)}`))
     .join("")
     .replace(/^\./, "");
 }

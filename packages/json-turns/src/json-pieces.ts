@@ -1,16 +1,34 @@
+import { loopTurnSize, loopTurns } from "@ambit/core/plugin";
+
 /** Characters of a value that is written in one step: well below a millisecond of work. */
-const pieceLength = 65_536;
+const pieceLength = 32_768;
 
 /**
  * The JSON of a value, in pieces that each take little time: a run's result may have tens of megabytes, and
  * `JSON.stringify` would block all other callers meanwhile. Joined, the pieces equal its output.
+ * An empty piece means that as many characters were read, to see whether a value is divided.
  * For plain data: `toJSON` isn't called.
  */
 export function* jsonPieces(value: unknown): Generator<string, void, undefined> {
-  if (typeof value === "string") yield* textPieces(value);
-  else if (!exceeds(value, pieceLength)) yield JSON.stringify(value) ?? "null";
-  else if (Array.isArray(value)) yield* listPieces(value);
+  if (typeof value === "string") return yield* textPieces(value);
+  if (!exceeds(value, pieceLength)) return yield JSON.stringify(value) ?? "null";
+  yield "";
+  if (Array.isArray(value)) yield* listPieces(value);
   else if (typeof value === "object" && value !== null) yield* objectPieces(value);
+}
+
+/** The JSON of a value of any size, made in turns of the event loop. For plain data: `toJSON` isn't called. */
+export async function jsonInTurns(value: unknown): Promise<string> {
+  const texts: string[] = [];
+  let size = 0;
+  for (const piece of jsonPieces(value)) {
+    texts.push(piece);
+    size += piece === "" ? pieceLength : piece.length;
+    if (size < loopTurnSize) continue;
+    size = 0;
+    await loopTurns.take(loopTurnSize);
+  }
+  return texts.join("");
 }
 
 function* textPieces(text: string): Generator<string, void, undefined> {
