@@ -34,10 +34,11 @@ RUN echo "ambit:x:10001:10001::/var/lib/ambit:/usr/sbin/nologin" >> /etc/passwd 
 USER 10001:10001
 WORKDIR /opt/ambit
 # Sessions are below $XDG_STATE_HOME/ambit. AMBIT_TOKEN has no default: without it, nothing listens beyond loopback.
-ENV AMBIT_HOST=0.0.0.0 XDG_STATE_HOME=/var/lib XDG_CACHE_HOME=/tmp NODE_ENV=production
+# The health check has a port of its own, which no caller can keep busy.
+ENV AMBIT_HOST=0.0.0.0 AMBIT_HEALTH_PORT=8766 XDG_STATE_HOME=/var/lib XDG_CACHE_HOME=/tmp NODE_ENV=production
 VOLUME /var/lib/ambit
 EXPOSE 8765
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.AMBIT_PORT || 8765}/health`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.AMBIT_HEALTH_PORT || process.env.AMBIT_PORT || 8765}/health`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["node", "/opt/ambit/node_modules/ambit/bin/ambit.mjs"]
 CMD ["serve"]

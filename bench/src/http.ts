@@ -4,12 +4,17 @@ import { Agent, type IncomingMessage, request } from "node:http";
 export class Caller {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 64 });
 
-  constructor(readonly url: string) {}
+  constructor(
+    readonly url: string,
+    /** Sent with each request. */
+    readonly token?: string,
+  ) {}
 
   /** Resolves when the response begins. */
   open(path: string, body: string, accept = "application/json"): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const headers = {
+        ...this.#authorization,
         "content-type": "application/json",
         "content-length": Buffer.byteLength(body),
         accept,
@@ -27,12 +32,17 @@ export class Caller {
 
   get(path: string): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const sent = request(new URL(path, this.url), { agent: this.#agent }, (response) => {
+      const options = { agent: this.#agent, headers: this.#authorization };
+      const sent = request(new URL(path, this.url), options, (response) => {
         textOf(response).then((text) => resolve({ status: response.statusCode ?? 0, text }), reject);
       });
       sent.on("error", reject);
       sent.end();
     });
+  }
+
+  get #authorization(): Readonly<Record<string, string>> {
+    return this.token === undefined ? {} : { authorization: `Bearer ${this.token}` };
   }
 
   close(): void {

@@ -45,6 +45,8 @@ export function withLimits(/** @type {string} */ text) {
 
 const requestSettings = new Set(["bodyMs", "headersTimeoutMs", "writeTimeoutMs"]);
 
+const isLimit = (/** @type {[string, Described]} */ [name]) => name.endsWith("Ms") || name.startsWith("max");
+
 function limitsTable() {
   const { limits: run, server } = propertiesOf(configurationJsonSchema());
   const harness = propertiesOf(harnessAcp.config.toJSONSchema({ io: "input" })).limits;
@@ -53,8 +55,11 @@ function limitsTable() {
       row(limit.per ?? "run", `limits.${name}`, limit),
     ),
     ...Object.entries(propertiesOf(server ?? {}))
-      .filter(([name]) => name.endsWith("Ms") || name.startsWith("max"))
+      .filter(isLimit)
       .map(([name, limit]) => row(requestSettings.has(name) ? "request" : "server", `server.${name}`, limit)),
+    ...Object.entries(propertiesOf(propertiesOf(server ?? {}).health ?? {}))
+      .filter(isLimit)
+      .map(([name, limit]) => row("server", `server.health.${name}`, limit)),
     ...Object.entries(propertiesOf(harness ?? {})).map(([name, limit]) =>
       row("agent", `harness-acp: limits.${name}`, limit),
     ),

@@ -10,7 +10,7 @@ const agents = 8;
 function messagesOf(instruction: Instruction & { readonly messages: number }): Attack {
   return {
     run: async (target, tally, signal) => {
-      const caller = new Caller(target.url);
+      const caller = new Caller(target.url, target.token);
       const step = async () => {
         const last = await readRun(caller, hostileRequest(instruction), tally, signal);
         if (!last.includes('"ok":true')) throw new Error(last);

@@ -2,6 +2,8 @@
 export interface Target {
   /** Of the attacked server. */
   readonly url: string;
+  /** Of a caller that may begin runs. Connections and requests of strangers don't send it. */
+  readonly token: string;
   /** A name of this machine that resolves to loopback, and a certificate for it. Absent: this machine has none. */
   readonly host?: { readonly name: string; readonly key: string; readonly certificate: string };
 }

@@ -28,7 +28,7 @@ const bodies: readonly string[] = [
 
 export const largeBodies: Attack = {
   run: async (target, tally, signal) => {
-    const caller = new Caller(target.url);
+    const caller = new Caller(target.url, target.token);
     let turn = 0;
     const step = async () => {
       turn += 1;

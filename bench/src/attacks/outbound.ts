@@ -38,7 +38,7 @@ export const modelAnswers: Attack = {
       { attack: "model", requests: 16, path: "/" },
       { harness: "hostile_model", modelConnection },
     );
-    const caller = new Caller(target.url);
+    const caller = new Caller(target.url, target.token);
     await repeatedly(4, async () => void (await readRun(caller, body, tally, signal)), tally, signal);
     caller.close();
     server.closeAllConnections();
@@ -68,7 +68,7 @@ export const encodedAnswers: Attack = {
         credentials: [{ name: "HOSTILE_TOKEN", value: "sk-so-0123456789", hosts, as: "bearer" }],
       },
     );
-    const caller = new Caller(target.url);
+    const caller = new Caller(target.url, target.token);
     await repeatedly(3, async () => void (await readRun(caller, body, tally, signal)), tally, signal);
     caller.close();
     server.closeAllConnections();
@@ -83,7 +83,7 @@ const oneCharacter = 4_000;
 /** Values that a search begins everywhere, and finishes late; each run has others. */
 export const chosenValues: Attack = {
   run: async (target, tally, signal) => {
-    const caller = new Caller(target.url);
+    const caller = new Caller(target.url, target.token);
     let turn = 0;
     const step = async () => {
       turn += 1;
@@ -116,7 +116,7 @@ export const webhookAnswers: Attack = {
     });
     const webhook = { url: `http://127.0.0.1:${await listening(server)}/` };
     const body = demoRequest("say hello", { webhook });
-    const caller = new Caller(target.url);
+    const caller = new Caller(target.url, target.token);
     await repeatedly(4, async () => void (await readRun(caller, body, tally, signal)), tally, signal);
     caller.close();
     server.closeAllConnections();

@@ -12,7 +12,7 @@ const readers = 32;
 /** Readers that ask for a long log and take nothing of it. Each leaves after a while and asks again. */
 export const readersThatDontRead: Attack = {
   run: async (target, tally, signal) => {
-    const caller = new Caller(target.url);
+    const caller = new Caller(target.url, target.token);
     const runs: string[] = [];
     for (let turn = 0; turn < logs && !signal.aborted; turn += 1) {
       const runId = `unread-${process.pid}-${turn}`;
@@ -21,7 +21,8 @@ export const readersThatDontRead: Attack = {
     }
     const step = async (lane: number) => {
       const url = new URL(`/runs/${runs[lane % runs.length]}/events`, target.url);
-      const sent = get(url, { agent: false, headers: { accept: "application/x-ndjson" } });
+      const headers = { accept: "application/x-ndjson", authorization: `Bearer ${target.token}` };
+      const sent = get(url, { agent: false, headers });
       const [response]: IncomingMessage[] = await once(sent, "response");
       if (response === undefined) throw new Error("there is no response");
       response.pause();

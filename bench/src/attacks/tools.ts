@@ -36,7 +36,7 @@ export const callbackAnswers: Attack = {
     };
     const customTools = [{ name: "answers", callRef: "answers", inputSchema: { type: "object" } }];
     const body = demoRequest(callAll, { toolCallback, customTools });
-    const caller = new Caller(target.url);
+    const caller = new Caller(target.url, target.token);
     await repeatedly(runs, async () => void (await readRun(caller, body, tally, signal)), tally, signal);
     caller.close();
     server.closeAllConnections();
@@ -69,7 +69,7 @@ function mcpAttack(what: "results" | "lists", tools: string, lanes: number): Att
       const connection = { type: "http", url: `http://127.0.0.1:${await listening(server)}/mcp` };
       const mcpServers = [{ name: "hostile", connection }];
       const body = demoRequest(callAll, { mcpServers });
-      const caller = new Caller(target.url);
+      const caller = new Caller(target.url, target.token);
       await repeatedly(lanes, async () => void (await readRun(caller, body, tally, signal)), tally, signal);
       caller.close();
       server.closeAllConnections();

@@ -9,6 +9,15 @@ import { authModes, logLevels } from "./schema.js";
 /** A variable that a compose file passes on unset counts as absent. */
 const blankIsAbsent = (value: unknown) => (value === "" ? undefined : value);
 const optionalText = z.preprocess(blankIsAbsent, z.string().optional());
+const optionalPort = z.preprocess(
+  blankIsAbsent,
+  z
+    .string()
+    .regex(/^\d{1,5}$/, "must be a port: 0 to 65535")
+    .transform(Number)
+    .refine((port) => port <= 65_535, "must be a port: 0 to 65535")
+    .optional(),
+);
 
 /** How to make a token that can't be guessed. */
 export const tokenFix = "set a long random value, such as `openssl rand -hex 32` prints";
@@ -16,15 +25,9 @@ export const tokenFix = "set a long random value, such as `openssl rand -hex 32`
 export const environmentSchema = z.object({
   AMBIT_CONFIG: optionalText,
   AMBIT_HOST: optionalText,
-  AMBIT_PORT: z.preprocess(
-    blankIsAbsent,
-    z
-      .string()
-      .regex(/^\d{1,5}$/, "must be a port: 0 to 65535")
-      .transform(Number)
-      .refine((port) => port <= 65_535, "must be a port: 0 to 65535")
-      .optional(),
-  ),
+  AMBIT_PORT: optionalPort,
+  AMBIT_HEALTH_HOST: optionalText,
+  AMBIT_HEALTH_PORT: optionalPort,
   AMBIT_ADDRESS: z.preprocess(
     blankIsAbsent,
     z.url({ protocol: /^https?$/, error: "must be an http:// or https:// URL" }).optional(),

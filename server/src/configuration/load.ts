@@ -103,6 +103,11 @@ export async function loadSettings(
       address: environment.AMBIT_ADDRESS ?? server.address,
       replicaId: environment.AMBIT_REPLICA_ID ?? server.replicaId,
       port: overrides.port ?? environment.AMBIT_PORT ?? server.port,
+      health: {
+        ...server.health,
+        host: environment.AMBIT_HEALTH_HOST ?? server.health.host,
+        port: environment.AMBIT_HEALTH_PORT ?? server.health.port,
+      },
     },
     token: environment.AMBIT_TOKEN,
     secrets: [...markedInConfiguration(parsed.data), ...markedInEnvironment(environment)],

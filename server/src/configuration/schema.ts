@@ -30,6 +30,20 @@ const serverSchema = z.strictObject({
   address: z.url({ protocol: /^https?$/ }).optional(),
   /** The name that `GET /health` has of this replica. Default: a new one at each start. `AMBIT_REPLICA_ID` overrides it. */
   replicaId: z.string().min(1).max(256).optional(),
+  health: z
+    .strictObject({
+      /** `AMBIT_HEALTH_HOST` overrides it. */
+      host: z.string().min(1).default("127.0.0.1"),
+      port: z.int().min(0).max(65_535).optional().meta({
+        description:
+          "A second port, of a thread of its own that answers only `/health` and `/ready`: in time, whatever the other callers and runs do. 0 selects a free port. Default: none. `AMBIT_HEALTH_PORT` overrides it.",
+      }),
+      stallTimeoutMs: z.int().min(1_000).max(2_147_483_647).default(10_000).meta({
+        description:
+          "Milliseconds without a turn of the event loop, after which the health listener answers 503 (`stalled`).",
+      }),
+    })
+    .prefault({}),
   maxConnections: z.int().min(16).max(1_000_000).default(4_096).meta({
     description:
       "Open connections; at most half of the files that the process may open. Half of them is for callers that aren't known yet: one more, and the oldest of these ends. A tenant's share is a fifth of the others; beyond, 429.",

@@ -6,10 +6,9 @@ import { type Handler, Hono } from "hono";
 import { callerOf } from "../tenants/caller.js";
 import { admitCaller } from "./caller/admit-caller.js";
 import { callersTrace } from "./caller/caller-options.js";
-import { requireLocalCaller } from "./caller/loopback.js";
+import { whyNotLocal } from "./caller/loopback.js";
 import { TurnCancellation } from "./cancel-turn.js";
 import type { HttpRoute, RouteContext } from "./http-route.js";
-import { Readiness } from "./ready.js";
 import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./response/refusal.js";
 import { responseFormat } from "./response/response-format.js";
 import { Query } from "./route/query.js";
@@ -35,7 +34,8 @@ export function serverApp(context: ServerContext): Hono<HonoEnvironment> {
   app.use(async ({ env, req }, next) => {
     const { headers } = env.incoming;
     arrivals.set(env.incoming, Date.now());
-    if (loopback) requireLocalCaller(headers, allowedHosts);
+    const foreign = loopback ? whyNotLocal(headers, allowedHosts) : undefined;
+    if (foreign !== undefined) throw new HttpRefusal(403, foreign, "unauthorized");
     if (!open.has(req.path)) {
       await admitCaller(env.incoming, context);
       const caller = callerOf(env.incoming);
@@ -48,7 +48,6 @@ export function serverApp(context: ServerContext): Hono<HonoEnvironment> {
   let document: string | undefined;
   const shared: RouteContext = {
     ...context,
-    readiness: new Readiness(context),
     cancellation: new TurnCancellation(runner),
     documentText: () => {
       document ??= JSON.stringify(openApiDocument(context.version));

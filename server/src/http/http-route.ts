@@ -1,11 +1,9 @@
 import type { TurnCancellation } from "./cancel-turn.js";
-import type { Readiness } from "./ready.js";
 import type { Route } from "./route/route.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 
 /** What routes share, besides the server's context. */
 export interface RouteContext extends ServerContext {
-  readonly readiness: Readiness;
   readonly cancellation: TurnCancellation;
   /** The OpenAPI document as JSON, made once: it needs no token, and making it takes 20 ms. */
   documentText(): string;

@@ -1,6 +1,5 @@
-import { randomUUID } from "node:crypto";
 import { createServer, type Server } from "node:http";
-import { codeOf, type Log, StoreFailed } from "@ambit/core";
+import { codeOf, type Log } from "@ambit/core";
 import { notifyServing } from "@ambit/runner";
 import { getRequestListener } from "@hono/node-server";
 import { ConfigurationInvalid } from "../configuration/problems.js";
@@ -10,17 +9,20 @@ import { openFilesLimit } from "../open-files.js";
 import { openStore } from "../recording.js";
 import { version } from "../version.js";
 import { releaseYoungHeap } from "../young-heap.js";
+import { urlOf } from "./address.js";
 import { serverApp } from "./app.js";
 import { Bodies } from "./body.js";
 import { isLoopback } from "./caller/loopback.js";
 import { operatorAccess } from "./caller/operator-access.js";
 import { Connections } from "./connections/connections.js";
-import { sharesOf } from "./connections/shares.js";
+import { healthConnections, sharesOf } from "./connections/shares.js";
+import { HealthListener } from "./health/health-listener.js";
+import { Lifecycle } from "./lifecycle.js";
 import { stateOf } from "./metrics.js";
 import { UnreadTexts } from "./response/unread.js";
 import { Readers } from "./runs/readers.js";
 import { serveRuns } from "./serve-runs.js";
-import type { OperatorAccess, ServedRuns } from "./server-context.js";
+import type { OperatorAccess } from "./server-context.js";
 
 /** Milliseconds that callers get to read the rest of their responses once the runs have ended. */
 const closeGraceMs = 2_000;
@@ -43,6 +45,8 @@ const bodyBytesAtOnce = 256 * 1024 * 1024;
 export interface RunningServer {
   /** `http://127.0.0.1:8765`. */
   readonly url: string;
+  /** `http://127.0.0.1:8766`, which answers `/health` and `/ready`. Undefined if `server.health` has no port. */
+  readonly healthUrl: string | undefined;
   /** What callers of this machine send, and the file that holds it. Undefined if a token is configured, or none needed. */
   readonly localToken: Pick<LocalToken, "token" | "file"> | undefined;
   /** Resolves when the store is open. @throws ConfigurationInvalid; until the server is closed, runs get 503 */
@@ -56,25 +60,47 @@ export interface RunningServer {
  * @throws ConfigurationInvalid for an address that others can reach, without a token; or one that isn't free.
  */
 export async function startServer(ambit: Ambit): Promise<RunningServer> {
+  const operator = operatorAccess(ambit);
+  const lifecycle = new Lifecycle(ambit);
+  // First: whoever watches the process learns that it starts, and from then on everything else, to the end.
+  const health = await startHealthListener(ambit, lifecycle);
+  return serve(ambit, operator, lifecycle, health).catch(async (error: unknown) => {
+    await health?.close();
+    throw error;
+  });
+}
+
+/** Undefined if no port is configured for it. @throws ConfigurationInvalid */
+async function startHealthListener(
+  { settings, log }: Ambit,
+  lifecycle: Lifecycle,
+): Promise<HealthListener | undefined> {
+  const { allowedHosts, health } = settings.server;
+  const { host, port, stallTimeoutMs } = health;
+  if (port === undefined) return undefined;
+  return HealthListener.start({
+    ...{ host, port, stallTimeoutMs, allowedHosts, log },
+    maxConnections: healthConnections(openFilesLimit()),
+    initialState: await lifecycle.state(),
+    state: () => lifecycle.state(),
+  });
+}
+
+async function serve(
+  ambit: Ambit,
+  operator: OperatorAccess,
+  lifecycle: Lifecycle,
+  health: HealthListener | undefined,
+): Promise<RunningServer> {
   const { settings, runner, registry, tenancy, log, evidence } = ambit;
   const { host, port, allowedHosts, drainMs, bodyMs, headersTimeoutMs, writeTimeoutMs } = settings.server;
   const loopback = isLoopback(host);
-  const operator = operatorAccess(ambit);
   if (operator.kind === "local") ambit.redaction.hide([operator.token]);
   // The server doesn't start without a store that the configuration names. The default store opens in the background.
   const store = settings.pluginsAreDefault ? undefined : await openStore(ambit);
-  const opening = Promise.withResolvers<ServedRuns>();
-  let closing: Promise<void> | undefined;
-  let waiting = true;
-  const probing = () => waiting || registry.probing;
+  const { opening, readiness, replicaId } = lifecycle;
+  const served = () => lifecycle.served();
   const connections = new Connections(sharesOf(settings.server.maxConnections, openFilesLimit()));
-  const served = async () => {
-    try {
-      return await opening.promise;
-    } catch (cause) {
-      throw new StoreFailed("The store can't be opened: the runner's log has the cause.", { cause });
-    }
-  };
   const app = serverApp({
     runner,
     log,
@@ -86,16 +112,14 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
       },
       (bytes) => runner.requireMemory(bytes),
     ),
-    ...{ operator, tenancy, loopback, allowedHosts, connections },
+    ...{ operator, tenancy, loopback, allowedHosts, connections, readiness, replicaId, served },
     unread: new UnreadTexts(),
     readers: new Readers({
       perRun: settings.server.maxReadersPerRun,
       perProject: settings.server.maxReadersPerProject,
     }),
-    probing,
-    replicaId: settings.server.replicaId ?? randomUUID(),
-    served,
-    isDraining: () => closing !== undefined,
+    probing: () => lifecycle.probing,
+    isDraining: () => lifecycle.isDraining,
     version: version(),
   });
   const timeouts = {
@@ -104,14 +128,14 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
     requestTimeout: headersTimeoutMs + bodyMs + timeoutCheckMs,
     connectionsCheckingInterval: timeoutCheckMs,
   };
-  const serve = getRequestListener((request, env) => app.fetch(request, env), {
+  const respond = getRequestListener((request, env) => app.fetch(request, env), {
     // The plugins of this process keep the platform's own Request and Response.
     overrideGlobalObjects: false,
     hostname: host,
   });
   const server = createServer(timeouts, (request, response) => {
     // A thousand requests may have arrived in one piece on a connection that the first of them ended.
-    if (!request.socket.destroyed) void serve(request, response);
+    if (!request.socket.destroyed) void respond(request, response);
   });
   connections.watch(server, writeTimeoutMs);
   server.on("clientError", (error, socket) => {
@@ -134,20 +158,24 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
   notifyServing(registry.observers, () => stateOf({ runner, served, log }), log);
   // A probe starts programs, and each start blocks the event loop: first, respond to those that wait for the server.
   const beginning = setTimeout(() => {
-    waiting = false;
+    lifecycle.waitsToProbe = false;
     registry
       .candidates()
       .then(() => evidence?.keep(registry))
       .catch((error: unknown) => log.error({ error }, "probing failed"))
       .finally(releaseYoungHeap);
   }, firstResponsesMs);
+  let closing: Promise<void> | undefined;
   return {
     url,
+    healthUrl: health?.url,
     opened,
     localToken,
     close: () => {
       clearTimeout(beginning);
+      lifecycle.isDraining = true;
       closing ??= (async () => {
+        void health?.tell();
         await localToken?.remove();
         const served = await opening.promise.catch(() => undefined);
         await served?.runs.lease.drain();
@@ -157,6 +185,7 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
           await served?.runs.close();
         });
         await evidence?.keep(registry);
+        await health?.close();
       })();
       return closing;
     },
@@ -193,7 +222,7 @@ function listen(server: Server, host: string, port: number): Promise<string> {
     server.listen({ port, host, backlog: maxWaiting }, () => {
       const address = server.address();
       const bound = typeof address === "object" && address !== null ? address.port : port;
-      resolve(`http://${host.includes(":") ? `[${host}]` : host}:${bound}`);
+      resolve(urlOf(host, bound));
     });
   });
 }

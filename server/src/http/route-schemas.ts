@@ -26,11 +26,21 @@ export const healthResponseSchema = z.strictObject({
 });
 export type HealthResponse = z.infer<typeof healthResponseSchema>;
 
+/** `GET /health` of the health listener, with 503: the process lives, and its event loop doesn't turn. */
+export const stalledResponseSchema = z.strictObject({
+  status: z.literal("stalled"),
+  /** Milliseconds since its last turn. */
+  stalledForMs: z.int(),
+  replicaId: z.string(),
+});
+export type StalledResponse = z.infer<typeof stalledResponseSchema>;
+
 /** `GET /ready`: whether the server takes runs now. 503 unless its status is `ready`. */
 export const readyResponseSchema = z.strictObject({
-  status: z.enum(["ready", "unavailable", "draining"]),
+  /** `stalled`: its event loop doesn't turn, as only the health listener can say. */
+  status: z.enum(["ready", "starting", "unavailable", "draining", "stalled"]),
   /** `none`: no store is loaded, and runs end with the process. */
-  store: z.enum(["reachable", "unreachable", "none"]),
+  store: z.enum(["opening", "reachable", "unreachable", "none"]),
 });
 export type ReadyResponse = z.infer<typeof readyResponseSchema>;
 

@@ -4,13 +4,13 @@ import { planResponse } from "../plan-response.js";
 import { subscriptionStatus } from "../subscription-status.js";
 import { requireOperator } from "./caller/admit-caller.js";
 import { callerOptions } from "./caller/caller-options.js";
+import { healthAnswer, readyAnswer } from "./health/answers.js";
 import type { HttpRoute } from "./http-route.js";
 import { sendMetrics } from "./metrics.js";
 import { documentOf } from "./openapi-document.js";
 import { send, sendJson } from "./response/send.js";
 import { body, failed, failedResponse, jsonResponse, reference, retryAfter } from "./route/responses.js";
 import { runOperation } from "./route/run-operation.js";
-import type { HealthResponse, ReadyResponse } from "./route-schemas.js";
 import { handleRun } from "./run-route.js";
 import { storedRoutes } from "./runs/routes.js";
 import { handleKill } from "./session-routes.js";
@@ -140,12 +140,10 @@ export const routes: readonly HttpRoute[] = [
       summary: "Whether the server is up",
       responses: { 200: jsonResponse("It does.", "HealthResponse"), 403: failedResponse(403) },
     },
-    handle: ({ context, exchange }) =>
-      sendJson(exchange.outgoing, 200, {
-        status: "ok",
-        probing: context.probing(),
-        replicaId: context.replicaId,
-      } satisfies HealthResponse),
+    handle: ({ context: { probing, replicaId }, exchange }) => {
+      const { status, body } = healthAnswer({ probing: probing(), replicaId });
+      sendJson(exchange.outgoing, status, body);
+    },
   },
   {
     method: "GET",
@@ -153,7 +151,7 @@ export const routes: readonly HttpRoute[] = [
     token: "none",
     operation: {
       operationId: "ready",
-      summary: "Whether the server takes runs now: it doesn't shut down, and its store answers",
+      summary: "Whether the server takes runs now: it has started, doesn't shut down, and its store answers",
       responses: {
         200: jsonResponse("It does.", "ReadyResponse"),
         403: failedResponse(403),
@@ -164,8 +162,8 @@ export const routes: readonly HttpRoute[] = [
       },
     },
     handle: async ({ context, exchange }) => {
-      const ready = await context.readiness.look();
-      sendJson(exchange.outgoing, ready.status === "ready" ? 200 : 503, ready satisfies ReadyResponse);
+      const { status, body } = readyAnswer(await context.readiness.look());
+      sendJson(exchange.outgoing, status, body);
     },
   },
   {

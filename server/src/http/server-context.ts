@@ -6,6 +6,7 @@ import type { SharedQuotas } from "../tenants/shared-quotas.js";
 import type { Tenancy } from "../tenants/tenancy.js";
 import type { Bodies } from "./body.js";
 import type { Connections } from "./connections/connections.js";
+import type { Readiness } from "./health/readiness.js";
 import type { UnreadTexts } from "./response/unread.js";
 import type { Readers } from "./runs/readers.js";
 import type { RunQueue } from "./runs/run-queue.js";
@@ -24,6 +25,7 @@ export interface ServerContext {
   /** Whether the server listens on loopback, where requests of web pages must be refused. */
   readonly loopback: boolean;
   readonly allowedHosts: readonly string[];
+  readonly readiness: Readiness;
   /** Resolves once the store is open, if one is loaded. @throws StoreFailed when it can't be opened */
   served(): Promise<ServedRuns>;
   /** Whether the server has been told to end: it takes no new runs. */

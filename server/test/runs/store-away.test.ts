@@ -1,17 +1,14 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { definePlugin, type StoreBackend } from "@ambit/core/plugin";
-import type { Store } from "@ambit/durable/store";
 import postgres from "@ambit/store-postgres";
-import { sqliteStore } from "@ambit/store-sqlite";
 import { postgresIsMissing, startPostgres } from "@ambit/test-postgres";
 import { execa } from "execa";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { z } from "zod";
 import { saying } from "../support/scripted-agent.js";
 import { asking } from "../support/server.js";
-import { databaseFile, serveStored } from "../support/stored-server.js";
+import { serveStored } from "../support/stored-server.js";
+import { unsteadyStore } from "../support/unsteady-store.js";
 
 const detached = { prefer: "respond-async" };
 const settings = { store: { answerTimeoutMs: 300, retryTimeoutMs: 20_000 }, server: { drainMs: 10 } };
@@ -40,35 +37,6 @@ function send(url: string, [method, path, body]: (typeof requests)[number], head
     headers,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
-}
-
-/** A SQLite file whose statements fail, or are never answered, as long as the test says so. */
-async function unsteadyStore() {
-  const state: { how: "works" | "fails" | "hangs" } = { how: "works" };
-  const file = await databaseFile();
-  const sqlite = sqliteStore({ file, durability: "process" });
-  const backend: StoreBackend<Store> = {
-    name: "unsteady",
-    open: async (scope) =>
-      new Proxy(await sqlite.open(scope), {
-        get: (store, name) => {
-          const method: unknown = Reflect.get(store, name);
-          if (typeof method !== "function" || name === "close" || name === "leave") return method;
-          return async (...given: unknown[]) => {
-            if (state.how === "fails") throw new Error("database or disk is full");
-            if (state.how === "hangs") await new Promise(() => {});
-            return Reflect.apply(method, store, given);
-          };
-        },
-      }),
-  };
-  const plugin = definePlugin({
-    name: "unsteady",
-    api: 1,
-    config: z.strictObject({}),
-    register: (registrar) => registrar.add("store", backend),
-  });
-  return { state, plugin };
 }
 
 describe.each(["fails", "hangs"] as const)("while the store %s", (how) => {

@@ -16,15 +16,24 @@ export interface HonestOutcomes {
 const everyMs = 250;
 
 /** One caller that starts small runs, and one that chats in a warm session, until the signal aborts. */
-export async function honestCallers(url: string, honest: HonestOutcomes, signal: AbortSignal): Promise<void> {
+export async function honestCallers(
+  url: string,
+  token: string,
+  honest: HonestOutcomes,
+  signal: AbortSignal,
+): Promise<void> {
   await Promise.all([
-    repeat(url, demoRequest("say hello"), honest, signal),
-    repeat(url, demoRequest("say hello", { sessionId: "honest-chat" }), honest, signal),
+    repeat(new Caller(url, token), demoRequest("say hello"), honest, signal),
+    repeat(new Caller(url, token), demoRequest("say hello", { sessionId: "honest-chat" }), honest, signal),
   ]);
 }
 
-async function repeat(url: string, body: string, honest: HonestOutcomes, signal: AbortSignal): Promise<void> {
-  const caller = new Caller(url);
+async function repeat(
+  caller: Caller,
+  body: string,
+  honest: HonestOutcomes,
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
     const { status, text } = await caller.post("/run", body).catch(() => ({ status: 0, text: "" }));
     if (status === 200 && text.startsWith('{"ok":true')) honest.ok += 1;

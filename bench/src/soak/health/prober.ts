@@ -1,24 +1,41 @@
 /**
- * A process that asks servers for their health, each over a new connection, as a load balancer does: `prober.js URL…`. It
- * asks at fixed times, whether or not the earlier requests were answered, so that a stall counts for all that fall into
- * it. It sends what it measured, each time it is asked, and begins anew.
+ * A process that asks servers how they are: `prober.js PROBES`, where PROBES is JSON. It asks at fixed times, whether or not the
+ * earlier requests were answered, so that a stall counts for all that fall into it. It sends what it measured, each time it
+ * is asked, and begins anew.
  */
-import { get } from "node:http";
+import { Agent, get } from "node:http";
 
-const everyMs = 20;
-/** Milliseconds after which a request counts as failed. */
-const patienceMs = 20_000;
+/** A question that is asked again and again. */
+export interface Probe {
+  readonly url: string;
+  /** Sent with the request. Absent: none is. */
+  readonly token?: string;
+  /** Whether over connections that stay open, as callers have them. Else each time over a new one, as a load balancer does. */
+  readonly isKept: boolean;
+}
 
-const urls = process.argv.slice(2);
-let measured = urls.map((): Probed => ({ ms: [], failed: 0 }));
-
-/** Of one server. */
+/** Of one probe. */
 export interface Probed {
   readonly ms: number[];
   failed: number;
 }
 
-function probe(url: string, into: Probed): void {
+const everyMs = 20;
+/** Milliseconds after which a request counts as failed. */
+const patienceMs = 20_000;
+/** Connections of a probe that keeps them. */
+const keptConnections = 8;
+
+const given: readonly Probe[] = JSON.parse(process.argv[2] ?? "[]");
+const probes = given.map((probe) => ({
+  ...probe,
+  agent: probe.isKept
+    ? new Agent({ keepAlive: true, maxSockets: keptConnections, scheduling: "fifo" as const })
+    : (false as const),
+}));
+let measured = probes.map((): Probed => ({ ms: [], failed: 0 }));
+
+function ask({ url, token, agent }: (typeof probes)[number], into: Probed): void {
   const begun = performance.now();
   let isOver = false;
   const over = (isAnswered: boolean) => {
@@ -27,7 +44,8 @@ function probe(url: string, into: Probed): void {
     if (isAnswered) into.ms.push(performance.now() - begun);
     else into.failed += 1;
   };
-  const sent = get(new URL("/health", url), { agent: false, timeout: patienceMs }, (response) => {
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const sent = get(url, { agent, headers, timeout: patienceMs }, (response) => {
     response.resume().once("end", () => over(response.statusCode === 200));
     response.once("close", () => over(false));
   });
@@ -36,14 +54,14 @@ function probe(url: string, into: Probed): void {
 }
 
 setInterval(() => {
-  for (const [index, url] of urls.entries()) {
+  for (const [index, probe] of probes.entries()) {
     const into = measured[index];
-    if (into !== undefined) probe(url, into);
+    if (into !== undefined) ask(probe, into);
   }
 }, everyMs);
 
 process.on("message", () => {
   process.send?.(measured);
-  measured = urls.map(() => ({ ms: [], failed: 0 }));
+  measured = probes.map(() => ({ ms: [], failed: 0 }));
 });
 process.once("disconnect", () => process.exit());

@@ -7,10 +7,11 @@ const round = (value: number) => (Number.isFinite(value) ? Math.round(value).toL
 
 const columns = [
   "attack",
-  "`/health` p50, p99, max",
+  "health listener p50, p99, max",
   "floor p50, p99, max",
-  "p99 beyond the floor",
-  "failed (floor)",
+  "main port, new connection p50, p99, max",
+  "kept connection p50, p99, max",
+  "failed (floor, main, kept)",
   "one turn, CPU: p99, max",
   "loop delay p99, max",
   "waited for a processor",
@@ -31,14 +32,16 @@ export function healthTable(phases: readonly Phase[]): string {
   return lines.join("\n");
 }
 
-export function rowOf({ name, idle, health, floor, loop, rssMib, honest }: Phase): string {
+export function rowOf(phase: Phase): string {
+  const { name, idle, health, mainPort, kept, floor, loop, rssMib, honest } = phase;
   const spread = ({ p50, p99, max }: Health) => `${round(p50)}, ${round(p99)}, ${round(max)}`;
   const cells = [
     idle.length === 0 ? name : `${name} (did nothing: ${idle.join(", ")})`,
     `${spread(health)}${isMet(health) ? "" : " ✗"}`,
     spread(floor),
-    round(health.p99 - floor.p99),
-    `${health.failed} (${floor.failed})`,
+    spread(mainPort),
+    spread(kept),
+    `${health.failed} (${floor.failed}, ${mainPort.failed}, ${kept.failed})`,
     `${round(loop.cpu.p99)}, ${round(loop.cpu.max)}`,
     `${round(loop.delay.p99)}, ${round(loop.delay.max)}`,
     `${round(100 * loop.waitedPart)} %`,

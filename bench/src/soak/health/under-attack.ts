@@ -14,7 +14,7 @@ import { type Loop, loopIn, type Spread, spreadOf } from "../loop-looks.js";
 import { vitalsOf } from "../vitals.js";
 import { startAttackers } from "./attackers.js";
 import { type HonestOutcomes, honestCallers } from "./honest.js";
-import type { Probed } from "./prober.js";
+import type { Probe, Probed } from "./prober.js";
 
 export interface HealthOptions {
   /** For each attack alone; all of them together get three times as long. */
@@ -25,7 +25,7 @@ export interface HealthOptions {
   readonly profile?: string;
 }
 
-/** `/health` of one server, in milliseconds. */
+/** Answers to one question, in milliseconds. */
 export interface Health extends Spread {
   readonly answered: number;
   /** Connections that were refused or cut, and requests without an answer. */
@@ -35,8 +35,13 @@ export interface Health extends Spread {
 /** What was measured during one attack. */
 export interface Phase {
   readonly name: string;
+  /** `/health` of the health listener, over a new connection each time. */
   readonly health: Health;
-  /** Of a bare server, at the same time on the same machine. */
+  /** The same of the port that callers use. */
+  readonly mainPort: Health;
+  /** Of callers with the token, on connections that they keep. */
+  readonly kept: Health;
+  /** `/health` of a bare server, at the same time on the same machine. */
   readonly floor: Health;
   readonly loop: Loop;
   readonly rssMib: number;
@@ -54,6 +59,7 @@ const loopWatch = fileURLToPath(new URL("../../plugins/loop-watch.js", import.me
 /** Milliseconds after an attack in which the server gets rid of it, before the next one begins. */
 const calmMs = 2_000;
 const togetherFactor = 3;
+const token = "token-of-the-soak";
 
 /** Attacks a real server in each way alone, then in all ways together, and asks for its health meanwhile. */
 export async function healthUnderAttack(
@@ -76,6 +82,7 @@ export async function healthUnderAttack(
     sandbox: authority === undefined ? {} : { trustedAuthorities: [trusted] },
     harness: { agents: { hostile: { command: hostileAgent }, hostile_model: withModel } },
     nodeOptions: profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`],
+    ...{ token, answersHealthApart: true },
     webhooks: { secret: `whsec_${Buffer.alloc(32, 7).toString("base64")}` },
   });
   const floorPort = await freePort();
@@ -84,9 +91,12 @@ export async function healthUnderAttack(
   const floorCaller = new Caller(floorUrl);
   await healthy(floor, floorCaller, 5);
   floorCaller.close();
-  const prober = startProgram(proberEntry, { arguments: [ambit.url, floorUrl], messages: true });
+  const prober = startProgram(proberEntry, {
+    arguments: [JSON.stringify(probesOf(ambit, floorUrl))],
+    messages: true,
+  });
   const target: Target = {
-    url: ambit.url,
+    ...{ url: ambit.url, token },
     ...(own === undefined || authority === undefined
       ? {}
       : { host: { name: own.name, ...(await authority.certificateFor(own.name)) } }),
@@ -107,6 +117,18 @@ export async function healthUnderAttack(
     await Promise.all([prober.stop(), floor.stop()]);
   }
   return phases;
+}
+
+/** In the order of a phase's figures. */
+function probesOf({ url, healthUrl }: AmbitServer, floorUrl: string): readonly Probe[] {
+  if (healthUrl === undefined) throw new Error("the server has no health listener");
+  return [
+    { url: `${healthUrl}/health`, isKept: false },
+    { url: `${url}/health`, isKept: false },
+    // The cheapest route that needs a token: `/health` needs none, and its connection has no known caller.
+    { url: `${url}/subscription-status`, token, isKept: true },
+    { url: `${floorUrl}/health`, isKept: false },
+  ];
 }
 
 const withModel = {
@@ -136,7 +158,7 @@ async function phaseOf(
   const attackers = await startAttackers(chosen, target);
   const honest: HonestOutcomes = { ok: 0, refused: 0, failed: 0 };
   const over = new AbortController();
-  const callers = honestCallers(ambit.url, honest, over.signal);
+  const callers = honestCallers(ambit.url, token, honest, over.signal);
   await probed(prober);
   const from = Date.now();
   let rssMib = 0;
@@ -145,12 +167,17 @@ async function phaseOf(
     rssMib = Math.max(rssMib, vitalsOf(ambit.program.pid).rssMib);
   }
   const to = Date.now();
-  const [health, floor] = (await probed(prober)).map(healthOf);
+  const [health, mainPort, kept, floor] = (await probed(prober)).map(healthOf);
   over.abort();
   await Promise.all([callers, attackers.stop()]);
-  if (health === undefined || floor === undefined) throw new Error("the prober measured nothing");
+  if (health === undefined || mainPort === undefined || kept === undefined || floor === undefined)
+    throw new Error("the prober measured nothing");
   const loop = loopIn(looks, from, to);
-  return { name, health, floor, rssMib, honest, loop, tally: attackers.tally(), idle: attackers.idle() };
+  return {
+    ...{ name, health, mainPort, kept, floor, rssMib, honest, loop },
+    tally: attackers.tally(),
+    idle: attackers.idle(),
+  };
 }
 
 /** What the prober has measured since it was last asked. */

@@ -22,10 +22,16 @@ export interface ServerOptions {
   readonly nodeOptions?: readonly string[];
   readonly webhooks?: object;
   readonly probes?: object;
+  /** The operator's. Default: none is required. */
+  readonly token?: string;
+  /** Whether the server has a listener of its own for `/health` and `/ready`. */
+  readonly answersHealthApart?: boolean;
 }
 
 export interface AmbitServer extends AsyncDisposable {
   readonly url: string;
+  /** Of its health listener, if it has one. */
+  readonly healthUrl: string | undefined;
   readonly program: Program;
   /** Its data folder. */
   readonly dataFolder: string;
@@ -36,16 +42,23 @@ export interface AmbitServer extends AsyncDisposable {
 export async function startAmbit(options: ServerOptions = {}): Promise<AmbitServer> {
   const folder = await temporaryFolder();
   const port = await freePort();
+  const healthPort = options.answersHealthApart ? await freePort() : undefined;
+  const serving = await serveArguments(folder, port, options);
   const program = startProgram(ambitEntry, {
-    ...(await serveArguments(folder, port, options)),
+    ...serving,
+    environment: {
+      ...serving.environment,
+      ...(healthPort === undefined ? {} : { AMBIT_HEALTH_PORT: String(healthPort) }),
+    },
     nodeOptions: options.nodeOptions ?? [],
   });
   const url = `http://127.0.0.1:${port}`;
-  const caller = new Caller(url);
+  const caller = new Caller(url, options.token);
   await healthy(program, caller, 2);
   while ((await caller.get("/health")).text.includes('"probing":true')) await pause(20);
   return {
     url,
+    healthUrl: healthPort === undefined ? undefined : `http://127.0.0.1:${healthPort}`,
     program,
     dataFolder: join(folder.path, "data"),
     caller,
@@ -68,7 +81,7 @@ export async function serveArguments(
   readonly folder: string;
 }> {
   const { unconfined = "prefer", plugins = [], harness = {}, sandbox = {} } = options;
-  const { limits = {}, probes = {}, webhooks } = options;
+  const { limits = {}, probes = {}, webhooks, token } = options;
   const configuration = {
     plugins: [
       ...plugins,
@@ -87,7 +100,11 @@ export async function serveArguments(
   await writeFile(file, JSON.stringify(configuration));
   return {
     arguments: ["serve", "--port", String(port), "--config", file],
-    environment: { HOME: folder.path, AMBIT_LOG_LEVEL: "error", AMBIT_AUTH: "none" },
+    environment: {
+      HOME: folder.path,
+      AMBIT_LOG_LEVEL: "error",
+      ...(token === undefined ? { AMBIT_AUTH: "none" } : { AMBIT_TOKEN: token }),
+    },
     folder: folder.path,
   };
 }

@@ -20,7 +20,8 @@ export async function serve(overrides: Overrides): Promise<number> {
   process.on("unhandledRejection", (error) => log.error({ error }, "unhandled rejection"));
   const signals = new EndingSignals();
   const server = await startServer(ambit);
-  log.info({ url: server.url, configuration: settings.file ?? "defaults" }, "listening");
+  const { url, healthUrl } = server;
+  log.info({ url, healthUrl, configuration: settings.file ?? "defaults" }, "listening");
   const failure = new Promise<never>((_resolve, reject) => void server.opened.catch(reject));
   const signal = await Promise.race([signals.next(), failure]).catch(async (error: unknown) => {
     // Runs would get 503 until somebody mends the store. A supervisor sees a process that ends.

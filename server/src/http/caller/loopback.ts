@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { isIPv4 } from "node:net";
-import { HttpRefusal } from "../response/refusal.js";
 
 /** Whether only this machine can reach a server that listens on `host`. */
 export function isLoopback(host: string): boolean {
@@ -17,27 +16,32 @@ const ownSites: ReadonlySet<string> = new Set(["same-origin", "none"]);
  * another port of this machine serves is another's too.
  *
  * @param allowedHosts further names, without a port.
- * @throws HttpRefusal 403
+ * @returns why the request is refused, and the fix; undefined if it isn't.
  */
-export function requireLocalCaller(headers: IncomingHttpHeaders, allowedHosts: readonly string[]): void {
+export function whyNotLocal(
+  headers: IncomingHttpHeaders,
+  allowedHosts: readonly string[],
+): string | undefined {
   const { host, origin, "sec-fetch-site": site } = headers;
   const called = urlOf(`http://${host ?? ""}`);
   if (called === undefined || !(isLoopback(called.hostname) || allowedHosts.includes(called.hostname)))
-    throw refused("Host", host);
+    return foreign("Host", host);
   if (origin !== undefined) {
     const page = urlOf(origin);
     if (page === undefined || !(page.host === called.host || allowedHosts.includes(page.hostname)))
-      throw refused("Origin", origin);
-  } else if (site !== undefined && !ownSites.has(String(site))) throw refused("Sec-Fetch-Site", String(site));
+      return foreign("Origin", origin);
+  } else if (site !== undefined && !ownSites.has(String(site)))
+    return foreign("Sec-Fetch-Site", String(site));
+  return undefined;
 }
 
 function urlOf(url: string): URL | undefined {
   return URL.canParse(url) ? new URL(url) : undefined;
 }
 
-function refused(header: string, value: string | undefined): HttpRefusal {
+function foreign(header: string, value: string | undefined): string {
   const shown = JSON.stringify((value ?? "").slice(0, 100));
   const fix =
     "call it as 127.0.0.1 or localhost and from no page of another server, or list the name in the configuration's server.allowedHosts";
-  return new HttpRefusal(403, `${header} ${shown} isn't this server's: ${fix}.`, "unauthorized");
+  return `${header} ${shown} isn't this server's: ${fix}.`;
 }

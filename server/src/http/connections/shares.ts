@@ -16,6 +16,9 @@ export interface ConnectionShares {
 const assumedOpenFiles = 1_024;
 /** Half of the files that may be open: sandboxes, stores and connections of runs need the rest. */
 const partOfOpenFiles = 2;
+/** The health listener's part. The more connections it keeps, the longer a slow probe has while others flood it. */
+const healthPartOfOpenFiles = 16;
+const maxHealthConnections = 256;
 
 /** The shares of `maxConnections`, or of fewer where the process may open few files. Pure. */
 export function sharesOf(maxConnections: number, openFiles = assumedOpenFiles): ConnectionShares {
@@ -29,4 +32,9 @@ export function sharesOf(maxConnections: number, openFiles = assumedOpenFiles): 
     unknownPerPeer: Math.ceil(unknown / 4),
     perTenant: Math.ceil(tenants / 4),
   };
+}
+
+/** Open connections of the health listener, which are none of the server's. Pure. */
+export function healthConnections(openFiles = assumedOpenFiles): number {
+  return Math.max(8, Math.min(maxHealthConnections, Math.floor(openFiles / healthPartOfOpenFiles)));
 }

@@ -1,50 +1,13 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { Agent, get } from "node:http";
-import { connect, type Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
+import { connect } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { alive, halfOpen, statusOf } from "../../support/half-open.js";
 import { saying, waiting } from "../../support/scripted-agent.js";
+import { serveProcess } from "../../support/served-process.js";
 import { asking, serveScript } from "../../support/server.js";
 
 const token = "s3cret-token-of-16";
 const bearer = { authorization: `Bearer ${token}` };
-
-/** Connections whose requests begin, and never continue. Resolves when each was accepted or refused. */
-async function halfOpen(url: string, count: number): Promise<readonly Socket[]> {
-  const { hostname, port } = new URL(url);
-  const sockets = Array.from({ length: count }, () => {
-    const socket = connect(Number(port), hostname);
-    socket.on("error", () => {
-      // The server ends what is too much: that is what these tests provoke.
-    });
-    socket.resume();
-    socket.write("GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: ");
-    return socket;
-  });
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-  });
-  await Promise.all(sockets.map((socket) => Promise.race([once(socket, "connect"), once(socket, "close")])));
-  return sockets;
-}
-
-const alive = (sockets: readonly Socket[]) =>
-  sockets.filter(({ closed, destroyed }) => !closed && !destroyed);
-
-/** The status of a request, or the code of its failure. */
-function statusOf(url: string, options: { headers?: Record<string, string>; agent?: Agent } = {}) {
-  return new Promise<number | string | undefined>((resolve) => {
-    const sent = get(url, { agent: new Agent(), ...options }, (response) => {
-      response.resume().once("end", () => resolve(response.statusCode));
-    });
-    sent.once("error", (error) => resolve("code" in error ? String(error.code) : error.message));
-  });
-}
 
 describe("half-open requests", () => {
   it("only displace each other: callers with a token, and new ones, are served", async () => {
@@ -75,9 +38,12 @@ describe("half-open requests", () => {
   });
 
   it("don't take the last descriptor", { timeout: 60_000 }, async () => {
-    const { url, child } = await serveWithFiles(320);
+    const { url, healthUrl, child } = await serveProcess({ token, openFiles: 320 });
     const flood = await halfOpen(url, 500);
-    for (let attempt = 0; attempt < 5; attempt += 1) expect(await statusOf(`${url}/health`)).toBe(200);
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      expect(await statusOf(`${url}/health`)).toBe(200);
+      expect(await statusOf(`${healthUrl}/health`)).toBe(200);
+    }
     expect(await statusOf(`${url}/plugins`, { headers: bearer })).toBe(200);
     expect(alive(flood).length).toBeLessThanOrEqual(80);
     child.kill("SIGTERM");
@@ -120,27 +86,6 @@ describe("a caller's connections", () => {
     await expect.poll(() => statusOf(`${url}/plugins`, own)).toBe(200);
   });
 });
-
-/** The built server, which may open so many files. */
-async function serveWithFiles(files: number) {
-  const folder = await mkdtemp(join(tmpdir(), "ambit-flood-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const configuration = join(folder, "ambit.config.json");
-  await writeFile(configuration, JSON.stringify({ plugins: ["@ambit/executor-client"] }));
-  const program = fileURLToPath(new URL("../../../dist/cli/main.js", import.meta.url));
-  const command = `ulimit -n ${files}; exec "$0" "$@"`;
-  const args = [process.execPath, program, "serve", "--port", "0", "--config", configuration];
-  const child = spawn("/bin/sh", ["-c", command, ...args], {
-    env: { PATH: process.env.PATH ?? "", HOME: folder, AMBIT_TOKEN: token },
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  for await (const line of createInterface({ input: child.stderr })) {
-    const url = /"url":"([^"]+)"/.exec(line)?.[1];
-    if (url !== undefined) return { url, child };
-  }
-  throw new Error("the server didn't start");
-}
 
 describe("requests that arrive together on one connection", () => {
   /** The connection's responses, until the server ends it or all have arrived. */
