@@ -127,6 +127,8 @@ async function listen(redirect: () => string | undefined): Promise<Listener> {
     response.writeHead(location === undefined ? 200 : 307, location === undefined ? {} : { location });
     response.end();
   });
+  // Every process of this host can connect.
+  server.maxConnections = 16;
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();

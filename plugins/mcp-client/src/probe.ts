@@ -9,6 +9,8 @@ import { Agent, request } from "undici";
  */
 export async function probeHttpSource(signal: AbortSignal): Promise<readonly Finding[]> {
   const listener = createServer((_request, response) => response.end("reached"));
+  // Every process of this host can connect.
+  listener.maxConnections = 16;
   listener.listen(0, "127.0.0.1");
   await once(listener, "listening", { signal });
   const address = listener.address();

@@ -22,7 +22,10 @@ export async function probeSecrets(
     const key = String(request.headers["x-api-key"]);
     response.writeHead(200, { "content-type": "application/json", "request-id": key });
     response.end(JSON.stringify({ key }));
-  }).listen(0, "127.0.0.1");
+  });
+  // Every process of this host can connect.
+  server.maxConnections = 16;
+  server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
   const endpoint = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`;

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { type SecureContext, TLSSocket } from "node:tls";
 import { gzipSync } from "node:zlib";
 import type { HiddenCredential } from "@ambit/core/plugin";
+import { boundConnections } from "./bound-connections.js";
 import { keysZone } from "./changing-names.js";
 
 /** An authority that makes a server's certificate for any name. */
@@ -46,6 +47,7 @@ export class CredentialHost {
       (name === impostor ? stranger : own).contextFor(name).then((context) => done(null, context), done);
     };
     this.#server = createTlsServer({ SNICallback }, (request, response) => this.#answer(request, response));
+    boundConnections(this.#server);
   }
 
   /** @param own the authority that the backend under test trusts · @param stranger one that it doesn't. */

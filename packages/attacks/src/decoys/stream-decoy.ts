@@ -1,4 +1,5 @@
 import { createServer, type Socket } from "node:net";
+import { boundConnections } from "./bound-connections.js";
 import type { Endpoint } from "./endpoint.js";
 
 /** Bytes that a decoy keeps of what it receives: more than all attacks of a stage send. */
@@ -33,6 +34,7 @@ export function openStreamDecoy(
       socket.write(response);
     });
   });
+  boundConnections(server);
   const name = "path" in where ? where.path : where.host;
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {

@@ -4,6 +4,7 @@ import { chmod, lstat, mkdtemp, readdir, rm, rmdir, writeFile } from "node:fs/pr
 import { createServer, type Server } from "node:http";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
+import { boundConnections } from "../decoys/bound-connections.js";
 import { listeningPort } from "../probe/listening-port.js";
 
 /** Targets on this host that a sandbox may try to reach. */
@@ -94,5 +95,7 @@ export async function makeDecoys(reachedAt?: string): Promise<ProbeDecoys> {
 }
 
 function serverSaying(words: string): Server {
-  return createServer((_request, response) => response.end(words));
+  const server = createServer((_request, response) => response.end(words));
+  boundConnections(server);
+  return server;
 }

@@ -1,4 +1,5 @@
 import { createServer } from "node:http";
+import { boundConnections } from "../../decoys/bound-connections.js";
 import { commandOf, textOf } from "../../programs/run-program.js";
 import type { Attack } from "../attack.js";
 import { outcomeOf, programAttack } from "../program-attack.js";
@@ -67,6 +68,7 @@ function traffic(): Attack {
     asRoot: true,
     perform: async ({ sandbox, decoys }) => {
       const server = createServer((_request, response) => response.end("ok"));
+      boundConnections(server);
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
       const address = server.address();
       const port = typeof address === "object" && address !== null ? address.port : 0;
@@ -86,7 +88,9 @@ function traffic(): Attack {
         return outcomeOf({ stdout, stderr, ...exit });
       } finally {
         clearInterval(sending);
-        await new Promise((resolve) => server.close(resolve));
+        const closed = new Promise((resolve) => server.close(resolve));
+        server.closeAllConnections();
+        await closed;
       }
     },
   };

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:https";
 import type { NetworkRule } from "@ambit/core/plugin";
+import { boundConnections } from "../../decoys/bound-connections.js";
 import { listeningPort } from "../../probe/listening-port.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
 import type { Attempts } from "../attempts.js";
@@ -32,6 +33,7 @@ export const secretTrial: StandardTrial = {
         response.end(`you sent ${request.headers.authorization}`);
       },
     );
+    boundConnections(server);
     await once(server.listen(0, "127.0.0.1"), "listening");
     try {
       const port = listeningPort(server);
