@@ -5,13 +5,16 @@ export {
   syscallNumber,
   syscallNumbers,
 } from "@ambit/attacks/system-calls";
-export { assemble, type BpfStatement } from "./bpf.js";
 export {
+  type ArgumentTest,
   allowedNumbers,
+  assemble,
+  type BpfStatement,
   compileSeccompFilter,
   errnoOf,
   filterStatements,
+  type SeccompRule,
   seccompErrno,
+  seccompRules,
   x32Bit,
-} from "./compile.js";
-export { type ArgumentTest, type SeccompRule, seccompRules } from "./rules.js";
+} from "@ambit/backend-kit/system-call-filter";

@@ -2,8 +2,8 @@ import { constants } from "node:os";
 import { allowedCalls } from "@ambit/attacks/system-calls";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { assemble } from "../../src/seccomp/bpf.js";
 import {
+  assemble,
   compileSeccompFilter,
   isSeccompArchitecture,
   type SyscallName,

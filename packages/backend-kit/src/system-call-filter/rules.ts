@@ -46,6 +46,39 @@ const PERSONALITIES = [0x0, 0x8, 0x20000, 0x20008, 0xffffffff];
 const PI_REQUEUE = [11, 12, 139, 140, 267, 395];
 
 /**
+ * no_new_privs doesn't stop the sandbox from leaving a set-id file in the workspace for the host to run. A guest daemon
+ * that sets a folder's set-group-ID bit needs a filter without these rules.
+ */
+export const setIdRules: readonly SeccompRule[] = [
+  {
+    calls: ["chmod", "fchmod", "creat", "mknod"],
+    errno: EPERM,
+    when: [{ argument: 1, anyBitOf: SET_ID_BITS }],
+  },
+  {
+    calls: ["fchmodat", "fchmodat2", "mknodat"],
+    errno: EPERM,
+    when: [{ argument: 2, anyBitOf: SET_ID_BITS }],
+  },
+  {
+    calls: ["open"],
+    errno: EPERM,
+    when: [
+      { argument: 1, anyBitOf: CREATES_A_FILE },
+      { argument: 2, anyBitOf: SET_ID_BITS },
+    ],
+  },
+  {
+    calls: ["openat"],
+    errno: EPERM,
+    when: [
+      { argument: 2, anyBitOf: CREATES_A_FILE },
+      { argument: 3, anyBitOf: SET_ID_BITS },
+    ],
+  },
+];
+
+/**
  * What a sandboxed process may not ask of the kernel, and the error it gets. Other calls that aren't in the list of
  * allowed ones don't exist for it (ENOSYS), so that programs do without them as on an older kernel.
  */
@@ -75,33 +108,7 @@ export const seccompRules: readonly SeccompRule[] = [
     errno: EAFNOSUPPORT,
     when: [{ argument: 0, isNoneOf: SOCKET_FAMILIES }],
   },
-  // no_new_privs doesn't stop the sandbox from leaving a set-id file in the workspace for the host to run.
-  {
-    calls: ["chmod", "fchmod", "creat", "mknod"],
-    errno: EPERM,
-    when: [{ argument: 1, anyBitOf: SET_ID_BITS }],
-  },
-  {
-    calls: ["fchmodat", "fchmodat2", "mknodat"],
-    errno: EPERM,
-    when: [{ argument: 2, anyBitOf: SET_ID_BITS }],
-  },
-  {
-    calls: ["open"],
-    errno: EPERM,
-    when: [
-      { argument: 1, anyBitOf: CREATES_A_FILE },
-      { argument: 2, anyBitOf: SET_ID_BITS },
-    ],
-  },
-  {
-    calls: ["openat"],
-    errno: EPERM,
-    when: [
-      { argument: 2, anyBitOf: CREATES_A_FILE },
-      { argument: 3, anyBitOf: SET_ID_BITS },
-    ],
-  },
+  ...setIdRules,
   {
     // Without this a payload attaches to the sandbox's own init and stops it.
     calls: ["ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd"],
