@@ -23,12 +23,12 @@ export const scratchFolders = ["/tmp", "/var/tmp", "/run", "/dev/shm"];
  * Mounts in `/proc/self/mountinfo` that more can be done with than writing the run's own files: writable ones elsewhere, and
  * scratch that honours set-user-ID bits or devices. Pure.
  *
- * @param isOwnKernel gVisor shows no such flags.
+ * @param hasNoFlags gVisor shows no such flags, and some platforms set none.
  */
 export function excessMounts(
   mountinfo: string,
   { workspace, home, scratch }: WritableFolders,
-  isOwnKernel: boolean,
+  hasNoFlags: boolean,
 ): readonly string[] {
   const isBelow = (path: string, folder: string) => path === folder || path.startsWith(`${folder}/`);
   return mountsIn(mountinfo).flatMap(({ path, type, options }) => {
@@ -44,7 +44,7 @@ export function excessMounts(
     const isWorkspace = [workspace, home].some((folder) => isBelow(folder, path) && path !== "/");
     if (isWorkspace || isBelow(path, workspace) || isBelow(path, home)) return [];
     if (!scratch.some((folder) => isBelow(path, folder))) return [`${path} is mounted writable`];
-    if (isOwnKernel) return [];
+    if (hasNoFlags) return [];
     const missing = ["nosuid", "nodev"].filter((flag) => !options.has(flag));
     return missing.length === 0 ? [] : [`${path} is mounted without ${missing.join(" and ")}`];
   });

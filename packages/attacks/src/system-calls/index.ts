@@ -2,5 +2,12 @@
 export { type AllowedCall, allowedCalls } from "./allowed-calls.js";
 export { isSeccompArchitecture, type SeccompArchitecture } from "./architecture.js";
 export { allowedCall, type CallAttempt, callAttempts } from "./attempts.js";
-export { foreignCallProgram, type NumberedCall, resultsIn, systemCallProgram } from "./program.js";
+export {
+  codeAddress,
+  foreignCallProgram,
+  type NumberedCall,
+  resultsIn,
+  staticProgram,
+  systemCallProgram,
+} from "./program.js";
 export { type SyscallName, syscallNames, syscallNumber, syscallNumbers } from "./syscall-numbers.js";

@@ -33,7 +33,7 @@ export function systemCallProgram(architecture: SeccompArchitecture, calls: read
     });
     return row;
   });
-  return executable(
+  return staticProgram(
     architecture,
     Buffer.concat([codeOf(loops[architecture]), ...rows, Buffer.alloc(8, 0xff)]),
   );
@@ -41,7 +41,7 @@ export function systemCallProgram(architecture: SeccompArchitecture, calls: read
 
 /** A program that makes a system call of another architecture. Undefined on a machine that has none. */
 export function foreignCallProgram(architecture: SeccompArchitecture): Buffer | undefined {
-  return architecture === "x64" ? executable(architecture, codeOf(foreignCall)) : undefined;
+  return architecture === "x64" ? staticProgram(architecture, codeOf(foreignCall)) : undefined;
 }
 
 /** The results of a program's calls: 0 and above worked, below is -errno. */
@@ -57,11 +57,13 @@ const codeOf = (hexadecimal: string) => Buffer.from(hexadecimal.replaceAll(/\s/g
 const headerBytes = 64;
 const segmentBytes = 56;
 const address = 0x400000n;
+/** Where the code of a static program begins in its memory. */
+export const codeAddress = address + BigInt(headerBytes + segmentBytes);
 /** EM_X86_64, EM_AARCH64 (linux/elf-em.h). */
 const machine: Readonly<Record<SeccompArchitecture, number>> = { x64: 62, arm64: 183 };
 
 /** An ELF file with one segment, readable and executable, that is loaded whole and begins after the headers. */
-function executable(architecture: SeccompArchitecture, code: Buffer): Buffer {
+export function staticProgram(architecture: SeccompArchitecture, code: Buffer): Buffer {
   const head = Buffer.alloc(headerBytes + segmentBytes);
   head.write("\x7fELF", 0, "latin1");
   head.set([2, 1, 1], 4); // 64 bits, little-endian, version 1
