@@ -36,6 +36,9 @@ const harmless: Readonly<Record<string, string>> = {
   apiKeyVariable: "a variable's name",
   "canary.address": "a destination that a probe must not reach",
   "agents[].model.credential": "a variable's name",
+  pullSecrets: "names of the cluster's objects",
+  "tolerations[].key": "the name of a node's taint",
+  "tolerations[].value": "the value of a node's taint",
 };
 
 /** Whether only its fields, or those of its entries, can hold something. */

@@ -1,0 +1,9 @@
+import { type Capability, capabilities } from "@ambit/core/plugin";
+
+/** No pod has a limit of processes of its own: nodes set one for all their pods. */
+const beyondPods: readonly Capability[] = ["resources.processes"];
+
+/** What pods may enforce. The probe finds what a cluster can't. */
+export const claims: readonly Capability[] = capabilities.filter((one) => !beyondPods.includes(one));
+
+export const isNetwork = (capability: Capability) => capability.startsWith("network.");

@@ -1,0 +1,19 @@
+import { SandboxFailed } from "@ambit/core/plugin";
+import { type Target, wordsOf } from "./dial.js";
+
+const maxNamed = 4;
+
+/** A pod that policies should close reaches something. */
+export class NetworkOpen extends SandboxFailed {
+  readonly reason: string;
+  readonly fix =
+    'use a network that enforces policies also towards its nodes (Cilium with its host firewall, Calico with DefaultEndpointToHostAction=Drop, kube-router), or nodes with user namespaces (hostUsers: "require")';
+
+  constructor(open: readonly Target[], settleMs: number) {
+    const others = open.length > maxNamed ? ` and ${open.length - maxNamed} more` : "";
+    const reason = `a pod still reaches ${wordsOf(open.slice(0, maxNamed))}${others} after ${settleMs} ms, so the cluster's network doesn't enforce the namespace's NetworkPolicy`;
+    super(`The pod's network can't be closed: ${reason}`);
+    this.reason = reason;
+    this.message = `${this.message}: ${this.fix}`;
+  }
+}

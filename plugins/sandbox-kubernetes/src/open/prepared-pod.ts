@@ -1,0 +1,161 @@
+import { join } from "node:path/posix";
+import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
+import { forwardingLog, type Prepared } from "@ambit/backend-kit";
+import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
+import type { Evidence, Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
+import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
+import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
+import { asSandboxFailed } from "../api/failure.js";
+import { dialUntilClosed, type Target } from "../network/dial.js";
+import { NetworkOpen } from "../network/network-open.js";
+import { type StartedPod, type StartOptions, startPod } from "./start-pod.js";
+
+export interface PrepareOptions extends Omit<StartOptions, "onFailure"> {
+  /** Its name in folders: the session's, or a separate one. */
+  readonly id: string;
+  /** What a pod without a policy reaches, according to the probe. */
+  readonly targets: readonly Target[];
+  /** Called once the pod is gone, or is the reaper's. */
+  onEnded(): void;
+}
+
+const accessOf = { on: "write", workspace: "write", readonly: "read", off: "none" } as const;
+
+/** A pod with a guest daemon that belongs to no session yet. It holds nothing of a session, and serves only one. */
+export class PreparedPod implements Prepared {
+  readonly #options: PrepareOptions;
+  #started: StartedPod | undefined;
+  #sandbox: RemoteSandbox | undefined;
+  #session: SandboxSpec | undefined;
+  #failure: SandboxFailed | undefined;
+  #broker: CredentialBroker | undefined;
+  #egress: SessionEgress | undefined;
+
+  private constructor(options: PrepareOptions) {
+    this.#options = options;
+  }
+
+  /** @throws SandboxFailed */
+  static async make(options: PrepareOptions, log: Log, signal: AbortSignal): Promise<PreparedPod> {
+    const prepared = new PreparedPod(options);
+    const onFailure = (failure: SandboxFailed) => prepared.#failed(failure);
+    const started = await startPod({ ...options, onFailure }, log, signal);
+    prepared.#started = started;
+    const evidence: Record<string, Evidence[string]> = { ...started.evidence };
+    const sandbox = await prepared.#bridge(started, evidence, signal);
+    prepared.#sandbox = sandbox;
+    try {
+      evidence["kubernetes.network"] = await prepared.#closeNetwork(sandbox, signal);
+    } catch (error) {
+      await sandbox.close();
+      throw asSandboxFailed(error, "close a pod's network");
+    }
+    return prepared;
+  }
+
+  get isUsable(): boolean {
+    return this.#failure === undefined;
+  }
+
+  /**
+   * Gives it to a session, once. Closes it if that fails.
+   *
+   * @throws SandboxFailed
+   */
+  async give(
+    spec: SandboxSpec,
+    { lookup, trusted }: SandboxOverrides,
+    signal: AbortSignal,
+  ): Promise<RemoteSandbox> {
+    const { config } = this.#options;
+    const [sandbox, started] = [this.#sandbox, this.#started];
+    try {
+      if (sandbox === undefined || started === undefined || this.#session !== undefined)
+        throw new Error("the pod belongs to a session already");
+      if (this.#failure !== undefined) throw this.#failure;
+      this.#session = spec;
+      const trust = { plugin: "sandbox-kubernetes", trustedAuthorities: config.trustedAuthorities, trusted };
+      const broker = await openSessionBroker(spec.secrets, trust);
+      this.#broker = broker;
+      if (spec.boundary.network.mode === "allowlist") {
+        const { machine } = started;
+        const access = {
+          upload: machine.upload.bind(machine),
+          run: async (argv: readonly string[], within: AbortSignal) => {
+            const { code = null, output } = await machine.run(argv, within);
+            return { code, output };
+          },
+        };
+        const folder = join(config.bridge.folder, this.#options.id);
+        this.#egress = await openSessionEgress({ sandbox, access, spec, folder, broker, lookup, signal });
+      }
+      return sandbox;
+    } catch (error) {
+      await this.close();
+      throw asSandboxFailed(error, "open a sandbox");
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#sandbox?.close();
+  }
+
+  /** The watch and the bridge may both notice: the first reason counts. */
+  #failed(failure: SandboxFailed): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = failure;
+    this.#session?.onFailure?.(failure);
+  }
+
+  /** @returns how the network is closed, for the receipt. @throws SandboxFailed while it isn't */
+  async #closeNetwork(sandbox: RemoteSandbox, signal: AbortSignal): Promise<string> {
+    const { shape, podShape, config, targets } = this.#options;
+    if (shape.boundary.network.mode === "on") return "open";
+    if (podShape === "user-namespace") return "a network namespace of its own";
+    if (targets.length === 0) return "policy, not tried";
+    const { bridge, settleMs } = config;
+    const { open, openMs } = await dialUntilClosed(sandbox, bridge.node, targets, settleMs, signal);
+    if (open.length === 0) return `policy, closed after ${openMs} ms for ${targets.length} targets`;
+    throw new NetworkOpen(open, settleMs);
+  }
+
+  async #bridge(started: StartedPod, evidence: Evidence, signal: AbortSignal): Promise<RemoteSandbox> {
+    const { id, shape, config, onEnded } = this.#options;
+    const { boundary, required, requiredPaths } = shape;
+    const { machine, unfollow } = started;
+    const destroy = async () => {
+      unfollow();
+      try {
+        await this.#egress?.close();
+        await machine.destroy();
+      } finally {
+        // What couldn't be deleted is the reaper's from now on.
+        onEnded();
+      }
+    };
+    // The session's log once it belongs to one: no other log may mention it.
+    const log = forwardingLog(() => this.#session?.log);
+    const spec: SandboxSpec = {
+      ...{ id, boundary, required, requiredPaths, onDecision: () => undefined, log },
+      onFailure: (failure) => this.#failed(failure),
+    };
+    return await openRemoteSandbox(
+      {
+        platform: {
+          openBinaryPipe: (argv, within) => machine.openBinaryPipe(argv, within),
+          upload: (path, content, within) => machine.upload(path, content, within),
+          destroy,
+        },
+        spec,
+        bridge: config.bridge,
+        evidence,
+        ownSystem: true,
+        unprivileged: true,
+        workspace: accessOf[boundary.filesystem.mode],
+        environment: (command) => this.#egress?.environment(command) ?? {},
+        placeholders: () => this.#broker?.placeholders ?? {},
+      },
+      { signal, defer: () => undefined },
+    );
+  }
+}

@@ -1,0 +1,60 @@
+import type { SeccompArchitecture } from "@ambit/attacks/system-calls";
+import { type Entering, enteringProgram } from "../enter/steps.js";
+
+/** Seconds without any process of root besides itself after which a pod's first process ends. */
+export const idleSeconds = 15;
+const pollSeconds = 3;
+
+export const enteringProgramName = "enter";
+
+/**
+ * Puts the entering program into the bridge's folder, closes both to everyone but root, and waits. It ends when nothing of
+ * root has run beside it for a while: the guest daemon ends when its runner is silent, and no process of a run is root.
+ * `wait` reaps all ended processes, since orphans become children of the first process.
+ */
+const script = `umask 022; folder=$1; idle=$2; step=$3; hidden=$4
+chmod 755 "$folder" && chmod 700 "$hidden" || exit 1
+machine=$(uname -m)
+case $machine in x86_64) program=$5 ;; aarch64) program=$6 ;; *) echo "no system call is known on $machine"; exit 1 ;; esac
+shift 6
+[ $# -eq 0 ] || chmod 1777 "$@" || exit 1
+printf %s "$program" | base64 -d > "$folder/${enteringProgramName}.part" || exit 1
+chmod 500 "$folder/${enteringProgramName}.part" && mv "$folder/${enteringProgramName}.part" "$folder/${enteringProgramName}" || exit 1
+trap 'exit 0' TERM
+quiet=0
+while [ "$quiet" -lt "$idle" ]; do
+  sleep "$step" & wait $!
+  quiet=$((quiet + step))
+  for one in /proc/[0-9]*; do
+    [ "$one" = /proc/1 ] || [ ! -O "$one" ] || quiet=0
+  done
+done`;
+
+export interface HolderOptions extends Omit<Entering, "folders"> {
+  /** The bridge's folder. */
+  readonly folder: string;
+  /** A folder with what the runtime writes, which only root may enter. */
+  readonly hidden: string;
+  /** Folders of scratch. */
+  readonly scratch: readonly string[];
+}
+
+/** The first command of a pod. Pure. */
+export function holderCommand({ folder, hidden, scratch, ...entering }: HolderOptions): string[] {
+  const program = (architecture: SeccompArchitecture) =>
+    enteringProgram(architecture, { ...entering, folders: [folder, ...scratch] }).toString("base64");
+  return [
+    ...["/bin/sh", "-c", script, "sh", folder, `${idleSeconds}`, `${pollSeconds}`, hidden],
+    ...[program("x64"), program("arm64"), ...scratch],
+  ];
+}
+
+/** A command inside the sandbox's own namespaces, behind its filter. Its program is looked up in `PATH`. Pure. */
+export function enteringCommand(
+  folder: string,
+  argv: readonly string[],
+  searchPath: string | undefined,
+): readonly string[] {
+  const path = searchPath === undefined ? "" : `PATH='${searchPath.replaceAll("'", "'\\''")}' `;
+  return [`${folder}/${enteringProgramName}`, "/bin/sh", "-c", `${path}exec "$@"`, "sh", ...argv];
+}

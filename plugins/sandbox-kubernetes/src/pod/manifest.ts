@@ -1,0 +1,196 @@
+import { createHash } from "node:crypto";
+import { labelsOf, type Ownership, type Shape } from "@ambit/backend-kit";
+import { imageStore } from "@ambit/egress/credentials";
+import type { V1Container, V1Pod, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
+import type { KubernetesConfig } from "../config.js";
+import type { PodShape } from "../enter/shape.js";
+import { enteringCapabilities } from "../enter/steps.js";
+import { holderCommand } from "./holder.js";
+import { mebibytes, processors } from "./quantities.js";
+
+/** What the guest daemon does as root: give files and processes to other users, and end processes. */
+export const daemonCapabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"];
+
+export const containerName = "sandbox";
+const storeContainerName = "trust";
+/** By it, policies tell pods without a network boundary from all others. */
+export const networkLabel = "ambit-network";
+const hostsAnnotation = "ambit-hosts";
+const ownHosts = "127.0.0.1 localhost\n::1 localhost\n";
+
+/** The runtime writes a container's last message here: no user but root may enter the folder. */
+const hiddenFolder = "/dev/.ambit";
+const storeCopy = "/ambit-trust";
+
+/** The Lease that a pod ends with. */
+export interface LeaseReference {
+  readonly name: string;
+  readonly uid: string;
+}
+
+export interface ManifestOptions {
+  readonly shape: Shape;
+  readonly owner: Ownership;
+  readonly podShape: PodShape;
+  readonly lease: LeaseReference;
+  readonly config: KubernetesConfig;
+}
+
+/** Two runners may have a session of the same name. */
+export const podName = ({ session, replica }: Pick<Ownership, "session" | "replica">) =>
+  `ambit-${createHash("sha256").update(`${replica} ${session}`).digest("hex").slice(0, 20)}`;
+
+/** The pod of a boundary. Pure. */
+export function manifestOf({ shape, owner, podShape, lease, config }: ManifestOptions): V1Pod {
+  const isOpen = shape.boundary.network.mode === "on";
+  const isApart = podShape === "user-namespace";
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name: podName(owner),
+      namespace: config.namespace,
+      labels: { ...podLabels(owner), [networkLabel]: isOpen ? "open" : "closed" },
+      annotations: {
+        [hostsAnnotation]: ownHosts,
+        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+        "karpenter.sh/do-not-disrupt": "true",
+      },
+      ownerReferences: [
+        {
+          apiVersion: "coordination.k8s.io/v1",
+          kind: "Lease",
+          ...lease,
+          controller: false,
+          blockOwnerDeletion: false,
+        },
+      ],
+    },
+    spec: {
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      restartPolicy: "Never",
+      terminationGracePeriodSeconds: 1,
+      activeDeadlineSeconds: config.ttlMinutes * 60,
+      hostname: "sandbox",
+      ...(isApart ? { hostUsers: false } : {}),
+      ...(isOpen ? {} : { dnsPolicy: "None", dnsConfig: { nameservers: ["127.0.0.1"] } }),
+      ...(config.runtimeClass === undefined ? {} : { runtimeClassName: config.runtimeClass }),
+      ...(Object.keys(config.nodeSelector).length === 0 ? {} : { nodeSelector: config.nodeSelector }),
+      ...(config.pullSecrets.length === 0
+        ? {}
+        : { imagePullSecrets: config.pullSecrets.map((name) => ({ name })) }),
+      tolerations: [
+        ...config.tolerations.map(({ value, effect, ...rest }) => ({
+          ...rest,
+          ...(value === undefined ? {} : { value }),
+          ...(effect === undefined ? {} : { effect }),
+        })),
+        // A node that is away is noticed sooner than by the cluster's default of five minutes.
+        ...["not-ready", "unreachable"].map((state) => ({
+          key: `node.kubernetes.io/${state}`,
+          operator: "Exists",
+          effect: "NoExecute",
+          tolerationSeconds: 30,
+        })),
+      ],
+      securityContext: { seccompProfile: { type: "RuntimeDefault" } },
+      ...(shape.hasSecrets ? { initContainers: [storeContainer(config)] } : {}),
+      containers: [mainContainer(shape, podShape, config)],
+      volumes: volumesOf(shape, config),
+    },
+  };
+}
+
+/** Label values are shorter than some names of sessions. */
+function podLabels(owner: Ownership): Readonly<Record<string, string>> {
+  const isValue = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/.test(owner.session);
+  return labelsOf(isValue ? owner : { ...owner, session: podName(owner) });
+}
+
+const scratchFolders = ["/tmp", "/var/tmp", "/dev/shm"];
+const scratchName = (folder: string) => folder.slice(1).replaceAll("/", "-");
+
+function mainContainer(shape: Shape, podShape: PodShape, config: KubernetesConfig): V1Container {
+  const { memoryMb = config.memoryMb, cpus = config.cpus } = shape.boundary.resources;
+  const { folder } = config.bridge;
+  const mounts: V1VolumeMount[] = [
+    { name: "bridge", mountPath: folder },
+    ...scratchFolders.map((path) => ({ name: scratchName(path), mountPath: path })),
+    // The kubelet's own is writable.
+    { name: "names", mountPath: "/etc/hosts", subPath: "hosts", readOnly: true },
+    ...(shape.hasSecrets ? [{ name: "trust", mountPath: imageStore }] : []),
+  ];
+  return {
+    name: containerName,
+    image: config.image,
+    imagePullPolicy: config.pull,
+    command: holderCommand({
+      ...{ podShape, folder, hidden: hiddenFolder, scratch: scratchFolders },
+      isNetworkOpen: shape.boundary.network.mode === "on",
+    }),
+    workingDir: "/",
+    // The image's would be loaded into the guest daemon, or print where its messages are expected.
+    env: [{ name: "LD_PRELOAD", value: "" }],
+    terminationMessagePath: `${hiddenFolder}/termination-log`,
+    resources: {
+      limits: { memory: mebibytes(memoryMb), cpu: processors(cpus) },
+      requests: {
+        memory: mebibytes(Math.min(config.reserve.memoryMb ?? memoryMb, memoryMb)),
+        cpu: processors(Math.min(config.reserve.cpus ?? cpus, cpus)),
+      },
+    },
+    securityContext: {
+      runAsUser: 0,
+      runAsGroup: 0,
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: {
+        drop: ["ALL"],
+        add: [...daemonCapabilities, ...(podShape === "user-namespace" ? enteringCapabilities : [])],
+      },
+    },
+    volumeMounts: mounts,
+  };
+}
+
+/** Copies the image's authorities to where the session's is added: below a read-only root they can't be changed. */
+function storeContainer(config: KubernetesConfig): V1Container {
+  const script = `[ ! -d ${imageStore} ] || cp -a ${imageStore}/. ${storeCopy}/`;
+  return {
+    name: storeContainerName,
+    image: config.image,
+    imagePullPolicy: config.pull,
+    command: ["/bin/sh", "-c", script],
+    workingDir: "/",
+    resources: {
+      limits: { memory: mebibytes(64), cpu: processors(1) },
+      requests: { memory: mebibytes(16), cpu: processors(0.01) },
+    },
+    terminationMessagePath: `${hiddenFolder}/termination-log`,
+    securityContext: {
+      runAsUser: 0,
+      runAsGroup: 0,
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ["ALL"], add: ["CHOWN", "DAC_OVERRIDE", "FOWNER"] },
+    },
+    volumeMounts: [{ name: "trust", mountPath: storeCopy }],
+  };
+}
+
+function volumesOf(shape: Shape, config: KubernetesConfig): V1Volume[] {
+  const { diskMb } = shape.boundary.resources;
+  const inMemory = (sizeMb: number) => ({ medium: "Memory", sizeLimit: mebibytes(sizeMb) });
+  return [
+    { name: "bridge", emptyDir: diskMb === undefined ? {} : inMemory(diskMb) },
+    ...scratchFolders.map((path) => ({ name: scratchName(path), emptyDir: inMemory(config.scratchMb) })),
+    {
+      name: "names",
+      downwardAPI: {
+        items: [{ path: "hosts", fieldRef: { fieldPath: `metadata.annotations['${hostsAnnotation}']` } }],
+      },
+    },
+    ...(shape.hasSecrets ? [{ name: "trust", emptyDir: { sizeLimit: mebibytes(64) } }] : []),
+  ];
+}

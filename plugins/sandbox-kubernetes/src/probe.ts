@@ -1,0 +1,156 @@
+import { probeSandboxes, type SandboxOverrides } from "@ambit/attacks/standard-probe";
+import { probeSpec, refusedByProfile } from "@ambit/backend-kit";
+import type { RemoteSandbox } from "@ambit/bridge";
+import {
+  type Capability,
+  type Finding,
+  messageOf,
+  SandboxFailed,
+  type SandboxSpec,
+  type Scope,
+} from "@ambit/core/plugin";
+import { makeAuthority } from "@ambit/egress/credentials";
+import { fixFor } from "./api/failure.js";
+import { isNetwork } from "./claims.js";
+import { answering, type Target } from "./network/dial.js";
+import { NetworkOpen } from "./network/network-open.js";
+import { reviewPolicies, whyNotClosed } from "./network/policies.js";
+import { candidates } from "./network/targets.js";
+import type { ClusterAccess } from "./open/access.js";
+import { daemonCapabilities, networkLabel } from "./pod/manifest.js";
+import { deleted, PodMachine } from "./pod/pod-machine.js";
+import { userNamespaceFix } from "./pod/status.js";
+import { rightsIn } from "./rights.js";
+
+type Open = (spec: SandboxSpec, scope: Scope, options: SandboxOverrides) => Promise<RemoteSandbox>;
+
+/** What the runtime covers or mounts read-only unless a pod asks for less. A kernel may lack some. */
+const kernelPaths = {
+  covered: ["/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/scsi", "/proc/timer_list", "/sys/firmware"],
+  readOnly: ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/sys"],
+};
+
+/** Tries every claim in pods of the cluster, next to a control. */
+export async function probeCluster(
+  access: ClusterAccess,
+  open: Open,
+  signal: AbortSignal,
+  claims: readonly Capability[],
+): Promise<readonly Finding[]> {
+  access.forget();
+  const rights = await rightsIn(access.cluster, signal);
+  if (rights !== undefined && rights.missing.length > 0) {
+    throw new SandboxFailed(
+      `The runner's account may not do all that sandboxes need in the namespace ${access.config.namespace} (${rights.missing.join("; ")}): kubectl apply -n ${access.config.namespace} -f deploy/kubernetes/role.yaml`,
+    );
+  }
+  const network =
+    claims.some(isNetwork) || claims.includes("secrets.hidden")
+      ? await findTargets(access, open, signal)
+      : undefined;
+  const isClosed = network === undefined || network.whyOpen === undefined;
+  // A credential stays outside only if the proxy is the only way out.
+  const needsClosed = (claim: Capability) => isNetwork(claim) || claim === "secrets.hidden";
+  const rest = isClosed ? claims : claims.filter((claim) => !needsClosed(claim));
+  const found = await probeSandboxes(standardProbe(access, open, rest), signal);
+  const refused = claims.flatMap((claim) =>
+    rest.includes(claim) || network?.whyOpen === undefined
+      ? []
+      : [{ capability: claim, proven: false as const, ...network.whyOpen }],
+  );
+  const tooMany = rights?.tooMany ?? [];
+  return [...found, ...refused].map((finding) =>
+    finding.proven && finding.capability === "process.contained" && tooMany.length > 0
+      ? { ...finding, warning: rightsWarning(tooMany) }
+      : finding,
+  );
+}
+
+const rightsWarning = (tooMany: readonly string[]) =>
+  `the runner's account may do more than sandboxes need (${tooMany.join("; ")}): give it only deploy/kubernetes/role.yaml`;
+
+function standardProbe(access: ClusterAccess, open: Open, claims: readonly Capability[]) {
+  const { config, targets } = access;
+  return {
+    ...{ claims, open, makeAuthority, kernelPaths },
+    node: config.bridge.node,
+    bounding: daemonCapabilities,
+    refusedCalls: refusedByProfile,
+    closedPaths: [`${config.bridge.folder}/put`],
+    ...(access.podShape === "baseline" ? { hasPlainScratch: true, beyond: targets } : {}),
+    perToolFix: `${access.whyBaseline ?? "the pod's node doesn't hide processes"}: ${userNamespaceFix}`,
+    fixFor,
+  };
+}
+
+interface NetworkSeen {
+  /** Why policies alone don't close a pod's network, where nothing else does. */
+  readonly whyOpen: { readonly reason: string; readonly fix: string } | undefined;
+}
+
+/** Opens a pod without a policy, and tries from it what a pod with one must not reach. */
+async function findTargets(access: ClusterAccess, open: Open, signal: AbortSignal): Promise<NetworkSeen> {
+  const { config } = access;
+  const control = await open(probeSpec({}), { signal, defer: () => undefined }, {});
+  try {
+    // The first pod has shown which shape the nodes have.
+    if (access.podShape === "user-namespace") return { whyOpen: undefined };
+    const policies = await access.policies(signal);
+    const whyOpen = whyNotClosed(
+      reviewPolicies(policies, { ambit: "sandbox", [networkLabel]: "closed" }),
+      config.namespace,
+    );
+    if (whyOpen !== undefined) return { whyOpen };
+    access.targets = await answering(
+      control,
+      config.bridge.node,
+      await around(access, control, signal),
+      signal,
+    );
+  } finally {
+    await control.close();
+  }
+  if (access.targets.length === 0) {
+    return {
+      whyOpen: {
+        reason:
+          "a pod without a policy reaches nothing that was tried, so nothing can be shown of one with a policy",
+        fix: "set sandbox-kubernetes' targets to addresses that pods reach, such as your model provider's",
+      },
+    };
+  }
+  return { whyOpen: await whyLimitedOpen(open, signal) };
+}
+
+/** A pod tries its own network before anything runs in it. */
+async function whyLimitedOpen(open: Open, signal: AbortSignal): Promise<NetworkSeen["whyOpen"]> {
+  const spec = probeSpec({ network: { mode: "off", rules: [] } });
+  try {
+    await (await open(spec, { signal, defer: () => undefined }, {})).close();
+    return undefined;
+  } catch (error) {
+    signal.throwIfAborted();
+    return error instanceof NetworkOpen
+      ? { reason: error.reason, fix: error.fix }
+      : { reason: messageOf(error), fix: fixFor(error) };
+  }
+}
+
+async function around(
+  { cluster, config }: ClusterAccess,
+  control: RemoteSandbox,
+  signal: AbortSignal,
+): Promise<readonly Target[]> {
+  const [, name = ""] = String(control.evidence["kubernetes.pod"]).split("/");
+  const pod = await cluster.pod(name, signal);
+  if (pod === undefined) throw deleted();
+  const machine = new PodMachine(cluster, config, name, pod.metadata.uid);
+  const read = async (...argv: readonly string[]) => (await machine.run(argv, signal)).output;
+  const [environment, resolvers, routes] = await Promise.all([
+    read("env"),
+    read("cat", "/etc/resolv.conf"),
+    read("cat", "/proc/net/route"),
+  ]);
+  const seen = { environment, resolvers, routes, nodeAddress: pod.status.hostIP };
+  return candidates({ server: cluster.api.server.url, ...seen }, config.targets);
+}

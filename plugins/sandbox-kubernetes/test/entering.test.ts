@@ -1,0 +1,151 @@
+import { execFile } from "node:child_process";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { isSeccompArchitecture } from "@ambit/attacks/system-calls";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { PodShape } from "../src/enter/shape.js";
+import { enteringProgram } from "../src/enter/steps.js";
+
+const execute = promisify(execFile);
+const architecture = process.arch;
+const isKnown = process.platform === "linux" && isSeccompArchitecture(architecture);
+let folder: string;
+
+beforeAll(async () => {
+  // Not below /tmp, which is covered inside.
+  folder = await mkdtemp("/var/tmp/ambit-enter-");
+  await chmod(folder, 0o755);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+async function program(podShape: PodShape, { isNetworkOpen = false, folders = ["/tmp"] } = {}) {
+  if (!isSeccompArchitecture(architecture)) throw new Error("unknown machine");
+  const path = join(folder, `enter-${podShape}-${isNetworkOpen}-${folders.length}`);
+  await writeFile(path, enteringProgram(architecture, { podShape, isNetworkOpen, folders }));
+  await chmod(path, 0o755);
+  return path;
+}
+
+/** As in a pod: root of a user namespace, with processes, mounts and a network that it may change. */
+const pod = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--mount", "--net"];
+/** Somebody else than root, who is root inside. */
+const asUser =
+  process.getuid?.() === 0 ? ["setpriv", "--reuid=61000", "--regid=61000", "--clear-groups", "--"] : ["env"];
+const [asWhom = "", ...userWords] = [...asUser, "unshare", ...pod];
+const inPod = async (argv: readonly string[]) => {
+  const setUp = 'mount -t tmpfs none /tmp && exec "$@"';
+  const { stdout } = await execute(asWhom, [...userWords, "/bin/sh", "-c", setUp, "sh", ...argv]);
+  return stdout;
+};
+const hasNamespaces = await execute(asWhom, [...userWords, "true"]).then(
+  () => true,
+  () => false,
+);
+
+/** What a process finds out about itself. */
+const look = `id -u; readlink /proc/self/ns/net; grep -E "^(CapBnd|CapEff|NoNewPrivs|Seccomp):" /proc/self/status
+grep -E " /(tmp|proc) " /proc/self/mountinfo; cat /sys/class/net/lo/operstate 2>/dev/null; grep -c : /proc/net/dev
+unshare -n true 2>&1; mount -t tmpfs none /mnt 2>&1; true`;
+const looking = ["/bin/sh", "-c", look];
+
+describe.skipIf(!isKnown || !hasNamespaces)("the entering program in a user namespace", () => {
+  it("leaves the network, hides processes, gives up its rights and loads the filter", async () => {
+    const [before, after] = await Promise.all([
+      inPod(looking),
+      inPod([await program("user-namespace"), ...looking]),
+    ]);
+    // The control: without it, root of the namespace mounts and has every right of it.
+    expect(before).not.toMatch(/unshare: |mount: |hidepid/);
+    expect(before).toMatch(/Seccomp:\t[0-2]/);
+    expect(after).toMatch(/NoNewPrivs:\t1/);
+    expect(after).toMatch(/Seccomp:\t2/);
+    expect(after).toMatch(/ \/proc .*hidepid=(2|invisible)/);
+    expect(after).toMatch(/ \/tmp rw,nosuid,nodev/);
+    expect(after).toMatch(/unshare: .*not permitted/);
+    expect(after).toMatch(/mount: .*(denied|not permitted)/);
+    const bounding = (text: string) => BigInt(`0x${/CapBnd:\t(\w+)/.exec(text)?.[1] ?? "0"}`);
+    for (const right of [8n, 12n, 21n]) {
+      expect(bounding(before) & (1n << right)).not.toBe(0n);
+      expect(bounding(after) & (1n << right)).toBe(0n);
+    }
+  });
+
+  it("starts the loopback interface of a network of its own, and of no open one", async () => {
+    const reach = `node -e 'const s=require("net").createServer(c=>c.end()).listen(0,"127.0.0.1",()=>require("net").connect(s.address().port,"127.0.0.1").on("connect",()=>{console.log("reached");process.exit()})).on("error",e=>{console.log(e.code);process.exit()});setTimeout(()=>{console.log("nothing");process.exit()},3000)'`;
+    const argv = [
+      "/bin/sh",
+      "-c",
+      `PATH=$1:$PATH; ${reach}; readlink /proc/self/ns/net`,
+      "sh",
+      join(process.execPath, ".."),
+    ];
+    const outside = await inPod([
+      "/bin/sh",
+      "-c",
+      'readlink /proc/self/ns/net; exec "$@"',
+      "sh",
+      await program("user-namespace"),
+      ...argv,
+    ]);
+    const [pods, reached, own] = outside.trim().split("\n");
+    expect(reached).toBe("reached");
+    expect(own).not.toBe(pods);
+    const open = await inPod([
+      "/bin/sh",
+      "-c",
+      'readlink /proc/self/ns/net; exec "$@"',
+      "sh",
+      await program("user-namespace", { isNetworkOpen: true }),
+      ...argv,
+    ]);
+    expect(open.trim().split("\n").at(-1)).toBe(open.split("\n")[0]);
+  });
+
+  it("ends with a reason where a step fails", async () => {
+    const missing = await program("user-namespace", { folders: ["/tmp", "/nowhere"] });
+    await expect(inPod([missing, "/bin/true"])).rejects.toMatchObject({
+      code: 125,
+      stdout: "/nowhere can't be mounted with nosuid and nodev\n",
+    });
+    const absent = await program("user-namespace");
+    await expect(inPod([absent, "/nowhere"])).rejects.toMatchObject({
+      code: 125,
+      stdout: "the command can't be executed\n",
+    });
+  });
+});
+
+describe.skipIf(!isKnown)("the entering program", () => {
+  it("changes nothing without a user namespace of its own", async () => {
+    const { stdout: map } = await execute("cat", ["/proc/self/uid_map"]);
+    // A test that runs in a user namespace has none that it could leave out.
+    if (!/^\s*0\s+0\s/.test(map)) return;
+    await expect(execute(await program("user-namespace"), ["/bin/true"])).rejects.toMatchObject({
+      code: 125,
+      stdout: "this pod has no user namespace of its own: its node ignores hostUsers\n",
+    });
+  });
+
+  it("loads the filter alone in the shape baseline", async () => {
+    const { stdout } = await execute(await program("baseline"), [
+      "/bin/sh",
+      "-c",
+      `${look}; chmod 2770 "$1" && stat -c %a "$1"`,
+      "sh",
+      folder,
+    ]);
+    expect(stdout).toMatch(/NoNewPrivs:\t1/);
+    expect(stdout).toMatch(/Seccomp:\t2/);
+    expect(stdout).toMatch(/not permitted/);
+    // The guest daemon sets the bit of its own folders.
+    expect(stdout.trim().split("\n").at(-1)).toBe("2770");
+  });
+
+  it("exists for both machines, and differs", () => {
+    const given = { podShape: "user-namespace", isNetworkOpen: false, folders: [] } as const;
+    const [x64, arm64] = [enteringProgram("x64", given), enteringProgram("arm64", given)];
+    expect([x64.readUInt16LE(18), arm64.readUInt16LE(18)]).toStrictEqual([62, 183]);
+    for (const one of [x64, arm64]) expect(one.length).toBeLessThan(6_000);
+  });
+});

@@ -1,0 +1,57 @@
+import { readFileSync } from "node:fs";
+import { loadAllYaml } from "@kubernetes/client-node";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { reviewRights } from "../../src/rights.js";
+
+const rule = (resources: string[], verbs: string[], apiGroups = [""]) => ({
+  resources,
+  verbs,
+  apiGroups,
+  resourceNames: [],
+});
+const roleSchema = z.object({
+  kind: z.literal("Role"),
+  rules: z.array(
+    z.object({ apiGroups: z.array(z.string()), resources: z.array(z.string()), verbs: z.array(z.string()) }),
+  ),
+});
+const file = new URL("../../../../deploy/kubernetes/role.yaml", import.meta.url);
+const role = roleSchema.parse(loadAllYaml(readFileSync(file, "utf8"))[0]);
+const own = role.rules.map((one) => ({ ...one, resourceNames: [] }));
+
+describe("a runner's rights", () => {
+  it("are exactly enough with the role of this repository", () => {
+    expect(reviewRights(own)).toStrictEqual({ missing: [], tooMany: [] });
+  });
+
+  it("are named where any of them is missing", () => {
+    for (const [index, { resources }] of own.entries()) {
+      const { missing } = reviewRights(own.filter((_, other) => other !== index));
+      expect(missing.map((words) => words.split(":")[0])).toStrictEqual(resources);
+    }
+    expect(reviewRights([rule(["pods"], ["create"])]).missing).toContain("pods: get, delete, list, watch");
+  });
+
+  it.each([
+    { title: "everything", rules: [rule(["*"], ["*"], ["*"])], tooMany: ["everything"] },
+    { title: "secrets", rules: [...own, rule(["secrets"], ["get"])], tooMany: ["secrets: get"] },
+    {
+      title: "every node's pods",
+      rules: [...own, rule(["nodes/proxy"], ["get"])],
+      tooMany: ["nodes/proxy: get"],
+    },
+    {
+      title: "policies",
+      rules: [...own, rule(["networkpolicies"], ["*"], ["networking.k8s.io"])],
+      tooMany: ["networkpolicies: create, update, patch, delete"],
+    },
+  ])("are too many with $title", ({ rules, tooMany }) => {
+    expect(reviewRights(rules)).toStrictEqual({ missing: [], tooMany });
+  });
+
+  it("don't count where they name single objects", () => {
+    const { tooMany } = reviewRights([...own, { ...rule(["secrets"], ["get"]), resourceNames: ["one"] }]);
+    expect(tooMany).toStrictEqual([]);
+  });
+});
