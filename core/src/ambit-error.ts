@@ -22,6 +22,7 @@ export const failureStatuses = {
   sandbox_failed: 502,
   harness_failed: 502,
   model_failed: 502,
+  outputs_failed: 502,
   runner_lost: 502,
   store_failed: 503,
   run_timed_out: 504,

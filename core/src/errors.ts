@@ -241,6 +241,11 @@ export class StoreFailed extends AmbitError {
   override readonly retryable = true;
 }
 
+/** The run's files couldn't be taken out of its workspace, or kept: the message says what to change. */
+export class OutputsFailed extends AmbitError {
+  readonly code = "outputs_failed";
+}
+
 /** A bug in Ambit. Only the log has the cause. */
 export class InternalError extends AmbitError {
   readonly code = "internal";

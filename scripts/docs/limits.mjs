@@ -25,6 +25,9 @@ const ofRequests = {
   harnessFiles: "`harnessFiles`.",
   skills: "`skills`.",
   allowlist: "Entries of `sandboxPermission.network.allowlist`.",
+  outputGlobs: "`outputs.include`.",
+  outputFiles: "Largest `outputs.maxFiles`.",
+  outputBytes: "Largest `outputs.maxBytes`.",
   permissionRules: "`permissions.rules`.",
   credentials: "`credentials`.",
   credentialHosts: "Hosts of one credential.",
@@ -48,7 +51,7 @@ const requestSettings = new Set(["bodyMs", "headersTimeoutMs", "writeTimeoutMs"]
 const isLimit = (/** @type {[string, Described]} */ [name]) => name.endsWith("Ms") || name.startsWith("max");
 
 function limitsTable() {
-  const { limits: run, server } = propertiesOf(configurationJsonSchema());
+  const { limits: run, server, workspace } = propertiesOf(configurationJsonSchema());
   const harness = propertiesOf(harnessAcp.config.toJSONSchema({ io: "input" })).limits;
   const rows = [
     ...Object.entries(propertiesOf(run ?? {})).map(([name, limit]) =>
@@ -60,6 +63,9 @@ function limitsTable() {
     ...Object.entries(propertiesOf(propertiesOf(server ?? {}).health ?? {}))
       .filter(isLimit)
       .map(([name, limit]) => row("server", `server.health.${name}`, limit)),
+    ...Object.entries(propertiesOf(workspace ?? {})).map(([name, limit]) =>
+      row("run", `workspace.${name}`, limit),
+    ),
     ...Object.entries(propertiesOf(harness ?? {})).map(([name, limit]) =>
       row("agent", `harness-acp: limits.${name}`, limit),
     ),

@@ -6,6 +6,7 @@ import { loadSettings, type Overrides, type Settings } from "./configuration/loa
 import { ConfigurationInvalid } from "./configuration/problems.js";
 import type { ConfigurationInput, LogLevel } from "./configuration/schema.js";
 import { EvidenceFile } from "./evidence-file.js";
+import { KeptFiles } from "./files/kept-files.js";
 import { defaultKeyFile, interactionKey, namedInteractionKey } from "./interaction-key.js";
 import { LineCopies } from "./logging/line-copies.js";
 import { openLog } from "./logging/log.js";
@@ -22,6 +23,7 @@ export interface Ambit {
   readonly redaction: LogRedaction;
   readonly tenancy: Tenancy;
   readonly webhooks: Webhooks;
+  readonly files: KeptFiles;
   /** Key of the ids of interactions, and of what is sealed in the store. */
   readonly interactionKey: () => Promise<KeyObject>;
   /** Undefined if evidence isn't kept between processes. */
@@ -42,6 +44,8 @@ export interface OpenAmbitOptions {
    * `probes.keepAcrossRestarts` says.
    */
   readonly keepsEvidence?: boolean;
+  /** Whether files of outputs end with this process. Default false. */
+  readonly keepsNoFiles?: boolean;
 }
 
 /**
@@ -65,6 +69,11 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
   const keepsEvidence = options.keepsEvidence ?? settings.probes.keepAcrossRestarts;
   const evidence = keepsEvidence ? await EvidenceFile.for(settings, registry) : undefined;
   await evidence?.restore(registry);
+  const files = new KeptFiles({
+    ...{ registry, settings: settings.workspace, log },
+    // Without a store, runs end with the process.
+    temporary: options.keepsNoFiles === true || registry.store === undefined,
+  });
   const { limits, permissionCeiling, unaskedTools, contract, keyFile } = settings;
   // A file that the configuration names is shared with other replicas. Without it, their answers would silently not
   // count.
@@ -76,6 +85,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     runner: new Runner({
       ...{ registry, limits, permissionCeiling, unaskedTools, contract, log },
       minimum: settings.require,
+      workspaces: files.workspaces,
       hasTenants,
       webhookIssues: (webhook, project) => webhooks.issues(webhook, project),
       interactionKey: key,
@@ -85,6 +95,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     redaction,
     tenancy: tenancyOf(settings, registry),
     webhooks,
+    files,
     interactionKey: key,
     evidence,
   };

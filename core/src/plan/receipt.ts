@@ -12,7 +12,7 @@ import type { AcceptedPlan } from "./plan.js";
 /** What is known only after the run. */
 export type RunFacts = Pick<
   Receipt,
-  "confinement" | "evidence" | "visibleCredentials" | "decisions" | "session" | "unaskedTools"
+  "confinement" | "evidence" | "visibleCredentials" | "decisions" | "session" | "unaskedTools" | "outputs"
 >;
 
 /** The plan as it was applied, with the evidence. Pure. */

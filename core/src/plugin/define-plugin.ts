@@ -8,7 +8,7 @@ import type { Harness } from "./kinds/harness.js";
 import type { ModelGateway } from "./kinds/model-gateway.js";
 import type { RunObserver } from "./kinds/observer.js";
 import type { SandboxBackend } from "./kinds/sandbox.js";
-import type { StoreBackend } from "./kinds/store.js";
+import type { BlobsBackend, StoreBackend } from "./kinds/store.js";
 import type { ToolSource } from "./kinds/tool-source.js";
 import type { Log } from "./log.js";
 
@@ -24,12 +24,13 @@ export interface ActorKinds {
 export type ActorKind = keyof ActorKinds;
 
 /**
- * What a plugin may offer: an actor of runs, an observer of them, a store, of which there is one at most, or a dialect of
- * requests.
+ * What a plugin may offer: an actor of runs, an observer of them, a store or a place for files (at most one of each), or
+ * a dialect of requests.
  */
 export interface Offers extends ActorKinds {
   observer: RunObserver;
   store: StoreBackend;
+  blobs: BlobsBackend;
   dialect: Dialect;
 }
 

@@ -5,6 +5,7 @@ import {
   type Actor,
   type ActorKind,
   type ActorKinds,
+  type BlobsBackend,
   type Dialect,
   type Log,
   type Offers,
@@ -28,6 +29,7 @@ export interface Offered {
   readonly actors: { readonly [Kind in ActorKind]: readonly ActorKinds[Kind][] };
   readonly observers: readonly RunObserver[];
   readonly store: StoreBackend | undefined;
+  readonly blobs: BlobsBackend | undefined;
   readonly dialects: readonly Dialect[];
 }
 
@@ -45,6 +47,7 @@ export class OfferCollector implements Offered {
   };
   readonly observers: RunObserver[] = [];
   store: StoreBackend | undefined;
+  blobs: BlobsBackend | undefined;
   readonly dialects: Dialect[] = [];
   /** Credentials that plugins have from elsewhere than their configs. */
   readonly secrets: MarkedValue[] = [];
@@ -98,6 +101,10 @@ export class OfferCollector implements Offered {
     store: (plugin, store) => {
       const offer = `the store '${store.name}'`;
       if (this.#isFirst(plugin, "store", { offer, fix: "load only one of them" })) this.store = store;
+    },
+    blobs: (plugin, blobs) => {
+      const offer = `the blobs '${blobs.name}'`;
+      if (this.#isFirst(plugin, "blobs", { offer, fix: "load only one of them" })) this.blobs = blobs;
     },
     dialect: (plugin, dialect) => {
       const offer = `the dialect '${dialect.name}'`;

@@ -1,6 +1,6 @@
 import type { ActorDescription, MarkedValue } from "../contract/index.js";
 import type { Candidates } from "../plan/index.js";
-import type { Actor, Dialect, Log, RunObserver, StoreBackend } from "../plugin/index.js";
+import type { Actor, BlobsBackend, Dialect, Log, RunObserver, StoreBackend } from "../plugin/index.js";
 import type { PluginEntry, ProbeSettings } from "./configuration.js";
 import { type ImportPlugin, type LoadedPlugin, loadPlugins } from "./load.js";
 import { Prober } from "./prober.js";
@@ -13,6 +13,8 @@ export class Registry {
   readonly observers: readonly RunObserver[];
   /** Undefined where no plugin offers one. */
   readonly store: StoreBackend | undefined;
+  /** Undefined where no plugin offers one. */
+  readonly blobs: BlobsBackend | undefined;
   /** They translate requests before they are read, in this order. */
   readonly dialects: readonly Dialect[];
   readonly #actors: Offered["actors"];
@@ -24,13 +26,14 @@ export class Registry {
     readonly plugins: readonly LoadedPlugin[],
     /** Values of the plugins' settings that their schemas mark as secret: never log or return them. */
     readonly secrets: readonly MarkedValue[],
-    { registrations, actors, observers, store, dialects }: Offered,
+    { registrations, actors, observers, store, blobs, dialects }: Offered,
     settings: ProbeSettings,
     log: Log,
   ) {
     this.registrations = registrations;
     this.observers = observers;
     this.store = store;
+    this.blobs = blobs;
     this.dialects = dialects;
     this.#actors = actors;
     this.#prober = new Prober(settings, log);

@@ -31,6 +31,8 @@ import type { RunLimits } from "./limits.js";
 import { RunBudget } from "./model/budget.js";
 import { ModelCalls } from "./model/model-calls.js";
 import { SessionSpending } from "./model/session-spending.js";
+import { noWorkspaces } from "./operator.js";
+import { Outputs } from "./run/outputs.js";
 import { roles } from "./run/roles.js";
 import { Run } from "./run/run.js";
 import { Turn } from "./run/turn.js";
@@ -65,6 +67,7 @@ export const runClasses = [
   RunBudget,
   ModelCalls,
   Turn,
+  Outputs,
   Run,
 ];
 
@@ -82,6 +85,7 @@ export function rootContainer(options: RunnerOptions): DependencyContainer {
   root.registerInstance(tokens.permissionCeiling, permissionCeiling);
   root.registerInstance(tokens.interactionKey, interactionKey);
   root.registerInstance(tokens.wholeHistory, options.contract?.wholeHistory ?? false);
+  root.registerInstance(tokens.workspaces, options.workspaces ?? noWorkspaces);
   root.registerInstance(tokens.observers, options.registry.observers);
   root.registerInstance(tokens.hideSecrets, hideSecrets);
   const { calls: atOnce, callsPerRun: perOwner, openCalls: waiting } = limits;

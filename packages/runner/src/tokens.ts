@@ -6,7 +6,7 @@ import type { InjectionToken } from "tsyringe";
 import type { FairSlots } from "./lifetime/fair-slots.js";
 import type { OwnedScope } from "./lifetime/scope.js";
 import type { RunLimits } from "./limits.js";
-import type { HideSecrets, PermissionCeiling } from "./operator.js";
+import type { HideSecrets, PermissionCeiling, WorkspaceService } from "./operator.js";
 
 /** A run that may start. */
 export interface PlannedRun {
@@ -33,6 +33,7 @@ export const tokens = {
   interactionKey: token<() => Promise<KeyObject>>("interactionKey"),
   /** Whether callers send the whole conversation in each request. */
   wholeHistory: token<boolean>("wholeHistory"),
+  workspaces: token<WorkspaceService>("workspaces"),
   observers: token<readonly RunObserver[]>("observers"),
   /** The slots for tool calls that are executed. */
   callSlots: token<FairSlots>("callSlots"),

@@ -95,7 +95,13 @@ test("a run knows fewer than ten others, and a test replaces one by registering 
     serve: () => {},
     run: async () => ({ how: "completed", stopReason: "replaced" }),
     explained: (error) => error,
-    finish: (end) => void ends.push(end),
+    hasOutputs: false,
+    outputs: undefined,
+    filled: async () => {},
+    finish: async (end) => {
+      ends.push(end);
+      return end;
+    },
   };
   one.register(roles.turn, { useValue: turn });
   const run = one.resolve(Run);

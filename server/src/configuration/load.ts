@@ -87,6 +87,7 @@ export async function loadSettings(
     require: parsed.data.require,
     store: parsed.data.store,
     memory: parsed.data.memory,
+    workspace: parsed.data.workspace,
     tokens: parsed.data.tokens,
     limits: { ...limits, concurrentRuns },
     probes,

@@ -1,6 +1,7 @@
 import { pluginEntriesSchema, probeSettingsSchema } from "@ambit/core";
 import { memorySettingsSchema, storeSettingsSchema } from "@ambit/durable";
 import { contractSettingsSchema, minimumBoundarySchema, runLimitsSchema } from "@ambit/runner";
+import { workspaceSettingsSchema } from "@ambit/workspace";
 import { z } from "zod";
 import { denialSchema } from "../tenants/denial.js";
 import { tenantsSchema } from "../tenants/schema.js";
@@ -119,6 +120,8 @@ export const configurationSchema = z.strictObject({
   store: storeSettingsSchema.prefault({}),
   /** Settings of runs where no store is loaded: this process keeps them for a while. */
   memory: memorySettingsSchema.prefault({}),
+  /** Limits of what leaves workspaces. */
+  workspace: workspaceSettingsSchema.prefault({}),
   /** Messages to callers about their runs, if a store is loaded. */
   webhooks: webhookSettingsSchema.prefault({}),
   interactions: z

@@ -92,7 +92,7 @@ async function serve(
   lifecycle: Lifecycle,
   health: HealthListener | undefined,
 ): Promise<RunningServer> {
-  const { settings, runner, registry, tenancy, log, evidence } = ambit;
+  const { settings, runner, registry, tenancy, log, evidence, files } = ambit;
   const { host, port, allowedHosts, drainMs, bodyMs, headersTimeoutMs, writeTimeoutMs } = settings.server;
   const loopback = isLoopback(host);
   if (operator.kind === "local") ambit.redaction.hide([operator.token]);
@@ -114,6 +114,7 @@ async function serve(
     ),
     ...{ operator, tenancy, loopback, allowedHosts, connections, readiness, replicaId, served },
     unread: new UnreadTexts(),
+    files,
     readers: new Readers({
       perRun: settings.server.maxReadersPerRun,
       perProject: settings.server.maxReadersPerProject,
@@ -152,6 +153,7 @@ async function serve(
   });
   serveRuns(ambit, store, url).then(opening.resolve, opening.reject);
   if (store !== undefined) await opening.promise;
+  opening.promise.then(({ runs }) => files.retainWith(runs)).catch(() => undefined);
   opening.promise.catch((error: unknown) => log.error({ error }, "the store can't be used"));
   const opened = opening.promise.then(() => undefined);
   opened.catch(() => undefined);
@@ -183,6 +185,7 @@ async function serve(
           await served?.queue.close();
           await runner.drain(drainMs);
           await served?.runs.close();
+          await files.close();
         });
         await evidence?.keep(registry);
         await health?.close();

@@ -1,7 +1,7 @@
 import type { JsonObject } from "@ambit/core/contract";
 import { wireSchemas } from "./route/json-schema.js";
 import { base } from "./route/responses.js";
-import { operationOf, type Route } from "./route/route.js";
+import { documentPath, operationOf, type Route } from "./route/route.js";
 import { webhooks } from "./route/webhooks.js";
 
 /** The OpenAPI 3.1 document of the server, made from its routes and from the schemas that validate. */
@@ -22,7 +22,7 @@ export function documentOf<Context, Exchange>(
     servers: [{ url: "http://127.0.0.1:8765" }],
     security: [{ bearer: [] }, { token: [] }],
     paths: Object.fromEntries(
-      [...Map.groupBy(routes, ({ path }) => path)].map(([path, ofPath]) => [
+      [...Map.groupBy(routes, documentPath)].map(([path, ofPath]) => [
         path,
         Object.fromEntries(ofPath.map((route) => [route.method.toLowerCase(), operationOf(route)])),
       ]),

@@ -1,6 +1,7 @@
 import {
   actorDescriptionSchema,
   failedResultSchema,
+  outputFileSchema,
   runResultSchema,
   streamRecordSchema,
 } from "@ambit/core/contract";
@@ -11,6 +12,10 @@ export const responseRecordSchema = z.discriminatedUnion("kind", [
   streamRecordSchema.options[0],
   z.strictObject({ kind: z.literal("result"), result: z.union([runResultSchema, failedResultSchema]) }),
 ]);
+
+/** `GET /runs/{runId}/files`: what left the workspace: files that `include` matches, and those that the patch changes. */
+export const outputFilesResponseSchema = z.strictObject({ files: z.array(outputFileSchema) });
+export type OutputFilesResponse = z.infer<typeof outputFilesResponseSchema>;
 
 /** `GET /plugins`: every actor's claims, and the findings of its probe on this host, with their time. */
 export const pluginsResponseSchema = z.strictObject({ actors: z.array(actorDescriptionSchema) });

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "@ambit/core";
 import type { Runner } from "@ambit/runner";
+import type { KeptFiles } from "../files/kept-files.js";
 import type { Recording } from "../recording.js";
 import type { SharedQuotas } from "../tenants/shared-quotas.js";
 import type { Tenancy } from "../tenants/tenancy.js";
@@ -18,6 +19,8 @@ export interface ServerContext {
   readonly bodies: Bodies;
   readonly connections: Connections;
   readonly readers: Readers;
+  /** What left workspaces of runs. */
+  readonly files: KeptFiles;
   readonly unread: UnreadTexts;
   /** Callers with their own token. */
   readonly tenancy: Tenancy;

@@ -26,7 +26,12 @@ afterAll(() => rmSync(stored, { recursive: true, force: true, maxRetries: 5 }));
  */
 function environmentWith(variables: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith("AMBIT_"));
-  return { ...Object.fromEntries(own), AMBIT_SQLITE_FILE: store, ...variables };
+  return {
+    ...Object.fromEntries(own),
+    AMBIT_SQLITE_FILE: store,
+    AMBIT_BLOBS_FOLDER: join(stored, "blobs"),
+    ...variables,
+  };
 }
 
 /** An empty folder, removed with the test. */

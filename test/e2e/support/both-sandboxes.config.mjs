@@ -25,5 +25,6 @@ export default {
     "@ambit/executor-callback",
     "@ambit/executor-code",
     "@ambit/executor-client",
+    "@ambit/blobs-folder",
   ],
 };

@@ -24,5 +24,6 @@ export default {
     "@ambit/executor-callback",
     "@ambit/executor-code",
     "@ambit/executor-client",
+    "@ambit/blobs-folder",
   ],
 };

@@ -11,6 +11,7 @@ import { messageSchema } from "./message.js";
 import { budgetSchema } from "./model/budget.js";
 import { modelConnectionSchema } from "./model/model-connection.js";
 import { reasoningEffortSchema } from "./model/reasoning-effort.js";
+import { outputsSchema } from "./outputs.js";
 import { runIdSchema } from "./run-id.js";
 import { harnessFileSchema, skillSchema } from "./skill.js";
 import { gatewayPolicySchema } from "./tools/gateway-policy.js";
@@ -140,6 +141,10 @@ export const runRequestSchema = z.strictObject({
     .meta({
       description: `Files to write into a new workspace before the agent starts, at most ${limits.harnessFiles.toLocaleString("en")}.`,
     }),
+  outputs: outputsSchema.optional().meta({
+    description:
+      "What leaves the workspace when the run ends or pauses: `GET /runs/{runId}/files`, `/patch` and `/archive` have it as long as the run is kept. Default: nothing.",
+  }),
   modelConnection: modelConnectionSchema.optional().meta({
     description: "How the agent reaches its model.",
   }),

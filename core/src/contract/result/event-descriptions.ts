@@ -22,7 +22,7 @@ export const eventDescriptions: Readonly<Record<AgentEvent["type"], string>> = {
   mode: "The agent changed its mode.",
   configuration: "The agent changed its configuration: the values that hold from now on.",
   data: "Anything else, by its name: `run` (what was chosen), `plan` (the agent's plan, whole), `notice`, `truncated`, and `acp.…` for updates that Ambit doesn't know.",
-  file: "A file of the agent.",
+  file: "A file of the agent, or one of the run's `outputs`: then with its path, bytes and digest.",
   usage: "The usage of this turn.",
   mcp_server_failed: "An MCP server of the request could not be reached or used.",
   error: "What went wrong. The result says whether the run failed.",

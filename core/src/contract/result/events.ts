@@ -131,7 +131,14 @@ export const agentEventSchema = z.discriminatedUnion("type", [
     ),
   }),
   event("data", { name: z.string(), data: z.unknown(), transient: z.boolean().optional() }),
-  event("file", { url: z.string(), mediaType: z.string() }),
+  event("file", {
+    url: z.string(),
+    mediaType: z.string(),
+    /** Of an output of the run: its path in the workspace, bytes and digest. */
+    path: z.string().optional(),
+    size: z.int().nonnegative().optional(),
+    sha256: z.string().optional(),
+  }),
   event("usage", usageSchema.shape),
   /** An MCP server of the request that could not be reached or used. */
   event("mcp_server_failed", {

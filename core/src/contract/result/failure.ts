@@ -39,6 +39,7 @@ export const failureCodeSchema = z.enum([
   "run_timed_out",
   "runner_lost",
   "store_failed",
+  "outputs_failed",
   "session_elsewhere",
   "idempotency_key_reused",
   "interaction_expired",

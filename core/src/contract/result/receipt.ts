@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { capabilitySchema, domains } from "../capability.js";
 import { gapSchema } from "./failure.js";
+import { outputsReceiptSchema } from "./outputs.js";
 
 export const siteSchema = z.enum(["sandbox", "runner", "caller"]);
 /** Where an actor's effects land: in the sandbox, on this process's host, or with the user. */
@@ -73,5 +74,7 @@ export const receiptSchema = z.strictObject({
     /** `new`, `warm` (the agent itself was kept), or how its history was restored. */
     history: z.enum(["new", "warm", "loaded", "replayed"]),
   }),
+  /** What left the workspace, where the request has `outputs`. */
+  outputs: outputsReceiptSchema.optional(),
 });
 export type Receipt = z.infer<typeof receiptSchema>;

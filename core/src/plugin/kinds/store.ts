@@ -15,6 +15,21 @@ export interface StoreBackend<Opened = unknown> {
   open(options: { readonly log: Log }): Promise<Opened>;
 }
 
+/**
+ * Keeps the files of runs' outputs. Like a store, it doesn't act in runs.
+ *
+ * @template Opened `Blobs` of `@ambit/workspace/blobs`.
+ */
+export interface BlobsBackend<Opened = unknown> {
+  /** `folder`. */
+  readonly name: string;
+  /**
+   * @param options `temporary`: apart from what other processes keep, and deleted when it is closed.
+   * @throws Error when it can't be used
+   */
+  open(options: { readonly log: Log; readonly temporary: boolean }): Promise<Opened>;
+}
+
 /** A session's usage of models: requests, tokens, money. */
 export interface SessionUse {
   readonly requests: number;

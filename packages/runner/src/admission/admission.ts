@@ -23,7 +23,7 @@ import {
 import { isPattern } from "../call/permission/pattern.js";
 import { gatewayRoleOf } from "../call/tools/gateway/policy.js";
 import { secretsOf, tooManySecrets } from "../events/redaction/secrets.js";
-import type { PermissionCeiling } from "../operator.js";
+import { noWorkspaces, type PermissionCeiling, type WorkspaceService } from "../operator.js";
 import { inCallersTrace } from "../parse/callers-trace.js";
 import { type ContractSettings, parseRunRequest } from "../parse/parse.js";
 import { promptOf } from "../parse/prompt.js";
@@ -66,6 +66,8 @@ export interface AdmissionRules {
    * webhooks.
    */
   readonly webhookIssues?: (webhook: Webhook, project: string | undefined) => readonly Issue[];
+  /** What takes files out of workspaces. Default: nothing does. */
+  readonly workspaces?: WorkspaceService;
   /** Whether the session's next turn has a stored answer to use: then it needs no message. Default: it has none. */
   readonly hasStoredAnswer?: (request: RunRequest) => Promise<boolean>;
 }
@@ -142,6 +144,7 @@ export async function admit(
       : strictestCeiling(rules.permissionCeiling, caller.permissionCeiling);
   const others = [
     ...(await promptIssues(request, rules)),
+    ...outputsIssues(asked, rules.workspaces),
     ...belowMinimum(asked.boundary, rules.minimum ?? {}, "this server"),
     ...belowMinimum(asked.boundary, caller?.minimum ?? {}, "this token"),
   ];
@@ -260,6 +263,17 @@ const sendsNone = (): readonly Issue[] => [
     message: "can't be sent from here: send the request to a server (`ambit serve`) that has a store",
   },
 ];
+
+function outputsIssues(
+  { request, boundary }: BoundedRequest,
+  workspaces: WorkspaceService = noWorkspaces,
+): readonly Issue[] {
+  const issues = workspaces.issues(request);
+  if (request.outputs === undefined || boundary.filesystem.mode !== "off") return issues;
+  const message =
+    'needs a workspace, and sandboxPermission.filesystem is "off": allow "workspace" or "readonly"';
+  return [...issues, { path: "outputs", message }];
+}
 
 async function promptIssues(
   request: RunRequest,

@@ -7,7 +7,7 @@ import {
   receiptOf,
   stillVisible,
 } from "@ambit/core";
-import type { Receipt, RunRequest, RunResult } from "@ambit/core/contract";
+import type { OutputsReceipt, Receipt, RunRequest, RunResult } from "@ambit/core/contract";
 import type { Agent, Log } from "@ambit/core/plugin";
 import { unaskedClasses } from "../call/permission/known-tools.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
@@ -23,6 +23,8 @@ export interface RunOutcome {
   readonly output: string;
   readonly progress: Progress;
   readonly failure: AmbitError | undefined;
+  /** What left the workspace. */
+  readonly outputs: OutputsReceipt | undefined;
   /** The session's id, or the id that stands for the session of a run without one. */
   readonly sessionName: string;
 }
@@ -119,7 +121,7 @@ export function stopReasonOf(end: TurnEnd): string | undefined {
 function receiptFor(
   request: RunRequest,
   plan: AcceptedPlan,
-  { progress, events, sessionName }: RunOutcome,
+  { progress, events, sessionName, outputs }: RunOutcome,
 ): Receipt | undefined {
   const { session, agent, history } = heldIn(progress);
   if (session === undefined) return undefined;
@@ -139,6 +141,7 @@ function receiptFor(
     decisions: { allowed: decisions.allowed, refused: decisions.refused },
     session: { id: sessionName, history },
     unaskedTools: unasked.length === 0 ? undefined : [...unasked],
+    outputs: redactor.value(outputs),
   });
 }
 

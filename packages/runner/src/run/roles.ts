@@ -1,5 +1,5 @@
 import type { AmbitError } from "@ambit/core";
-import type { ContentBlock } from "@ambit/core/contract";
+import type { ContentBlock, OutputsReceipt } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { RunEvents } from "../events/run-events.js";
 import type { Deadlines } from "../lifetime/deadlines.js";
@@ -34,8 +34,14 @@ export interface AgentTurn {
   run(started: StartedAgent, prompt: readonly ContentBlock[]): Promise<TurnEnd>;
   /** An error of the turn, with its real cause where that is known. */
   explained(error: AmbitError): AmbitError;
-  /** Sends what is left once the turn has ended. */
-  finish(end: TurnEnd): void;
+  /** Whether the request asks for files of the workspace. */
+  readonly hasOutputs: boolean;
+  /** What left the workspace. */
+  readonly outputs: OutputsReceipt | undefined;
+  /** The workspace is as Ambit filled it. @throws OutputsFailed; the run's reason when it was aborted */
+  filled(sandbox: Sandbox): Promise<void>;
+  /** Takes the outputs out and sends what is left once the turn has ended. @returns how it ended now */
+  finish(end: TurnEnd): Promise<TurnEnd>;
 }
 
 /** The public part of a class: whatever has it can take the class's place. */

@@ -193,6 +193,7 @@ export class Run {
       output,
       progress,
       failure: failureOf(end),
+      outputs: this.turn.outputs,
       sessionName: request.sessionId ?? this.calls.turn,
     };
     const { result, failure } = conclude(request, plan, outcome, this.log);
@@ -200,12 +201,11 @@ export class Run {
     this.#settled.resolve(failure);
   }
 
-  /** Steps 3 to 6, and the events of a turn that didn't complete. Never rejects. */
+  /** Steps 3 to 6, the run's outputs, and the events of a turn that didn't complete. Never rejects. */
   async #turn(): Promise<TurnEnd> {
     const end = await this.#drive().catch((thrown: unknown) => this.#failed(thrown));
     try {
-      this.turn.finish(end);
-      return end;
+      return await this.turn.finish(end);
     } catch (thrown) {
       return this.#failed(thrown, end);
     }
@@ -252,6 +252,9 @@ export class Run {
     // An agent that didn't end its turn can't be given another.
     scope.defer(() => (turn.agentEnded ? undefined : dismiss(session, started)));
     turn.serve(started, session.sandbox);
+
+    if (turn.hasOutputs)
+      await this.deadlines.starting("Reading the workspace", () => turn.filled(session.sandbox));
 
     // 6 stream: the turn's events, completed with what only the runner knows
     return await turn.run(started, composePrompt(request, remembers));

@@ -7,7 +7,7 @@ import {
   ModelFailed,
   PluginBrokeContract,
 } from "@ambit/core";
-import type { AgentEvent, AgentEventOf, ContentBlock, Usage } from "@ambit/core/contract";
+import type { AgentEvent, AgentEventOf, ContentBlock, OutputsReceipt, Usage } from "@ambit/core/contract";
 import { type Agent, loopTurnSize, loopTurns, type Sandbox } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { Elicitation } from "../call/ask/elicitation.js";
@@ -29,6 +29,7 @@ import { pathBeyondDepth } from "../parse/depth.js";
 import { requireListed } from "../session/agent/publish.js";
 import type { StartedAgent } from "../session/started-agent.js";
 import { tokens } from "../tokens.js";
+import { Outputs } from "./outputs.js";
 import type { TurnEnd } from "./run-state.js";
 
 type PassedEvent = Exclude<AgentEvent, { type: "done" }>;
@@ -48,6 +49,7 @@ export class Turn {
     @inject(Pause) private readonly pause: Pause,
     @inject(ModelCalls) private readonly modelCalls: ModelCalls,
     @inject(Elicitation) private readonly elicitation: Elicitation,
+    @inject(Outputs) private readonly taken: Outputs,
   ) {}
 
   /** The agent's own figures, held back because those of the model's provider take precedence. */
@@ -57,6 +59,20 @@ export class Turn {
   /** Whether the agent ended its turn itself, as after a cancel in time. It can then take another turn. */
   get agentEnded(): boolean {
     return this.#agentEnded;
+  }
+
+  get hasOutputs(): boolean {
+    return this.taken.areAsked;
+  }
+
+  /** What left the workspace. */
+  get outputs(): OutputsReceipt | undefined {
+    return this.taken.receipt;
+  }
+
+  /** The workspace is as Ambit filled it. @throws OutputsFailed; the run's reason when it was aborted */
+  filled(sandbox: Sandbox): Promise<void> {
+    return this.taken.started(sandbox);
   }
 
   /** From now on until the run closes, what the agent asks and calls is this run's. @throws PluginBrokeContract */
@@ -206,10 +222,12 @@ export class Turn {
     );
   }
 
-  /** Sends what is left when the turn has ended: the events of one that ended early, and its usage. */
-  finish(end: TurnEnd): void {
+  /** Takes the outputs out, then sends what is left: the events of a turn that ended early, and its usage. */
+  async finish(ended: TurnEnd): Promise<TurnEnd> {
+    const end = await this.taken.collect(ended);
     this.#emitEnd(end);
     this.#emitUsage();
+    return end;
   }
 
   /** As the model's provider counted it, plus what only the agent reports. */

@@ -24,7 +24,13 @@ export async function run(file: string, options: RunCommandOptions): Promise<num
   let ambit: Ambit | undefined;
   try {
     ambit = await interruption.before(
-      openAmbit({ environment, overrides: options, logLevel: "warn", keepsEvidence: true }),
+      openAmbit({
+        environment,
+        overrides: options,
+        logLevel: "warn",
+        keepsEvidence: true,
+        keepsNoFiles: true,
+      }),
     );
     return await drive(ambit, printer, await interruption.before(readRequest(file)), interruption);
   } catch (error) {
@@ -37,6 +43,7 @@ export async function run(file: string, options: RunCommandOptions): Promise<num
     return interruption.exitCode ?? exitCodeOf(result.failure);
   } finally {
     await ambit?.runner.drain(0);
+    await ambit?.files.close();
     await ambit?.evidence?.keep(ambit.registry);
   }
 }

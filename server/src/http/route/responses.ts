@@ -19,7 +19,7 @@ export const failures = {
   429: "`at_capacity`, `session_in_use`: try again later; nothing was begun.",
   499: "`run_cancelled`: the run was cancelled.",
   500: "`internal` or `plugin_broke_contract`: the runner's log has the cause.",
-  502: "`sandbox_failed`, `harness_failed`, `model_failed` or `runner_lost`.",
+  502: "`sandbox_failed`, `harness_failed`, `model_failed`, `outputs_failed` or `runner_lost`.",
   503: "`store_failed`: the store can't be reached, or is full: free room on its disk, or delete runs.",
   504: "`run_timed_out`: a time limit of the runner ended the run.",
 } as const;
@@ -49,6 +49,10 @@ export const retryAfter: JsonObject = {
 
 export function jsonResponse(description: string, schema: SchemaName): JsonObject {
   return { description, content: { "application/json": { schema: reference(schema) } } };
+}
+
+export function bytes(mediaType: string, description: string): JsonObject {
+  return { description, content: { [mediaType]: { schema: { type: "string", format: "binary" } } } };
 }
 
 export function body(schema: SchemaName, required: boolean): JsonObject {

@@ -24,7 +24,7 @@ export interface RouteCall<Context, Exchange> {
 /** A route, once: the handler, the query and the OpenAPI document are made of this. */
 export interface Route<Context, Exchange> {
   readonly method: "GET" | "POST" | "DELETE";
-  /** As in the document: `/runs/{runId}`. */
+  /** As in the document: `/runs/{runId}`. A parameter `{path*}` takes all that follows, with its slashes. */
   readonly path: string;
   /** `none`: no token is needed. Default: an operator's or a tenant's. */
   readonly token?: "none";
@@ -38,7 +38,14 @@ export interface Route<Context, Exchange> {
 
 /** The path as the router knows it: `/runs/:runId`. */
 export function routerPath({ path }: { readonly path: string }): string {
-  return path.replaceAll(/\{(\w+)\}/g, ":$1");
+  return path.replaceAll(/\{(\w+)(\*?)\}/g, (_all, name: string, rest: string) =>
+    rest === "" ? `:${name}` : `:${name}{.+}`,
+  );
+}
+
+/** The path as the document has it, which knows no parameter with slashes. */
+export function documentPath({ path }: { readonly path: string }): string {
+  return path.replaceAll("*}", "}");
 }
 
 /** The route's operation in the document. Pure. */
@@ -50,7 +57,7 @@ export function operationOf({
 }: Pick<Route<unknown, unknown>, "path" | "token" | "query" | "operation">): JsonObject {
   const { operationId, summary, description, parameters: headers = [], requestBody, responses } = operation;
   const parameters = [
-    ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => inPath(name)),
+    ...[...path.matchAll(/\{(\w+)\*?\}/g)].map(([, name = ""]) => inPath(name)),
     ...query.map(({ name, description: said, schema }) => ({
       ...{ name, in: "query", description: said, schema },
     })),

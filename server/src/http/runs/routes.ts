@@ -1,5 +1,5 @@
 import type { HttpRoute } from "../http-route.js";
-import { body, failed, jsonResponse, reference } from "../route/responses.js";
+import { body, bytes, failed, jsonResponse, reference } from "../route/responses.js";
 import { handleDeliveries, handleRedeliver } from "./delivery-routes.js";
 import {
   handleAnswer,
@@ -7,6 +7,7 @@ import {
   handleInteractions,
   handleSessions,
 } from "./interaction-routes.js";
+import { handleArchive, handleOutputFile, handleOutputFiles, handlePatch } from "./output-routes.js";
 import {
   afterMessage,
   afterQuestion,
@@ -94,6 +95,53 @@ export const storedRoutes: readonly HttpRoute[] = [
       },
     },
     handle: withRuns(handleEvents),
+  },
+  {
+    method: "GET",
+    path: "/runs/{runId}/files",
+    query: [runsProject],
+    operation: {
+      operationId: "outputFiles",
+      summary: "The files that left a run's workspace",
+      responses: {
+        200: jsonResponse("Every file, with its size and digest.", "OutputFilesResponse"),
+        ...failed(400, 404, 503),
+      },
+    },
+    handle: withRuns(handleOutputFiles),
+  },
+  {
+    method: "GET",
+    path: "/runs/{runId}/files/{path*}",
+    query: [runsProject],
+    operation: {
+      operationId: "outputFile",
+      summary: "The content of one of these files; its path with its slashes",
+      responses: { 200: bytes("application/octet-stream", "The file."), ...failed(400, 404, 503) },
+    },
+    handle: withRuns(handleOutputFile),
+  },
+  {
+    method: "GET",
+    path: "/runs/{runId}/patch",
+    query: [runsProject],
+    operation: {
+      operationId: "patch",
+      summary: "What a run changed in its workspace, in git's format",
+      responses: { 200: bytes("text/x-diff", "The patch: `git apply` reads it."), ...failed(400, 404, 503) },
+    },
+    handle: withRuns(handlePatch),
+  },
+  {
+    method: "GET",
+    path: "/runs/{runId}/archive",
+    query: [runsProject],
+    operation: {
+      operationId: "archive",
+      summary: "All files that left a run's workspace, as a tar archive",
+      responses: { 200: bytes("application/x-tar", "The archive."), ...failed(400, 404, 503) },
+    },
+    handle: withRuns(handleArchive),
   },
   {
     method: "POST",

@@ -92,6 +92,7 @@ export async function handleDelete(route: StoredRoute): Promise<void> {
     throw new RequestInvalid([{ path: "runId", message }]);
   }
   await route.server.runs.store.delete(run.id);
+  await route.context.files.delete(run.id);
   sendJson(route.exchange.outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
 }
 

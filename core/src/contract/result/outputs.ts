@@ -1,0 +1,63 @@
+import { z } from "zod";
+
+const size = z.int().nonnegative();
+/** In hex. */
+const sha256 = z.string();
+
+/**
+ * Why a path isn't among the outputs. `link`: a symbolic link · `hard_link`: a file that has another name outside the
+ * workspace · `special`: a device, pipe or socket · `name`: not valid UTF-8, or with a control character or backslash ·
+ * `changed`: written to while it was copied · `unreadable` · `too_large`, `too_many`: beyond the limits.
+ */
+export const omissionReasonSchema = z.enum([
+  "link",
+  "hard_link",
+  "special",
+  "name",
+  "changed",
+  "unreadable",
+  "too_large",
+  "too_many",
+]);
+export type OmissionReason = z.infer<typeof omissionReasonSchema>;
+
+export const outputFileSchema = z.strictObject({
+  /** Relative to the workspace. */
+  path: z.string(),
+  size,
+  sha256,
+  executable: z.boolean().optional(),
+});
+export type OutputFile = z.infer<typeof outputFileSchema>;
+
+/** The file as it is now; of a deleted one, only its path. */
+export const outputChangeSchema = z.discriminatedUnion("change", [
+  outputFileSchema.extend({ change: z.literal("added") }),
+  outputFileSchema.extend({
+    change: z.literal("modified"),
+    /** Digest of the content at the run's start. */
+    before: sha256,
+  }),
+  z.strictObject({ change: z.literal("deleted"), path: z.string(), before: sha256 }),
+]);
+export type OutputChange = z.infer<typeof outputChangeSchema>;
+
+/** What left the workspace: `GET /runs/{runId}/files/{path}` and `/patch` have the contents. */
+export const outputsReceiptSchema = z.strictObject({
+  /** Those that `include` matches. */
+  files: z.array(outputFileSchema),
+  patch: z
+    .strictObject({
+      size,
+      sha256,
+      /** False: changes of paths in `omitted` are missing in it. */
+      complete: z.boolean(),
+      changes: z.array(outputChangeSchema),
+    })
+    .optional(),
+  /** Paths that match or changed, and didn't leave: the first 1,000. */
+  omitted: z.array(z.strictObject({ path: z.string(), reason: omissionReasonSchema })),
+  /** The number of further ones. */
+  omittedMore: z.int().positive().optional(),
+});
+export type OutputsReceipt = z.infer<typeof outputsReceiptSchema>;

@@ -1,0 +1,73 @@
+import { toAmbitError } from "@ambit/core";
+import type { OutputsReceipt } from "@ambit/core/contract";
+import { type Log, loopTurns, type Sandbox } from "@ambit/core/plugin";
+import { inject, injectable } from "tsyringe";
+import { RunEvents } from "../events/run-events.js";
+import type { OwnedScope } from "../lifetime/scope.js";
+import type { OutputsOfRun, WorkspaceService } from "../operator.js";
+import { type PlannedRun, tokens } from "../tokens.js";
+import type { TurnEnd } from "./run-state.js";
+
+/** Takes the run's outputs out of its workspace, where the request asks for some. */
+@injectable()
+export class Outputs {
+  #open: { readonly outputs: OutputsOfRun; readonly sandbox: Sandbox } | undefined;
+  #receipt: OutputsReceipt | undefined;
+
+  constructor(
+    @inject(tokens.run) private readonly run: PlannedRun,
+    @inject(tokens.workspaces) private readonly workspaces: WorkspaceService,
+    @inject(tokens.scope) private readonly scope: OwnedScope,
+    @inject(RunEvents) private readonly events: RunEvents,
+    @inject(tokens.log) private readonly log: Log,
+  ) {}
+
+  /** What left. Undefined where nothing did. */
+  get receipt(): OutputsReceipt | undefined {
+    return this.#receipt;
+  }
+
+  get areAsked(): boolean {
+    return this.run.request.outputs !== undefined;
+  }
+
+  /** The workspace is as Ambit filled it. @throws OutputsFailed; the run's reason when it was aborted */
+  async started(sandbox: Sandbox): Promise<void> {
+    const outputs = this.workspaces.outputsOf(this.run.key, this.run.request);
+    if (outputs === undefined) return;
+    this.scope.defer(() => outputs.close());
+    await outputs.started(sandbox, this.scope.signal);
+    this.#open = { outputs, sandbox };
+  }
+
+  /**
+   * Takes the files out, unless the run was cancelled. Never rejects.
+   * @returns how the turn ended: a completed one fails if its files can't be taken out.
+   */
+  async collect(end: TurnEnd): Promise<TurnEnd> {
+    const { signal } = this.scope;
+    if (this.#open === undefined || signal.aborted) return end;
+    try {
+      this.#receipt = await this.#open.outputs.collect(this.#open.sandbox, signal);
+      for (const file of this.#receipt.files) {
+        const { path, size, sha256 } = file;
+        const url = fileUrl(this.run.id, path);
+        this.events.emit({ type: "file", url, mediaType: "application/octet-stream", path, size, sha256 });
+        // Others are served meanwhile.
+        await loopTurns.take(url.length);
+      }
+      return end;
+    } catch (thrown) {
+      const failure = toAmbitError(signal.aborted ? signal.reason : thrown);
+      this.log.error({ runId: this.run.id, error: thrown }, "a run's outputs could not be taken out");
+      if (end.how === "completed" || signal.aborted) return { how: "failed", failure };
+      // The question of a paused run, or an earlier failure, counts for more.
+      this.events.warn({ path: "outputs", message: failure.message });
+      return end;
+    }
+  }
+}
+
+function fileUrl(id: string, path: string): string {
+  return `/runs/${encodeURIComponent(id)}/files/${path.split("/").map(encodeURIComponent).join("/")}`;
+}

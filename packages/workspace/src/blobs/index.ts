@@ -1,0 +1,17 @@
+import type { BlobsBackend } from "@ambit/core/plugin";
+import type { Blobs } from "./blobs.js";
+
+export type { Blob, BlobOwner, Blobs } from "./blobs.js";
+
+const methods = ["put", "get", "owners", "delete", "close"] as const;
+
+/** What a plugin opened, checked. @throws Error for something that isn't one */
+export function openedBlobs({ name }: Pick<BlobsBackend, "name">, opened: unknown): Blobs {
+  if (isBlobs(opened)) return opened;
+  throw new Error(`the plugin's '${name}' must be an object with ${methods.join(", ")}`);
+}
+
+function isBlobs(opened: unknown): opened is Blobs {
+  if (typeof opened !== "object" || opened === null) return false;
+  return methods.every((method) => typeof Reflect.get(opened, method) === "function");
+}

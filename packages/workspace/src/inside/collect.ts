@@ -1,0 +1,242 @@
+import { closeSync, lstatSync, readlinkSync, type Stats } from "node:fs";
+import { answer } from "./answers.js";
+import { digestOf, sendContent } from "./content.js";
+import { closeFolder, type Folder, inFolder, isSame, namesIn, openFile, openFolder } from "./folder.js";
+import { type Globs, globsOf } from "./globs.js";
+import { type IgnoreRules, isIgnored, rulesIn } from "./ignored.js";
+import { stateOf } from "./state.js";
+import type { Answer, Wish } from "./wish.js";
+
+/** Folders within each other; each holds a descriptor while it is looked at. */
+const maxDepth = 100;
+
+class TooManyEntries extends Error {}
+
+/** A file with several names: it may leave only if all of them lie in the workspace. */
+interface Linked {
+  readonly links: number;
+  readonly paths: { readonly path: string; readonly isIncluded: boolean; readonly isChange: boolean }[];
+}
+
+type Reason = Extract<Answer, { type: "omitted" }>["reason"];
+
+/**
+ * Walks the workspace with the rights of the sandbox's processes: what they can't read doesn't leave. Every file is read
+ * through a descriptor, without following a link on the way.
+ */
+export class Collection {
+  readonly #wish: Wish;
+  readonly #known: ReadonlyMap<string, string>;
+  /** Folders of known paths. */
+  readonly #knownFolders = new Set<string>();
+  readonly #globs: Globs;
+  readonly #seen = new Set<string>();
+  readonly #hidden = new Set<string>();
+  readonly #linked = new Map<string, Linked>();
+  #entries = 0;
+  #files = 0;
+  #bytes = 0;
+
+  constructor(wish: Wish) {
+    this.#wish = wish;
+    this.#known = new Map(wish.known);
+    this.#globs = globsOf(wish.include);
+    for (const [path] of wish.known)
+      for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1))
+        this.#knownFolders.add(path.slice(0, end));
+  }
+
+  run(): undefined {
+    try {
+      const root = openFolder(Buffer.from(this.#wish.workspace));
+      this.#walk(root, "", [], false, 0);
+      for (const linked of this.#linked.values()) this.#settle(linked);
+    } catch (error) {
+      if (!(error instanceof TooManyEntries)) throw error;
+      return answer({ type: "too_many_entries" });
+    }
+    for (const path of this.#wish.patch ? this.#known.keys() : [])
+      if (!this.#seen.has(path) && !this.#isHidden(path)) answer({ type: "deleted", path });
+    answer({ type: "done" });
+  }
+
+  #walk(
+    folder: Folder,
+    path: string,
+    above: readonly IgnoreRules[],
+    isIgnoredHere: boolean,
+    depth: number,
+  ): undefined {
+    try {
+      const rules = this.#wish.patch ? rulesIn(folder, path, above) : above;
+      for (const name of namesIn(folder, () => this.#spend())) {
+        // What git keeps is no part of the files, and would be executed where it is put.
+        if (/^(\.git|git~1)$/i.test(name.toString("latin1"))) continue;
+        this.#look(folder, name, path, rules, isIgnoredHere, depth);
+      }
+    } finally {
+      closeFolder(folder);
+    }
+  }
+
+  #look(
+    folder: Folder,
+    name: Buffer,
+    within: string,
+    rules: readonly IgnoreRules[],
+    isIgnoredHere: boolean,
+    depth: number,
+  ): undefined {
+    const text = name.toString("utf8");
+    const path = within === "" ? text : `${within}/${text}`;
+    let found: Stats;
+    try {
+      found = lstatSync(inFolder(folder, name));
+    } catch (error) {
+      const isGone = error instanceof Error && "code" in error && error.code === "ENOENT";
+      return isGone ? undefined : this.#omit(path, "unreadable", "unreadable");
+    }
+    const isFolder = found.isDirectory();
+    const ignored = isIgnoredHere || isIgnored(isFolder ? `${path}/` : path, rules);
+    if (!Buffer.from(text, "utf8").equals(name) || hasForbidden(text)) {
+      if (!ignored) this.#omit(path, "name", "name");
+      return;
+    }
+    if (isFolder) return this.#descend(folder, name, path, { rules, ignored, depth });
+    const isIncluded = this.#globs.matches(path);
+    const isChange = this.#wish.patch && (!ignored || this.#known.has(path));
+    if (!isIncluded && !isChange) return;
+    this.#seen.add(path);
+    if (found.isSymbolicLink()) return this.#omit(path, "link", `link:${targetOf(folder, name)}`);
+    if (!found.isFile()) return this.#omit(path, "special", "special");
+    if (found.nlink > 1) return this.#postpone(path, found, isIncluded, isChange);
+    this.#read(folder, name, path, found, isIncluded, isChange);
+  }
+
+  #descend(
+    folder: Folder,
+    name: Buffer,
+    path: string,
+    { rules, ignored, depth }: { rules: readonly IgnoreRules[]; ignored: boolean; depth: number },
+  ): undefined {
+    const isWanted =
+      (this.#wish.patch && (!ignored || this.#knownFolders.has(path))) || this.#globs.mayMatchBelow(path);
+    if (!isWanted) return;
+    if (depth >= maxDepth) return this.#hide(path, "too_many");
+    let below: Folder;
+    try {
+      below = openFolder(inFolder(folder, name));
+    } catch {
+      return this.#hide(path, "unreadable");
+    }
+    this.#walk(below, path, rules, ignored, depth + 1);
+  }
+
+  #postpone(path: string, { dev, ino, nlink }: Stats, isIncluded: boolean, isChange: boolean): undefined {
+    const key = `${dev}:${ino}`;
+    const linked = this.#linked.get(key) ?? { links: nlink, paths: [] };
+    linked.paths.push({ path, isIncluded, isChange });
+    this.#linked.set(key, linked);
+  }
+
+  /** Now that every name was seen. */
+  #settle({ links, paths }: Linked): undefined {
+    for (const { path, isIncluded, isChange } of paths) {
+      if (paths.length < links) {
+        this.#omit(path, "hard_link", "hard_link");
+        continue;
+      }
+      const names = path.split("/").map((name) => Buffer.from(name));
+      const last = names.pop();
+      let folder = openFolder(Buffer.from(this.#wish.workspace));
+      try {
+        for (const name of names) {
+          const parent = folder;
+          folder = openFolder(inFolder(parent, name));
+          closeFolder(parent);
+        }
+        if (last !== undefined) {
+          const found = lstatSync(inFolder(folder, last));
+          if (found.nlink === links) this.#read(folder, last, path, found, isIncluded, isChange);
+          else this.#omit(path, "hard_link", "hard_link");
+        }
+      } catch {
+        this.#omit(path, "unreadable", "unreadable");
+      } finally {
+        closeFolder(folder);
+      }
+    }
+  }
+
+  #read(
+    folder: Folder,
+    name: Buffer,
+    path: string,
+    found: Stats,
+    isIncluded: boolean,
+    isChange: boolean,
+  ): undefined {
+    let fd: number;
+    try {
+      fd = openFile(folder, name);
+    } catch {
+      return this.#omit(path, "unreadable", "unreadable");
+    }
+    try {
+      // It was exchanged since it was looked at.
+      if (!isSame(fd, found)) return this.#omit(path, "unreadable", "unreadable");
+      const executable = (found.mode & 0o100) !== 0;
+      const known = this.#known.get(path);
+      if (found.size > this.#wish.maxBytes)
+        return this.#omit(path, "too_large", `large:${found.size}:${found.mtimeMs}`);
+      const isUnchanged =
+        known !== undefined && isChange && stateOf(digestOf(fd, found.size), executable) === known;
+      if (isUnchanged && !isIncluded) return;
+      if (this.#files >= this.#wish.maxFiles) return this.#omit(path, "too_many", "too_many");
+      if (this.#bytes + found.size > this.#wish.maxBytes) return this.#omit(path, "too_large", "too_large");
+      this.#files += 1;
+      this.#bytes += found.size;
+      answer({ type: "file", path, executable, included: isIncluded });
+      answer({ type: "end", whole: sendContent(fd) });
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  /** A folder that isn't looked into: nothing is known of what is below it. */
+  #hide(path: string, reason: Reason): undefined {
+    this.#hidden.add(path);
+    this.#omit(path, reason, reason);
+  }
+
+  #isHidden(path: string): boolean {
+    if (this.#hidden.size === 0) return false;
+    for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1))
+      if (this.#hidden.has(path.slice(0, end))) return true;
+    return false;
+  }
+
+  /** One that was the same at the start isn't a change. */
+  #omit(path: string, reason: Reason, state: string): undefined {
+    this.#seen.add(path);
+    if (this.#known.get(path) === state && !this.#globs.matches(path)) return;
+    answer({ type: "omitted", path, reason, state });
+  }
+
+  #spend(): undefined {
+    this.#entries += 1;
+    if (this.#entries > this.#wish.maxEntries) throw new TooManyEntries();
+  }
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+const forbidden = /[\u0000-\u001f\u007f\\]/;
+const hasForbidden = (name: string) => forbidden.test(name);
+
+function targetOf(folder: Folder, name: Buffer): string {
+  try {
+    return readlinkSync(inFolder(folder, name), "latin1");
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,34 @@
+import { createHash } from "node:crypto";
+import { fstatSync, readSync } from "node:fs";
+import { chunkBytes, sendChunk } from "./answers.js";
+
+const buffer = Buffer.alloc(chunkBytes);
+
+/** Digest of an open file of that size. */
+export function digestOf(fd: number, size: number): string {
+  const hash = createHash("sha256");
+  forEachChunk(fd, size, (bytes) => hash.update(bytes));
+  return hash.digest("hex");
+}
+
+/** Sends it. False if it was written to meanwhile. */
+export function sendContent(fd: number): boolean {
+  const before = fstatSync(fd);
+  const sent = forEachChunk(fd, before.size, (bytes) => sendChunk(bytes));
+  sendChunk(Buffer.alloc(0));
+  const after = fstatSync(fd);
+  const isSame =
+    after.size === before.size && after.mtimeMs === before.mtimeMs && after.ctimeMs === before.ctimeMs;
+  return isSame && sent === before.size;
+}
+
+function forEachChunk(fd: number, size: number, use: (bytes: Buffer) => void): number {
+  let at = 0;
+  while (at < size) {
+    const length = readSync(fd, buffer, 0, Math.min(buffer.length, size - at), at);
+    if (length === 0) break;
+    use(buffer.subarray(0, length));
+    at += length;
+  }
+  return at;
+}

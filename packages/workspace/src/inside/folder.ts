@@ -1,0 +1,54 @@
+import { closeSync, constants, type Dir, fstatSync, opendirSync, openSync } from "node:fs";
+
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
+
+/** An open folder, so that exchanging it meanwhile can't lead elsewhere. */
+export interface Folder {
+  readonly fd: number;
+  /** For hosts without `/proc`. */
+  readonly path: Buffer;
+}
+
+/** A name in an open folder. Node has no `openat`; on Linux the descriptor's entry in `/proc` stands in for it. */
+export function inFolder({ fd, path }: Folder, name: Buffer): Buffer {
+  const before = process.platform === "linux" ? Buffer.from(`/proc/self/fd/${fd}/`) : Buffer.from(`${path}/`);
+  return Buffer.concat([before, name]);
+}
+
+/** @throws an error with a code for a link, or what is no folder */
+export function openFolder(path: Buffer): Folder {
+  return { fd: openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), path };
+}
+
+/** Of a regular file, without waiting for a pipe's writer. */
+export function openFile(folder: Folder, name: Buffer): number {
+  return openSync(inFolder(folder, name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+}
+
+/** Its names, sorted. @param spend called for each. */
+export function namesIn(folder: Folder, spend: () => void): readonly Buffer[] {
+  const names: Buffer[] = [];
+  const dir: Dir = opendirSync(inFolder(folder, Buffer.from(".")).toString(), {
+    // Names are bytes: this encoding has one character for each.
+    encoding: "latin1",
+    bufferSize: 256,
+  });
+  try {
+    for (let entry = dir.readSync(); entry !== null; entry = dir.readSync()) {
+      spend();
+      names.push(Buffer.from(entry.name, "latin1"));
+    }
+  } finally {
+    dir.closeSync();
+  }
+  return names.sort(Buffer.compare);
+}
+
+export function closeFolder({ fd }: Folder): void {
+  closeSync(fd);
+}
+
+export function isSame(fd: number, { dev, ino }: { readonly dev: number; readonly ino: number }): boolean {
+  const found = fstatSync(fd);
+  return found.isFile() && found.dev === dev && found.ino === ino;
+}

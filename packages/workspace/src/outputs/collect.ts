@@ -1,0 +1,167 @@
+import { messageOf, OutputsFailed } from "@ambit/core";
+import type { OmissionReason } from "@ambit/core/contract";
+import type { Process, Sandbox } from "@ambit/core/plugin";
+import type { Wish } from "../inside/wish.js";
+import type { Spool, Spooled } from "../spool/spool.js";
+import { answerSchema, type CheckedAnswer, maxLineBytes } from "./answers.js";
+import { ByteReader } from "./byte-reader.js";
+import { commandOf, stdinOf } from "./program.js";
+
+export interface CollectedFile extends Spooled {
+  readonly path: string;
+  readonly executable: boolean;
+  readonly included: boolean;
+}
+
+export interface Omission {
+  readonly path: string;
+  readonly reason: OmissionReason;
+  readonly state: string;
+}
+
+/** What left the sandbox. */
+export interface Collected {
+  readonly files: readonly CollectedFile[];
+  /** Paths that were known, and are gone. */
+  readonly deleted: readonly string[];
+  /** The first ones. */
+  readonly omitted: readonly Omission[];
+  readonly omittedMore: number;
+}
+
+/** Paths with a reason that are kept; further ones are counted. */
+const maxOmitted = 10_000;
+
+/** Characters of all paths: a sandbox that lies could send any. */
+const maxPathCharacters = 64 * 1024 * 1024;
+
+/** Characters of what a failed process printed, for the log. */
+const maxPrinted = 2_000;
+
+/**
+ * Runs the program inside that reads the workspace, and spools what it sends. The process has the sandbox's rights and no
+ * more, so nothing leaves that the agent couldn't have read itself.
+ *
+ * @throws OutputsFailed; the signal's reason
+ */
+export async function collect(
+  sandbox: Sandbox,
+  wish: Wish,
+  spool: Spool,
+  signal: AbortSignal,
+): Promise<Collected> {
+  const child = await sandbox.spawn(commandOf(sandbox, signal));
+  const printed = endOf(child.stderr);
+  const fed = feed(child, await stdinOf(wish));
+  try {
+    const collected = await new Reading(new ByteReader(child.stdout), wish, spool).run();
+    await child.exit;
+    return collected;
+  } catch (error) {
+    await child.kill();
+    signal.throwIfAborted();
+    if (error instanceof OutputsFailed) throw error;
+    const { code } = await child.exit;
+    const cause = new Error(`${messageOf(error)}; exit code ${code}: ${await printed}`, { cause: error });
+    throw new OutputsFailed(
+      "The workspace couldn't be read: the program that reads it needs node in the sandbox, and ended early.",
+      { cause },
+    );
+  } finally {
+    await fed;
+  }
+}
+
+/** The sandbox's answers, within what was asked for. */
+class Reading {
+  readonly #files = new Map<string, CollectedFile>();
+  readonly #deleted = new Set<string>();
+  readonly #omitted: Omission[] = [];
+  #omittedMore = 0;
+  #bytes = 0;
+  #characters = 0;
+
+  constructor(
+    readonly reader: ByteReader,
+    readonly wish: Wish,
+    readonly spool: Spool,
+  ) {}
+
+  async run(): Promise<Collected> {
+    const { maxEntries } = this.wish;
+    const known = new Set(this.wish.known.map(([path]) => path));
+    for (;;) {
+      const line = answerSchema.parse(JSON.parse(await this.reader.line(maxLineBytes)));
+      if (line.type === "done") break;
+      if (line.type === "too_many_entries")
+        throw new OutputsFailed(
+          `The workspace has more than ${maxEntries} files and folders: nothing of it is taken out. Remove some, or raise workspace.maxEntries of the server's configuration.`,
+        );
+      if (line.type === "file") await this.#file(line);
+      else if (line.type === "deleted" && known.has(line.path)) this.#deleted.add(line.path);
+      else if (line.type === "omitted") this.#omit(line);
+      else throw new Error(`a line '${line.type}' that doesn't belong there`);
+    }
+    return {
+      files: [...this.#files.values()],
+      deleted: [...this.#deleted],
+      omitted: this.#omitted,
+      omittedMore: this.#omittedMore,
+    };
+  }
+
+  #omit({ path, reason, state }: Omission): void {
+    if (this.#omitted.length >= maxOmitted) this.#omittedMore += 1;
+    else this.#omitted.push({ path, reason, state });
+    this.#count(path);
+  }
+
+  #count(path: string): void {
+    this.#characters += path.length;
+    if (this.#characters > maxPathCharacters) throw new Error("too many characters of paths");
+  }
+
+  async #file({ path, executable, included }: CheckedAnswer & { type: "file" }): Promise<void> {
+    this.#count(path);
+    if (this.#files.has(path)) throw new Error("a file that came twice");
+    if (this.#files.size >= this.wish.maxFiles) throw new Error("more files than were asked for");
+    const content = await this.spool.add(this.#content());
+    const end = answerSchema.parse(JSON.parse(await this.reader.line(maxLineBytes)));
+    if (end.type !== "end") throw new Error("a file without an end");
+    if (end.whole) this.#files.set(path, { path, executable, included, ...content });
+    else this.#omit({ path, reason: "changed", state: "changed" });
+  }
+
+  async *#content(): AsyncGenerator<Buffer, void, undefined> {
+    for (;;) {
+      const size = Number(await this.reader.line(16));
+      if (!Number.isSafeInteger(size) || size < 0) throw new Error("a chunk without a size");
+      if (size === 0) return;
+      this.#bytes += size;
+      if (this.#bytes > this.wish.maxBytes) throw new Error("more bytes than were asked for");
+      yield* this.reader.bytes(size);
+    }
+  }
+}
+
+async function feed(child: Process, input: Buffer): Promise<void> {
+  const writer = child.stdin.getWriter();
+  try {
+    await writer.write(input);
+    await writer.close();
+  } catch {
+    // The process has ended: its exit code and what it printed say why.
+  }
+}
+
+async function endOf(stream: ReadableStream<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let end = "";
+  try {
+    for await (const chunk of stream)
+      end = (end + decoder.decode(chunk, { stream: true })).slice(-maxPrinted);
+  } catch {
+    // The process was killed.
+  }
+  return end;
+}

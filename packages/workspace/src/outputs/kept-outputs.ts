@@ -1,0 +1,72 @@
+import { Readable } from "node:stream";
+import { pack } from "tar-stream";
+import type { Blob, Blobs } from "../blobs/blobs.js";
+import { blobNames, type Manifest, manifestSchema } from "./manifest.js";
+
+/** Bytes of a manifest: 10,000 files with long paths. */
+const maxManifestBytes = 64 * 1024 * 1024;
+
+/** The outputs of a run, as they are kept. */
+export class KeptOutputs {
+  readonly #blobs: Blobs;
+  readonly #owner: string;
+
+  private constructor(
+    blobs: Blobs,
+    owner: string,
+    readonly manifest: Manifest,
+  ) {
+    this.#blobs = blobs;
+    this.#owner = owner;
+  }
+
+  /** Undefined for a run without outputs. @throws Error where they can't be read */
+  static async of(owner: string, blobs: Blobs): Promise<KeptOutputs | undefined> {
+    const found = await blobs.get(owner, blobNames.manifest);
+    if (found === undefined) return undefined;
+    if (found.size > maxManifestBytes) throw new Error("the manifest of a run's outputs is too large");
+    const parts: Uint8Array[] = [];
+    for await (const part of found.content) parts.push(part);
+    const manifest = manifestSchema.parse(JSON.parse(Buffer.concat(parts).toString("utf8")));
+    return new KeptOutputs(blobs, owner, manifest);
+  }
+
+  /** Undefined where no file with this path left the workspace. */
+  async file(path: string): Promise<Blob | undefined> {
+    const found = this.manifest.files.find((file) => file.path === path);
+    return found === undefined ? undefined : await this.#blobs.get(this.#owner, found.name);
+  }
+
+  /** Undefined where the request asked for none. */
+  async patch(): Promise<Blob | undefined> {
+    return this.manifest.patch === undefined
+      ? undefined
+      : await this.#blobs.get(this.#owner, blobNames.patch);
+  }
+
+  /** Every file, as a tar archive. */
+  archive(): Readable {
+    const archive = pack();
+    void this.#fill(archive).then(
+      () => archive.finalize(),
+      (error: unknown) => archive.destroy(error instanceof Error ? error : new Error(String(error))),
+    );
+    return Readable.from(archive);
+  }
+
+  async #fill(archive: ReturnType<typeof pack>): Promise<void> {
+    const mtime = new Date(this.manifest.createdAt);
+    for (const { path, name, size, executable } of this.manifest.files) {
+      const found = await this.#blobs.get(this.#owner, name);
+      if (found === undefined) throw new Error(`the content of ${path} is gone`);
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const entry = archive.entry({ name: path, size, mode: executable ? 0o755 : 0o644, mtime }, (error) =>
+        error ? reject(error) : resolve(),
+      );
+      const content = Readable.from(found.content);
+      content.once("error", reject);
+      content.pipe(entry);
+      await promise;
+    }
+  }
+}

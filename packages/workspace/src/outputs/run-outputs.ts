@@ -1,0 +1,225 @@
+import { createHash } from "node:crypto";
+import { messageOf, OutputsFailed } from "@ambit/core";
+import type { OutputChange, OutputFile, OutputsReceipt, OutputsRequest } from "@ambit/core/contract";
+import type { Sandbox } from "@ambit/core/plugin";
+import type { Blobs } from "../blobs/blobs.js";
+import { stateOf } from "../inside/state.js";
+import { gitPatch, type PatchedFile, type Side } from "../patch/git-patch.js";
+import type { WorkspaceSettings } from "../settings.js";
+import { Spool } from "../spool/spool.js";
+import { type Collected, type CollectedFile, collect, type Omission } from "./collect.js";
+import { blobNames, type Manifest } from "./manifest.js";
+
+export interface OutputsOptions {
+  /** Of the blobs: the run's key. */
+  readonly owner: string;
+  readonly outputs: OutputsRequest;
+  readonly settings: WorkspaceSettings;
+  /** For files on their way. */
+  readonly folder: string;
+  readonly blobs: () => Promise<Blobs>;
+}
+
+/** Omitted paths that the receipt names. */
+const maxNamed = 1_000;
+
+/** The workspace at the run's start. */
+interface Base {
+  readonly spool: Spool;
+  readonly files: ReadonlyMap<string, Side>;
+  /** What is no regular file that could be read. */
+  readonly others: ReadonlyMap<string, Omission>;
+}
+
+/** What leaves the workspace of one run. */
+export class RunOutputs {
+  readonly #options: OutputsOptions;
+  #base: Base | undefined;
+
+  constructor(options: OutputsOptions) {
+    this.#options = options;
+  }
+
+  /** Once Ambit has filled the workspace: what a patch compares with. @throws OutputsFailed; the signal's reason */
+  async started(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+    const { outputs, settings, folder } = this.#options;
+    if (!outputs.patch) return;
+    const spool = await Spool.open(folder);
+    this.#base = { spool, files: new Map(), others: new Map() };
+    const { files, omitted } = await this.#collect(sandbox, spool, signal, {
+      include: [],
+      known: [],
+      maxFiles: settings.maxEntries,
+      maxBytes: settings.maxBaseMiB * 1_048_576,
+    });
+    if (omitted.some(({ reason }) => reason === "too_large" || reason === "too_many")) {
+      throw new OutputsFailed(
+        `The workspace is larger than ${settings.maxBaseMiB} MiB at the run's start, so no patch can be made: leave outputs.patch out, or raise workspace.maxBaseMiB of the server's configuration.`,
+      );
+    }
+    this.#base = {
+      spool,
+      files: new Map(files.map((file) => [file.path, file])),
+      others: new Map(omitted.map((one) => [one.path, one])),
+    };
+  }
+
+  /** Takes the files out and keeps them. @throws OutputsFailed; the signal's reason */
+  async collect(sandbox: Sandbox, signal: AbortSignal): Promise<OutputsReceipt> {
+    const { outputs, folder } = this.#options;
+    const spool = this.#base?.spool ?? (await Spool.open(folder));
+    try {
+      const known = this.#base === undefined ? [] : knownOf(this.#base);
+      const { include, maxFiles, maxBytes } = outputs;
+      const collected = await this.#collect(sandbox, spool, signal, { include, known, maxFiles, maxBytes });
+      return await this.#keep(collected, spool, signal);
+    } finally {
+      if (this.#base === undefined) await spool.close();
+    }
+  }
+
+  async close(): Promise<void> {
+    const base = this.#base;
+    this.#base = undefined;
+    await base?.spool.close();
+  }
+
+  async #collect(
+    sandbox: Sandbox,
+    spool: Spool,
+    signal: AbortSignal,
+    wish: Pick<Parameters<typeof collect>[1], "include" | "known" | "maxFiles" | "maxBytes">,
+  ): Promise<Collected> {
+    const { outputs, settings } = this.#options;
+    const { maxEntries, outputsTimeoutMs } = settings;
+    const late = AbortSignal.timeout(outputsTimeoutMs);
+    const asked = { ...wish, workspace: sandbox.workspace, patch: outputs.patch, maxEntries };
+    try {
+      return await collect(sandbox, asked, spool, AbortSignal.any([signal, late]));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!late.aborted) throw error;
+      throw new OutputsFailed(
+        `The workspace couldn't be read within ${outputsTimeoutMs} ms: raise workspace.outputsTimeoutMs of the server's configuration.`,
+        { cause: error },
+      );
+    }
+  }
+
+  async #keep(collected: Collected, spool: Spool, signal: AbortSignal): Promise<OutputsReceipt> {
+    const { outputs, owner } = this.#options;
+    const { changes, omitted } = changesOf(collected, this.#base);
+    const changed = new Set(changes.map(({ path }) => path));
+    const kept = collected.files.filter(({ path, included }) => included || changed.has(path)).sort(byPath);
+    const receipt: OutputsReceipt = {
+      files: collected.files
+        .filter(({ included }) => included)
+        .sort(byPath)
+        .map(fileOf),
+      ...named(omitted, collected.omittedMore),
+    };
+    try {
+      const blobs = await this.#options.blobs();
+      const files: Manifest["files"] = [];
+      for (const [index, file] of kept.entries()) {
+        signal.throwIfAborted();
+        const name = blobNames.file(index);
+        await blobs.put(owner, name, spool.read(file));
+        files.push({ ...fileOf(file), name });
+      }
+      const patch = outputs.patch ? await this.#keepPatch(blobs, changes, spool) : undefined;
+      const manifest: Manifest = { version: 1, createdAt: Date.now(), files, patch };
+      await blobs.put(owner, blobNames.manifest, one(JSON.stringify(manifest)));
+      if (patch === undefined) return receipt;
+      const complete = omitted.length === 0 && collected.omittedMore === 0;
+      return { ...receipt, patch: { ...patch, complete, changes: changes.map(changeOf) } };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof OutputsFailed) throw error;
+      throw new OutputsFailed("The run's files couldn't be kept: its place for files failed.", {
+        cause: new Error(messageOf(error), { cause: error }),
+      });
+    }
+  }
+
+  async #keepPatch(
+    blobs: Blobs,
+    changes: readonly PatchedFile[],
+    spool: Spool,
+  ): Promise<{ readonly size: number; readonly sha256: string }> {
+    const hash = createHash("sha256");
+    let size = 0;
+    const counted = async function* () {
+      for await (const bytes of gitPatch(changes, spool)) {
+        hash.update(bytes);
+        size += bytes.length;
+        yield bytes;
+      }
+    };
+    await blobs.put(this.#options.owner, blobNames.patch, counted());
+    return { size, sha256: hash.digest("hex") };
+  }
+}
+
+function knownOf({ files, others }: Base): (readonly [string, string])[] {
+  return [
+    ...[...files].map(([path, { sha256, executable }]) => [path, stateOf(sha256, executable)] as const),
+    ...[...others].map(([path, { state }]) => [path, state] as const),
+  ];
+}
+
+/** What differs from the start. What was no readable file then can't be compared: it is omitted. Pure. */
+export function changesOf(
+  { files, deleted, omitted }: Collected,
+  base: Pick<Base, "files" | "others"> | undefined,
+): { readonly changes: readonly PatchedFile[]; readonly omitted: readonly Omission[] } {
+  if (base === undefined) return { changes: [], omitted };
+  const changes: PatchedFile[] = [];
+  const left = [...omitted];
+  for (const { included: _included, ...after } of files) {
+    const before = base.files.get(after.path);
+    const other = base.others.get(after.path);
+    if (other !== undefined) left.push(other);
+    else if (before?.sha256 !== after.sha256 || before.executable !== after.executable)
+      changes.push({ path: after.path, before, after });
+  }
+  for (const path of deleted) {
+    const before = base.files.get(path);
+    const other = base.others.get(path);
+    if (before !== undefined) changes.push({ path, before, after: undefined });
+    else if (other !== undefined) left.push(other);
+  }
+  return { changes: changes.sort(byPath), omitted: left };
+}
+
+function fileOf({ path, size, sha256, executable }: CollectedFile | (Side & { path: string })): OutputFile {
+  return { path, size, sha256, ...(executable ? { executable } : {}) };
+}
+
+function changeOf({ path, before, after }: PatchedFile): OutputChange {
+  if (after === undefined) return { change: "deleted", path, before: before?.sha256 ?? "" };
+  const now = fileOf({ path, ...after });
+  return before === undefined
+    ? { change: "added", ...now }
+    : { change: "modified", ...now, before: before.sha256 };
+}
+
+function named(
+  omitted: readonly Omission[],
+  further: number,
+): Pick<OutputsReceipt, "omitted" | "omittedMore"> {
+  const more = Math.max(0, omitted.length - maxNamed) + further;
+  return {
+    omitted: omitted.slice(0, maxNamed).map(({ path, reason }) => ({ path, reason })),
+    ...(more === 0 ? {} : { omittedMore: more }),
+  };
+}
+
+/** By their characters, not by a language's order. */
+function byPath(one: { readonly path: string }, other: { readonly path: string }): number {
+  return one.path < other.path ? -1 : one.path > other.path ? 1 : 0;
+}
+
+async function* one(text: string): AsyncGenerator<Buffer, void, undefined> {
+  yield Buffer.from(text);
+}

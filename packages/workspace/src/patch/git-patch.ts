@@ -1,0 +1,104 @@
+import { createHash } from "node:crypto";
+import { Readable } from "node:stream";
+import { createDeflate } from "node:zlib";
+import type { Spool, Spooled } from "../spool/spool.js";
+import { base85Lines } from "./base85.js";
+import { hunksOf } from "./hunks.js";
+
+/** One side of a change. */
+export interface Side extends Spooled {
+  readonly executable: boolean;
+}
+
+/** A file that was added, changed or deleted: at least one side. */
+export interface PatchedFile {
+  readonly path: string;
+  readonly before: Side | undefined;
+  readonly after: Side | undefined;
+}
+
+/** Bytes; a larger text is shown like a binary file. */
+const maxTextBytes = 1_048_576;
+/** Where git looks for a NUL, which makes a file binary. */
+const binarySample = 8_000;
+const noBlob = "0".repeat(40);
+
+/** The changes in git's format, which `git apply` and `patch` read. Never runs git: nothing of the content is executed. */
+export async function* gitPatch(
+  files: readonly PatchedFile[],
+  spool: Spool,
+): AsyncGenerator<Buffer, void, undefined> {
+  for (const file of files) yield* filePatch(file, spool);
+}
+
+async function* filePatch(file: PatchedFile, spool: Spool): AsyncGenerator<Buffer, void, undefined> {
+  const { path, before, after } = file;
+  yield Buffer.from(`diff --git ${nameOf("a", path)} ${nameOf("b", path)}\n${modesOf(file)}`);
+  if (before?.sha256 === after?.sha256) return;
+  const [from, to] = [await blobId(before, spool), await blobId(after, spool)];
+  const mode = before !== undefined && after !== undefined && before.executable === after.executable;
+  yield Buffer.from(`index ${from}..${to}${mode ? ` ${modeOf(after)}` : ""}\n`);
+  const texts = [await textOf(before, spool), await textOf(after, spool)] as const;
+  if (texts[0] !== undefined && texts[1] !== undefined) yield* textPatch(file, texts[0], texts[1]);
+  else {
+    yield Buffer.from("GIT binary patch\n");
+    yield* literal(after, spool);
+    yield* literal(before, spool);
+  }
+}
+
+async function* textPatch(
+  { path, before, after }: PatchedFile,
+  old: string,
+  now: string,
+): AsyncGenerator<Buffer, void, undefined> {
+  const hunks = await hunksOf(old, now);
+  if (hunks === "") return;
+  const from = before === undefined ? "/dev/null" : lineName("a", path);
+  const to = after === undefined ? "/dev/null" : lineName("b", path);
+  yield Buffer.from(`--- ${from}\n+++ ${to}\n`);
+  yield Buffer.from(hunks, "latin1");
+}
+
+/** The whole content of one side, compressed. */
+async function* literal(side: Side | undefined, spool: Spool): AsyncGenerator<Buffer, void, undefined> {
+  yield Buffer.from(`literal ${side?.size ?? 0}\n`);
+  const content = side === undefined ? Readable.from([]) : Readable.from(spool.read(side));
+  yield* base85Lines(content.pipe(createDeflate()));
+  yield Buffer.from("\n");
+}
+
+function modesOf({ before, after }: PatchedFile): string {
+  if (before === undefined) return `new file mode ${modeOf(after)}\n`;
+  if (after === undefined) return `deleted file mode ${modeOf(before)}\n`;
+  if (before.executable === after.executable) return "";
+  return `old mode ${modeOf(before)}\nnew mode ${modeOf(after)}\n`;
+}
+
+const modeOf = (side: Side | undefined) => (side?.executable === true ? "100755" : "100644");
+
+/** The content as text, one character for each byte. Undefined for a binary or large file; empty for a missing one. */
+async function textOf(side: Side | undefined, spool: Spool): Promise<string | undefined> {
+  if (side === undefined) return "";
+  if (side.size > maxTextBytes) return undefined;
+  const content = await spool.whole(side);
+  return content.subarray(0, binarySample).includes(0) ? undefined : content.toString("latin1");
+}
+
+/** Git's name of a content. A binary patch is accepted only with it. */
+async function blobId(side: Side | undefined, spool: Spool): Promise<string> {
+  if (side === undefined) return noBlob;
+  const hash = createHash("sha1").update(`blob ${side.size}\0`);
+  for await (const bytes of spool.read(side)) hash.update(bytes);
+  return hash.digest("hex");
+}
+
+/** Quoted as git does, where the name needs it; control characters and backslashes never come here. */
+function nameOf(side: "a" | "b", path: string): string {
+  return path.includes('"') ? `"${side}/${path.replaceAll('"', '\\"')}"` : `${side}/${path}`;
+}
+
+/** With a tab behind a name with spaces, where git and patch end it. */
+function lineName(side: "a" | "b", path: string): string {
+  return nameOf(side, path) + (/\s/.test(path) ? "\t" : "");
+}

@@ -1,0 +1,17 @@
+import { z } from "zod";
+
+/** Limits of what leaves workspaces, for all runs. */
+export const workspaceSettingsSchema = z.strictObject({
+  maxEntries: z.int().positive().max(10_000_000).default(200_000).meta({
+    description:
+      "Files and folders of a workspace that are looked at for a run's `outputs`; with more, the run fails with `outputs_failed`.",
+  }),
+  maxBaseMiB: z.int().positive().max(1_048_576).default(1_024).meta({
+    description:
+      "MiB of the files at a run's start, which are kept on disk while it runs if it asks for a patch; with more, it fails before its agent is prompted.",
+  }),
+  outputsTimeoutMs: z.int().positive().max(2_147_483_647).default(120_000).meta({
+    description: "Milliseconds to read a workspace at the run's start, and again at its end.",
+  }),
+});
+export type WorkspaceSettings = z.infer<typeof workspaceSettingsSchema>;

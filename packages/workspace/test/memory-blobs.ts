@@ -1,0 +1,27 @@
+import { buffer } from "node:stream/consumers";
+import type { Blobs } from "../src/blobs/blobs.js";
+
+/** Blobs in memory. */
+export function memoryBlobs(): Blobs & { readonly kept: Map<string, Map<string, Buffer>> } {
+  const kept = new Map<string, Map<string, Buffer>>();
+  return {
+    kept,
+    put: async (owner, name, content) => {
+      const bytes = await buffer(content);
+      kept.set(owner, (kept.get(owner) ?? new Map<string, Buffer>()).set(name, bytes));
+    },
+    get: async (owner, name) => {
+      const found = kept.get(owner)?.get(name);
+      return found === undefined ? undefined : { size: found.length, content: only(found) };
+    },
+    owners: async function* () {
+      for (const owner of kept.keys()) yield { owner, since: 0 };
+    },
+    delete: async (owner) => void kept.delete(owner),
+    close: async () => {},
+  };
+}
+
+async function* only(bytes: Buffer): AsyncGenerator<Buffer, void, undefined> {
+  yield bytes;
+}

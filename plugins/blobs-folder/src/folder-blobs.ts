@@ -1,0 +1,123 @@
+import { createHash, randomBytes } from "node:crypto";
+import { constants } from "node:fs";
+import { mkdir, mkdtemp, open, opendir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { type BlobsBackend, codeOf } from "@ambit/core/plugin";
+import type { Blob, BlobOwner, Blobs } from "@ambit/workspace/blobs";
+
+/** The file of an owner's folder that names it: a folder's own name is a digest. */
+const ownerFile = "owner";
+const chunkBytes = 262_144;
+
+/** Files in a folder, one folder for each run. @param config `folder`: default as the plugin's configuration says */
+export function folderBlobs(config: { readonly folder?: string | undefined }): BlobsBackend<Blobs> {
+  return {
+    name: "folder",
+    open: async ({ temporary }) => {
+      if (temporary) return new FolderBlobs(await mkdtemp(join(tmpdir(), "ambit-blobs-")), true);
+      const folder = config.folder ?? defaultFolder();
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      return new FolderBlobs(folder, false);
+    },
+  };
+}
+
+class FolderBlobs implements Blobs {
+  readonly #folder: string;
+  readonly #isTemporary: boolean;
+
+  constructor(folder: string, isTemporary: boolean) {
+    this.#folder = folder;
+    this.#isTemporary = isTemporary;
+  }
+
+  async put(owner: string, name: string, content: AsyncIterable<Uint8Array>): Promise<void> {
+    const folder = this.#folderOf(owner);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeFile(join(folder, ownerFile), owner, { mode: 0o600, flag: "wx" }).catch((error: unknown) => {
+      if (codeOf(error) !== "EEXIST") throw error;
+    });
+    const draft = join(folder, `.draft-${randomBytes(8).toString("hex")}`);
+    try {
+      const handle = await open(draft, "wx", 0o600);
+      try {
+        for await (const bytes of content) await handle.writeFile(bytes);
+      } finally {
+        await handle.close();
+      }
+      await rename(draft, join(folder, fileName(name)));
+    } catch (error) {
+      await rm(draft, { force: true });
+      throw error;
+    }
+  }
+
+  async get(owner: string, name: string): Promise<Blob | undefined> {
+    const path = join(this.#folderOf(owner), fileName(name));
+    try {
+      const handle = await open(path, constants.O_RDONLY);
+      const { size } = await handle.stat();
+      await handle.close();
+      return { size, content: contentOf(path) };
+    } catch (error) {
+      if (codeOf(error) === "ENOENT") return undefined;
+      throw error;
+    }
+  }
+
+  async *owners(): AsyncGenerator<BlobOwner, void, undefined> {
+    for await (const { name } of await opendir(this.#folder)) {
+      if (!/^[0-9a-f]{64}$/.test(name)) continue;
+      try {
+        const path = join(this.#folder, name, ownerFile);
+        const { mtimeMs: since } = await stat(path);
+        yield { owner: await readFile(path, "utf8"), since };
+      } catch (error) {
+        // Another process has just created or deleted it.
+        if (codeOf(error) !== "ENOENT") throw error;
+      }
+    }
+  }
+
+  async delete(owner: string): Promise<void> {
+    await rm(this.#folderOf(owner), { recursive: true, force: true, maxRetries: 3 });
+  }
+
+  async close(): Promise<void> {
+    if (this.#isTemporary) await rm(this.#folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+
+  #folderOf(owner: string): string {
+    return join(this.#folder, createHash("sha256").update(owner).digest("hex"));
+  }
+}
+
+async function* contentOf(path: string): AsyncGenerator<Buffer, void, undefined> {
+  const handle = await open(path, constants.O_RDONLY);
+  try {
+    for (;;) {
+      const buffer = Buffer.allocUnsafe(chunkBytes);
+      const { bytesRead } = await handle.read(buffer, 0, buffer.length);
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+/** @throws TypeError for a name that could lead elsewhere */
+function fileName(name: string): string {
+  if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name) || name === ownerFile)
+    throw new TypeError(`'${name}' can't be the name of a blob`);
+  return name;
+}
+
+function defaultFolder(): string {
+  const { AMBIT_BLOBS_FOLDER: folder } = process.env;
+  if (folder !== undefined && folder !== "") return folder;
+  if (process.getuid?.() === 0) return "/var/lib/ambit/blobs";
+  const state = process.env.XDG_STATE_HOME;
+  return join(state?.startsWith("/") ? state : join(homedir(), ".local", "state"), "ambit", "blobs");
+}

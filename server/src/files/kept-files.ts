@@ -1,0 +1,78 @@
+import { join } from "node:path";
+import type { Log, Registry } from "@ambit/core";
+import type { RecordedRuns } from "@ambit/durable";
+import { KeptOutputs, OutputsRetention, type WorkspaceSettings, Workspaces } from "@ambit/workspace";
+import { type Blobs, openedBlobs } from "@ambit/workspace/blobs";
+import { dataFolder } from "../data-folder.js";
+
+export interface KeptFilesOptions {
+  readonly registry: Registry;
+  readonly settings: WorkspaceSettings;
+  readonly log: Log;
+  /** Whether they are kept apart from other processes' files, and deleted when they are closed. */
+  readonly temporary: boolean;
+}
+
+/** The files of runs' outputs, in the place that a plugin offers. It is opened when it is first needed. */
+export class KeptFiles {
+  readonly workspaces: Workspaces;
+  #opened: Promise<Blobs> | undefined;
+  #retention: OutputsRetention | undefined;
+
+  constructor(readonly options: KeptFilesOptions) {
+    const { registry, settings } = options;
+    this.workspaces = new Workspaces({
+      settings,
+      folder: join(dataFolder(), "spool"),
+      blobs: registry.blobs === undefined ? undefined : () => this.blobs(),
+    });
+  }
+
+  get isOffered(): boolean {
+    return this.options.registry.blobs !== undefined;
+  }
+
+  /** @throws Error where it can't be opened, or no plugin offers one */
+  blobs(): Promise<Blobs> {
+    this.#opened ??= this.#open().catch((error: unknown) => {
+      // Perhaps somebody mends it.
+      this.#opened = undefined;
+      throw error;
+    });
+    return this.#opened;
+  }
+
+  /** Undefined for a run without outputs. @param owner the run's key */
+  async of(owner: string): Promise<KeptOutputs | undefined> {
+    return this.isOffered ? await KeptOutputs.of(owner, await this.blobs()) : undefined;
+  }
+
+  async delete(owner: string): Promise<void> {
+    if (this.isOffered) await (await this.blobs()).delete(owner);
+  }
+
+  /** From now on, files are deleted with their runs. */
+  retainWith({ store, options }: Pick<RecordedRuns, "store" | "options">): void {
+    if (!this.isOffered) return;
+    this.#retention = new OutputsRetention({
+      blobs: () => this.blobs(),
+      maxAgeMs: options.settings.maxAgeMs,
+      existing: async (owners) => new Set((await store.heads(owners)).map(({ id }) => id)),
+      log: this.options.log,
+    });
+    this.#retention.start();
+  }
+
+  async close(): Promise<void> {
+    await this.#retention?.close();
+    const opened = await this.#opened?.catch(() => undefined);
+    await opened?.close();
+  }
+
+  async #open(): Promise<Blobs> {
+    const { registry, log, temporary } = this.options;
+    const backend = registry.blobs;
+    if (backend === undefined) throw new Error("no plugin offers a place for files");
+    return openedBlobs(backend, await backend.open({ log, temporary }));
+  }
+}
