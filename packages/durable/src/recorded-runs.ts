@@ -172,16 +172,16 @@ export class RecordedRuns {
 
   /** @param signal of the caller who waits for it. @throws StoreFailed */
   get(id: string, signal?: AbortSignal): Promise<StoredRun | undefined> {
-    return this.#patiently(() => this.options.store.get(id), signal);
+    return this.#retryWhileDown(() => this.options.store.get(id), signal);
   }
 
   /** The same without its result, which may be large. */
   async summary(id: string, signal?: AbortSignal): Promise<StoredRun | undefined> {
-    const [run] = await this.#patiently(() => this.options.store.list({ id, limit: 1 }), signal);
+    const [run] = await this.#retryWhileDown(() => this.options.store.list({ id, limit: 1 }), signal);
     return run;
   }
 
-  #patiently<Result>(read: () => Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
+  #retryWhileDown<Result>(read: () => Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
     const { settings, log } = this.options;
     return retryWhileDown("read a run", settings.retryTimeoutMs, log, read, signal);
   }

@@ -182,7 +182,7 @@ describe("a run's webhook", () => {
 
   it.each([
     ["older than runs are kept", { maxAgeMs: 1, interactionMs: 3_000 }, "wipe"],
-    ["larger than what is kept", { maxMiB: 1, maxAgeMs: 1_000 }, "x".repeat(1_200_000)],
+    ["larger than what is kept", { maxMiB: 1, maxAgeMs: 3_000 }, "x".repeat(1_200_000)],
   ])(
     "reports the expiry of a question before its run is deleted, if that is %s",
     async (_why, store, toolName) => {

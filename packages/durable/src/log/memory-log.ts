@@ -24,7 +24,7 @@ export class MemoryLog {
   readonly #readers = new Set<{ taken: number }>();
   #wakeWriter: (() => void) | undefined;
   /** The run has ended, and what it still writes is little. */
-  #isHurried = false;
+  #hasEnded = false;
 
   constructor(
     readonly id: string,
@@ -41,8 +41,8 @@ export class MemoryLog {
       },
       end: async (end) => rows.finish(end),
       follow: (after, signal) => this.follow(after, signal),
-      hurry: () => {
-        this.#isHurried = true;
+      runEnded: () => {
+        this.#hasEnded = true;
         this.#proceed();
       },
       close: () => {},
@@ -78,7 +78,7 @@ export class MemoryLog {
   }
 
   get #isAhead(): boolean {
-    return !this.#isHurried && this.recent.written - this.recent.needed > maxUnread;
+    return !this.#hasEnded && this.recent.written - this.recent.needed > maxUnread;
   }
 
   #dropped(): never {

@@ -39,8 +39,15 @@ export interface RecordedRun {
   announced(): readonly AgentEvent[];
   /** Called before it starts: it acts only while the hold is current. */
   holdBy(hold: RunHold): void;
-  /** Starts it: yields its events in groups, then its one result. */
-  parts(): AsyncIterable<{ readonly events: readonly AgentEvent[] } | { readonly result: RunResult }>;
+  /**
+   * Starts it: yields its events in groups, then its one result. After a group of at least `events`, the next one gathers
+   * for `timeoutMs`, or until it has `characters`. What waits is bounded: then the run waits.
+   */
+  parts(gathering: {
+    readonly events: number;
+    readonly characters: number;
+    readonly timeoutMs: number;
+  }): AsyncIterable<{ readonly events: readonly AgentEvent[] } | { readonly result: RunResult }>;
   /** Ends it before it starts. */
   withdraw(): void;
   cancel(reason: RunCancelled | AtCapacity): void;

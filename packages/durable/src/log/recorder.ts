@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { AtCapacity, messageOf, RunCancelled, StoreFailed, toAmbitError } from "@ambit/core";
 import type { AgentEvent, AgentEventOf, RunResult } from "@ambit/core/contract";
-import { type Log, loopTurnSize, loopTurns } from "@ambit/core/plugin";
+import { type Log, loopTurns } from "@ambit/core/plugin";
 import { jsonInTurns } from "@ambit/json-turns";
 import type { NewDelivery, NewInteraction } from "../store/index.js";
 import { aboutEnd, aboutQuestion, type MessageSource } from "../webhooks/messages.js";
@@ -9,16 +9,13 @@ import { type RecordedRun, textOf } from "./recorded-run.js";
 import type { RecordGroup, RunLog } from "./run-log.js";
 
 /**
- * Characters that may be gathered while a group is being written; then the run waits. Large enough that the log's
- * throughput limits a run, and not the latency of a commit.
+ * Where events come fast, a group gathers for 2 ms, or until it has enough characters: it costs a store and each reader
+ * nearly as much for few events as for many. An event that comes alone is written immediately.
  */
-const maxGatheredCharacters = 524_288;
+const gathering = { events: 16, characters: 65_536, timeoutMs: 2 };
 
-/**
- * After a group of at least `events`, the next one gathers for `gatherMs`, or until it has `characters`: a group costs a
- * store and each reader nearly as much for few events as for many. An event that comes alone is written immediately.
- */
-const stream = { events: 16, gatherMs: 2, characters: 65_536 };
+/** Characters of a group in which no event is large: about what may wait for it in the run. */
+const maxOrdinaryCharacters = 2 * gathering.characters;
 
 /** Questions of one run that are sent to its webhook at most: an agent can ask any number. */
 const maxQuestions = 100;
@@ -27,16 +24,12 @@ const maxQuestions = 100;
 export const takenOver = "Another replica has taken this run over.";
 const unreachable = "The run's events could not be stored: the store can't be reached, or is full.";
 
-interface Gathered {
-  count: number;
-  texts: string[];
-  size: number;
-  asked: NewInteraction[];
-  answered: string[];
-  deliveries: NewDelivery[];
+/** What a group of events says of the run's questions. */
+interface Questions {
+  readonly asked: NewInteraction[];
+  readonly answered: string[];
+  readonly deliveries: NewDelivery[];
 }
-
-const nothing = (): Gathered => ({ count: 0, texts: [], size: 0, asked: [], answered: [], deliveries: [] });
 
 export interface RecorderOptions {
   readonly run: RecordedRun;
@@ -48,17 +41,10 @@ export interface RecorderOptions {
   readonly log: Log;
 }
 
-/** Writes a run's events to its log in groups: while one is being written, the next one gathers. */
+/** Writes a run's events to its log in groups: while one is being written, the next one waits in the run. */
 export class Recorder {
-  #gathered = nothing();
-  #writing: Promise<void> | undefined;
   /** Aborted when the run is lost, with the reason. */
   readonly #lost = new AbortController();
-  /** Resumes a run that waits for room in the buffer. */
-  #wake: (() => void) | undefined;
-  /** Ends the wait of a group that is gathering. */
-  #enough: (() => void) | undefined;
-  #isOver = false;
   #questionsSent = 0;
   /** Characters of the result as it is in the log. */
   resultLength = 0;
@@ -67,7 +53,7 @@ export class Recorder {
 
   constructor(readonly options: RecorderOptions) {
     const { run, log, runLog } = options;
-    void run.ended.then(() => runLog.hurry());
+    void run.ended.then(() => runLog.runEnded());
     this.done = this.#record()
       .catch((thrown: unknown) => {
         log.error({ runId: run.id, error: toAmbitError(thrown) }, "a run could not be recorded");
@@ -89,7 +75,6 @@ export class Recorder {
   lose(reason: RunCancelled | StoreFailed): void {
     if (this.#isLost) return;
     this.#lost.abort(reason);
-    this.#enough?.();
     this.run.cancel(new RunCancelled(reason.message));
     this.options.runLog.close();
   }
@@ -108,38 +93,41 @@ export class Recorder {
     let result: RunResult | undefined;
     // Its readers get what is in the log already before it starts to work.
     if (this.options.isAnnounced) await nextTurn();
-    for await (const part of this.run.parts()) {
-      if (this.#isLost) continue;
+    for await (const part of this.run.parts(gathering)) {
       if ("result" in part) result = part.result;
-      else {
-        // What it made of a large event is written in another turn of the event loop.
-        const size = this.#gather(part.events);
-        if (size > loopTurnSize) await loopTurns.take(size);
-        if (this.#gathered.size >= maxGatheredCharacters) await this.#room();
-      }
+      else if (!this.#isLost) await this.#append(part.events);
     }
-    this.#isOver = true;
-    this.#enough?.();
-    while (this.#gathered.count > 0 || this.#writing !== undefined) await this.#write();
     if (this.#isLost || result === undefined) return undefined;
     return (await this.#finish(result)) ? result : undefined;
   }
 
-  /** @returns characters. */
-  #gather(events: readonly AgentEvent[]): number {
-    const gathered = this.#gathered;
-    for (const event of events) this.#note(event, gathered);
-    const text = textOf(events);
-    gathered.texts.push(text);
-    gathered.size += text.length;
-    gathered.count += events.length;
-    if (gathered.size >= stream.characters) this.#enough?.();
-    if (this.#writing === undefined) this.#writeSoon();
-    return text.length;
+  async #append(events: readonly AgentEvent[]): Promise<void> {
+    const { run, runLog, log } = this.options;
+    try {
+      const group = this.#groupOf(events);
+      const { length } = group.text;
+      // What was made of a large event is written in another turn of the event loop.
+      if (length > maxOrdinaryCharacters) await loopTurns.take(length);
+      if (this.#isLost) return;
+      const written = await runLog.append(group, this.#lost.signal);
+      if (written === "fenced") this.lose(new RunCancelled(takenOver));
+      else if (written === "full")
+        run.cancel(new AtCapacity("The run produced more events than are stored of one run (store.runMiB)."));
+    } catch (thrown) {
+      if (this.#isLost) return;
+      log.error({ runId: run.id, error: messageOf(thrown) }, "events could not be stored: the run ends");
+      this.lose(new StoreFailed(unreachable));
+    }
+  }
+
+  #groupOf(events: readonly AgentEvent[]): RecordGroup {
+    const group: Questions = { asked: [], answered: [], deliveries: [] };
+    for (const event of events) this.#note(event, group);
+    return { count: events.length, text: textOf(events), ...group };
   }
 
   /** Questions and answers are also kept separately, in the same group. */
-  #note(event: AgentEvent, { asked, answered, deliveries }: Gathered): void {
+  #note(event: AgentEvent, { asked, answered, deliveries }: Questions): void {
     switch (event.type) {
       case "interaction_request":
         asked.push({ id: event.id, kind: event.kind, payload: JSON.stringify(event.payload ?? {}) });
@@ -177,13 +165,6 @@ export class Recorder {
     }
   }
 
-  /** Resolves when the current group is in the log, and writing of the next one has begun. */
-  #room(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve;
-    });
-  }
-
   #about(question: AgentEventOf<"interaction_request">): readonly NewDelivery[] {
     const { source, log } = this.options;
     const deliveries = aboutQuestion(source, question);
@@ -196,72 +177,13 @@ export class Recorder {
     return [];
   }
 
-  /** Events that arrive together are written together. */
-  #writeSoon(): void {
-    this.#writing = new Promise<void>((resolve) => process.nextTick(resolve)).then(() => this.#writeAll());
-  }
-
-  #write(): Promise<void> {
-    if (this.#writing === undefined) this.#writeSoon();
-    return this.#writing ?? Promise.resolve();
-  }
-
-  async #writeAll(): Promise<void> {
-    const { run, runLog, log } = this.options;
-    try {
-      while (this.#gathered.count > 0 && !this.#isLost) {
-        const group = this.#take();
-        const written = await runLog.append(group, this.#lost.signal);
-        if (written === "fenced") this.lose(new RunCancelled(takenOver));
-        else if (written === "full")
-          run.cancel(
-            new AtCapacity("The run produced more events than are stored of one run (store.runMiB)."),
-          );
-        if (group.count >= stream.events) await this.#more();
-      }
-    } catch (thrown) {
-      if (this.#isLost) return;
-      log.error({ runId: run.id, error: messageOf(thrown) }, "events could not be stored: the run ends");
-      this.lose(new StoreFailed(unreachable));
-    } finally {
-      this.#writing = undefined;
-      if (this.#isLost) this.#gathered = nothing();
-      this.#wake?.();
-      this.#wake = undefined;
-    }
-  }
-
-  /** Resolves when the next group is worth writing. */
-  async #more(): Promise<void> {
-    if (this.#gathered.size >= stream.characters || this.#isOver || this.#isLost) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, stream.gatherMs);
-      this.#enough = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.#enough = undefined;
-  }
-
-  #take(): RecordGroup {
-    const { count, texts, asked, answered, deliveries } = this.#gathered;
-    this.#gathered = nothing();
-    this.#wake?.();
-    this.#wake = undefined;
-    return {
-      ...{ count, text: texts.join("") },
-      ...(asked.length === 0 ? {} : { asked }),
-      ...(answered.length === 0 ? {} : { answered }),
-      ...(deliveries.length === 0 ? {} : { deliveries }),
-    };
-  }
-
   async #finish(result: RunResult): Promise<boolean> {
     const { runLog, source } = this.options;
     const text = await jsonInTurns({ ...result, events: [] });
     const end = {
-      ...{ result: text, session: result.sessionId, paused: result.stopReason === "paused" },
+      result: text,
+      session: result.sessionId,
+      paused: result.stopReason === "paused",
       deliveries: aboutEnd(source, result),
       usd: result.usage?.cost ?? 0,
     };

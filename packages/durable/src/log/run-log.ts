@@ -23,7 +23,7 @@ export interface RunLog {
    */
   follow(after: number, signal: AbortSignal): AsyncGenerator<Records, void, undefined>;
   /** The run has ended: what is left is written without waiting for a reader. */
-  hurry(): void;
+  runEnded(): void;
   /** Its writer writes nothing more. */
   close(): void;
 }

@@ -58,7 +58,7 @@ export class StoredLogs implements RunLogs {
   }
 
   /** @param signal of the one who waits. @throws StoreFailed */
-  patiently<Result>(what: string, act: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
+  retryWhileDown<Result>(what: string, act: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
     const { settings, log } = this.options;
     return retryWhileDown(what, settings.retryTimeoutMs, log, act, signal);
   }
@@ -69,7 +69,7 @@ export class StoredLogs implements RunLogs {
     return {
       read: (after) =>
         recent()?.after(after, pageCharacters) ??
-        this.patiently("read events", () => store.read(id, after, pageCharacters), signal),
+        this.retryWhileDown("read events", () => store.read(id, after, pageCharacters), signal),
       end: (last) => recent()?.end ?? (recent() === undefined ? this.#endOf(id, last, signal) : undefined),
       more: (last) => recent()?.changed(signal) ?? this.remoteProgress.beyond(id, last, signal),
     };
@@ -77,7 +77,7 @@ export class StoredLogs implements RunLogs {
 
   /** The result, after all events before it were read. */
   async #endOf(id: string, last: number, signal: AbortSignal): Promise<LogEnd | undefined> {
-    const run = await this.patiently("read a run", () => this.#shared(id), signal);
+    const run = await this.retryWhileDown("read a run", () => this.#shared(id), signal);
     if (run === undefined)
       throw new NotFound(`There is no run '${idOfRun(id)}': it was deleted, or never started.`);
     const { events, result } = run;
@@ -106,7 +106,7 @@ class StoredLog implements RunLog {
     const { store, settings } = logs.options;
     const first = recent.last + 1;
     const append = () => store.append({ runId: id, fence, first, ...group });
-    const written = await logs.patiently("keep events", append, signal);
+    const written = await logs.retryWhileDown("keep events", append, signal);
     if (written === "fenced") return written;
     recent.add({ first, count: group.count, text: group.text });
     return recent.written > settings.runMiB * 1_048_576 ? "full" : written;
@@ -115,12 +115,12 @@ class StoredLog implements RunLog {
   async end(end: RunEnd, signal: AbortSignal): Promise<Written> {
     const { logs, id, fence, recent } = this;
     const finish = () => logs.options.store.finish(id, fence, end);
-    const written = await logs.patiently("keep a result", finish, signal);
+    const written = await logs.retryWhileDown("keep a result", finish, signal);
     if (written === "written") recent.finish(end.result);
     return written;
   }
 
-  hurry(): void {}
+  runEnded(): void {}
 
   follow(after: number, signal: AbortSignal): AsyncGenerator<Records, void, undefined> {
     return this.logs.follow(this.id, after, signal);

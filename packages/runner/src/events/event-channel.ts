@@ -1,26 +1,16 @@
 /**
- * Many writers, one reader, bounded: `push` resolves when the reader has caught up, so that a slow client slows
- * the agent instead of filling our memory.
+ * The one buffer between a run and its log: many writers, one reader that takes all at once, bounded. `push` resolves when
+ * the reader has caught up, so that a slow log slows the agent instead of filling our memory.
  */
-export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIterable<Event> {
+export class EventChannel<Event extends NonNullable<unknown>> {
   #waiting: Event[] = [];
-  /** The state of the reader. */
-  #batch: readonly Event[] = [];
-  #at = 0;
   #size = 0;
   readonly #writers: (() => void)[] = [];
-  #reader: (() => void) | undefined;
+  #reader: { readonly wake: () => void; readonly characters: number } | undefined;
   #closed = false;
 
-  /**
-   * A push beyond either limit waits.
-   * @param capacity events that may wait.
-   * @param characters that they may take together.
-   */
-  constructor(
-    readonly capacity = 256,
-    readonly characters = 1_048_576,
-  ) {}
+  /** @param maxCharacters of the waiting events. A push beyond waits. The default is written in about a millisecond. */
+  constructor(readonly maxCharacters = 131_072) {}
 
   /** Characters of the waiting events. */
   get size(): number {
@@ -28,16 +18,16 @@ export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIt
   }
 
   /** Resolves immediately while there is room. After `close` the event is dropped, since nothing reads it. */
-  push(event: Event, size = 0): Promise<void> | undefined {
+  push(event: Event, size: number): Promise<void> | undefined {
     if (this.#closed) return undefined;
     this.#waiting.push(event);
     this.#size += size;
     this.#wakeReader();
-    if (this.#waiting.length <= this.capacity && this.#size <= this.characters) return undefined;
+    if (this.#size <= this.maxCharacters) return undefined;
     return new Promise((resolve) => this.#writers.push(resolve));
   }
 
-  /** Ends the reader's loop once it has read the waiting events. */
+  /** Ends the reader's loop once it has taken the waiting events. */
   close(): void {
     this.#closed = true;
     this.#wakeReader();
@@ -46,33 +36,18 @@ export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIt
 
   /** The reader has left: the waiting events are dropped. */
   abandon(): void {
-    this.#waiting.length = 0;
+    this.#waiting = [];
     this.#size = 0;
     this.close();
   }
 
-  /** The first waiting event; undefined if there is none. */
-  take(): Event | undefined {
-    if (this.#at === this.#batch.length) {
-      if (this.#waiting.length === 0) return undefined;
-      this.#batch = this.#waiting;
-      this.#at = 0;
-      this.#waiting = [];
-      this.#size = 0;
-      this.#wakeWriters();
-    }
-    const event = this.#batch[this.#at];
-    this.#at += 1;
-    return event;
-  }
-
   /** All waiting events, in order. */
-  takeAll(): readonly Event[] {
-    const first = this.take();
-    if (first === undefined) return [];
-    const all = this.#at === 1 ? this.#batch : [first, ...this.#batch.slice(this.#at)];
-    this.#at = this.#batch.length;
-    return all;
+  take(): readonly Event[] {
+    const taken = this.#waiting;
+    this.#waiting = [];
+    this.#size = 0;
+    this.#wakeWriters();
+    return taken;
   }
 
   /** Resolves when there is an event to take; with false at the end. */
@@ -80,25 +55,32 @@ export class EventChannel<Event extends NonNullable<unknown>> implements AsyncIt
     while (this.#waiting.length === 0) {
       if (this.#closed) return false;
       await new Promise<void>((resolve) => {
-        this.#reader = resolve;
+        this.#reader = { wake: resolve, characters: 0 };
       });
     }
     return true;
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Event, undefined, undefined> {
-    do {
-      for (let event = this.take(); event !== undefined; event = this.take()) yield event;
-    } while (await this.more());
-    return undefined;
+  /** Resolves when the waiting events have this size, no more can come, or the time is over. */
+  async gather(characters: number, timeoutMs: number): Promise<void> {
+    if (this.#closed || this.#size >= characters) return;
+    await new Promise<void>((resolve) => {
+      const wake = () => {
+        clearTimeout(timer);
+        this.#reader = undefined;
+        resolve();
+      };
+      const timer = setTimeout(wake, timeoutMs);
+      this.#reader = { wake, characters };
+    });
   }
 
   /** After everything that is ready has been written, so that events that arrive together are read together. */
   #wakeReader(): void {
     const reader = this.#reader;
-    if (reader === undefined) return;
+    if (reader === undefined || (!this.#closed && this.#size < reader.characters)) return;
     this.#reader = undefined;
-    process.nextTick(reader);
+    process.nextTick(reader.wake);
   }
 
   #wakeWriters(): void {

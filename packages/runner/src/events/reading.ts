@@ -1,41 +1,39 @@
 import type { AgentEvent, RunResult, StreamRecord } from "@ambit/core/contract";
 import type { RunEvents } from "./run-events.js";
 
-/** Yields the events of a run in groups, as they arrive. @param result resolves once everything is closed. */
-export type EventReader<Item> = (
-  events: Pick<RunEvents, "take" | "takeAll" | "more">,
-  result: () => Promise<RunResult | undefined>,
-) => () => Promise<IteratorResult<Item, undefined>>;
-
-/** Yields the events one by one, then the result. */
-export const nextRecord: EventReader<StreamRecord> = (events, result) => {
-  let isDelivered = false;
-  const waitForNext = async (): Promise<IteratorResult<StreamRecord, undefined>> => {
-    while (await events.more()) {
-      const event = events.take();
-      if (event !== undefined) return recordOf(event);
-    }
-    const last = isDelivered ? undefined : await result();
-    if (last === undefined) return { done: true, value: undefined };
-    isDelivered = true;
-    return { done: false, value: { kind: "result", result: last } };
-  };
-  // What has already arrived costs only one promise.
-  return () => {
-    const event = events.take();
-    return event === undefined ? waitForNext() : Promise.resolve(recordOf(event));
-  };
-};
-
 /** The events of a run since the last read, then its one result. */
 export type RunPart = { readonly events: readonly AgentEvent[] } | { readonly result: RunResult };
 
-/** Yields all waiting events together, then the result. */
-export const nextPart: EventReader<RunPart> = (events, result) => {
+/**
+ * After a part of at least `events`, the next one gathers for `timeoutMs`, or until it has `characters`. An event that
+ * comes alone is read immediately.
+ */
+export interface Gathering {
+  readonly events: number;
+  readonly characters: number;
+  readonly timeoutMs: number;
+}
+
+/** The next item of a run; not called again before it has settled. */
+type Next<Item> = () => Promise<IteratorResult<Item, undefined>>;
+
+/**
+ * Yields all waiting events together, then the result.
+ * @param result resolves once everything is closed.
+ * @param gathering Default: none.
+ */
+export function nextPart(
+  events: Pick<RunEvents, "take" | "more" | "gather">,
+  result: () => Promise<RunResult | undefined>,
+  gathering?: Gathering,
+): Next<RunPart> {
+  let isStream = false;
   let isDelivered = false;
   return async () => {
+    if (isStream && gathering !== undefined) await events.gather(gathering.characters, gathering.timeoutMs);
     while (await events.more()) {
-      const waiting = events.takeAll();
+      const waiting = events.take();
+      isStream = gathering !== undefined && waiting.length >= gathering.events;
       if (waiting.length > 0) return { done: false, value: { events: waiting } };
     }
     const last = isDelivered ? undefined : await result();
@@ -43,10 +41,25 @@ export const nextPart: EventReader<RunPart> = (events, result) => {
     isDelivered = true;
     return { done: false, value: { result: last } };
   };
-};
+}
 
-function recordOf(event: AgentEvent): IteratorResult<StreamRecord, undefined> {
-  return { done: false, value: { kind: "event", event } };
+/** The same one by one. */
+export function nextRecord(next: Next<RunPart>): Next<StreamRecord> {
+  let events: readonly AgentEvent[] = [];
+  let at = 0;
+  return async () => {
+    for (;;) {
+      const event = events[at];
+      at += 1;
+      if (event !== undefined) return { done: false, value: { kind: "event", event } };
+      const part = await next();
+      if (part.done) return part;
+      if ("result" in part.value)
+        return { done: false, value: { kind: "result", result: part.value.result } };
+      events = part.value.events;
+      at = 0;
+    }
+  };
 }
 
 /**

@@ -137,18 +137,18 @@ export class RunEvents {
     return this.redactor.longText(this.record.output);
   }
 
-  /** For the run's one reader: the next event, if there already is one. */
-  take(): AgentEvent | undefined {
+  /** For the run's one reader: all events that wait for it. */
+  take(): readonly AgentEvent[] {
     return this.#channel.take();
-  }
-
-  /** All events that wait for the reader. */
-  takeAll(): readonly AgentEvent[] {
-    return this.#channel.takeAll();
   }
 
   /** Resolves when there is another event; with false when nothing more comes. */
   more(): Promise<boolean> {
     return this.#channel.more();
+  }
+
+  /** Resolves when that many characters wait, nothing more comes, or the time is over. */
+  gather(characters: number, timeoutMs: number): Promise<void> {
+    return this.#channel.gather(characters, timeoutMs);
   }
 }

@@ -9,7 +9,7 @@ import {
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import type { RunRecovery } from "../events/observation.js";
-import { cancellable, type EventReader, nextPart, nextRecord, type RunPart } from "../events/reading.js";
+import { cancellable, type Gathering, nextPart, nextRecord, type RunPart } from "../events/reading.js";
 import type { RunHold } from "../lifetime/right-to-act.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { dismiss } from "../session/agent/start-agent.js";
@@ -112,7 +112,7 @@ export class Run {
 
   /** Its first events, which are there before it begins. Its reader gets them here or with the others. */
   announced(): readonly AgentEvent[] {
-    return this.events.takeAll();
+    return this.events.take();
   }
 
   /** From now on it acts only while this hold is current. */
@@ -148,20 +148,20 @@ export class Run {
    * `return()`, also while it waits for a record, and then waits only for a run that this cancels.
    */
   records(): AsyncGenerator<StreamRecord, void, undefined> {
-    return this.#read(nextRecord);
+    return this.#read(nextRecord(this.#parts()));
   }
 
   /** The same, for a reader that takes all available events at once. */
-  parts(): AsyncGenerator<RunPart, void, undefined> {
-    return this.#read(nextPart);
+  parts(gathering?: Gathering): AsyncGenerator<RunPart, void, undefined> {
+    return this.#read(this.#parts(gathering));
   }
 
-  #read<Item>(reader: EventReader<Item>): AsyncGenerator<Item, void, undefined> {
+  #parts(gathering?: Gathering): () => Promise<IteratorResult<RunPart, undefined>> {
+    return nextPart(this.events, () => this.ended.then(() => this.result), gathering);
+  }
+
+  #read<Item>(next: () => Promise<IteratorResult<Item, undefined>>): AsyncGenerator<Item, void, undefined> {
     this.#begin();
-    const next = reader(this.events, async () => {
-      await this.ended;
-      return this.result;
-    });
     return cancellable(next, async () => {
       this.leave();
       if (this.scope.signal.aborted) await this.ended;

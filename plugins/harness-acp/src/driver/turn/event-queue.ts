@@ -1,6 +1,9 @@
 /**
  * Events between the agent's output and a consumer that may be slower. It never rejects an event: `room` tells the
  * producer to stop reading, so the content stays within `capacity` plus one read.
+ *
+ * Separate from the runner's channel, which holds what is redacted: a harness yields its events, the runner takes each when
+ * it may read it, and after a cancel the agent's output is read on although nobody takes it.
  */
 export class EventQueue<Item extends NonNullable<unknown>> {
   #items: Item[] = [];
