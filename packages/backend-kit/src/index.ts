@@ -11,6 +11,7 @@ export * from "./lifetime/replica.js";
 export * from "./lifetime/shape.js";
 export * from "./lifetime/warm-pool.js";
 export * from "./limits.js";
+export * from "./network/dial.js";
 export * from "./requests/bounded-agent.js";
 export * from "./requests/time-limit.js";
 export * from "./seccomp.js";

@@ -1,5 +1,5 @@
 import { probeSandboxes, type SandboxOverrides } from "@ambit/attacks/standard-probe";
-import { probeSpec, refusedByProfile } from "@ambit/backend-kit";
+import { type DialTarget, probeSpec, reachedTargets, refusedByProfile } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
 import {
   type Capability,
@@ -12,7 +12,6 @@ import {
 import { makeAuthority } from "@ambit/egress/credentials";
 import { fixFor } from "./api/failure.js";
 import { isNetwork } from "./claims.js";
-import { answering, type Target } from "./network/dial.js";
 import { NetworkOpen } from "./network/network-open.js";
 import { reviewPolicies, whyNotClosed } from "./network/policies.js";
 import { candidates } from "./network/targets.js";
@@ -101,12 +100,9 @@ async function findTargets(access: ClusterAccess, open: Open, signal: AbortSigna
       config.namespace,
     );
     if (whyOpen !== undefined) return { whyOpen };
-    access.targets = await answering(
-      control,
-      config.bridge.node,
-      await around(access, control, signal),
-      signal,
-    );
+    const nearby = await around(access, control, signal);
+    const { node } = config.bridge;
+    access.targets = await reachedTargets(control, { node, targets: nearby, signal });
   } finally {
     await control.close();
   }
@@ -140,7 +136,7 @@ async function around(
   { cluster, config }: ClusterAccess,
   control: RemoteSandbox,
   signal: AbortSignal,
-): Promise<readonly Target[]> {
+): Promise<readonly DialTarget[]> {
   const [, name = ""] = String(control.evidence["kubernetes.pod"]).split("/");
   const pod = await cluster.pod(name, signal);
   if (pod === undefined) throw deleted();

@@ -77,7 +77,7 @@ export interface StandardProbe<Box extends ProbedSandbox = ProbedSandbox> {
   readonly kernelPaths?: KernelPaths;
   /**
    * Addresses beyond this host that a sandbox without limits reaches. They are needed where limited sandboxes keep a network
-   * link, which a policy closes; without any, a link other than `lo` refutes `network.deny`.
+   * link, which a policy closes; without any, a link other than `lo` refutes `network.*`.
    */
   readonly beyond?: readonly ProbeTarget[];
   /** Makes a server's certificates, for `secrets.hidden`: `makeAuthority` of @ambit/egress. */

@@ -1,7 +1,10 @@
+import type { DialTarget } from "@ambit/backend-kit";
 import { SandboxFailed } from "@ambit/core/plugin";
-import { type Target, wordsOf } from "./dial.js";
 
 const maxNamed = 4;
+
+const wordsOf = (targets: readonly DialTarget[]) =>
+  targets.map(({ host, port }) => (host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`)).join(", ");
 
 /** A pod that policies should close reaches something. */
 export class NetworkOpen extends SandboxFailed {
@@ -9,7 +12,7 @@ export class NetworkOpen extends SandboxFailed {
   readonly fix =
     'use a network that enforces policies also towards its nodes (Cilium with its host firewall, Calico with DefaultEndpointToHostAction=Drop, kube-router), or nodes with user namespaces (hostUsers: "require")';
 
-  constructor(open: readonly Target[], settleMs: number) {
+  constructor(open: readonly DialTarget[], settleMs: number) {
     const others = open.length > maxNamed ? ` and ${open.length - maxNamed} more` : "";
     const reason = `a pod still reaches ${wordsOf(open.slice(0, maxNamed))}${others} after ${settleMs} ms, so the cluster's network doesn't enforce the namespace's NetworkPolicy`;
     super(`The pod's network can't be closed: ${reason}`);

@@ -1,10 +1,10 @@
-import type { Target } from "./dial.js";
+import type { DialTarget } from "@ambit/backend-kit";
 
 /** The kubelet, SSH, kube-proxy and a node exporter: on the node itself, which many policies don't cover. */
 const nodePorts = [10_250, 22, 10_256, 9_100];
 const dnsPort = 53;
-const metadataService: Target = { host: "169.254.169.254", port: 80 };
-const nodeLocalResolver: Target = { host: "169.254.20.10", port: dnsPort };
+const metadataService: DialTarget = { host: "169.254.169.254", port: 80 };
+const nodeLocalResolver: DialTarget = { host: "169.254.20.10", port: dnsPort };
 
 export interface Surroundings {
   /** The API server as the runner reaches it. */
@@ -19,13 +19,13 @@ export interface Surroundings {
 }
 
 /** What a pod may reach without a policy, as far as it can be told without asking the cluster for more rights. Pure. */
-export function candidates(surroundings: Surroundings, given: readonly Target[]): readonly Target[] {
+export function candidates(surroundings: Surroundings, given: readonly DialTarget[]): readonly DialTarget[] {
   const { server, nodeAddress, environment, resolvers, routes } = surroundings;
   const variable = (name: string) => new RegExp(`^${name}=(.+)$`, "m").exec(environment)?.[1];
   const service = variable("KUBERNETES_SERVICE_HOST");
   const nameservers = [...resolvers.matchAll(/^nameserver\s+(\S+)/gm)].map(([, address = ""]) => address);
   const router = routerIn(routes);
-  const found: Target[] = [
+  const found: DialTarget[] = [
     ...given,
     ...(nodeAddress === undefined ? [] : nodePorts.map((port) => ({ host: nodeAddress, port }))),
     ...(router === undefined ? [] : nodePorts.map((port) => ({ host: router, port }))),

@@ -1,10 +1,9 @@
-import { type Ownership, quietLog, type Shape } from "@ambit/backend-kit";
+import { type DialTarget, type Ownership, quietLog, type Shape } from "@ambit/backend-kit";
 import { type Log, messageOf, SandboxFailed } from "@ambit/core/plugin";
 import { asSandboxFailed } from "../api/failure.js";
 import type { KubernetesConfig } from "../config.js";
 import type { PodShape } from "../enter/shape.js";
 import { ReplicaLease } from "../lifetime/lease.js";
-import type { Target } from "../network/dial.js";
 import { type Policy, policyListSchema } from "../network/policies.js";
 import { Cluster } from "../pod/cluster.js";
 import { PodWatch } from "../pod/watch.js";
@@ -31,7 +30,7 @@ export class ClusterAccess {
   /** Why pods have no user namespace. */
   whyBaseline: string | undefined;
   /** What a pod without a policy reaches. */
-  targets: readonly Target[] = [];
+  targets: readonly DialTarget[] = [];
   #held: ((log: Log) => Promise<Held>) | undefined;
 
   constructor(config: KubernetesConfig) {

@@ -1,12 +1,11 @@
 import { join } from "node:path/posix";
 import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
-import { forwardingLog, type Prepared } from "@ambit/backend-kit";
+import { type DialTarget, dialUntilClosed, forwardingLog, type Prepared } from "@ambit/backend-kit";
 import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
 import type { Evidence, Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
 import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
 import { asSandboxFailed } from "../api/failure.js";
-import { dialUntilClosed, type Target } from "../network/dial.js";
 import { NetworkOpen } from "../network/network-open.js";
 import { type StartedPod, type StartOptions, startPod } from "./start-pod.js";
 
@@ -14,7 +13,7 @@ export interface PrepareOptions extends Omit<StartOptions, "onFailure"> {
   /** Its name in folders: the session's, or a separate one. */
   readonly id: string;
   /** What a pod without a policy reaches, according to the probe. */
-  readonly targets: readonly Target[];
+  readonly targets: readonly DialTarget[];
   /** Called once the pod is gone, or is the reaper's. */
   onEnded(): void;
 }
@@ -114,7 +113,7 @@ export class PreparedPod implements Prepared {
     if (podShape === "user-namespace") return "a network namespace of its own";
     if (targets.length === 0) return "policy, not tried";
     const { bridge, settleMs } = config;
-    const { open, openMs } = await dialUntilClosed(sandbox, bridge.node, targets, settleMs, signal);
+    const { open, openMs } = await dialUntilClosed(sandbox, { node: bridge.node, targets, signal }, settleMs);
     if (open.length === 0) return `policy, closed after ${openMs} ms for ${targets.length} targets`;
     throw new NetworkOpen(open, settleMs);
   }

@@ -3,6 +3,7 @@ import { expectConclusive, expectThat } from "../../probe/trial.js";
 import { type Attempts, reachedOf } from "../attempts.js";
 import type { StandardBench, StandardTrial } from "../bench.js";
 import { lookOutside, tryInside } from "../look.js";
+import type { ProbeTarget } from "../standard-probe.js";
 import { findTargets } from "../targets.js";
 
 export const networkTrial: StandardTrial = {
@@ -18,12 +19,7 @@ export const networkTrial: StandardTrial = {
         reachedOf(await lookOutside(bench, socket)) !== "",
         "a plain process doesn't reach an abstract socket of this host either",
       );
-    const dials: Attempts = Object.fromEntries(
-      [...targets, ...beyond].map(({ host, port }) => [
-        `connect ${host} ${port}`,
-        { try: "connect", host, port },
-      ]),
-    );
+    const dials = dialsOf([...targets, ...beyond]);
     const seen = await tryInside(await bench.closed(), bench, {
       ...dials,
       links: { try: "links" },
@@ -35,11 +31,10 @@ export const networkTrial: StandardTrial = {
     const through = isClosedByPolicy ? { ...seen, links: null } : seen;
     expectThat(reachedOf(through) === "", `reached in a sandbox without a network: ${reachedOf(through)}`);
     if (isClosedByPolicy) {
-      const open = await tryInside(await bench.unlimited(), bench, dials);
-      const missed = beyond.filter(({ host, port }) => (open[`connect ${host} ${port}`] ?? null) === null);
+      await expectBeyondReached(bench);
       expectConclusive(
-        reached !== undefined && missed.length === 0,
-        `a sandbox without limits doesn't reach ${missed.map(({ host, port }) => `${host}:${port}`).join(", ") || "this host or another sandbox"} either`,
+        reached !== undefined,
+        "a sandbox without limits reaches neither this host nor another sandbox",
       );
       return {
         "network.deny": `a sandbox without limits reached ${reached.what} and ${beyond.length} addresses beyond, and one without a network none of them`,
@@ -58,11 +53,27 @@ export const networkTrial: StandardTrial = {
   },
 };
 
+const dialsOf = (targets: readonly ProbeTarget[]): Attempts =>
+  Object.fromEntries(
+    targets.map(({ host, port }) => [`connect ${host} ${port}`, { try: "connect", host, port }]),
+  );
+
+/** The control of what a policy closes: a sandbox without limits reaches it. */
+async function expectBeyondReached(bench: StandardBench): Promise<void> {
+  const { beyond = [] } = bench.probe;
+  const open = await tryInside(await bench.unlimited(), bench, dialsOf(beyond));
+  const missed = beyond.filter(({ host, port }) => (open[`connect ${host} ${port}`] ?? null) === null);
+  const names = missed.map(({ host, port }) => `${host}:${port}`).join(", ");
+  expectConclusive(missed.length === 0, `a sandbox without limits doesn't reach ${names} either`);
+}
+
 export const listsTrial: StandardTrial = {
   shows: ["network.allow-cidr", "network.allow-host"],
   async run(bench) {
     const { host, listedPort, otherPort, secret: says } = bench.decoys;
+    const { beyond = [] } = bench.probe;
     const seen = await tryInside(await bench.listed(), bench, {
+      ...dialsOf(beyond),
       address: { try: "proxied", host, port: listedPort, says },
       name: { try: "proxied", host: "localhost", port: listedPort, says },
       "its neighbour": { try: "passed", host, port: otherPort },
@@ -71,7 +82,11 @@ export const listsTrial: StandardTrial = {
       directly: { try: "connect", host, port: otherPort },
       links: { try: "links" },
     });
-    const { address, name, ...rest } = seen;
+    const { address, name, links = null, ...others } = seen;
+    // A policy closes a link that stays, which the addresses beyond show.
+    const isClosedByPolicy = links !== null && beyond.length > 0;
+    if (isClosedByPolicy) await expectBeyondReached(bench);
+    const rest = isClosedByPolicy ? others : { ...others, links };
     expectThat(reachedOf(rest) === "", `reached although it isn't listed: ${reachedOf(rest)}`);
     expectConclusive(address === says, "the listed address didn't answer through the runner's proxy");
     const tried = await rulesTried(bench);
