@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import { AtCapacity } from "@ambit/core";
 import { loopTurns } from "@ambit/core/plugin";
 import { isLoopback } from "../caller/loopback.js";
+import { endParsingWith } from "./parsed-requests.js";
 import type { ConnectionShares } from "./shares.js";
 
 /** Requests of one connection without a complete response. HTTP/1.1 allows more, and no client in use sends two. */
@@ -71,6 +72,7 @@ export class Connections {
 
   #opened(socket: Socket): void {
     loopTurns.arrived();
+    endParsingWith(socket);
     const peer = peerOf(socket.remoteAddress);
     const connection: Connection = { socket, peer, owner: undefined, requests: 0 };
     this.#bySocket.set(socket, connection);
