@@ -19,7 +19,7 @@ import type { Probe, Probed } from "./prober.js";
 export interface HealthOptions {
   /** For each attack alone; all of them together get three times as long. */
   readonly seconds: number;
-  /** Only attacks whose names contain this. Default: all. */
+  /** Only attacks whose names contain this, or `all together`: each of them, but none alone. Default: all. */
   readonly only?: string;
   /** A folder for a CPU profile of the server (`--cpu-prof`). Default: none is made, since it slows the server. */
   readonly profile?: string;
@@ -59,6 +59,7 @@ const loopWatch = fileURLToPath(new URL("../../plugins/loop-watch.js", import.me
 /** Milliseconds after an attack in which the server gets rid of it, before the next one begins. */
 const calmMs = 2_000;
 const togetherFactor = 3;
+const together = "all together";
 const token = "token-of-the-soak";
 
 /** Attacks a real server in each way alone, then in all ways together, and asks for its health meanwhile. */
@@ -102,6 +103,7 @@ export async function healthUnderAttack(
       : { host: { name: own.name, ...(await authority.certificateFor(own.name)) } }),
   };
   const names = Object.keys(attacks).filter((name) => name.includes(only));
+  const atOnce = only === together ? Object.keys(attacks) : names;
   const phases: Phase[] = [];
   const measure = async (name: string, chosen: readonly string[], forSeconds: number) => {
     const phase = await phaseOf({ ambit, prober, target, looks }, name, chosen, forSeconds);
@@ -112,7 +114,7 @@ export async function healthUnderAttack(
   try {
     await measure("no attack", [], seconds);
     for (const name of names) await measure(name, [name], seconds);
-    if (names.length > 1) await measure("all together", names, togetherFactor * seconds);
+    if (atOnce.length > 1) await measure(together, atOnce, togetherFactor * seconds);
   } finally {
     await Promise.all([prober.stop(), floor.stop()]);
   }
