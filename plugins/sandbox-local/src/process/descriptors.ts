@@ -1,5 +1,6 @@
-import { closeSync, openSync, readdirSync, readSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { loopTurns } from "@ambit/core/plugin";
+import { readBeginning } from "./read-beginning.js";
 
 const closeOnExec = 0o2000000;
 
@@ -22,9 +23,6 @@ export async function inheritableDescriptors(): Promise<readonly number[]> {
   return inheritable;
 }
 
-/** The rows `pos` and `flags` come first, in less than this. */
-const beginning = Buffer.alloc(128);
-
 function isInheritable(descriptor: number): boolean {
   try {
     const flags = /^flags:\s+([0-7]+)/m.exec(readBeginning(`/proc/self/fdinfo/${descriptor}`))?.[1];
@@ -33,15 +31,6 @@ function isInheritable(descriptor: number): boolean {
     // The listing's own descriptor is closed by now; so may be any other.
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return false;
     throw error;
-  }
-}
-
-function readBeginning(path: string): string {
-  const file = openSync(path, "r");
-  try {
-    return beginning.toString("latin1", 0, readSync(file, beginning, 0, beginning.length, 0));
-  } finally {
-    closeSync(file);
   }
 }
 

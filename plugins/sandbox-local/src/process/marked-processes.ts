@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { loopTurns } from "@ambit/core/plugin";
+import { readBeginning } from "./read-beginning.js";
 import { signal } from "./signal.js";
 
 /** Identifies the process's origin in its environment, which its descendants inherit even if they detach. */
@@ -35,10 +36,12 @@ export interface MarkedOptions {
  */
 export async function killMarked(mark: string, options: MarkedOptions = {}): Promise<number> {
   const killed = new Set<number>();
+  let look: Look | undefined = "all";
   for (let round = 0; round < 50; round++) {
-    const { marked, unknown } = await findMarked(mark, options);
-    if (marked.length === 0 && unknown === 0) break;
-    for (const pid of marked) {
+    const found = await findMarked(mark, options, look);
+    look = nextLook(found);
+    if (look === undefined) break;
+    for (const pid of found.marked) {
       killed.add(pid);
       signal(pid, "SIGKILL");
     }
@@ -52,38 +55,46 @@ export function startOf(pid: number): number | undefined {
   return statOf(pid)?.started;
 }
 
+/** The processes to look at: those with these numbers, or all. */
+type Look = "all" | readonly number[];
+
 interface Found {
   readonly marked: readonly number[];
-  /** The number of processes that are just becoming another program, which show nothing until then. */
-  readonly unknown: number;
+  /** Processes that are just becoming another program, which show nothing until then. */
+  readonly unknown: readonly number[];
+}
+
+/** Where to look again. Undefined: nowhere. A marked process may have started others since they were listed. Pure. */
+export function nextLook({ marked, unknown }: Found): Look | undefined {
+  if (marked.length > 0) return "all";
+  return unknown.length > 0 ? unknown : undefined;
 }
 
 /** What reading one process costs, in the characters of {@link loopTurns}. */
 const costOfOne = 2_048;
 
 /** In turns of the event loop: a host may have thousands of processes. */
-async function findMarked(mark: string, { group, since = 0 }: MarkedOptions): Promise<Found> {
-  if (process.platform !== "linux") return { marked: [], unknown: 0 };
+async function findMarked(mark: string, { group, since = 0 }: MarkedOptions, look: Look): Promise<Found> {
+  if (process.platform !== "linux") return { marked: [], unknown: [] };
   const marker = markArgument(mark);
   const marked: number[] = [];
-  let unknown = 0;
-  for (const name of readdirSync("/proc")) {
-    const pid = Number(name);
+  const unknown: number[] = [];
+  for (const pid of look === "all" ? readdirSync("/proc").map(Number) : look) {
     if (!Number.isInteger(pid) || pid === process.pid) continue;
     const turn = loopTurns.take(costOfOne);
     if (turn !== undefined) await turn;
     const stat = statOf(pid);
     if (stat === undefined || stat.state === "Z" || stat.started < since) continue;
-    const seen = stat.group === group ? "marked" : look(pid, marker);
+    const seen = stat.group === group ? "marked" : markOn(pid, marker);
     if (seen === "marked") marked.push(pid);
     // Threads of the kernel are in no group, and never show anything.
-    else if (seen === "unknown" && stat.group !== 0) unknown += 1;
+    else if (seen === "unknown" && stat.group !== 0) unknown.push(pid);
   }
   return { marked, unknown };
 }
 
 /** During execve(2) a process has neither arguments nor environment: fs/proc/base.c reads both as empty. */
-function look(pid: number, marker: string): "marked" | "unmarked" | "unknown" {
+function markOn(pid: number, marker: string): "marked" | "unmarked" | "unknown" {
   const isMarked = (text: string) => text.startsWith(marker) || text.includes(`\0${marker}`);
   const environment = readProcess(pid, "environ");
   const command = readProcess(pid, "cmdline");
@@ -112,7 +123,8 @@ function statOf(pid: number): Stat | undefined {
 /** Undefined for a process that is gone, or another user's: neither belongs to this runner. */
 function readProcess(pid: number, file: "environ" | "cmdline" | "stat"): string | undefined {
   try {
-    return readFileSync(`/proc/${pid}/${file}`, "latin1");
+    const path = `/proc/${pid}/${file}`;
+    return file === "stat" ? readBeginning(path) : readFileSync(path, "latin1");
   } catch (error) {
     if (error instanceof Error && "code" in error) return undefined;
     throw error;

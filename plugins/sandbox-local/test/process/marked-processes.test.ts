@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
-import { killMarked, markerVariable, startOf } from "../../src/process/marked-processes.js";
+import { killMarked, markerVariable, nextLook, startOf } from "../../src/process/marked-processes.js";
 
 it("kills what carries the mark, and skips processes that started before the given time", async () => {
   const mark = randomUUID();
@@ -22,6 +22,14 @@ it("kills what carries the mark, and skips processes that started before the giv
   expect(await killMarked(mark, { since: startOf(younger.pid ?? 0) })).toBe(1);
   expect([older.signalCode, older.exitCode]).toEqual([null, null]);
   expect(await killMarked(mark)).toBe(1);
+});
+
+it.each([
+  ["all processes, after it killed one, which may have started others", [7], [8], "all"],
+  ["only at those that showed nothing, of which there are always some on a busy host", [], [8, 9], [8, 9]],
+  ["at none", [], [], undefined],
+])("looks next at %s", (_what, marked, unknown, next) => {
+  expect(nextLook({ marked, unknown })).toEqual(next);
 });
 
 // With a single look at each process, 15 of 200 such rounds missed it.
