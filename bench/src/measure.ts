@@ -40,6 +40,27 @@ export async function interleaved(subject: Side, floor: Side, options: PairOptio
   };
 }
 
+/**
+ * Measures several sides in rounds, each starting with another side. The rounds before the first are warm-up.
+ *
+ * @returns each side's costs, round by round.
+ */
+export async function rotating<SideName, Cost>(
+  sides: readonly SideName[],
+  measure: (side: SideName) => Promise<Cost>,
+  { rounds, warmUp = 2 }: { readonly rounds: number; readonly warmUp?: number },
+): Promise<ReadonlyMap<SideName, readonly Cost[]>> {
+  const costs = new Map<SideName, Cost[]>(sides.map((side) => [side, []]));
+  for (let round = 0; round < warmUp + rounds; round += 1) {
+    const first = round % sides.length;
+    for (const side of [...sides.slice(first), ...sides.slice(0, first)]) {
+      const cost = await measure(side);
+      if (round >= warmUp) costs.get(side)?.push(cost);
+    }
+  }
+  return costs;
+}
+
 /** Milliseconds that a step took. */
 export async function timed(step: () => unknown): Promise<number> {
   const begun = performance.now();
@@ -59,6 +80,12 @@ export function median(values: readonly number[]): number {
   const middle = Math.floor(sorted.length / 2);
   const upper = sorted[middle] ?? Number.NaN;
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+}
+
+/** The smallest value that at least this share of all values doesn't exceed. */
+export function percentile(values: readonly number[], percent: number): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? Number.NaN;
 }
 
 /** "0.21 / 0.16 ms": the medians behind a ratio. */

@@ -1,5 +1,28 @@
 import { describe, expect, it } from "vitest";
-import { interleaved, median, short } from "../src/measure.js";
+import { interleaved, median, percentile, rotating, short } from "../src/measure.js";
+
+describe("rounds of several sides", () => {
+  it("begin with another side each, and discard the warm-up", async () => {
+    const order: string[] = [];
+    const costs = await rotating(
+      ["one", "two", "three"],
+      async (side) => {
+        order.push(side);
+        return order.length;
+      },
+      { rounds: 2, warmUp: 1 },
+    );
+    expect(order.join(" ")).toBe("one two three two three one three one two");
+    expect(Object.fromEntries(costs)).toEqual({ one: [6, 8], two: [4, 9], three: [5, 7] });
+  });
+
+  it("are summed up by percentiles", () => {
+    const hundred = Array.from({ length: 100 }, (_, index) => 100 - index);
+    expect([50, 95, 99, 100].map((percent) => percentile(hundred, percent))).toEqual([50, 95, 99, 100]);
+    expect(percentile([7], 95)).toBe(7);
+    expect(percentile([], 95)).toBeNaN();
+  });
+});
 
 describe("interleaved pairs", () => {
   it("runs the sides in alternating order, and discards the warm-up", async () => {

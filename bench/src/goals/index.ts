@@ -21,6 +21,7 @@ import { toolTurn } from "./runs/g05-tool-turn.js";
 import { dispatch } from "./runs/g06-dispatch.js";
 import { clientGone } from "./runs/g17-client-gone.js";
 import { brokenAgent } from "./runs/g18-broken-agent.js";
+import { firstCommand } from "./sandboxes/c1-first-command.js";
 import { codeTool } from "./sandboxes/g07-code-tool.js";
 import { jail } from "./sandboxes/g16-jail.js";
 import { spawnInJail } from "./sandboxes/i3-spawn.js";
@@ -50,6 +51,7 @@ export const goals: readonly Goal[] = [
   jail,
   clientGone,
   brokenAgent,
+  firstCommand,
   spawnInJail,
   bridge,
   daytonaBridge,
