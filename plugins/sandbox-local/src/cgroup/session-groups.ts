@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { mkdir, readFile, rename, rmdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -22,8 +22,8 @@ export interface SessionGroups {
   readonly evidence: Evidence;
   /** How often each limit was reached so far. */
   hits(): LimitHits;
-  /** Adds one process; what it starts later inherits the groups. Synchronous, so that nothing runs in between. */
-  join(pid: number): void;
+  /** Adds a process that waits for it; what it starts later inherits the groups. The kernel may take 20 ms. */
+  join(pid: number): Promise<void>;
   /** Removes them, and ends the processes that are still in them. Safe to call twice. */
   remove(): Promise<void>;
 }
@@ -54,8 +54,8 @@ export async function makeSessionGroups(
       processes: countIn(made, ["pids.events"], "max"),
       memory: countIn(made, ["memory.events", "memory.oom_control"], "oom_kill"),
     }),
-    join(pid) {
-      for (const path of made) writeFileSync(join(path, "cgroup.procs"), String(pid));
+    async join(pid) {
+      await Promise.all(made.map((path) => writeFile(join(path, "cgroup.procs"), String(pid))));
     },
     remove: () => removeGroups(made),
   };

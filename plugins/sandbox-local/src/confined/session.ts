@@ -105,14 +105,16 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       await folder.remove();
       runner.trash.report(spec.log);
     });
-    const groups = Object.values(spec.boundary.resources).some((limit) => limit !== undefined)
-      ? await makeSessionGroups(
+    // While the rest opens: the kernel takes its time for each group.
+    const grouping = Object.values(spec.boundary.resources).some((limit) => limit !== undefined)
+      ? makeSessionGroups(
           `ambit-${runner.key}-${spec.id}`,
           spec.boundary.resources,
           join(folder.path, groupsRecord),
         )
-      : undefined;
-    if (groups !== undefined) opened.push(() => groups.remove());
+      : Promise.resolve(undefined);
+    const grouped = grouping.catch(() => undefined);
+    opened.push(async () => (await grouped)?.remove());
     const credentials = await keepCredentials(spec, config, folder.path, options.trusted);
     const network = spec.boundary.network.mode === "on" ? "shared" : "own";
     const channel = network === "own" ? await SessionChannel.open(folder.path, user) : undefined;
@@ -129,6 +131,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       opened.push(() => proxy.close());
     }
     const requiredPaths = await showRequiredPaths(options, folder, user !== undefined);
+    const groups = await grouping;
     return {
       spec,
       config,

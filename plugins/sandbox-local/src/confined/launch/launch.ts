@@ -60,7 +60,7 @@ export interface LaunchOptions {
   /** On the command line of bubblewrap, of the programs before it, and of the jail's first process. */
   readonly mark: string;
   /** Puts the waiting process into the session's groups; undefined when no process waits for that. */
-  readonly join: ((pid: number) => void) | undefined;
+  readonly join: ((pid: number) => Promise<void>) | undefined;
   /** Removes from a message what a caller must not learn. */
   readonly conceal: (words: string) => string;
   readonly signal: AbortSignal | undefined;
@@ -147,7 +147,7 @@ async function inspectJail(child: ChildProcess, options: LaunchOptions): Promise
   // A failed launch closes these; its own message is the reason, not a broken pipe.
   for (const pipe of [gate, info, ...given.map(({ pipe: one }) => one)]) pipe.on("error", () => undefined);
   if (options.join !== undefined && child.pid !== undefined) {
-    options.join(child.pid);
+    await options.join(child.pid);
     gate.write("\n");
   }
   for (const { line, pipe } of given) pipe.end(line.map((argument) => `${argument}\0`).join(""));
