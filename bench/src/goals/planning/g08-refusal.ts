@@ -2,7 +2,7 @@ import type { Goal } from "../../goal.js";
 import type { Caller } from "../../http.js";
 import { interleaved, mediansOf, timedEach } from "../../measure.js";
 import { startAmbit } from "../../subjects/server/ambit-server.js";
-import { startBareServer } from "../../subjects/server/bare-server.js";
+import { startBareServer, startValidatingServer } from "../../subjects/server/bare-server.js";
 import { demoRequest, toolCallback, usualTool } from "../../subjects/server/requests.js";
 
 const callsPerSample = 50;
@@ -17,12 +17,13 @@ const refused = {
 /** A refusal is nearly free, even with a thousand tools. */
 export const refusal: Goal = {
   id: "G8",
-  title: "refusal ÷ raw POST; with 1,000 tools ÷ JSON.parse",
+  title: "refusal ÷ that of a server that only validates; with 1,000 tools",
   goal: "≤ 2; ≤ 2",
   needs: [],
   async run({ pairs }) {
     await using ambit = await startAmbit();
     await using bare = await startBareServer();
+    await using validating = await startValidatingServer();
     const small = demoRequest("say hello", refused);
     const large = demoRequest("say hello", {
       ...refused,
@@ -31,6 +32,13 @@ export const refusal: Goal = {
         usualTool(index, index === 0 ? "callback" : "client"),
       ),
     });
+    const validated = (body: string, calls: number) =>
+      interleaved(
+        () => perCall(calls, () => refuse(ambit.caller, body)),
+        () => perCall(calls, () => refuse(validating.caller, body)),
+        { pairs: pairs(60), warmUp: 20 },
+      );
+    const [smallest, largest] = [await validated(small, callsPerSample), await validated(large, 5)];
     const refusals = await interleaved(
       () => perCall(callsPerSample, () => refuse(ambit.caller, small)),
       () => perCall(callsPerSample, () => bare.caller.post("/", small)),
@@ -49,21 +57,33 @@ export const refusal: Goal = {
     const size = `${Math.round(large.length / 1024)} KiB`;
     return [
       {
-        what: "boundary refused ÷ raw POST",
+        what: "boundary refused ÷ refused by Hono with the same schema",
+        unit: "×",
+        values: smallest.ratios,
+        limit,
+        note: mediansOf(smallest, "ms"),
+      },
+      {
+        what: `the same with 1,000 tools (${size})`,
+        unit: "×",
+        values: largest.ratios,
+        limit,
+        note: mediansOf(largest, "ms"),
+      },
+      {
+        what: "boundary refused ÷ raw POST, which parses nothing",
         unit: "×",
         values: refusals.ratios,
-        limit,
         note: mediansOf(refusals, "ms"),
       },
       {
-        what: `the same with 1,000 tools (${size}), over HTTP ÷ JSON.parse of it`,
+        what: "with 1,000 tools, over HTTP ÷ JSON.parse of it",
         unit: "×",
         values: withTools.ratios,
-        limit,
         note: mediansOf(withTools, "ms"),
       },
       {
-        what: "the same ÷ raw POST of it, which parses nothing",
+        what: "with 1,000 tools ÷ raw POST of it, which parses nothing",
         unit: "×",
         values: transfer.ratios,
         note: mediansOf(transfer, "ms"),

@@ -7,6 +7,8 @@ export const bareEntry = fileURLToPath(new URL("../../floors/bare-http.js", impo
 
 const relayEntry = fileURLToPath(new URL("../../floors/agent-relay.js", import.meta.url));
 
+const validatingEntry = fileURLToPath(new URL("../../floors/bare-hono.js", import.meta.url));
+
 export interface BareServer extends AsyncDisposable {
   readonly program: Program;
   readonly caller: Caller;
@@ -15,6 +17,11 @@ export interface BareServer extends AsyncDisposable {
 /** Node's bare HTTP server, in a process of its own like Ambit's. @param address on loopback. */
 export function startBareServer(address = "127.0.0.1"): Promise<BareServer> {
   return startServer(bareEntry, address);
+}
+
+/** Hono on Node's server, which checks a request by the run's own schema and refuses it. */
+export function startValidatingServer(): Promise<BareServer> {
+  return startServer(validatingEntry, "127.0.0.1");
 }
 
 /** The same with an agent behind it, which the ACP SDK drives. */
