@@ -11,10 +11,10 @@ const pieceLength = 32_768;
  */
 export function* jsonPieces(value: unknown): Generator<string, void, undefined> {
   if (typeof value === "string") return yield* textPieces(value);
-  if (!exceeds(value, pieceLength)) return yield JSON.stringify(value) ?? "null";
+  if (typeof value !== "object" || value === null || !exceeds(value, pieceLength))
+    return yield JSON.stringify(value) ?? "null";
   yield "";
-  if (Array.isArray(value)) yield* listPieces(value);
-  else if (typeof value === "object" && value !== null) yield* objectPieces(value);
+  yield* Array.isArray(value) ? listPieces(value) : objectPieces(value);
 }
 
 /** The JSON of a value of any size, made in turns of the event loop. For plain data: `toJSON` isn't called. */

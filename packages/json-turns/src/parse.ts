@@ -25,6 +25,18 @@ export async function countJsonInTurns(
   return count.size;
 }
 
+/** For a text of our own, which was bounded when it was written. */
+const unlimited: JsonLimits = {
+  maxLength: Number.POSITIVE_INFINITY,
+  maxValues: Number.POSITIVE_INFINITY,
+  maxDepth: Number.POSITIVE_INFINITY,
+};
+
+/** What was stored, parsed in turns of the event loop. @throws SyntaxError */
+export async function storedJsonInTurns(text: string): Promise<unknown> {
+  return (await parseJsonInTurns(text, unlimited)).value;
+}
+
 /**
  * `parseBoundedJson` in turns of the event loop: a long text is counted first, then parsed a piece at a time. What the
  * caller does with a long text's value has a turn of its own.

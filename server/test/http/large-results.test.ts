@@ -4,6 +4,8 @@ import { text as textOf } from "node:stream/consumers";
 import { jsonPieces } from "@ambit/json-turns";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sendLargeJson } from "../../src/http/response/send.js";
+import { saying } from "../support/scripted-agent.js";
+import { asking, serveScript } from "../support/server.js";
 
 const million = "x".repeat(1_000_000);
 
@@ -29,6 +31,15 @@ describe("the JSON of a large value, in pieces", () => {
     );
     expect(max).toBeLessThan(150_000);
   });
+});
+
+it("a stored run with a large result is sent in parts", async () => {
+  const { url, post } = await serveScript(saying(million.repeat(2)));
+  const runId = "large";
+  expect((await post("/run", { ...asking, runId })).status).toBe(200);
+  const response = await fetch(`${url}/runs/${runId}`);
+  expect(response.headers.get("content-length")).toBeNull();
+  expect(await response.json()).toMatchObject({ runId, result: { ok: true, output: million.repeat(2) } });
 });
 
 describe("a large response", () => {

@@ -8,10 +8,11 @@ import {
   RequestInvalid,
   SessionElsewhere,
 } from "@ambit/core";
+import { loopTurns } from "@ambit/core/plugin";
 import type { InteractionsResponse, SessionsResponse } from "@ambit/durable";
 import type { InteractionState, StoredInteraction } from "@ambit/durable/store";
 import { pathBeyondDepth, readAnswer } from "@ambit/runner";
-import { sendJson } from "../response/send.js";
+import { sendJson, sendLargeJson } from "../response/send.js";
 import type { EndedResponse, ForwardedResponse } from "../route-schemas.js";
 import { runFilter, visibleRun } from "./find-run.js";
 import { afterQuestion, interactionState, limit, onlySession, projectFilter } from "./parameters.js";
@@ -37,12 +38,16 @@ export async function handleInteractions(route: StoredRoute): Promise<void> {
     limit: query.read(limit),
     maxCharacters: limits.bodyBytes,
   });
-  const interactions = found.map(interactionInfo);
-  sendJson(exchange.outgoing, 200, { interactions } satisfies InteractionsResponse);
+  const interactions: InteractionsResponse["interactions"][number][] = [];
+  for (const one of found) interactions.push(await interactionInfo(one));
+  await sendLargeJson(exchange.outgoing, 200, { interactions } satisfies InteractionsResponse);
 }
 
-function interactionInfo(one: StoredInteraction): InteractionsResponse["interactions"][number] {
+async function interactionInfo(
+  one: StoredInteraction,
+): Promise<InteractionsResponse["interactions"][number]> {
   const { id, runId, session, project, kind, payload, state, createdAt } = one;
+  await loopTurns.take(payload.length);
   return {
     ...{ id, runId: idOfRun(runId), sessionId: session, projectId: project, state },
     kind: interactionKindSchema.parse(kind),

@@ -2,7 +2,7 @@ import { NotFound, RequestInvalid } from "@ambit/core";
 import type { RunInfo, RunsResponse } from "@ambit/durable";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
 import { responseFormat } from "../response/response-format.js";
-import { sendJson } from "../response/send.js";
+import { sendJson, sendLargeJson } from "../response/send.js";
 import { countOf } from "../route/query.js";
 import type { EndedResponse } from "../route-schemas.js";
 import { noRun, visibleRun } from "./find-run.js";
@@ -27,10 +27,10 @@ export async function handleRunInfo(route: StoredRoute): Promise<void> {
       ? undefined
       : await route.server.runs.store.deliveries({ runId: key, limit: maxDeliveries });
   const info = {
-    ...{ ...summaryOf(run), result: resultOf(run) },
+    ...{ ...summaryOf(run), result: await resultOf(run) },
     ...(deliveries === undefined ? {} : { deliveries: deliveries.map(deliveryInfo) }),
   } satisfies RunInfo;
-  sendJson(route.exchange.outgoing, 200, info);
+  await sendLargeJson(route.exchange.outgoing, 200, info);
 }
 
 /** `GET /runs` */
