@@ -91,7 +91,7 @@ export const credentialMutants: readonly MutantCase[] = [
     ],
   ),
   mutant("values named in decisions", "credential-logs", [
-    "proxy/credentials/side.js",
+    "proxy/credentials/credential-proxy.js",
     "credentialsFor(target).map(({ name }) => name)",
     "credentialsFor(target).map(({ value }) => value)",
   ]),
