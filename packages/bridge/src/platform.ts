@@ -34,6 +34,13 @@ export interface BinaryPipe extends Omit<Pipe, "write"> {
 }
 
 interface Platform {
+  /**
+   * Settles when commands can be started: its image is there, its container runs. Called once, before everything else, with no
+   * time limit but the opening's own. Default: they can be started at once.
+   *
+   * @throws SandboxFailed when that will never be.
+   */
+  ready?(signal: AbortSignal): Promise<void>;
   /** Writes one file, readable by everyone, and creates missing folders. */
   upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void>;
   /** Destroys the sandbox with everything in it. Safe to call twice. */

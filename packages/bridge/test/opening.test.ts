@@ -1,6 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { bridgeSchema, openRemoteSandbox, type Pipe, type RemotePlatform } from "@ambit/bridge";
+import {
+  bridgeSchema,
+  openRemoteSandbox,
+  type Pipe,
+  type RemotePlatform,
+  type RemoteSandboxOptions,
+} from "@ambit/bridge";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { openBridged, silentLog } from "./support/bridged.js";
@@ -18,7 +24,16 @@ const facts = {
 };
 const answerFacts = (kind: string) => (kind === "facts" ? facts : undefined);
 
-function open(platform: RemotePlatform, { bridge = {}, signal = new AbortController().signal } = {}) {
+interface Options {
+  readonly bridge?: object;
+  readonly signal?: AbortSignal;
+  readonly evidence?: RemoteSandboxOptions["evidence"];
+}
+
+function open(
+  platform: RemotePlatform,
+  { bridge = {}, signal = new AbortController().signal, evidence = {} }: Options = {},
+) {
   const spec = {
     id: `s-${randomBytes(8).toString("hex")}`,
     boundary: {
@@ -34,8 +49,49 @@ function open(platform: RemotePlatform, { bridge = {}, signal = new AbortControl
     log: silentLog,
   } as const;
   const scope = { signal, defer: () => undefined };
-  return openRemoteSandbox({ platform, spec, bridge: bridgeSchema.parse(bridge), evidence: {} }, scope);
+  return openRemoteSandbox({ platform, spec, bridge: bridgeSchema.parse(bridge), evidence }, scope);
 }
+
+describe("a platform that isn't ready yet", () => {
+  it("is waited for before anything is brought there, whatever the bridge's own limits", async () => {
+    const platform = new HostilePlatform(answerFacts);
+    const order: string[] = [];
+    const { upload } = platform;
+    Object.assign(platform, {
+      ready: async () => {
+        // Longer than a pipe may be silent.
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        order.push("ready");
+      },
+      upload: async (...args: Parameters<typeof upload>) => {
+        order.push("upload");
+        await upload.apply(platform, args);
+      },
+    });
+    const sandbox = await open(platform, { bridge: { heartbeatTimeoutMs: 400 } });
+    expect(order[0]).toBe("ready");
+    expect(order[1]).toBe("upload");
+    await sandbox.close();
+  });
+
+  it("leaves nothing when it never is", async () => {
+    const platform = new HostilePlatform(answerFacts);
+    const failure = new SandboxFailed("The image doesn't exist");
+    Object.assign(platform, { ready: () => Promise.reject(failure) });
+    await expect(open(platform)).rejects.toBe(failure);
+    expect(platform.destroyed).toBe(1);
+  });
+});
+
+it("reads a backend's evidence each time, if it is a function", async () => {
+  const platform = new HostilePlatform(answerFacts);
+  let known = 1;
+  const sandbox = await open(platform, { evidence: () => ({ known }) });
+  expect(sandbox.evidence).toMatchObject({ known: 1 });
+  known = 2;
+  expect(sandbox.evidence).toMatchObject({ known: 2 });
+  await sandbox.close();
+});
 
 describe("an aborted opening", () => {
   const reason = new Error("cancelled");

@@ -80,9 +80,11 @@ export async function probeSandboxes<Box extends ProbedSandbox>(
   const { claims, fixFor, reachedAt } = probe;
   const decoys = await makeDecoys(reachedAt);
   const opened: Promise<Box>[] = [];
+  const deferred: (() => void | Promise<void>)[] = [];
   const closeAll = async () => {
     const settled = await Promise.allSettled(opened);
     await Promise.all(settled.map((one) => (one.status === "fulfilled" ? one.value.close() : undefined)));
+    for (const close of deferred.splice(0).reverse()) await close();
   };
   let lost: Error | undefined;
   const bench = makeBench(probe, decoys, signal, async (spec, options) => {
@@ -92,7 +94,11 @@ export async function probeSandboxes<Box extends ProbedSandbox>(
     const onFailure = (failure: Error) => {
       if (!isLimited) lost ??= failure;
     };
-    const sandbox = probe.open({ ...spec, onFailure }, { signal, defer: () => undefined }, options);
+    const sandbox = probe.open(
+      { ...spec, onFailure },
+      { signal, defer: (close) => void deferred.push(close) },
+      options,
+    );
     opened.push(sandbox);
     return await sandbox;
   });

@@ -9,4 +9,8 @@ const [mode, ...rest] = process.argv.slice(2);
 const settings = readSettings(rest);
 if (mode === "serve" || mode === "serve-bytes") void serve(settings, mode === "serve-bytes");
 else if (mode === "direct") serveDirectly(settings);
-else void attach(settings, mode === "attach-bytes");
+else
+  attach(settings, mode === "attach-bytes").catch((error: Error) => {
+    // Where the runner reads it: a pipe may carry standard output alone.
+    process.stdout.write(`${error.message}\n`, () => process.exit(1));
+  });

@@ -18,6 +18,7 @@ export async function openBridged(options: RemoteSandboxOptions, scope: Scope): 
   const program = await guestDaemon();
   const bridge = makeBridge(options, folder, { name: programName, content: program });
   try {
+    if (platform.ready !== undefined) await awaitUnlessAborted(scope.signal, platform.ready(scope.signal));
     await uploadFiles(options, folder, program, scope.signal);
     await bridge.connection.open(scope.signal);
     return await awaitUnlessAborted(scope.signal, prepareSandbox(options, folder, bridge));
@@ -81,7 +82,10 @@ async function prepareSandbox(
     id: spec.id,
     workspace: join(folder, workspaceName),
     home: join(folder, homeName),
-    evidence: { ...evidence, uid, "bridge.ownUsers": ownUsers, "bridge.node": node },
+    evidence: () => ({
+      ...(typeof evidence === "function" ? evidence() : evidence),
+      ...{ uid, "bridge.ownUsers": ownUsers, "bridge.node": node },
+    }),
     image: { searchPath, copyRoot, mounted: given !== undefined },
     placeholders: placeholders ?? (() => ({})),
     facts: { ownUsers, whyShared, openPorts, whyOpen, closedBy, searchPath, node },

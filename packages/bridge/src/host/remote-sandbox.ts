@@ -9,8 +9,11 @@ export interface RemoteSandboxOptions {
   readonly platform: RemotePlatform | BinaryPlatform | DirectPlatform;
   readonly spec: SandboxSpec;
   readonly bridge: BridgeOptions;
-  /** The backend's evidence about the sandbox: limits that were read back, its supervisor. Merged with the bridge's. */
-  readonly evidence: Evidence;
+  /**
+   * The backend's evidence about the sandbox: limits that were read back, its supervisor. Merged with the bridge's. A function
+   * is called on each read, for what is known only later.
+   */
+  readonly evidence: Evidence | (() => Evidence);
   /** Placeholders of the session's `secrets`, where the backend hides them. Called on each read. */
   readonly placeholders?: () => Readonly<Record<string, string>>;
   /**

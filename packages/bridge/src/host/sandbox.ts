@@ -19,7 +19,7 @@ export interface BridgedParts {
   readonly id: string;
   readonly workspace: string;
   readonly home: string;
-  readonly evidence: Evidence;
+  readonly evidence: () => Evidence;
   readonly image: ImageRootfs;
   readonly placeholders: () => Readonly<Record<string, string>>;
   readonly facts: BridgeFacts;
@@ -36,7 +36,6 @@ export class BridgedSandbox implements RemoteSandbox {
   readonly confinement = "confined";
   readonly workspace: string;
   readonly home: string;
-  readonly evidence: Evidence;
   readonly image: ImageRootfs;
   readonly facts: BridgeFacts;
   readonly #parts: BridgedParts;
@@ -46,9 +45,12 @@ export class BridgedSandbox implements RemoteSandbox {
     this.#parts = parts;
     this.workspace = parts.workspace;
     this.home = parts.home;
-    this.evidence = parts.evidence;
     this.image = parts.image;
     this.facts = parts.facts;
+  }
+
+  get evidence(): Evidence {
+    return this.#parts.evidence();
   }
 
   get placeholders(): Readonly<Record<string, string>> {

@@ -43,6 +43,7 @@ export interface BridgedOptions {
   readonly bridge?: object;
   readonly spec?: Partial<SandboxSpec>;
   readonly ownSystem?: boolean;
+  readonly unprivileged?: boolean;
   readonly signal?: AbortSignal;
   readonly takeover?: RemoteSandboxOptions["takeover"];
   /** Default: one of this sandbox's own. */
@@ -79,6 +80,7 @@ export async function openBridged(options: BridgedOptions = {}): Promise<Bridged
     {
       platform: options.binary === true ? inBytes(platform) : platform,
       ...{ spec, bridge, evidence: {}, ownSystem: options.ownSystem ?? false },
+      unprivileged: options.unprivileged ?? false,
       ...(takeover === undefined ? {} : { takeover }),
     },
     { signal: options.signal ?? new AbortController().signal, defer: silent },

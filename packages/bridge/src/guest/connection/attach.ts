@@ -44,15 +44,22 @@ async function reach(settings: DaemonSettings, mode: "serve" | "serve-bytes"): P
   while (Date.now() < until) {
     const { socket } = await tryConnect(path);
     if (socket !== undefined) return socket;
+    if (failureIn(log) !== undefined) break;
     await after(5);
   }
-  throw new Error(`The bridge didn't start: ${readFileSync(log, "utf8").trim().slice(-500)}`);
+  const said = readFileSync(log, "utf8").trim().slice(-500);
+  throw new Error(`The guest daemon didn't start: ${failureIn(log) ?? said}`);
+}
+
+/** The error that ended it. */
+function failureIn(log: string): string | undefined {
+  return /^\w*Error: (.*)$/m.exec(readFileSync(log, "utf8"))?.[1];
 }
 
 function start({ folder }: DaemonSettings, mode: "serve" | "serve-bytes"): string {
   mkdirSync(folder, { recursive: true, mode: 0o755 });
   const log = join(folder, "bridge.log");
-  const errors = openSync(log, "a", 0o600);
+  const errors = openSync(log, "w", 0o600);
   const [program = "", , ...settings] = process.argv.slice(1);
   // Through a shell that exits at once, so that it has no parent: a platform that ends a pipe also ends all descendants
   // of its command, whatever their session.
