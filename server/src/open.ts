@@ -11,7 +11,7 @@ import { defaultKeyFile, interactionKey, namedInteractionKey } from "./interacti
 import { LineCopies } from "./logging/line-copies.js";
 import { openLog } from "./logging/log.js";
 import { LogRedaction } from "./logging/redaction.js";
-import { Tenancy } from "./tenants/tenancy.js";
+import { Tenants } from "./tenants/tenants.js";
 import { Webhooks } from "./webhooks/webhooks.js";
 
 /** Everything that a server or a command works with: loaded, but not yet active. */
@@ -21,7 +21,7 @@ export interface Ambit {
   readonly runner: Runner;
   readonly log: Log;
   readonly redaction: LogRedaction;
-  readonly tenancy: Tenancy;
+  readonly tenants: Tenants;
   readonly webhooks: Webhooks;
   readonly files: KeptFiles;
   /** Key of the ids of interactions, and of what is sealed in the store. */
@@ -93,7 +93,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     }),
     log,
     redaction,
-    tenancy: tenancyOf(settings, registry),
+    tenants: tenantsOf(settings, registry),
     webhooks,
     files,
     interactionKey: key,
@@ -102,7 +102,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
 }
 
 /** @throws ConfigurationInvalid for a tenant that may use only what isn't loaded: it would look like a limit. */
-function tenancyOf({ tokens, file }: Settings, { registrations }: Registry): Tenancy {
+function tenantsOf({ tokens, file }: Settings, { registrations }: Registry): Tenants {
   const loaded = (kind: "sandbox" | "harness") =>
     registrations.filter((one) => one.kind === kind).map(({ actor }) => actor.name);
   const problems = tokens.flatMap(({ sandboxes = [], harnesses = [] }, index) => [
@@ -110,7 +110,7 @@ function tenancyOf({ tokens, file }: Settings, { registrations }: Registry): Ten
     ...unknownIn(`tokens[${index}].harnesses`, harnesses, loaded("harness")),
   ]);
   if (problems.length > 0) throw new ConfigurationInvalid(file ?? "configuration", problems);
-  return new Tenancy(tokens);
+  return new Tenants(tokens);
 }
 
 function unknownIn(path: string, names: readonly string[], loaded: readonly string[]): readonly string[] {

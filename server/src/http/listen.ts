@@ -92,7 +92,7 @@ async function serve(
   lifecycle: Lifecycle,
   health: HealthListener | undefined,
 ): Promise<RunningServer> {
-  const { settings, runner, registry, tenancy, log, evidence, files } = ambit;
+  const { settings, runner, registry, tenants, log, evidence, files } = ambit;
   const { host, port, allowedHosts, drainMs, bodyMs, headersTimeoutMs, writeTimeoutMs } = settings.server;
   const loopback = isLoopback(host);
   if (operator.kind === "local") ambit.redaction.hide([operator.token]);
@@ -112,7 +112,7 @@ async function serve(
       },
       (bytes) => runner.requireMemory(bytes),
     ),
-    ...{ operator, tenancy, loopback, allowedHosts, connections, readiness, replicaId, served },
+    ...{ operator, tenants, loopback, allowedHosts, connections, readiness, replicaId, served },
     unread: new UnreadTexts(),
     files,
     readers: new Readers({

@@ -14,13 +14,13 @@ export async function serveRuns(
   named: Store | undefined,
   address: string,
 ): Promise<ServedRuns> {
-  const { runner, tenancy, log, settings } = ambit;
+  const { runner, tenants, log, settings } = ambit;
   const store = named ?? (settings.pluginsAreDefault ? await openStore(ambit) : undefined);
   const recording =
     store === undefined ? await recordInMemory(ambit, address) : await recordInStore(ambit, store, address);
   const { runs, sealing } = recording;
-  const quotas = new SharedQuotas(runs.store, tenancy.given);
+  const quotas = new SharedQuotas(runs.store, tenants.list);
   const maxQueued = runs.options.settings.queuedRuns;
-  const queue = new RunQueue({ runs, runner, sealing, tenancy, quotas, log, maxQueued });
+  const queue = new RunQueue({ runs, runner, sealing, tenants, quotas, log, maxQueued });
   return { ...recording, quotas, queue };
 }

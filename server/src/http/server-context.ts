@@ -4,7 +4,7 @@ import type { Runner } from "@ambit/runner";
 import type { KeptFiles } from "../files/kept-files.js";
 import type { Recording } from "../recording.js";
 import type { SharedQuotas } from "../tenants/shared-quotas.js";
-import type { Tenancy } from "../tenants/tenancy.js";
+import type { Tenants } from "../tenants/tenants.js";
 import type { Bodies } from "./body.js";
 import type { Connections } from "./connections/connections.js";
 import type { Readiness } from "./health/readiness.js";
@@ -23,7 +23,7 @@ export interface ServerContext {
   readonly files: KeptFiles;
   readonly unread: UnreadTexts;
   /** Callers with their own token. */
-  readonly tenancy: Tenancy;
+  readonly tenants: Tenants;
   readonly operator: OperatorAccess;
   /** Whether the server listens on loopback, where requests of web pages must be refused. */
   readonly loopback: boolean;

@@ -6,8 +6,8 @@ import type { Tenant } from "./schema.js";
 export class Tenants {
   readonly #tenants: readonly { readonly hash: Buffer; readonly tenant: Tenant }[];
 
-  constructor(tenants: readonly Tenant[]) {
-    this.#tenants = tenants.map((tenant) => ({
+  constructor(readonly list: readonly Tenant[]) {
+    this.#tenants = list.map((tenant) => ({
       hash: Buffer.from(tenant.token.replace(/^sha256:/, ""), "hex"),
       tenant,
     }));

@@ -15,11 +15,11 @@ import { refuseCallersOfRuns } from "./run-caller.js";
  */
 export async function admitCaller(
   incoming: IncomingMessage,
-  { operator, tenancy, runner }: Pick<ServerContext, "operator" | "tenancy" | "runner">,
+  { operator, tenants, runner }: Pick<ServerContext, "operator" | "tenants" | "runner">,
 ): Promise<void> {
   const presented = presentedTokens(incoming.headers, runner.registry.dialects);
   if (operator.kind === "token" && presentsToken(presented, operator.token)) return;
-  const tenant = tenancy.tenants.identify(presented);
+  const tenant = tenants.identify(presented);
   if (tenant !== undefined) return setTenant(incoming, tenant);
   const isEveryone = operator.kind === "everyone";
   const isLocal = operator.kind === "local" && presentsToken(presented, operator.token);

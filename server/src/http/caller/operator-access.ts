@@ -9,13 +9,13 @@ import { isLoopback } from "./loopback.js";
 const minTokenLength = 16;
 
 /** Who is the operator, by the settings. @throws ConfigurationInvalid for an address that others can reach, unguarded */
-export function operatorAccess({ settings, tenancy }: Pick<Ambit, "settings" | "tenancy">): OperatorAccess {
+export function operatorAccess({ settings, tenants }: Pick<Ambit, "settings" | "tenants">): OperatorAccess {
   const { token, server } = settings;
   const { host, auth } = server;
   const loopback = isLoopback(host);
   const reached = `${host} can be reached from other machines`;
   if (auth === "none") {
-    if (token === undefined && tenancy.tenants.isEmpty && loopback) return { kind: "everyone" };
+    if (token === undefined && tenants.isEmpty && loopback) return { kind: "everyone" };
     const why = loopback ? "a token is configured, and none would be required" : reached;
     throw new ConfigurationInvalid("server.auth", [`is "none", but ${why}: leave it out`]);
   }
@@ -25,7 +25,7 @@ export function operatorAccess({ settings, tenancy }: Pick<Ambit, "settings" | "
       `${reached}, and the token has fewer than ${minTokenLength} characters, which can be guessed: ${tokenFix}`,
     ]);
   }
-  if (!tenancy.tenants.isEmpty) return { kind: "tenants" };
+  if (!tenants.isEmpty) return { kind: "tenants" };
   if (loopback) return { kind: "local", token: newLocalToken() };
   const fix = "set AMBIT_TOKEN to a long random value, or listen on 127.0.0.1";
   throw new ConfigurationInvalid("server.host", [`${reached}, and no token guards it: ${fix}`]);

@@ -50,7 +50,7 @@ export const noRun = (id: string) =>
 export async function visibleRun(route: StoredRoute, id: string): Promise<StoredRun> {
   const { server, exchange, context } = route;
   const named = namedIn(route, id);
-  const keys = keysOf(named, context.tenancy.tenants.projects);
+  const keys = keysOf(named, context.tenants.projects);
   const waits = answerSignal(exchange.outgoing, server.runs.options.settings.answerTimeoutMs);
   // A server has few tenants or many: their keys are looked up together.
   const heads = keys.length > 2 ? await server.runs.store.heads(keys) : undefined;

@@ -12,7 +12,7 @@ import {
 import { z } from "zod";
 import { type Caller, tenantOf } from "../../tenants/caller.js";
 import type { SharedQuotas } from "../../tenants/shared-quotas.js";
-import type { Tenancy } from "../../tenants/tenancy.js";
+import type { Tenants } from "../../tenants/tenants.js";
 import { rulesOf } from "../../tenants/tenants.js";
 
 /** Milliseconds between two polls for runs that other replicas queued. */
@@ -24,7 +24,7 @@ export interface RunQueueOptions {
   readonly sealing: Sealing;
   /** Runs that may be queued. */
   readonly maxQueued: number;
-  readonly tenancy: Tenancy;
+  readonly tenants: Tenants;
   readonly quotas: SharedQuotas;
   readonly log: Log;
 }
@@ -180,7 +180,7 @@ export class RunQueue {
   /** @throws Unauthorized where its token was withdrawn while it waited */
   #callerOf(project: string | null): Caller {
     if (project === null) return { kind: "operator" };
-    const tenant = this.options.tenancy.tenants.ofProject(project);
+    const tenant = this.options.tenants.ofProject(project);
     if (tenant === undefined) throw new Unauthorized();
     return { kind: "tenant", tenant };
   }
