@@ -25,10 +25,6 @@ import { firstCommand } from "./sandboxes/c1-first-command.js";
 import { codeTool } from "./sandboxes/g07-code-tool.js";
 import { jail } from "./sandboxes/g16-jail.js";
 import { spawnInJail } from "./sandboxes/i3-spawn.js";
-import { bridge } from "./sandboxes/i4-bridge.js";
-import { daytonaBridge } from "./sandboxes/i5-daytona.js";
-import { credentialBroker } from "./sandboxes/i6-broker.js";
-import { modelRoute } from "./sandboxes/i7-model-route.js";
 import { docker } from "./sandboxes/i8-docker.js";
 
 /** In the order of their numbers. */
@@ -53,10 +49,6 @@ export const goals: readonly Goal[] = [
   brokenAgent,
   firstCommand,
   spawnInJail,
-  bridge,
-  daytonaBridge,
-  credentialBroker,
-  modelRoute,
   coldAgents,
   confinedAgents,
   warmAgents,
