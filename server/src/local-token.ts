@@ -19,7 +19,7 @@ export interface LocalToken {
 }
 
 /** Where the server that listens at this port of loopback keeps the token that it made. */
-export function localTokenFile(port: number, folder = dataFolder()): string {
+function localTokenFile(port: number, folder = dataFolder()): string {
   return join(folder, `server-${port}.token`);
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 
 /** Descriptors that Ambit needs to start and to confine one run. A server needs about twenty more for each run. */
-export const minOpenFiles = 256;
+const minOpenFiles = 256;
 
 /**
  * The problem with the limit of files that this process may open, with its fix; undefined if there is none. Too few

@@ -184,7 +184,7 @@ export function promptText(prompt: readonly ContentBlock[]): string {
   return prompt.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
 }
 
-export function textContent(text: string): ToolCallContent {
+function textContent(text: string): ToolCallContent {
   return { type: "content", content: { type: "text", text } };
 }
 

@@ -19,7 +19,7 @@ export function vitalsOf(pid: number): Vitals {
   };
 }
 
-export function peakOf(one: Vitals, other: Vitals): Vitals {
+function peakOf(one: Vitals, other: Vitals): Vitals {
   return {
     rssMib: Math.max(one.rssMib, other.rssMib),
     descriptors: Math.max(one.descriptors, other.descriptors),

@@ -16,7 +16,7 @@ export class NotTaken extends Error {
  * The key by which a tool asks for headers that repeat its arguments (MCP 2026-07-28). The SDK leaves out tools whose
  * declarations break its rules: it gets the tools that have one.
  */
-export const headerKey = "x-mcp-header";
+const headerKey = "x-mcp-header";
 
 /** Values that the SDK gets of one message: 20 ms at 10 µs each; and characters. */
 const maxPassedValues = 2_000;

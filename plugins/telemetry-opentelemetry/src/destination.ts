@@ -36,7 +36,7 @@ export function operatorsDestination(
 }
 
 /** The signal's path is appended to a base URL, as OTLP/HTTP says; a URL that has it is taken as it is. Pure. */
-export function tracesUrl(endpoint: string): string {
+function tracesUrl(endpoint: string): string {
   const url = new URL(endpoint);
   if (!url.pathname.endsWith("/v1/traces")) url.pathname = `${url.pathname.replace(/\/+$/, "")}/v1/traces`;
   return url.href;

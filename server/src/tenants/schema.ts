@@ -19,7 +19,7 @@ const quotasSchema = z.strictObject({
 });
 
 /** One caller's token, and what it may do. */
-export const tenantSchema = z.strictObject({
+const tenantSchema = z.strictObject({
   token: z
     .string()
     .regex(/^sha256:[0-9a-f]{64}$/, "must be the hash of a token: `ambit token` makes both")

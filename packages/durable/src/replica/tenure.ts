@@ -6,7 +6,7 @@ export interface ClockReading {
   readonly sinceBoot: number;
 }
 
-export const readClocks = (): ClockReading => ({
+const readClocks = (): ClockReading => ({
   monotonic: performance.now(),
   sinceBoot: uptime() * 1_000,
 });

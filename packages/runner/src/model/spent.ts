@@ -64,7 +64,7 @@ export interface BudgetUsage {
 }
 
 /** Each amount of the budget with its usage. An unknown cost counts as all of it. Pure. */
-export function usedOf(amounts: BudgetAmounts, spent: Spent): readonly BudgetUsage[] {
+function usedOf(amounts: BudgetAmounts, spent: Spent): readonly BudgetUsage[] {
   const used = {
     usd: spent.cost ?? Number.POSITIVE_INFINITY,
     tokens: spent.input + spent.output,

@@ -20,7 +20,7 @@ export async function fillWorkspace(
 }
 
 /** The files of a new workspace: those of the request, and its skills where agents look for them. Pure. */
-export function workspaceFiles(
+function workspaceFiles(
   request: RunRequest,
   workspace: string,
   skillsFolder: string = usualSkillsFolder,

@@ -5,7 +5,7 @@ import type { Profile } from "../profiles/profile.js";
 export type InstructionField = "appendSystemPrompt" | "agentsMd";
 
 /** Where this agent gets the platform's instructions: its system prompt, if that can be added to. */
-export function platformField({ instructions }: Profile): InstructionField {
+function platformField({ instructions }: Profile): InstructionField {
   return instructions.appendSystemPrompt ? "appendSystemPrompt" : "agentsMd";
 }
 

@@ -1,12 +1,11 @@
 import { filesystem, runToEnd } from "@ambit/attacks/probe";
-import type { StandardBench, StandardTrial } from "@ambit/attacks/standard-probe";
+import type { StandardTrial } from "@ambit/attacks/standard-probe";
 import type { Boundary, Command } from "@ambit/core/plugin";
 import type { Claim } from "../claims.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
 
 export { expectThat, filesystem, NotProven } from "@ambit/attacks/probe";
 
-export type LocalBench = StandardBench<ConfinedSandbox>;
 export type LocalTrial = StandardTrial<ConfinedSandbox, Claim>;
 
 /** Runs a command to its end. Every script prints a marker, so that one that never ran can't look refused. */

@@ -53,7 +53,7 @@ export function ofResult(
   };
 }
 
-export function ofUsage(usage: Usage | undefined): Attributes {
+function ofUsage(usage: Usage | undefined): Attributes {
   return {
     "gen_ai.usage.input_tokens": usage?.input,
     "gen_ai.usage.output_tokens": usage?.output,

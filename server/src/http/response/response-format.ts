@@ -1,4 +1,4 @@
-import { type AgentEvent, eventRecord, type FailedResult, type StreamRecord } from "@ambit/core";
+import type { FailedResult, StreamRecord } from "@ambit/core";
 import { parseAccept } from "hono/utils/accept";
 import type { RecordWriter } from "./record-writer.js";
 
@@ -52,11 +52,6 @@ export function encodeRecord(
   index: number,
 ): string {
   return framed(form, JSON.stringify(record), index);
-}
-
-/** The same for an event. */
-export function encodeEvent(form: Exclude<ResponseFormat, "json">, event: AgentEvent, index: number): string {
-  return framed(form, eventRecord(event), index);
 }
 
 function framed(form: Exclude<ResponseFormat, "json">, json: string, index: number): string {

@@ -19,14 +19,14 @@ export interface NamedRun {
  * The keys that this may be: runs of each tenant have ids of their own, and so have the operator's. A tenant also sees
  * those that the operator began in its project.
  */
-export function keysOf({ id, projects, projectId }: NamedRun, tenants: readonly string[]): readonly string[] {
+function keysOf({ id, projects, projectId }: NamedRun, tenants: readonly string[]): readonly string[] {
   if (projects !== "all") return [runKey(id, projects), id];
   const named = projectId === undefined ? tenants : [projectId];
   return [id, ...named.map((project) => runKey(id, project))];
 }
 
 /** The run among those with these keys that its caller means. @throws NotFound, RequestInvalid where there are several */
-export function theOne<Row extends Pick<StoredRun, "project">>(
+function theOne<Row extends Pick<StoredRun, "project">>(
   { id, projects, projectId }: NamedRun,
   found: readonly Row[],
 ): Row {

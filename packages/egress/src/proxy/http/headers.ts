@@ -11,7 +11,7 @@ const HOP_BY_HOP = new Set([
 /**
  * Headers for the next hop as [name, value, name, value...], without hop-by-hop ones and those that `Connection` names.
  */
-export function endToEndHeaders(message: RawMessage): string[] {
+function endToEndHeaders(message: RawMessage): string[] {
   const named = valuesOf(message, "connection").flatMap((value) => value.toLowerCase().split(","));
   const dropped = new Set([...HOP_BY_HOP, ...named.map((name) => name.trim())]);
   // Content-Length frames the body; a Connection header that names it would make two lengths of one message.

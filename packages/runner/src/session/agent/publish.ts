@@ -18,7 +18,7 @@ import { tokens } from "../../tokens.js";
 import { mcpServerFailed } from "./mcp-failure.js";
 
 /** The name under which the request's own tools are published; the contract keeps it from MCP servers. */
-export const ownPublication = "ambit";
+const ownPublication = "ambit";
 
 @injectable()
 export class Publisher {
