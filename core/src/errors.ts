@@ -1,5 +1,5 @@
 import { AmbitError, isAmbitError } from "./ambit-error.js";
-import type { Failure, Gap, Issue, RunResult } from "./contract/index.js";
+import type { Failure, Gap, Issue, RunResult, SourceFailureReason } from "./contract/index.js";
 import { gapLines, issueLine, sentence } from "./error-lines.js";
 
 export { AmbitError, type FailureStatus, failureStatuses, isAmbitError } from "./ambit-error.js";
@@ -244,6 +244,23 @@ export class StoreFailed extends AmbitError {
 /** The run's files couldn't be taken out of its workspace, or kept: the message says what to change. */
 export class OutputsFailed extends AmbitError {
   readonly code = "outputs_failed";
+}
+
+/** The caller corrects a source of the workspace, or the operator raises its limits. */
+export class SourceFailed extends AmbitError {
+  readonly code = "source_failed";
+
+  constructor(
+    message: string,
+    readonly reason: SourceFailureReason,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+
+  override toFailure(): Failure {
+    return { ...super.toFailure(), reason: this.reason };
+  }
 }
 
 /** A bug in Ambit. Only the log has the cause. */

@@ -25,6 +25,8 @@ const ofRequests = {
   harnessFiles: "`harnessFiles`.",
   skills: "`skills`.",
   allowlist: "Entries of `sandboxPermission.network.allowlist`.",
+  sources: "`workspace.sources`.",
+  sourceFiles: "Files of one source.",
   outputGlobs: "`outputs.include`.",
   outputFiles: "Largest `outputs.maxFiles`.",
   outputBytes: "Largest `outputs.maxBytes`.",

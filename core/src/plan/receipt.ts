@@ -12,7 +12,14 @@ import type { AcceptedPlan } from "./plan.js";
 /** What is known only after the run. */
 export type RunFacts = Pick<
   Receipt,
-  "confinement" | "evidence" | "visibleCredentials" | "decisions" | "session" | "unaskedTools" | "outputs"
+  | "confinement"
+  | "evidence"
+  | "visibleCredentials"
+  | "decisions"
+  | "session"
+  | "unaskedTools"
+  | "outputs"
+  | "sources"
 >;
 
 /** The plan as it was applied, with the evidence. Pure. */

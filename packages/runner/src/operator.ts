@@ -1,4 +1,4 @@
-import type { Issue, OutputsReceipt, RunRequest } from "@ambit/core/contract";
+import type { Issue, OutputsReceipt, RunRequest, SourceReceipt } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 
 /** Calls that no request can allow: `true` denies every call, a list those that match one of its patterns. */
@@ -7,10 +7,12 @@ export type PermissionCeiling = true | readonly string[];
 /** Keeps secrets out of the log until the returned function is called. */
 export type HideSecrets = (secrets: readonly string[]) => () => void;
 
-/** What takes files out of workspaces: `Workspaces` of `@ambit/workspace`. */
+/** What puts files into workspaces and takes them out: `Workspaces` of `@ambit/workspace`. */
 export interface WorkspaceService {
   /** Why such a request can't run here, by path. Pure. */
   issues(request: RunRequest): readonly Issue[];
+  /** Puts the sources of a request into its new workspace. @throws SourceFailed, SandboxFailed; the signal's reason */
+  fill(request: RunRequest, sandbox: Sandbox, signal: AbortSignal): Promise<readonly SourceReceipt[]>;
   /** Undefined for a request without outputs. @param owner the run's key, under which its files are kept */
   outputsOf(owner: string, request: RunRequest): OutputsOfRun | undefined;
 }
@@ -24,11 +26,15 @@ export interface OutputsOfRun {
   close(): Promise<void>;
 }
 
-/** A runner without one keeps no files. */
+/** A runner without one keeps no files, and has no sources. */
 export const noWorkspaces: WorkspaceService = {
-  issues: ({ outputs }) =>
-    outputs === undefined
-      ? []
-      : [{ path: "outputs", message: "can't be kept here: send the request to a server (`ambit serve`)" }],
+  issues: (request) =>
+    (["outputs", "workspace"] as const)
+      .filter((path) => request[path] !== undefined)
+      .map((path) => ({
+        path,
+        message: "isn't supported here: send the request to a server (`ambit serve`)",
+      })),
+  fill: async () => [],
   outputsOf: () => undefined,
 };

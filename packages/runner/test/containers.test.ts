@@ -95,6 +95,8 @@ test("a run knows fewer than ten others, and a test replaces one by registering 
     serve: () => {},
     run: async () => ({ how: "completed", stopReason: "replaced" }),
     explained: (error) => error,
+    fill: async () => {},
+    sources: undefined,
     hasOutputs: false,
     outputs: undefined,
     filled: async () => {},

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Limits of what leaves workspaces, for all runs. */
+/** Limits of what comes into workspaces and leaves them, for all runs. */
 export const workspaceSettingsSchema = z.strictObject({
   maxEntries: z.int().positive().max(10_000_000).default(200_000).meta({
     description:
@@ -9,6 +9,12 @@ export const workspaceSettingsSchema = z.strictObject({
   maxBaseMiB: z.int().positive().max(1_048_576).default(1_024).meta({
     description:
       "MiB of the files at a run's start, which are kept on disk while it runs if it asks for a patch; with more, it fails before its agent is prompted.",
+  }),
+  maxSourceFiles: z.int().positive().max(10_000_000).default(50_000).meta({
+    description: "Files of all `workspace.sources` of a request; with more, it fails with `source_failed`.",
+  }),
+  maxSourceMiB: z.int().positive().max(1_048_576).default(512).meta({
+    description: "MiB of them, unpacked; with more, it fails with `source_failed`.",
   }),
   outputsTimeoutMs: z.int().positive().max(2_147_483_647).default(120_000).meta({
     description: "Milliseconds to read a workspace at the run's start, and again at its end.",

@@ -1,7 +1,9 @@
-import type { Issue, RunRequest } from "@ambit/core/contract";
+import type { Issue, RunRequest, SourceReceipt } from "@ambit/core/contract";
+import type { Sandbox } from "@ambit/core/plugin";
 import type { Blobs } from "./blobs/blobs.js";
 import { RunOutputs } from "./outputs/run-outputs.js";
 import type { WorkspaceSettings } from "./settings.js";
+import { fillFrom } from "./sources/fill.js";
 
 export interface WorkspacesOptions {
   readonly settings: WorkspaceSettings;
@@ -25,6 +27,20 @@ export class Workspaces {
     const message =
       "can't be kept: no plugin for files is loaded. Add @ambit/blobs-folder to the configuration's plugins";
     return [{ path: "outputs", message }];
+  }
+
+  /**
+   * Puts the request's sources into its new workspace.
+   * @throws SourceFailed; SandboxFailed where the sandbox can't write; the signal's reason
+   */
+  fill(
+    { workspace }: Pick<RunRequest, "workspace">,
+    sandbox: Sandbox,
+    signal: AbortSignal,
+  ): Promise<readonly SourceReceipt[]> {
+    const { maxSourceFiles: maxFiles, maxSourceMiB } = this.#options.settings;
+    const limits = { maxFiles, maxBytes: maxSourceMiB * 1_048_576 };
+    return fillFrom(workspace?.sources ?? [], sandbox, limits, signal);
   }
 
   /** Undefined for a run without outputs. @param owner the run's key */

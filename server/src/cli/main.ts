@@ -28,8 +28,23 @@ function program(): Command {
       await finish(serve({ ...ambit.opts(), ...options }));
     });
   ambit
-    .command("run <file>")
-    .description("run one request, `-` for stdin; the result goes to stdout")
+    .command("run <request>")
+    .description(
+      "run one request: its file, `-` for stdin; or with one of the options from --agent on, the prompt of a run that they describe",
+    )
+    .option("--agent <name>", "the agent (see `ambit agents`)")
+    .option("--folder <path>", "copy this folder's files into the workspace, and bring the changes back")
+    .option("--network <what>", "off, on, or destinations: example.com,10.0.0.0/8:443 (default: off)")
+    .option("--filesystem <mode>", "workspace, readonly, off or on (default: workspace)")
+    .option("--memory <MiB>", "memory of everything that the run starts", positiveNumber)
+    .option("--secrets <what>", "hidden: no key can be read inside the sandbox")
+    .option("--sandbox <name>", "the sandbox: local, docker, …")
+    .option("--model <name>", "the model, as the agent names it, or provider/model")
+    .option("--permissions <default>", "allow, allow_reads, ask or deny (default: allow_reads)")
+    .option("--apply", "apply the changes to the folder without asking")
+    .option("--no-apply", "only show them")
+    .option("--patch <file>", "write them to this file, as a patch")
+    .option("--save <file>", "write the request to this file, without its credentials, to send it later")
     .option("--stream", "print NDJSON records as they happen")
     .option("--json", "print the result, even at a terminal")
     .option("--timeline", "print a readable timeline, even if stdout is not a terminal")
@@ -197,6 +212,12 @@ Environment:
   AMBIT_WEBHOOK_SECRET     signs webhooks: "whsec_" and 24 to 64 random bytes in base64
   AMBIT_DENY_PERMISSIONS   tools that no request can allow: "true", or comma-separated patterns
   AMBIT_LOG_LEVEL          debug, info, warn, error or silent`;
+
+function positiveNumber(text: string): number {
+  const number = Number(text);
+  if (Number.isInteger(number) && number > 0) return number;
+  throw new InvalidArgumentError("It must be a positive whole number.");
+}
 
 function portNumber(text: string): number {
   const port = Number(text);

@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { RunResult, StreamRecord } from "@ambit/core";
 import { execa } from "execa";
-import { afterAll, onTestFinished } from "vitest";
+import { afterAll, expect, onTestFinished } from "vitest";
 import { keptEvidence } from "./configurations.js";
 
 export const repository = fileURLToPath(new URL("../../..", import.meta.url));
@@ -70,6 +70,32 @@ export function startAmbit(args: readonly string[], options: LaunchOptions = {})
   const child = launch(args, {}, options);
   onTestFinished(() => void child.kill("SIGKILL"));
   return child;
+}
+
+/** The program at a terminal of its own; killed with the test if it still lives. */
+export function startTerminal(args: readonly string[]) {
+  const command = [process.execPath, program, ...args].map((word) => `'${word}'`).join(" ");
+  const child = spawn("script", ["-qefc", command, "/dev/null"], {
+    cwd: repository,
+    env: environmentWith({}),
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  let printed = "";
+  child.stdout.on("data", (bytes: Buffer) => {
+    printed += String(bytes);
+  });
+  const exit = once(child, "close").then(([code]) => code);
+  return {
+    exit,
+    printed: () => printed,
+    /** Waits for the question, and answers it. */
+    answer: async (asked: RegExp, text: string) => {
+      await expect.poll(() => asked.test(printed), { timeout: 60_000, message: String(asked) }).toBe(true);
+      printed = "";
+      child.stdin.write(`${text}\n`);
+    },
+  };
 }
 
 /** What a test may change about the process itself. */

@@ -10,6 +10,8 @@ export const limits = {
   harnessFiles: 1_000,
   skills: 256,
   allowlist: 1_000,
+  sources: 16,
+  sourceFiles: 10_000,
   outputGlobs: 64,
   outputFiles: 10_000,
   outputBytes: 1_073_741_824,

@@ -19,6 +19,7 @@ import { mcpServerSchema } from "./tools/mcp-server.js";
 import { permissionsSchema } from "./tools/permissions.js";
 import { toolCallbackSchema, toolSpecSchema } from "./tools/tool.js";
 import { webhookSchema } from "./webhook.js";
+import { workspaceSchema } from "./workspace.js";
 
 const contextSchema = z.strictObject({
   propagation: z
@@ -141,6 +142,9 @@ export const runRequestSchema = z.strictObject({
     .meta({
       description: `Files to write into a new workspace before the agent starts, at most ${limits.harnessFiles.toLocaleString("en")}.`,
     }),
+  workspace: workspaceSchema.optional().meta({
+    description: "What a new workspace begins with. Default: `harnessFiles` and skills only.",
+  }),
   outputs: outputsSchema.optional().meta({
     description:
       "What leaves the workspace when the run ends or pauses: `GET /runs/{runId}/files`, `/patch` and `/archive` have it as long as the run is kept. Default: nothing.",

@@ -40,6 +40,7 @@ export const failureCodeSchema = z.enum([
   "runner_lost",
   "store_failed",
   "outputs_failed",
+  "source_failed",
   "session_elsewhere",
   "idempotency_key_reused",
   "interaction_expired",
@@ -56,12 +57,18 @@ export const errorDetailSchema = z.strictObject({
 });
 export type ErrorDetail = z.infer<typeof errorDetailSchema>;
 
+/** Why a source couldn't be put into the workspace. */
+export const sourceFailureReasonSchema = z.enum(["invalid", "digest_mismatch", "too_large"]);
+export type SourceFailureReason = z.infer<typeof sourceFailureReasonSchema>;
+
 export const failureSchema = z.strictObject({
   code: failureCodeSchema,
   /** Whether the same request may succeed later without a change. */
   retryable: z.boolean(),
   /** With `model_failed`: the HTTP status of the model provider's response, if known. */
   upstreamStatus: z.int().min(100).max(599).optional(),
+  /** With `source_failed`. */
+  reason: sourceFailureReasonSchema.optional(),
   gaps: z.array(gapSchema).optional(),
   issues: z.array(issueSchema).optional(),
   /** `session_elsewhere`: where callers reach the replica that has the session, such as `http://10.0.0.5:8765`. */

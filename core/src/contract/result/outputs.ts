@@ -42,6 +42,20 @@ export const outputChangeSchema = z.discriminatedUnion("change", [
 ]);
 export type OutputChange = z.infer<typeof outputChangeSchema>;
 
+/** What a source put into a new workspace. */
+export const sourceReceiptSchema = z.strictObject({
+  type: z.enum(["files", "archive"]),
+  files: z.int(),
+  bytes: z.int(),
+  /** Of all paths, modes and contents, in their order. */
+  sha256,
+  /** Entries that were left out: the first 100. */
+  omitted: z
+    .array(z.strictObject({ path: z.string(), reason: z.enum(["link", "special", "name"]) }))
+    .optional(),
+});
+export type SourceReceipt = z.infer<typeof sourceReceiptSchema>;
+
 /** What left the workspace: `GET /runs/{runId}/files/{path}` and `/patch` have the contents. */
 export const outputsReceiptSchema = z.strictObject({
   /** Those that `include` matches. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { capabilitySchema, domains } from "../capability.js";
 import { gapSchema } from "./failure.js";
-import { outputsReceiptSchema } from "./outputs.js";
+import { outputsReceiptSchema, sourceReceiptSchema } from "./outputs.js";
 
 export const siteSchema = z.enum(["sandbox", "runner", "caller"]);
 /** Where an actor's effects land: in the sandbox, on this process's host, or with the user. */
@@ -74,6 +74,8 @@ export const receiptSchema = z.strictObject({
     /** `new`, `warm` (the agent itself was kept), or how its history was restored. */
     history: z.enum(["new", "warm", "loaded", "replayed"]),
   }),
+  /** What each of the request's sources put into the workspace, if it was new. */
+  sources: z.array(sourceReceiptSchema).optional(),
   /** What left the workspace, where the request has `outputs`. */
   outputs: outputsReceiptSchema.optional(),
 });

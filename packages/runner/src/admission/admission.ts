@@ -144,7 +144,7 @@ export async function admit(
       : strictestCeiling(rules.permissionCeiling, caller.permissionCeiling);
   const others = [
     ...(await promptIssues(request, rules)),
-    ...outputsIssues(asked, rules.workspaces),
+    ...workspaceIssues(asked, rules.workspaces),
     ...belowMinimum(asked.boundary, rules.minimum ?? {}, "this server"),
     ...belowMinimum(asked.boundary, caller?.minimum ?? {}, "this token"),
   ];
@@ -264,15 +264,16 @@ const sendsNone = (): readonly Issue[] => [
   },
 ];
 
-function outputsIssues(
+function workspaceIssues(
   { request, boundary }: BoundedRequest,
   workspaces: WorkspaceService = noWorkspaces,
 ): readonly Issue[] {
   const issues = workspaces.issues(request);
-  if (request.outputs === undefined || boundary.filesystem.mode !== "off") return issues;
+  if (boundary.filesystem.mode !== "off") return issues;
   const message =
     'needs a workspace, and sandboxPermission.filesystem is "off": allow "workspace" or "readonly"';
-  return [...issues, { path: "outputs", message }];
+  const asked = (["outputs", "workspace"] as const).filter((path) => request[path] !== undefined);
+  return [...issues, ...asked.map((path) => ({ path, message }))];
 }
 
 async function promptIssues(

@@ -7,7 +7,7 @@ import {
   receiptOf,
   stillVisible,
 } from "@ambit/core";
-import type { OutputsReceipt, Receipt, RunRequest, RunResult } from "@ambit/core/contract";
+import type { OutputsReceipt, Receipt, RunRequest, RunResult, SourceReceipt } from "@ambit/core/contract";
 import type { Agent, Log } from "@ambit/core/plugin";
 import { unaskedClasses } from "../call/permission/known-tools.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
@@ -25,6 +25,8 @@ export interface RunOutcome {
   readonly failure: AmbitError | undefined;
   /** What left the workspace. */
   readonly outputs: OutputsReceipt | undefined;
+  /** What the request's sources put into it. */
+  readonly sources: readonly SourceReceipt[] | undefined;
   /** The session's id, or the id that stands for the session of a run without one. */
   readonly sessionName: string;
 }
@@ -121,7 +123,7 @@ export function stopReasonOf(end: TurnEnd): string | undefined {
 function receiptFor(
   request: RunRequest,
   plan: AcceptedPlan,
-  { progress, events, sessionName, outputs }: RunOutcome,
+  { progress, events, sessionName, outputs, sources }: RunOutcome,
 ): Receipt | undefined {
   const { session, agent, history } = heldIn(progress);
   if (session === undefined) return undefined;
@@ -141,6 +143,7 @@ function receiptFor(
     decisions: { allowed: decisions.allowed, refused: decisions.refused },
     session: { id: sessionName, history },
     unaskedTools: unasked.length === 0 ? undefined : [...unasked],
+    sources: sources === undefined ? undefined : redactor.value([...sources]),
     outputs: redactor.value(outputs),
   });
 }

@@ -1,10 +1,11 @@
 import { toAmbitError } from "@ambit/core";
-import type { OutputsReceipt } from "@ambit/core/contract";
+import type { OutputsReceipt, SourceReceipt } from "@ambit/core/contract";
 import { type Log, loopTurns, type Sandbox } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../events/run-events.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { OutputsOfRun, WorkspaceService } from "../operator.js";
+import type { Session } from "../session/session.js";
 import { type PlannedRun, tokens } from "../tokens.js";
 import type { TurnEnd } from "./run-state.js";
 
@@ -13,6 +14,7 @@ import type { TurnEnd } from "./run-state.js";
 export class Outputs {
   #open: { readonly outputs: OutputsOfRun; readonly sandbox: Sandbox } | undefined;
   #receipt: OutputsReceipt | undefined;
+  #sources: readonly SourceReceipt[] | undefined;
 
   constructor(
     @inject(tokens.run) private readonly run: PlannedRun,
@@ -25,6 +27,22 @@ export class Outputs {
   /** What left. Undefined where nothing did. */
   get receipt(): OutputsReceipt | undefined {
     return this.#receipt;
+  }
+
+  /** What was put in. Undefined where nothing was. */
+  get sources(): readonly SourceReceipt[] | undefined {
+    return this.#sources;
+  }
+
+  /** Puts the request's sources into a new workspace. @throws SourceFailed, SandboxFailed; the run's reason */
+  async fill(session: Session): Promise<void> {
+    if (this.run.request.workspace === undefined) return;
+    if (session.isEmpty)
+      this.#sources = await this.workspaces.fill(this.run.request, session.sandbox, this.scope.signal);
+    else {
+      const message = "isn't used: the session has a workspace already, which stays as it is";
+      this.events.warn({ path: "workspace.sources", message });
+    }
   }
 
   get areAsked(): boolean {

@@ -194,6 +194,7 @@ export class Run {
       progress,
       failure: failureOf(end),
       outputs: this.turn.outputs,
+      sources: this.turn.sources,
       sessionName: request.sessionId ?? this.calls.turn,
     };
     const { result, failure } = conclude(request, plan, outcome, this.log);
@@ -232,6 +233,8 @@ export class Run {
       this.#advance(startingIn(loan.session));
       scope.signal.throwIfAborted();
       events.redactor.hide(loan.session.secrets);
+      await turn.fill(loan.session);
+      loan.session.isEmpty = false;
       const { sandbox, harness } = plan;
       await fillWorkspace(loan.session.sandbox, sandbox.actor.name, request, harness.actor, scope.signal);
       return loan.session;

@@ -7,7 +7,14 @@ import {
   ModelFailed,
   PluginBrokeContract,
 } from "@ambit/core";
-import type { AgentEvent, AgentEventOf, ContentBlock, OutputsReceipt, Usage } from "@ambit/core/contract";
+import type {
+  AgentEvent,
+  AgentEventOf,
+  ContentBlock,
+  OutputsReceipt,
+  SourceReceipt,
+  Usage,
+} from "@ambit/core/contract";
 import { type Agent, loopTurnSize, loopTurns, type Sandbox } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { Elicitation } from "../call/ask/elicitation.js";
@@ -27,6 +34,7 @@ import type { RunLimits } from "../limits.js";
 import { ModelCalls } from "../model/model-calls.js";
 import { pathBeyondDepth } from "../parse/depth.js";
 import { requireListed } from "../session/agent/publish.js";
+import type { Session } from "../session/session.js";
 import type { StartedAgent } from "../session/started-agent.js";
 import { tokens } from "../tokens.js";
 import { Outputs } from "./outputs.js";
@@ -59,6 +67,16 @@ export class Turn {
   /** Whether the agent ended its turn itself, as after a cancel in time. It can then take another turn. */
   get agentEnded(): boolean {
     return this.#agentEnded;
+  }
+
+  /** Puts the request's sources into a new workspace. @throws SourceFailed, SandboxFailed; the run's reason */
+  fill(session: Session): Promise<void> {
+    return this.taken.fill(session);
+  }
+
+  /** What they put in. */
+  get sources(): readonly SourceReceipt[] | undefined {
+    return this.taken.sources;
   }
 
   get hasOutputs(): boolean {

@@ -50,6 +50,8 @@ export class Session {
   #failure: SandboxFailed | undefined;
   #sandbox: Sandbox | undefined;
   #backend = "";
+  /** Whether no run has filled its workspace. */
+  isEmpty: boolean;
   readonly processes = new LiveProcesses();
   readonly #secrets: Set<string>;
   /** The number of secrets that are already redacted from the log. */
@@ -67,6 +69,7 @@ export class Session {
     { fence, record }: SessionOrigin,
   ) {
     this.fence = fence;
+    this.isEmpty = record === undefined;
     this.id = record?.id ?? randomUUID();
     this.conversation = record?.conversation;
     this.userMessages = record?.userMessages ?? [];

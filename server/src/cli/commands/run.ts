@@ -6,19 +6,27 @@ import { failedResult } from "../../failed-result.js";
 import { type Ambit, openAmbit } from "../../open.js";
 import { MalformedJson } from "../../parse-json.js";
 import { recordInMemory } from "../../recording.js";
+import { ByHand, type ByHandRunOptions, isByHand } from "../by-hand/by-hand.js";
+import { Questions, type Terminal } from "../by-hand/questions.js";
 import { type PrinterOptions, printerFor, type RecordPrinter } from "../display/record-printer.js";
 import { exitCodeOf } from "../exit-codes.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
 import { readRequest } from "./read-request.js";
 
-export type RunCommandOptions = Overrides & PrinterOptions;
+export type RunCommandOptions = Overrides & PrinterOptions & ByHandRunOptions;
 
 /**
  * `ambit run`: runs one request in this process, with exactly one result on stdout. A signal ends the run, which
  * still returns its result. Before the run begins, that is the failure `run_cancelled`.
+ *
+ * @param words the request's file; or the prompt, if the options describe the run.
  */
-export async function run(file: string, options: RunCommandOptions): Promise<number> {
+export async function run(words: string, options: RunCommandOptions): Promise<number> {
   const interruption = new Interruption();
+  const terminal = terminalOf(options);
+  const byHand = isByHand({ ...options }) ? new ByHand(words, options, terminal) : undefined;
+  // The plugins' variables are taken from this process's; a model's keys stay for the request.
+  const variables = { ...process.env };
   const environment = takeEnvironment(process.env);
   const printer = printerFor(options, process.stdout);
   let ambit: Ambit | undefined;
@@ -32,7 +40,9 @@ export async function run(file: string, options: RunCommandOptions): Promise<num
         keepsNoFiles: true,
       }),
     );
-    return await drive(ambit, printer, await interruption.before(readRequest(file)), interruption);
+    const reading = byHand === undefined ? readRequest(words) : byHand.request(variables);
+    const body = await interruption.before(reading);
+    return await drive(ambit, printer, { body, byHand, terminal }, interruption);
   } catch (error) {
     // For errors before the run begins; later ones are in the run's result.
     const isResult = isAmbitError(error) && !(error instanceof PluginLoadFailed);
@@ -51,7 +61,7 @@ export async function run(file: string, options: RunCommandOptions): Promise<num
 async function drive(
   ambit: Ambit,
   printer: RecordPrinter,
-  body: unknown,
+  { body, byHand, terminal }: Asked,
   interruption: Interruption,
 ): Promise<number> {
   const { runner, registry, evidence, settings } = ambit;
@@ -70,16 +80,26 @@ async function drive(
   if (started === "over_quota" || "existing" in started)
     throw new TypeError("a first run has no predecessor");
   const leaving = new AbortController();
+  const questions =
+    byHand === undefined || terminal === undefined
+      ? undefined
+      : new Questions(terminal, (id, answer) => runner.answer(run.key, id, answer), leaving.signal);
   let result: RunResult | undefined;
   try {
     for await (const records of runs.follow(run.key, 0, leaving.signal)) {
       for (const record of recordsIn(records)) {
-        if (record.kind === "event") await printer.event(record.event);
+        if (record.kind === "event") {
+          await printer.event(record.event);
+          if (record.event.type === "interaction_request") questions?.ask(record.event);
+        }
         // With the events, if it has them.
         else result = (await started.recorder.done) ?? record.result;
       }
     }
+    leaving.abort();
     if (result !== undefined) await printer.result(result);
+    if (result !== undefined && byHand !== undefined && interruption.exitCode === undefined)
+      return await byHand.end(ambit, run.key, result, (text) => printText(text, !printer.keepsEvents));
   } finally {
     leaving.abort();
     // If its output can't be written any more.
@@ -87,6 +107,24 @@ async function drive(
     await runs.close();
   }
   return interruption.exitCode ?? exitCodeOf(result?.failure);
+}
+
+/** What the command line asks for. */
+interface Asked {
+  readonly body: unknown;
+  readonly byHand: ByHand | undefined;
+  readonly terminal: Terminal | undefined;
+}
+
+/** A person who reads the timeline and can answer. */
+function terminalOf({ json, stream }: PrinterOptions): Terminal | undefined {
+  const isRead = process.stdin.isTTY && process.stdout.isTTY && json !== true && stream !== true;
+  return isRead ? { input: process.stdin, output: process.stdout } : undefined;
+}
+
+/** Beside a result that a program reads, texts for a person go to stderr. */
+async function printText(text: string, isShown: boolean): Promise<void> {
+  (isShown ? process.stdout : process.stderr).write(text);
 }
 
 /** Ctrl-C or SIGTERM. A second one ends the process immediately: the next start cleans up what is left. */

@@ -1,0 +1,74 @@
+import { Readable, Transform } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { createGunzip, createZstdDecompress } from "node:zlib";
+import { workspaceFileSchema } from "@ambit/core/contract";
+import { extract } from "tar-stream";
+import type { LeftOut, SourceEntry } from "./entry.js";
+
+export type ArchiveFormat = "tar" | "tar.gz" | "tar.zst";
+
+/** Bytes of an archive besides the contents of its files. */
+const maxHeaderBytes = 128 * 1024 * 1024;
+
+export class ArchiveTooLarge extends Error {}
+
+/**
+ * The files of an archive, one after the other. What is decompressed is never more than was asked for: a small archive can
+ * hold any amount.
+ *
+ * @throws Error for what isn't such an archive; ArchiveTooLarge beyond `maxBytes`
+ */
+export async function* archiveEntries(
+  archive: Buffer,
+  format: ArchiveFormat,
+  maxBytes: number,
+): AsyncGenerator<SourceEntry | LeftOut, void, undefined> {
+  const reader = extract();
+  const source = Readable.from([archive]);
+  const unpacked =
+    format === "tar" ? source : source.pipe(format === "tar.gz" ? createGunzip() : createZstdDecompress());
+  const counted = bounded(maxBytes + maxHeaderBytes);
+  for (const stream of [source, unpacked, counted]) stream.on("error", (error) => reader.destroy(error));
+  unpacked.pipe(counted).pipe(reader);
+  try {
+    for await (const entry of reader) {
+      const { name, type, mode = 0, size = 0 } = entry.header;
+      const isFile = type === "file" || type === "contiguous-file";
+      if (!isFile) entry.resume();
+      if (type === "directory") continue;
+      const path = pathOf(name);
+      if (path === undefined) {
+        entry.resume();
+        yield { leftOut: name.slice(0, 4_096), reason: "name" };
+      } else if (!isFile)
+        yield { leftOut: path, reason: type === "link" || type === "symlink" ? "link" : "special" };
+      else {
+        if (size > maxBytes) throw new ArchiveTooLarge();
+        yield { path, content: await buffer(entry), executable: (mode & 0o100) !== 0 };
+      }
+    }
+  } finally {
+    source.destroy();
+    reader.destroy();
+  }
+}
+
+/** Also what is left out costs time to unpack. */
+function bounded(maxBytes: number): Transform {
+  let bytes = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      if (bytes > maxBytes) done(new ArchiveTooLarge());
+      else done(null, chunk);
+    },
+  });
+}
+
+/** Undefined for a name that would lead out of the workspace, or that files may not have there. */
+function pathOf(name: string): string | undefined {
+  const path = name.replace(/^(\.\/)+/, "");
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  const isPlain = !/[\u0000-\u001f\u007f]/.test(path);
+  return isPlain && workspaceFileSchema.safeParse(path).success ? path : undefined;
+}

@@ -1,0 +1,144 @@
+import { createHash } from "node:crypto";
+import { isAmbitError, type SourceFailed } from "@ambit/core";
+import type { Source, SourceReceipt } from "@ambit/core/contract";
+import { type FileEntry, loopTurns, type Sandbox } from "@ambit/core/plugin";
+import { ArchiveTooLarge, archiveEntries } from "./archive.js";
+import type { LeftOut, SourceEntry } from "./entry.js";
+import { sourceFailed } from "./source-error.js";
+
+/** Bytes and files that are written at a time. */
+const batch = { bytes: 4 * 1024 * 1024, files: 200 } as const;
+/** Paths that the receipt names. */
+const maxNamed = 100;
+
+/** Limits of one request's sources. */
+export interface SourceLimits {
+  readonly maxFiles: number;
+  readonly maxBytes: number;
+}
+
+/**
+ * Puts the sources into a new workspace, in their order.
+ * @throws SourceFailed; SandboxFailed where the sandbox can't write; the signal's reason
+ */
+export async function fillFrom(
+  sources: readonly Source[],
+  sandbox: Pick<Sandbox, "workspace" | "writeFiles">,
+  limits: SourceLimits,
+  signal: AbortSignal,
+): Promise<readonly SourceReceipt[]> {
+  const left = { files: limits.maxFiles, bytes: limits.maxBytes };
+  const receipts: SourceReceipt[] = [];
+  for (const [index, source] of sources.entries()) {
+    const filling = new Filling(index, source, sandbox, left);
+    try {
+      for await (const entry of entriesOf(source, left)) {
+        signal.throwIfAborted();
+        await filling.add(entry);
+      }
+      receipts.push(await filling.end());
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isAmbitError(error)) throw error;
+      if (error instanceof ArchiveTooLarge) throw tooLarge(index);
+      throw sourceFailed(
+        index,
+        "invalid",
+        `can't be read as ${formatOf(source)}: it is damaged, or of another format`,
+        error,
+      );
+    }
+  }
+  return receipts;
+}
+
+function formatOf(source: Source): string {
+  return source.type === "archive" ? source.format : "files";
+}
+
+function entriesOf(
+  source: Source,
+  left: { readonly bytes: number },
+): AsyncIterable<SourceEntry | LeftOut> | Iterable<SourceEntry> {
+  if (source.type === "archive")
+    return archiveEntries(Buffer.from(source.data, "base64"), source.format, left.bytes);
+  return source.files.map(({ path, content, encoding, executable }) => ({
+    path,
+    content: Buffer.from(content, encoding),
+    executable,
+  }));
+}
+
+/** One source on its way into the workspace. */
+class Filling {
+  readonly #hash = createHash("sha256");
+  readonly #paths = new Set<string>();
+  readonly #omitted: { path: string; reason: LeftOut["reason"] }[] = [];
+  #entries: FileEntry[] = [];
+  #waiting = 0;
+  #files = 0;
+  #bytes = 0;
+
+  constructor(
+    readonly index: number,
+    readonly source: Source,
+    readonly sandbox: Pick<Sandbox, "workspace" | "writeFiles">,
+    readonly left: { files: number; bytes: number },
+  ) {
+    if (source.type !== "archive") return;
+    const digest = createHash("sha256").update(Buffer.from(source.data, "base64")).digest("hex");
+    if (source.sha256 !== undefined && source.sha256 !== digest)
+      throw sourceFailed(
+        index,
+        "digest_mismatch",
+        `has the SHA-256 digest ${digest}, and not the one that the request names`,
+      );
+  }
+
+  async add(entry: SourceEntry | LeftOut): Promise<void> {
+    if ("leftOut" in entry) {
+      if (this.#omitted.length < maxNamed) this.#omitted.push({ path: entry.leftOut, reason: entry.reason });
+      return;
+    }
+    const { path, content, executable } = entry;
+    if (this.#paths.has(path)) throw sourceFailed(this.index, "invalid", `has '${path}' twice`);
+    this.#paths.add(path);
+    this.left.files -= 1;
+    this.left.bytes -= content.length;
+    if (this.left.files < 0 || this.left.bytes < 0) throw tooLarge(this.index);
+    this.#files += 1;
+    this.#bytes += content.length;
+    this.#hash.update(`${path}\0${executable ? "x" : "-"}\0${content.length}\0`).update(content);
+    const below = this.source.into === undefined ? "" : `${this.source.into.replace(/\/+$/, "")}/`;
+    this.#entries.push({ path: `${this.sandbox.workspace}/${below}${path}`, content, executable });
+    this.#waiting += content.length;
+    await loopTurns.take(content.length);
+    if (this.#waiting >= batch.bytes || this.#entries.length >= batch.files) await this.#write();
+  }
+
+  async end(): Promise<SourceReceipt> {
+    await this.#write();
+    return {
+      type: this.source.type,
+      files: this.#files,
+      bytes: this.#bytes,
+      sha256: this.#hash.digest("hex"),
+      ...(this.#omitted.length === 0 ? {} : { omitted: this.#omitted }),
+    };
+  }
+
+  async #write(): Promise<void> {
+    const entries = this.#entries;
+    this.#entries = [];
+    this.#waiting = 0;
+    if (entries.length > 0) await this.sandbox.writeFiles(entries);
+  }
+}
+
+function tooLarge(index: number): SourceFailed {
+  return sourceFailed(
+    index,
+    "too_large",
+    "is too large: leave files out, or raise workspace.maxSourceFiles and workspace.maxSourceMiB of the server's configuration",
+  );
+}

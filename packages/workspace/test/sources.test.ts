@@ -1,0 +1,140 @@
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { gzipSync, zstdCompressSync } from "node:zlib";
+import { SourceFailed } from "@ambit/core";
+import { sourceSchema } from "@ambit/core/contract";
+import type { FileEntry } from "@ambit/core/plugin";
+import { pack } from "tar-stream";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { fillFrom } from "../src/sources/fill.js";
+
+async function fill(sources: readonly object[], limits = { maxFiles: 100, maxBytes: 1_000_000 }) {
+  const written: FileEntry[] = [];
+  const sandbox = {
+    workspace: "/workspace",
+    writeFiles: async (files: readonly FileEntry[]) => void written.push(...files),
+  };
+  const parsed = sources.map((source) => sourceSchema.parse(source));
+  const receipts = await fillFrom(parsed, sandbox, limits, new AbortController().signal);
+  return { written, receipts, texts: written.map(({ path, content }) => [path, String(content)]) };
+}
+
+const archive = (data: Buffer, more: object = {}) => ({
+  type: "archive",
+  format: "tar",
+  data: data.toString("base64"),
+  ...more,
+});
+
+/** Made by tar itself. */
+function tarOf(make: (folder: string) => void): Buffer {
+  const folder = mkdtempSync(join(tmpdir(), "ambit-sources-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  make(folder);
+  return execFileSync("tar", ["-c", "-C", folder, "."], { maxBuffer: 100_000_000 });
+}
+
+async function tarWith(...names: readonly string[]): Promise<Buffer> {
+  const made = pack();
+  for (const name of names) made.entry({ name }, "x");
+  made.finalize();
+  return buffer(Readable.from(made));
+}
+
+test("files go into the workspace in their order, text and binary", async () => {
+  const { written, receipts } = await fill([
+    { type: "files", files: [{ path: "a.txt", content: "ä" }] },
+    {
+      type: "files",
+      into: "bin/",
+      files: [{ path: "x", content: "AAE=", encoding: "base64", executable: true }],
+    },
+  ]);
+  expect(written).toEqual([
+    { path: "/workspace/a.txt", content: Buffer.from("ä"), executable: false },
+    { path: "/workspace/bin/x", content: Buffer.from([0, 1]), executable: true },
+  ]);
+  expect(receipts).toMatchObject([
+    { type: "files", files: 1, bytes: 2, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
+    { type: "files", files: 1, bytes: 2 },
+  ]);
+});
+
+describe("an archive", () => {
+  const tar = () =>
+    tarOf((folder) => {
+      mkdirSync(join(folder, "src"));
+      writeFileSync(join(folder, "src/run.sh"), "#!/bin/sh\n");
+      chmodSync(join(folder, "src/run.sh"), 0o755);
+      symlinkSync("/etc/passwd", join(folder, "link"));
+      execFileSync("mkfifo", [join(folder, "pipe")]);
+    });
+
+  test.each([
+    ["tar", (data: Buffer) => data],
+    ["tar.gz", gzipSync],
+    ["tar.zst", zstdCompressSync],
+  ] as const)(
+    "of the format %s is unpacked; links and special files are left out by name",
+    async (format, packed) => {
+      const data = packed(tar());
+      const sha256 = createHash("sha256").update(data).digest("hex");
+      const { written, receipts } = await fill([archive(data, { format, sha256, into: "in" })]);
+      expect(written).toEqual([
+        { path: "/workspace/in/src/run.sh", content: Buffer.from("#!/bin/sh\n"), executable: true },
+      ]);
+      expect(receipts[0]?.omitted).toEqual(
+        expect.arrayContaining([
+          { path: "link", reason: "link" },
+          { path: "pipe", reason: "special" },
+        ]),
+      );
+    },
+  );
+
+  test.each(["../x", "/etc/x", "a/../../x", "a\\b", "a\nb"])("can't place %j", async (name) => {
+    const { texts, receipts } = await fill([archive(await tarWith(name, "fine"))]);
+    expect(texts).toEqual([["/workspace/fine", "x"]]);
+    expect(receipts[0]?.omitted).toMatchObject([{ reason: "name" }]);
+  });
+
+  test.each([
+    ["damaged", () => [archive(Buffer.from("no archive at all".repeat(100)))], "invalid"],
+    ["cut off", () => [archive(tar().subarray(0, 700))], "invalid"],
+    ["of another format", () => [archive(tar(), { format: "tar.gz" })], "invalid"],
+    ["with another digest", () => [archive(tar(), { sha256: "0".repeat(64) })], "digest_mismatch"],
+    [
+      "a bomb",
+      () => [
+        archive(gzipSync(tarOf((folder) => writeFileSync(join(folder, "0"), Buffer.alloc(50_000_000)))), {
+          format: "tar.gz",
+        }),
+      ],
+      "too_large",
+    ],
+    [
+      "with too many files",
+      () => [
+        { type: "files", files: Array.from({ length: 101 }, (_, at) => ({ path: `${at}`, content: "" })) },
+      ],
+      "too_large",
+    ],
+    [
+      "with a file twice",
+      () => [{ type: "files", files: [1, 2].map(() => ({ path: "a", content: "" })) }],
+      "invalid",
+    ],
+  ] as const)("%s fails with its reason", async (_, sources, reason) => {
+    const failed = fill(sources());
+    await expect(failed).rejects.toThrow(SourceFailed);
+    await expect(failed).rejects.toMatchObject({
+      reason,
+      message: expect.stringContaining("workspace.sources[0]"),
+    });
+  });
+});

@@ -1,0 +1,131 @@
+import { createHash, randomBytes } from "node:crypto";
+import { constants } from "node:fs";
+import { chmod, open, rename, rm } from "node:fs/promises";
+import { inFolder, type OpenFolder, openBeneath } from "@ambit/backend-kit/safe-fs";
+import type { OutputChange } from "@ambit/core/contract";
+import { codeOf } from "@ambit/core/plugin";
+
+/** What stands at a path of the user's folder. */
+type Present =
+  | { readonly kind: "file"; readonly sha256: string; readonly mode: number }
+  | { readonly kind: "missing" }
+  /** No regular file, or it can't be read or reached without a link. */
+  | { readonly kind: "other" };
+
+/** A path that isn't as it was when the run began. */
+export interface Conflict {
+  readonly path: string;
+  readonly reason: string;
+}
+
+/**
+ * Compares the user's folder with what the run began with. Nothing is applied as long as there is a conflict.
+ * @returns those of all changes.
+ */
+export async function conflictsIn(
+  folder: string,
+  changes: readonly OutputChange[],
+): Promise<readonly Conflict[]> {
+  const conflicts: Conflict[] = [];
+  for (const change of changes) {
+    const reason = whyConflict(change, await presentAt(folder, change.path));
+    if (reason !== undefined) conflicts.push({ path: change.path, reason });
+  }
+  return conflicts;
+}
+
+/** Pure. */
+export function whyConflict(change: OutputChange, present: Present): string | undefined {
+  if (present.kind === "other") return "it is a link or no regular file";
+  // Whoever made the same change meanwhile has no conflict.
+  if (change.change !== "deleted" && present.kind === "file" && present.sha256 === change.sha256)
+    return undefined;
+  if (change.change === "added") return present.kind === "missing" ? undefined : "it exists meanwhile";
+  if (present.kind === "missing") return change.change === "deleted" ? undefined : "it was deleted meanwhile";
+  return present.sha256 === change.before ? undefined : "it was changed meanwhile";
+}
+
+/** Applies one change, without following a link. @param content of a file that isn't deleted */
+export async function applyChange(
+  folder: string,
+  change: OutputChange,
+  content: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const names = change.path.split("/");
+  const name = names.pop() ?? "";
+  const isDeletion = change.change === "deleted";
+  const parent = await openBeneath(folder, names, isDeletion ? undefined : { owner: undefined });
+  try {
+    if (isDeletion) await rm(inFolder(parent, name), { force: true });
+    else await replace(parent, name, content, change.executable === true);
+  } finally {
+    await parent.handle.close();
+  }
+}
+
+async function replace(
+  parent: OpenFolder,
+  name: string,
+  content: AsyncIterable<Uint8Array>,
+  executable: boolean,
+): Promise<void> {
+  const path = inFolder(parent, name);
+  const mode = await modeOf(path);
+  const draft = inFolder(parent, `.ambit-${randomBytes(8).toString("hex")}`);
+  try {
+    const handle = await open(draft, "wx", executable ? 0o755 : 0o644);
+    try {
+      for await (const bytes of content) await handle.writeFile(bytes);
+    } finally {
+      await handle.close();
+    }
+    // As private as it was.
+    if (mode !== undefined) await chmod(draft, executable ? mode | 0o100 : mode & ~0o111);
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+}
+
+async function modeOf(path: string): Promise<number | undefined> {
+  try {
+    const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    try {
+      return (await handle.stat()).mode & 0o777;
+    } finally {
+      await handle.close();
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+async function presentAt(folder: string, path: string): Promise<Present> {
+  const names = path.split("/");
+  const name = names.pop() ?? "";
+  let parent: OpenFolder;
+  try {
+    parent = await openBeneath(folder, names);
+  } catch (error) {
+    const cause = error instanceof Error ? error.cause : undefined;
+    return { kind: codeOf(cause) === "ENOENT" ? "missing" : "other" };
+  }
+  try {
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    const handle = await open(inFolder(parent, name), flags);
+    try {
+      const found = await handle.stat();
+      if (!found.isFile()) return { kind: "other" };
+      const hash = createHash("sha256");
+      for await (const bytes of handle.createReadStream({ autoClose: false })) hash.update(bytes);
+      return { kind: "file", sha256: hash.digest("hex"), mode: found.mode };
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    return { kind: codeOf(error) === "ENOENT" ? "missing" : "other" };
+  } finally {
+    await parent.handle.close();
+  }
+}
