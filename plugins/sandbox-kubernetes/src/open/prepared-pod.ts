@@ -2,7 +2,7 @@ import { join } from "node:path/posix";
 import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
 import { type DialTarget, dialUntilClosed, forwardingLog, type Prepared } from "@ambit/backend-kit";
 import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
-import type { Evidence, Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
+import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
 import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
 import { asSandboxFailed } from "../api/failure.js";
@@ -40,11 +40,12 @@ export class PreparedPod implements Prepared {
     const onFailure = (failure: SandboxFailed) => prepared.#failed(failure);
     const started = await startPod({ ...options, onFailure }, log, signal);
     prepared.#started = started;
-    const evidence: Record<string, Evidence[string]> = { ...started.evidence };
-    const sandbox = await prepared.#bridge(started, evidence, signal);
+    const sandbox = await prepared.#bridge(started, signal);
     prepared.#sandbox = sandbox;
     try {
-      evidence["kubernetes.network"] = await prepared.#closeNetwork(sandbox, signal);
+      const network = await prepared.#closeNetwork(sandbox, signal);
+      // It is known only from inside, when the bridge has made the sandbox with what was known before.
+      Object.assign(sandbox.evidence, { "kubernetes.network": network });
     } catch (error) {
       await sandbox.close();
       throw asSandboxFailed(error, "close a pod's network");
@@ -118,10 +119,10 @@ export class PreparedPod implements Prepared {
     throw new NetworkOpen(open, settleMs);
   }
 
-  async #bridge(started: StartedPod, evidence: Evidence, signal: AbortSignal): Promise<RemoteSandbox> {
+  async #bridge(started: StartedPod, signal: AbortSignal): Promise<RemoteSandbox> {
     const { id, shape, config, onEnded } = this.#options;
     const { boundary, required, requiredPaths } = shape;
-    const { machine, unfollow } = started;
+    const { machine, evidence, unfollow } = started;
     const destroy = async () => {
       unfollow();
       try {

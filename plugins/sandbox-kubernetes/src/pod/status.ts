@@ -174,7 +174,8 @@ export function failureOf({ reason, fix, concerns }: Trouble): SandboxFailed {
 
 /** Events of the kubelet that a pod's status doesn't show. Pure. */
 export function troubleInEvent(reason: string, message: string): Trouble | undefined {
-  if (reason === "FailedCreatePodSandBox" && /user namespace/i.test(message)) {
+  // A node in a container, such as kind's, may have them and forbid a /proc of their own.
+  if (reason === "FailedCreatePodSandBox" && /user namespace|mounting "proc"/i.test(message)) {
     return {
       ...trouble(`the node has no user namespaces for pods: ${message.slice(0, 200)}`, userNamespaceFix),
     };

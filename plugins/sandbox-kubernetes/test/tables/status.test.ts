@@ -109,6 +109,11 @@ describe("a node's events", () => {
       message: "runtime does not support user namespaces",
       found: { mayPass: false, fix: expect.stringContaining("containerd 2.0") },
     },
+    {
+      reason: "FailedCreatePodSandBox",
+      message: 'error mounting "proc" to rootfs at "/proc": operation not permitted',
+      found: { mayPass: false, reason: expect.stringMatching(/user namespaces/) },
+    },
     { reason: "FailedCreatePodSandBox", message: "no network", found: { mayPass: true } },
     { reason: "Pulled", message: "user namespaces", found: undefined },
   ])("$reason: $message", ({ reason, message, found }) => {

@@ -19,14 +19,16 @@ const kernelSettings = [
 /**
  * The first process of the cluster's namespaces: prints its process id on the host, and waits. `$1` is this host's end of
  * the link. Where programs write by fixed paths they get empty folders. What comes from a pod and leaves the cluster by the
- * link has the node's address, so that this host needs no route to pods.
+ * link has the node's address, so that this host needs no route to pods. A pod's user namespace may mount /proc only where a
+ * whole one is mounted already, and the settings cover parts of the first.
  */
 const holder = `set -e
 read -r pid rest < /proc/self/stat
 mount --make-rshared /
 mount -t proc proc /proc
 for folder in /run /var/lib /var/log; do mount -t tmpfs tmpfs $folder; done
-mkdir -p /run/settings /run/netns
+mkdir -p /run/settings /run/netns /run/proc
+mount -t proc proc /run/proc
 for setting in ${kernelSettings.join(" ")}; do
   [ -e /proc/sys/$setting ] || continue
   file=/run/settings/$(echo $setting | tr / .)

@@ -1,0 +1,52 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Capability } from "@ambit/core/plugin";
+import { makeAuthority } from "@ambit/egress/credentials";
+import { ownUnavailableReason } from "@ambit/test-cluster";
+import { ChangingNames, CredentialHost } from "@ambit/testkit";
+import { describeSandboxBackend } from "@ambit/testkit/vitest";
+import { afterAll, describe, it } from "vitest";
+import type { PodShape } from "../src/enter/shape.js";
+import { configSchema, KubernetesSandbox } from "../src/index.js";
+import { exempt } from "./support/exempt.js";
+import { TestNamespace } from "./support/on-cluster.js";
+
+/** What depends on the shape; AMBIT_SOAK=all attacks everything, with and without a boundary. */
+const changedByShape: Readonly<Record<PodShape, readonly Capability[]>> = {
+  "user-namespace": ["network.deny", "process.contained", "environment.per-tool"],
+  baseline: ["network.deny"],
+};
+
+/** These take minutes on a machine with two cores. */
+const reason = process.env.AMBIT_SOAK ? await ownUnavailableReason() : "pods take minutes: set AMBIT_SOAK=1";
+if (reason !== undefined) {
+  describe("the kit, in pods", () => {
+    it("isn't run", (context) => context.skip(`host: ${reason}`));
+  });
+} else {
+  const folder = await mkdtemp(join(tmpdir(), "ambit-kubernetes-kit-"));
+  const { credentialHost, authorityFile } = await CredentialHost.openIn(folder, makeAuthority);
+  afterAll(async () => {
+    await credentialHost.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+  for (const shape of ["user-namespace", "baseline"] as const) {
+    // The better shape has to hold without any controller.
+    const namespace = await TestNamespace.open({ enforced: shape === "baseline" });
+    afterAll(() => namespace.close());
+    const names = new ChangingNames();
+    const config = configSchema.parse({
+      ...namespace.settings,
+      name: shape,
+      hostUsers: shape === "baseline" ? "off" : "require",
+      trustedAuthorities: [authorityFile],
+    });
+    describeSandboxBackend(() => new KubernetesSandbox(config, names.lookup), {
+      ...{ exempt, names, credentialHost },
+      ...(process.env.AMBIT_SOAK
+        ? {}
+        : { contractWithoutBoundary: false, capabilities: changedByShape[shape] }),
+    });
+  }
+}
