@@ -1,5 +1,6 @@
 // Runs in a sandbox, and as a plain process for the control. Its argument is JSON: {"<id>": {"try": "<what>", …}}.
 // Prints JSON: {"<id>": "<what was reached>" | null}. Null: refused. Needs nothing but Node.js 18.
+// Follows reach.cjs in one program, whose attempts it makes too.
 "use strict";
 const { spawn } = require("node:child_process");
 const fs = require("node:fs");
@@ -54,7 +55,26 @@ function inProcesses(file, halves) {
   return found === undefined ? null : `/proc/${found}/${file}`;
 }
 
+/** The first 64 KiB of a file; empty if it can't be read. */
+function headOf(path) {
+  try {
+    const descriptor = fs.openSync(path, "r");
+    try {
+      const content = Buffer.alloc(65_536);
+      return content.subarray(0, fs.readSync(descriptor, content, 0, content.length, 0)).toString("latin1");
+    } finally {
+      fs.closeSync(descriptor);
+    }
+  } catch {
+    return "";
+  }
+}
+
+/** A text, which is given in halves where it must not be in this program's arguments. */
+const textOf = ({ text, halves }) => text ?? halves.join("");
+
 const attempts = {
+  ...module.exports,
   /** With `says`: only if the server answers with it. */
   async connect({ host, port, says }) {
     if (says === undefined) return talk({ host, port });
@@ -115,19 +135,6 @@ const attempts = {
   async resolve({ host }) {
     const late = new Promise((_, reject) => setTimeout(reject, limitMs).unref());
     return (await Promise.race([require("node:dns").promises.lookup(host), late])).address;
-  },
-  links() {
-    const names = Object.keys(require("node:os").networkInterfaces());
-    return names.filter((name) => name !== "lo").join() || null;
-  },
-  /** The router of the default route, which often is the host. */
-  router() {
-    const routes = fs
-      .readFileSync("/proc/net/route", "utf8")
-      .split("\n")
-      .map((line) => line.split(/\s+/));
-    const [, , router] = routes.find(([, target, via]) => target === "00000000" && via !== "00000000") ?? [];
-    return router === undefined ? null : Buffer.from(router, "hex").reverse().join(".");
   },
   read: ({ path }) => fs.readFileSync(path, "utf8").slice(0, 200),
   write({ path }) {
@@ -199,12 +206,34 @@ const attempts = {
     fs.writeFileSync(`${process.env.TMPDIR ?? "/tmp"}/ambit-own-${process.pid}`, text);
     return attempts.scratch({ halves: [text] });
   },
+  /** A file below the folders that holds a text. */
+  holding({ folders, halves }) {
+    const text = halves.join("");
+    let left = 20_000;
+    const below = (folder) => {
+      let entries = [];
+      try {
+        entries = fs.readdirSync(folder, { withFileTypes: true });
+      } catch {
+        return null;
+      }
+      for (const entry of entries) {
+        const path = `${folder}/${entry.name}`;
+        if (entry.isFile()) left -= 1;
+        if (entry.isFile() && left > 0 && headOf(path).includes(text)) return path;
+        const found = entry.isDirectory() && left > 0 ? below(path) : null;
+        if (found !== null) return found;
+      }
+      return null;
+    };
+    return folders.map(below).find((path) => path !== null) ?? null;
+  },
   exists: ({ path }) => (fs.existsSync(path) ? path : null),
   list: ({ path }) => fs.readdirSync(path).join() || "listed",
   arguments: ({ halves }) => inProcesses("cmdline", halves),
   environment: ({ halves }) => inProcesses("environ", halves),
-  ownEnvironment: ({ text }) =>
-    fs.readFileSync("/proc/self/environ", "utf8").includes(text) ? "read" : null,
+  ownEnvironment: (wanted) =>
+    fs.readFileSync("/proc/self/environ", "utf8").includes(textOf(wanted)) ? "its environment" : null,
   /** A file about this process, such as its status and its mounts. */
   own: ({ file }) => fs.readFileSync(`/proc/self/${file}`, "utf8").slice(0, 200_000),
   machine: () => process.arch,
@@ -236,15 +265,23 @@ const attempts = {
       for (const child of children) child.kill("SIGKILL");
     }
   },
-  /** Hundredths of a core. */
-  cpu({ ms }) {
+  /** Hundredths of a core that this many threads had. */
+  async cpu({ ms, threads = 1 }) {
+    const { Worker } = require("node:worker_threads");
+    const busy =
+      'require("node:worker_threads").parentPort.once("message", (end) => { while (Date.now() < end); });';
+    const workers = Array.from({ length: threads - 1 }, () => new Worker(busy, { eval: true }));
+    await Promise.all(workers.map((worker) => new Promise((resolve) => worker.once("online", resolve))));
+    const exits = workers.map((worker) => new Promise((resolve) => worker.once("exit", resolve)));
     const [before, begin] = [process.cpuUsage(), Date.now()];
+    for (const worker of workers) worker.postMessage(begin + ms);
     while (Date.now() - begin < ms);
+    await Promise.all(exits);
     const { user, system } = process.cpuUsage(before);
     return `${Math.round((user + system) / (Date.now() - begin) / 10)}`;
   },
-  disk({ folder, mib }) {
-    const path = `${folder}/fill`;
+  disk({ folder = require("node:os").homedir(), mib }) {
+    const path = `${folder}/fill-${process.pid}`;
     try {
       for (let count = 0; count < mib; count += 1) fs.appendFileSync(path, Buffer.alloc(1 << 20, 1));
       return `${mib} MiB`;
@@ -255,16 +292,18 @@ const attempts = {
 };
 
 async function main() {
-  const results = {};
   const asked = Object.entries(JSON.parse(process.argv.at(-1)));
+  // Not null: an attempt that was never made must not count as refused.
+  const unknown = asked.find(([, one]) => !Object.hasOwn(attempts, one.try));
+  if (unknown !== undefined) throw new Error(`there is no attempt ${unknown[1].try}`);
   const attempt = async ([id, one]) => {
     try {
-      results[id] = (await attempts[one.try](one)) ?? null;
+      return [id, (await attempts[one.try](one)) ?? null];
     } catch {
-      results[id] = null;
+      return [id, null];
     }
   };
-  await Promise.all(asked.map(attempt));
+  const results = Object.fromEntries(await Promise.all(asked.map(attempt)));
   process.stdout.write(`${JSON.stringify(results)}\n`, () => process.exit());
 }
 main().catch((error) => {

@@ -1,11 +1,11 @@
 import type { Boundary, Capability, NetworkRule, SandboxSpec } from "@ambit/core/plugin";
+import { Gathering } from "../inside/gathering.js";
+import type { Looking } from "../inside/look.js";
 import { filesystem, probeSpec } from "../probe/bench.js";
 import { lazy } from "../probe/lazy.js";
 import type * as probe from "../probe/trial.js";
 import type { ProbeDecoys } from "./decoys.js";
-import { Gathering } from "./gathering.js";
 import { kernelOf } from "./kernel.js";
-import type { Looking } from "./look.js";
 import type { KernelInside, ProbedSandbox, SandboxOverrides, StandardProbe } from "./standard-probe.js";
 
 export interface StandardBench<Box extends ProbedSandbox = ProbedSandbox> extends Looking {

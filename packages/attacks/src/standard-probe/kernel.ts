@@ -1,4 +1,5 @@
 import type { Sandbox } from "@ambit/core/plugin";
+import { type Looking, tryInside } from "../inside/look.js";
 import { Inconclusive } from "../probe/trial.js";
 import {
   isSeccompArchitecture,
@@ -6,7 +7,6 @@ import {
   resultsIn,
   systemCallProgram,
 } from "../system-calls/index.js";
-import { type Looking, tryInside } from "./look.js";
 import type { KernelInside } from "./standard-probe.js";
 
 export async function kernelOf(sandbox: Sandbox, bench: Looking): Promise<KernelInside> {

@@ -1,5 +1,6 @@
 import type { SecureContext } from "node:tls";
 import type { Capability, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
+import type { NodeInside } from "../inside/look.js";
 import type { FixFor } from "../probe/findings.js";
 import type { SeccompArchitecture, SyscallName } from "../system-calls/index.js";
 
@@ -42,8 +43,7 @@ export interface StandardProbe<Box extends ProbedSandbox = ProbedSandbox> {
   readonly claims: readonly Capability[];
   /** Opens a sandbox regardless of earlier findings about the backend. */
   open(spec: SandboxSpec, scope: Scope, options: SandboxOverrides): Promise<Box>;
-  /** Node.js inside: a name on the image's `PATH`, a path, or a command line that starts it. */
-  readonly node: string | readonly [string, ...string[]];
+  readonly node: NodeInside;
   /** `/bin/sh`, `head`, `tail`, `stat` and `sleep` are inside too: attempts on limits then start sooner. Default: false. */
   readonly hasShell?: boolean;
   /** The kernel inside, if it is known. Default: it is asked. */

@@ -1,8 +1,8 @@
 import type { Process, Sandbox } from "@ambit/core/plugin";
 import { z } from "zod";
-import type { Attempts, Reached } from "./attempts.js";
+import type { Attempts, Reached } from "../inside/attempts.js";
+import { nodeWords, searchPathOf, tryInside } from "../inside/look.js";
 import type { StandardBench } from "./bench.js";
-import { nodeWords, searchPathOf, tryInside } from "./look.js";
 import type { ProbeTarget } from "./standard-probe.js";
 
 /** Where decoys listen, and which of them a sandbox without limits reaches: an unreachable one shows nothing. */

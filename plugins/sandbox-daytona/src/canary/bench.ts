@@ -1,8 +1,8 @@
+import type { Reached } from "@ambit/attacks/inside";
 import type * as kit from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
 import type { Account } from "../account.js";
 import type { Claim } from "../claims.js";
-import type { Outcomes } from "../inside/attempts.js";
 import type { StartedMachine } from "../open/start-machine.js";
 
 /** The two sandboxes of a canary: what works in the open one, and must fail in the limited one. */
@@ -10,7 +10,7 @@ export interface Bench {
   readonly account: Account;
   readonly open: StartedMachine;
   /** What the open sandbox can reach. */
-  readonly control: Outcomes;
+  readonly control: Reached;
   readonly limited: StartedMachine;
   readonly sandbox: RemoteSandbox;
   /** Why the network of the limited sandbox couldn't be limited; undefined if it is. */

@@ -1,10 +1,9 @@
 import { NotProven } from "@ambit/backend-kit";
-import { z } from "zod";
 import { daemon, daemonFix, lostToDaemon, whyDaemonAnswers } from "../inside/daemon.js";
-import { lastJson, programLine } from "../inside/programs.js";
-import { runInside } from "../inside/try-from.js";
+import { ordersProgram, readOrders } from "../inside/daemon-orders.js";
+import { outputOn } from "../inside/try-from.js";
 import type { Bench, Trial } from "./bench.js";
-import { outputOf } from "./programs.js";
+import { outputOf } from "./look.js";
 
 /** These claims hold only if no process inside can send requests to the daemon. */
 export const daemonTrial: Trial = {
@@ -14,13 +13,6 @@ export const daemonTrial: Trial = {
     return Object.fromEntries(lostToDaemon.map((claim) => [claim, how]));
   },
 };
-
-const ordersSchema = z.strictObject({
-  /** Ports that accepted a connection. */
-  open: z.array(z.int()),
-  /** What the daemon printed for the request; null if it refused. */
-  printed: z.string().nullable(),
-});
 
 const limitMs = 3_000;
 
@@ -32,10 +24,9 @@ const limitMs = 3_000;
  * @throws NotProven if a process of the sandbox reaches it.
  */
 async function tryDaemon(bench: Bench): Promise<string> {
-  const { sandbox, limited, account, signal } = bench;
-  const { node } = account.config.bridge;
-  const order = { ports: daemon.ports, limitMs };
-  const control = ordersSchema.parse(await runInside(limited.machine, node, "orders", order, limitMs));
+  const { sandbox, limited, account } = bench;
+  const argv = await ordersProgram(account.config.bridge.node, limitMs);
+  const control = readOrders(await outputOn(limited.machine, argv, limitMs));
   if (control.printed === null) {
     throw new NotProven(
       `Daytona's daemon refuses requests on ${daemon.ports[0]} from the platform's own processes too, so nothing is proven`,
@@ -44,9 +35,8 @@ async function tryDaemon(bench: Bench): Promise<string> {
   }
   const reason = whyDaemonAnswers(sandbox.facts);
   if (reason !== undefined) throw new NotProven(reason, daemonFix);
-  const argv = await programLine(node, "orders", order);
   for (const role of ["tool", "agent"] as const) {
-    const seen = ordersSchema.parse(lastJson(await outputOf(sandbox, argv, signal, {}, role)));
+    const seen = readOrders(await outputOf(bench, argv, role));
     if (seen.open.length > 0 || seen.printed !== null) {
       throw new NotProven(
         `a process of the ${role}'s reaches Daytona's daemon on ${seen.open.join(", ")}`,

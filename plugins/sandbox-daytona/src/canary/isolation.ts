@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
+import { halvesOf, reachedOf } from "@ambit/attacks/inside";
 import { NotProven } from "@ambit/backend-kit";
 import { pauseFor } from "../platform/retries.js";
 import { shellLine } from "../platform/shell-line.js";
 import type { Bench, Trial } from "./bench.js";
-import { type Search, searchAsProcess, searchPlatform } from "./programs.js";
+import { lookAsProcess, lookFromPlatform } from "./look.js";
+import type { CanaryAttempts } from "./mechanisms.js";
 
 const imageFix = "use a snapshot or image whose user is root and that has Node.js 18 or newer";
 const platformFix = "check what kind of sandbox this is: Ambit expects a separate machine for each";
@@ -11,12 +13,17 @@ const platformFix = "check what kind of sandbox this is: Ambit expects a separat
 /** Milliseconds that a platform may take to start a process after it has accepted its command. */
 const startsWithinMs = 5_000;
 
+/** A text of other processes. */
+const ofOthers = (text: string): CanaryAttempts => ({
+  arguments: { try: "arguments", halves: halvesOf(text) },
+  environment: { try: "environment", halves: halvesOf(text) },
+});
+
 /** Whether the decoy is seen in its own sandbox. A busy platform may start it after a search began. */
-async function isSeen(bench: Bench, search: Search): Promise<boolean> {
+async function isSeen(bench: Bench, attempts: CanaryAttempts): Promise<boolean> {
   const end = performance.now() + startsWithinMs;
   for (;;) {
-    const { found } = await searchPlatform(bench, bench.open.machine, search);
-    if ((found.process ?? []).length > 0) return true;
+    if (reachedOf(await lookFromPlatform(bench, bench.open.machine, attempts)) !== "") return true;
     if (performance.now() > end) return false;
     await pauseFor(100, bench.signal);
   }
@@ -26,22 +33,22 @@ export const isolationTrials: readonly Trial[] = [
   {
     shows: ["environment.named-only"],
     async run(bench) {
-      const search = { values: { variable: bench.decoys.variable } };
-      const bare = await searchPlatform(bench, bench.limited.machine, search);
-      if (!bare.found.variable?.includes("environment")) {
+      const attempts: CanaryAttempts = {
+        variable: { try: "ownEnvironment", halves: halvesOf(bench.decoys.variable) },
+        names: { try: "names" },
+      };
+      const bare = await lookFromPlatform(bench, bench.limited.machine, attempts);
+      if ((bare.variable ?? null) === null) {
         throw new NotProven(
           "a variable of the sandbox isn't in the environment of the platform's own processes",
           imageFix,
         );
       }
-      const seen = await searchAsProcess(bench, search, { AMBIT_NAMED: "1" });
-      const platforms = seen.names.filter((name) => name.startsWith("DAYTONA_"));
-      if (
-        seen.found.variable?.includes("environment") ||
-        platforms.length > 0 ||
-        !seen.names.includes("AMBIT_NAMED")
-      ) {
-        throw new NotProven(`a process was given ${seen.names.join(", ")}`, imageFix);
+      const { variable = null, names: list } = await lookAsProcess(bench, attempts, { AMBIT_NAMED: "1" });
+      const names = (list ?? "").split(",");
+      const platforms = names.filter((name) => name.startsWith("DAYTONA_"));
+      if (variable !== null || platforms.length > 0 || !names.includes("AMBIT_NAMED")) {
+        throw new NotProven(`a process was given ${names.join(", ")}`, imageFix);
       }
       return {
         "environment.named-only":
@@ -57,10 +64,8 @@ export const isolationTrials: readonly Trial[] = [
         throw new NotProven(`processes share a user (${facts.whyShared ?? "no reason given"})`, imageFix);
       }
       const text = randomUUID();
-      const search = { values: { tool: text } };
-      // It finds itself, so the search works.
-      const own = await searchAsProcess(bench, search, { TOOL_VALUE: text });
-      if (!own.found.tool?.includes(`/proc/${own.pid}/environ`)) {
+      const own: CanaryAttempts = { own: { try: "ownEnvironment", halves: halvesOf(text) } };
+      if (reachedOf(await lookAsProcess(bench, own, { TOOL_VALUE: text })) === "") {
         throw new NotProven("a process doesn't see its own environment in /proc", imageFix);
       }
       const sleep = [bench.account.config.bridge.node, "-e", "setTimeout(() => {}, 60000)", text] as const;
@@ -71,10 +76,13 @@ export const isolationTrials: readonly Trial[] = [
         signal: bench.signal,
       });
       try {
-        const seen = await searchAsProcess(bench, { ...search, folders: ["/tmp", "/home"] });
-        const places = seen.found.tool ?? [];
-        if (places.length > 0)
-          throw new NotProven(`a process reads another's ${places.join(", ")}`, imageFix);
+        const seen = reachedOf(
+          await lookAsProcess(bench, {
+            ...ofOthers(text),
+            files: { try: "holding", folders: ["/tmp", "/home"], halves: halvesOf(text) },
+          }),
+        );
+        if (seen !== "") throw new NotProven(`a process reads another's ${seen}`, imageFix);
       } finally {
         await other.kill();
       }
@@ -91,17 +99,17 @@ export const isolationTrials: readonly Trial[] = [
       await open.machine.startSession(session);
       const sleep = [account.config.bridge.node, "-e", "setTimeout(() => {}, 60000)", decoys.process];
       await open.machine.startInSession(session, shellLine(sleep));
-      const search = { values: { process: decoys.process } };
-      const isVisible = await isSeen(bench, search);
+      const attempts = ofOthers(decoys.process);
+      const isVisible = await isSeen(bench, attempts);
       const far = [
-        await searchAsProcess(bench, search),
-        await searchPlatform(bench, limited.machine, search),
+        await lookAsProcess(bench, attempts),
+        await lookFromPlatform(bench, limited.machine, attempts),
       ];
       await open.machine.endSession(session);
       if (!isVisible) {
         throw new NotProven("a process isn't seen in its own sandbox either", imageFix);
       }
-      if (far.some(({ found }) => (found.process ?? []).length > 0)) {
+      if (far.some((seen) => reachedOf(seen) !== "")) {
         throw new NotProven("a process of one sandbox was seen in another", platformFix);
       }
       return { "process.contained": "a process was seen in its own sandbox, and not in another" };

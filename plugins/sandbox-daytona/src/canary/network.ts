@@ -1,12 +1,12 @@
 import { isIP } from "node:net";
+import type { Reached } from "@ambit/attacks/inside";
 import { NotProven } from "@ambit/backend-kit";
-import { allAttempts, idOf, type Outcomes, outcomesSchema, reachedIn } from "../inside/attempts.js";
-import { lastJson, programLine } from "../inside/programs.js";
+import { allAttempts, idOf, reachedIn } from "../inside/attempts.js";
 import { tryFrom } from "../inside/try-from.js";
 import { pauseFor } from "../platform/retries.js";
 import type { NetworkChange } from "../platform/service.js";
 import type { Bench, Trial } from "./bench.js";
-import { outputOf } from "./programs.js";
+import { lookAsProcess } from "./look.js";
 
 const controlFix =
   "set sandbox-daytona's canary.address, .name and .forbidden to targets that a sandbox without limits reaches in this organisation";
@@ -22,7 +22,7 @@ export const networkTrials: readonly Trial[] = [
         // Through the platform's own access, and as an agent would.
         const ways = await Promise.all([
           tryFrom(limited.machine, allAttempts(account.config.canary), account.config),
-          tryAsAgent(bench),
+          lookAsProcess(bench, allAttempts(account.config.canary)),
         ]);
         return compare(control, ways, []);
       });
@@ -123,15 +123,8 @@ async function setNetwork({ open }: Bench, change: NetworkChange): Promise<void>
   );
 }
 
-function attempts({ open, account }: Bench): Promise<Outcomes> {
+function attempts({ open, account }: Bench): Promise<Reached> {
   return tryFrom(open.machine, allAttempts(account.config.canary), account.config);
-}
-
-async function tryAsAgent({ sandbox, account, signal }: Bench): Promise<Outcomes> {
-  const { canary, bridge } = account.config;
-  const input = { attempts: allAttempts(canary), limitMs: canary.attemptMs };
-  const argv = await programLine(bridge.node, "attempts", input);
-  return outcomesSchema.parse(lastJson(await outputOf(sandbox, argv, signal)));
 }
 
 /**
@@ -139,8 +132,8 @@ async function tryAsAgent({ sandbox, account, signal }: Bench): Promise<Outcomes
  * @returns what was reached without limits but not with them.
  */
 function compare(
-  control: Outcomes,
-  limited: readonly Outcomes[],
+  control: Reached,
+  limited: readonly Reached[],
   allowed: readonly string[],
   ignored: (id: string) => boolean = () => false,
 ): readonly string[] {
@@ -163,7 +156,7 @@ function compare(
     const leaks = after.filter(counts);
     if (leaks.length > 0) {
       throw new Leak(
-        `${leaks.map((id) => `${id} (${outcomes[id]?.how})`).join(", ")} is reached nevertheless`,
+        `${leaks.map((id) => `${id} (${outcomes[id]})`).join(", ")} is reached nevertheless`,
         leakFix,
       );
     }

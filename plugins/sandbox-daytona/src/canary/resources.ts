@@ -1,10 +1,10 @@
+import { lookProgram, readLook } from "@ambit/attacks/inside";
 import { NotProven } from "@ambit/backend-kit";
-import { z } from "zod";
 import type { Claim } from "../claims.js";
-import { lastJson, programLine } from "../inside/programs.js";
 import type { Machine } from "../platform/service.js";
 import { shellLine } from "../platform/shell-line.js";
 import type { Bench, Trial } from "./bench.js";
+import type { CanaryAttempts } from "./mechanisms.js";
 
 /** Sizes of the limited and the open sandbox, in a boundary's units. */
 export const sizes = {
@@ -13,11 +13,9 @@ export const sizes = {
 } as const;
 
 /** MiB, between the two sizes. */
-const wanted = 1_280;
-/** Milliseconds of full load. */
-const loadMs = 1_000;
-/** Cores, between the two sizes; close to the small one, for busy hosts. */
-const between = 1.2;
+const mib = 1_280;
+/** Hundredths of a core, between the two sizes; close to the small one, for busy hosts. */
+const between = 120;
 /** Other load slows the large one down, so the best of several measurements is taken. */
 const rounds = 3;
 const limitMs = 60_000;
@@ -25,41 +23,47 @@ const fix = "check the organisation's sandbox settings, or omit this limit";
 
 /** Last, since a process that runs out of memory may end the bridge too. */
 export const resourceTrials: readonly Trial[] = [
-  trial("resources.memory", { kind: "memory", mib: wanted }, wanted, "MiB of memory"),
-  trial("resources.cpu", { kind: "cpu", ms: loadMs }, between, "cores"),
-  trial("resources.disk", { kind: "disk", mib: wanted }, wanted, "MiB of disk"),
+  trial("resources.memory", { used: { try: "memory", mib } }, mib, (amount) => `${amount} MiB of memory`),
+  trial(
+    "resources.cpu",
+    { used: { try: "cpu", ms: 1_000, threads: 4 } },
+    between,
+    (amount) => `${amount / 100} cores`,
+  ),
+  trial("resources.disk", { used: { try: "disk", mib } }, mib, (amount) => `${amount} MiB of disk`),
 ];
 
-function trial(capability: Claim, order: object, threshold: number, unit: string): Trial {
+/** @param say the amount in words. */
+function trial(
+  capability: Claim,
+  attempts: CanaryAttempts,
+  threshold: number,
+  say: (amount: number) => string,
+): Trial {
   return {
     shows: [capability],
     async run({ open, limited, account }: Bench) {
-      const argv = await programLine(account.config.bridge.node, "strain", order);
+      const argv = await lookProgram(account.config.bridge.node, attempts);
       let [much, little] = [0, 0];
       for (let round = 0; round < rounds && much < threshold; round += 1) {
         // Sequential: in parallel they would slow each other down.
-        much = Math.max(much, await cameTo(open.machine, argv));
-        little = Math.max(little, await cameTo(limited.machine, argv));
+        much = Math.max(much, await amountIn(open.machine, argv));
+        little = Math.max(little, await amountIn(limited.machine, argv));
       }
       if (much < threshold) {
-        throw new NotProven(
-          `a sandbox of twice the size didn't give more than ${rounded(much)} ${unit}`,
-          fix,
-        );
+        throw new NotProven(`a sandbox of twice the size didn't give ${say(threshold)}`, fix);
       }
       if (little >= threshold) {
-        throw new NotProven(`a sandbox with less gave ${rounded(little)} ${unit}`, fix);
+        throw new NotProven(`a sandbox with less gave ${say(little)}`, fix);
       }
-      const how = `${rounded(much)} ${unit} could be used in a large sandbox, and ${rounded(little)} in a small one`;
-      return { [capability]: how };
+      const rest = little === 0 ? "not in a small one" : `${say(little)} in a small one`;
+      return { [capability]: `${say(much)} could be used in a large sandbox, and ${rest}` };
     },
   };
 }
 
-/** The amount it reached; a program that was killed counts up to that point. */
-async function cameTo(machine: Machine, argv: readonly string[]): Promise<number> {
-  const { output } = await machine.execute(shellLine(argv), limitMs);
-  return z.object({ came: z.number() }).parse(lastJson(output)).came;
+/** The amount that was used; 0 if the program was refused it, or killed for it. */
+async function amountIn(machine: Machine, argv: readonly [string, ...string[]]): Promise<number> {
+  const { exitCode, output } = await machine.execute(shellLine(argv), limitMs);
+  return exitCode === 0 ? Number.parseFloat(readLook(output).used ?? "0") : 0;
 }
-
-const rounded = (value: number) => Math.round(value * 10) / 10;

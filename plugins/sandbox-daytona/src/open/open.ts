@@ -97,13 +97,13 @@ async function tryAgain(
   signal: AbortSignal,
 ): Promise<Evidence> {
   const attempts = attemptsAgainst(network, config.canary);
-  if (attempts.length === 0) return {};
+  const ids = Object.keys(attempts);
+  if (ids.length === 0) return {};
   // The platform sets its rules after the start, and reports no failure.
   const end = performance.now() + config.canary.settleMs;
   for (;;) {
     const leaks = leaksIn(await tryFrom(machine, attempts, config), network);
-    if (leaks.length === 0)
-      return { "daytona.tried": `${attempts.map(({ id }) => id).join(", ")}: none was reached` };
+    if (leaks.length === 0) return { "daytona.tried": `${ids.join(", ")}: none was reached` };
     signal.throwIfAborted();
     if (performance.now() >= end || leaks.some((leak) => leak.startsWith(addressId))) {
       throw new LimitsNotApplied(

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { Sandbox } from "@ambit/core/plugin";
+import { type Attempts, type Reached, reachedOf } from "../../inside/attempts.js";
+import { lookOutside, tryInside } from "../../inside/look.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
-import { type Attempts, type Reached, reachedOf } from "../attempts.js";
 import type { StandardTrial } from "../bench.js";
-import { lookOutside, tryInside } from "../look.js";
 import { excessMounts, scratchFolders } from "../mounts.js";
 
 export const filesTrial: StandardTrial = {

@@ -1,8 +1,8 @@
+import { type Attempts, reachedOf } from "../../inside/attempts.js";
+import { lookOutside, tryInside } from "../../inside/look.js";
 import { EgressRules } from "../../probe/egress-rules.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
-import { type Attempts, reachedOf } from "../attempts.js";
 import type { StandardBench, StandardTrial } from "../bench.js";
-import { lookOutside, tryInside } from "../look.js";
 import type { ProbeTarget } from "../standard-probe.js";
 import { findTargets } from "../targets.js";
 

@@ -1,6 +1,6 @@
+import { tryInside } from "../../inside/look.js";
 import { expectThat } from "../../probe/trial.js";
 import type { StandardTrial } from "../bench.js";
-import { tryInside } from "../look.js";
 import { excessIn } from "../status.js";
 
 /** What the kernel says of a tool's process and of the agent's: with privileges, no namespace holds. */
@@ -10,7 +10,7 @@ export const privilegesTrial: StandardTrial = {
     const sandbox = await bench.closed();
     const { isGvisor } = await bench.kernel();
     const bounding = bench.probe.bounding ?? [];
-    const attempts = { status: { try: "own", file: "status" } };
+    const attempts = { status: { try: "own", file: "status" } } as const;
     const look = (role: "tool" | "agent") => tryInside(sandbox, bench, attempts, { role });
     const [tool, agent] = await Promise.all([look("tool"), look("agent")]);
     for (const [whose, { status }] of [

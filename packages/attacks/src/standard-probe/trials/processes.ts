@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Process, Sandbox } from "@ambit/core/plugin";
+import { type Attempts, reachedOf } from "../../inside/attempts.js";
+import { halvesOf, lookOutside, nodeWords, pathFor, searchPathOf, tryInside } from "../../inside/look.js";
 import { expectConclusive, expectThat, NotProven } from "../../probe/trial.js";
-import { type Attempts, reachedOf } from "../attempts.js";
 import type { StandardBench, StandardTrial } from "../bench.js";
-import { lookOutside, nodeWords, pathFor, searchPathOf, tryInside } from "../look.js";
 
 /** In milliseconds; longer than a probe may take. It ends by itself where a sandbox doesn't end it. */
 const decoyLifeMs = 300_000;
@@ -43,8 +43,6 @@ async function startDecoy({ probe, signal }: StandardBench, sandbox: Sandbox, ro
   const find = Object.fromEntries(ways.map((way) => [`${way} of the ${role}'s`, { try: way, halves }]));
   return { find, process: started, hasEnded: () => hasEnded };
 }
-
-const halvesOf = (text: string) => [text.slice(0, text.length / 2), text.slice(text.length / 2)];
 
 /** What a process finds of others, and of itself: its own environment and scratch, which is the control. */
 async function search(bench: StandardBench, sandbox: Sandbox, role: Role, others: Attempts) {

@@ -5,11 +5,11 @@ import {
   type Sandbox,
   SandboxFailed,
 } from "@ambit/core/plugin";
+import type { Attempts, Reached } from "../../inside/attempts.js";
+import { Killed, searchPathOf, tryInside } from "../../inside/look.js";
 import { runToEnd } from "../../probe/bench.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
-import type { Attempts, Reached } from "../attempts.js";
 import type { StandardBench, StandardTrial } from "../bench.js";
-import { Killed, searchPathOf, tryInside } from "../look.js";
 
 const cpus = 0.1;
 /** A shell needs less itself than Node.js. */
@@ -21,7 +21,7 @@ type Sizes = (typeof sizes)["shell" | "node"];
 
 /** How a process uses up a limit. */
 interface Strain {
-  readonly attempt: { readonly try: string } & Readonly<Record<string, unknown>>;
+  readonly attempt: Attempts[string];
   /** The same for a shell: prints what was reached. It starts in a tenth of the time. */
   readonly script: string;
   /** What the script prints without a limit. */

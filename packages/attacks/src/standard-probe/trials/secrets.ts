@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { createServer } from "node:https";
 import type { NetworkRule } from "@ambit/core/plugin";
 import { boundConnections } from "../../decoys/bound-connections.js";
+import type { Attempts } from "../../inside/attempts.js";
+import { tryInside } from "../../inside/look.js";
 import { listeningPort } from "../../probe/listening-port.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
-import type { Attempts } from "../attempts.js";
 import type { StandardTrial } from "../bench.js";
-import { tryInside } from "../look.js";
 
 const host = "credentials.ambit-probe.test";
 const name = "AMBIT_PROBE_KEY";

@@ -1,10 +1,10 @@
 import { randomInt, randomUUID } from "node:crypto";
 import type { Sandbox } from "@ambit/core/plugin";
+import type { Attempts } from "../../inside/attempts.js";
+import { tryInside } from "../../inside/look.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
 import { resultsIn, systemCallProgram } from "../../system-calls/index.js";
-import type { Attempts } from "../attempts.js";
 import type { StandardBench, StandardTrial } from "../bench.js";
-import { tryInside } from "../look.js";
 
 const numbers = { x64: { shmget: 29, shmctl: 31 }, arm64: { shmget: 194, shmctl: 195 } };
 const createForAll = 0o1666n;

@@ -1,9 +1,9 @@
 import { posix } from "node:path";
 import { type Sandbox, SandboxFailed } from "@ambit/core/plugin";
+import { type Attempts, reachedOf } from "../../inside/attempts.js";
+import { lookOutside, tryInside } from "../../inside/look.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
-import { type Attempts, reachedOf } from "../attempts.js";
 import type { StandardBench, StandardTrial } from "../bench.js";
-import { lookOutside, tryInside } from "../look.js";
 import { isReadOnlyMount, mountAt } from "../mounts.js";
 
 const shows = [

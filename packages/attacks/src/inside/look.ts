@@ -8,18 +8,21 @@ import { runToEnd } from "../probe/bench.js";
 import { Inconclusive } from "../probe/trial.js";
 import { type Attempts, isCostly, type Reached } from "./attempts.js";
 import type { Gathering } from "./gathering.js";
-import type { StandardProbe } from "./standard-probe.js";
+
+/** Node.js inside: a name on the image's `PATH`, a path, or a command line that starts it. */
+export type NodeInside = string | readonly [string, ...string[]];
 
 /** Who looks, and until when. */
 export interface Looking {
-  readonly probe: Pick<StandardProbe, "node">;
+  readonly probe: { readonly node: NodeInside };
   readonly signal: AbortSignal;
   /** Makes several attempts of one process of a run in one program. Default: a program for each call. */
   readonly gathering?: Gathering;
 }
 
 const reachedSchema = z.record(z.string(), z.string().nullable());
-const source = new URL("../../inside/look.cjs", import.meta.url);
+/** Joined to one program. */
+const sources = ["reach", "look"].map((name) => new URL(`../../inside/${name}.cjs`, import.meta.url));
 
 /** The program was killed before it could report. */
 export class Killed extends Inconclusive {}
@@ -52,6 +55,12 @@ async function runLook(
   throw new Inconclusive(`a probe's program ended with ${exit.code}: ${stderr.trim().slice(-300)}`);
 }
 
+/** A text to look for in halves, since it is also in the arguments of the program that looks. */
+export const halvesOf = (text: string): readonly [string, string] => [
+  text.slice(0, text.length / 2),
+  text.slice(text.length / 2),
+];
+
 /** What a shell, or a jail's first process, says of a program that SIGKILL ended. */
 const killedCode = 137;
 
@@ -61,22 +70,23 @@ export async function lookOutside({ signal }: Pick<Looking, "signal">, attempts:
   return readLook((await promisify(execFile)(program, rest, { signal })).stdout);
 }
 
-export const nodeWords = (node: StandardProbe["node"]): readonly [string, ...string[]] =>
+export const nodeWords = (node: NodeInside): readonly [string, ...string[]] =>
   typeof node === "string" ? [node] : node;
 
 /** No variable that isn't needed: one that is left from the sandbox's launcher is then seen. */
-export const pathFor = (
-  { node }: Pick<StandardProbe, "node">,
-  sandbox: Sandbox,
-): { readonly PATH?: string } => (isAbsolute(nodeWords(node)[0]) ? {} : { PATH: searchPathOf(sandbox) });
+export const pathFor = ({ node }: Looking["probe"], sandbox: Sandbox): { readonly PATH?: string } =>
+  isAbsolute(nodeWords(node)[0]) ? {} : { PATH: searchPathOf(sandbox) };
 
 export const searchPathOf = ({ image }: Sandbox) => image?.searchPath ?? "/usr/local/bin:/usr/bin:/bin";
 
-async function lookProgram(
-  node: StandardProbe["node"],
+/** A command line that makes the attempts. @returns its words */
+export async function lookProgram(
+  node: NodeInside,
   attempts: Attempts,
 ): Promise<readonly [string, ...string[]]> {
-  const program = (await readFile(source)).toString("base64");
+  const program = Buffer.concat(await Promise.all(sources.map((source) => readFile(source)))).toString(
+    "base64",
+  );
   return [
     ...nodeWords(node),
     "-e",
@@ -85,7 +95,8 @@ async function lookProgram(
   ];
 }
 
-function readLook(output: string): Reached {
+/** What its output says. @throws Inconclusive */
+export function readLook(output: string): Reached {
   const line = output.split("\n").find((text) => text.startsWith("{"));
   if (line === undefined) throw new Inconclusive(`a probe's program said "${output.trim().slice(0, 200)}"`);
   return reachedSchema.parse(JSON.parse(line));

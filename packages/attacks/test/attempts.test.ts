@@ -1,0 +1,35 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { type AttemptName, attempts, lookProgram, readLook } from "../src/inside/index.js";
+import { probedBy } from "../src/standard-probe/index.js";
+
+const names = Object.keys(attempts) as AttemptName[];
+
+/** Not made here: they use up what this process has, or wait for an answer that nothing gives. */
+const unmade: readonly AttemptName[] = ["memory", "processes", "cpu", "disk", "environments"];
+
+async function lookWith(asked: Parameters<typeof lookProgram>[1]) {
+  const [program, ...rest] = await lookProgram(process.execPath, asked);
+  return readLook((await promisify(execFile)(program, rest)).stdout);
+}
+
+describe("the attempts inside", () => {
+  it("are all in the program, which answers in the order that was asked for", async () => {
+    const made = names.filter((name) => !unmade.includes(name));
+    // Without parameters most are refused at once; an unknown one would end the program.
+    const asked = Object.fromEntries(made.map((name) => [name, { try: name, limitMs: 100, ports: [] }]));
+    expect(Object.keys(await lookWith(asked))).toEqual(made);
+  });
+
+  it("are never reported as refused when there is no such attempt", async () => {
+    const unknown = { one: { try: "no such attempt" as AttemptName } };
+    await expect(lookWith(unknown)).rejects.toThrow(/there is no attempt no such attempt/);
+  });
+
+  it("try every mechanism that the standard probe tries", () => {
+    const tried = new Set(Object.values(attempts).flatMap(({ against }): readonly string[] => against));
+    const probed = Object.entries(probedBy).filter(([, by]) => typeof by !== "string");
+    expect(probed.map(([name]) => name).filter((name) => !tried.has(name))).toEqual([]);
+  });
+});
