@@ -14,7 +14,7 @@ export interface Relay {
 export interface WayOut {
   readonly relay: Relay;
   readonly forwards: readonly LoopbackForward[];
-  /** Names of the payload's variables. */
+  /** Names of the payload's variables: a shell's names only, as `jailEnvironment` has checked. */
   readonly variables: readonly string[];
 }
 
