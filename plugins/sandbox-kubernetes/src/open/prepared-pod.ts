@@ -25,6 +25,8 @@ export class PreparedPod implements Prepared {
   readonly #options: PrepareOptions;
   #started: StartedPod | undefined;
   #sandbox: RemoteSandbox | undefined;
+  /** How its network is closed, for the receipt. */
+  #network: string | undefined;
   #session: SandboxSpec | undefined;
   #failure: SandboxFailed | undefined;
   #broker: CredentialBroker | undefined;
@@ -43,9 +45,7 @@ export class PreparedPod implements Prepared {
     const sandbox = await prepared.#bridge(started, signal);
     prepared.#sandbox = sandbox;
     try {
-      const network = await prepared.#closeNetwork(sandbox, signal);
-      // It is known only from inside, when the bridge has made the sandbox with what was known before.
-      Object.assign(sandbox.evidence, { "kubernetes.network": network });
+      prepared.#network = await prepared.#closeNetwork(sandbox, signal);
     } catch (error) {
       await sandbox.close();
       throw asSandboxFailed(error, "close a pod's network");
@@ -148,7 +148,10 @@ export class PreparedPod implements Prepared {
         },
         spec,
         bridge: config.bridge,
-        evidence,
+        evidence: () => ({
+          ...evidence,
+          ...(this.#network === undefined ? {} : { "kubernetes.network": this.#network }),
+        }),
         ownSystem: true,
         unprivileged: true,
         workspace: accessOf[boundary.filesystem.mode],
