@@ -218,6 +218,18 @@ describe("limits", () => {
     expect(receipt.files.map(({ path }) => path)).toEqual(["a"]);
     expect(receipt.omitted).toMatchObject([{ reason: "too_many" }]);
   });
+
+  test("the receipt's lists don't grow with the paths that an agent makes", async () => {
+    const deep = Array.from({ length: 14 }, () => "d".repeat(240)).join("/");
+    const make = (count: number) => () => {
+      for (let index = 0; index < count; index += 1) write(`${deep}/${index}${"n".repeat(200)}`, "");
+    };
+    const asked = { include: ["**"], maxFiles: 10_000 };
+    expect((await take(asked, make(500))).receipt.files).toHaveLength(500);
+    const failed = take(asked, make(2_300));
+    await expect(failed).rejects.toThrow(OutputsFailed);
+    await expect(failed).rejects.toThrow(/a receipt has at most 8388608: narrow outputs\.include/);
+  });
 });
 
 describe("a patch", () => {

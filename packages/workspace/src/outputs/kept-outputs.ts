@@ -1,10 +1,12 @@
 import { Readable } from "node:stream";
+import type { JsonLimits } from "@ambit/core/contract";
+import { parseJsonInTurns, textInTurns } from "@ambit/json-turns";
 import { pack } from "tar-stream";
 import type { Blob, Blobs } from "../blobs/blobs.js";
 import { blobNames, type Manifest, manifestSchema } from "./manifest.js";
 
-/** Bytes of a manifest: 10,000 files with long paths. */
-const maxManifestBytes = 64 * 1024 * 1024;
+/** Of a manifest: 10,000 files with long paths. */
+const manifestLimits: JsonLimits = { maxLength: 16 * 1024 * 1024, maxValues: 200_000, maxDepth: 4 };
 
 /** The outputs of a run, as they are kept. */
 export class KeptOutputs {
@@ -24,10 +26,10 @@ export class KeptOutputs {
   static async of(owner: string, blobs: Blobs): Promise<KeptOutputs | undefined> {
     const found = await blobs.get(owner, blobNames.manifest);
     if (found === undefined) return undefined;
-    if (found.size > maxManifestBytes) throw new Error("the manifest of a run's outputs is too large");
-    const parts: Uint8Array[] = [];
-    for await (const part of found.content) parts.push(part);
-    const manifest = manifestSchema.parse(JSON.parse(Buffer.concat(parts).toString("utf8")));
+    const { text, isWhole } = await textInTurns(found.content, manifestLimits.maxLength);
+    if (!isWhole) throw new Error("the manifest of a run's outputs is too large");
+    const { value } = await parseJsonInTurns(text, manifestLimits);
+    const manifest = manifestSchema.parse(value);
     return new KeptOutputs(blobs, owner, manifest);
   }
 

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { messageOf, OutputsFailed } from "@ambit/core";
 import type { OutputChange, OutputFile, OutputsReceipt, OutputsRequest } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
+import { jsonInTurns } from "@ambit/json-turns";
 import type { Blobs } from "../blobs/blobs.js";
 import { stateOf } from "../inside/state.js";
 import { gitPatch, type PatchedFile, type Side } from "../patch/git-patch.js";
@@ -22,6 +23,11 @@ export interface OutputsOptions {
 
 /** Omitted paths that the receipt names. */
 const maxNamed = 1_000;
+
+/** Characters of a receipt's lists: an agent can make, or delete, any number of files with long paths. */
+const maxListedCharacters = 8 * 1024 * 1024;
+/** Characters of an entry besides its path: digests, sizes. */
+const entryCharacters = 256;
 
 /** The workspace at the run's start. */
 interface Base {
@@ -118,6 +124,7 @@ export class RunOutputs {
         .map(fileOf),
       ...named(omitted, collected.omittedMore),
     };
+    requireListable([...receipt.files, ...receipt.omitted, ...changes]);
     try {
       const blobs = await this.#options.blobs();
       const files: Manifest["files"] = [];
@@ -129,7 +136,7 @@ export class RunOutputs {
       }
       const patch = outputs.patch ? await this.#keepPatch(blobs, changes, spool) : undefined;
       const manifest: Manifest = { version: 1, createdAt: Date.now(), files, patch };
-      await blobs.put(owner, blobNames.manifest, one(JSON.stringify(manifest)));
+      await blobs.put(owner, blobNames.manifest, one(await jsonInTurns(manifest)));
       if (patch === undefined) return receipt;
       const complete = omitted.length === 0 && collected.omittedMore === 0;
       return { ...receipt, patch: { ...patch, complete, changes: changes.map(changeOf) } };
@@ -190,6 +197,15 @@ export function changesOf(
     else if (other !== undefined) left.push(other);
   }
   return { changes: changes.sort(byPath), omitted: left };
+}
+
+/** @throws OutputsFailed */
+function requireListable(entries: readonly { readonly path: string }[]): void {
+  const characters = entries.reduce((sum, { path }) => sum + path.length + entryCharacters, 0);
+  if (characters > maxListedCharacters)
+    throw new OutputsFailed(
+      `The run's outputs have ${entries.length} paths, ${characters} characters with their digests, and a receipt has at most ${maxListedCharacters}: narrow outputs.include, or leave outputs.patch out.`,
+    );
 }
 
 function fileOf({ path, size, sha256, executable }: CollectedFile | (Side & { path: string })): OutputFile {
