@@ -400,6 +400,10 @@ test.each([
   ["a path outside", '{"type":"file","path":"../x","executable":false,"included":true}'],
   ["a path with a line break", '{"type":"file","path":"a\\nb","executable":false,"included":true}'],
   [
+    "a program that git would execute",
+    `${JSON.stringify({ type: "file", path: "sub/.GIT/hooks/pre-commit", executable: true, included: true })}\n0\n{"type":"end","whole":true}\n{"type":"done"}`,
+  ],
+  [
     "more bytes than were asked for",
     '{"type":"file","path":"a","executable":false,"included":true}\n99999999999',
   ],

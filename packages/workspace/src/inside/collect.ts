@@ -2,6 +2,7 @@ import { closeSync, lstatSync, readlinkSync, type Stats } from "node:fs";
 import { answer } from "./answers.js";
 import { digestOf, sendContent } from "./content.js";
 import { closeFolder, type Folder, inFolder, isSame, namesIn, openFile, openFolder } from "./folder.js";
+import { isGitFolder } from "./git-folder.js";
 import { type Globs, globsOf } from "./globs.js";
 import { type IgnoreRules, isIgnored, rulesIn } from "./ignored.js";
 import { stateOf } from "./state.js";
@@ -70,8 +71,7 @@ export class Collection {
     try {
       const rules = this.#wish.patch ? rulesIn(folder, path, above) : above;
       for (const name of namesIn(folder, () => this.#spend())) {
-        // What git keeps is no part of the files, and would be executed where it is put.
-        if (/^(\.git|git~1)$/i.test(name.toString("latin1"))) continue;
+        if (isGitFolder(name.toString("latin1"))) continue;
         this.#look(folder, name, path, rules, isIgnoredHere, depth);
       }
     } finally {

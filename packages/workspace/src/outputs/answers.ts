@@ -1,11 +1,13 @@
 import { workspaceFileSchema } from "@ambit/core/contract";
 import { z } from "zod";
+import { isGitFolder } from "../inside/git-folder.js";
 
 /** Bytes of one line. */
 export const maxLineBytes = 65_536;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
-const pathSchema = workspaceFileSchema.regex(/^[^\u0000-\u001f\u007f]*$/);
+const printableSchema = workspaceFileSchema.regex(/^[^\u0000-\u001f\u007f]*$/);
+const pathSchema = printableSchema.refine((path) => !path.split("/").some(isGitFolder));
 
 /** As the program inside sends them; checked, since the sandbox's processes may have changed them. */
 export const answerSchema = z.discriminatedUnion("type", [
