@@ -137,7 +137,7 @@ it("a configuration's plugins are those of the program's bundle, which starts so
 describe("problems at the start of a command", () => {
   it.each([
     [["bogus"], {}, "unknown command 'bogus'"],
-    [["run"], {}, "missing required argument 'file'"],
+    [["run"], {}, "missing required argument 'request'"],
     [["serve", "--port", "x"], {}, "It must be 0 to 65535"],
     [["run", "none.json"], {}, "none.json: can't be read"],
     [["serve"], { AMBIT_PORT: "x" }, "AMBIT_PORT must be a port: 0 to 65535"],

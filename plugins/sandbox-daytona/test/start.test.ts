@@ -1,12 +1,7 @@
-import { execFile, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
-import { type AddressInfo, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { TLSSocket } from "node:tls";
-import { promisify } from "node:util";
-import { makeAuthority } from "@ambit/egress/credentials";
 import { describe, expect, it, onTestFinished } from "vitest";
 
 const plugin = new URL("../dist/index.js", import.meta.url).href;
@@ -61,30 +56,5 @@ describe("a server with this plugin", () => {
     );
     expect(stderr).toContain("the SDK is being loaded");
     expect(status).toBe(1);
-  });
-});
-
-describe("an attempt at a port of TLS", () => {
-  it("counts only with a handshake: a proxy accepts every connection", async () => {
-    const secureContext = await (await makeAuthority()).contextFor("localhost");
-    const servers = {
-      handshake: createServer((socket) => new TLSSocket(socket, { isServer: true, secureContext }).resume()),
-      otherProtocol: createServer((socket) => socket.end("hello")),
-      closed: createServer((socket) => socket.destroy()),
-    };
-    const attempts: object[] = [];
-    for (const [id, server] of Object.entries<Server>(servers)) {
-      await once(server.listen(0, "127.0.0.1"), "listening");
-      onTestFinished(() => void server.close());
-      attempts.push({ id, kind: "tls", host: "127.0.0.1", port: (server.address() as AddressInfo).port });
-    }
-    const program = new URL("../inside/attempts.cjs", import.meta.url).pathname;
-    const argv = [program, JSON.stringify({ attempts, limitMs: 5_000 })];
-    const { stdout } = await promisify(execFile)(process.execPath, argv);
-    expect(JSON.parse(stdout)).toMatchObject({
-      handshake: { reached: true, how: "TLS handshake" },
-      otherProtocol: { reached: false, how: "ERR_SSL_WRONG_VERSION_NUMBER" },
-      closed: { reached: false },
-    });
   });
 });

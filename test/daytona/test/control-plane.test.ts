@@ -110,7 +110,8 @@ describe("the control plane", () => {
 });
 
 describe("the control plane's intervals", () => {
-  const fixture = useLoopback({ minuteMs: 500 });
+  // Longer than the SDK takes to see that all four have started, also on a busy machine.
+  const fixture = useLoopback({ minuteMs: 3_000 });
 
   it("stop inactive sandboxes, delete ephemeral ones, and end those past their time to live", async () => {
     const { daytona, loopback } = fixture();
@@ -122,9 +123,9 @@ describe("the control plane's intervals", () => {
       create("short", { autoStopInterval: 0, ttlMinutes: 2 }),
       create("kept", { autoStopInterval: 1_000 }),
     ]);
-    await expect.poll(names, { timeout: 10_000 }).toEqual(["idle", "kept"]);
+    await expect.poll(names, { timeout: 30_000 }).toEqual(["idle", "kept"]);
     const states = () => loopback.sandboxes().map(({ state }) => state);
-    await expect.poll(states, { timeout: 10_000 }).toEqual(["stopped", "started"]);
+    await expect.poll(states, { timeout: 30_000 }).toEqual(["stopped", "started"]);
   });
 
   it("restart with every activity", async () => {
