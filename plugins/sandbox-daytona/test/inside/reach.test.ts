@@ -52,7 +52,7 @@ describe("an attempt of the canary", () => {
     });
     // The control: elsewhere a connection is enough.
     await listen(
-      createServer((socket) => socket.end("hello")),
+      serverOf((socket) => socket.end("hello")),
       hosts.otherProtocol,
       4_443,
     );
