@@ -18,7 +18,7 @@ const only =
     values.includes(value);
 
 /**
- * What a server adds by itself, by path; `*` stands for one step. Whatever else appears was put there by something between
+ * What a server adds by itself, by path; `*` is any one step. Whatever else appears was put there by something between
  * this runner and the node: a webhook, another client.
  */
 const added: Readonly<Record<string, Allowed>> = {
@@ -51,6 +51,13 @@ const added: Readonly<Record<string, Allowed>> = {
   "spec.volumes.*.downwardAPI.items.*.fieldRef.apiVersion": only("v1"),
 };
 
+/**
+ * Annotations by which a pod gets further networks (Multus), devices (CDI), or other settings of its runtime. Clusters add many
+ * others to every pod, such as its address.
+ */
+const obeyedAnnotation =
+  /^(k8s\.v1\.cni\.cncf\.io\/networks|v1\.multus-cni\.io\/default-network|(container\.apparmor|seccomp)\.security\.(alpha|beta)\.kubernetes\.io\/.*|cdi\.k8s\.io\/.*|io\.(katacontainers|kubernetes\.cri-o|containerd)\..*|dev\.gvisor\..*)$/;
+
 /** A node's pressure, which the server tolerates for every pod of its class; they keep no pod from being ended. */
 const addedTolerations = ["node.kubernetes.io/memory-pressure"];
 
@@ -72,11 +79,17 @@ const keys: Readonly<Record<string, string>> = {
  */
 export function differencesOf(asked: V1Pod, stored: unknown): readonly Difference[] {
   const found: Difference[] = [];
-  const metadata = fieldOf(stored, "metadata");
-  const labels = fieldOf(metadata, "labels");
-  for (const [name, value] of Object.entries(asked.metadata?.labels ?? {})) {
-    const kept = fieldOf(labels, name);
-    if (kept !== value) found.push(difference(`metadata.labels.${name}`, value, kept));
+  for (const kind of ["labels", "annotations"] as const) {
+    const kept = fieldOf(fieldOf(stored, "metadata"), kind);
+    for (const [name, value] of Object.entries(asked.metadata?.[kind] ?? {})) {
+      if (fieldOf(kept, name) !== value)
+        found.push(difference(`metadata.${kind}.${name}`, value, fieldOf(kept, name)));
+    }
+  }
+  const annotations = fieldOf(fieldOf(stored, "metadata"), "annotations");
+  for (const name of isObject(annotations) ? Object.keys(annotations) : []) {
+    if (obeyedAnnotation.test(name) && asked.metadata?.annotations?.[name] === undefined)
+      found.push(difference(`metadata.annotations.${name}`, undefined, fieldOf(annotations, name)));
   }
   compare("spec", "spec", asked.spec, fieldOf(stored, "spec"), found);
   return found;

@@ -9,15 +9,26 @@ interface Changes {
   container?: object;
   security?: object;
   labels?: Record<string, string>;
+  annotations?: Record<string, string>;
 }
 
 /** The pod as a server of version 1.35 stores it. */
-function stored({ spec = {}, container = {}, security = {}, labels = {} }: Changes = {}) {
+function stored({ spec = {}, container = {}, security = {}, labels = {}, annotations = {} }: Changes = {}) {
   const copy = structuredClone(asked);
   const [main] = copy.spec?.containers ?? [];
   return {
     ...copy,
-    metadata: { ...copy.metadata, uid: "u", labels: { ...copy.metadata?.labels, ...labels } },
+    metadata: {
+      ...copy.metadata,
+      uid: "u",
+      labels: { ...copy.metadata?.labels, ...labels },
+      annotations: {
+        ...copy.metadata?.annotations,
+        "cni.projectcalico.org/podIP": "10.0.0.1",
+        "k8s.v1.cni.cncf.io/network-status": "[]",
+        ...annotations,
+      },
+    },
     spec: {
       ...copy.spec,
       ...{ nodeName: "n1", schedulerName: "default-scheduler", serviceAccount: "default", priority: 0 },
@@ -62,6 +73,23 @@ describe("what the server stored", () => {
   });
 
   it.each([
+    ...[
+      "k8s.v1.cni.cncf.io/networks",
+      "v1.multus-cni.io/default-network",
+      "cdi.k8s.io/gpu",
+      "container.apparmor.security.beta.kubernetes.io/sandbox",
+      "io.katacontainers.config.hypervisor.kernel",
+      "io.kubernetes.cri-o.userns-mode",
+    ].map((name) => ({
+      title: `the annotation ${name}`,
+      change: { annotations: { [name]: "x" } },
+      field: `metadata.annotations.${name}`,
+    })),
+    {
+      title: "other names in /etc/hosts",
+      change: { annotations: { "ambit-hosts": "10.0.0.1 localhost" } },
+      field: "metadata.annotations.ambit-hosts",
+    },
     {
       title: "a sidecar",
       change: { spec: { containers: [...containers, sidecar] } },
