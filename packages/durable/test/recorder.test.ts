@@ -37,7 +37,7 @@ function messagesOf(count: number) {
 
 const message = (number: number): AgentEvent => ({ type: "message", text: String(number) });
 
-/** A log that takes a group when it is told to. */
+/** A log that takes a group when the test says so. */
 function slowLog() {
   const groups: RecordGroup[] = [];
   let take = () => {};

@@ -384,7 +384,7 @@ test("a file that is written to while it is copied doesn't leave half", async ()
   })();
   const omitted = await omittedOf(writing);
   expect(omitted).toEqual([{ path: "log", reason: "changed" }]);
-  // The control: nobody writes.
+  // The control: without a writer.
   expect(await omittedOf(sandbox)).toEqual([]);
 });
 

@@ -164,7 +164,7 @@ if (isThere)
     it("is deleted with the leftovers of a runner that lives no more", async () => {
       const dead = namespace.backend({ hostUsers: "require" });
       const left = await dead.open(specOf(), scope);
-      // Its lease has expired, and it is of another host: only the lease shows that nobody needs its pod.
+      // Its lease has expired, and it is of another host: only the lease shows that its pod isn't needed.
       const leases = `/apis/coordination.k8s.io/v1/namespaces/${namespace.name}/leases`;
       const { items } = await namespace.request("GET", leases);
       if (!Array.isArray(items)) throw new Error("the API server sent no list");

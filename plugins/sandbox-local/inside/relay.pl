@@ -18,7 +18,7 @@ for my $target (@ARGV) {
   push @listeners, [listen_at($host, $number), $target];
 }
 $SIG{CHLD} = $SIG{PIPE} = "IGNORE";
-# Whoever started this waits for the word, and for the end of this pipe.
+# The shell that started this waits for the word, and for the end of this pipe.
 open(my $waiting, ">&=", 4) or exit 1;
 syswrite($waiting, "up\n");
 close $waiting;

@@ -11,13 +11,13 @@ export class Lifecycle {
   readonly opening = Promise.withResolvers<ServedRuns>();
   readonly replicaId: string;
   readonly readiness: Readiness;
-  /** Whether the server has been told to end: it takes no new runs. */
+  /** Whether the server is shutting down: it takes no new runs. */
   isDraining = false;
   /** Whether this host isn't being probed yet, but will be. */
   waitsToProbe = true;
 
   constructor(readonly ambit: Pick<Ambit, "settings" | "registry" | "log">) {
-    // Whoever needs it awaits it.
+    // Those that need it await it.
     this.opening.promise.catch(() => undefined);
     this.replicaId = ambit.settings.server.replicaId ?? randomUUID();
     this.readiness = new Readiness({

@@ -62,7 +62,7 @@ export interface RunningServer {
 export async function startServer(ambit: Ambit): Promise<RunningServer> {
   const operator = operatorAccess(ambit);
   const lifecycle = new Lifecycle(ambit);
-  // First: whoever watches the process learns that it starts, and from then on everything else, to the end.
+  // First, and closed last: probes see the start, and everything from then on to the end.
   const health = await startHealthListener(ambit, lifecycle);
   return serve(ambit, operator, lifecycle, health).catch(async (error: unknown) => {
     await health?.close();

@@ -31,7 +31,7 @@ export interface ServerContext {
   readonly readiness: Readiness;
   /** Resolves once the store is open, if one is loaded. @throws StoreFailed when it can't be opened */
   served(): Promise<ServedRuns>;
-  /** Whether the server has been told to end: it takes no new runs. */
+  /** Whether the server is shutting down: it takes no new runs. */
   isDraining(): boolean;
   /** Whether this host is being probed, or soon will be. */
   probing(): boolean;

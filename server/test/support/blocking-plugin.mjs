@@ -1,5 +1,5 @@
 /**
- * A plugin whose server's event loop stands after SIGUSR2: it creates the file `blocked`, and waits until somebody removes it. Like
+ * A plugin that blocks its server's event loop after SIGUSR2: it creates the file `blocked`, and waits until it is removed. Like
  * work that somebody else made too large.
  */
 import { existsSync, writeFileSync } from "node:fs";

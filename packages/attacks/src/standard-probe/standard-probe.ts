@@ -62,7 +62,7 @@ export interface StandardProbe<Box extends ProbedSandbox = ProbedSandbox> {
   /** Folders of scratch in addition to `/tmp`, `/var/tmp`, `/run`, `/dev/shm` and the home. Default: none. */
   readonly scratch?: readonly string[];
   /**
-   * The platform mounts scratch without `nosuid` and `nodev`, and nobody inside may change that: no process of a run gains
+   * The platform mounts scratch without `nosuid` and `nodev`, and no process inside may change that: no process of a run gains
    * privileges by a file or makes a device, which `process.contained` shows. Default: false.
    */
   readonly hasPlainScratch?: boolean;

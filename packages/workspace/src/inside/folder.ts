@@ -9,7 +9,7 @@ export interface Folder {
   readonly path: Buffer;
 }
 
-/** A name in an open folder. Node has no `openat`; on Linux the descriptor's entry in `/proc` stands in for it. */
+/** A name in an open folder. Node has no `openat`; on Linux the descriptor's entry in `/proc` does the same. */
 export function inFolder({ fd, path }: Folder, name: Buffer): Buffer {
   const before = process.platform === "linux" ? Buffer.from(`/proc/self/fd/${fd}/`) : Buffer.from(`${path}/`);
   return Buffer.concat([before, name]);

@@ -89,7 +89,7 @@ export interface RouteAccess {
   readonly auxiliaryModels?: readonly string[];
 }
 
-/** How an agent is told how much its model reasons. */
+/** How an agent gets the level of its model's reasoning. */
 export interface ReasoningAccess {
   /** The values of `reasoningEffort` that it knows, with its own names. What its model takes of them, it says itself. */
   readonly efforts: Readonly<Partial<Record<ReasoningEffort, string>>>;

@@ -15,7 +15,7 @@ export interface Server {
   readonly url: URL;
   /** Fresh for each request: tokens rotate. */
   credentials(): Promise<Credentials>;
-  /** Ends connections that nobody uses. */
+  /** Ends unused connections. */
   close(): void;
 }
 

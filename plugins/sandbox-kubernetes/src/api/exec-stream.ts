@@ -69,7 +69,7 @@ export class ExecStream {
     this.#isV5 = socket.protocol === protocols[0];
     const { promise, resolve, reject } = Promise.withResolvers<CommandEnd>();
     this.end = promise;
-    // Whoever reads the output gets the failure too.
+    // The reader of the output gets the failure too.
     promise.catch(() => undefined);
     let ended: CommandEnd | undefined;
     let isWanted = true;
@@ -149,7 +149,7 @@ export class ExecStream {
         (error: unknown) => reject(error),
       );
     });
-    // Frames may follow the handshake in the same packet: nobody listens to them yet.
+    // Frames may follow the handshake in the same packet: there is no listener yet.
     socket.once("upgrade", () => socket.pause());
     try {
       await promise;

@@ -37,7 +37,7 @@ export async function conflictsIn(
 /** Pure. */
 export function whyConflict(change: OutputChange, present: Present): string | undefined {
   if (present.kind === "other") return "it is a link or no regular file";
-  // Whoever made the same change meanwhile has no conflict.
+  // The same change, made meanwhile, is no conflict.
   if (change.change !== "deleted" && present.kind === "file" && present.sha256 === change.sha256)
     return undefined;
   if (change.change === "added") return present.kind === "missing" ? undefined : "it exists meanwhile";

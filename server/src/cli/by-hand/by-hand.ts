@@ -38,7 +38,7 @@ export class ByHand {
   constructor(
     readonly prompt: string,
     readonly options: ByHandRunOptions,
-    /** Undefined where nobody can be asked. */
+    /** Undefined without a user to ask. */
     readonly terminal: Terminal | undefined,
   ) {
     this.#folder = options.folder === undefined ? undefined : resolve(options.folder);

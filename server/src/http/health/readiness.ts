@@ -9,7 +9,7 @@ export interface ReadinessContext {
   readonly log: Log;
   /** Resolves once the store is open, if one is loaded. @throws StoreFailed when it can't be opened */
   served(): Promise<Pick<Recording, "runs" | "isStored">>;
-  /** Whether the server has been told to end. */
+  /** Whether the server is shutting down. */
   isDraining(): boolean;
 }
 

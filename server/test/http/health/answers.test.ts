@@ -4,7 +4,7 @@ import { readyResponseSchema, stalledResponseSchema } from "../../../src/http/ro
 
 const replicaId = "one";
 
-it("a server is healthy until its event loop stands for too long", () => {
+it("a server is healthy until its event loop is blocked for too long", () => {
   expect(healthAnswer({ probing: true, replicaId })).toEqual({
     status: 200,
     body: { status: "ok", probing: true, replicaId },

@@ -94,7 +94,7 @@ describe("/ready", () => {
       configuration: { server: { drainMs: 60_000, health: { port } }, store: { retryTimeoutMs: 60_000 } },
     });
     await expect
-      .poll(() => ask("/ready").catch(() => "nobody"))
+      .poll(() => ask("/ready").catch(() => "no answer"))
       .toEqual([503, { status: "starting", store: "opening" }]);
     expect(await ask("/health")).toMatchObject([200, { status: "ok", probing: true }]);
     opening.resolve();

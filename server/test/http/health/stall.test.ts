@@ -10,7 +10,7 @@ import { serveProcess } from "../../support/served-process.js";
 const use = fileURLToPath(new URL("../../support/blocking-plugin.mjs", import.meta.url));
 const token = "s3cret-token-of-16";
 
-it("is told by the health listener while the event loop stands and thousands wait", {
+it("is reported by the health listener while the event loop is blocked and thousands wait", {
   timeout: 60_000,
 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "ambit-blocked-"));

@@ -1,6 +1,6 @@
 /**
  * A policy controller for tests, by the node's firewall: `node main.js SERVER KEYS`. A namespace's labels say how it differs
- * from one that enforces everything at once. This package's README says what it stands in for.
+ * from one that enforces everything at once. This package's README says what it replaces.
  */
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";

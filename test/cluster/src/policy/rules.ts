@@ -106,7 +106,7 @@ function matches(
 function peerMatches(state: State, peer: Peer, namespace: string, flag: "-s" | "-d"): string[] {
   const { ipBlock, podSelector, namespaceSelector } = peer;
   if (ipBlock !== undefined) {
-    // An exception can't be one match: nobody in these tests uses one.
+    // An exception can't be one match: no test uses one.
     if (ipBlock.except.length > 0) throw new Error("ipBlock.except isn't supported by the tests' controller");
     return ipBlock.cidr.includes(":") ? [] : [`${flag} ${ipBlock.cidr}`];
   }

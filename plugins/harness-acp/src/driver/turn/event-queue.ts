@@ -3,7 +3,7 @@
  * producer to stop reading, so the content stays within `capacity` plus one read.
  *
  * Separate from the runner's channel, which holds what is redacted: a harness yields its events, the runner takes each when
- * it may read it, and after a cancel the agent's output is read on although nobody takes it.
+ * it may read it, and after a cancel the agent's output is still read, although it has no reader.
  */
 export class EventQueue<Item extends NonNullable<unknown>> {
   #items: Item[] = [];
