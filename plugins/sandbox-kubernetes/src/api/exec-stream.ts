@@ -3,7 +3,6 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import WebSocket, { type ClientOptions } from "ws";
 import { z } from "zod";
 import type { Server } from "./connect.js";
-import { ApiError } from "./failure.js";
 import { apiErrorOf, bodyOf } from "./requests.js";
 
 /** v5 tells a command that its input has ended; v4 doesn't, and nothing here depends on it. */
@@ -220,9 +219,4 @@ function close(action: () => void): void {
   } catch {
     // It is closed already.
   }
-}
-
-/** Whether a command can't be started yet, because its container is still being created. */
-export function isNotYet(error: unknown): boolean {
-  return error instanceof ApiError && (error.status === 500 || error.status === 400 || error.status === 404);
 }
