@@ -64,6 +64,14 @@ describe("ambit run with a prompt", () => {
     expect(statSync(join(folder, "run.sh")).mode & 0o777).toBe(0o750);
   });
 
+  it.each(["--stream", "--json"])("leaves stdout to the program that reads it: %s", async (format) => {
+    const line = ["run", "--agent", "demo", "--folder", await project(), ...allowed, format];
+    const { stdout, stderr } = await ambit([...line, "--apply", "write app.txt changed"]);
+    const lines = stdout.trim().split("\n");
+    expect(() => lines.map((text) => JSON.parse(text))).not.toThrow();
+    expect(stderr).toContain("applied 1 change");
+  });
+
   it("names a file that changed meanwhile, and applies nothing", async () => {
     const folder = await project();
     const agent = script("write app.txt agent\\n", "write other.txt agent\\n", "say at work", "sleep 3000");

@@ -99,7 +99,7 @@ async function drive(
     leaving.abort();
     if (result !== undefined) await printer.result(result);
     if (result !== undefined && byHand !== undefined && interruption.exitCode === undefined)
-      return await byHand.end(ambit, run.key, result, (text) => printText(text, !printer.keepsEvents));
+      return await byHand.end(ambit, run.key, result, (text) => printText(text, printer));
   } finally {
     leaving.abort();
     // If its output can't be written any more.
@@ -122,9 +122,9 @@ function terminalOf({ json, stream }: PrinterOptions): Terminal | undefined {
   return isRead ? { input: process.stdin, output: process.stdout } : undefined;
 }
 
-/** Beside a result that a program reads, texts for a person go to stderr. */
-async function printText(text: string, isShown: boolean): Promise<void> {
-  (isShown ? process.stdout : process.stderr).write(text);
+/** Text for a person. */
+async function printText(text: string, { isForProgram }: RecordPrinter): Promise<void> {
+  (isForProgram ? process.stderr : process.stdout).write(text);
 }
 
 /** Ctrl-C or SIGTERM. A second one ends the process immediately: the next start cleans up what is left. */

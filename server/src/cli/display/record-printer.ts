@@ -6,6 +6,8 @@ import { Timeline } from "./timeline.js";
 export interface RecordPrinter {
   /** Whether the result carries the events, since they aren't printed before it. */
   readonly keepsEvents: boolean;
+  /** Whether a program reads stdout: text for a person doesn't belong there. */
+  readonly isForProgram: boolean;
   event(event: AgentEvent): Promise<void>;
   result(result: RunResult | FailedResult): Promise<void>;
 }
@@ -29,6 +31,7 @@ export function printerFor(options: PrinterOptions, output: NodeJS.WriteStream):
   if (options.stream === true) {
     return {
       keepsEvents: false,
+      isForProgram: true,
       event: (event) => line({ kind: "event", event }),
       result: (result) => line({ kind: "result", result }),
     };
@@ -37,9 +40,10 @@ export function printerFor(options: PrinterOptions, output: NodeJS.WriteStream):
     const timeline = new Timeline(performance.now(), options.receipt);
     return {
       keepsEvents: false,
+      isForProgram: false,
       event: (event) => print(timeline.event(event, performance.now())),
       result: (result) => print(timeline.result(result, performance.now())),
     };
   }
-  return { keepsEvents: true, event: async () => {}, result: line };
+  return { keepsEvents: true, isForProgram: true, event: async () => {}, result: line };
 }
