@@ -388,6 +388,38 @@ test("a file that is written to while it is copied doesn't leave half", async ()
   expect(await omittedOf(sandbox)).toEqual([]);
 });
 
+test.each([
+  ["a link to a file outside", "victim", "symlinkSync"],
+  ["a file outside, by another name", "victim", "linkSync"],
+  ["a link to a folder outside", "victim/secret", "symlinkSync"],
+])("what is exchanged for %s before it is opened doesn't leave", async (_, path, exchange) => {
+  const [victim] = path.split("/");
+  write(path, "inside");
+  const outside = join(folder, path.replace("victim", "outside"));
+  mkdirSync(dirname(outside), { recursive: true });
+  writeFileSync(outside, "outside");
+  const hook = join(folder, "exchange.cjs");
+  writeFileSync(
+    hook,
+    `const fs = require("node:fs");
+    const open = fs.openSync;
+    fs.openSync = (path, ...rest) => {
+      if (String(path).endsWith("/victim")) {
+        fs.openSync = open;
+        fs.rmSync(path, { recursive: true });
+        fs.${exchange}(${JSON.stringify(join(folder, "outside"))}, path);
+      }
+      return open(path, ...rest);
+    };`,
+  );
+  const sandbox = hostSandbox(workspace);
+  const spawn: typeof sandbox.spawn = ({ argv: [node, ...rest], ...command }) =>
+    sandbox.spawn({ ...command, argv: [node, "--require", hook, ...rest] });
+  expect(await omittedOf({ ...sandbox, spawn })).toEqual([{ path: victim, reason: "unreadable" }]);
+  // The control: what reads it by its name gets what is outside.
+  expect(readFileSync(join(workspace, path), "utf8")).toBe("outside");
+});
+
 async function omittedOf(sandbox: Sandbox) {
   const blobs = memoryBlobs();
   const outputs = outputsSchema.parse({ include: ["**"] });

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
+import { setTimeout as after } from "node:timers/promises";
 import type { Log } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ConfigurationInvalid } from "../../../src/configuration/problems.js";
@@ -35,6 +36,16 @@ async function serveHealth(options: Parameters<typeof serveScript>[1] = {}, scri
   if (healthUrl === undefined) throw new Error("there is no health listener");
   return { ...served, healthUrl, ask: (path: string) => fetch(`${healthUrl}${path}`) };
 }
+
+const good: ServerState = { probing: false, replicaId: "one", ready: { status: "ready", store: "none" } };
+
+/** A health listener without a server. */
+const listening = {
+  ...{ host: "127.0.0.1", port: 0, maxConnections: 8, stallTimeoutMs: 60_000, allowedHosts: [] },
+  log: { debug() {}, info() {}, warn() {}, error() {} },
+  initialState: good,
+  state: async () => good,
+};
 
 /** What a connection gets for these bytes, until it ends. */
 async function rawAnswer(url: string, bytes: string): Promise<string> {
@@ -151,6 +162,20 @@ describe("hostile neighbours of the health listener", () => {
     await expect.poll(() => alive(flood).length).toBe(0);
   });
 
+  it("end the oldest connection with each one too many, and no other", async () => {
+    const listener = await HealthListener.start({ ...listening, maxConnections: 8 });
+    onTestFinished(() => listener.close());
+    const [first, ...others] = await halfOpen(listener.url, 8);
+    if (first === undefined) throw new Error("nothing was opened");
+    const ended = once(first, "close");
+    const [last] = await halfOpen(listener.url, 1);
+    await ended;
+    // Long before the deadline that ends all of them.
+    await after(200);
+    expect(alive(others).length).toBe(7);
+    expect(last?.closed).toBe(false);
+  });
+
   it("get one answer for a thousand requests that arrive together", async () => {
     const { healthUrl } = await serveHealth();
     const answer = await rawAnswer(
@@ -176,11 +201,6 @@ describe("hostile neighbours of the health listener", () => {
 });
 
 it("starts again on its port after its thread failed", async () => {
-  const good: ServerState = {
-    probing: false,
-    replicaId: "one",
-    ready: { status: "ready", store: "none" },
-  };
   // What no server says, so that the thread throws.
   const bad = { ...good, ready: undefined } as unknown as ServerState;
   let state = bad;
@@ -192,8 +212,8 @@ it("starts again on its port after its thread failed", async () => {
     error: (_fields, message) => void errors.push(message),
   };
   const listener = await HealthListener.start({
-    ...{ host: "127.0.0.1", port: 0, maxConnections: 8, stallTimeoutMs: 60_000, allowedHosts: [], log },
-    initialState: good,
+    ...listening,
+    log,
     state: async () => state,
   });
   onTestFinished(() => listener.close());
