@@ -7,7 +7,7 @@ const leaveRest = 2;
  * Once a connection has ended, none of its further requests is built. Node parses everything that a read brought, also
  * after the first request in it ended the connection: 64 KiB hold 2,400 requests, which take 30 ms.
  *
- * Node has no public way to stop its parser. `parser.onIncoming` is the same in 22 and 24; in a version without it, the rest is
+ * Node has no public way to stop its parser. `parser.onIncoming` is the same in 22, 24 and 26; in a version without it, the rest is
  * built.
  */
 export function endParsingWith(socket: Socket): void {
