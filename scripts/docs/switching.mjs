@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { argv } from "node:process";
 import { fileURLToPath } from "node:url";
-import { requestFields } from "../../core/scripts/request-fields.mjs";
+import { requestFields } from "./request-fields.mjs";
 
 const root = new URL("../../", import.meta.url);
 const page = new URL("docs/switching.md", root);
@@ -34,7 +34,7 @@ function withParts(text, parts) {
 }
 
 /**
- * @param {readonly import("../../core/scripts/request-fields.mjs").Field[]} fields
+ * @param {readonly import("./request-fields.mjs").Field[]} fields
  * @param {readonly { about: string, there: string, here: string }[]} differences
  */
 function partsOf(fields, differences) {
@@ -95,10 +95,11 @@ function table(head, rows) {
 
 /** The page as it is, and as it should be. Needs a build. */
 export async function pages() {
-  const { runRequestSchema } = await import("../../core/dist/contract/index.js");
+  const { runRequestSchema, schemaFields } = await import("../../core/dist/contract/index.js");
   const { differences = [] } = (await import("../../plugins/compat-agenta/dist/index.js")).agenta;
   const current = readFileSync(page, "utf8");
-  return { current, wanted: withParts(current, partsOf(requestFields(runRequestSchema), differences)) };
+  const fields = requestFields(schemaFields(runRequestSchema));
+  return { current, wanted: withParts(current, partsOf(fields, differences)) };
 }
 
 if (argv[1] === fileURLToPath(import.meta.url)) writeFileSync(page, (await pages()).wanted);

@@ -1,11 +1,12 @@
 /** For a configuration module, and for a program that embeds the server. */
-export { type Environment, takeEnvironment } from "./configuration/environment.js";
+export { type Environment, environmentSchema, takeEnvironment } from "./configuration/environment.js";
 export type { Overrides, Settings } from "./configuration/load.js";
 export { ConfigurationInvalid } from "./configuration/problems.js";
 export {
   type Configuration,
   type ConfigurationInput,
   configurationJsonSchema,
+  configurationSchema,
   defineConfiguration,
   type LogLevel,
 } from "./configuration/schema.js";

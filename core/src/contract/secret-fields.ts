@@ -72,6 +72,8 @@ export interface SchemaField {
   readonly name: string;
   /** Undefined for one that isn't marked, nor its values. */
   readonly kind: SecretKind | undefined;
+  /** What its schema's `.meta()` says. */
+  readonly meta: z.core.GlobalMeta | undefined;
 }
 
 /** Every field of a schema. Pure. */
@@ -84,7 +86,8 @@ export function schemaFields(schema: z.core.$ZodType, path = ""): readonly Schem
   if (!(schema instanceof z.ZodObject)) return [];
   return Object.entries(schema.shape).flatMap(([name, field]) => {
     const below = path === "" ? name : `${path}.${name}`;
-    return [{ path: below, name, kind: kindWithin(field) }, ...schemaFields(field, below)];
+    const meta = z.globalRegistry.get(field);
+    return [{ path: below, name, kind: kindWithin(field), meta }, ...schemaFields(field, below)];
   });
 }
 

@@ -37,8 +37,6 @@ const publicToBackendKit = /^@ambit\/(core(\/(contract|plugin))?|attacks(\/(prob
 /** The bridge is part of a backend, so it shares what backends share. */
 const publicToBridge = /^@ambit\/(core(\/(contract|plugin))?|backend-kit(\/(http|safe-fs))?)$/;
 
-/** What tests of packages share with core's: the table of the fields of a request. */
-const sharedWithTests = ["core/scripts"];
 /** One scripted actor of each kind, for tests. */
 const fakes = /^@ambit\/fakes\//;
 
@@ -57,10 +55,7 @@ export function packageImports(files: readonly SourceFile[]): string[] {
     ]);
     const allowed = further.get(name ?? "") ?? publicCore;
     if (isRelative(specifier)) {
-      return (
-        staysIn(`${floor}/${name}`, file, specifier) ||
-        (place === "test" && sharedWithTests.some((folder) => staysIn(folder, file, specifier)))
-      );
+      return staysIn(`${floor}/${name}`, file, specifier);
     }
     return (
       !isOurs(specifier) ||

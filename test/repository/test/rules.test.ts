@@ -10,6 +10,7 @@ import {
 } from "../rules/imports.js";
 import { missingInjections } from "../rules/injection.js";
 import { incompleteManifests, lockfileDrift } from "../rules/manifests.js";
+import { packageFolders, pathsIntoPackages } from "../rules/package-paths.js";
 import { folderCircles, fullFolders, importCycles, roomImports } from "../rules/rooms.js";
 import type { SourceFile } from "../rules/source-file.js";
 import { credentials, longFiles, machinePaths, oddEnglish, oddNames, registryHosts } from "../rules/texts.js";
@@ -387,6 +388,43 @@ describe("no folders next to each other import each other", () => {
 
   it("holds in this repository", () => {
     expect(folderCircles(code)).toEqual([]);
+  });
+});
+
+describe("no package reaches into another one by a path", () => {
+  const folders = ["core", "packages/one", "plugins/two", "server", "test/e2e", "test/three"];
+
+  it.each([
+    ["packages/one/test/a.test.ts", `import { table } from "../../../core/scripts/table.mjs";`],
+    ["packages/one/src/a.ts", `export * from "../../../core/src/index.js";`],
+    ["plugins/two/src/a.ts", `export type A = import("../../../server/src/a.js").A;`],
+    ["plugins/two/src/a.ts", `const load = () => import("../../../packages/one/dist/index.js");`],
+    ["plugins/two/src/a.ts", "const load = () => import(`../../../packages/one/dist/index.js`);"],
+    ["server/test/a.test.ts", `const program = new URL("../../core/dist/main.js", import.meta.url);`],
+    ["server/test/a.test.ts", "const program = new URL(`../../core/dist/main.js`, import.meta.url);"],
+    ["server/test/a.test.ts", `const program = import.meta.resolve("../../test/three/bin/main.mjs");`],
+    ["test/e2e/a.test.ts", `const program = join(import.meta.dirname, "../../server/dist/main.js");`],
+    ["test/three/a.test.ts", `import "../e2e/support/ambit.js";`],
+  ])("refuses in %s: %s", (path, text) => {
+    expect(pathsIntoPackages([{ path, text }], folders)).toEqual([expect.stringContaining(path)]);
+  });
+
+  it("accepts names, paths inside a package, and what belongs to none", () => {
+    const files = [
+      { path: "packages/one/src/a.ts", text: `import "@ambit/core"; import "../inside/b.js";` },
+      { path: "packages/one/src/a.ts", text: `new URL("../inside/b.cjs", import.meta.url);` },
+      { path: "server/test/a.test.ts", text: `new URL("../bin/a.mjs", import.meta.resolve("ambit"));` },
+      { path: "server/test/a.test.ts", text: `new URL("../../docs/http.md", import.meta.url);` },
+      { path: "test/three/src/a.ts", text: `join(import.meta.dirname, "../../..", "node_modules");` },
+      { path: "scripts/docs/a.mjs", text: `import "../../core/dist/index.js";` },
+    ];
+    expect(pathsIntoPackages(files, folders)).toEqual([]);
+  });
+
+  it("holds in this repository", () => {
+    const own = packageFolders(readManifests());
+    expect(own.length).toBeGreaterThan(40);
+    expect(pathsIntoPackages(code, own)).toEqual([]);
   });
 });
 

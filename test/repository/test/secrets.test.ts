@@ -1,16 +1,8 @@
-import { globSync } from "node:fs";
+import { runRequestSchema, type SchemaField, schemaFields, secret } from "@ambit/core";
+import { configurationSchema, environmentSchema } from "ambit";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import {
-  runRequestSchema,
-  type SchemaField,
-  schemaFields,
-  secret,
-} from "../../../core/dist/contract/index.js";
-import { environmentSchema } from "../../../server/dist/configuration/environment.js";
-import { configurationSchema } from "../../../server/dist/configuration/schema.js";
-
-const root = new URL("../../../", import.meta.url);
+import { readManifests } from "../rules/tree.js";
 
 /** Names of fields that hold a credential, or may. */
 const suspicious =
@@ -53,9 +45,10 @@ function unmarked(fields: readonly SchemaField[]): string[] {
 }
 
 const own = [runRequestSchema, configurationSchema, environmentSchema].map((schema) => schemaFields(schema));
+const plugins = readManifests().filter(({ path }) => path.startsWith("plugins/"));
 const ofPlugins = await Promise.all(
-  globSync("plugins/*/dist/index.js", { cwd: root }).map(async (path) => {
-    const { default: plugin } = await import(new URL(path, root).href);
+  plugins.map(async ({ text }) => {
+    const { default: plugin } = await import(JSON.parse(text).name);
     return schemaFields(plugin.config);
   }),
 );

@@ -179,7 +179,7 @@ describe("500 calls in one run", () => {
 describe("a runner that is killed while a tool runs", () => {
   it("leaves no process", { timeout: 60_000 }, async () => {
     const marker = sleepMarker();
-    const program = fileURLToPath(new URL("../../../server/dist/cli/main.js", import.meta.url));
+    const program = fileURLToPath(new URL("../bin/ambit.mjs", import.meta.resolve("ambit")));
     const code = `import subprocess\ndef main(): subprocess.run(["setsid", "--wait", "sleep", "${marker}"])`;
     const child = spawn(process.execPath, [program, "run", "-"], { stdio: ["pipe", "ignore", "ignore"] });
     child.stdin.end(

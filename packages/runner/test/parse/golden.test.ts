@@ -3,39 +3,21 @@ import {
   failedResultSchema,
   failureCodeSchema,
   planResponseSchema,
-  runRequestSchema,
   runResultSchema,
   type StreamRecord,
   streamRecordSchema,
 } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
 import type { z } from "zod";
-import { requestFields } from "../../../../core/scripts/request-fields.mjs";
 import { parseRunRequest } from "../../src/parse/parse.js";
 import { golden, goldenNames, goldenText } from "./golden-files.js";
 
 /** Those of the reference are read, and tested, by its dialect. */
 const requests = goldenNames("request-").filter((name) => name !== "request-older-spellings");
-/** In the current spelling. */
-const current = [
-  "request-minimal",
-  "request-full",
-  "request-continuation",
-  "request-older-spellings.current",
-];
 
 describe("requests", () => {
   test.each(requests)("%s parses", (name) => {
     expect(parseRunRequest(golden(name))).toMatchObject({ ok: true });
-  });
-
-  test("together they contain every field", () => {
-    const present = new Set(current.flatMap((name) => [...pathsIn(golden(name))]));
-    expect(
-      requestFields(runRequestSchema)
-        .map(({ path }) => path)
-        .filter((path) => !present.has(path)),
-    ).toEqual([]);
   });
 });
 
@@ -101,14 +83,3 @@ describe("answers", () => {
 test.each(goldenNames(""))("%s ends in a line break", (name) => {
   expect(goldenText(name)).toMatch(/[^\n]\n$/);
 });
-
-function pathsIn(value: unknown, prefix = ""): Set<string> {
-  if (Array.isArray(value)) return new Set(value.flatMap((entry) => [...pathsIn(entry, `${prefix}[]`)]));
-  if (typeof value !== "object" || value === null) return new Set();
-  return new Set(
-    Object.entries(value).flatMap(([key, inner]) => {
-      const path = prefix === "" ? key : `${prefix}.${key}`;
-      return [path, ...pathsIn(inner, path)];
-    }),
-  );
-}

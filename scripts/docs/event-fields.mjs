@@ -1,15 +1,17 @@
-import { z } from "zod";
-
-/** @typedef {{ readonly type: string, readonly fields: string }} EventRow */
+/**
+ * @typedef {typeof import("../../core/dist/contract/index.js").agentEventSchema} EventSchema
+ * @typedef {ReturnType<EventSchema["toJSONSchema"]>} JsonSchema
+ * @typedef {{ readonly type: string, readonly fields: string }} EventRow
+ */
 
 /**
  * Every event with its fields, as in `` `id`: string, `input`?: any ``.
  *
- * @param {z.core.$ZodType} eventSchema `agentEventSchema`
+ * @param {EventSchema} eventSchema
  * @returns {readonly EventRow[]}
  */
 export function eventRows(eventSchema) {
-  const { oneOf = [] } = z.toJSONSchema(eventSchema, { io: "output", unrepresentable: "any" });
+  const { oneOf = [] } = eventSchema.toJSONSchema({ io: "output", unrepresentable: "any" });
   return oneOf.map(({ properties = {}, required = [] }) => {
     const { type, ...fields } = properties;
     const texts = Object.entries(fields).map(
@@ -21,7 +23,7 @@ export function eventRows(eventSchema) {
 }
 
 /** @returns {string} */
-function typeOf(/** @type {z.core.JSONSchema._JSONSchema} */ field) {
+function typeOf(/** @type {NonNullable<JsonSchema["properties"]>[string]} */ field) {
   if (typeof field === "boolean") return "any";
   if (field.enum !== undefined) return field.enum.map((value) => `\`${String(value)}\``).join(" or ");
   return field.type === undefined ? "any" : [field.type].flat().join(" or ");

@@ -4,14 +4,15 @@ import {
   normaliseBoundary,
   requirementsOf,
   runRequestSchema,
+  schemaFields,
 } from "@ambit/core";
+import { historyOf, parseRunRequest, promptOf } from "@ambit/runner";
 import { describe, expect, test } from "vitest";
-import { requestFields } from "../../../../core/scripts/request-fields.mjs";
-import { parseRunRequest } from "../../src/parse/parse.js";
-import { historyOf, promptOf } from "../../src/parse/prompt.js";
-import { golden } from "./golden-files.js";
+import { requestFields } from "../../../scripts/docs/request-fields.mjs";
+import { readText } from "../rules/tree.js";
 
-const fields = requestFields(runRequestSchema);
+const fields = requestFields(schemaFields(runRequestSchema));
+const golden = (name: string): unknown => JSON.parse(readText(`test/golden/${name}.json`).text);
 const known = pathsOf(knownShapeOf(runRequestSchema));
 
 test("every key of the schema is documented", () => {
@@ -30,6 +31,12 @@ test("the schema's keys are those of every level", () => {
     ]),
   );
   expect(known).not.toEqual(expect.arrayContaining([expect.stringMatching(/inputSchema\.|runContext\./)]));
+});
+
+test("the golden requests together contain every field", () => {
+  const names = ["minimal", "full", "continuation", "older-spellings.current"];
+  const present = new Set(names.flatMap((name) => [...pathsIn(golden(`request-${name}`))]));
+  expect(known.filter((path) => !present.has(path))).toEqual([]);
 });
 
 test.each(fields)("$path is documented in a sentence", ({ description }) => {
@@ -102,4 +109,15 @@ function pathsOf(level: KnownShape | undefined, prefix = ""): string[] {
     const path = prefix === "" ? key : `${prefix}.${key}`;
     return [path, ...pathsOf(below, path)];
   });
+}
+
+function pathsIn(value: unknown, prefix = ""): Set<string> {
+  if (Array.isArray(value)) return new Set(value.flatMap((entry) => [...pathsIn(entry, `${prefix}[]`)]));
+  if (typeof value !== "object" || value === null) return new Set();
+  return new Set(
+    Object.entries(value).flatMap(([key, inner]) => {
+      const path = prefix === "" ? key : `${prefix}.${key}`;
+      return [path, ...pathsIn(inner, path)];
+    }),
+  );
 }
