@@ -8,20 +8,21 @@ import { relativePathsOf, type SourceFile } from "./source-file.js";
  * @param folders of the packages
  */
 export function pathsIntoPackages(files: readonly SourceFile[], folders: readonly string[]): string[] {
-  const packageOf = (path: string) =>
-    folders
-      .filter((folder) => `${path}/`.startsWith(`${folder}/`))
-      .sort((one, other) => other.length - one.length)[0];
   return files.flatMap((file) => {
-    const own = packageOf(file.path);
+    const own = packageOf(file.path, folders);
     if (own === undefined) return [];
     return relativePathsOf(file).flatMap((path) => {
-      const other = packageOf(join(dirname(file.path), path));
+      const other = packageOf(join(dirname(file.path), path), folders);
       return other === undefined || other === own
         ? []
         : [`${file.path} reaches into ${other}: "${path}": import the package by its name`];
     });
   });
+}
+
+/** The folder of the package that a file or folder belongs to. */
+export function packageOf(path: string, folders: readonly string[]): string | undefined {
+  return folders.find((folder) => `${path}/`.startsWith(`${folder}/`));
 }
 
 /** `test` is a package too: its tests are in `test/e2e`, and beside them are other packages. */

@@ -1,5 +1,6 @@
 import { dirname, join } from "node:path/posix";
 import { isRelative, violations } from "./imports.js";
+import { packageOf } from "./package-paths.js";
 import { importsOf, type SourceFile } from "./source-file.js";
 
 const maxFolderFiles = 15;
@@ -87,23 +88,27 @@ interface Circle {
   readonly folders: readonly string[];
 }
 
-/** Folders next to each other, in any package, that can only be understood together. */
-export function folderCircles(files: readonly SourceFile[]): string[] {
-  return circlesAmongFolders(files).map(
+/**
+ * Folders next to each other, anywhere in a package, that can only be understood together.
+ *
+ * @param packages their folders
+ */
+export function folderCircles(files: readonly SourceFile[], packages: readonly string[]): string[] {
+  return circlesAmongFolders(files, packages).map(
     ({ parent, folders }) => `${parent}/{${folders.join(",")}}: these folders import each other`,
   );
 }
 
-function circlesAmongFolders(files: readonly SourceFile[]): Circle[] {
+function circlesAmongFolders(files: readonly SourceFile[], packages: readonly string[]): Circle[] {
   /** By parent folder: from each folder in it to those that it imports. */
   const imports = new Map<string, Map<string, Set<string>>>();
   for (const file of files) {
-    const source = sourceOf(file.path);
-    if (source === undefined) continue;
+    const own = packageOf(file.path, packages);
+    if (own === undefined) continue;
     for (const specifier of importsOf(file)) {
       const target = targetOf(file, specifier);
       const apart = target === undefined ? undefined : whereTheyPart(dirname(file.path), dirname(target));
-      if (apart === undefined || !`${apart.parent}/`.startsWith(`${source}/`)) continue;
+      if (apart === undefined || !`${apart.parent}/`.startsWith(`${own}/`)) continue;
       const folders = imports.get(apart.parent) ?? new Map<string, Set<string>>();
       const imported = folders.get(apart.from) ?? new Set();
       imports.set(apart.parent, folders.set(apart.from, imported.add(apart.to)));
@@ -112,10 +117,6 @@ function circlesAmongFolders(files: readonly SourceFile[]): Circle[] {
   return [...imports].flatMap(([parent, folders]) =>
     circlesIn(folders).map((circle) => ({ parent, folders: circle })),
   );
-}
-
-function sourceOf(path: string): string | undefined {
-  return /^(.*?\/)?src(?=\/)/.exec(path)?.[0];
 }
 
 /** The folder that holds both, and the folder in it of each. Undefined where one is inside the other. */

@@ -3,8 +3,8 @@ import type { Boundary, Sandbox } from "@ambit/core/plugin";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { beginningOf, gateWords } from "../../src/confined/launch/gate-words.js";
 import { closed, run, specOf } from "../support/specs.js";
-import { weakenedSandboxes } from "../support/weakened.ts";
 import type { RemovableMechanism } from "./jails/index.ts";
+import { weakenedSandboxes } from "./sandboxes.ts";
 
 /**
  * Each way to attack the jail's first process: prints `reached` or the kernel's error. It writes only what was there

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import * as entry from "../../src/index.js";
 import { configSchema } from "../../src/index.js";
 import { closed, confinedBackend, finish, path, scope, shell, specOf } from "../support/specs.js";
-import { weakenedSandboxes } from "../support/weakened.ts";
 import { removableMechanisms } from "./jails/index.ts";
+import { weakenedSandboxes } from "./sandboxes.ts";
 
 describe("weakened jails", () => {
   test("can't be reached through configuration or the plugin's exports", () => {

@@ -1,7 +1,7 @@
 import { chmod } from "node:fs/promises";
 import { configSchema } from "../../dist/config.js";
-import { WeakenedSandboxes } from "../weakened/jails/index.ts";
-import { temporaryFolder } from "./specs.js";
+import { temporaryFolder } from "../support/specs.js";
+import { WeakenedSandboxes } from "./jails/index.ts";
 
 /** Jails that can lack a mechanism, in a data folder of their own that is removed after the test. */
 export async function weakenedSandboxes(): Promise<WeakenedSandboxes> {
