@@ -49,6 +49,15 @@ export function parseHierarchies(mounts: string, groups: string): Hierarchies {
   return found;
 }
 
+/** The path of a process's group. Pure. @param groups its `/proc/<pid>/cgroup`. Undefined where it is in none. */
+export function groupOf(groups: string, controller: Controller, version: 1 | 2): string | undefined {
+  const lines = groups.split("\n").map((line) => line.split(":"));
+  const found = lines.find(([number, names = ""]) =>
+    version === 2 ? number === "0" && names === "" : names.split(",").includes(controller),
+  );
+  return found?.slice(2).join(":");
+}
+
 interface Mount {
   readonly type: string;
   readonly point: string;

@@ -1,6 +1,15 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { mkdir, readFile, rename, rmdir, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import {
+  constants,
+  type FileHandle,
+  mkdir,
+  open,
+  readFile,
+  rename,
+  rmdir,
+  writeFile,
+} from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import {
   codeOf,
@@ -11,7 +20,7 @@ import {
   SandboxFailed,
 } from "@ambit/core/plugin";
 import { signal } from "../process/signal.js";
-import { type Controller, findHierarchies, type Hierarchy } from "./hierarchy.js";
+import { type Controller, findHierarchies, groupOf, type Hierarchy } from "./hierarchy.js";
 import { type CgroupSetting, settingsFor } from "./limits.js";
 
 /** The groups of one session: one for each controller under version 1, one for all under version 2. */
@@ -22,8 +31,13 @@ export interface SessionGroups {
   readonly evidence: Evidence;
   /** How often each limit was reached so far. */
   hits(): LimitHits;
-  /** Adds a process that waits for it; what it starts later inherits the groups. The kernel may take 20 ms. */
-  join(pid: number): Promise<void>;
+  /**
+   * Opens the files of the groups, one for each: a process that writes `0` to it adds itself, and what it starts later
+   * inherits the group. The kernel checks the right to do so of whoever opened the file, so a session's user may write.
+   */
+  entrances(): Promise<readonly FileHandle[]>;
+  /** Whether a process is in all of them. @param membership its `/proc/<pid>/cgroup`. */
+  include(membership: string): boolean;
   /** Removes them, and ends the processes that are still in them. Safe to call twice. */
   remove(): Promise<void>;
 }
@@ -46,6 +60,7 @@ export async function makeSessionGroups(
 ): Promise<SessionGroups> {
   const hierarchies = await findHierarchies();
   const made: string[] = [];
+  const limited = new Map<Controller, { readonly path: string; readonly version: 1 | 2 }>();
   const evidence: Record<string, string> = {};
   const groups: SessionGroups = {
     paths: made,
@@ -54,9 +69,11 @@ export async function makeSessionGroups(
       processes: countIn(made, ["pids.events"], "max"),
       memory: countIn(made, ["memory.events", "memory.oom_control"], "oom_kill"),
     }),
-    async join(pid) {
-      await Promise.all(made.map((path) => writeFile(join(path, "cgroup.procs"), String(pid))));
-    },
+    entrances: () => openEntrances([...limited.values()]),
+    include: (membership) =>
+      [...limited].every(
+        ([controller, { version }]) => basename(groupOf(membership, controller, version) ?? "") === name,
+      ),
     remove: () => removeGroups(made),
   };
   try {
@@ -66,7 +83,9 @@ export async function makeSessionGroups(
       if (settings === undefined) continue;
       if (hierarchy === undefined)
         throw new SandboxFailed(`This host has no ${controller} cgroups: mount them`);
-      Object.assign(evidence, await makeIn(hierarchy, controller, name, settings, made, record));
+      const { path, readBack } = await makeIn(hierarchy, controller, name, settings, made, record);
+      limited.set(controller, { path, version: hierarchy.version });
+      Object.assign(evidence, readBack);
     }
     return groups;
   } catch (error) {
@@ -82,7 +101,7 @@ async function makeIn(
   settings: readonly CgroupSetting[],
   made: string[],
   record: string,
-): Promise<Record<string, string>> {
+): Promise<{ readonly path: string; readonly readBack: Readonly<Record<string, string>> }> {
   let refusal: unknown;
   for (const parent of parentsIn(hierarchy)) {
     const path = join(parent, name);
@@ -100,7 +119,7 @@ async function makeIn(
       for (const setting of settings) {
         if (await apply(path, setting)) readBack[setting.file] = setting.value;
       }
-      return readBack;
+      return { path, readBack };
     } catch (error) {
       refusal = error;
       if (isNew && made.at(-1) === path) {
@@ -140,6 +159,26 @@ async function apply(path: string, { file, value, optional }: CgroupSetting): Pr
   const found = (await readFile(join(path, file), "latin1")).trim();
   if (found !== value) throw new Error(`${file} reads ${found} instead of ${value}`);
   return true;
+}
+
+/**
+ * Under version 1, a process that adds itself through `tasks` doesn't wait for the kernel, which takes 3 to 20 ms before it
+ * moves a process through `cgroup.procs`. Version 2 has no such file for groups with these controllers.
+ */
+const entranceOf = { 1: "tasks", 2: "cgroup.procs" } as const;
+
+async function openEntrances(
+  groups: readonly { readonly path: string; readonly version: 1 | 2 }[],
+): Promise<readonly FileHandle[]> {
+  const files = new Set(groups.map(({ path, version }) => join(path, entranceOf[version])));
+  const opened = await Promise.allSettled([...files].map((file) => open(file, constants.O_WRONLY)));
+  const handles = opened.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+  const refused = opened.find((result) => result.status === "rejected");
+  if (refused === undefined) return handles;
+  await Promise.all(handles.map((handle) => handle.close()));
+  throw new SandboxFailed(`The session's groups can't be opened (${codeOf(refused.reason) ?? "unknown"})`, {
+    cause: refused.reason,
+  });
 }
 
 /** The count of this name, from whichever of the groups' files has it; 0 if none has. */

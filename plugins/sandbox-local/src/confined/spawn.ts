@@ -62,6 +62,8 @@ async function spawnWith(
     return give(handle.fd);
   };
   try {
+    const groups = await session.groups?.entrances();
+    closing.push(...(groups ?? []).map((group) => () => group.close()));
     const seccomp = openSync(jailSetup.seccompFile, "r");
     closing.push(() => closeSync(seccomp));
     give(seccomp);
@@ -120,7 +122,7 @@ async function spawnWith(
           ...[inside.shell, "-c", gateScript(wayOut), "sandbox"],
           ...[markArgument(mark), program, ...args],
         ],
-        waitsForGroups: session.groups !== undefined,
+        groups: (groups ?? []).flatMap((_group, index) => jailDescriptors.groups[index] ?? []),
         relocatedMounts: session.requiredPaths.relocatedMounts,
         user,
       }),
@@ -135,7 +137,10 @@ async function spawnWith(
       program,
       startMs: config.startMs,
       mark,
-      join: session.groups?.join,
+      groups: session.groups && {
+        descriptors: (groups ?? []).map(({ fd }) => fd),
+        include: session.groups.include,
+      },
       conceal: (words) => withoutHost(words, { folder: folder.path, mark }),
       signal: command.signal,
     }).catch((error: unknown) => {

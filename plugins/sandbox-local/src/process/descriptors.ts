@@ -35,8 +35,8 @@ function isInheritable(descriptor: number): boolean {
 }
 
 /**
- * What a child gets at each number: the planned descriptor, `/dev/null` over every other one that it would inherit, and
- * nothing at the rest.
+ * What a child gets at each number: the planned descriptor, `/dev/null` over every other one that it would inherit (where
+ * `ignore` is planned, too), and nothing at the rest.
  */
 export function descriptorTable<Planned>(
   planned: readonly Planned[],
@@ -45,7 +45,7 @@ export function descriptorTable<Planned>(
 ): readonly (Planned | number | "ignore")[] {
   const table: (Planned | number | "ignore")[] = [...planned];
   for (const descriptor of inheritable) {
-    if (descriptor < planned.length) continue;
+    if (descriptor < planned.length && planned[descriptor] !== "ignore") continue;
     while (table.length < descriptor) table.push("ignore");
     table[descriptor] = devNull;
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseHierarchies } from "../../src/cgroup/hierarchy.js";
+import { groupOf, parseHierarchies } from "../../src/cgroup/hierarchy.js";
 import { settingsFor } from "../../src/cgroup/limits.js";
 
 describe("the locations of the groups", () => {
@@ -35,6 +35,14 @@ describe("the locations of the groups", () => {
     expect(parseHierarchies(mounts, "4:memory:/docker/abc/runner\n").memory?.own).toBe(
       "/sys/fs/cgroup/memory/runner",
     );
+  });
+
+  test("of a process", () => {
+    const both = "9:cpu,cpuacct:/a:b\n4:memory:/service/c\n0::/service/d\n";
+    expect(groupOf(both, "cpu", 1)).toBe("/a:b");
+    expect(groupOf(both, "memory", 1)).toBe("/service/c");
+    expect(groupOf(both, "pids", 1)).toBeUndefined();
+    expect(groupOf(both, "pids", 2)).toBe("/service/d");
   });
 
   test("none at all", () => {

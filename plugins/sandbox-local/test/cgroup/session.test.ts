@@ -56,6 +56,13 @@ test.runIf(isRoot)(
   },
 );
 
+test.runIf(isRoot)("a program gets no descriptor of its groups", async () => {
+  const look = shell("for fd in /proc/self/fd/*; do readlink $fd; done; echo ran");
+  const { stdout } = await run(await openConfined(limits), look);
+  expect(stdout).toMatch(/ran\n$/);
+  expect(stdout).not.toMatch(/tasks|cgroup|ambit-/);
+});
+
 test("a limit that can't be applied, or lets no jail start, leaves no group", async () => {
   const boundary = { ...closed, ...(isRoot ? { resources: { memoryMb: 1 } } : limits) };
   const backend = await confinedBackend();

@@ -62,21 +62,22 @@ describe("the command that starts bubblewrap", () => {
   const relocatedMounts = [{ source: "/closed/node", place: "/data/relocated/0" }];
 
   test("is direct, as the session's user, if no other step is needed", () => {
-    expect(launchOf({ jail, waitsForGroups: false, relocatedMounts: [], user })).toEqual({
+    expect(launchOf({ jail, groups: [], relocatedMounts: [], user })).toEqual({
       argv: jail,
       user,
     });
   });
 
-  test("waits for its groups as the session's user", () => {
-    const { argv, user: as } = launchOf({ jail, waitsForGroups: true, relocatedMounts: [], user });
-    expect(argv.slice(0, 2)).toEqual(["/bin/sh", "-c"]);
+  test("adds itself to its groups as the session's user, and keeps none of their descriptors", () => {
+    const { argv, user: as } = launchOf({ jail, groups: [4, 5], relocatedMounts: [], user });
+    const script = 'echo 0 >&4 || exit 125\necho 0 >&5 || exit 125\nexec 4>&- 5>&-\nexec "$@"';
+    expect(argv.slice(0, 3)).toEqual(["/bin/sh", "-c", script]);
     expect(argv.slice(-3)).toEqual(jail);
     expect(as).toEqual(user);
   });
 
   test("mounts as root, in a separate mount namespace, and drops root before bubblewrap", () => {
-    const { argv, user: as } = launchOf({ jail, waitsForGroups: false, relocatedMounts, user });
+    const { argv, user: as } = launchOf({ jail, groups: [], relocatedMounts, user });
     expect(argv.slice(0, 5)).toEqual(["unshare", "--mount", "--propagation", "private", "--"]);
     const drop = [
       "setpriv",
@@ -96,6 +97,7 @@ describe("the command that starts bubblewrap", () => {
 test("a child gets the planned descriptors, and /dev/null over others that it would inherit", () => {
   expect(descriptorTable(["a", "b"], [], 9)).toEqual(["a", "b"]);
   expect(descriptorTable(["a", "b"], [1, 3, 5], 9)).toEqual(["a", "b", "ignore", 9, "ignore", 9]);
+  expect(descriptorTable(["a", "ignore", "ignore", "b"], [2, 3], 9)).toEqual(["a", "ignore", 9, "b"]);
 });
 
 describe("the rules of a workspace", () => {

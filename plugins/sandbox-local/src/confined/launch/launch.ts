@@ -25,8 +25,14 @@ import { beginningOf, gateWords } from "./gate-words.js";
 import { endProcess, type HostProcess, hostProcess } from "./host-process.js";
 import type { Launch } from "./stages.js";
 
-/** Numbers of the descriptors that every launch has; further ones follow. */
-export const jailDescriptors = { gate: gateDescriptor, info: 4, arguments: 5, seccomp: 6 } as const;
+/** Numbers of the descriptors that every launch has; further ones follow. A shell reads the groups', of one digit. */
+export const jailDescriptors = {
+  gate: gateDescriptor,
+  groups: [4, 5, 6],
+  info: 7,
+  arguments: 8,
+  seccomp: 9,
+} as const;
 
 /**
  * The number of the descriptor from which a bubblewrap reads its arguments.
@@ -59,11 +65,18 @@ export interface LaunchOptions {
   readonly startMs: number;
   /** On the command line of bubblewrap, of the programs before it, and of the jail's first process. */
   readonly mark: string;
-  /** Puts the waiting process into the session's groups; undefined when no process waits for that. */
-  readonly join: ((pid: number) => Promise<void>) | undefined;
+  /** Of the session; undefined when nothing is limited. */
+  readonly groups: LaunchGroups | undefined;
   /** Removes from a message what a caller must not learn. */
   readonly conceal: (words: string) => string;
   readonly signal: AbortSignal | undefined;
+}
+
+export interface LaunchGroups {
+  /** Open descriptors for the numbers of `jailDescriptors.groups`, through which the first stage adds itself. */
+  readonly descriptors: readonly number[];
+  /** Whether a process is in all of them. @param membership its `/proc/<pid>/cgroup`. */
+  include(membership: string): boolean;
 }
 
 export interface Launched {
@@ -82,7 +95,11 @@ export async function launchJail(options: LaunchOptions): Promise<Launched> {
   const { launch, signal } = options;
   signal?.throwIfAborted();
   const planned = [
-    ...(["pipe", "pipe", "pipe", "pipe", "pipe", "pipe"] as const),
+    ...(["pipe", "pipe", "pipe", "pipe"] as const),
+    ...jailDescriptors.groups.map(
+      (_number, index) => options.groups?.descriptors[index] ?? ("ignore" as const),
+    ),
+    ...(["pipe", "pipe"] as const),
     ...options.descriptors,
     ...options.commandLines.slice(1).map(() => "pipe" as const),
   ];
@@ -146,10 +163,6 @@ async function inspectJail(child: ChildProcess, options: LaunchOptions): Promise
   });
   // A failed launch closes these; its own message is the reason, not a broken pipe.
   for (const pipe of [gate, info, ...given.map(({ pipe: one }) => one)]) pipe.on("error", () => undefined);
-  if (options.join !== undefined && child.pid !== undefined) {
-    await options.join(child.pid);
-    gate.write("\n");
-  }
   for (const { line, pipe } of given) pipe.end(line.map((argument) => `${argument}\0`).join(""));
 
   const words = gateWords(gate);
@@ -176,7 +189,7 @@ async function inspectJail(child: ChildProcess, options: LaunchOptions): Promise
 async function look(
   jail: JailInfo,
   number: number,
-  { runnerNamespaces, expected, refuse, commandLines, workspaceMounts }: LaunchOptions,
+  { runnerNamespaces, expected, refuse, commandLines, workspaceMounts, groups }: LaunchOptions,
 ): Promise<{ payload: HostProcess; evidence: Evidence }> {
   const init = jail["child-pid"];
   // The second bubblewrap is the init of its jail. No process in there can reach it: its user namespace is another one.
@@ -190,6 +203,14 @@ async function look(
         "The jail's first process can be changed by its payload, so nothing was started in it: set fs.suid_dumpable to 0 or 2",
       ),
       "first process",
+    );
+  }
+  // What the first stage started is in the same groups, this program among it.
+  if (groups !== undefined && !groups.include(readFileSync(`/proc/${payload}/cgroup`, "latin1"))) {
+    refuseJail(
+      new SandboxFailed(
+        "The jail isn't as planned, so nothing was started in it: its limits don't hold for it",
+      ),
     );
   }
   const misplaced =

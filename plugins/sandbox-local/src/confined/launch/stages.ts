@@ -1,5 +1,3 @@
-import { gateDescriptor } from "./gate.js";
-
 /** A folder or file that only the runner can reach, and the place where the session's user finds it. */
 export interface RelocatedMount {
   readonly source: string;
@@ -10,8 +8,8 @@ export interface RelocatedMount {
 export interface Stages {
   /** bubblewrap's whole command line. */
   readonly jail: readonly string[];
-  /** Whether it waits to be put into the session's cgroups before anything else starts. */
-  readonly waitsForGroups: boolean;
+  /** Descriptors of the session's cgroups, which it adds itself to before anything else starts; one digit each. */
+  readonly groups: readonly number[];
   /** Mounts that only this process and its children see. Needs root. */
   readonly relocatedMounts: readonly RelocatedMount[];
   /**
@@ -27,10 +25,14 @@ export interface Launch {
   readonly user: Stages["user"];
 }
 
-const wait = `read -r _ambit <&${gateDescriptor} || exit 125`;
+/** A shell that fails to write says why. The descriptors are closed: nothing of the jail has them. */
+const joining = (groups: readonly number[]) => [
+  ...groups.map((group) => `echo 0 >&${group} || exit 125`),
+  `exec ${groups.map((group) => `${group}>&-`).join(" ")}`,
+];
 
 /** The command that the runner starts. Pure. */
-export function launchOf({ jail, waitsForGroups, relocatedMounts, user }: Stages): Launch {
+export function launchOf({ jail, groups, relocatedMounts, user }: Stages): Launch {
   if (relocatedMounts.length > 0 && user !== undefined) {
     const { uid, gid } = user;
     const drop = [
@@ -44,7 +46,7 @@ export function launchOf({ jail, waitsForGroups, relocatedMounts, user }: Stages
       "--",
     ];
     const script = [
-      ...(waitsForGroups ? [wait] : []),
+      ...(groups.length > 0 ? joining(groups) : []),
       'while [ "$1" != "--" ]; do mount --bind -- "$1" "$2" || exit 124; shift 2; done; shift',
       'exec "$@"',
     ].join("\n");
@@ -55,7 +57,8 @@ export function launchOf({ jail, waitsForGroups, relocatedMounts, user }: Stages
       user: undefined,
     };
   }
-  const [program, ...args] = waitsForGroups ? ["/bin/sh", "-c", `${wait}\nexec "$@"`, "sh", ...jail] : jail;
+  const joined = () => ["/bin/sh", "-c", [...joining(groups), 'exec "$@"'].join("\n"), "sh", ...jail];
+  const [program, ...args] = groups.length > 0 ? joined() : jail;
   if (program === undefined) throw new RangeError("A jail needs a program to start");
   return { argv: [program, ...args], user };
 }

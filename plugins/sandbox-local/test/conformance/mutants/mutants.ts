@@ -196,6 +196,16 @@ export const mutants: readonly MutantCase[] = [
     caughtBy: ["process.contained/shared-segment", "process.contained/message-queue"],
   },
   {
+    name: "groups not joined, and not looked at",
+    needsRoot: true,
+    patches: [
+      plugin("confined/launch/stages.js", "echo 0 >&", ": >&"),
+      plugin("confined/launch/launch.js", "if (groups !== undefined &&", "if (false &&"),
+    ],
+    capability: "resources.processes",
+    caughtBy: ["resources.processes/fork"],
+  },
+  {
     name: "disk larger than its limit",
     needsRoot: true,
     patches: [plugin("folders/disk.js", "sizeMb * 1024 * 1024", "sizeMb * 4 * 1024 * 1024")],

@@ -17,6 +17,13 @@ const plugin = (file: string, find: string, replace: string): readonly Patch[] =
 
 export const probedMutants: readonly ProbedMutant[] = [
   {
+    name: "groups not joined",
+    needsRoot: true,
+    patches: plugin("confined/launch/stages.js", "echo 0 >&", ": >&"),
+    capability: "resources.processes",
+    reason: /its limits don't hold for it/,
+  },
+  {
     name: "protected paths forgotten",
     patches: plugin(
       "confined/files/workspace-rules.js",
