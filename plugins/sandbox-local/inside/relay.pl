@@ -1,27 +1,48 @@
 # Runs inside a jail: puts its own loopback through to the session's unix socket. Each argument is an address and port
-# of the host's loopback, answered inside at the same ones, by way of the proxy. In Perl, which every Debian has and
-# which listens two milliseconds after its start; without modules, whose loading would take longer than that.
+# of the host's loopback, answered inside at the same ones, by way of the proxy. In Perl, which every Debian has, and
+# without modules, whose loading would take longer than the rest. The jail's program waits until the ports listen: Perl
+# runs the first block before it reads on.
+my ($port, $channel, @listeners);
+
+BEGIN {
+  ($port, $channel) = (3128, "/run/ambit/channel.sock");
+  # Numbers of Linux, the same on x64 and arm64.
+  my ($ipv4, $ipv6, $stream) = (2, 10, 1);
+  my ($socket_level, $reuse, $tcp, $no_delay) = (1, 2, 6, 1);
+  my ($set_flags, $nonblocking) = (4, 04000);
+
+  # A listener, and where its connections go: the proxy is asked for that first. Undefined: to the channel itself.
+  for my $target (undef, @ARGV) {
+    my ($host, $number) = defined $target ? $target =~ /^\[?([^\]]+?)\]?:(\d+)$/ : ("127.0.0.1", $port) or exit 1;
+    my $is_ipv6 = $host =~ /:/;
+    # ::1 is the only loopback address of IPv6.
+    my $address = $is_ipv6
+      ? pack("S n N a16 N", $ipv6, $number, 0, "\0" x 15 . "\1", 0)
+      : pack("S n C4 x8", $ipv4, $number, split(/\./, $host));
+    socket(my $listener, $is_ipv6 ? $ipv6 : $ipv4, $stream, 0) or exit 1;
+    setsockopt($listener, $socket_level, $reuse, 1) or exit 1;
+    # Accepted connections have it too: the end of an answer in two pieces would wait for the client's delayed ACK, 40 ms.
+    setsockopt($listener, $tcp, $no_delay, 1) or exit 1;
+    bind($listener, $address) && listen($listener, 1024) or exit 1;
+    # A client that is gone again must not make accept(2) wait.
+    fcntl($listener, $set_flags, $nonblocking) or exit 1;
+    push @listeners, [$listener, $target];
+  }
+  # The shell that started this waits for the word, and for the end of this pipe.
+  open(my $waiting, ">&=", 4) or exit 1;
+  syswrite($waiting, "up\n");
+  close $waiting;
+}
+
 use strict;
 
-my ($port, $channel) = (3128, "/run/ambit/channel.sock");
 my ($max_answer, $max_chunk) = (32 * 1024, 64 * 1024);
 # Numbers of Linux, the same on x64 and arm64.
-my ($unix, $ipv4, $ipv6, $stream) = (1, 2, 10, 1);
-my ($socket_level, $reuse, $tcp, $no_delay) = (1, 2, 6, 1);
+my ($unix, $stream) = (1, 1);
 my ($set_flags, $nonblocking) = (4, 04000);
 my ($interrupted, $again) = (4, 11);
 
-# A listener, and where its connections go: the proxy is asked for that first. Undefined: to the channel itself.
-my @listeners = ([listen_at("127.0.0.1", $port), undef]);
-for my $target (@ARGV) {
-  my ($host, $number) = $target =~ /^\[?([^\]]+?)\]?:(\d+)$/ or exit 1;
-  push @listeners, [listen_at($host, $number), $target];
-}
 $SIG{CHLD} = $SIG{PIPE} = "IGNORE";
-# The shell that started this waits for the word, and for the end of this pipe.
-open(my $waiting, ">&=", 4) or exit 1;
-syswrite($waiting, "up\n");
-close $waiting;
 
 my $listening = bits(map { $_->[0] } @listeners);
 while (1) {
@@ -36,23 +57,6 @@ while (1) {
     serve($client, $listener->[1]);
     exit;
   }
-}
-
-sub listen_at {
-  my ($host, $number) = @_;
-  my $is_ipv6 = $host =~ /:/;
-  # ::1 is the only loopback address of IPv6.
-  my $address = $is_ipv6
-    ? pack("S n N a16 N", $ipv6, $number, 0, "\0" x 15 . "\1", 0)
-    : pack("S n C4 x8", $ipv4, $number, split(/\./, $host));
-  socket(my $listener, $is_ipv6 ? $ipv6 : $ipv4, $stream, 0) or exit 1;
-  setsockopt($listener, $socket_level, $reuse, 1) or exit 1;
-  # Accepted connections have it too: the end of an answer in two pieces would wait for the client's delayed ACK, 40 ms.
-  setsockopt($listener, $tcp, $no_delay, 1) or exit 1;
-  bind($listener, $address) && listen($listener, 1024) or exit 1;
-  # A client that is gone again must not make accept(2) wait.
-  fcntl($listener, $set_flags, $nonblocking) or exit 1;
-  return $listener;
 }
 
 sub serve {
