@@ -1,8 +1,8 @@
-import type { Limit, Measurement } from "./goal.js";
+import type { GoalMeasurement, Limit } from "./goal.js";
 import { median, type Pairs, short } from "./measure.js";
 
 /** How many milliseconds longer the subject took than its floor. */
-export function msLater(what: string, { subject, floor }: Pairs, limit: Limit): Measurement {
+export function msLater(what: string, { subject, floor }: Pairs, limit: Limit): GoalMeasurement {
   return {
     what,
     unit: "ms",

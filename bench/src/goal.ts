@@ -2,7 +2,7 @@
 export type Limit = { readonly atMost: number } | { readonly atLeast: number };
 
 /** One measured figure: a ratio of interleaved pairs, or a quantity. */
-export interface Measurement {
+export interface GoalMeasurement {
   /** The two sides of the comparison: "refusal ÷ raw POST". */
   readonly what: string;
   readonly unit: "×" | "ms" | "MiB" | "/s" | "count";
@@ -14,7 +14,7 @@ export interface Measurement {
   readonly note?: string;
 }
 
-export interface RunOptions {
+export interface GoalOptions {
   /** The number of interleaved pairs: the goal's usual one, unless the caller of the bench gives another. */
   pairs(usual: number): number;
   /** Reports progress on stderr. */
@@ -34,5 +34,5 @@ export interface Goal {
   /** The goal in words: "≤ 6". */
   readonly goal: string;
   readonly needs: readonly Need[];
-  run(options: RunOptions): Promise<readonly Measurement[]>;
+  run(options: GoalOptions): Promise<readonly GoalMeasurement[]>;
 }

@@ -1,7 +1,7 @@
 import { Agent, type IncomingMessage, request } from "node:http";
 
 /** A caller with one persistent connection, like a platform's. */
-export class Caller {
+export class HttpCaller {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 64 });
 
   constructor(

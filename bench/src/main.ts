@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { messageOf } from "@ambit/core";
-import type { Goal, RunOptions } from "./goal.js";
+import type { Goal, GoalOptions } from "./goal.js";
 import { goals } from "./goals/index.js";
 import { machineDescription } from "./machine/description.js";
 import { jsonReport, markdownTable, type Outcome, textTable } from "./report.js";
@@ -44,7 +44,7 @@ function pairsOf(given: string | undefined): number | undefined {
   return pairs;
 }
 
-async function outcomeOf(goal: Goal, options: RunOptions): Promise<Outcome & { readonly broken?: true }> {
+async function outcomeOf(goal: Goal, options: GoalOptions): Promise<Outcome & { readonly broken?: true }> {
   for (const need of goal.needs) {
     const missing = await need.missing();
     if (missing !== undefined) return { goal, measurements: [], notMeasured: missing };
@@ -61,7 +61,7 @@ async function outcomeOf(goal: Goal, options: RunOptions): Promise<Outcome & { r
 async function bench(): Promise<number> {
   const chosen = chosenGoals(values.only);
   const pairs = pairsOf(values.pairs);
-  const options: RunOptions = { pairs: (usual) => pairs ?? usual, progress: report };
+  const options: GoalOptions = { pairs: (usual) => pairs ?? usual, progress: report };
   const outcomes: (Outcome & { readonly broken?: true })[] = [];
   for (const goal of chosen) {
     report(`${goal.id} ${goal.title}`);

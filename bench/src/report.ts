@@ -1,10 +1,10 @@
-import type { Goal, Limit, Measurement } from "./goal.js";
+import type { Goal, GoalMeasurement, Limit } from "./goal.js";
 import { median, short } from "./measure.js";
 
 /** The outcome of one goal. */
 export interface Outcome {
   readonly goal: Pick<Goal, "id" | "title" | "goal">;
-  readonly measurements: readonly Measurement[];
+  readonly measurements: readonly GoalMeasurement[];
   /** Why there are no measurements. */
   readonly notMeasured?: string;
 }
@@ -14,7 +14,7 @@ export interface Report {
   readonly outcomes: readonly Outcome[];
 }
 
-export function isMet({ values, limit }: Measurement): boolean | undefined {
+export function isMet({ values, limit }: GoalMeasurement): boolean | undefined {
   if (limit === undefined) return undefined;
   const value = median(values);
   return "atMost" in limit ? value <= limit.atMost : value >= limit.atLeast;
@@ -72,7 +72,7 @@ function rowsOf({ goal, measurements, notMeasured }: Outcome): readonly Row[] {
   });
 }
 
-function limitText(limit: Limit, measurement: Measurement): string {
+function limitText(limit: Limit, measurement: GoalMeasurement): string {
   return "atMost" in limit
     ? `≤ ${withUnit(limit.atMost, measurement, plain)}`
     : `≥ ${withUnit(limit.atLeast, measurement, plain)}`;
@@ -80,7 +80,7 @@ function limitText(limit: Limit, measurement: Measurement): string {
 
 const plain = (value: number) => String(value);
 
-function withUnit(value: number, { unit }: Measurement, written = short): string {
+function withUnit(value: number, { unit }: GoalMeasurement, written = short): string {
   if (unit === "×" || unit === "count") return written(value);
   return unit === "/s" ? `${written(value)}/s` : `${written(value)} ${unit}`;
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { Measurement } from "../src/goal.js";
+import type { GoalMeasurement } from "../src/goal.js";
 import { isMet, jsonReport, markdownTable, textTable } from "../src/report.js";
 
-const ratio = (values: number[], limit?: Measurement["limit"]): Measurement => ({
+const ratio = (values: number[], limit?: GoalMeasurement["limit"]): GoalMeasurement => ({
   what: "a | b",
   unit: "×",
   values,

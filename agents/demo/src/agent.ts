@@ -5,18 +5,18 @@ import { greeting } from "./grammar.js";
 import { perform } from "./instructions/perform.js";
 import type { Lifetime } from "./lifetime.js";
 import { parseScript } from "./script.js";
-import { Session } from "./session.js";
+import { DemoSession } from "./session.js";
 import type { History, HistoryEntry, SessionStore } from "./sessions.js";
-import { promptText, Turn } from "./turn.js";
+import { DemoTurn, promptText } from "./turn.js";
 
 /**
  * The ACP v1 agent: implements the methods that it advertises, and no others.
  * @param asksFirst whether it asks for permission before each of its own tools.
  */
 export function demoAgent(store: SessionStore, lifetime: Lifetime, asksFirst: boolean): acp.AgentApp {
-  const sessions = new Map<string, Session>();
+  const sessions = new Map<string, DemoSession>();
 
-  const sessionOf = (id: string): Session => {
+  const sessionOf = (id: string): DemoSession => {
     const session = sessions.get(id);
     if (session === undefined) throw acp.RequestError.sessionNotFound(id);
     return session;
@@ -30,7 +30,7 @@ export function demoAgent(store: SessionStore, lifetime: Lifetime, asksFirst: bo
   };
 
   const open = (id: string, cwd: string, history: History, servers: readonly acp.McpServer[]): void => {
-    sessions.set(id, new Session(id, cwd, history, servers));
+    sessions.set(id, new DemoSession(id, cwd, history, servers));
   };
 
   /** Reopens an earlier session; `session/load` and `session/resume` differ only in what is replayed. */
@@ -90,7 +90,7 @@ export function demoAgent(store: SessionStore, lifetime: Lifetime, asksFirst: bo
       }
       const running = new AbortController();
       session.running = running;
-      const turn = new Turn(
+      const turn = new DemoTurn(
         session,
         params.prompt,
         client,
@@ -107,7 +107,7 @@ export function demoAgent(store: SessionStore, lifetime: Lifetime, asksFirst: bo
     .onNotification("session/cancel", ({ params }) => sessions.get(params.sessionId)?.cancel());
 }
 
-async function promptResponse(turn: Turn, lifetime: Lifetime): Promise<acp.PromptResponse> {
+async function promptResponse(turn: DemoTurn, lifetime: Lifetime): Promise<acp.PromptResponse> {
   const text = promptText(turn.prompt);
   turn.session.history.add({ kind: "user", text });
   void keep(turn.session.history);
@@ -128,7 +128,7 @@ async function promptResponse(turn: Turn, lifetime: Lifetime): Promise<acp.Promp
 }
 
 /** A model needs its tools before it can start, so a real agent waits for them here. */
-async function awaitTools(turn: Turn): Promise<void> {
+async function awaitTools(turn: DemoTurn): Promise<void> {
   const { failures } = await turn.orAbort(turn.session.tools.survey());
   if (turn.session.surveyed) return;
   turn.session.surveyed = true;

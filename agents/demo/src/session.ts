@@ -3,7 +3,7 @@ import type { History } from "./sessions.js";
 import { SessionTools } from "./tools.js";
 
 /** The state of an ACP session while it is open on this connection. */
-export class Session {
+export class DemoSession {
   readonly id: string;
   /** Where commands run and relative paths start; absolute. */
   readonly cwd: string;

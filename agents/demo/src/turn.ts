@@ -12,7 +12,7 @@ import type {
 } from "@agentclientprotocol/sdk/unstable";
 import { failureText } from "./failure-text.js";
 import type { StopReason } from "./grammar.js";
-import type { Session } from "./session.js";
+import type { DemoSession } from "./session.js";
 
 /** The four options that Claude also offers; the id is the kind. */
 const permissionOptions = [
@@ -45,8 +45,8 @@ export interface ToolCallReport {
 }
 
 /** One running `session/prompt`: everything that an instruction may send to the client. */
-export class Turn {
-  readonly session: Session;
+export class DemoTurn {
+  readonly session: DemoSession;
   readonly prompt: readonly ContentBlock[];
   /** Aborts on `session/cancel`, `session/close`, `$/cancel_request` and when the connection ends. */
   readonly signal: AbortSignal;
@@ -60,7 +60,7 @@ export class Turn {
 
   /** @param asksFirst whether permission is asked before each of the agent's own tools. */
   constructor(
-    session: Session,
+    session: DemoSession,
     prompt: readonly ContentBlock[],
     client: AgentContext,
     signal: AbortSignal,

@@ -1,5 +1,5 @@
-import { Caller } from "../http.js";
-import { type Attack, count, repeatedly } from "./attack.js";
+import { HttpCaller } from "../http.js";
+import { count, type LoadAttack, repeatedly } from "./attack.js";
 import type { Instruction } from "./hostile-agent.js";
 import { hostileRequest, readRun } from "./runs.js";
 
@@ -7,10 +7,10 @@ import { hostileRequest, readRun } from "./runs.js";
 const agents = 8;
 
 /** Messages just below the limits, from several agents at once. */
-function messagesOf(instruction: Instruction & { readonly messages: number }): Attack {
+function messagesOf(instruction: Instruction & { readonly messages: number }): LoadAttack {
   return {
     run: async (target, tally, signal) => {
-      const caller = new Caller(target.url, target.token);
+      const caller = new HttpCaller(target.url, target.token);
       const step = async () => {
         const last = await readRun(caller, hostileRequest(instruction), tally, signal);
         if (!last.includes('"ok":true')) throw new Error(last);

@@ -1,5 +1,5 @@
 /** What an attack gets. It crosses a process boundary as JSON. */
-export interface Target {
+export interface AttackTarget {
   /** Of the attacked server. */
   readonly url: string;
   /** Of a caller that may begin runs. Connections and requests of strangers don't send it. */
@@ -12,9 +12,9 @@ export interface Target {
 export type Tally = Record<string, number>;
 
 /** One way to cost a server's event loop. */
-export interface Attack {
+export interface LoadAttack {
   /** Attacks until the signal aborts, and resolves when it has stopped. */
-  run(target: Target, tally: Tally, signal: AbortSignal): Promise<void>;
+  run(target: AttackTarget, tally: Tally, signal: AbortSignal): Promise<void>;
 }
 
 export function count(tally: Tally, what: string, by = 1): void {

@@ -1,5 +1,5 @@
-import { Caller } from "../http.js";
-import { type Attack, count, repeatedly } from "./attack.js";
+import { HttpCaller } from "../http.js";
+import { count, type LoadAttack, repeatedly } from "./attack.js";
 import { distinctKeys, longText, rows } from "./payloads.js";
 
 const megabyte = 1_048_576;
@@ -26,9 +26,9 @@ const bodies: readonly string[] = [
   }),
 ];
 
-export const largeBodies: Attack = {
+export const largeBodies: LoadAttack = {
   run: async (target, tally, signal) => {
-    const caller = new Caller(target.url, target.token);
+    const caller = new HttpCaller(target.url, target.token);
     let turn = 0;
     const step = async () => {
       turn += 1;

@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
-import { Caller } from "../http.js";
-import { type Attack, count, repeatedly } from "./attack.js";
+import { HttpCaller } from "../http.js";
+import { count, type LoadAttack, repeatedly } from "./attack.js";
 
 /** Connections that one attacker keeps open at most: its own descriptors are limited too. */
 const maxOpen = 4_000;
@@ -8,7 +8,7 @@ const maxOpen = 4_000;
 const maxOpening = 256;
 
 /** Half of a request, on as many connections as the server takes. Each that ends is opened again. */
-export const halfOpenConnections: Attack = {
+export const halfOpenConnections: LoadAttack = {
   run: (target, tally, signal) =>
     new Promise((resolve) => {
       const { hostname, port } = new URL(target.url);
@@ -47,7 +47,7 @@ export const halfOpenConnections: Attack = {
 };
 
 /** As many requests as fit into a segment, on a connection that takes no response. */
-export const pipelinedRequests: Attack = {
+export const pipelinedRequests: LoadAttack = {
   run: (target, tally, signal) => {
     const { hostname, port } = new URL(target.url);
     const one = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -71,9 +71,9 @@ export const pipelinedRequests: Attack = {
 };
 
 /** The description of the API, which needs no token. */
-export const openDocument: Attack = {
+export const openDocument: LoadAttack = {
   run: async (target, tally, signal) => {
-    const caller = new Caller(target.url);
+    const caller = new HttpCaller(target.url);
     const step = async () => {
       await caller.get("/openapi.json");
       count(tally, "documents");

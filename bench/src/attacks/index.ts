@@ -1,5 +1,5 @@
 import { agentTexts, agentValues } from "./agents.js";
-import type { Attack } from "./attack.js";
+import type { LoadAttack } from "./attack.js";
 import { largeBodies } from "./bodies.js";
 import { halfOpenConnections, openDocument, pipelinedRequests } from "./connections.js";
 import { chosenValues, encodedAnswers, modelAnswers, webhookAnswers } from "./outbound.js";
@@ -7,7 +7,7 @@ import { readersThatDontRead } from "./readers.js";
 import { callbackAnswers, mcpLists, mcpResults, mcpTooLongLists } from "./tools.js";
 
 /** By the name that a report and `--only` use. */
-export const attacks: Readonly<Record<string, Attack>> = {
+export const attacks: Readonly<Record<string, LoadAttack>> = {
   "half-open connections": halfOpenConnections,
   "pipelined requests": pipelinedRequests,
   "openapi.json without a token": openDocument,

@@ -2,13 +2,13 @@
  * A process that attacks a server until it is asked to stop: `main.js NAME TARGET`, where TARGET is JSON. It exchanges
  * messages with the soak: the tally, half a second apart and at the end.
  */
-import type { Tally, Target } from "./attack.js";
+import type { AttackTarget, Tally } from "./attack.js";
 import { attacks } from "./index.js";
 
 const [name = "", given = "{}"] = process.argv.slice(2);
 const attack = attacks[name];
 if (attack === undefined) throw new Error(`there is no attack '${name}'`);
-const target: Target = JSON.parse(given);
+const target: AttackTarget = JSON.parse(given);
 const tally: Tally = {};
 const over = new AbortController();
 const report = () => process.send?.(tally);

@@ -2,9 +2,9 @@ import { createServer } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { promisify } from "node:util";
 import { constants, zstdCompress } from "node:zlib";
-import { Caller } from "../http.js";
+import { HttpCaller } from "../http.js";
 import { demoRequest } from "../subjects/server/requests.js";
-import { type Attack, count, repeatedly } from "./attack.js";
+import { count, type LoadAttack, repeatedly } from "./attack.js";
 import { listening, writeAll } from "./listening.js";
 import { emptyObjects } from "./payloads.js";
 import { hostileRequest, readRun } from "./runs.js";
@@ -12,7 +12,7 @@ import { hostileRequest, readRun } from "./runs.js";
 const megabyte = 1_048_576;
 
 /** A model that answers with endless events, or one document of as many values. */
-export const modelAnswers: Attack = {
+export const modelAnswers: LoadAttack = {
   run: async (target, tally, signal) => {
     const event = Buffer.from(
       `data: {"type":"content_block_delta","usage":{"output_tokens":${emptyObjects(9)}}}\n\n`.repeat(600),
@@ -38,7 +38,7 @@ export const modelAnswers: Attack = {
       { attack: "model", requests: 16, path: "/" },
       { harness: "hostile_model", modelConnection },
     );
-    const caller = new Caller(target.url, target.token);
+    const caller = new HttpCaller(target.url, target.token);
     await repeatedly(4, async () => void (await readRun(caller, body, tally, signal)), tally, signal);
     caller.close();
     server.closeAllConnections();
@@ -47,7 +47,7 @@ export const modelAnswers: Attack = {
 };
 
 /** A credential's host whose answers are compressed, and expand to much more. */
-export const encodedAnswers: Attack = {
+export const encodedAnswers: LoadAttack = {
   run: async (target, tally, signal) => {
     const { host } = target;
     if (host === undefined) throw new Error("this machine has no name for its loopback address");
@@ -68,7 +68,7 @@ export const encodedAnswers: Attack = {
         credentials: [{ name: "HOSTILE_TOKEN", value: "sk-so-0123456789", hosts, as: "bearer" }],
       },
     );
-    const caller = new Caller(target.url, target.token);
+    const caller = new HttpCaller(target.url, target.token);
     await repeatedly(3, async () => void (await readRun(caller, body, tally, signal)), tally, signal);
     caller.close();
     server.closeAllConnections();
@@ -81,9 +81,9 @@ const allCharacters = 32_000;
 const oneCharacter = 4_000;
 
 /** Values that a search begins everywhere, and finishes late; each run has others. */
-export const chosenValues: Attack = {
+export const chosenValues: LoadAttack = {
   run: async (target, tally, signal) => {
-    const caller = new Caller(target.url, target.token);
+    const caller = new HttpCaller(target.url, target.token);
     let turn = 0;
     const step = async () => {
       turn += 1;
@@ -105,7 +105,7 @@ export const chosenValues: Attack = {
 };
 
 /** A receiver of webhooks that answers without end. */
-export const webhookAnswers: Attack = {
+export const webhookAnswers: LoadAttack = {
   run: async (target, tally, signal) => {
     const piece = Buffer.from(emptyObjects(30_000));
     const server = createServer(async (request, response) => {
@@ -116,7 +116,7 @@ export const webhookAnswers: Attack = {
     });
     const webhook = { url: `http://127.0.0.1:${await listening(server)}/` };
     const body = demoRequest("say hello", { webhook });
-    const caller = new Caller(target.url, target.token);
+    const caller = new HttpCaller(target.url, target.token);
     await repeatedly(4, async () => void (await readRun(caller, body, tally, signal)), tally, signal);
     caller.close();
     server.closeAllConnections();

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { get, type IncomingMessage } from "node:http";
-import { Caller } from "../http.js";
+import { HttpCaller } from "../http.js";
 import { demoRequest } from "../subjects/server/requests.js";
-import { type Attack, count, repeatedly } from "./attack.js";
+import { count, type LoadAttack, repeatedly } from "./attack.js";
 import { readRun } from "./runs.js";
 
 /** Stored runs, and the readers of each that don't read. */
@@ -10,9 +10,9 @@ const logs = 10;
 const readers = 32;
 
 /** Readers that ask for a long log and take nothing of it. Each leaves after a while and asks again. */
-export const readersThatDontRead: Attack = {
+export const readersThatDontRead: LoadAttack = {
   run: async (target, tally, signal) => {
-    const caller = new Caller(target.url, target.token);
+    const caller = new HttpCaller(target.url, target.token);
     const runs: string[] = [];
     for (let turn = 0; turn < logs && !signal.aborted; turn += 1) {
       const runId = `unread-${process.pid}-${turn}`;

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Caller } from "../http.js";
+import type { HttpCaller } from "../http.js";
 import { demoRequest } from "../subjects/server/requests.js";
 import { count, type Tally } from "./attack.js";
 import type { Instruction } from "./hostile-agent.js";
@@ -18,7 +18,7 @@ export function hostileRequest(instruction: Instruction, more: object = {}): str
  * @returns its last line. @throws Error if it wasn't begun
  */
 export async function readRun(
-  caller: Caller,
+  caller: HttpCaller,
   body: string,
   tally: Tally,
   signal: AbortSignal,

@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { text as textOf } from "node:stream/consumers";
 import { z } from "zod";
-import { Caller } from "../http.js";
+import { HttpCaller } from "../http.js";
 import { demoRequest } from "../subjects/server/requests.js";
-import { type Attack, count, repeatedly, type Tally } from "./attack.js";
+import { count, type LoadAttack, repeatedly, type Tally } from "./attack.js";
 import { listening } from "./listening.js";
 import { longText, manyValues } from "./payloads.js";
 import { readRun } from "./runs.js";
@@ -27,7 +27,7 @@ const callAll = Array.from({ length: calls }, () => "& call answers {}").join("\
 const callSchema = z.object({ data: z.object({ id: z.string() }) });
 
 /** A platform whose callbacks answer as much as they may. */
-export const callbackAnswers: Attack = {
+export const callbackAnswers: LoadAttack = {
   run: async (target, tally, signal) => {
     const server = createServer((request, response) => void answerCall(request, response, tally));
     const toolCallback = {
@@ -36,7 +36,7 @@ export const callbackAnswers: Attack = {
     };
     const customTools = [{ name: "answers", callRef: "answers", inputSchema: { type: "object" } }];
     const body = demoRequest(callAll, { toolCallback, customTools });
-    const caller = new Caller(target.url, target.token);
+    const caller = new HttpCaller(target.url, target.token);
     await repeatedly(runs, async () => void (await readRun(caller, body, tally, signal)), tally, signal);
     caller.close();
     server.closeAllConnections();
@@ -60,7 +60,7 @@ const messageSchema = z.looseObject({
 });
 
 /** An MCP server: of one tool whose results are as large as they may be, or of a very long list of tools. */
-function mcpAttack(what: "results" | "lists", tools: string, lanes: number): Attack {
+function mcpAttack(what: "results" | "lists", tools: string, lanes: number): LoadAttack {
   return {
     run: async (target, tally, signal) => {
       const server = createServer(
@@ -69,7 +69,7 @@ function mcpAttack(what: "results" | "lists", tools: string, lanes: number): Att
       const connection = { type: "http", url: `http://127.0.0.1:${await listening(server)}/mcp` };
       const mcpServers = [{ name: "hostile", connection }];
       const body = demoRequest(callAll, { mcpServers });
-      const caller = new Caller(target.url, target.token);
+      const caller = new HttpCaller(target.url, target.token);
       await repeatedly(lanes, async () => void (await readRun(caller, body, tally, signal)), tally, signal);
       caller.close();
       server.closeAllConnections();

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { McpServer } from "@agentclientprotocol/sdk/unstable";
 import { createMcpHandler, Server } from "@modelcontextprotocol/server";
-import { Caller } from "../http.js";
+import { HttpCaller } from "../http.js";
 
 /** A minimal MCP server that posts each call on. */
 export interface DirectTools {
@@ -14,7 +14,7 @@ export interface DirectTools {
 }
 
 export async function openDirectTools(toolUrl: string): Promise<DirectTools> {
-  const caller = new Caller(toolUrl);
+  const caller = new HttpCaller(toolUrl);
   let wasListed = () => {};
   const listed = new Promise<void>((resolve) => {
     wasListed = resolve;

@@ -1,5 +1,5 @@
 import type { AgentEvent, Publication } from "@ambit/core/plugin";
-import { Caller } from "../http.js";
+import { HttpCaller } from "../http.js";
 import { interleaved, timed } from "../measure.js";
 
 const callsPerSample = 20;
@@ -19,7 +19,7 @@ export async function* dispatched(
   const body = JSON.stringify({
     data: { id: "call-1", type: "function", function: { name: "crm.search_contacts.v0", arguments: given } },
   });
-  const direct = new Caller(url);
+  const direct = new HttpCaller(url);
   const measured = await interleaved(
     () =>
       perCall(async () => {

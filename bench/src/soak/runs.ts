@@ -1,12 +1,12 @@
 import { type IncomingMessage, request } from "node:http";
-import { type Caller, linesOf } from "../http.js";
+import { type HttpCaller, linesOf } from "../http.js";
 import { pause } from "../machine/program.js";
 import { demoRequest } from "../subjects/server/requests.js";
 import { brokenTools } from "./platform.js";
 
 /** What a run of the soak gets. */
 export interface Stage {
-  readonly caller: Caller;
+  readonly caller: HttpCaller;
   /** The platform's endpoint for tool calls. */
   readonly endpoint: string;
   /** Added to each request: a boundary, if this host can enforce one. */

@@ -1,5 +1,5 @@
 import { readdirSync } from "node:fs";
-import { Caller } from "../http.js";
+import { HttpCaller } from "../http.js";
 import { descendantsOf, memoryMibOf } from "../machine/processes.js";
 import { pause } from "../machine/program.js";
 
@@ -33,7 +33,7 @@ export async function watch(
   url: string,
   signal: AbortSignal,
 ): Promise<{ readonly max: Vitals; readonly healthMs: readonly number[] }> {
-  const caller = new Caller(url);
+  const caller = new HttpCaller(url);
   const healthMs: number[] = [];
   let max = vitalsOf(pid);
   while (!signal.aborted) {

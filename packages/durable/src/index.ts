@@ -1,4 +1,4 @@
-export { type RecordedRun, type RunHold, recoveryOf } from "./log/recorded-run.js";
+export { type LeasedHold, type RecordedRun, recoveryOf } from "./log/recorded-run.js";
 export { Recorder } from "./log/recorder.js";
 export { type Records, type RunLog, recordsIn } from "./log/run-log.js";
 export { RecordedRuns, type RecordedRunsOptions, type StartedRun } from "./recorded-runs.js";

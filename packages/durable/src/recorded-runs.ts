@@ -1,6 +1,6 @@
 import { messageOf, NotFound, RunCancelled, StoreFailed } from "@ambit/core";
 import { idOfRun, projectOf } from "@ambit/core/contract";
-import { announcedBy, type RecordedRun, type RunHold, recoveryOf } from "./log/recorded-run.js";
+import { announcedBy, type LeasedHold, type RecordedRun, recoveryOf } from "./log/recorded-run.js";
 import { Recorder, takenOver } from "./log/recorder.js";
 import type { Records } from "./log/run-log.js";
 import { retryWhileDown } from "./outage.js";
@@ -271,7 +271,7 @@ export class RecordedRuns {
     this.options.onLapse();
   }
 
-  #hold(id: string, { fence }: Recorder): RunHold {
+  #hold(id: string, { fence }: Recorder): LeasedHold {
     const { lease } = this;
     const isOurs = () => this.#recorders.get(id)?.fence === fence;
     return {

@@ -35,7 +35,7 @@ import { noWorkspaces } from "./operator.js";
 import { Outputs } from "./run/outputs.js";
 import { roles } from "./run/roles.js";
 import { Run } from "./run/run.js";
-import { Turn } from "./run/turn.js";
+import { TurnRunner } from "./run/turn-runner.js";
 import type { RunnerOptions } from "./runner-options.js";
 import { Publisher } from "./session/agent/publish.js";
 import { AgentStarter } from "./session/agent/start-agent.js";
@@ -66,7 +66,7 @@ export const runClasses = [
   AgentStarter,
   RunBudget,
   ModelCalls,
-  Turn,
+  TurnRunner,
   Outputs,
   Run,
 ];
@@ -104,7 +104,7 @@ export function rootContainer(options: RunnerOptions): DependencyContainer {
   root.register(roles.sessions, { useToken: Sessions });
   root.register(roles.agents, { useToken: AgentStarter });
   root.register(roles.calls, { useToken: RunCalls });
-  root.register(roles.turn, { useToken: Turn });
+  root.register(roles.turn, { useToken: TurnRunner });
   return root;
 }
 

@@ -4,7 +4,7 @@ import { once } from "node:events";
 /** In characters: enough of a program's last words for an error. */
 const maxExcerptLength = 4_000;
 
-export interface ProgramOptions {
+export interface BuildProgramOptions {
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
   readonly signal?: AbortSignal | undefined;
@@ -14,7 +14,7 @@ export interface ProgramOptions {
 export async function runProgram(
   program: string,
   argv: readonly string[],
-  { cwd, env, signal }: ProgramOptions = {},
+  { cwd, env, signal }: BuildProgramOptions = {},
 ): Promise<void> {
   signal?.throwIfAborted();
   const child = spawn(program, argv, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });

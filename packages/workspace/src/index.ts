@@ -1,6 +1,6 @@
 /** What comes into a run's workspace, and what leaves it. */
 export { KeptOutputs } from "./outputs/kept-outputs.js";
-export type { Manifest } from "./outputs/manifest.js";
+export type { OutputsManifest } from "./outputs/manifest.js";
 export { OutputsRetention } from "./outputs/retention.js";
 export { RunOutputs } from "./outputs/run-outputs.js";
 export { type WorkspaceSettings, workspaceSettingsSchema } from "./settings.js";

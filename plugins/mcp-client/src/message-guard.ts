@@ -2,7 +2,7 @@ import { type JsonLimits, JsonTooLarge, messageJsonLimits, type PublishedTool } 
 import { inTurns, parseJsonInTurns, textInTurns } from "@ambit/json-turns";
 import { z } from "zod";
 import type { McpClientConfig } from "./config.js";
-import { KeptOutputs } from "./kept-outputs.js";
+import { KeptResults } from "./kept-results.js";
 import { LineSplitter } from "./line-splitter.js";
 import { NotTaken, reduced } from "./reduced-message.js";
 
@@ -24,13 +24,13 @@ export class MessageGuard {
   readonly #limits: JsonLimits;
   readonly #maxBytes: number;
   readonly #tools: PublishedTool[] = [];
-  readonly #outputs: KeptOutputs;
+  readonly #outputs: KeptResults;
   #listingValues: number | undefined = 0;
   #refusal: MessageRefused | undefined;
 
   constructor(config: Pick<McpClientConfig, "maxMessageBytes" | "maxMessageValues">) {
     this.#maxBytes = config.maxMessageBytes;
-    this.#outputs = new KeptOutputs(2 * config.maxMessageBytes);
+    this.#outputs = new KeptResults(2 * config.maxMessageBytes);
     this.#limits = {
       ...messageJsonLimits,
       maxLength: config.maxMessageBytes,

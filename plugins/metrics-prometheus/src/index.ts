@@ -1,9 +1,9 @@
 import { definePlugin } from "@ambit/core/plugin";
 import { durationBuckets } from "@ambit/metrics";
 import { z } from "zod";
-import { MetricsObserver } from "./observer.js";
+import { PrometheusObserver } from "./observer.js";
 
-export { MetricsObserver } from "./observer.js";
+export { PrometheusObserver } from "./observer.js";
 
 export const configSchema = z.strictObject({
   /** Upper bounds in seconds of the buckets that durations are counted in. */
@@ -18,5 +18,5 @@ export default definePlugin({
   name: "metrics-prometheus",
   api: 1,
   config: configSchema,
-  register: (registrar, { buckets }) => registrar.add("observer", new MetricsObserver(buckets)),
+  register: (registrar, { buckets }) => registrar.add("observer", new PrometheusObserver(buckets)),
 });

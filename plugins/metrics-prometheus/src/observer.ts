@@ -11,7 +11,7 @@ import { Figures, measure } from "@ambit/metrics";
 import type { Metrics } from "./metrics.js";
 
 /** Counts what happens in runs. */
-export class MetricsObserver implements RunObserver {
+export class PrometheusObserver implements RunObserver {
   readonly name = "prometheus";
   readonly #figures = new Figures((recording) => {
     void this.#opened().then((metrics) => metrics.record(recording));

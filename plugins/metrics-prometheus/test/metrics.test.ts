@@ -10,7 +10,7 @@ import { runRequestSchema } from "@ambit/core/contract";
 import type { ObservedRun, RunnerState, RunResult } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
-import { configSchema, MetricsObserver } from "../src/index.js";
+import { configSchema, PrometheusObserver } from "../src/index.js";
 
 const answerSchema = z.object({
   data: z.object({ result: z.array(z.object({ value: z.tuple([z.number(), z.string()]) })) }),
@@ -42,7 +42,11 @@ function observed(harness = "demo"): ObservedRun {
   return { runId: "r", request, harness, sandbox: "local", guarantees: [], redact: (text) => text, log };
 }
 
-function playInto(observer: MetricsObserver, result: Partial<RunResult> = {}, throughGateway = false): void {
+function playInto(
+  observer: PrometheusObserver,
+  result: Partial<RunResult> = {},
+  throughGateway = false,
+): void {
   const run = observer.observe(observed());
   run.entered?.("opening");
   run.entered?.("streaming");
@@ -76,8 +80,8 @@ it("counts a call once that continues under another id", async () => {
   expect(found.join()).not.toContain('outcome="failed"');
 });
 
-const observer = () => new MetricsObserver(configSchema.parse({}).buckets);
-const lines = async (from: MetricsObserver) => (await from.scrape(state)).split("\n");
+const observer = () => new PrometheusObserver(configSchema.parse({}).buckets);
+const lines = async (from: PrometheusObserver) => (await from.scrape(state)).split("\n");
 
 describe("the metrics of a runner", () => {
   it("count runs by outcome, tool calls, decisions, tokens and money", async () => {

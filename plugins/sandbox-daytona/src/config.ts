@@ -106,4 +106,4 @@ export const configSchema = z
 
 export type DaytonaConfig = z.output<typeof configSchema>;
 export type CanaryConfig = DaytonaConfig["canary"];
-export type Destination = z.output<typeof destination>;
+export type CanaryDestination = z.output<typeof destination>;

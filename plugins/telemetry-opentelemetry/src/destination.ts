@@ -11,14 +11,14 @@ export interface HttpDestination {
 }
 
 /** Where one run's trace goes: to an endpoint, or to the one that OpenTelemetry's variables name. */
-export type Destination = HttpDestination | "environment";
+export type ExportDestination = HttpDestination | "environment";
 
 /** The request's own endpoint, else the operator's; undefined when there is neither. Pure. */
 export function destinationOf(
   request: Pick<RunRequest, "telemetry">,
   config: TelemetryConfig,
   isInEnvironment: boolean,
-): Destination | undefined {
+): ExportDestination | undefined {
   const given = request.telemetry?.exporters?.otlp;
   if (given?.endpoint !== undefined && config.requestEndpoints === "allow")
     return { url: tracesUrl(given.endpoint), headers: given.headers ?? {}, isCallers: true };
@@ -29,7 +29,7 @@ export function destinationOf(
 export function operatorsDestination(
   config: TelemetryConfig,
   isInEnvironment: boolean,
-): Destination | undefined {
+): ExportDestination | undefined {
   if (config.endpoint !== undefined)
     return { url: tracesUrl(config.endpoint), headers: config.headers, isCallers: false };
   return isInEnvironment ? "environment" : undefined;

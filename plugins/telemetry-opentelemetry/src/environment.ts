@@ -3,7 +3,7 @@ export const signals = ["traces", "metrics", "logs"] as const;
 export type SignalName = (typeof signals)[number];
 
 const protocols = ["grpc", "http/protobuf", "http/json"] as const;
-export type Protocol = (typeof protocols)[number];
+export type OtlpProtocol = (typeof protocols)[number];
 
 /** Limits of a queue (`OTEL_BSP_*` for spans, `OTEL_BLRP_*` for log records). */
 export interface QueueLimits {
@@ -26,7 +26,7 @@ export interface Sampling {
 }
 
 export interface Exported {
-  readonly protocol: Protocol;
+  readonly protocol: OtlpProtocol;
   /** Of the destination, for the log: without a path or credentials. */
   readonly origin: string;
 }

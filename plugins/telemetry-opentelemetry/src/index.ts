@@ -3,7 +3,7 @@ import { resolvePrivateHosts } from "@ambit/egress";
 import { configSchema } from "./config.js";
 import { headersIn, readEnvironment } from "./environment.js";
 import { LogObserver } from "./log-observer.js";
-import { MetricsObserver } from "./metrics-observer.js";
+import { OpenTelemetryMetrics } from "./metrics-observer.js";
 import { TelemetryObserver } from "./observer.js";
 import { Telemetry } from "./telemetry.js";
 
@@ -26,7 +26,8 @@ export default definePlugin({
       registrar.log,
     );
     registrar.add("observer", new TelemetryObserver(telemetry));
-    if (environment.exported.metrics !== undefined) registrar.add("observer", new MetricsObserver(telemetry));
+    if (environment.exported.metrics !== undefined)
+      registrar.add("observer", new OpenTelemetryMetrics(telemetry));
     if (environment.exported.logs !== undefined) registrar.add("observer", new LogObserver(telemetry));
   },
 });

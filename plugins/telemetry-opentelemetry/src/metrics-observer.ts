@@ -12,7 +12,7 @@ import type { MetricExport } from "./export/metric-export.js";
 import type { Telemetry } from "./telemetry.js";
 
 /** Exports the figures that metrics-prometheus serves. */
-export class MetricsObserver implements RunObserver {
+export class OpenTelemetryMetrics implements RunObserver {
   readonly name = "opentelemetry-metrics";
   readonly #figures = new Figures((recording) => {
     void this.#opened().then((metrics) => metrics.record(recording));

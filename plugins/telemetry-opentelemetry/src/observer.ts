@@ -7,7 +7,7 @@ import type {
   RunObserver,
 } from "@ambit/core/plugin";
 import { messageOf } from "@ambit/core/plugin";
-import { type Destination, destinationOf, operatorsDestination } from "./destination.js";
+import { destinationOf, type ExportDestination, operatorsDestination } from "./destination.js";
 import type { SpanQueues } from "./export/span-queues.js";
 import type { Telemetry } from "./telemetry.js";
 import { lostRun, newRecovery, type Recovery, readRecovery } from "./trace/recovery.js";
@@ -66,27 +66,27 @@ export class TelemetryObserver implements RunObserver {
     return this.telemetry.counts.text;
   }
 
-  #destinationOf(request: Parameters<typeof destinationOf>[0]): Destination | undefined {
+  #destinationOf(request: Parameters<typeof destinationOf>[0]): ExportDestination | undefined {
     const { config, environment } = this.telemetry;
     if (environment.isDisabled) return undefined;
     return destinationOf(request, config, environment.exported.traces !== undefined);
   }
 
   /** The operator's destination as it is here and now; a caller's as its request named it. */
-  #recovered(callers: Recovery["destination"]): Destination | undefined {
+  #recovered(callers: Recovery["destination"]): ExportDestination | undefined {
     const { config, environment } = this.telemetry;
     if (environment.isDisabled) return undefined;
     if (callers !== undefined && config.requestEndpoints === "allow") return { ...callers, isCallers: true };
     return operatorsDestination(config, environment.exported.traces !== undefined);
   }
 
-  #newTrace(destination: Destination): TraceStart {
+  #newTrace(destination: ExportDestination): TraceStart {
     const traceId = newTraceId();
     return { traceId, flags: this.#flags(destination, traceId, undefined) };
   }
 
   /** The operator's sampler decides on what goes to the operator: a caller that names a destination wants its traces. */
-  #flags(destination: Destination, traceId: string, parentFlags: number | undefined): number {
+  #flags(destination: ExportDestination, traceId: string, parentFlags: number | undefined): number {
     const { sampling } = this.telemetry.environment;
     if (destination !== "environment") return parentFlags ?? 1;
     const others = (parentFlags ?? 0) & ~1;
@@ -96,7 +96,7 @@ export class TelemetryObserver implements RunObserver {
   async #add(
     opened: Promise<SpanQueues>,
     span: EndedSpan,
-    destination: Destination,
+    destination: ExportDestination,
     log: Log,
     share?: number,
   ): Promise<void> {

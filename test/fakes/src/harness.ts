@@ -13,7 +13,7 @@ import { allCapabilities } from "./capabilities.js";
 import type { CallOptions, ConnectedTools, FakeDelivery } from "./delivery.js";
 
 /** What a script may do during its turn. */
-export interface AgentTurn {
+export interface ScriptedTurn {
   readonly signal: AbortSignal;
   readonly prompt: readonly ContentBlock[];
   readonly scope: StartScope;
@@ -23,7 +23,7 @@ export interface AgentTurn {
   tools(server?: string): ConnectedTools;
 }
 
-export type Script = (turn: AgentTurn) => AsyncIterable<AgentEvent>;
+export type Script = (turn: ScriptedTurn) => AsyncIterable<AgentEvent>;
 
 export interface HarnessBehaviour {
   readonly id?: string;

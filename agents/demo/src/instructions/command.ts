@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { killGroup, type Lifetime } from "../lifetime.js";
-import type { ToolCallReport, Turn } from "../turn.js";
+import type { DemoTurn, ToolCallReport } from "../turn.js";
 import type { InstructionOf } from "./instruction-of.js";
 
 /** How much of a command's output is kept, in characters; the rest is read and dropped. */
@@ -9,7 +9,7 @@ const outputLimit = 1_000_000;
 /** Runs a shell command in the session's folder, with this process's environment. */
 export async function runCommand(
   instruction: InstructionOf<"run">,
-  turn: Turn,
+  turn: DemoTurn,
   lifetime: Lifetime,
 ): Promise<void> {
   const { command, askFirst } = instruction;
@@ -19,7 +19,7 @@ export async function runCommand(
   );
 }
 
-function shell(command: string, turn: Turn, lifetime: Lifetime): Promise<ToolCallReport> {
+function shell(command: string, turn: DemoTurn, lifetime: Lifetime): Promise<ToolCallReport> {
   turn.signal.throwIfAborted();
   return new Promise((resolve, reject) => {
     // In a separate process group, so that cancelling also reaches the shell's children.

@@ -1,13 +1,13 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import type { Turn } from "../turn.js";
+import type { DemoTurn } from "../turn.js";
 import type { InstructionOf } from "./instruction-of.js";
 
 /** How much of a file is shown, in characters. */
 const shownLimit = 100_000;
 
 /** Reads a text file. This is the agent's own read, never the client's: both share the file system. */
-export async function readPath(instruction: InstructionOf<"read">, turn: Turn): Promise<void> {
+export async function readPath(instruction: InstructionOf<"read">, turn: DemoTurn): Promise<void> {
   const path = resolve(turn.session.cwd, instruction.path);
   await turn.callTool(
     {
@@ -28,7 +28,7 @@ export async function readPath(instruction: InstructionOf<"read">, turn: Turn): 
 }
 
 /** Writes a text file, with the folders above it, and reports the change as a diff. */
-export async function writePath(instruction: InstructionOf<"write">, turn: Turn): Promise<void> {
+export async function writePath(instruction: InstructionOf<"write">, turn: DemoTurn): Promise<void> {
   const path = resolve(turn.session.cwd, instruction.path);
   const newText = instruction.text;
   await turn.callTool(

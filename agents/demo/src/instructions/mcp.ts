@@ -1,10 +1,10 @@
 import type { ContentBlock as AcpBlock, ToolCallContent } from "@agentclientprotocol/sdk/unstable";
 import type { ContentBlock as McpBlock } from "@modelcontextprotocol/client";
-import type { Turn } from "../turn.js";
+import type { DemoTurn } from "../turn.js";
 import type { InstructionOf } from "./instruction-of.js";
 
 /** Calls an MCP tool. A tool that can't be found is a failed call under the name that the script gave. */
-export async function callMcpTool(instruction: InstructionOf<"call">, turn: Turn): Promise<void> {
+export async function callMcpTool(instruction: InstructionOf<"call">, turn: DemoTurn): Promise<void> {
   const { tool, input, askFirst } = instruction;
   const ask = askFirst ? "remembering" : "never";
   let found: Awaited<ReturnType<typeof turn.session.tools.find>>;

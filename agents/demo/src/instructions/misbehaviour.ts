@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { RequestError } from "@agentclientprotocol/sdk/unstable";
 import type { Lifetime } from "../lifetime.js";
-import type { Turn } from "../turn.js";
+import type { DemoTurn } from "../turn.js";
 import type { InstructionOf } from "./instruction-of.js";
 
 /** Ends the turn with a JSON-RPC internal error (-32603) of this text. */
@@ -17,7 +17,7 @@ export function crash(instruction: InstructionOf<"crash">): never {
 }
 
 /** Never answers, until the turn is cancelled. */
-export async function hang(turn: Turn): Promise<void> {
+export async function hang(turn: DemoTurn): Promise<void> {
   await turn.orAbort(new Promise<never>(() => {}));
 }
 
@@ -33,7 +33,7 @@ export function makeNoise(): void {
 }
 
 /** Leaves a process in a separate session that ignores SIGTERM and SIGHUP; it finally ends by itself. */
-export async function detach(instruction: InstructionOf<"detach">, turn: Turn): Promise<void> {
+export async function detach(instruction: InstructionOf<"detach">, turn: DemoTurn): Promise<void> {
   const program =
     "for (const name of ['SIGTERM', 'SIGHUP', 'SIGINT']) process.on(name, () => {});" +
     "setTimeout(() => {}, Number(process.argv[1]) * 1000);" +

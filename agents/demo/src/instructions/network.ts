@@ -1,11 +1,11 @@
-import type { Turn } from "../turn.js";
+import type { DemoTurn } from "../turn.js";
 import type { InstructionOf } from "./instruction-of.js";
 
 /** How much of a body is shown, in characters. */
 const shownLimit = 2_000;
 
 /** Gets a URL with Node's own `fetch`. A response with any status is a completed call: the network allowed it. */
-export async function fetchUrl(instruction: InstructionOf<"fetch">, turn: Turn): Promise<void> {
+export async function fetchUrl(instruction: InstructionOf<"fetch">, turn: DemoTurn): Promise<void> {
   const { url, askFirst } = instruction;
   await turn.callTool(
     {

@@ -1,6 +1,6 @@
 import type { Instruction, Step } from "../grammar.js";
 import type { Lifetime } from "../lifetime.js";
-import type { Turn } from "../turn.js";
+import type { DemoTurn } from "../turn.js";
 import { runCommand } from "./command.js";
 import { readPath, writePath } from "./files.js";
 import { callMcpTool } from "./mcp.js";
@@ -12,7 +12,7 @@ import { sayAttachments, sayEnvironment, sayRecalled, sayTools } from "./state.j
 import { sleep } from "./time.js";
 
 /** Executes one step. Rejects only for what must end the turn: a `fail`, or a cancelled turn. */
-export async function perform(step: Step, turn: Turn, lifetime: Lifetime): Promise<void> {
+export async function perform(step: Step, turn: DemoTurn, lifetime: Lifetime): Promise<void> {
   switch (step.verb) {
     case "together":
       return await together(step.steps, turn, lifetime);
@@ -23,13 +23,13 @@ export async function perform(step: Step, turn: Turn, lifetime: Lifetime): Promi
   }
 }
 
-async function together(steps: readonly Step[], turn: Turn, lifetime: Lifetime): Promise<void> {
+async function together(steps: readonly Step[], turn: DemoTurn, lifetime: Lifetime): Promise<void> {
   const outcomes = await Promise.allSettled(steps.map((step) => perform(step, turn, lifetime)));
   const failed = outcomes.find((outcome) => outcome.status === "rejected");
   if (failed !== undefined) throw failed.reason;
 }
 
-function performOne(instruction: Instruction, turn: Turn, lifetime: Lifetime): Promise<void> | void {
+function performOne(instruction: Instruction, turn: DemoTurn, lifetime: Lifetime): Promise<void> | void {
   switch (instruction.verb) {
     case "say":
       return turn.sayLine(instruction.text);

@@ -1,4 +1,4 @@
-import type { Goal, Measurement, RunOptions } from "../../goal.js";
+import type { Goal, GoalMeasurement, GoalOptions } from "../../goal.js";
 import { type CpuMeter, meterCpu } from "../../machine/cpu-meter.js";
 import { interleaved, median, short, timed } from "../../measure.js";
 import { linux } from "../../needs.js";
@@ -34,7 +34,7 @@ async function coldRuns({ ambit, direct, request }: AgentPair, what: string, pai
     async () => noted(costs.theirs, await cost(meters[1], () => direct.run(prompt))),
     { pairs, warmUp },
   );
-  const measurement = (part: keyof Cost): Measurement => {
+  const measurement = (part: keyof Cost): GoalMeasurement => {
     const ours = costs.ours.slice(warmUp).map((one) => one[part]);
     const theirs = costs.theirs.slice(warmUp).map((one) => one[part]);
     return {
@@ -48,7 +48,7 @@ async function coldRuns({ ambit, direct, request }: AgentPair, what: string, pai
   return { measured: [measurement("wall"), measurement("cpu")], meters };
 }
 
-async function measure(options: RunOptions, confined: boolean): Promise<readonly Measurement[]> {
+async function measure(options: GoalOptions, confined: boolean): Promise<readonly GoalMeasurement[]> {
   const meters: CpuMeter[] = [];
   try {
     return await eachAgent(

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { RealAgent } from "../../floors/driver-messages.js";
-import type { Goal, Measurement } from "../../goal.js";
-import { type Caller, linesOf } from "../../http.js";
+import type { Goal, GoalMeasurement } from "../../goal.js";
+import { type HttpCaller, linesOf } from "../../http.js";
 import { eachAgent, installedAgents } from "./each-agent.js";
 
 interface Moment {
@@ -36,7 +36,7 @@ export const cancelledAgents: Goal = {
   needs: [installedAgents],
   run: (options) =>
     eachAgent(options, async ({ ambit, request }, agent) => {
-      const measured: Measurement[] = [];
+      const measured: GoalMeasurement[] = [];
       for (const { what, prompt, event, more } of momentsOf(agent)) {
         const values: number[] = [];
         for (let time = -1; time < options.pairs(10); time += 1) {
@@ -51,7 +51,12 @@ export const cancelledAgents: Goal = {
     }),
 };
 
-async function untilCancelled(caller: Caller, body: string, runId: string, event: string): Promise<number> {
+async function untilCancelled(
+  caller: HttpCaller,
+  body: string,
+  runId: string,
+  event: string,
+): Promise<number> {
   let begun: number | undefined;
   let last = "";
   for await (const line of linesOf(await caller.open("/run", body, "application/x-ndjson"))) {

@@ -2,8 +2,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { agentsFolder } from "../../floors/agent-launch.js";
 import { type RealAgent, realAgents } from "../../floors/driver-messages.js";
-import type { Measurement, Need, RunOptions } from "../../goal.js";
-import { type AgentPair, openPair, type PairOptions } from "../../subjects/agents/real-agents.js";
+import type { GoalMeasurement, GoalOptions, Need } from "../../goal.js";
+import { type AgentPair, type AgentPairOptions, openPair } from "../../subjects/agents/real-agents.js";
 
 const packages: Readonly<Record<RealAgent, string>> = {
   codex: "@agentclientprotocol/codex-acp",
@@ -21,11 +21,11 @@ export const installedAgents: Need = {
 
 /** Measures one agent after the other, each compared with the ACP SDK that drives the same agent. */
 export async function eachAgent(
-  { progress }: RunOptions,
-  measure: (pair: AgentPair, agent: RealAgent) => Promise<readonly Measurement[]>,
-  options: PairOptions = {},
-): Promise<readonly Measurement[]> {
-  const measured: Measurement[] = [];
+  { progress }: GoalOptions,
+  measure: (pair: AgentPair, agent: RealAgent) => Promise<readonly GoalMeasurement[]>,
+  options: AgentPairOptions = {},
+): Promise<readonly GoalMeasurement[]> {
+  const measured: GoalMeasurement[] = [];
   for (const agent of realAgents) {
     progress(`  ${agent}${options.confined === true ? ", confined" : ""}`);
     await using pair = await openPair(agent, options);

@@ -1,4 +1,4 @@
-import type { Goal, Measurement, RunOptions } from "../../goal.js";
+import type { Goal, GoalMeasurement, GoalOptions } from "../../goal.js";
 import { type CpuMeter, meterCpu } from "../../machine/cpu-meter.js";
 import { pause } from "../../machine/program.js";
 import { interleaved, mediansOf, timed } from "../../measure.js";
@@ -61,8 +61,8 @@ async function coldRuns(
   what: string,
   [ours, theirs]: readonly [CpuMeter, CpuMeter],
   engineMs: (() => number) | undefined,
-  { pairs }: RunOptions,
-): Promise<readonly Measurement[]> {
+  { pairs }: GoalOptions,
+): Promise<readonly GoalMeasurement[]> {
   const body = request(prompt);
   const used: { readonly ours: number[]; readonly theirs: number[] } = { ours: [], theirs: [] };
   const cost = async (kept: number[], meter: CpuMeter, step: () => Promise<unknown>) => {
@@ -81,7 +81,7 @@ async function coldRuns(
     },
     { pairs: pairs(6), warmUp },
   );
-  const wall: Measurement = {
+  const wall: GoalMeasurement = {
     what: `${what}, wall`,
     unit: "×",
     values: measured.ratios,

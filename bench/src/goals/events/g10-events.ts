@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import type { Goal, Measurement } from "../../goal.js";
-import type { Caller } from "../../http.js";
+import type { Goal, GoalMeasurement } from "../../goal.js";
+import type { HttpCaller } from "../../http.js";
 import { interleaved, median, short } from "../../measure.js";
 import { startAmbit } from "../../subjects/server/ambit-server.js";
 import { startBareServer } from "../../subjects/server/bare-server.js";
@@ -35,7 +35,7 @@ export const events: Goal = {
       () => eventsPerSecond(bare.caller, `/relay?n=${count}`, body),
       { pairs: pairs(9) },
     );
-    const stored: Measurement[] = [];
+    const stored: GoalMeasurement[] = [];
     for await (const store of measuredStores()) {
       await using _store = store;
       await using keeping = await startAmbit({ plugins: [benchPlugin, store.plugin] });
@@ -79,7 +79,7 @@ export const events: Goal = {
   },
 };
 
-async function eventsPerSecond(caller: Caller, path: string, body: string): Promise<number> {
+async function eventsPerSecond(caller: HttpCaller, path: string, body: string): Promise<number> {
   const begun = performance.now();
   const lines = await countLines(await caller.open(path, body, "application/x-ndjson"));
   const seconds = (performance.now() - begun) / 1_000;

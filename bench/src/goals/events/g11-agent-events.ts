@@ -1,5 +1,5 @@
-import type { Goal, Measurement } from "../../goal.js";
-import type { Caller } from "../../http.js";
+import type { Goal, GoalMeasurement } from "../../goal.js";
+import type { HttpCaller } from "../../http.js";
 import { interleaved, mediansOf } from "../../measure.js";
 import { startAcpDirect } from "../../subjects/agents/acp-direct.js";
 import { type AmbitServer, startAmbit } from "../../subjects/server/ambit-server.js";
@@ -21,7 +21,7 @@ export const agentEvents: Goal = {
     await using direct = startAcpDirect();
     await using relay = await startAgentRelay();
     const script = `stream ${chunks}`;
-    const rate = async (caller: Caller, path: string, body: string) => {
+    const rate = async (caller: HttpCaller, path: string, body: string) => {
       const { deltas, sinceFirstDeltaMs } = await watchRun(caller, body, path);
       if (deltas !== chunks) throw new Error(`${deltas} of ${chunks} chunks came`);
       return (deltas / sinceFirstDeltaMs) * 1_000;
@@ -33,7 +33,7 @@ export const agentEvents: Goal = {
       return (updates / sinceFirstMs) * 1_000;
     };
     /** Against both floors: the agent without a server, and a server that does nothing else. */
-    const beside = async (what: string, server: AmbitServer, usual: number): Promise<Measurement[]> => {
+    const beside = async (what: string, server: AmbitServer, usual: number): Promise<GoalMeasurement[]> => {
       const toDirect = await interleaved(through(server), straight, { pairs: pairs(usual) });
       const toRelay = await interleaved(through(server), relayed, { pairs: pairs(usual) });
       return [
@@ -53,7 +53,7 @@ export const agentEvents: Goal = {
       ambit,
       15,
     );
-    const stored: Measurement[] = [];
+    const stored: GoalMeasurement[] = [];
     for await (const store of measuredStores()) {
       await using _store = store;
       await using keeping = await startAmbit({ plugins: [store.plugin] });

@@ -1,5 +1,5 @@
 import type { Goal } from "../../goal.js";
-import { Caller } from "../../http.js";
+import { HttpCaller } from "../../http.js";
 import { memoryMibOf } from "../../machine/processes.js";
 import { freePort, type ProgramOptions, pause, startProgram } from "../../machine/program.js";
 import { temporaryFolder } from "../../machine/temporary-folder.js";
@@ -72,7 +72,7 @@ export const start: Goal = {
 };
 
 async function untilHealthy(entry: string, options: ProgramOptions, port: number): Promise<number> {
-  const caller = new Caller(`http://127.0.0.1:${port}`);
+  const caller = new HttpCaller(`http://127.0.0.1:${port}`);
   const begun = performance.now();
   const program = startProgram(entry, options);
   try {

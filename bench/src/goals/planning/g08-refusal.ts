@@ -1,5 +1,5 @@
 import type { Goal } from "../../goal.js";
-import type { Caller } from "../../http.js";
+import type { HttpCaller } from "../../http.js";
 import { interleaved, mediansOf, timedEach } from "../../measure.js";
 import { startAmbit } from "../../subjects/server/ambit-server.js";
 import { startBareServer, startValidatingServer } from "../../subjects/server/bare-server.js";
@@ -92,7 +92,7 @@ export const refusal: Goal = {
   },
 };
 
-async function refuse(caller: Caller, body: string): Promise<void> {
+async function refuse(caller: HttpCaller, body: string): Promise<void> {
   const { status, text } = await caller.post("/run", body);
   if (status !== 422) throw new Error(`expected a refusal, got ${status}: ${text.slice(0, 300)}`);
 }

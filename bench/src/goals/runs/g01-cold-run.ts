@@ -1,4 +1,4 @@
-import type { Goal, Measurement } from "../../goal.js";
+import type { Goal, GoalMeasurement } from "../../goal.js";
 import { type CpuMeter, meterCpu } from "../../machine/cpu-meter.js";
 import { interleaved, median, type Pairs, short, timed } from "../../measure.js";
 import { linux } from "../../needs.js";
@@ -78,7 +78,7 @@ async function cost(meter: CpuMeter, step: () => Promise<unknown>): Promise<Cost
 const medians = ({ subject, floor }: Pairs) => `${short(median(subject))} / ${short(median(floor))} ms`;
 
 /** The ratios of one cost, without a boundary and in a jail. */
-async function outcomes(measure: "wall" | "cpu", count: number): Promise<readonly Measurement[]> {
+async function outcomes(measure: "wall" | "cpu", count: number): Promise<readonly GoalMeasurement[]> {
   const name = measure === "wall" ? "wall" : "CPU";
   const plain = (await coldRuns("prefer", count))[measure];
   const confined = (await coldRuns("allow", count))[measure];

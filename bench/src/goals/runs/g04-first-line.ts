@@ -1,5 +1,5 @@
-import type { Goal, Measurement } from "../../goal.js";
-import { type Caller, linesOf } from "../../http.js";
+import type { Goal, GoalMeasurement } from "../../goal.js";
+import { type HttpCaller, linesOf } from "../../http.js";
 import { interleaved, mediansOf } from "../../measure.js";
 import { startAmbit } from "../../subjects/server/ambit-server.js";
 import { startBareServer } from "../../subjects/server/bare-server.js";
@@ -21,7 +21,7 @@ export const firstLine: Goal = {
       () => rawPost(bare.caller, body),
       { pairs: pairs(60), warmUp: 10 },
     );
-    const stored: Measurement[] = [];
+    const stored: GoalMeasurement[] = [];
     for await (const store of measuredStores()) {
       await using _store = store;
       await using keeping = await startAmbit({ plugins: [store.plugin] });
@@ -52,7 +52,7 @@ export const firstLine: Goal = {
 };
 
 /** Reads the run to its end, so that it is finished before the next measurement. */
-async function untilFirstLine(caller: Caller, body: string): Promise<number> {
+async function untilFirstLine(caller: HttpCaller, body: string): Promise<number> {
   const begun = performance.now();
   let first: number | undefined;
   let last = "";
@@ -65,7 +65,7 @@ async function untilFirstLine(caller: Caller, body: string): Promise<number> {
   return first;
 }
 
-async function rawPost(caller: Caller, body: string): Promise<number> {
+async function rawPost(caller: HttpCaller, body: string): Promise<number> {
   const begun = performance.now();
   await caller.post("/", body);
   return performance.now() - begun;

@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Goal, Measurement } from "../../goal.js";
+import type { Goal, GoalMeasurement } from "../../goal.js";
 import { linesOf } from "../../http.js";
 import { temporaryFolder } from "../../machine/temporary-folder.js";
 import { startAmbit } from "../../subjects/server/ambit-server.js";
@@ -24,7 +24,7 @@ export const brokenAgent: Goal = {
   async run({ pairs }) {
     await using folder = await temporaryFolder();
     const missing = await endsOf(join(folder.path, "not-there.mjs"), pairs(20));
-    const measurements: Measurement[] = [
+    const measurements: GoalMeasurement[] = [
       { what: "an agent that isn't installed", unit: "ms", values: missing, limit },
     ];
     const file = join(folder.path, "broken.mjs");

@@ -1,5 +1,5 @@
 import { messageOf } from "@ambit/core";
-import type { Goal, Limit, Measurement } from "../../goal.js";
+import type { Goal, GoalMeasurement, Limit } from "../../goal.js";
 import { median, percentile, rotating, short } from "../../measure.js";
 import { confinement } from "../../needs.js";
 import {
@@ -44,15 +44,20 @@ async function measured(
   commands: FirstCommands,
   sides: readonly FirstCommandSide[],
   rounds: number,
-): Promise<readonly Measurement[]> {
+): Promise<readonly GoalMeasurement[]> {
   const costs = await rotating(sides, (side) => commands.measure(side), { rounds });
   const msOf = (side: FirstCommandSide) => (costs.get(side) ?? []).map(({ ms }) => ms);
   const [plain, floor] = [msOf("plain"), msOf("bubblewrap")];
-  return sides.flatMap((side): Measurement[] => {
+  return sides.flatMap((side): GoalMeasurement[] => {
     const values = msOf(side);
     const cpu = median((costs.get(side) ?? []).map(({ cpuMs }) => cpuMs));
     const tail = `p95 ${short(percentile(values, 95))}, p99 ${short(percentile(values, 99))} ms`;
-    const row: Measurement = { ...titles[side], unit: "ms", values, note: `${tail}; CPU ${short(cpu)} ms` };
+    const row: GoalMeasurement = {
+      ...titles[side],
+      unit: "ms",
+      values,
+      note: `${tail}; CPU ${short(cpu)} ms`,
+    };
     if (!side.startsWith("ambit")) return [row];
     const { what } = titles[side];
     return [

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { realpathSync } from "node:fs";
 import type { Sandbox, ToolScope } from "@ambit/core/plugin";
 import codePlugin, { CodeExecutor } from "@ambit/executor-code";
-import type { Goal, Measurement } from "../../goal.js";
+import type { Goal, GoalMeasurement } from "../../goal.js";
 import { descendantsOf, pssMibOf } from "../../machine/processes.js";
 import { pause } from "../../machine/program.js";
 import { interleaved, mediansOf, timed } from "../../measure.js";
@@ -47,7 +47,7 @@ export const codeTool: Goal = {
     const backend = await openBackend(confined);
     try {
       const sandbox = await backend.open();
-      const measurements: Measurement[] = [];
+      const measurements: GoalMeasurement[] = [];
       for (const runtime of runtimes) {
         measurements.push(
           await calls(
@@ -84,7 +84,7 @@ async function calls(
   executor: CodeExecutor,
   sandbox: Sandbox,
   pairs: number,
-): Promise<Measurement> {
+): Promise<GoalMeasurement> {
   await using run = new OneRun(sandbox);
   const afterThinking = async (step: () => Promise<void>) => {
     await pause(thinkingMs);
@@ -99,7 +99,7 @@ async function calls(
 }
 
 /** The additional cost of the waiting interpreter, including its jail. */
-async function waitingMemory(runtime: Runtime, sandbox: Sandbox): Promise<Measurement> {
+async function waitingMemory(runtime: Runtime, sandbox: Sandbox): Promise<GoalMeasurement> {
   const values: number[] = [];
   let processes = 0;
   for (let time = 0; time < 3; time += 1) {

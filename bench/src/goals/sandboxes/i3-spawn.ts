@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { messageOf } from "@ambit/core";
 import type { Sandbox } from "@ambit/core/plugin";
 import { msLater } from "../../figures.js";
-import type { Goal, Measurement } from "../../goal.js";
+import type { Goal, GoalMeasurement } from "../../goal.js";
 import { interleaved, short, timed } from "../../measure.js";
 import { confinement } from "../../needs.js";
 import { openBackend } from "../../subjects/sandboxes/confined.js";
@@ -52,7 +52,7 @@ interface Case {
 async function overPlain(
   what: string,
   { limited, isRepository = false, atMost, pairs }: Case,
-): Promise<Measurement> {
+): Promise<GoalMeasurement> {
   const backend = await openBackend({ network: "own", limited });
   try {
     const sandbox = await backend.open();
@@ -99,7 +99,7 @@ async function plainFirstByte(): Promise<void> {
   ending.push(once(child, "exit"));
 }
 
-async function manyAtOnce(): Promise<readonly Measurement[]> {
+async function manyAtOnce(): Promise<readonly GoalMeasurement[]> {
   const backend = await openBackend({ network: "own", limited: false });
   try {
     const begun = performance.now();

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { RemoteSandbox } from "@ambit/bridge";
 import { relayed } from "../../floors/relay.js";
-import type { Goal, Measurement } from "../../goal.js";
+import type { Goal, GoalMeasurement } from "../../goal.js";
 import { interleaved, mediansOf, type Side, short, timed } from "../../measure.js";
 import {
   type Containers,
@@ -38,7 +38,7 @@ export const docker: Goal = {
         subject: Side,
         floor: Side,
         isGoal = true,
-      ): Promise<Measurement> => {
+      ): Promise<GoalMeasurement> => {
         const measured = await interleaved(subject, floor, { pairs: few });
         const note = mediansOf(measured, "ms");
         const limit = isGoal ? { limit: { atMost } } : {};
@@ -90,7 +90,7 @@ async function opening(
   containers: Containers,
   times: number,
   before: () => Promise<unknown> = async () => undefined,
-): Promise<Measurement> {
+): Promise<GoalMeasurement> {
   const values: number[] = [];
   for (let time = -1; time < times; time += 1) {
     await before();
@@ -122,7 +122,7 @@ async function all(output: ReadableStream<Uint8Array>): Promise<void> {
   for await (const _ of output);
 }
 
-async function manyAtOnce(containers: Containers): Promise<Measurement> {
+async function manyAtOnce(containers: Containers): Promise<GoalMeasurement> {
   const begun = performance.now();
   const opened = await Promise.allSettled(
     Array.from({ length: together }, async () => {

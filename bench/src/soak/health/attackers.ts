@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import type { Tally, Target } from "../../attacks/attack.js";
+import type { AttackTarget, Tally } from "../../attacks/attack.js";
 import { type Program, pause, startProgram } from "../../machine/program.js";
 
 const entry = fileURLToPath(new URL("../../attacks/main.js", import.meta.url));
@@ -17,7 +17,7 @@ export interface Attackers {
 }
 
 /** Resolves when each of them attacks, or has had time to. */
-export async function startAttackers(names: readonly string[], target: Target): Promise<Attackers> {
+export async function startAttackers(names: readonly string[], target: AttackTarget): Promise<Attackers> {
   const tallies = new Map<string, Tally>();
   const programs = names.map((name): [string, Program] => {
     const program = startProgram(entry, { arguments: [name, JSON.stringify(target)], messages: true });

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { Caller } from "../../http.js";
+import { HttpCaller } from "../../http.js";
 import { demoRequest } from "../../subjects/server/requests.js";
 
 /** Runs of honest callers, who aren't attacking. */
@@ -23,13 +23,18 @@ export async function honestCallers(
   signal: AbortSignal,
 ): Promise<void> {
   await Promise.all([
-    repeat(new Caller(url, token), demoRequest("say hello"), honest, signal),
-    repeat(new Caller(url, token), demoRequest("say hello", { sessionId: "honest-chat" }), honest, signal),
+    repeat(new HttpCaller(url, token), demoRequest("say hello"), honest, signal),
+    repeat(
+      new HttpCaller(url, token),
+      demoRequest("say hello", { sessionId: "honest-chat" }),
+      honest,
+      signal,
+    ),
   ]);
 }
 
 async function repeat(
-  caller: Caller,
+  caller: HttpCaller,
   body: string,
   honest: HonestOutcomes,
   signal: AbortSignal,

@@ -3,9 +3,9 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { makeAuthority } from "@ambit/egress/credentials";
-import type { Tally, Target } from "../../attacks/attack.js";
+import type { AttackTarget, Tally } from "../../attacks/attack.js";
 import { attacks } from "../../attacks/index.js";
-import { Caller } from "../../http.js";
+import { HttpCaller } from "../../http.js";
 import { freePort, type Program, pause, startProgram } from "../../machine/program.js";
 import { temporaryFolder } from "../../machine/temporary-folder.js";
 import { ownLoopback } from "../../needs.js";
@@ -89,14 +89,14 @@ export async function healthUnderAttack(
   const floorPort = await freePort();
   const floorUrl = `http://127.0.0.1:${floorPort}`;
   const floor = startProgram(floorEntry, { arguments: [String(floorPort)] });
-  const floorCaller = new Caller(floorUrl);
+  const floorCaller = new HttpCaller(floorUrl);
   await healthy(floor, floorCaller, 5);
   floorCaller.close();
   const prober = startProgram(proberEntry, {
     arguments: [JSON.stringify(probesOf(ambit, floorUrl))],
     messages: true,
   });
-  const target: Target = {
+  const target: AttackTarget = {
     ...{ url: ambit.url, token },
     ...(own === undefined || authority === undefined
       ? {}
@@ -147,7 +147,7 @@ const withModel = {
 interface Stage {
   readonly ambit: AmbitServer;
   readonly prober: Program;
-  readonly target: Target;
+  readonly target: AttackTarget;
   readonly looks: string;
 }
 

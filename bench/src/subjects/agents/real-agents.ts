@@ -17,7 +17,7 @@ export interface AgentPair extends AsyncDisposable {
   request(prompt: string, more?: object): string;
 }
 
-export interface PairOptions {
+export interface AgentPairOptions {
   /** In its jail, without a network, with its model's key outside. Default: unconfined and connected to its model. */
   readonly confined?: boolean;
   /** Both sides in containers of one engine, Ambit's confined. Default: on this machine. */
@@ -32,7 +32,7 @@ const connections = {
 
 const boundary = { network: "off", filesystem: "workspace", secrets: "hidden" };
 
-export async function openPair(agent: RealAgent, options: PairOptions = {}): Promise<AgentPair> {
+export async function openPair(agent: RealAgent, options: AgentPairOptions = {}): Promise<AgentPair> {
   const { docker, confined = docker !== undefined } = options;
   const model = startProgram(modelServerEntry, { prints: true });
   const modelUrl = await firstLine(model);

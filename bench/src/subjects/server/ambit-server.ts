@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Caller } from "../../http.js";
+import { HttpCaller } from "../../http.js";
 import { freePort, type Program, pause, startProgram } from "../../machine/program.js";
 import { type TemporaryFolder, temporaryFolder } from "../../machine/temporary-folder.js";
 
@@ -35,7 +35,7 @@ export interface AmbitServer extends AsyncDisposable {
   readonly program: Program;
   /** Its data folder. */
   readonly dataFolder: string;
-  readonly caller: Caller;
+  readonly caller: HttpCaller;
 }
 
 /** `ambit serve` as a real process on loopback. Resolves when it is healthy and has probed this host. */
@@ -53,7 +53,7 @@ export async function startAmbit(options: ServerOptions = {}): Promise<AmbitServ
     nodeOptions: options.nodeOptions ?? [],
   });
   const url = `http://127.0.0.1:${port}`;
-  const caller = new Caller(url, options.token);
+  const caller = new HttpCaller(url, options.token);
   await healthy(program, caller, 2);
   while ((await caller.get("/health")).text.includes('"probing":true')) await pause(20);
   return {
@@ -110,7 +110,7 @@ export async function serveArguments(
 }
 
 /** Resolves when `GET /health` responds with 200. Repeats the request after this many milliseconds. */
-export async function healthy(program: Program, caller: Caller, everyMs: number): Promise<void> {
+export async function healthy(program: Program, caller: HttpCaller, everyMs: number): Promise<void> {
   for (;;) {
     if (program.child.exitCode !== null) throw new Error(`the server left: ${program.lastWords()}`);
     try {

@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { Caller } from "../../http.js";
+import { HttpCaller } from "../../http.js";
 import { freePort, type Program, startProgram } from "../../machine/program.js";
 import { healthy } from "./ambit-server.js";
 
@@ -11,7 +11,7 @@ const validatingEntry = fileURLToPath(new URL("../../floors/bare-hono.js", impor
 
 export interface BareServer extends AsyncDisposable {
   readonly program: Program;
-  readonly caller: Caller;
+  readonly caller: HttpCaller;
 }
 
 /** Node's bare HTTP server, in a process of its own like Ambit's. @param address on loopback. */
@@ -32,7 +32,7 @@ export function startAgentRelay(): Promise<BareServer> {
 async function startServer(entry: string, address: string): Promise<BareServer> {
   const port = await freePort();
   const program = startProgram(entry, { arguments: [String(port), address] });
-  const caller = new Caller(`http://${address}:${port}`);
+  const caller = new HttpCaller(`http://${address}:${port}`);
   await healthy(program, caller, 2);
   return {
     program,

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
-import { type Caller, linesOf } from "../../http.js";
+import { type HttpCaller, linesOf } from "../../http.js";
 
 /** One run, to its end. @throws Error when it failed. */
-export async function run(caller: Caller, body: string): Promise<void> {
+export async function run(caller: HttpCaller, body: string): Promise<void> {
   const { text } = await caller.post("/run", body);
   if (!text.startsWith('{"ok":true')) throw new Error(`the run failed: ${text.slice(0, 500)}`);
 }
@@ -22,7 +22,7 @@ const runSchema = z.object({
  * @param connections the number that must have passed through the boundary's proxy.
  */
 export async function runWorking(
-  caller: Caller,
+  caller: HttpCaller,
   body: string,
   calls: number,
   connections: number,
@@ -50,7 +50,7 @@ export interface StreamFigures {
 }
 
 /** One run, measured from its caller's view. @throws Error when it failed. */
-export async function watchRun(caller: Caller, body: string, path = "/run"): Promise<StreamFigures> {
+export async function watchRun(caller: HttpCaller, body: string, path = "/run"): Promise<StreamFigures> {
   let deltas = 0;
   let firstDelta = 0;
   let firstTool = 0;

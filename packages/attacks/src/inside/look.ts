@@ -7,7 +7,7 @@ import { z } from "zod";
 import { runToEnd } from "../probe/bench.js";
 import { Inconclusive } from "../probe/trial.js";
 import { type Attempts, isCostly, type Reached } from "./attempts.js";
-import type { Gathering } from "./gathering.js";
+import type { LookBatcher } from "./look-batcher.js";
 
 /** Node.js inside: a name on the image's `PATH`, a path, or a command line that starts it. */
 export type NodeInside = string | readonly [string, ...string[]];
@@ -17,7 +17,7 @@ export interface Looking {
   readonly probe: { readonly node: NodeInside };
   readonly signal: AbortSignal;
   /** Makes several attempts of one process of a run in one program. Default: a program for each call. */
-  readonly gathering?: Gathering;
+  readonly batcher?: LookBatcher;
 }
 
 const reachedSchema = z.record(z.string(), z.string().nullable());
@@ -35,9 +35,9 @@ export async function tryInside(
   command: Partial<Command> = {},
 ): Promise<Reached> {
   const look = (all: Attempts) => runLook(sandbox, looking, all, command);
-  if (looking.gathering === undefined) return look(attempts);
+  if (looking.batcher === undefined) return look(attempts);
   const key = isCostly(attempts) ? undefined : JSON.stringify({ ...command, role: command.role ?? "tool" });
-  return looking.gathering.look(sandbox, key, attempts, look);
+  return looking.batcher.look(sandbox, key, attempts, look);
 }
 
 async function runLook(

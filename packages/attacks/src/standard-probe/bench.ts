@@ -1,6 +1,6 @@
 import type { Boundary, Capability, NetworkRule, SandboxSpec } from "@ambit/core/plugin";
-import { Gathering } from "../inside/gathering.js";
 import type { Looking } from "../inside/look.js";
+import { LookBatcher } from "../inside/look-batcher.js";
 import { filesystem, probeSpec } from "../probe/bench.js";
 import { lazy } from "../probe/lazy.js";
 import type * as probe from "../probe/trial.js";
@@ -68,7 +68,7 @@ export function makeBench<Box extends ProbedSandbox>(
   // Each is a sandbox of its own, also where the claims leave no difference in their limits.
   const once = (boundary: Partial<Boundary>) => lazy(() => open(boundary));
   const closed = once({ ...network, ...files });
-  const looking: Looking = { probe, signal, gathering: new Gathering() };
+  const looking: Looking = { probe, signal, batcher: new LookBatcher() };
   return {
     ...looking,
     probe,

@@ -5,7 +5,7 @@ import type { Sealing } from "../sealing.js";
 import type { NewRun } from "../store/index.js";
 
 /** What a recorded run knows of its right to act: another replica may take it over. */
-export interface RunHold {
+export interface LeasedHold {
   /** Increases with each owner of the run. */
   readonly fence: number;
   /** Whether the run is certainly still this replica's. */
@@ -38,7 +38,7 @@ export interface RecordedRun {
   /** Its first events, which are there before it starts. Taken here, they aren't yielded again. */
   announced(): readonly AgentEvent[];
   /** Called before it starts: it acts only while the hold is current. */
-  holdBy(hold: RunHold): void;
+  holdBy(hold: LeasedHold): void;
   /**
    * Starts it: yields its events in groups, then its one result. After a group of at least `events`, the next one gathers
    * for `timeoutMs`, or until it has `characters`. What waits is bounded: then the run waits.

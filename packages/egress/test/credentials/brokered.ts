@@ -10,7 +10,7 @@ import {
   type Origin,
   openOrigin,
   openSession,
-  type Session,
+  type ProxySession,
 } from "../proxy/session.js";
 
 export const host = "git.example.test";
@@ -20,7 +20,7 @@ export const value = `ghp_${"aaaabbbb".repeat(5)}`;
 export interface World {
   readonly origin: Origin;
   readonly broker: CredentialBroker;
-  readonly session: Session;
+  readonly session: ProxySession;
   readonly placeholder: string;
   close(): Promise<void>;
 }

@@ -13,7 +13,7 @@ import {
   openOrigin,
   openSession,
   openTcp,
-  type Session,
+  type ProxySession,
 } from "./session.js";
 
 const CURL = "/usr/bin/curl";
@@ -25,7 +25,7 @@ describe("curl", () => {
   }
   let plain: Origin;
   let secure: Origin;
-  let session: Session;
+  let session: ProxySession;
   let relay: Awaited<ReturnType<typeof openTcp>>;
   beforeAll(async () => {
     plain = await openOrigin();
@@ -89,7 +89,7 @@ describe("unencrypted WebSocket", () => {
   const request = (url: string, host: string, upgrade = "websocket") =>
     `GET ${url} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: ${upgrade}\r\nSec-WebSocket-Key: ${key}\r\n\r\n`;
   let server: Awaited<ReturnType<typeof openTcp>>;
-  let session: Session;
+  let session: ProxySession;
   beforeEach(async () => {
     session = await openSession(allow(["ok.test"]));
     server = await openTcp((socket) => {

@@ -9,7 +9,7 @@ import {
   openOrigin,
   openSession,
   openTcp,
-  type Session,
+  type ProxySession,
 } from "./session.js";
 
 const get = (url: string, host: string, extra = "") =>
@@ -17,7 +17,7 @@ const get = (url: string, host: string, extra = "") =>
 
 describe("HTTP messages through the proxy", () => {
   let origin: Origin;
-  let session: Session;
+  let session: ProxySession;
   beforeEach(async () => {
     origin = await openOrigin();
     session = await openSession(allow(["ok.test"]));

@@ -10,7 +10,7 @@ import {
   type Origin,
   openOrigin,
   openSession,
-  type Session,
+  type ProxySession,
 } from "./session.js";
 
 const get = (url: string, host: string, extra = "") =>
@@ -18,7 +18,7 @@ const get = (url: string, host: string, extra = "") =>
 
 describe("plain HTTP through the proxy", () => {
   let origin: Origin;
-  let session: Session;
+  let session: ProxySession;
   beforeEach(async () => {
     origin = await openOrigin();
     session = await openSession(allow(["ok.test", "*.wide.test"]), {

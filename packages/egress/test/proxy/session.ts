@@ -39,7 +39,7 @@ export function allow(
 /** A policy that allows nothing. */
 export const denyAll: NetworkBoundary = { mode: "off", rules: [] };
 
-export interface Session {
+export interface ProxySession {
   readonly path: string;
   readonly decisions: EgressDecision[];
   readonly faults: unknown[];
@@ -52,7 +52,7 @@ export interface Session {
 export async function openSession(
   policy: NetworkBoundary,
   options: Partial<EgressProxyOptions> & { names?: Record<string, readonly string[]> } = {},
-): Promise<Session> {
+): Promise<ProxySession> {
   const folder = mkdtempSync(join(tmpdir(), "ambit-egress-"));
   const path = join(folder, "p.sock");
   const decisions: EgressDecision[] = [];

@@ -9,13 +9,13 @@ import {
   type Origin,
   openOrigin,
   openSession,
-  type Session,
+  type ProxySession,
   socksThrough,
 } from "./session.js";
 
 describe("SOCKS", () => {
   let origin: Origin;
-  let session: Session;
+  let session: ProxySession;
   beforeEach(async () => {
     origin = await openOrigin();
     session = await openSession(allow(["ok.test"]));

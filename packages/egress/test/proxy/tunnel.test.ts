@@ -11,7 +11,7 @@ import {
   openOrigin,
   openSession,
   openTcp,
-  type Session,
+  type ProxySession,
   socksThrough,
 } from "./session.js";
 import { realClientHello } from "./tls.js";
@@ -21,7 +21,7 @@ const certificate = makeCertificate("ok.test", "evil.test");
 describe.each(["connect", "socks5"] as const)("tunnels by %s", (protocol) => {
   let plain: Origin;
   let secure: Origin;
-  let session: Session;
+  let session: ProxySession;
   beforeAll(async () => {
     plain = await openOrigin();
     secure = await openOrigin({ tls: certificate });

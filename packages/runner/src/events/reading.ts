@@ -8,7 +8,7 @@ export type RunPart = { readonly events: readonly AgentEvent[] } | { readonly re
  * After a part of at least `events`, the next one gathers for `timeoutMs`, or until it has `characters`. An event that
  * comes alone is read immediately.
  */
-export interface Gathering {
+export interface GatheringLimits {
   readonly events: number;
   readonly characters: number;
   readonly timeoutMs: number;
@@ -25,7 +25,7 @@ type Next<Item> = () => Promise<IteratorResult<Item, undefined>>;
 export function nextPart(
   events: Pick<RunEvents, "take" | "more" | "gather">,
   result: () => Promise<RunResult | undefined>,
-  gathering?: Gathering,
+  gathering?: GatheringLimits,
 ): Next<RunPart> {
   let isStream = false;
   let isDelivered = false;

@@ -1,7 +1,7 @@
 import { settlesWithin } from "./linked-abort.js";
 
 /** The source: `AgentEvents` of a turn, or any async iterable. */
-export interface Source<Item> {
+export interface ItemSource<Item> {
   [Symbol.asyncIterator](): AsyncIterator<Item> & {
     /** The next item, if it has already arrived. */
     ready?(): Item | undefined;
@@ -17,7 +17,7 @@ export interface Source<Item> {
  * had `graceMs` to clean up.
  */
 export async function readBounded<Item extends NonNullable<unknown>>(
-  source: Source<Item>,
+  source: ItemSource<Item>,
   signal: AbortSignal,
   graceMs: number,
   handle: (item: Item) => Promise<void> | undefined,

@@ -9,7 +9,7 @@ import {
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import type { RunRecovery } from "../events/observation.js";
-import { cancellable, type Gathering, nextPart, nextRecord, type RunPart } from "../events/reading.js";
+import { cancellable, type GatheringLimits, nextPart, nextRecord, type RunPart } from "../events/reading.js";
 import type { RunHold } from "../lifetime/right-to-act.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { dismiss } from "../session/agent/start-agent.js";
@@ -152,11 +152,11 @@ export class Run {
   }
 
   /** The same, for a reader that takes all available events at once. */
-  parts(gathering?: Gathering): AsyncGenerator<RunPart, void, undefined> {
+  parts(gathering?: GatheringLimits): AsyncGenerator<RunPart, void, undefined> {
     return this.#read(this.#parts(gathering));
   }
 
-  #parts(gathering?: Gathering): () => Promise<IteratorResult<RunPart, undefined>> {
+  #parts(gathering?: GatheringLimits): () => Promise<IteratorResult<RunPart, undefined>> {
     return nextPart(this.events, () => this.ended.then(() => this.result), gathering);
   }
 

@@ -1,7 +1,7 @@
 import { forever } from "@ambit/fakes/harness";
 import { recordingLog } from "@ambit/fakes/log";
 import { describe, expect, test, vi } from "vitest";
-import { readBounded, type Source } from "../../src/lifetime/bounded.js";
+import { type ItemSource, readBounded } from "../../src/lifetime/bounded.js";
 import { LinkedAbort, settledWithin, settlesWithin, unlessAborted } from "../../src/lifetime/linked-abort.js";
 import { OwnedScope } from "../../src/lifetime/scope.js";
 
@@ -143,7 +143,7 @@ describe("readBounded", () => {
         },
         ready: () => waiting.shift(),
       }),
-    } satisfies Source<number>;
+    } satisfies ItemSource<number>;
     await readBounded(source, aborts().signal, 30, (item) => {
       order.push(`begun ${item}`);
       return item === 2
@@ -159,7 +159,7 @@ describe("readBounded", () => {
     const abort = aborts();
     const source = {
       [Symbol.asyncIterator]: () => ({ next: async () => ({ done: false, value: 1 }), ready: () => 1 }),
-    } satisfies Source<number>;
+    } satisfies ItemSource<number>;
     abort.abort("stop");
     await expect(readBounded(source, abort.signal, 30, tick)).rejects.toBe("stop");
   });

@@ -1,5 +1,5 @@
 import { writeSync } from "node:fs";
-import type { Answer } from "./wish.js";
+import type { WishAnswer } from "./wish.js";
 
 const wait = new Int32Array(new SharedArrayBuffer(4));
 const stdout = 1;
@@ -7,7 +7,7 @@ const stdout = 1;
 /** Bytes of a content that are sent at a time. */
 export const chunkBytes = 65_536;
 
-export function answer(line: Answer): undefined {
+export function answer(line: WishAnswer): undefined {
   write(Buffer.from(`${JSON.stringify(line)}\n`));
 }
 

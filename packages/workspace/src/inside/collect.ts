@@ -6,7 +6,7 @@ import { isGitFolder } from "./git-folder.js";
 import { type Globs, globsOf } from "./globs.js";
 import { type IgnoreRules, isIgnored, rulesIn } from "./ignored.js";
 import { stateOf } from "./state.js";
-import type { Answer, Wish } from "./wish.js";
+import type { Wish, WishAnswer } from "./wish.js";
 
 /** Folders within each other; each holds a descriptor while it is looked at. */
 const maxDepth = 100;
@@ -19,7 +19,7 @@ interface Linked {
   readonly paths: { readonly path: string; readonly isIncluded: boolean; readonly isChange: boolean }[];
 }
 
-type Reason = Extract<Answer, { type: "omitted" }>["reason"];
+type Reason = Extract<WishAnswer, { type: "omitted" }>["reason"];
 
 /**
  * Walks the workspace with the rights of the sandbox's processes: what they can't read doesn't leave. Every file is read

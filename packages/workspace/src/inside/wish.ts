@@ -17,7 +17,7 @@ export interface Wish {
  * What the program inside answers, one line of JSON each. The content of a file follows its line in chunks: a line with the
  * number of bytes and then the bytes; 0 ends it. None of it can be trusted: the sandbox's processes may have changed it.
  */
-export type Answer =
+export type WishAnswer =
   | {
       readonly type: "file";
       readonly path: string;

@@ -3,7 +3,7 @@ import type { JsonLimits } from "@ambit/core/contract";
 import { parseJsonInTurns, textInTurns } from "@ambit/json-turns";
 import { pack } from "tar-stream";
 import type { Blob, Blobs } from "../blobs/blobs.js";
-import { blobNames, type Manifest, manifestSchema } from "./manifest.js";
+import { blobNames, manifestSchema, type OutputsManifest } from "./manifest.js";
 
 /** Of a manifest: 10,000 files with long paths. */
 const manifestLimits: JsonLimits = { maxLength: 16 * 1024 * 1024, maxValues: 200_000, maxDepth: 4 };
@@ -16,7 +16,7 @@ export class KeptOutputs {
   private constructor(
     blobs: Blobs,
     owner: string,
-    readonly manifest: Manifest,
+    readonly manifest: OutputsManifest,
   ) {
     this.#blobs = blobs;
     this.#owner = owner;

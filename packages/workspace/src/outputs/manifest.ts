@@ -14,7 +14,7 @@ export const manifestSchema = z.strictObject({
   ),
   patch: z.strictObject({ size: z.int(), sha256: z.string() }).optional(),
 });
-export type Manifest = z.infer<typeof manifestSchema>;
+export type OutputsManifest = z.infer<typeof manifestSchema>;
 
 /** Names of an owner's blobs. */
 export const blobNames = {

@@ -5,11 +5,11 @@ import type { Sandbox } from "@ambit/core/plugin";
 import { jsonInTurns } from "@ambit/json-turns";
 import type { Blobs } from "../blobs/blobs.js";
 import { stateOf } from "../inside/state.js";
-import { gitPatch, type PatchedFile, type Side } from "../patch/git-patch.js";
+import { gitPatch, type PatchedFile, type PatchSide } from "../patch/git-patch.js";
 import type { WorkspaceSettings } from "../settings.js";
 import { Spool } from "../spool/spool.js";
 import { type Collected, type CollectedFile, collect, type Omission } from "./collect.js";
-import { blobNames, type Manifest } from "./manifest.js";
+import { blobNames, type OutputsManifest } from "./manifest.js";
 
 export interface OutputsOptions {
   /** Of the blobs: the run's key. */
@@ -32,7 +32,7 @@ const entryCharacters = 256;
 /** The workspace at the run's start. */
 interface Base {
   readonly spool: Spool;
-  readonly files: ReadonlyMap<string, Side>;
+  readonly files: ReadonlyMap<string, PatchSide>;
   /** What is no regular file that could be read. */
   readonly others: ReadonlyMap<string, Omission>;
 }
@@ -127,7 +127,7 @@ export class RunOutputs {
     requireListable([...receipt.files, ...receipt.omitted, ...changes]);
     try {
       const blobs = await this.#options.blobs();
-      const files: Manifest["files"] = [];
+      const files: OutputsManifest["files"] = [];
       for (const [index, file] of kept.entries()) {
         signal.throwIfAborted();
         const name = blobNames.file(index);
@@ -135,7 +135,7 @@ export class RunOutputs {
         files.push({ ...fileOf(file), name });
       }
       const patch = outputs.patch ? await this.#keepPatch(blobs, changes, spool) : undefined;
-      const manifest: Manifest = { version: 1, createdAt: Date.now(), files, patch };
+      const manifest: OutputsManifest = { version: 1, createdAt: Date.now(), files, patch };
       await blobs.put(owner, blobNames.manifest, one(await jsonInTurns(manifest)));
       if (patch === undefined) return receipt;
       const complete = omitted.length === 0 && collected.omittedMore === 0;
@@ -208,7 +208,12 @@ function requireListable(entries: readonly { readonly path: string }[]): void {
     );
 }
 
-function fileOf({ path, size, sha256, executable }: CollectedFile | (Side & { path: string })): OutputFile {
+function fileOf({
+  path,
+  size,
+  sha256,
+  executable,
+}: CollectedFile | (PatchSide & { path: string })): OutputFile {
   return { path, size, sha256, ...(executable ? { executable } : {}) };
 }
 

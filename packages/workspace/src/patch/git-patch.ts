@@ -6,15 +6,15 @@ import { base85Lines } from "./base85.js";
 import { hunksOf } from "./hunks.js";
 
 /** One side of a change. */
-export interface Side extends Spooled {
+export interface PatchSide extends Spooled {
   readonly executable: boolean;
 }
 
 /** A file that was added, changed or deleted: at least one side. */
 export interface PatchedFile {
   readonly path: string;
-  readonly before: Side | undefined;
-  readonly after: Side | undefined;
+  readonly before: PatchSide | undefined;
+  readonly after: PatchSide | undefined;
 }
 
 /** Bytes; a larger text is shown like a binary file. */
@@ -61,7 +61,7 @@ async function* textPatch(
 }
 
 /** The whole content of one side, compressed. */
-async function* literal(side: Side | undefined, spool: Spool): AsyncGenerator<Buffer, void, undefined> {
+async function* literal(side: PatchSide | undefined, spool: Spool): AsyncGenerator<Buffer, void, undefined> {
   yield Buffer.from(`literal ${side?.size ?? 0}\n`);
   const content = side === undefined ? Readable.from([]) : Readable.from(spool.read(side));
   yield* base85Lines(content.pipe(createDeflate()));
@@ -75,10 +75,10 @@ function modesOf({ before, after }: PatchedFile): string {
   return `old mode ${modeOf(before)}\nnew mode ${modeOf(after)}\n`;
 }
 
-const modeOf = (side: Side | undefined) => (side?.executable === true ? "100755" : "100644");
+const modeOf = (side: PatchSide | undefined) => (side?.executable === true ? "100755" : "100644");
 
 /** The content as text, one character for each byte. Undefined for a binary or large file; empty for a missing one. */
-async function textOf(side: Side | undefined, spool: Spool): Promise<string | undefined> {
+async function textOf(side: PatchSide | undefined, spool: Spool): Promise<string | undefined> {
   if (side === undefined) return "";
   if (side.size > maxTextBytes) return undefined;
   const content = await spool.whole(side);
@@ -86,7 +86,7 @@ async function textOf(side: Side | undefined, spool: Spool): Promise<string | un
 }
 
 /** Git's name of a content. A binary patch is accepted only with it. */
-async function blobId(side: Side | undefined, spool: Spool): Promise<string> {
+async function blobId(side: PatchSide | undefined, spool: Spool): Promise<string> {
   if (side === undefined) return noBlob;
   const hash = createHash("sha1").update(`blob ${side.size}\0`);
   for await (const bytes of spool.read(side)) hash.update(bytes);

@@ -1,6 +1,6 @@
 import { join } from "node:path/posix";
 import type { ModelRoute, RunRequest, Sandbox } from "@ambit/core/plugin";
-import type { LaunchPlan } from "../driver/start/start-agent.js";
+import type { AgentLaunchPlan } from "../driver/start/start-agent.js";
 import type { PlacedProgram } from "../installation/place-program.js";
 import { guarded, restrictsOwnTools } from "../profiles/handoffs.js";
 import type { ModelAccess, ModelEndpoint, Profile, ToolEndpoint } from "../profiles/profile.js";
@@ -24,7 +24,7 @@ export interface LaunchPlanOptions {
 }
 
 /** What the agent is started with. Pure. */
-export function planLaunch(options: LaunchPlanOptions): LaunchPlan {
+export function planLaunch(options: LaunchPlanOptions): AgentLaunchPlan {
   const { profile, program, sandbox, servers, route } = options;
   const request = withPlatformInstructions(profile, options.request);
   const { home } = sandbox;
@@ -51,7 +51,11 @@ export function planLaunch(options: LaunchPlanOptions): LaunchPlan {
     const path = join(sandbox.workspace, profile.instructions.agentsFile);
     files.push({ path, content: request.agentsMd });
   }
-  const argv: LaunchPlan["argv"] = [...program.argv, ...profile.arguments, ...(prepared.arguments ?? [])];
+  const argv: AgentLaunchPlan["argv"] = [
+    ...program.argv,
+    ...profile.arguments,
+    ...(prepared.arguments ?? []),
+  ];
   const restricted = options.deniesTools || restrictsOwnTools(request);
   return {
     argv: restricted ? guarded(argv, profile) : argv,

@@ -10,14 +10,14 @@ const manifestSchema = z.looseObject({
   optionalDependencies: z.record(z.string(), z.string()).optional(),
   peerDependencies: z.record(z.string(), z.string()).optional(),
 });
-export type Manifest = z.infer<typeof manifestSchema>;
+export type PackageManifest = z.infer<typeof manifestSchema>;
 
 export interface PackageFolder {
   /** As it was found: inside a `node_modules`, possibly a link. */
   readonly path: string;
   /** With all links resolved. */
   readonly realPath: string;
-  readonly manifest: Manifest;
+  readonly manifest: PackageManifest;
 }
 
 /**

@@ -7,7 +7,7 @@ import {
   type Sandbox,
 } from "@ambit/core/plugin";
 import { type DriverLimits, defaultDriverLimits } from "../../src/driver/limits.js";
-import { type AgentVersions, type LaunchPlan, startAgent } from "../../src/driver/start/start-agent.js";
+import { type AgentLaunchPlan, type AgentVersions, startAgent } from "../../src/driver/start/start-agent.js";
 import { MessageIntake } from "../../src/driver/wire/message-intake.js";
 import { demo } from "../../src/profiles/demo.js";
 import type { Profile } from "../../src/profiles/profile.js";
@@ -44,7 +44,7 @@ export interface FakeAgentOptions {
   readonly limits?: Partial<DriverLimits>;
   /** Default: one of its own. */
   readonly intake?: MessageIntake;
-  readonly launch?: Partial<LaunchPlan>;
+  readonly launch?: Partial<AgentLaunchPlan>;
   readonly resume?: string;
   readonly request?: object;
   readonly servers?: { readonly servers: readonly PublishedServer[] };

@@ -19,7 +19,7 @@ export interface RefusedOperation {
   readonly reason: string;
 }
 
-export interface RequestLine {
+export interface ModelRequestLine {
   readonly method: string;
   /** Normalised: no `.` or `..` segments. */
   readonly pathname: string;
@@ -52,7 +52,7 @@ export interface SignedRequest {
 /** One provider's API. */
 export interface Protocol {
   /** The request's operation. Pure. */
-  read(line: RequestLine, use: ModelUse): ModelOperation | RefusedOperation;
+  read(line: ModelRequestLine, use: ModelUse): ModelOperation | RefusedOperation;
   /** Headers of the agent that are passed on, in lower case, in addition to those of every API. */
   readonly requestHeaders: readonly string[];
   /** Paths of the usage in the response, or in each event of a stream. */

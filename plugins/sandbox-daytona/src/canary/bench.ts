@@ -6,7 +6,7 @@ import type { Claim } from "../claims.js";
 import type { StartedMachine } from "../open/start-machine.js";
 
 /** The two sandboxes of a canary: what works in the open one, and must fail in the limited one. */
-export interface Bench {
+export interface CanaryBench {
   readonly account: Account;
   readonly open: StartedMachine;
   /** What the open sandbox can reach. */
@@ -17,12 +17,12 @@ export interface Bench {
   readonly unrestricted: unknown;
   /** Why no secret could be stored for it; undefined if one was stored. */
   readonly withoutSecret: unknown;
-  readonly decoys: Decoys;
+  readonly decoys: CanaryDecoys;
   readonly signal: AbortSignal;
 }
 
 /** Random texts that are searched for, each stored in one place. */
-export interface Decoys {
+export interface CanaryDecoys {
   /** In the environment of processes that the platform starts itself. */
   readonly variable: string;
   /** The value of a secret of the organisation. */
@@ -31,4 +31,4 @@ export interface Decoys {
   readonly process: string;
 }
 
-export type Trial = kit.Trial<Bench, Claim>;
+export type CanaryTrial = kit.Trial<CanaryBench, Claim>;

@@ -2,11 +2,11 @@ import { NotProven } from "@ambit/backend-kit";
 import { daemon, daemonFix, lostToDaemon, whyDaemonAnswers } from "../inside/daemon.js";
 import { ordersProgram, readOrders } from "../inside/daemon-orders.js";
 import { outputOn } from "../inside/try-from.js";
-import type { Bench, Trial } from "./bench.js";
+import type { CanaryBench, CanaryTrial } from "./bench.js";
 import { outputOf } from "./look.js";
 
 /** These claims hold only if no process inside can send requests to the daemon. */
-export const daemonTrial: Trial = {
+export const daemonTrial: CanaryTrial = {
   shows: lostToDaemon,
   async run(bench) {
     const how = await tryDaemon(bench);
@@ -23,7 +23,7 @@ const limitMs = 3_000;
  * @returns what was observed.
  * @throws NotProven if a process of the sandbox reaches it.
  */
-async function tryDaemon(bench: Bench): Promise<string> {
+async function tryDaemon(bench: CanaryBench): Promise<string> {
   const { sandbox, limited, account } = bench;
   const argv = await ordersProgram(account.config.bridge.node, limitMs);
   const control = readOrders(await outputOn(limited.machine, argv, limitMs));

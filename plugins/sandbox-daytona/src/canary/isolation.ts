@@ -3,7 +3,7 @@ import { halvesOf, reachedOf } from "@ambit/attacks/inside";
 import { NotProven } from "@ambit/backend-kit";
 import { pauseFor } from "../platform/retries.js";
 import { shellLine } from "../platform/shell-line.js";
-import type { Bench, Trial } from "./bench.js";
+import type { CanaryBench, CanaryTrial } from "./bench.js";
 import { lookAsProcess, lookFromPlatform } from "./look.js";
 import type { CanaryAttempts } from "./mechanisms.js";
 
@@ -20,7 +20,7 @@ const ofOthers = (text: string): CanaryAttempts => ({
 });
 
 /** Whether the decoy is seen in its own sandbox. A busy platform may start it after a search began. */
-async function isSeen(bench: Bench, attempts: CanaryAttempts): Promise<boolean> {
+async function isSeen(bench: CanaryBench, attempts: CanaryAttempts): Promise<boolean> {
   const end = performance.now() + startsWithinMs;
   for (;;) {
     if (reachedOf(await lookFromPlatform(bench, bench.open.machine, attempts)) !== "") return true;
@@ -29,7 +29,7 @@ async function isSeen(bench: Bench, attempts: CanaryAttempts): Promise<boolean> 
   }
 }
 
-export const isolationTrials: readonly Trial[] = [
+export const isolationTrials: readonly CanaryTrial[] = [
   {
     shows: ["environment.named-only"],
     async run(bench) {

@@ -3,14 +3,14 @@ import { NotProven, runToEnd } from "@ambit/backend-kit";
 import type { Command } from "@ambit/core/plugin";
 import { outputOn } from "../inside/try-from.js";
 import type { Machine } from "../platform/service.js";
-import type { Bench } from "./bench.js";
+import type { CanaryBench } from "./bench.js";
 import type { CanaryAttempts } from "./mechanisms.js";
 
 const lookMs = 20_000;
 
 /** Makes attempts through the platform's own access. */
 export async function lookFromPlatform(
-  { account }: Pick<Bench, "account">,
+  { account }: Pick<CanaryBench, "account">,
   machine: Machine,
   attempts: CanaryAttempts,
 ): Promise<Reached> {
@@ -19,7 +19,7 @@ export async function lookFromPlatform(
 
 /** Makes attempts as a process of the sandbox, with these variables besides its `PATH`. */
 export async function lookAsProcess(
-  bench: Bench,
+  bench: CanaryBench,
   attempts: CanaryAttempts,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Reached> {
@@ -30,7 +30,7 @@ export async function lookAsProcess(
 
 /** What a program prints as a process of the sandbox. */
 export async function outputOf(
-  { sandbox, signal }: Bench,
+  { sandbox, signal }: CanaryBench,
   argv: readonly [string, ...string[]],
   role: Command["role"] = "tool",
   env: Readonly<Record<string, string>> = {},

@@ -5,14 +5,14 @@ import { allAttempts, idOf, reachedIn } from "../inside/attempts.js";
 import { tryFrom } from "../inside/try-from.js";
 import { pauseFor } from "../platform/retries.js";
 import type { NetworkChange } from "../platform/service.js";
-import type { Bench, Trial } from "./bench.js";
+import type { CanaryBench, CanaryTrial } from "./bench.js";
 import { lookAsProcess } from "./look.js";
 
 const controlFix =
   "set sandbox-daytona's canary.address, .name and .forbidden to targets that a sandbox without limits reaches in this organisation";
 const leakFix = "use an organisation that may restrict the network completely, or another sandbox";
 
-export const networkTrials: readonly Trial[] = [
+export const networkTrials: readonly CanaryTrial[] = [
   {
     shows: ["network.deny"],
     async run(bench) {
@@ -82,7 +82,7 @@ const againMs = 250;
 
 /** The platform applies its rules after its response, so what leaks at first is retried for a while. */
 async function untilSettled<Result>(
-  { account, signal }: Bench,
+  { account, signal }: CanaryBench,
   trial: () => Promise<Result>,
 ): Promise<Result> {
   const end = performance.now() + account.config.canary.settleMs;
@@ -98,7 +98,7 @@ async function untilSettled<Result>(
 
 /** Limits the open sandbox, tries everything again, and returns what was reached before but not now. */
 async function phase(
-  bench: Bench,
+  bench: CanaryBench,
   change: NetworkChange,
   allowed: readonly string[],
   ignored: (id: string) => boolean = () => false,
@@ -108,7 +108,7 @@ async function phase(
 }
 
 /** Without a limit this would prove nothing, so it is read back. */
-async function setNetwork({ open }: Bench, change: NetworkChange): Promise<void> {
+async function setNetwork({ open }: CanaryBench, change: NetworkChange): Promise<void> {
   await open.machine.setNetwork(change);
   const view = await open.machine.refresh();
   const given = {
@@ -123,7 +123,7 @@ async function setNetwork({ open }: Bench, change: NetworkChange): Promise<void>
   );
 }
 
-function attempts({ open, account }: Bench): Promise<Reached> {
+function attempts({ open, account }: CanaryBench): Promise<Reached> {
   return tryFrom(open.machine, allAttempts(account.config.canary), account.config);
 }
 

@@ -3,7 +3,7 @@ import { NotProven } from "@ambit/backend-kit";
 import type { Claim } from "../claims.js";
 import type { Machine } from "../platform/service.js";
 import { shellLine } from "../platform/shell-line.js";
-import type { Bench, Trial } from "./bench.js";
+import type { CanaryBench, CanaryTrial } from "./bench.js";
 import type { CanaryAttempts } from "./mechanisms.js";
 
 /** Sizes of the limited and the open sandbox, in a boundary's units. */
@@ -22,7 +22,7 @@ const limitMs = 60_000;
 const fix = "check the organisation's sandbox settings, or omit this limit";
 
 /** Last, since a process that runs out of memory may end the bridge too. */
-export const resourceTrials: readonly Trial[] = [
+export const resourceTrials: readonly CanaryTrial[] = [
   trial("resources.memory", { used: { try: "memory", mib } }, mib, (amount) => `${amount} MiB of memory`),
   trial(
     "resources.cpu",
@@ -39,10 +39,10 @@ function trial(
   attempts: CanaryAttempts,
   threshold: number,
   say: (amount: number) => string,
-): Trial {
+): CanaryTrial {
   return {
     shows: [capability],
-    async run({ open, limited, account }: Bench) {
+    async run({ open, limited, account }: CanaryBench) {
       const argv = await lookProgram(account.config.bridge.node, attempts);
       let [much, little] = [0, 0];
       for (let round = 0; round < rounds && much < threshold; round += 1) {

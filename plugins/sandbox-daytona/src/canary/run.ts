@@ -21,7 +21,7 @@ import { type StartedMachine, startMachine } from "../open/start-machine.js";
 import { ServiceFailure } from "../platform/failure.js";
 import { pauseFor } from "../platform/retries.js";
 import { removeSecrets, storeSecrets } from "../secrets/organisation-secrets.js";
-import type { Bench, Decoys, Trial } from "./bench.js";
+import type { CanaryBench, CanaryDecoys, CanaryTrial } from "./bench.js";
 import { isRestriction } from "./contradiction.js";
 import { daemonTrial } from "./daemon.js";
 import { fixOf } from "./findings.js";
@@ -44,7 +44,7 @@ export async function runCanary(account: Account, signal: AbortSignal): Promise<
   try {
     const outcomes = await closingAfter(signal, closeAll, async () => {
       const bench = await makeBench(account, opened, signal);
-      const inTurn = (trials: readonly Trial[]) => runInTurn(trials, bench, signal);
+      const inTurn = (trials: readonly CanaryTrial[]) => runInTurn(trials, bench, signal);
       const outcomes = await Promise.all([
         inTurn(networkTrials),
         inTurn([...isolationTrials, ...secretTrials]),
@@ -63,9 +63,13 @@ export async function runCanary(account: Account, signal: AbortSignal): Promise<
   }
 }
 
-async function makeBench(account: Account, opened: StartedMachine[], signal: AbortSignal): Promise<Bench> {
+async function makeBench(
+  account: Account,
+  opened: StartedMachine[],
+  signal: AbortSignal,
+): Promise<CanaryBench> {
   const { config } = account;
-  const decoys: Decoys = { variable: randomUUID(), secret: randomUUID(), process: randomUUID() };
+  const decoys: CanaryDecoys = { variable: randomUUID(), secret: randomUUID(), process: randomUUID() };
   const start = async (what: string, boundary: Boundary, additions: object = {}) => {
     const session = `canary-${what}-${randomUUID()}`;
     const started = await startMachine(account, { session, boundary, log: quietLog, signal, ...additions });

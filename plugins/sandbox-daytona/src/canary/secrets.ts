@@ -1,6 +1,6 @@
 import { halvesOf, reachedOf } from "@ambit/attacks/inside";
 import { NotProven } from "@ambit/backend-kit";
-import type { Trial } from "./bench.js";
+import type { CanaryTrial } from "./bench.js";
 import { lookAsProcess, lookFromPlatform } from "./look.js";
 import type { CanaryAttempts } from "./mechanisms.js";
 
@@ -18,7 +18,7 @@ function anywhere(text: string): CanaryAttempts {
 }
 
 /** Proves that the value isn't inside. That it arrives at its hosts can't be shown without such a host. */
-export const secretTrials: readonly Trial[] = [
+export const secretTrials: readonly CanaryTrial[] = [
   {
     shows: ["secrets.hidden"],
     async run(bench) {

@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import type { Attempts, Reached } from "@ambit/attacks/inside";
 import type { NetworkBoundary } from "@ambit/core/plugin";
 import { decideBeforeLookup, readTarget } from "@ambit/egress";
-import type { CanaryConfig, Destination } from "../config.js";
+import type { CanaryConfig, CanaryDestination } from "../config.js";
 
 type NetworkAttempt =
   | {
@@ -53,7 +53,7 @@ function byId(chosen: readonly NetworkAttempt[], { attemptMs: limitMs }: CanaryC
   return Object.fromEntries(chosen.map(({ id, ...attempt }) => [id, { ...attempt, limitMs }]));
 }
 
-export function idOf({ host, port }: Destination): string {
+export function idOf({ host, port }: CanaryDestination): string {
   return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
@@ -68,7 +68,7 @@ export function attemptsAgainst(network: NetworkBoundary, canary: CanaryConfig):
   return byId(chosen, canary);
 }
 
-function isAllowed({ host, port }: Destination, network: NetworkBoundary): boolean {
+function isAllowed({ host, port }: CanaryDestination, network: NetworkBoundary): boolean {
   const reading = readTarget(host, port);
   return reading.ok && decideBeforeLookup(reading.target, network).allowed;
 }
@@ -89,7 +89,7 @@ export function leaksIn(seen: Reached, network: NetworkBoundary): readonly strin
 }
 
 /** Where an attempt led that names no destination. */
-function destinationsIn(how: string): readonly Destination[] {
+function destinationsIn(how: string): readonly CanaryDestination[] {
   return [...how.matchAll(/([\d.]+):(\d+) connected/g)].map(([, host = "", port]) => ({
     host,
     port: Number(port),

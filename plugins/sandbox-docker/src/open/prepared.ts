@@ -11,7 +11,7 @@ import { copyRoot } from "./container-options.js";
 import { readBack } from "./read-back.js";
 import { type StartContainerOptions, type StartedContainer, startContainer } from "./start-container.js";
 
-export interface PrepareOptions extends StartContainerOptions {
+export interface PrepareContainerOptions extends StartContainerOptions {
   /** Its name in labels and folders: the session's, or a separate one. */
   readonly id: string;
   readonly shape: Shape;
@@ -25,7 +25,7 @@ const accessOf = { on: "write", workspace: "write", readonly: "read", off: "none
  * A container with a guest daemon that belongs to no session yet. It holds nothing of a session, and serves only one.
  */
 export class PreparedSandbox implements Prepared {
-  readonly #options: PrepareOptions;
+  readonly #options: PrepareContainerOptions;
   readonly #started: StartedContainer;
   #sandbox: RemoteSandbox | undefined;
   #session: SandboxSpec | undefined;
@@ -33,13 +33,17 @@ export class PreparedSandbox implements Prepared {
   #broker: CredentialBroker | undefined;
   #egress: SessionEgress | undefined;
 
-  private constructor(options: PrepareOptions, started: StartedContainer) {
+  private constructor(options: PrepareContainerOptions, started: StartedContainer) {
     this.#options = options;
     this.#started = started;
   }
 
   /** @throws SandboxFailed */
-  static async make(options: PrepareOptions, log: Log, signal: AbortSignal): Promise<PreparedSandbox> {
+  static async make(
+    options: PrepareContainerOptions,
+    log: Log,
+    signal: AbortSignal,
+  ): Promise<PreparedSandbox> {
     const prepared = new PreparedSandbox(options, await startContainer(options, log, signal));
     prepared.#sandbox = await prepared.#bridge(signal);
     return prepared;

@@ -11,7 +11,7 @@ interface Credentials
 }
 
 /** The API server, and how to authenticate to it. */
-export interface Server {
+export interface ApiServer {
   readonly url: URL;
   /** Fresh for each request: tokens rotate. */
   credentials(): Promise<Credentials>;
@@ -22,7 +22,10 @@ export interface Server {
 const maxSockets = 64;
 
 /** Reads the kubeconfig. @throws SandboxFailed */
-export function connectTo({ kubeconfig, context }: Pick<KubernetesConfig, "kubeconfig" | "context">): Server {
+export function connectTo({
+  kubeconfig,
+  context,
+}: Pick<KubernetesConfig, "kubeconfig" | "context">): ApiServer {
   const config = new KubeConfig();
   try {
     if (kubeconfig === undefined) config.loadFromDefault();

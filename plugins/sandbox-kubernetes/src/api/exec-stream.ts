@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { SandboxFailed } from "@ambit/core/plugin";
 import WebSocket, { type ClientOptions } from "ws";
 import { z } from "zod";
-import type { Server } from "./connect.js";
+import type { ApiServer } from "./connect.js";
 import { apiErrorOf, bodyOf } from "./requests.js";
 
 /** v5 tells a command that its input has ended; v4 doesn't, and nothing here depends on it. */
@@ -116,7 +116,7 @@ export class ExecStream {
    * @throws ApiError for a refusal; Error if the server can't be reached; the signal's reason
    */
   static async open(
-    server: Server,
+    server: ApiServer,
     { namespace, pod, container }: ExecTarget,
     argv: readonly string[],
     signal: AbortSignal,

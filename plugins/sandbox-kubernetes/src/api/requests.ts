@@ -3,7 +3,7 @@ import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { signalWithin } from "@ambit/backend-kit";
 import type { z } from "zod";
-import type { Server } from "./connect.js";
+import type { ApiServer } from "./connect.js";
 import { ApiError, statusSchema } from "./failure.js";
 
 export interface ApiRequest {
@@ -22,7 +22,7 @@ const maxStatusBytes = 64 * 1024;
 /** Typed requests to the API server, each with a time limit. */
 export class Api {
   constructor(
-    readonly server: Server,
+    readonly server: ApiServer,
     readonly requestTimeoutMs: number,
   ) {}
 

@@ -9,7 +9,7 @@ import { asSandboxFailed } from "../api/failure.js";
 import { NetworkOpen } from "../network/network-open.js";
 import { type StartedPod, type StartOptions, startPod } from "./start-pod.js";
 
-export interface PrepareOptions extends Omit<StartOptions, "onFailure"> {
+export interface PreparePodOptions extends Omit<StartOptions, "onFailure"> {
   /** Its name in folders: the session's, or a separate one. */
   readonly id: string;
   /** What a pod without a policy reaches, according to the probe. */
@@ -22,7 +22,7 @@ const accessOf = { on: "write", workspace: "write", readonly: "read", off: "none
 
 /** A pod with a guest daemon that belongs to no session yet. It holds nothing of a session, and serves only one. */
 export class PreparedPod implements Prepared {
-  readonly #options: PrepareOptions;
+  readonly #options: PreparePodOptions;
   #started: StartedPod | undefined;
   #sandbox: RemoteSandbox | undefined;
   /** How its network is closed, for the receipt. */
@@ -32,12 +32,12 @@ export class PreparedPod implements Prepared {
   #broker: CredentialBroker | undefined;
   #egress: SessionEgress | undefined;
 
-  private constructor(options: PrepareOptions) {
+  private constructor(options: PreparePodOptions) {
     this.#options = options;
   }
 
   /** @throws SandboxFailed */
-  static async make(options: PrepareOptions, log: Log, signal: AbortSignal): Promise<PreparedPod> {
+  static async make(options: PreparePodOptions, log: Log, signal: AbortSignal): Promise<PreparedPod> {
     const prepared = new PreparedPod(options);
     const onFailure = (failure: SandboxFailed) => prepared.#failed(failure);
     const started = await startPod({ ...options, onFailure }, log, signal);

@@ -2,7 +2,7 @@ import type { V1Pod } from "@kubernetes/client-node";
 import { quantityOf } from "./quantities.js";
 
 /** One field that the API server stored in another way than it was asked to. */
-export interface Difference {
+export interface FieldDifference {
   /** Such as `spec.containers[sandbox].securityContext.privileged`. */
   readonly field: string;
   readonly asked: string;
@@ -77,8 +77,8 @@ const keys: Readonly<Record<string, string>> = {
  *
  * @returns every field that differs or was added, except a server's own defaults.
  */
-export function differencesOf(asked: V1Pod, stored: unknown): readonly Difference[] {
-  const found: Difference[] = [];
+export function differencesOf(asked: V1Pod, stored: unknown): readonly FieldDifference[] {
+  const found: FieldDifference[] = [];
   for (const kind of ["labels", "annotations"] as const) {
     const kept = fieldOf(fieldOf(stored, "metadata"), kind);
     for (const [name, value] of Object.entries(asked.metadata?.[kind] ?? {})) {
@@ -96,7 +96,13 @@ export function differencesOf(asked: V1Pod, stored: unknown): readonly Differenc
 }
 
 /** @param path with `*` for names of elements; @param name as a reader sees it. */
-function compare(path: string, name: string, asked: unknown, stored: unknown, found: Difference[]): void {
+function compare(
+  path: string,
+  name: string,
+  asked: unknown,
+  stored: unknown,
+  found: FieldDifference[],
+): void {
   if (asked === undefined) {
     if (stored !== undefined && added[path]?.(stored) !== true) found.push(difference(name, asked, stored));
     return;
@@ -163,6 +169,6 @@ const maxWords = 120;
 const wordsOf = (value: unknown) =>
   value === undefined ? "nothing" : JSON.stringify(value).slice(0, maxWords);
 
-function difference(field: string, asked: unknown, stored: unknown): Difference {
+function difference(field: string, asked: unknown, stored: unknown): FieldDifference {
   return { field, asked: wordsOf(asked), stored: wordsOf(stored) };
 }

@@ -13,7 +13,7 @@ import { type RulesOptions, WorkspaceRules } from "./files/workspace-rules.js";
 import type { CommandLine } from "./launch/arguments.js";
 
 /** How a jail is launched, as it follows from its session. */
-export interface LaunchPlan {
+export interface JailLaunchPlan {
   /** Of each bubblewrap. */
   readonly commandLines: readonly CommandLine[];
   /** The program that starts the first one, with its arguments; empty for none. */
@@ -46,7 +46,7 @@ export interface SessionParts {
   files(mappings: readonly PathMapping[], owner: FileOwner | undefined): SessionFiles;
   /** Undefined: the proxy's own. */
   readonly egressChecks: EgressChecks | undefined;
-  complete(plan: LaunchPlan, resources: LaunchResources): LaunchPlan;
+  complete(plan: JailLaunchPlan, resources: LaunchResources): JailLaunchPlan;
   /** @throws SandboxFailed when a jail that isn't as planned must not start anything. */
   refuse(difference: SandboxFailed, of: "jail" | "first process"): void;
 }

@@ -1,10 +1,10 @@
 import { normaliseBoundary } from "@ambit/core";
 import type { NetworkBoundary } from "@ambit/core/plugin";
 import { type Attack, canary, type Decoys } from "@ambit/testkit";
-import type { Decoys as StandIns } from "./jails/index.ts";
+import type { JailDecoys } from "./jails/index.ts";
 
 /** What a removed mechanism is replaced with. */
-export function standIns({ id }: Pick<Attack, "id">, { folder, secret }: Decoys): StandIns {
+export function standIns({ id }: Pick<Attack, "id">, { folder, secret }: Decoys): JailDecoys {
   return {
     // A decoy process has its shared memory where every process of this host has it.
     folders: [id === "filesystem.host-hidden/shared-memory" ? "/dev/shm" : folder.path],

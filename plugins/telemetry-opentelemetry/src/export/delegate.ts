@@ -5,7 +5,7 @@ import {
   createOtlpHttpExportDelegate,
 } from "@opentelemetry/otlp-exporter-base/node-http";
 import type { HttpDestination } from "../destination.js";
-import type { Protocol, QueueLimits } from "../environment.js";
+import type { OtlpProtocol, QueueLimits } from "../environment.js";
 import type { HttpAgents } from "./agents.js";
 import type { Losses } from "./losses.js";
 import { RetryingGrpc } from "./retrying-grpc.js";
@@ -64,7 +64,7 @@ export function httpSender<Data>(
 /** To the destination that OpenTelemetry's variables describe, as the SDK's own exporters read them. */
 export function environmentSender<Data>(
   signal: ExportedSignal<Data>,
-  protocol: Protocol,
+  protocol: OtlpProtocol,
   concurrencyLimit: number,
   grpc: Grpc | undefined,
 ): Sender<Data> {
@@ -121,7 +121,7 @@ export class AccountingDelegate<Data> implements IOtlpExportDelegate<Data> {
 
   constructor(
     readonly signal: ExportedSignal<Data>,
-    protocol: Protocol,
+    protocol: OtlpProtocol,
     send: Sender<Data>,
     readonly losses: Losses,
     readonly progress?: ExportProgress,

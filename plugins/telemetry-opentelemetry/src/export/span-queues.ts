@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { OTLPExporterBase } from "@opentelemetry/otlp-exporter-base";
 import { BatchSpanProcessor, type ReadableSpan } from "@opentelemetry/sdk-trace";
-import type { Destination, HttpDestination } from "../destination.js";
+import type { ExportDestination, HttpDestination } from "../destination.js";
 import type { QueueLimits } from "../environment.js";
 import type { EndedSpan } from "../trace/span.js";
 import { agentFor, requireOpenAddress } from "./agents.js";
@@ -32,7 +32,7 @@ export class SpanQueues {
    * @param share of the queue that such spans may fill.
    * @throws AddressRefused for a literal address that a caller may not reach.
    */
-  add(span: EndedSpan, destination: Destination, share?: number): void {
+  add(span: EndedSpan, destination: ExportDestination, share?: number): void {
     const key = keyOf(destination);
     const queue = this.#queues.get(key) ?? this.#open(destination);
     // Moved to the end: the map's order is the order of use.
@@ -50,7 +50,7 @@ export class SpanQueues {
     await closeQueues(queues, signal);
   }
 
-  #open(destination: Destination): CountedQueue<ReadableSpan> {
+  #open(destination: ExportDestination): CountedQueue<ReadableSpan> {
     const { sdk } = this;
     const { config, environment } = sdk.telemetry;
     if (destination === "environment") {
@@ -91,7 +91,7 @@ export class SpanQueues {
   }
 }
 
-function keyOf(destination: Destination): string {
+function keyOf(destination: ExportDestination): string {
   return destination === "environment" ? destination : digestOf(destination);
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { LostRun } from "@ambit/core/plugin";
 import { z } from "zod";
-import type { Destination } from "../destination.js";
+import type { ExportDestination } from "../destination.js";
 import { type EndedSpan, Span } from "./span.js";
 
 const hex = (digits: number) => z.string().regex(new RegExp(`^[0-9a-f]{${digits}}$`));
@@ -30,7 +30,7 @@ export type Recovery = z.infer<typeof recoverySchema>;
 const maxAttributeLength = 256;
 
 /** At the run's beginning. Pure. */
-export function recoveryOf(root: Span, destination: Destination): string {
+export function recoveryOf(root: Span, destination: ExportDestination): string {
   const { traceId, flags, tracestate, parent, name } = root.given;
   const attributes = Object.entries(root.attributes).filter(
     ([, value]) => JSON.stringify(value).length <= maxAttributeLength,

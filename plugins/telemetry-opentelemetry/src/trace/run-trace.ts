@@ -10,7 +10,7 @@ import type {
   RunResult,
   TracedCall,
 } from "@ambit/core/plugin";
-import type { Destination } from "../destination.js";
+import type { ExportDestination } from "../destination.js";
 import {
   finishReason,
   inputMessages,
@@ -58,7 +58,7 @@ export class RunTrace implements RunObservation {
     readonly run: ObservedRun,
     readonly emit: (span: EndedSpan) => void,
     { traceId, flags }: TraceStart = newTrace(run),
-    readonly destination: Destination = "environment",
+    readonly destination: ExportDestination = "environment",
     now: () => number = () => performance.timeOrigin + performance.now(),
   ) {
     const { request, harness, parent: caller } = run;

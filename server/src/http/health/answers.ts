@@ -8,7 +8,7 @@ export interface ServerState {
 }
 
 /** A response as JSON. */
-export interface Answer {
+export interface HealthAnswer {
   readonly status: 200 | 503;
   readonly body: HealthResponse | StalledResponse | ReadyResponse;
 }
@@ -20,13 +20,13 @@ export interface Answer {
 export function healthAnswer(
   { probing, replicaId }: Pick<ServerState, "probing" | "replicaId">,
   stalledForMs?: number,
-): Answer {
+): HealthAnswer {
   if (stalledForMs === undefined) return { status: 200, body: { status: "ok", probing, replicaId } };
   return { status: 503, body: { status: "stalled", stalledForMs, replicaId } };
 }
 
 /** `GET /ready`: the server takes runs now. Pure. @param stalledForMs as for {@link healthAnswer}. */
-export function readyAnswer(ready: ReadyResponse, stalledForMs?: number): Answer {
+export function readyAnswer(ready: ReadyResponse, stalledForMs?: number): HealthAnswer {
   const body: ReadyResponse = stalledForMs === undefined ? ready : { ...ready, status: "stalled" };
   return { status: body.status === "ready" ? 200 : 503, body };
 }

@@ -10,7 +10,7 @@ export interface ContractCheck {
 }
 
 /** How sandboxes are opened while the contract is checked. */
-export interface Shape {
+export interface SessionShape {
   readonly name: string;
   readonly boundary: Boundary;
   readonly required: readonly Capability[];
@@ -25,12 +25,12 @@ const nothing: Boundary = {
 };
 
 /** Without a boundary, and with the tightest one that has a workspace and is proven here. */
-export function shapesOf(findings: readonly Finding[]): readonly Shape[] {
+export function shapesOf(findings: readonly Finding[]): readonly SessionShape[] {
   const isProven = (capability: Capability) =>
     findings.some((finding) => finding.capability === capability && finding.proven);
   const network = isProven("network.deny");
   const filesystem = isProven("filesystem.workspace-only") && isProven("filesystem.host-hidden");
-  const open: Shape = { name: "without a boundary", boundary: nothing, required: [] };
+  const open: SessionShape = { name: "without a boundary", boundary: nothing, required: [] };
   if (!network && !filesystem) return [open];
   const wanted: readonly Capability[] = [
     ...(network ? (["network.deny"] as const) : []),
@@ -39,7 +39,7 @@ export function shapesOf(findings: readonly Finding[]): readonly Shape[] {
     "environment.named-only",
     "environment.per-tool",
   ];
-  const tight: Shape = {
+  const tight: SessionShape = {
     name: "within a boundary",
     boundary: {
       ...nothing,
@@ -58,7 +58,7 @@ export class SharedSandbox {
 
   constructor(
     readonly backend: SandboxBackend,
-    readonly shape: Shape,
+    readonly shape: SessionShape,
   ) {}
 
   open(): Promise<Sandbox> {
@@ -84,7 +84,7 @@ export class Contract {
   /** @param shared the shared sandbox. Default: a separate one for the check. */
   constructor(
     readonly backend: SandboxBackend,
-    readonly shape: Shape,
+    readonly shape: SessionShape,
     shared?: SharedSandbox,
   ) {
     this.#shared = shared;

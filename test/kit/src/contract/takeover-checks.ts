@@ -5,7 +5,7 @@ import type { Sandbox, SandboxBackend, SandboxSpec, SandboxTakeover } from "@amb
 import { type KitScope, silentLog } from "../stage/kit-scope.js";
 import { startRunnerProcess } from "../stage/runner-process.js";
 import { freshId } from "../stage/stage.js";
-import { type Shape, shell } from "./contract.js";
+import { type SessionShape, shell } from "./contract.js";
 
 /** Two runners with one platform, and a third one that can be killed. */
 export interface TakeoverStage {
@@ -15,8 +15,8 @@ export interface TakeoverStage {
   /** A plain module whose default export makes the backend, for a runner in a separate process. */
   readonly runnerModule: URL;
   /** The tightest that is proven here, and the one without a boundary: the same where nothing is. */
-  readonly tight: Shape;
-  readonly loose: Shape;
+  readonly tight: SessionShape;
+  readonly loose: SessionShape;
   readonly scope: KitScope;
 }
 
@@ -123,7 +123,7 @@ async function openedByKilled({ runnerModule, tight, scope }: TakeoverStage, id:
 async function takeOver(
   { scope }: Pick<TakeoverStage, "scope">,
   backend: SandboxBackend,
-  shape: Shape,
+  shape: SessionShape,
   overrides: Partial<SandboxSpec>,
   handover: string,
 ): Promise<Sandbox> {
@@ -138,7 +138,7 @@ export function takeoverOf({ name, takeover }: SandboxBackend): SandboxTakeover 
   return takeover;
 }
 
-function specOf({ boundary, required }: Shape, overrides: Partial<SandboxSpec>): SandboxSpec {
+function specOf({ boundary, required }: SessionShape, overrides: Partial<SandboxSpec>): SandboxSpec {
   return {
     ...{ id: freshId(), boundary, required, requiredPaths: [] },
     ...{ onDecision: () => undefined, log: silentLog },

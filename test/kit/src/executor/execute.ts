@@ -12,7 +12,7 @@ import type { z } from "zod";
 import { KitScope, silentLog } from "../stage/kit-scope.js";
 import type { ExecutorCase } from "./executor-case.js";
 import { deepFrozen } from "./frozen.js";
-import { Observation } from "./observe.js";
+import { CallObservation } from "./observe.js";
 import type { OpenWorld } from "./world.js";
 
 /** More than any call of a test takes: the suite's own limit catches an executor that ignores its signal. */
@@ -55,7 +55,7 @@ export async function executeCase(
   const use = useOf(one);
   one.prepare?.(world);
   const before = world.requests();
-  const observation = new Observation(world.folder);
+  const observation = new CallObservation(world.folder);
   const scope = new KitScope();
   try {
     const outcome = await executor.execute(

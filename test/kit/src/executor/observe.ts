@@ -16,7 +16,7 @@ const domainOfResource: Readonly<Record<string, Domain>> = {
 };
 
 /** The domains in which an executor acted during a call, on the runner and through its sandbox. */
-export class Observation {
+export class CallObservation {
   readonly domains = new Set<Domain>();
   readonly #folder: string;
   readonly #before: string;

@@ -11,9 +11,9 @@ import type { ActorGap, Boundary, Capability, Sandbox, SandboxSpec, Scope } from
 import { messageOf } from "@ambit/core/plugin";
 import type { Control } from "../control/control.js";
 import { openBoundary } from "../stage/near-decoys.js";
-import { BoundaryRefused, type OpenStage, openStage } from "../stage/stage.js";
+import { type OpenStage, openStage, StageRefused } from "../stage/stage.js";
 
-export interface Place {
+export interface TrialPlace {
   readonly capability: Capability;
   readonly claims: readonly Capability[];
   readonly decoys: Decoys;
@@ -26,10 +26,10 @@ export interface Place {
 
 /** Tries one after the other in the guarded place, in one sandbox unless a trial needs a separate one. */
 export class GuardedTrials {
-  readonly #place: Place;
+  readonly #place: TrialPlace;
   #shared: OpenStage | undefined;
 
-  constructor(place: Place) {
+  constructor(place: TrialPlace) {
     this.#place = place;
   }
 
@@ -53,7 +53,11 @@ export class GuardedTrials {
 const triesForResources = 4;
 
 /** The same attack without a guard, in a separate sandbox. */
-export async function tryUnguarded(attack: Attack, control: Control, place: Place): Promise<AttackOutcome> {
+export async function tryUnguarded(
+  attack: Attack,
+  control: Control,
+  place: TrialPlace,
+): Promise<AttackOutcome> {
   const { runnerModule } = control;
   const unguarded = {
     ...place,
@@ -71,7 +75,7 @@ export async function tryUnguarded(attack: Attack, control: Control, place: Plac
   return outcome;
 }
 
-async function tryAlone(trial: Attack | Allowance, place: Place): Promise<AttackOutcome> {
+async function tryAlone(trial: Attack | Allowance, place: TrialPlace): Promise<AttackOutcome> {
   let stage: OpenStage;
   try {
     stage = await openStage(place);
@@ -91,7 +95,7 @@ async function performed(trial: Attack | Allowance, stage: OpenStage): Promise<A
   try {
     return await trial.perform(stage);
   } catch (error) {
-    return error instanceof BoundaryRefused ? refused(error.message) : notRun(allMessagesOf(error));
+    return error instanceof StageRefused ? refused(error.message) : notRun(allMessagesOf(error));
   }
 }
 

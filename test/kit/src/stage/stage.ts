@@ -24,8 +24,8 @@ export interface StageOptions {
 }
 
 /** The backend refuses the boundary, as it reports. */
-export class BoundaryRefused extends Error {
-  override readonly name = "BoundaryRefused";
+export class StageRefused extends Error {
+  override readonly name = "StageRefused";
 }
 
 export interface OpenStage extends Stage {
@@ -76,7 +76,7 @@ export async function openStage(options: StageOptions): Promise<OpenStage> {
       try {
         return await open(another);
       } catch (cause) {
-        throw gap === undefined ? cause : new BoundaryRefused(`${gap.capability}: ${gap.reason}`, { cause });
+        throw gap === undefined ? cause : new StageRefused(`${gap.capability}: ${gap.reason}`, { cause });
       }
     },
     decoyProcess: () => {

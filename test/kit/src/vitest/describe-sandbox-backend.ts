@@ -15,7 +15,7 @@ import {
 } from "@ambit/core/plugin";
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
 import { contractChecks } from "../contract/checks.js";
-import { Contract, type Shape, SharedSandbox, shapesOf } from "../contract/contract.js";
+import { Contract, type SessionShape, SharedSandbox, shapesOf } from "../contract/contract.js";
 import { bareControl, type Control } from "../control/control.js";
 import { applicable, type CapabilityReport, judgeCapability } from "../judge/judge-capability.js";
 import { probeWithin } from "../stage/kit-scope.js";
@@ -112,7 +112,7 @@ export function describeSandboxBackend(
   });
 }
 
-function describeContract(backend: SandboxBackend, shape: Shape): void {
+function describeContract(backend: SandboxBackend, shape: SessionShape): void {
   describe(`every sandbox, ${shape.name}`, () => {
     const shared = new SharedSandbox(backend, shape);
     afterAll(() => shared.close(), checkMs);

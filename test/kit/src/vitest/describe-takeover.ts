@@ -1,6 +1,6 @@
 import type { Finding, SandboxBackend } from "@ambit/core/plugin";
 import { afterAll, describe, expect, it } from "vitest";
-import type { Shape } from "../contract/contract.js";
+import type { SessionShape } from "../contract/contract.js";
 import { takeoverChecks, takeoverOf } from "../contract/takeover-checks.js";
 import { bareControl } from "../control/control.js";
 import { judgeCapability } from "../judge/judge-capability.js";
@@ -18,7 +18,7 @@ const checkMs = 120_000;
 /** The requirements on a backend whose sandboxes another runner can take over. */
 export function describeTakeover(
   backend: SandboxBackend,
-  [loose, tight = loose]: readonly [Shape, Shape?],
+  [loose, tight = loose]: readonly [SessionShape, SessionShape?],
   findings: readonly Finding[],
   options: TakeoverOptions | undefined,
 ): void {

@@ -1,5 +1,5 @@
 import type { PermissionQuestion } from "@ambit/core/plugin";
-import type { AgentTurn } from "@ambit/fakes/harness";
+import type { ScriptedTurn } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
 import { createWorld } from "../../fakes/world.js";
 
@@ -13,7 +13,7 @@ async function answerTo(question: Partial<PermissionQuestion>, permissions: obje
   const world = await createWorld({
     harness: { ownTools },
     ceiling,
-    script: async function* ({ ask, tools }: AgentTurn) {
+    script: async function* ({ ask, tools }: ScriptedTurn) {
       tools();
       const asked = { toolCallId: "1", toolName: "run_command", input: { command: "rm -rf x" }, ...question };
       yield { type: "tool_call", id: "1", name: asked.toolName, input: asked.input };
@@ -92,7 +92,7 @@ describe("a rule that matches no tool of the run", () => {
   it("is known only after an MCP server has listed its tools", async () => {
     const world = await createWorld({
       harness: { ownTools },
-      script: async function* ({ tools }: AgentTurn) {
+      script: async function* ({ tools }: ScriptedTurn) {
         tools("docs");
         yield { type: "done", stopReason: "end_turn" };
       },

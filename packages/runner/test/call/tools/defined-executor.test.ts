@@ -1,5 +1,5 @@
 import { defineExecutor } from "@ambit/core/plugin";
-import type { AgentTurn } from "@ambit/fakes/harness";
+import type { ScriptedTurn } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
 import { createWorld } from "../../fakes/world.js";
 
@@ -12,7 +12,7 @@ function worldWith(definition: Partial<Parameters<typeof defineExecutor>[0]> = {
   return createWorld({
     executors: [clock],
     sandbox: { claims: ["network.deny", "process.contained", "environment.named-only"] },
-    script: async function* ({ tools }: AgentTurn) {
+    script: async function* ({ tools }: ScriptedTurn) {
       yield { type: "message", text: (await tools().call("now")).output };
       yield { type: "done", stopReason: "end_turn" };
     },

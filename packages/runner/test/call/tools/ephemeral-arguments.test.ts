@@ -1,4 +1,4 @@
-import { type AgentTurn, done } from "@ambit/fakes/harness";
+import { done, type ScriptedTurn } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
 import { createWorld } from "../../fakes/world.js";
 
@@ -12,7 +12,7 @@ const inputSchema = {
 /** Whether a call with these arguments is executed. */
 async function isExecuted(given: Readonly<Record<string, unknown>>, ephemeralArgs?: string[]) {
   const world = await createWorld({
-    script: async function* ({ tools }: AgentTurn) {
+    script: async function* ({ tools }: ScriptedTurn) {
       await tools().call("weather", given);
       yield done;
     },

@@ -2,7 +2,7 @@ import "reflect-metadata";
 import type { GatewayPolicy } from "@ambit/core/contract";
 import type { ToolOutcome } from "@ambit/core/plugin";
 import { clientExecutor, FakeExecutor } from "@ambit/fakes/executor";
-import { type AgentTurn, done } from "@ambit/fakes/harness";
+import { done, type ScriptedTurn } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
 import { permittedOutcome } from "../../../src/call/tools/gateway/found-tools.js";
 import { gatewayCall } from "../../../src/call/tools/gateway/policy.js";
@@ -144,7 +144,7 @@ describe("a run with a gateway", () => {
     const world = await createWorld({
       ceiling,
       executors: [executor, clientExecutor()],
-      script: async function* ({ tools }: AgentTurn) {
+      script: async function* ({ tools }: ScriptedTurn) {
         yield { type: "tool_call", id: "1", name: "run_tool", input };
         output = await tools().call("run_tool", input);
         yield { type: "tool_result", id: "1", output };

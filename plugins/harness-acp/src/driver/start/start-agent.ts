@@ -22,7 +22,7 @@ import { closesSessions, harnessCapabilities, promptAbilities, restoreMethod } f
 import { restoreConversation } from "./restore-conversation.js";
 
 /** Everything that is decided before the agent's process exists. */
-export interface LaunchPlan {
+export interface AgentLaunchPlan {
   readonly argv: Command["argv"];
   /** What the agent would obey in its workspace. If one is there, `argv` exits with {@link obeyedExit} and its index. */
   readonly obeyed: readonly ObeyedPath[];
@@ -53,7 +53,7 @@ export interface StartAgentOptions {
   readonly profile: Profile;
   /** Absent for an agent that is part of the plugin. */
   readonly versions?: AgentVersions | undefined;
-  readonly launch: LaunchPlan;
+  readonly launch: AgentLaunchPlan;
   readonly limits: DriverLimits;
   readonly intake: MessageIntake;
 }
@@ -97,7 +97,7 @@ const exitSeenMs = 1_000;
 
 async function spawned(
   { sandbox }: StartScope,
-  { argv, env }: LaunchPlan,
+  { argv, env }: AgentLaunchPlan,
   profile: Profile,
 ): Promise<Process> {
   try {
@@ -113,7 +113,11 @@ type Started = Omit<StartAgentOptions, "launch" | "intake"> & {
   readonly connection: AcpConnection;
 };
 
-async function openConversation(started: Started, launch: LaunchPlan, scope: StartScope): Promise<AcpAgent> {
+async function openConversation(
+  started: Started,
+  launch: AgentLaunchPlan,
+  scope: StartScope,
+): Promise<AcpAgent> {
   const { profile, connection, limits } = started;
   const { servers, sandbox, signal, log } = scope;
   const abilities = readInitialize(
@@ -197,7 +201,7 @@ function versionEvidence(versions: AgentVersions | undefined, reported: string |
 /** @throws HarnessFailed for a model that the agent, at its provider's own endpoint, doesn't have. */
 function requireModel(
   { title }: Profile,
-  { model, requiresListed }: LaunchPlan,
+  { model, requiresListed }: AgentLaunchPlan,
   offered: readonly string[],
 ): void {
   if (!requiresListed || offered.length === 0) return;

@@ -1,11 +1,11 @@
 import { revealingProcEntries } from "../../../dist/confined/files/system.js";
 import type { CommandLine } from "../../../dist/confined/launch/arguments.js";
 import { inside } from "../../../dist/confined/launch/inside.js";
-import type { Decoys, RemovableMechanism } from "./mechanisms.ts";
+import type { JailDecoys, RemovableMechanism } from "./mechanisms.ts";
 
 export interface Rewriting {
   readonly without: readonly RemovableMechanism[];
-  readonly decoys: Decoys;
+  readonly decoys: JailDecoys;
   /** Folder that replaces the scratch of all jails, if they have no private one. */
   readonly scratch: string | undefined;
   /** Workspaces of all sessions, if they aren't separated. */

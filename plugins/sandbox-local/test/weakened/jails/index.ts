@@ -33,14 +33,14 @@ import { weakenedArguments } from "./arguments.ts";
 import { weakenedBoundary } from "./boundary.ts";
 import { weakenedChecks } from "./checks.ts";
 import { LinkedFiles } from "./linked-files.ts";
-import type { Decoys, RemovableMechanism } from "./mechanisms.ts";
+import type { JailDecoys, RemovableMechanism } from "./mechanisms.ts";
 import { type PartProbe, probeInTurn } from "./part-probe.ts";
 import { withoutPart } from "./parts.ts";
 import { endRelays } from "./relays.ts";
 import { openUserNamespace } from "./user-namespace.ts";
 
 export { type FilterPart, filterParts } from "./filters.ts";
-export { type Decoys, type RemovableMechanism, removableMechanisms, withoutFor } from "./mechanisms.ts";
+export { type JailDecoys, type RemovableMechanism, removableMechanisms, withoutFor } from "./mechanisms.ts";
 export type { PartProbe } from "./part-probe.ts";
 export { type JailPart, jailParts } from "./parts.ts";
 
@@ -97,7 +97,7 @@ export class WeakenedSandboxes {
   async open(
     spec: SandboxSpec,
     without: readonly RemovableMechanism[],
-    decoys: Decoys,
+    decoys: JailDecoys,
     listed: NetworkBoundary,
     change: JailChange = {},
     options: Pick<SessionOverrides, "lookup"> = {},
@@ -139,7 +139,7 @@ export class WeakenedSandboxes {
   async #open(
     spec: SandboxSpec,
     without: readonly RemovableMechanism[],
-    decoys: Decoys,
+    decoys: JailDecoys,
     listed: NetworkBoundary,
     change: JailChange,
     { lookup = this.#setup.lookup, ...options }: SessionOverrides = {},
@@ -162,7 +162,7 @@ export class WeakenedSandboxes {
   async #parts(
     id: string,
     without: readonly RemovableMechanism[],
-    decoys: Decoys,
+    decoys: JailDecoys,
     change: JailChange,
     { folder, jailSetup }: Runner,
   ): Promise<Weakened> {

@@ -25,7 +25,7 @@ export function withoutFor(
 }
 
 /** What removed mechanisms are replaced with: only decoys. */
-export interface Decoys {
+export interface JailDecoys {
   /** Folders of the host that a jail shows if the host isn't hidden. */
   readonly folders: readonly string[];
   /** Variables that a jail has if its environment isn't cleared. */

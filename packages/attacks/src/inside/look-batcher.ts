@@ -25,7 +25,7 @@ const maxAtOnce = availableParallelism() + 1;
  * Starts a few programs at once. What is asked of the same place while its program waits for its turn is done by that program:
  * most of what a look costs is the start of a sandbox's process and of Node.js.
  */
-export class Gathering {
+export class LookBatcher {
   readonly #waiting: Program[] = [];
   #running = 0;
 

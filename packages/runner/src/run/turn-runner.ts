@@ -44,7 +44,7 @@ type PassedEvent = Exclude<AgentEvent, { type: "done" }>;
 
 /** Step 6: the agent's turn and its events. */
 @injectable()
-export class Turn {
+export class TurnRunner {
   constructor(
     @inject(tokens.plan) private readonly plan: AcceptedPlan,
     @inject(tokens.limits) private readonly limits: RunLimits,

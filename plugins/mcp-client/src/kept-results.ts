@@ -2,7 +2,7 @@
  * The outputs of calls while the SDK handles their results, which has only their keys: to copy and check megabytes of text
  * there would take one long turn of the event loop.
  */
-export class KeptOutputs {
+export class KeptResults {
   readonly #byKey = new Map<string, string>();
   #last = 0;
   #characters = 0;
