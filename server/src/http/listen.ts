@@ -1,11 +1,11 @@
 import { createServer, type Server } from "node:http";
 import { codeOf, type Log } from "@ambit/core";
+import { openFilesLimit } from "@ambit/egress/open-files";
 import { notifyServing } from "@ambit/runner";
 import { getRequestListener } from "@hono/node-server";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { keepLocalToken, type LocalToken } from "../local-token.js";
 import type { Ambit } from "../open.js";
-import { openFilesLimit } from "../open-files.js";
 import { openStore } from "../recording.js";
 import { version } from "../version.js";
 import { releaseYoungHeap } from "../young-heap.js";

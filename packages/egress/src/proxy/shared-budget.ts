@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { openFilesLimit } from "../open-files.js";
 
 /** One session's share of what the server has in all. */
 export interface Share {
@@ -51,18 +51,11 @@ export class SharedBudget {
   }
 }
 
-/** Assumed if the limit of open files can't be read. */
+/** Assumed where nothing says the limit of open files. */
 const assumedOpenFiles = 1_024;
 
-/** The soft limit of open files in the text of `/proc/self/limits`. */
-export function openFilesLimit(text: string): number {
-  const found = /^Max open files\s+(\d+|unlimited)/m.exec(text)?.[1];
-  if (found === "unlimited") return Number.MAX_SAFE_INTEGER;
-  return found === undefined ? assumedOpenFiles : Number(found);
-}
-
 /** A connection has two descriptors at most, so an eighth of the limit leaves half of them to the rest of the server. */
-export function serverConnections(openFiles: number): number {
+export function serverConnections(openFiles = assumedOpenFiles): number {
   return Math.floor(openFiles / 8);
 }
 
@@ -70,15 +63,6 @@ let connections: SharedBudget | undefined;
 
 /** This process's budget of connections. */
 export function serverBudget(): SharedBudget {
-  connections ??= new SharedBudget(serverConnections(openFilesLimit(limitsOfThisProcess())));
+  connections ??= new SharedBudget(serverConnections(openFilesLimit()));
   return connections;
-}
-
-function limitsOfThisProcess(): string {
-  try {
-    return readFileSync("/proc/self/limits", "latin1");
-  } catch {
-    // Not Linux: assumes the default limit.
-    return "";
-  }
 }
