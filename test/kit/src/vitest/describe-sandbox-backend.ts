@@ -54,7 +54,8 @@ export interface SandboxSuiteOptions {
   readonly remains?: () => Promise<readonly string[]>;
 }
 
-const checkMs = 120_000;
+/** Of one check. With AMBIT_SOAK it opens fifty sandboxes, each of which may take seconds. */
+const checkMs = repetitions({ short: 120_000, soak: 900_000 });
 const capabilityMs = repetitions({ short: 300_000, soak: 1_200_000 });
 
 /**
