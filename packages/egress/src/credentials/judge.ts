@@ -1,5 +1,7 @@
+import type { GitService } from "@ambit/core/plugin";
 import { formatTarget, type Target } from "../target.js";
 import { type BoundCredential, isBoundTo } from "./bound.js";
+import { gitRequestOf } from "./limits/git-services.js";
 import { overrideIn } from "./limits/overrides.js";
 import { isAmbiguousPath, matchesPath, pathOf } from "./limits/paths.js";
 import { isSafe, readingOf } from "./limits/reading.js";
@@ -119,7 +121,8 @@ function judgeLimits(
   credential: BoundCredential,
 ): string | { readonly needsBody: boolean } {
   const { name, methods, paths, access } = credential;
-  if (methods === undefined && paths === undefined && access !== "read") return { needsBody: false };
+  if (methods === undefined && paths === undefined && (access ?? "write") === "write")
+    return { needsBody: false };
   const override = overrideIn(request.url, request.rawHeaders);
   if (override !== undefined)
     return `${name} is limited to methods or paths, and ${override} may change them`;
@@ -131,12 +134,29 @@ function judgeLimits(
     const why = isAmbiguousPath(path) ? ", which servers may interpret in two ways" : "";
     return `${name} is used only with ${paths.join(", ")}, not with ${path}${why}`;
   }
+  if (typeof access === "object") return judgeGit(request, credential, access);
   if (access !== "read") return { needsBody: false };
   if (!isSafe(request) && isAmbiguousPath(path))
     return `${name} is for reading only (access "read"), and servers may interpret this path in two ways`;
   const reading = readingOf(request);
   if (reading === "writes") return `${name} is for reading only (access "read"), and this request writes`;
   return { needsBody: reading === "body" };
+}
+
+/** A credential for some of git's services is used with nothing else. */
+function judgeGit(
+  request: JudgedRequest,
+  { name }: BoundCredential,
+  services: readonly GitService[],
+): string | { readonly needsBody: boolean } {
+  const list = services.join(", ");
+  const asked = gitRequestOf(request);
+  if (asked === undefined || isAmbiguousPath(pathOf(request.url)))
+    return `${name} is only for git's services (access ${list}), and this is another request`;
+  const missing = asked.services.find((service) => !services.includes(service));
+  if (missing !== undefined) return `${name} isn't for git's service ${missing} (access ${list})`;
+  // Whoever may push may also upload.
+  return { needsBody: asked.body === true && !services.includes("push") };
 }
 
 function formOf({ as }: BoundCredential): string {

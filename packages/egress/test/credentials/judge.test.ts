@@ -278,3 +278,72 @@ describe("a placeholder", () => {
     expect(Object.keys(JSON.parse(Buffer.from(claims, "base64url").toString()))).toEqual(["jti", "exp"]);
   });
 });
+
+describe("access to git's services", () => {
+  const oid = "0".repeat(64);
+  const refs = (service: string): readonly [string, string] => [
+    "GET",
+    `/a.git/info/refs?service=git-${service}-pack`,
+  ];
+  const asked = {
+    fetch: [refs("upload"), ["POST", "/a.git/git-upload-pack"]],
+    push: [refs("receive"), ["POST", "/a.git/git-receive-pack"]],
+    lfs: [
+      ["POST", "/a.git/info/lfs/objects/batch"],
+      ["GET", `/a.git/info/lfs/objects/${oid}`],
+    ],
+    both: [
+      ["PUT", `/a.git/info/lfs/objects/${oid}/12`],
+      ["POST", "/a.git/info/lfs/locks/verify"],
+      ["POST", "/a.git/info/lfs/verify"],
+    ],
+    none: [
+      ["GET", "/a.git"],
+      ["GET", "/a.git/info/refs"],
+      ["GET", "/a.git/info/refs?service=git-upload-pack&service=git-receive-pack"],
+      ["GET", "/a.git/info/refs?service=git%2Dreceive-pack"],
+      ["POST", "/a.git/info/refs?service=git-upload-pack"],
+      ["POST", "/a.git/git-upload-pack?x=1"],
+      ["POST", "/a.git/git-upload-pack/x"],
+      ["POST", "/api/v4/user"],
+      ["PUT", "/a.git/git-receive-pack"],
+      ["GET", "/a.git/info/lfs/objects/x"],
+      ["POST", "/a/..%2Fb/git-upload-pack"],
+      ["POST", "/a/../b/git-upload-pack"],
+    ],
+  } as const;
+  const may = (access: HiddenCredential["access"], [method, url]: readonly [string, string]) =>
+    judge({ access }, { method, url, headers: bearer });
+
+  it.each<[readonly ("fetch" | "push" | "lfs")[], readonly (keyof typeof asked)[]]>([
+    [["fetch"], ["fetch"]],
+    [["push"], ["push"]],
+    [["lfs"], ["lfs"]],
+    [
+      ["fetch", "lfs"],
+      ["fetch", "lfs"],
+    ],
+    [
+      ["fetch", "push"],
+      ["fetch", "push"],
+    ],
+    [
+      ["push", "lfs"],
+      ["push", "lfs", "both"],
+    ],
+  ])("%j is for %j alone", (access, allowed) => {
+    for (const [service, requests] of Object.entries(asked)) {
+      const isAllowed = allowed.some((one) => one === service);
+      for (const request of requests)
+        expect(may([...access], request), `${access} ${request}`).toMatchObject({
+          verdict: isAllowed ? "pass" : "refuse",
+        });
+    }
+  });
+
+  it("takes from a batch of git LFS only what is a download, unless it may push too", () => {
+    const [batch] = asked.lfs;
+    expect(may(["lfs"], batch)).toMatchObject({ verdict: "pass", body: "lfs-download" });
+    expect(may(["lfs", "push"], batch)).not.toHaveProperty("body");
+  });
+});

@@ -93,7 +93,7 @@ export function networkGaps(
  */
 export function takesSecret(credential: HiddenCredential, { mode, rules }: NetworkBoundary): Hiding {
   const { hosts, as, methods, paths, access } = credential;
-  if (methods !== undefined || paths !== undefined || access === "read") {
+  if (methods !== undefined || paths !== undefined || (access ?? "write") !== "write") {
     const fix = "omit methods, paths and access, or use a sandbox whose proxy Ambit runs";
     return { reason: "Daytona restricts a secret only by host", fix };
   }

@@ -24,6 +24,10 @@ export const credentialFormSchema = z.union([
 ]);
 export type CredentialForm = z.infer<typeof credentialFormSchema>;
 
+/** What git asks a server for (gitprotocol-http; git-lfs docs/api). */
+const gitServiceSchema = z.enum(["fetch", "push", "lfs"]);
+export type GitService = z.infer<typeof gitServiceSchema>;
+
 /**
  * A credential that stays outside the sandbox. Inside, the variable `name` holds a placeholder, which the egress proxy
  * replaces on the way to one of `hosts`.
@@ -90,10 +94,13 @@ export const credentialSchema = z.strictObject({
       description:
         "The only paths that it is used with: exact, or `/prefix/*`. A `%2F` matches only itself. Default: all.",
     }),
-  access: z.enum(["read", "write"]).default("write").meta({
-    description:
-      "`read`: only requests that read (GET, HEAD, OPTIONS, git fetch); a git push is refused. `write`, the default: all.",
-  }),
+  access: z
+    .union([z.enum(["read", "write"]), z.array(gitServiceSchema).min(1).max(gitServiceSchema.options.length)])
+    .default("write")
+    .meta({
+      description:
+        "`read`: only requests that read (GET, HEAD, OPTIONS, git fetch); a git push is refused. `write`, the default: all. A list of git's services: only these, and no other request: `fetch`, `push`, and `lfs` for the contents that those download or upload.",
+    }),
 });
 export type Credential = z.infer<typeof credentialSchema>;
 

@@ -185,7 +185,7 @@ export class CredentialProxy {
       body = sent === undefined ? undefined : lfsDownload(sent.toString());
       if (body === undefined) {
         return refuse(
-          'the credential is for reading only (access "read"), and this git LFS batch is no download',
+          "the credential is for reading only (its access), and this git LFS batch is no download",
         );
       }
     }
