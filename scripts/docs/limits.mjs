@@ -27,6 +27,7 @@ const ofRequests = {
   allowlist: "Entries of `sandboxPermission.network.allowlist`.",
   sources: "`workspace.sources`.",
   sourceFiles: "Files of one source.",
+  sparsePaths: "`sparse` of a git source.",
   outputGlobs: "`outputs.include`.",
   outputFiles: "Largest `outputs.maxFiles`.",
   outputBytes: "Largest `outputs.maxBytes`.",

@@ -10,6 +10,7 @@ import type {
 import { callPure } from "./call-pure.js";
 import type { PlannedActor, Probed } from "./candidates.js";
 import { gapsOf } from "./gaps.js";
+import { type OwnSandbox, ownGaps } from "./own-sandbox.js";
 import type { BoundedRequest } from "./requirements.js";
 import { credentialGaps } from "./secrets.js";
 
@@ -126,6 +127,7 @@ export function chooseDelivery(
 export function chooseSandbox(
   bounded: BoundedRequest,
   sandboxes: readonly Probed<SandboxBackend>[],
+  own: readonly OwnSandbox[],
 ): Choice<Probed<SandboxBackend> | undefined> & {
   readonly gaps: readonly Gap[];
   readonly rootfs: Rootfs;
@@ -144,6 +146,7 @@ export function chooseSandbox(
       // Everything inside acts through the sandbox, so its claims must cover every requirement.
       ...gapsOf(bounded, { probed, use: undefined, binding: bounded.required }),
       ...credentialGaps(bounded, probed),
+      ...own.flatMap((one) => ownGaps(one, probed)),
     ];
     const { rootfs = "host" } = probed.actor;
     if (lacks.length === 0) return { chosen: probed, issues: [], gaps: [], rootfs };

@@ -18,7 +18,7 @@ interface ActorUse<Use> {
 
 /** The requirements that an actor's use doesn't cover: it covers `claims ∩ probed`, less what `gaps` returns. Pure. */
 export function gapsOf<Use>(
-  { boundary, required }: BoundedRequest,
+  { boundary, required }: Pick<BoundedRequest, "boundary" | "required">,
   { probed, use, binding, subject, further = [] }: ActorUse<Use>,
 ): readonly Gap[] {
   if (required.length === 0) return [];

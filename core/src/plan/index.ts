@@ -1,7 +1,14 @@
 export { callPure } from "./call-pure.js";
 export * from "./candidates.js";
 export { carriedBy, type PlannedGateway } from "./choose-gateway.js";
+export type { OwnSandbox } from "./own-sandbox.js";
 export * from "./plan.js";
 export { type RunFacts, receiptOf } from "./receipt.js";
-export { type BoundedRequest, boundedRequest, type Requirement, requirementsOf } from "./requirements.js";
+export {
+  type BoundedRequest,
+  boundedRequest,
+  ofBoundary,
+  type Requirement,
+  requirementsOf,
+} from "./requirements.js";
 export { stillVisible } from "./secrets.js";

@@ -19,6 +19,7 @@ import {
   chooseToolSources,
 } from "./choose.js";
 import { budgetIssues, carriedBy, chooseGateway, type PlannedGateway } from "./choose-gateway.js";
+import type { OwnSandbox } from "./own-sandbox.js";
 import { type Participant, participantOf, type Role, sandboxParticipant } from "./participants.js";
 import type { BoundedRequest, Requirement } from "./requirements.js";
 import { hideableCredentials, secretsInside } from "./secrets.js";
@@ -58,14 +59,16 @@ export type Plan = AcceptedPlan | RefusedPlan;
  * and chooses the sandbox; or returns every gap and every issue. Pure.
  *
  * @param issues found in the request earlier; they refuse it as gaps do.
+ * @param own further sandboxes that the run needs. Default: none.
  */
 export function planRun(
   bounded: BoundedRequest,
   candidates: Candidates,
   issues: readonly Issue[] = [],
+  own: readonly OwnSandbox[] = [],
 ): Plan {
   const { request, boundary, required } = bounded;
-  const sandbox = chooseSandbox(bounded, candidates.sandboxes);
+  const sandbox = chooseSandbox(bounded, candidates.sandboxes, own);
   const harness = chooseHarness(request, candidates.harnesses);
   const gateway = chooseGateway(request, harness.chosen?.actor, candidates.gateways);
   const agent = agentOf(bounded, harness.chosen, gateway.chosen !== undefined, sandbox.rootfs);

@@ -24,6 +24,15 @@ export function boundedRequest(request: RunRequest, boundary: Boundary): Bounded
 
 /** Every capability that the run requires, each with the first reason for it. Pure. */
 export function requirementsOf(boundary: Boundary, request: RunRequest): readonly Requirement[] {
+  const first = new Map<Capability, Requirement>();
+  for (const requirement of [...ofBoundary(boundary), ...ofTools(request), ...ofMcpServers(request)]) {
+    if (!first.has(requirement.capability)) first.set(requirement.capability, requirement);
+  }
+  return [...first.values()];
+}
+
+/** What a boundary requires of whatever acts in it. Pure. */
+export function ofBoundary(boundary: Boundary): readonly Requirement[] {
   const all = [
     ...ofNetwork(boundary),
     ...ofFilesystem(boundary),
@@ -34,12 +43,7 @@ export function requirementsOf(boundary: Boundary, request: RunRequest): readonl
     const because = "every boundary needs it";
     all.push({ capability: "process.contained", because }, { capability: "environment.named-only", because });
   }
-  all.push(...ofTools(request), ...ofMcpServers(request));
-  const first = new Map<Capability, Requirement>();
-  for (const requirement of all) {
-    if (!first.has(requirement.capability)) first.set(requirement.capability, requirement);
-  }
-  return [...first.values()];
+  return all;
 }
 
 function ofNetwork({ network }: Boundary): Requirement[] {

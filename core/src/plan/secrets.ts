@@ -21,11 +21,20 @@ const noneHidden: Exclude<Hiding, true> = {
 
 /** Gaps of the request's `credentials` that this sandbox can't keep outside. They are never put inside instead. Pure. */
 export function credentialGaps(bounded: BoundedRequest, probed: Probed<SandboxBackend>): readonly Gap[] {
+  return hidingGaps(bounded, probed, bounded.request.credentials);
+}
+
+/** The same of any credentials. Pure. */
+export function hidingGaps(
+  bounded: Pick<BoundedRequest, "boundary" | "required">,
+  probed: Probed<SandboxBackend>,
+  credentials: readonly HiddenCredential[],
+): readonly Gap[] {
   const unproven = whyUnproven(probed, capability);
   // Where the boundary requires it too, that gap was already found.
   if (unproven !== undefined && isRequired(bounded)) return [];
   const actor = probed.actor.name;
-  return bounded.request.credentials.flatMap((credential): Gap[] => {
+  return credentials.flatMap((credential): Gap[] => {
     const hiding = unproven ?? hidingOf(probed.actor, credential, bounded);
     if (hiding === true) return [];
     const reason = `${credential.name} must stay outside: ${hiding.reason}`;
@@ -61,7 +70,7 @@ export function hideableCredentials(
 function hidingOf(
   sandbox: SandboxBackend | undefined,
   credential: HiddenCredential,
-  { boundary }: BoundedRequest,
+  { boundary }: Pick<BoundedRequest, "boundary">,
 ): Hiding {
   if (sandbox?.hides === undefined) return noneHidden;
   return callPure(sandbox, "hides", () => sandbox.hides?.(credential, boundary)) ?? noneHidden;
@@ -138,6 +147,6 @@ export function stillVisible(
   );
 }
 
-function isRequired({ required }: BoundedRequest): boolean {
+function isRequired({ required }: Pick<BoundedRequest, "required">): boolean {
   return required.some((one) => one.capability === capability);
 }

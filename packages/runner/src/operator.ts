@@ -1,3 +1,4 @@
+import type { OwnSandbox } from "@ambit/core";
 import type { Issue, OutputsReceipt, RunRequest, SourceReceipt } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 
@@ -11,8 +12,19 @@ export type HideSecrets = (secrets: readonly string[]) => () => void;
 export interface WorkspaceService {
   /** Why such a request can't run here, by path. Pure. */
   issues(request: RunRequest): readonly Issue[];
-  /** Puts the sources of a request into its new workspace. @throws SourceFailed, SandboxFailed; the signal's reason */
-  fill(request: RunRequest, sandbox: Sandbox, signal: AbortSignal): Promise<readonly SourceReceipt[]>;
+  /** The sandboxes that such a request needs besides its agent's: the plan covers them too. Pure. */
+  ownSandboxes(request: RunRequest): ReadonlyMap<unknown, OwnSandbox>;
+  /**
+   * Puts the sources of a request into its new workspace.
+   * @param open opens one of `ownSandboxes`, which the caller closes
+   * @throws SourceFailed, SandboxFailed; the signal's reason
+   */
+  fill(
+    request: RunRequest,
+    sandbox: Sandbox,
+    open: (own: OwnSandbox) => Promise<Sandbox>,
+    signal: AbortSignal,
+  ): Promise<readonly SourceReceipt[]>;
   /** Undefined for a request without outputs. @param owner the run's key, under which its files are kept */
   outputsOf(owner: string, request: RunRequest): OutputsOfRun | undefined;
 }
@@ -35,6 +47,7 @@ export const noWorkspaces: WorkspaceService = {
         path,
         message: "isn't supported here: send the request to a server (`ambit serve`)",
       })),
+  ownSandboxes: () => new Map(),
   fill: async () => [],
   outputsOf: () => undefined,
 };

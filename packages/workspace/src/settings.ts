@@ -1,3 +1,4 @@
+import { parseNetworkRule } from "@ambit/core";
 import { z } from "zod";
 
 /** Limits of what comes into workspaces and leaves them, for all runs. */
@@ -16,6 +17,23 @@ export const workspaceSettingsSchema = z.strictObject({
   maxSourceMiB: z.int().positive().max(1_048_576).default(512).meta({
     description: "MiB of them, unpacked; with more, it fails with `source_failed`.",
   }),
+  sourcesTimeoutMs: z.int().positive().max(2_147_483_647).default(300_000).meta({
+    description:
+      "Milliseconds to fetch all `workspace.sources` of a request and put them into its workspace.",
+  }),
+  allowedRanges: z
+    .array(
+      z.string().refine((text) => {
+        const parsed = parseNetworkRule(text);
+        return "rule" in parsed && parsed.rule.kind === "range" && parsed.rule.port === undefined;
+      }, "must be an address or a range, without a port, such as 10.0.0.0/8"),
+    )
+    .max(64)
+    .default([])
+    .meta({
+      description:
+        "Private addresses that a host of `workspace.sources` may have, as addresses or ranges. Default: none, public addresses only.",
+    }),
   outputsTimeoutMs: z.int().positive().max(2_147_483_647).default(120_000).meta({
     description: "Milliseconds to read a workspace at the run's start, and again at its end.",
   }),

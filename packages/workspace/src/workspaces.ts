@@ -1,9 +1,14 @@
+import type { OwnSandbox } from "@ambit/core";
 import type { Issue, RunRequest, SourceReceipt } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { Blobs } from "./blobs/blobs.js";
+import { fixOf } from "./git/failure.js";
+import { gitSandbox, whyNotReached } from "./git/sandbox-of.js";
 import { RunOutputs } from "./outputs/run-outputs.js";
+import { preparing } from "./preparing.js";
 import type { WorkspaceSettings } from "./settings.js";
 import { fillFrom } from "./sources/fill.js";
+import { sourceFailed } from "./sources/source-error.js";
 
 export interface WorkspacesOptions {
   readonly settings: WorkspaceSettings;
@@ -22,25 +27,70 @@ export class Workspaces {
   }
 
   /** Why such a request can't run here. Pure. */
-  issues({ outputs }: Pick<RunRequest, "outputs">): readonly Issue[] {
-    if (outputs === undefined || this.#options.blobs !== undefined) return [];
+  issues({ outputs, workspace }: Pick<RunRequest, "outputs" | "workspace">): readonly Issue[] {
+    const { blobs, settings } = this.#options;
+    const issues = (workspace?.sources ?? []).flatMap((source, index): Issue[] => {
+      const message = source.type === "git" ? whyNotReached(source, settings.allowedRanges) : undefined;
+      return message === undefined ? [] : [{ path: `workspace.sources[${index}].url`, message }];
+    });
+    if (outputs === undefined || blobs !== undefined) return issues;
     const message =
       "can't be kept: no plugin for files is loaded. Add @ambit/blobs-folder to the configuration's plugins";
-    return [{ path: "outputs", message }];
+    return [...issues, { path: "outputs", message }];
+  }
+
+  /** The sandboxes that such a request needs besides its agent's, by the index of the source. Pure. */
+  ownSandboxes(
+    request: Pick<RunRequest, "workspace" | "sandboxPermission">,
+  ): ReadonlyMap<number, OwnSandbox> {
+    const { allowedRanges } = this.#options.settings;
+    const entries = (request.workspace?.sources ?? []).flatMap((source, index): [number, OwnSandbox][] => {
+      if (source.type !== "git") return [];
+      const { lfs } = source;
+      const hosts = typeof lfs === "object" ? lfs.hosts : [];
+      const services = lfs === false ? (["fetch"] as const) : (["fetch", "lfs"] as const);
+      const subject = `workspace.sources[${index}]`;
+      const asked = { subject, repository: source, services, hosts, request, allowedRanges };
+      return [[index, gitSandbox(asked)]];
+    });
+    return new Map(entries);
   }
 
   /**
    * Puts the request's sources into its new workspace.
+   * @param open opens one of `ownSandboxes`
    * @throws SourceFailed; SandboxFailed where the sandbox can't write; the signal's reason
    */
-  fill(
-    { workspace }: Pick<RunRequest, "workspace">,
+  async fill(
+    request: Pick<RunRequest, "workspace" | "sandboxPermission">,
     sandbox: Sandbox,
+    open: (own: OwnSandbox) => Promise<Sandbox>,
     signal: AbortSignal,
   ): Promise<readonly SourceReceipt[]> {
-    const { maxSourceFiles: maxFiles, maxSourceMiB } = this.#options.settings;
-    const limits = { maxFiles, maxBytes: maxSourceMiB * 1_048_576 };
-    return fillFrom(workspace?.sources ?? [], sandbox, limits, signal);
+    const { settings, folder } = this.#options;
+    const { maxSourceFiles: maxFiles, maxSourceMiB, maxEntries, sourcesTimeoutMs } = settings;
+    const late = AbortSignal.timeout(sourcesTimeoutMs);
+    const own = this.ownSandboxes(request);
+    let at = 0;
+    const prepare = preparing({
+      folder,
+      maxEntries,
+      signal: AbortSignal.any([signal, late]),
+      open: async (index) => {
+        at = index;
+        const needed = own.get(index);
+        if (needed === undefined) throw new TypeError(`source ${index} needs no sandbox of its own`);
+        return open(needed);
+      },
+    });
+    try {
+      const limits = { maxFiles, maxBytes: maxSourceMiB * 1_048_576 };
+      return await fillFrom(request.workspace?.sources ?? [], sandbox, limits, signal, prepare);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!late.aborted) throw error;
+      throw sourceFailed(at, "timed_out", fixOf("timed_out"), error);
+    }
   }
 
   /** Undefined for a run without outputs. @param owner the run's key */

@@ -11,6 +11,7 @@ import { sourceSchema } from "@ambit/core/contract";
 import type { FileEntry } from "@ambit/core/plugin";
 import { pack } from "tar-stream";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { preparing } from "../src/preparing.js";
 import { fillFrom } from "../src/sources/fill.js";
 
 async function fill(sources: readonly object[], limits = { maxFiles: 100, maxBytes: 1_000_000 }) {
@@ -20,7 +21,10 @@ async function fill(sources: readonly object[], limits = { maxFiles: 100, maxByt
     writeFiles: async (files: readonly FileEntry[]) => void written.push(...files),
   };
   const parsed = sources.map((source) => sourceSchema.parse(source));
-  const receipts = await fillFrom(parsed, sandbox, limits, new AbortController().signal);
+  const { signal } = new AbortController();
+  const open = () => Promise.reject(new Error("not part of this test"));
+  const prepare = preparing({ open, folder: tmpdir(), maxEntries: 100, signal });
+  const receipts = await fillFrom(parsed, sandbox, limits, signal, prepare);
   return { written, receipts, texts: written.map(({ path, content }) => [path, String(content)]) };
 }
 

@@ -6,6 +6,8 @@ const require = createRequire(import.meta.url);
 export const bothSandboxes = ["--config", require.resolve("./both-sandboxes.config.mjs")];
 export const containers = ["--config", require.resolve("./docker.config.mjs")];
 export const noJail = ["--config", require.resolve("./no-jail.config.mjs")];
+/** Every name is a server of the test's: see `forge/forge.ts`. */
+export const withForge = ["--config", require.resolve("./forge/forge.config.mjs")];
 export const ownData = ["--config", require.resolve("./own-data.config.mjs")];
 export const observed = ["--config", require.resolve("./observed.config.mjs")];
 export const unconfined = ["--config", require.resolve("./unconfined.config.mjs")];

@@ -12,6 +12,7 @@ export const limits = {
   allowlist: 1_000,
   sources: 16,
   sourceFiles: 10_000,
+  sparsePaths: 256,
   outputGlobs: 64,
   outputFiles: 10_000,
   outputBytes: 1_073_741_824,

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { workspaceFileSchema, workspacePathSchema } from "../values/workspace-path.js";
+import { gitSourceSchema } from "./git.js";
 import { limits } from "./limits.js";
 
 const sourceFileSchema = z.strictObject({
@@ -44,7 +45,11 @@ const archiveSourceSchema = z.strictObject({
 });
 
 /** What a new workspace begins with. */
-export const sourceSchema = z.discriminatedUnion("type", [filesSourceSchema, archiveSourceSchema]);
+export const sourceSchema = z.discriminatedUnion("type", [
+  filesSourceSchema,
+  archiveSourceSchema,
+  gitSourceSchema,
+]);
 export type Source = z.infer<typeof sourceSchema>;
 
 export const workspaceSchema = z.strictObject({

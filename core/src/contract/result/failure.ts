@@ -58,7 +58,19 @@ export const errorDetailSchema = z.strictObject({
 export type ErrorDetail = z.infer<typeof errorDetailSchema>;
 
 /** Why a source couldn't be put into the workspace. */
-export const sourceFailureReasonSchema = z.enum(["invalid", "digest_mismatch", "too_large"]);
+export const sourceFailureReasonSchema = z.enum([
+  "invalid",
+  "digest_mismatch",
+  "too_large",
+  "authentication",
+  "forbidden",
+  "not_found",
+  "ref_missing",
+  "unreachable",
+  "timed_out",
+  "program_missing",
+  "checkout_failed",
+]);
 export type SourceFailureReason = z.infer<typeof sourceFailureReasonSchema>;
 
 export const failureSchema = z.strictObject({

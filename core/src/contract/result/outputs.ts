@@ -44,7 +44,13 @@ export type OutputChange = z.infer<typeof outputChangeSchema>;
 
 /** What a source put into a new workspace. */
 export const sourceReceiptSchema = z.strictObject({
-  type: z.enum(["files", "archive"]),
+  type: z.enum(["files", "archive", "git"]),
+  /** Of a git repository: its URL, the commit and its tree. */
+  url: z.string().optional(),
+  commit: z.string().optional(),
+  tree: z.string().optional(),
+  /** Its submodules, by their paths in it. */
+  submodules: z.array(z.strictObject({ path: z.string(), commit: z.string() })).optional(),
   files: z.int(),
   bytes: z.int(),
   /** Of all paths, modes and contents, in their order. */

@@ -6,6 +6,7 @@ import {
   boundedRequest,
   type Candidates,
   normaliseBoundary,
+  type OwnSandbox,
   type Plan,
   planRun,
   RequestInvalid,
@@ -103,15 +104,17 @@ function plan(
   ceiling: PermissionCeiling,
   { webhookIssues, unaskedTools }: Pick<AdmissionRules, "webhookIssues" | "unaskedTools">,
   otherIssues: readonly Issue[],
+  own: readonly OwnSandbox[],
 ): Plan {
   const { request } = asked;
-  const decided = planRun(asked, candidates, [
+  const issues = [
     ...ruleIssues(request),
     ...gatewayIssues(request),
     ...(tooManySecrets(secrets) ?? []),
     ...issuesOfWebhook(request, webhookIssues),
     ...otherIssues,
-  ]);
+  ];
+  const decided = planRun(asked, candidates, issues, own);
   if (!decided.accepted) return decided;
   const unheld = unheldIssues(request, ceiling, decided.harness.actor, unaskedTools);
   return unheld.length === 0 ? decided : { accepted: false, gaps: [], issues: unheld };
@@ -132,8 +135,9 @@ export async function admit(
   const { request, warnings } = inProject(parsed, rules, caller);
   const asked = bounded(request);
   const secrets = secretsOf(request);
+  const own = [...(rules.workspaces ?? noWorkspaces).ownSandboxes(request).values()];
   // A boundary without requirements needs no proof, so the run doesn't wait for probes.
-  const isProofNeeded = asked.required.length > 0;
+  const isProofNeeded = asked.required.length > 0 || own.length > 0;
   // Read before waiting: meanwhile another request may have started the new probe.
   const { isRestoredInPart } = registry;
   const all = isProofNeeded ? await registry.candidates(request.sandbox) : registry.knownCandidates();
@@ -148,7 +152,7 @@ export async function admit(
     ...belowMinimum(asked.boundary, rules.minimum ?? {}, "this server"),
     ...belowMinimum(asked.boundary, caller?.minimum ?? {}, "this token"),
   ];
-  const decided = plan(asked, secrets, candidates, ceiling, rules, others);
+  const decided = plan(asked, secrets, candidates, ceiling, rules, others, own);
   if (decided.accepted)
     return { request, plan: decided, secrets, warnings: [...warnings, ...warningsOf(request, decided)] };
   if (decided.gaps.length === 0) throw new RequestInvalid(decided.issues);

@@ -5,6 +5,7 @@ import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../events/run-events.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { OutputsOfRun, WorkspaceService } from "../operator.js";
+import { openOwnSandbox } from "../session/own-sandbox.js";
 import type { Session } from "../session/session.js";
 import { type PlannedRun, tokens } from "../tokens.js";
 import type { TurnEnd } from "./run-state.js";
@@ -38,7 +39,12 @@ export class Outputs {
   async fill(session: Session): Promise<void> {
     if (this.run.request.workspace === undefined) return;
     if (session.isEmpty)
-      this.#sources = await this.workspaces.fill(this.run.request, session.sandbox, this.scope.signal);
+      this.#sources = await this.workspaces.fill(
+        this.run.request,
+        session.sandbox,
+        (own) => openOwnSandbox(this.run.plan, own, this.scope, this.log),
+        this.scope.signal,
+      );
     else {
       const message = "isn't used: the session has a workspace already, which stays as it is";
       this.events.warn({ path: "workspace.sources", message });

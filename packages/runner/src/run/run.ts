@@ -233,12 +233,15 @@ export class Run {
       this.#advance(startingIn(loan.session));
       scope.signal.throwIfAborted();
       events.redactor.hide(loan.session.secrets);
-      await turn.fill(loan.session);
-      loan.session.isEmpty = false;
-      const { sandbox, harness } = plan;
-      await fillWorkspace(loan.session.sandbox, sandbox.actor.name, request, harness.actor, scope.signal);
       return loan.session;
     });
+    // It has a time limit of its own: a source may be large, or far away.
+    await turn.fill(session);
+    session.isEmpty = false;
+    const { sandbox, harness } = plan;
+    await this.deadlines.starting("Writing the request's files", () =>
+      fillWorkspace(session.sandbox, sandbox.actor.name, request, harness.actor, scope.signal),
+    );
 
     // 4 publish the tools, 5 start the agent; or reuse the session's
     const { started, warm, continued } = await this.deadlines.starting(

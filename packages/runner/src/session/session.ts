@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { AcceptedPlan } from "@ambit/core";
 import { PluginBrokeContract, type SandboxFailed } from "@ambit/core";
-import type { ConnectionDecision, Log, Sandbox, Scope } from "@ambit/core/plugin";
+import type { ConnectionDecision, HiddenCredential, Log, Sandbox, Scope } from "@ambit/core/plugin";
 import { canonicalJson } from "../canonical-json.js";
 import { tooManySecrets } from "../events/redaction/secrets.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
@@ -179,17 +179,7 @@ export class Session {
         opening.defer(() => (session.#isLeft ? opened.leave?.() : undefined) ?? opened.close());
         return opened;
       });
-      if (plan.required.length > 0 && sandbox.confinement !== "confined") {
-        throw new PluginBrokeContract(
-          `Sandbox '${plan.sandbox.actor.name}' opened unconfined under a boundary.`,
-        );
-      }
-      const exposed = plan.hidden.find(({ name }) => sandbox.placeholders?.[name] === undefined);
-      if (exposed !== undefined) {
-        throw new PluginBrokeContract(
-          `Sandbox '${plan.sandbox.actor.name}' provided no placeholder for ${exposed.name}.`,
-        );
-      }
+      requireOpened(plan.sandbox.actor.name, sandbox, plan.required.length > 0, plan.hidden);
       opening.detach();
       session.#sandbox = session.processes.of(sandbox);
       return session;
@@ -222,6 +212,20 @@ export class Session {
     await this.scope.close();
     this.#reveal();
   }
+}
+
+/** Checks what a backend opened. @throws PluginBrokeContract */
+export function requireOpened(
+  backend: string,
+  { confinement, placeholders }: Sandbox,
+  isRequired: boolean,
+  secrets: readonly HiddenCredential[],
+): void {
+  if (isRequired && confinement !== "confined")
+    throw new PluginBrokeContract(`Sandbox '${backend}' opened unconfined under a boundary.`);
+  const exposed = secrets.find(({ name }) => placeholders?.[name] === undefined);
+  if (exposed !== undefined)
+    throw new PluginBrokeContract(`Sandbox '${backend}' provided no placeholder for ${exposed.name}.`);
 }
 
 /** Two runs may share a session only if they ask for the same sandbox and the same boundary. */

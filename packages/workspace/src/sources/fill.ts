@@ -2,14 +2,22 @@ import { createHash } from "node:crypto";
 import { isAmbitError, type SourceFailed } from "@ambit/core";
 import type { Source, SourceReceipt } from "@ambit/core/contract";
 import { type FileEntry, loopTurns, type Sandbox } from "@ambit/core/plugin";
-import { ArchiveTooLarge, archiveEntries } from "./archive.js";
+import { ArchiveTooLarge } from "./archive.js";
 import type { LeftOut, SourceEntry } from "./entry.js";
+import type { PreparedSource } from "./prepared.js";
 import { sourceFailed } from "./source-error.js";
 
 /** Bytes and files that are written at a time. */
 const batch = { bytes: 4 * 1024 * 1024, files: 200 } as const;
 /** Paths that the receipt names. */
 const maxNamed = 100;
+
+/** What puts one source's files at hand. */
+export type Prepare = (
+  index: number,
+  source: Source,
+  left: { readonly files: number; readonly bytes: number },
+) => Promise<PreparedSource>;
 
 /** Limits of one request's sources. */
 export interface SourceLimits {
@@ -26,17 +34,20 @@ export async function fillFrom(
   sandbox: Pick<Sandbox, "workspace" | "writeFiles">,
   limits: SourceLimits,
   signal: AbortSignal,
+  prepare: Prepare,
 ): Promise<readonly SourceReceipt[]> {
   const left = { files: limits.maxFiles, bytes: limits.maxBytes };
   const receipts: SourceReceipt[] = [];
   for (const [index, source] of sources.entries()) {
+    signal.throwIfAborted();
+    const prepared = await prepare(index, source, left);
     const filling = new Filling(index, source, sandbox, left);
     try {
-      for await (const entry of entriesOf(source, left)) {
+      for await (const entry of prepared.entries) {
         signal.throwIfAborted();
         await filling.add(entry);
       }
-      receipts.push(await filling.end());
+      receipts.push({ ...(await filling.end()), ...prepared.facts });
     } catch (error) {
       signal.throwIfAborted();
       if (isAmbitError(error)) throw error;
@@ -47,26 +58,15 @@ export async function fillFrom(
         `can't be read as ${formatOf(source)}: it is damaged, or of another format`,
         error,
       );
+    } finally {
+      await prepared.close();
     }
   }
   return receipts;
 }
 
 function formatOf(source: Source): string {
-  return source.type === "archive" ? source.format : "files";
-}
-
-function entriesOf(
-  source: Source,
-  left: { readonly bytes: number },
-): AsyncIterable<SourceEntry | LeftOut> | Iterable<SourceEntry> {
-  if (source.type === "archive")
-    return archiveEntries(Buffer.from(source.data, "base64"), source.format, left.bytes);
-  return source.files.map(({ path, content, encoding, executable }) => ({
-    path,
-    content: Buffer.from(content, encoding),
-    executable,
-  }));
+  return source.type === "archive" ? source.format : source.type;
 }
 
 /** One source on its way into the workspace. */
@@ -84,16 +84,7 @@ class Filling {
     readonly source: Source,
     readonly sandbox: Pick<Sandbox, "workspace" | "writeFiles">,
     readonly left: { files: number; bytes: number },
-  ) {
-    if (source.type !== "archive") return;
-    const digest = createHash("sha256").update(Buffer.from(source.data, "base64")).digest("hex");
-    if (source.sha256 !== undefined && source.sha256 !== digest)
-      throw sourceFailed(
-        index,
-        "digest_mismatch",
-        `has the SHA-256 digest ${digest}, and not the one that the request names`,
-      );
-  }
+  ) {}
 
   async add(entry: SourceEntry | LeftOut): Promise<void> {
     if ("leftOut" in entry) {

@@ -1,0 +1,38 @@
+import { randomUUID } from "node:crypto";
+import { type AcceptedPlan, type OwnSandbox, ofBoundary } from "@ambit/core";
+import type { Log, Sandbox, SandboxFailed } from "@ambit/core/plugin";
+import { unlessAborted } from "../lifetime/linked-abort.js";
+import { callPlugin } from "../lifetime/plugin-error.js";
+import type { OwnedScope } from "../lifetime/scope.js";
+import { requireOpened } from "./session.js";
+
+/**
+ * Opens a sandbox of the run's backend for a program of Ambit's own. It ends with the run if it isn't closed before.
+ * @throws SandboxFailed, PluginBrokeContract; the run's reason
+ */
+export async function openOwnSandbox(
+  { sandbox: { actor } }: AcceptedPlan,
+  { subject, boundary, secrets }: OwnSandbox,
+  scope: OwnedScope,
+  log: Log,
+): Promise<Sandbox> {
+  const required = ofBoundary(boundary).map(({ capability }) => capability);
+  const spec = {
+    id: randomUUID(),
+    boundary,
+    required,
+    requiredPaths: [],
+    onDecision: ({ target, allowed, reason }: { target: string; allowed: boolean; reason: string }) => {
+      if (!allowed) log.info({ subject, target, reason }, "a source's sandbox was refused a connection");
+    },
+    onFailure: (failure: SandboxFailed) => scope.abort(failure),
+    secrets: secrets.length > 0 ? secrets : undefined,
+    log,
+  };
+  return unlessAborted(scope.signal, async () => {
+    const opened = await callPlugin(`Sandbox '${actor.name}'`, () => actor.open(spec, scope));
+    scope.defer(() => opened.close());
+    requireOpened(actor.name, opened, true, secrets);
+    return opened;
+  });
+}

@@ -1,0 +1,58 @@
+import type { SourceFailureReason } from "@ambit/core";
+
+/** How a command of git failed. */
+export interface GitFailure {
+  readonly reason: SourceFailureReason;
+  /** What the user changes. */
+  readonly fix: string;
+}
+
+const fixes: Partial<Record<SourceFailureReason, string>> = {
+  authentication: "needs a credential, or refused the one it got: set `credential` to one that is valid",
+  forbidden: "refused the request: give the credential the right to it, and check its `paths`",
+  not_found: "isn't there, or the credential may not see it: check `url` and `credential`",
+  ref_missing: "doesn't have this commit, branch or tag: check `ref` and `commit`",
+  unreachable:
+    "couldn't be reached: check the host's name and certificate; a private address must be in workspace.allowedRanges of the server's configuration",
+  program_missing:
+    "needs a program that isn't in the sandbox: install git, and git-lfs for `lfs`, on the host or in the image of its sandboxes",
+  too_large:
+    "is too large: lower depth, set sparse, or raise workspace.maxSourceFiles and workspace.maxSourceMiB of the server's configuration",
+  timed_out: "took too long: lower depth, or raise workspace.sourcesTimeoutMs of the server's configuration",
+  checkout_failed: "couldn't be checked out",
+};
+
+/** In this order: a later one may be the consequence of an earlier one. */
+const signs: readonly (readonly [RegExp, SourceFailureReason])[] = [
+  [/git: not found|git: No such file|git-lfs: not found|'lfs' is not a git command/i, "program_missing"],
+  [/File too large|File size limit|signal 25\b|No space left|Disk quota exceeded/i, "too_large"],
+  [/could not read (?:Username|Password)|Authentication (?:failed|required)|\b401\b/i, "authentication"],
+  [
+    /HTTP code 4\d\d from proxy|Could not resolve|Failed to connect|certificate|\b502\b|timed out/i,
+    "unreachable",
+  ],
+  [/\b403\b|Ambit's boundary refused/i, "forbidden"],
+  [/couldn't find remote ref|not our ref|unadvertised object|no such remote ref|bad object/i, "ref_missing"],
+  [/repository '[^']*' not found|\b404\b|does not appear to be a git repository/i, "not_found"],
+];
+
+/** What git's last words say. Pure. @param printed what it wrote to stderr, in English */
+export function gitFailureOf(printed: string): GitFailure {
+  const reason = signs.find(([sign]) => sign.test(printed))?.[1] ?? "checkout_failed";
+  return { reason, fix: fixOf(reason) };
+}
+
+export function fixOf(reason: SourceFailureReason): string {
+  return fixes[reason] ?? "failed";
+}
+
+/** The last lines that say what went wrong, on one line, without anything that a terminal obeys. Pure. */
+export function lastWords(printed: string): string {
+  const lines = printed
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed.
+    .replace(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029]+/g, " ")
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "" && !/^hint:/.test(line));
+  return lines.slice(-3).join("; ").slice(-400);
+}

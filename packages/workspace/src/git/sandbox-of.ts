@@ -1,0 +1,109 @@
+import { BlockList } from "node:net";
+import type { OwnSandbox } from "@ambit/core";
+import type { GitSource, RunRequest } from "@ambit/core/contract";
+import {
+  type Boundary,
+  type GitService,
+  type HiddenCredential,
+  type NetworkRule,
+  parseNetworkRule,
+  readHost,
+} from "@ambit/core/plugin";
+
+/** The variable that holds the placeholder of a repository's credential. */
+const credentialName = "AMBIT_SOURCE_CREDENTIAL";
+
+export interface GitSandboxOptions {
+  /** What asks for it: `workspace.sources[0]`. */
+  readonly subject: string;
+  readonly repository: Pick<GitSource, "url" | "credential">;
+  readonly services: readonly GitService[];
+  /** Further hosts, each with an optional `:port`. */
+  readonly hosts?: readonly string[];
+  readonly request: Pick<RunRequest, "sandboxPermission">;
+  /** Private addresses that the operator allows, as ranges. */
+  readonly allowedRanges: readonly string[];
+}
+
+/**
+ * A sandbox for git alone: it reaches the repository's host and port and no other, with the limits of the run's own
+ * sandbox. Pure.
+ */
+export function gitSandbox(options: GitSandboxOptions): OwnSandbox {
+  const { subject, repository, services, hosts = [], request, allowedRanges } = options;
+  const own = endpointOf(repository.url);
+  const endpoints = [own, ...hosts.map((host) => (host.includes(":") ? host : `${host}:443`))];
+  const rules = endpoints.flatMap((endpoint) => rulesFor(endpoint, allowedRanges));
+  const boundary: Boundary = {
+    network: { mode: "allowlist", rules: withoutRepeats(rules) },
+    filesystem: { mode: "workspace", readable: [], writable: [], denied: [] },
+    resources: request.sandboxPermission.resources ?? {},
+    secrets: repository.credential === undefined ? "visible" : "hidden",
+    enforcement: "strict",
+  };
+  return { subject, boundary, secrets: credentialOf(repository, services, own) };
+}
+
+/** `host:port`, as rules have it. */
+function endpointOf(url: string): string {
+  const { hostname, port, protocol } = new URL(url);
+  return `${hostname}:${port === "" ? (protocol === "http:" ? "80" : "443") : port}`;
+}
+
+/** The host itself; for one with a private address, what the operator allows, at its port only. */
+function rulesFor(endpoint: string, allowedRanges: readonly string[]): readonly NetworkRule[] {
+  const parsed = parseNetworkRule(endpoint);
+  if (!("rule" in parsed)) return [];
+  const { rule } = parsed;
+  if (rule.kind === "range") return [rule];
+  const ranges = allowedRanges.flatMap((range): NetworkRule[] => {
+    const read = parseNetworkRule(range);
+    if (!("rule" in read) || read.rule.kind !== "range") return [];
+    return [rule.port === undefined ? read.rule : { ...read.rule, port: rule.port }];
+  });
+  return [rule, ...ranges];
+}
+
+function withoutRepeats(rules: readonly NetworkRule[]): readonly NetworkRule[] {
+  return [...new Map(rules.map((rule) => [JSON.stringify(rule), rule])).values()];
+}
+
+function credentialOf(
+  { url, credential }: Pick<GitSource, "url" | "credential">,
+  services: readonly GitService[],
+  endpoint: string,
+): readonly HiddenCredential[] {
+  if (credential === undefined) return [];
+  const { value, as, paths = [] } = credential;
+  // Some servers take the same repository with and without its suffix; git LFS always asks with it.
+  const path = new URL(url).pathname.replace(/\.git$/, "");
+  const own = [`${path}/*`, `${path}.git/*`];
+  const access = [...services];
+  return [{ name: credentialName, value, hosts: [endpoint], as, paths: [...own, ...paths], access }];
+}
+
+/** Why this URL can't be used here; undefined if it can. Pure. */
+export function whyNotReached(
+  { url, credential }: Pick<GitSource, "url" | "credential">,
+  allowedRanges: readonly string[],
+): string | undefined {
+  const { protocol, hostname } = new URL(url);
+  const reading = readHost(hostname);
+  if (!reading.ok) return `must name a host: ${reading.why}`;
+  if (protocol === "https:") return undefined;
+  if (credential !== undefined) return "must begin with https://: a credential is sent only over TLS";
+  if (reading.kind === "name" || !isWithin(reading.host, allowedRanges))
+    return "must begin with https://; HTTP is only for addresses that workspace.allowedRanges of the server's configuration lists";
+  return undefined;
+}
+
+function isWithin(address: string, ranges: readonly string[]): boolean {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const parsed = parseNetworkRule(range);
+    if (!("rule" in parsed) || parsed.rule.kind !== "range") continue;
+    const [network = "", prefix] = parsed.rule.cidr.split("/");
+    list.addSubnet(network, Number(prefix), parsed.rule.family === 6 ? "ipv6" : "ipv4");
+  }
+  return list.check(address, address.includes(":") ? "ipv6" : "ipv4");
+}

@@ -1,0 +1,230 @@
+import { execFileSync, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer } from "node:https";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import { makeAuthority } from "@ambit/egress/credentials";
+
+export const forgeHost = "forge.test";
+
+/** What a token may do. */
+interface Rights {
+  readonly fetch?: RegExp;
+  readonly push?: RegExp;
+}
+
+/** A request that reached it. */
+export interface Served {
+  readonly host: string;
+  readonly method: string;
+  readonly url: string;
+  readonly authorization: string;
+  readonly body?: string;
+}
+
+export interface Forge {
+  readonly port: number;
+  /** In PEM: the authority that proxies must trust. */
+  readonly authority: string;
+  readonly served: readonly Served[];
+  /** `https://forge.test:port/path`. */
+  url(path: string): string;
+  /** Makes a repository with one commit of these files; a path that ends in `*` is executable. @returns the commit */
+  repository(
+    path: string,
+    files: Readonly<Record<string, string>>,
+    prepare?: (git: (...args: readonly string[]) => string, folder: string) => void,
+  ): string;
+  /** Runs git in the bare repository. */
+  git(path: string, ...args: readonly string[]): string;
+  /** Clones the repository as a user would, without the server. */
+  clone(path: string, into: string): void;
+  /** Adds a content to git LFS. @returns the text of its pointer */
+  lfs(content: string): string;
+  close(): Promise<void>;
+}
+
+const identity = ["-c", "user.name=Forge", "-c", "user.email=forge@example.com"];
+const plainGit = {
+  PATH: process.env.PATH,
+  HOME: "/nonexistent",
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_COMMITTER_DATE: "2026-01-01T00:00:00Z",
+  GIT_AUTHOR_DATE: "2026-01-01T00:00:00Z",
+};
+
+/**
+ * A forge over TLS on loopback: real git's HTTP backend, git LFS, and pull requests in GitHub's and GitLab's shape.
+ * Each token has its own rights.
+ */
+export async function startForge(tokens: Readonly<Record<string, Rights>>): Promise<Forge> {
+  const folder = mkdtempSync(join(tmpdir(), "ambit-forge-"));
+  const contents = new Map<string, Buffer>();
+  const served: Served[] = [];
+  const authority = await makeAuthority();
+  const server = createServer(
+    {
+      SNICallback: (name, done) => {
+        authority.contextFor(name).then((context) => done(null, context), done);
+      },
+    },
+    (request, response) => void answer(request, response),
+  );
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = "", headers, url: sent = "" } = request;
+    const host = (headers.host ?? "").replace(/:\d+$/, "");
+    const { pathname, search } = new URL(sent, "https://forge");
+    const { authorization = "" } = headers;
+    const isGit = /\/(info\/refs|git-(upload|receive)-pack)$/.test(pathname);
+    const body = isGit ? undefined : (await buffer(request)).toString();
+    served.push({ host, method, url: sent, authorization, ...(body === undefined ? {} : { body }) });
+    const end = (status: number, answered = "", more: Record<string, string> = {}) => {
+      request.resume();
+      response.writeHead(status, more).end(answered);
+    };
+    if (pathname.startsWith("/contents/")) {
+      const found = contents.get(pathname.slice("/contents/".length));
+      return authorization === "" && found !== undefined ? void response.end(found) : end(403);
+    }
+    const repository = /^(\/[^?]*?)(?:\.git)?\/(?:info\/|git-)/.exec(pathname)?.[1] ?? pathname;
+    if (!repository.startsWith("/public/")) {
+      const rights = tokens[tokenOf(authorization) ?? ""];
+      if (rights === undefined) return end(401, "", { "www-authenticate": 'Basic realm="forge"' });
+      const isPush = `${pathname}${search}`.includes("git-receive-pack");
+      const right = isPush ? rights.push : rights.fetch;
+      if (/^\/api\//.test(pathname))
+        return end(
+          201,
+          JSON.stringify({
+            html_url: "https://forge.test/pull/1",
+            web_url: "https://forge.test/pull/1",
+            number: 1,
+            iid: 1,
+          }),
+        );
+      if (rights.fetch?.test(repository) !== true) return end(404);
+      if (right?.test(repository) !== true)
+        return end(403, "You may not push.\n", { "content-type": "text/plain" });
+    }
+    if (pathname.endsWith("/info/lfs/objects/batch"))
+      return end(200, batch(body ?? ""), { "content-type": "application/vnd.git-lfs+json" });
+    if (!isGit) return end(404);
+    serveGit(folder, request, response);
+  }
+
+  function batch(body: string): string {
+    const { objects } = JSON.parse(body) as { objects: { oid: string; size: number }[] };
+    return JSON.stringify({
+      transfer: "basic",
+      objects: objects.map(({ oid, size }) => ({
+        ...{ oid, size },
+        actions: { download: { href: `https://${forgeHost}:${port}/contents/${oid}` } },
+      })),
+    });
+  }
+
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const bare = (path: string) => join(folder, `${path}.git`);
+  const run = (cwd: string, args: readonly string[]) =>
+    execFileSync("git", [...identity, ...args], { cwd, env: plainGit, stdio: ["ignore", "pipe", "pipe"] })
+      .toString()
+      .trim();
+  return {
+    port,
+    authority: authority.certificate,
+    served,
+    url: (path) => `https://${forgeHost}:${port}/${path}`,
+    repository: (path, files, prepare) => {
+      const made = mkdtempSync(join(folder, "made-"));
+      run(made, ["init", "-q", "-b", "main", "."]);
+      for (const [name, content] of Object.entries(files)) {
+        const file = join(made, name.replace(/\*$/, ""));
+        mkdirSync(dirname(file), { recursive: true });
+        writeFileSync(file, content, { mode: name.endsWith("*") ? 0o755 : 0o644 });
+      }
+      run(made, ["add", "-A"]);
+      prepare?.((...args) => run(made, args), made);
+      run(made, ["commit", "-qm", "The first commit"]);
+      mkdirSync(dirname(bare(path)), { recursive: true });
+      run(folder, ["clone", "-q", "--bare", made, bare(path)]);
+      return run(bare(path), ["rev-parse", "main"]);
+    },
+    git: (path, ...args) => run(bare(path), args),
+    clone: (path, into) => void run(folder, ["clone", "-q", bare(path), into]),
+    lfs: (content) => {
+      const oid = createHash("sha256").update(content).digest("hex");
+      contents.set(oid, Buffer.from(content));
+      return `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize ${Buffer.byteLength(content)}\n`;
+    },
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function tokenOf(authorization: string): string | undefined {
+  const [scheme = "", sent = ""] = authorization.split(" ");
+  return scheme === "Basic" ? Buffer.from(sent, "base64").toString().split(":")[1] : sent;
+}
+
+/** `git http-backend` as a CGI program (RFC 3875), as web servers run it. */
+function serveGit(folder: string, request: IncomingMessage, response: ServerResponse): void {
+  const { pathname, search } = new URL(request.url ?? "/", "https://forge");
+  const { headers } = request;
+  const path = pathname.replace(/^(.*?)(?:\.git)?(\/info\/refs|\/git-(?:upload|receive)-pack)$/, "$1.git$2");
+  const backend = spawn(
+    "git",
+    [
+      "-c",
+      "http.receivepack=true",
+      "-c",
+      "uploadpack.allowFilter=true",
+      "-c",
+      "safe.directory=*",
+      "http-backend",
+    ],
+    {
+      env: {
+        ...plainGit,
+        ...{ GIT_PROJECT_ROOT: folder, GIT_HTTP_EXPORT_ALL: "1", REMOTE_USER: "forge" },
+        ...{ REQUEST_METHOD: request.method, PATH_INFO: path, QUERY_STRING: search.slice(1) },
+        ...{
+          CONTENT_TYPE: headers["content-type"] ?? "",
+          HTTP_CONTENT_ENCODING: String(headers["content-encoding"] ?? ""),
+          HTTP_GIT_PROTOCOL: String(headers["git-protocol"] ?? ""),
+        },
+      },
+      stdio: ["pipe", "pipe", "ignore"],
+    },
+  );
+  request.pipe(backend.stdin);
+  backend.stdin.on("error", () => {});
+  let head = Buffer.alloc(0);
+  const onHead = (chunk: Buffer) => {
+    head = Buffer.concat([head, chunk]);
+    const end = head.indexOf("\r\n\r\n");
+    if (end === -1) return;
+    backend.stdout.off("data", onHead);
+    const lines = head
+      .subarray(0, end)
+      .toString()
+      .split("\r\n")
+      .map((line) => line.split(/: (.*)/s));
+    const status = Number(lines.find(([name]) => name === "Status")?.[1]?.slice(0, 3) ?? 200);
+    response.writeHead(status, Object.fromEntries(lines.filter(([name]) => name !== "Status")));
+    response.write(head.subarray(end + 4));
+    backend.stdout.pipe(response);
+  };
+  backend.stdout.on("data", onHead);
+}
