@@ -1,8 +1,10 @@
 /** For backends with remote sandboxes: a whole `Sandbox` over any pipe to a command. */
 
 import type { Scope } from "@ambit/core/plugin";
+import type { GuestOptions } from "./host/guest.js";
 import type { RemoteSandbox, RemoteSandboxOptions } from "./host/remote-sandbox.js";
 
+export type { GuestOptions } from "./host/guest.js";
 export type {
   BridgeFacts,
   BridgeResumption,
@@ -30,4 +32,15 @@ export type {
 export async function openRemoteSandbox(options: RemoteSandboxOptions, scope: Scope): Promise<RemoteSandbox> {
   const { openBridged } = await import("./host/open.js");
   return await openBridged(options, scope);
+}
+
+/**
+ * The command that `openDirectPipe` gets for such a sandbox: for a platform whose sandboxes begin with it. It does nothing until
+ * the bridge writes to it, which is once `openDirectPipe` has resolved.
+ *
+ * @throws SandboxFailed when the guest daemon wasn't bundled.
+ */
+export async function directCommandOf(options: GuestOptions): Promise<[string, ...string[]]> {
+  const { directCommand, guestOf } = await import("./host/guest.js");
+  return directCommand(options.bridge.node, await guestOf(options));
 }

@@ -30,10 +30,10 @@ import {
 } from "@ambit/core/plugin";
 import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
-import { mountsAgents } from "./address.js";
+import { mountsAgents, preparedBy } from "./address.js";
 import type { DockerConfig } from "./config.js";
 import { exemptFor } from "./exempt.js";
-import type { EngineFacts } from "./open/hiding.js";
+import { type EngineFacts, lacksDropping } from "./open/hiding.js";
 import type { PreparedSandbox } from "./open/prepared.js";
 
 /** Sandboxes in containers of a Docker or Podman engine. */
@@ -52,6 +52,8 @@ export class DockerSandbox implements VerifiableBackend {
   readonly #reaper: Reaper;
   readonly #warm: WarmPool<Shape, PreparedSandbox>;
   #log: Log = quietLog;
+  /** Whether a session has used this engine. Probes don't count. */
+  #hasOpened = false;
   /** From the last probe: which runtime an engine uses decides what it enforces. */
   #findings: readonly Finding[] = [];
 
@@ -74,7 +76,7 @@ export class DockerSandbox implements VerifiableBackend {
       leftovers: () => this.#leftovers(),
     });
     this.#warm = new WarmPool({
-      size: config.prewarm,
+      size: preparedBy(config),
       make: (shape, signal) => this.#prepare(`warm-${randomUUID()}`, shape, quietLog, signal),
       onFault: (error) =>
         this.#log.warn({ error }, "a sandbox couldn't be prepared, or a prepared one couldn't be used"),
@@ -118,7 +120,9 @@ export class DockerSandbox implements VerifiableBackend {
     try {
       return (await this.#warm.using(shape, give, scope.signal)) ?? (await this.#open(spec, scope, {}));
     } finally {
-      this.#warm.want(shape);
+      // By default the second session shows that more may follow: a command that runs one agent prepares nothing.
+      if (this.#config.prewarm !== undefined || this.#hasOpened) this.#warm.want(shape);
+      this.#hasOpened = true;
     }
   }
 
@@ -134,10 +138,16 @@ export class DockerSandbox implements VerifiableBackend {
   async #prepare(id: string, shape: Shape, log: Log, signal: AbortSignal): Promise<PreparedSandbox> {
     const { PreparedSandbox } = await import("./open/prepared.js");
     const [engine, host] = [await this.#engine(), await this.#host()];
-    return await this.#reaper.holding(id, (owner, onEnded) => {
-      const options = { engine, config: this.#config, owner, shape, host, id, onEnded };
-      return PreparedSandbox.make(options, log, signal);
-    });
+    try {
+      return await this.#reaper.holding(id, (owner, onEnded) => {
+        const options = { engine, config: this.#config, owner, shape, host, id, onEnded };
+        return PreparedSandbox.make(options, log, signal);
+      });
+    } catch (error) {
+      if (host.hiding !== "drop" || !(error instanceof Error && lacksDropping(error))) throw error;
+      host.hiding = "none";
+      return await this.#prepare(id, shape, log, signal);
+    }
   }
 
   async *#leftovers() {

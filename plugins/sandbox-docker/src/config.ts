@@ -73,10 +73,11 @@ export const configSchema = z.strictObject({
    */
   trustedAuthorities: z.array(z.string().startsWith("/", "must be an absolute path")).default([]),
   /**
-   * Most sandboxes that are prepared before a session needs them. They have the boundaries of the last runs; each
-   * serves one session and takes some 40 MiB of memory.
+   * Most containers that are prepared before a session needs them. They have the boundaries of the last sessions; each serves
+   * one session, takes some 40 MiB of memory, and is removed after 15 minutes unused. Default: 1 for a `unix://` engine,
+   * from the second session on; else 0.
    */
-  prewarm: z.int().min(0).max(100).default(0),
+  prewarm: z.int().min(0).max(100).optional(),
   /** Runners with the same value remove each other's leftover containers. */
   deployment: word.default("ambit"),
   /** Minutes after which runners on other hosts may delete a sandbox. Must be longer than a session lives. */

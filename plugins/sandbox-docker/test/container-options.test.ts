@@ -5,7 +5,7 @@ import { containerOptions } from "../src/open/container-options.js";
 
 const owner = { deployment: "d", replica: "host-key", session: "s", expires: 1 };
 const orderWith = (settings: object, spec = probeSpec({})) =>
-  containerOptions(shapeOf(spec), owner, configSchema.parse(settings), {
+  containerOptions(shapeOf(spec), owner, configSchema.parse(settings), ["guest"], {
     hiding: "exec",
     imageVolumes: [],
     seccomp: "{}",

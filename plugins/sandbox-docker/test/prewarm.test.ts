@@ -8,6 +8,7 @@ import type { Boundary, SandboxSpec } from "@ambit/core/plugin";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import Docker from "dockerode";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { preparedBy } from "../src/address.js";
 import { configSchema, DockerSandbox } from "../src/index.js";
 import { settingsFor } from "./support/on-engine.js";
 
@@ -92,6 +93,24 @@ describe("prepared sandboxes", () => {
     await first.close();
     // A closed sandbox is gone, and no session gets it again.
     await expect(engine.getContainer(idOf(first)).inspect()).rejects.toMatchObject({ statusCode: 404 });
+  });
+
+  it("are by default one, from the second session on, and none for a remote engine", async () => {
+    const { prewarm: _none, ...settings } = settingsFor("runc", dataFolder);
+    await backend.close();
+    const config = configSchema.parse({ ...settings, deployment });
+    backend = new DockerSandbox(config);
+    await open();
+    // What prepares one would have begun by then.
+    await after(1_000);
+    expect(await containers()).toHaveLength(1);
+    await open();
+    const waiting = await warm();
+    await after(1_000);
+    expect(await containers()).toHaveLength(3);
+    expect(waiting.Names[0]).toMatch(/^\/ambit-warm-/);
+    expect(preparedBy(config)).toBe(1);
+    expect(preparedBy(configSchema.parse({ engine: "tcp://engine.test:2375" }))).toBe(0);
   });
 
   it("serve only the boundary that they were made for, and number no more than `prewarm`", async () => {

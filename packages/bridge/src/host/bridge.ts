@@ -1,4 +1,3 @@
-import { join } from "node:path/posix";
 import { setTimeout as after } from "node:timers/promises";
 import type { BinaryPlatform, DirectPlatform, RemotePlatform } from "../platform.js";
 import { ByteFormat } from "../transport/byte-format.js";
@@ -11,7 +10,7 @@ import { BridgeConnection, type BridgeConnectionOptions, type BridgeLink } from 
 import { DirectConnection } from "./connection/direct-connection.js";
 import { ByteWriter, LineWriter } from "./connection/pipe-writer.js";
 import { Exposures } from "./exposures.js";
-import { nodeArgumentsFromInput } from "./node-arguments.js";
+import { directCommand, type Guest } from "./guest.js";
 import type { RemoteSandboxOptions } from "./remote-sandbox.js";
 import { done } from "./replies.js";
 
@@ -27,32 +26,15 @@ export interface Bridge {
   readonly exposures: Exposures;
 }
 
-/** The guest daemon, and its name in the sandbox's folder. */
-interface Program {
-  readonly name: string;
-  readonly content: Uint8Array;
-}
-
-export function makeBridge(options: RemoteSandboxOptions, folder: string, program: Program): Bridge {
-  const { platform, spec, bridge, ownSystem, supervisor, workspace, unprivileged, takeover } = options;
+export function makeBridge(options: RemoteSandboxOptions, guest: Guest): Bridge {
+  const { platform, spec, bridge, takeover } = options;
   const exposures: Exposures = new Exposures(() => channels);
   const { transport, connect } = connectionMethodOf(platform, () => channels);
   const channels: Channels = new Channels("runner", transport, (kind, channel) =>
     kind === "connection" ? exposures.connected(channel) : undefined,
   );
   const connection = connect({
-    node: bridge.node,
-    program: { path: join(folder, program.name), content: program.content },
-    settings: [
-      folder,
-      `${bridge.orphanTimeoutMs}`,
-      `${bridge.firstUser}`,
-      ownSystem === true ? "own-system" : "shared-system",
-      JSON.stringify({
-        ...(supervisor === undefined ? {} : { supervisor: { scripts: [], ...supervisor } }),
-        ...{ workspace, unprivileged, resumable: takeover !== undefined },
-      }),
-    ],
+    guest,
     ...{ bridge, fence: takeover?.fence, resume: takeover?.resume },
     log: spec.log,
     onLost: (failure) => {
@@ -66,9 +48,7 @@ export function makeBridge(options: RemoteSandboxOptions, folder: string, progra
 
 interface ConnectOptions
   extends Pick<BridgeConnectionOptions<never>, "bridge" | "fence" | "resume" | "log" | "onLost"> {
-  readonly node: string;
-  readonly program: { readonly path: string; readonly content: Uint8Array };
-  readonly settings: readonly string[];
+  readonly guest: Guest;
 }
 
 interface ConnectionMethod {
@@ -84,11 +64,11 @@ function connectionMethodOf(
   if ("openDirectPipe" in platform) return directly(platform, channels);
   if ("openBinaryPipe" in platform) return inBytes(platform, channels);
   const format = new LineFormat("runner", (frame) => channels().deliver(frame));
-  const connect = ({ node, program, settings, ...rest }: ConnectOptions) =>
+  const connect = ({ guest: { program, settings }, ...rest }: ConnectOptions) =>
     new BridgeConnection({
       format,
       openPipe: async (signal) => {
-        const pipe = await platform.openPipe([node, program.path, "attach", ...settings], signal);
+        const pipe = await platform.openPipe([rest.bridge.node, program.path, "attach", ...settings], signal);
         return { pipe, format, newWriter: (failed) => new LineWriter(pipe, failed) };
       },
       ...rest,
@@ -101,11 +81,11 @@ function inBytes(platform: BinaryPlatform, channels: () => Channels): Connection
     frame: (frame) => channels().deliver(frame),
     data: (channel, stream, bytes) => channels().deliverData(channel, stream, bytes),
   });
-  const connect = ({ node, program, settings, ...rest }: ConnectOptions) =>
+  const connect = ({ guest: { program, settings }, ...rest }: ConnectOptions) =>
     new BridgeConnection({
       format,
       openPipe: async (signal) => {
-        const argv = [node, program.path, "attach-bytes", ...settings] as const;
+        const argv = [rest.bridge.node, program.path, "attach-bytes", ...settings] as const;
         const pipe = await platform.openBinaryPipe(argv, signal);
         return { pipe, format, newWriter: (failed) => new ByteWriter(pipe, failed) };
       },
@@ -121,11 +101,11 @@ function directly(platform: DirectPlatform, channels: () => Channels): Connectio
     data: (channel, stream, bytes) => channels().deliverData(channel, stream, bytes),
     signal: (op, value) => connection?.receiveSignal(op, value),
   });
-  const connect = ({ node, program: { path, content }, settings, ...rest }: ConnectOptions) => {
+  const connect = ({ guest, ...rest }: ConnectOptions) => {
     connection = new DirectConnection({
       platform,
-      argv: [node, ...nodeArgumentsFromInput(content), path, "direct", ...settings],
-      program: content,
+      argv: directCommand(rest.bridge.node, guest),
+      program: guest.program.content,
       transport,
       ...rest,
     });

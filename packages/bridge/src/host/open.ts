@@ -6,20 +6,20 @@ import { ask } from "./ask.js";
 import { awaitUnlessAborted } from "./await-unless-aborted.js";
 import { type Bridge, closeBridge, leaveBridge, makeBridge } from "./bridge.js";
 import { archiveOf } from "./copies.js";
-import { guestDaemon } from "./guest-daemon.js";
+import { guestOf, programName } from "./guest.js";
 import type { RemoteSandbox, RemoteSandboxOptions } from "./remote-sandbox.js";
 import { done, insideFacts } from "./replies.js";
 import { BridgedSandbox } from "./sandbox.js";
 
 /** `openRemoteSandbox`. */
 export async function openBridged(options: RemoteSandboxOptions, scope: Scope): Promise<RemoteSandbox> {
-  const { platform, spec } = options;
-  const folder = join(options.bridge.folder, spec.id);
-  const program = await guestDaemon();
-  const bridge = makeBridge(options, folder, { name: programName, content: program });
+  const { platform } = options;
+  const guest = await guestOf(options);
+  const { folder, program } = guest;
+  const bridge = makeBridge(options, guest);
   try {
     if (platform.ready !== undefined) await awaitUnlessAborted(scope.signal, platform.ready(scope.signal));
-    await uploadFiles(options, folder, program, scope.signal);
+    await uploadFiles(options, folder, program.content, scope.signal);
     await bridge.connection.open(scope.signal);
     return await awaitUnlessAborted(scope.signal, prepareSandbox(options, folder, bridge));
   } catch (error) {
@@ -37,7 +37,6 @@ export async function openBridged(options: RemoteSandboxOptions, scope: Scope): 
   }
 }
 
-const programName = "bridge.cjs";
 const archiveName = "copies.tgz";
 
 async function uploadFiles(

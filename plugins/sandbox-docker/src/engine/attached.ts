@@ -1,6 +1,6 @@
-import type { Duplex } from "node:stream";
-import { Readable } from "node:stream";
+import { Duplex, Readable } from "node:stream";
 import type { DirectPipe } from "@ambit/bridge";
+import type { Engine } from "./engine.js";
 
 const headLength = 8;
 const standardError = 2;
@@ -42,6 +42,26 @@ class Payloads {
   }
 }
 
+/**
+ * Attaches to all streams of a container's first command, also before it starts. dockerode's own `attach` sends its options as a
+ * body too, which an engine or a proxy may take for standard input.
+ */
+export function attachTo(engine: Engine, id: string, abortSignal: AbortSignal): Promise<Duplex> {
+  const request = {
+    ...{ method: "POST", path: `/containers/${id}/attach?` },
+    options: { stream: true, stdin: true, stdout: true, stderr: true },
+    ...{ file: Buffer.alloc(0), hijack: true, isStream: true, abortSignal },
+    statusCodes: { 101: true, 400: "bad parameter", 404: "no such container", 500: "server error" },
+  };
+  return new Promise((resolve, reject) => {
+    engine.modem.dial(request, (error, stream) =>
+      stream instanceof Duplex
+        ? resolve(stream)
+        : reject(error ?? new Error("the engine attached no stream")),
+    );
+  });
+}
+
 /** A command's output, from the engine's frames. */
 export async function* payloadsOf(frames: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, void> {
   const payloads = new Payloads();
@@ -67,8 +87,15 @@ export function directPipeOf(stream: Duplex): DirectPipe {
     for (const piece of payloads.of(chunk)) isWanted = output.push(piece);
     if (!isWanted) stream.pause();
   });
-  stream.once("end", () => output.push(null));
+  // Whoever reads it gets the error, also if that comes before the reader.
+  output.on("error", () => undefined);
+  let hasEnded = false;
+  stream.once("end", () => {
+    hasEnded = true;
+    output.push(null);
+  });
   stream.on("error", (error) => output.destroy(error));
-  stream.once("close", () => output.destroy());
+  // After its end, what arrived can still be read.
+  stream.once("close", () => hasEnded || output.destroy());
   return { output, input: stream, close: async () => void stream.destroy() };
 }

@@ -52,7 +52,7 @@ const byWords: readonly (readonly [words: RegExp, fix: (config: DockerConfig) =>
         : 'pull it, set sandbox-docker\'s pull to "missing", or its image to one that the engine has',
   ],
   [
-    /(failed to execute|exec:) "?\S*node\b/i,
+    /(failed to execute|exec:) "?\S*node\b|node\S*: (command )?(not found|no such file)/i,
     ({ image }) =>
       `use an image with Node.js 18 or newer (${image} has none on its PATH), or set sandbox-docker's bridge.node`,
   ],

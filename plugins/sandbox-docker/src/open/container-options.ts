@@ -17,14 +17,20 @@ export const copyRoot = "/opt/ambit";
 
 export const mib = 1024 * 1024;
 
-/** Ends only with the container, and reaps ended processes: PID 1 inherits all orphans. */
-const keepAlive = ["/bin/sh", "-c", "trap : TERM; while :; do sleep 2147483647 & wait $!; done"];
+/** Few threads, since all of them count towards the run's limit of processes. */
+const smallNode = ["NODE_OPTIONS=--v8-pool-size=0", "UV_THREADPOOL_SIZE=1"];
 
-/** The options of a boundary's container. Pure. @throws SandboxFailed for a path that no mount can have. */
+/**
+ * The options of a boundary's container. Pure.
+ *
+ * @param guest the guest daemon's command.
+ * @throws SandboxFailed for a path that no mount can have.
+ */
 export function containerOptions(
   shape: Shape,
   owner: Ownership,
   config: DockerConfig,
+  guest: readonly string[],
   { hiding, imageVolumes, seccomp }: EngineFacts,
 ): ContainerCreateOptions {
   const { network, resources } = shape.boundary;
@@ -49,14 +55,21 @@ export function containerOptions(
     Hostname: "sandbox",
     User: "0:0",
     WorkingDir: "/",
-    Entrypoint: firstCommand(keepAlive, hiding),
+    Entrypoint: firstCommand(guest, hiding),
     Cmd: [],
+    // The runner is attached before it starts. Without it, the guest daemon ends, and the container with it.
+    OpenStdin: true,
+    StdinOnce: true,
     // An engine that stops, or restarts after a crash, doesn't wait for it.
     StopTimeout: 0,
     // The image's would run as root, and might run a file that the run may change.
     Healthcheck: { Test: ["NONE"] },
     // The image's would be loaded into the guest daemon, or print where its messages are expected.
-    Env: ["LD_PRELOAD="],
+    Env: [
+      "LD_PRELOAD=",
+      ...smallNode,
+      ...(config.searchPath === undefined ? [] : [`PATH=${config.searchPath}`]),
+    ],
     HostConfig: {
       ...(config.runtime === undefined ? {} : { Runtime: config.runtime }),
       // Under a boundary, every connection goes through the bridge and the runner.

@@ -7,16 +7,15 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import type Docker from "dockerode";
 import type { DockerConfig } from "../config.js";
 import { archiveOf } from "../engine/archive.js";
-import { directPipeOf, payloadsOf } from "../engine/attached.js";
+import { attachTo, directPipeOf, payloadsOf } from "../engine/attached.js";
 import type { Engine } from "../engine/engine.js";
 import { asSandboxFailed, engineMessage, statusOf } from "../engine/failure.js";
-import { joiningCommand, type ProcessHiding } from "./hiding.js";
 
 const root = "0:0";
-/** Few threads, since all of them count towards the run's limit of processes. */
-const smallNode = ["NODE_OPTIONS=--v8-pool-size=0", "UV_THREADPOOL_SIZE=1"];
 /** Milliseconds between two checks whether a container is gone. */
 const pollMs = 50;
+/** Milliseconds for the last output of a command that has ended. */
+const lastWordsMs = 1_000;
 /** Further checks of a container whose pipe ended. */
 const maxAttempts = 10;
 
@@ -25,30 +24,33 @@ export interface ContainerExit {
   readonly output: string;
 }
 
-export interface ContainerOptions {
-  /** Whether the bridge's folder is a volume, which the engine writes to without a command. */
-  readonly hasVolume: boolean;
-  readonly hiding: ProcessHiding;
-}
-
 /** A running container, as the bridge needs it. */
 export class Container implements DirectPlatform {
+  readonly #engine: Engine;
   readonly #container: Docker.Container;
   readonly #config: DockerConfig;
-  readonly #options: ContainerOptions;
+  readonly #hasVolume: boolean;
+  /** The guest daemon's. */
+  #pipe: DirectPipe | undefined;
   #destroyed: Promise<void> | undefined;
 
-  constructor(engine: Engine, id: string, config: DockerConfig, options: ContainerOptions) {
+  /** @param hasVolume whether the bridge's folder is a volume, which the engine writes to without a command. */
+  constructor(engine: Engine, id: string, config: DockerConfig, hasVolume: boolean) {
+    this.#engine = engine;
     this.#container = engine.getContainer(id);
     this.#config = config;
-    this.#options = options;
+    this.#hasVolume = hasVolume;
   }
 
   get id(): string {
     return this.#container.id;
   }
 
+  /** Starts its first command, attached to it from the first byte on. */
   async start(signal: AbortSignal): Promise<void> {
+    const { requestTimeoutMs } = this.#config;
+    const attach = (abortSignal: AbortSignal) => attachTo(this.#engine, this.id, abortSignal);
+    this.#pipe = directPipeOf(await firstByteWithin(requestTimeoutMs, signal, attach));
     await this.#container.start({ abortSignal: signalWithin(this.#config.requestTimeoutMs, signal) });
   }
 
@@ -56,19 +58,31 @@ export class Container implements DirectPlatform {
     return this.#container.inspect({ abortSignal: signalWithin(this.#config.requestTimeoutMs, signal) });
   }
 
-  async openDirectPipe(
-    argv: readonly [program: string, ...args: string[]],
-    signal: AbortSignal,
-  ): Promise<DirectPipe> {
-    const { searchPath } = this.#config;
-    const Env = searchPath === undefined ? smallNode : [...smallNode, `PATH=${searchPath}`];
-    const command = joiningCommand(argv, this.#options.hiding);
-    return directPipeOf(await this.#join(command, { Env, AttachStdin: true }, signal));
+  /** To the first command. */
+  async openDirectPipe(): Promise<DirectPipe> {
+    if (this.#pipe === undefined) throw new SandboxFailed("The container isn't started");
+    return this.#pipe;
+  }
+
+  /** What the first command said before it ended, if it never got as far as the bridge. */
+  async lastWords(): Promise<string> {
+    const { output } = this.#pipe ?? {};
+    if (output === undefined || output.listenerCount("data") > 0) return "";
+    const tooLong = setTimeout(() => output.destroy(), lastWordsMs);
+    let said = "";
+    try {
+      for await (const bytes of output) said = `${said}${bytes}`.slice(-1_000);
+    } catch {
+      // What arrived is all there is.
+    } finally {
+      clearTimeout(tooLong);
+    }
+    return said.trim();
   }
 
   async upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void> {
     const { folder } = this.#config.bridge;
-    if (this.#options.hasVolume) {
+    if (this.#hasVolume) {
       const archive = archiveOf(relative(folder, path), content);
       await this.#container.putArchive(archive, {
         path: folder,
@@ -136,7 +150,9 @@ export class Container implements DirectPlatform {
   async #whyNot(error: unknown): Promise<unknown> {
     const status = statusOf(error);
     if (status === 404) return new SandboxFailed("The container was removed", { cause: error });
-    return status === 409 ? this.#explained(await this.inspect().catch(() => undefined), error) : error;
+    if (status !== 409) return error;
+    const found = await this.inspect().catch(() => undefined);
+    return this.#explained(found, error, await this.lastWords());
   }
 
   /** Why its pipe ended; undefined while the container runs. The engine may report its end later than the pipe. */
@@ -154,7 +170,7 @@ export class Container implements DirectPlatform {
     }
   }
 
-  #explained(found: Docker.ContainerInspectInfo | undefined, cause?: unknown): SandboxFailed {
+  #explained(found: Docker.ContainerInspectInfo | undefined, cause?: unknown, said = ""): SandboxFailed {
     if (found?.State.OOMKilled === true) {
       return new SandboxFailed("The container ended: it needed more memory than its limit", {
         cause,
@@ -163,12 +179,12 @@ export class Container implements DirectPlatform {
     }
     const how =
       found === undefined ? engineMessage(cause) : `${found.State.Status}, exit code ${found.State.ExitCode}`;
-    return new SandboxFailed(`The container doesn't run any more (${how}): it or its engine was stopped`, {
-      cause,
-    });
+    const why = said === "" ? "it, its guest daemon or its engine was stopped" : said;
+    return new SandboxFailed(`The container doesn't run any more (${how}): ${why}`, { cause });
   }
 
   destroy(): Promise<void> {
+    void this.#pipe?.close();
     this.#destroyed ??= removeContainer(this.#container, this.#config);
     return this.#destroyed;
   }

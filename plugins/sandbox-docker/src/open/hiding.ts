@@ -2,7 +2,7 @@
  * How users inside are kept from seeing each other's processes: /proc is mounted with `hidepid`, which takes a
  * privilege that nothing in a run may have.
  * - `exec`: the engine starts one command with all privileges, in a container that has none of them.
- * - `drop`: the container has the privilege, and each of the plugin's commands drops it before it does anything else.
+ * - `drop`: the container has the privilege. Its first command mounts, and drops it before it does anything else.
  *   For engines that don't have all privileges themselves, such as one in a virtual machine or a container.
  * - `none`: the image lacks the programs for it. Then `environment.per-tool` isn't proven.
  */
@@ -24,14 +24,16 @@ export const remount = "mount -o remount,hidepid=2,gid=0 /proc";
 export const hidingRights = ["SYS_ADMIN", "SETPCAP"];
 const dropRights = ["setpriv", "--bounding-set=-sys_admin,-setpcap", "--"];
 
-/** A container's first command, which does nothing. */
-export function firstCommand(command: readonly string[], hiding: ProcessHiding): string[] {
-  return hiding === "drop" ? [...dropRights, ...command] : [...command];
-}
+/** Reaps ended processes, since the first one inherits all orphans, and ends with the guest daemon. */
+const init = ["/bin/sh", "-c", 'exec 3<&0 < /dev/null; "$@" <&3 3<&- & exec 3<&-; wait $!', "sh"];
 
-/** The command that starts the guest daemon, or finds the running one. */
-export function joiningCommand(command: readonly string[], hiding: ProcessHiding): readonly string[] {
+/** A container's first command: the guest daemon, which waits for its program. */
+export function firstCommand(guest: readonly string[], hiding: ProcessHiding): string[] {
+  const command = [...init, ...guest];
   if (hiding !== "drop") return command;
   // Where it can't be remounted, the guest daemon notices and reports that.
   return ["/bin/sh", "-c", `${remount} 2> /dev/null; exec ${dropRights.join(" ")} "$@"`, "sh", ...command];
 }
+
+/** Whether a container failed because its image lacks what drops the privilege. */
+export const lacksDropping = (failure: Error) => /\bsetpriv\b/.test(failure.message);

@@ -1,7 +1,7 @@
 import { join } from "node:path/posix";
 import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
 import { forwardingLog, type Prepared, type Shape } from "@ambit/backend-kit";
-import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
+import { directCommandOf, type GuestOptions, openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
 import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
 import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
@@ -11,7 +11,7 @@ import { copyRoot } from "./container-options.js";
 import { readBack } from "./read-back.js";
 import { type StartContainerOptions, type StartedContainer, startContainer } from "./start-container.js";
 
-export interface PrepareContainerOptions extends StartContainerOptions {
+export interface PrepareContainerOptions extends Omit<StartContainerOptions, "guest"> {
   /** Its name in labels and folders: the session's, or a separate one. */
   readonly id: string;
   readonly shape: Shape;
@@ -20,6 +20,14 @@ export interface PrepareContainerOptions extends StartContainerOptions {
 }
 
 const accessOf = { on: "write", workspace: "write", readonly: "read", off: "none" } as const;
+
+const bridgeOf = ({ id, config, shape }: PrepareContainerOptions): GuestOptions => ({
+  spec: { id },
+  bridge: config.bridge,
+  ownSystem: true,
+  unprivileged: true,
+  workspace: accessOf[shape.boundary.filesystem.mode],
+});
 
 /**
  * A container with a guest daemon that belongs to no session yet. It holds nothing of a session, and serves only one.
@@ -44,7 +52,9 @@ export class PreparedSandbox implements Prepared {
     log: Log,
     signal: AbortSignal,
   ): Promise<PreparedSandbox> {
-    const prepared = new PreparedSandbox(options, await startContainer(options, log, signal));
+    const guest = await directCommandOf(bridgeOf(options));
+    const started = await startContainer({ ...options, guest }, log, signal);
+    const prepared = new PreparedSandbox(options, started);
     prepared.#sandbox = await prepared.#bridge(signal);
     return prepared;
   }
@@ -124,17 +134,15 @@ export class PreparedSandbox implements Prepared {
     return await openRemoteSandbox(
       {
         platform: {
-          openDirectPipe: (argv, within) => container.openDirectPipe(argv, within),
+          // Whose command the container began with.
+          openDirectPipe: () => container.openDirectPipe(),
           whyLost: (within) => container.whyLost(within),
           upload: (path, content, within) => container.upload(path, content, within),
           destroy,
         },
-        spec,
-        bridge: config.bridge,
         evidence,
-        ownSystem: true,
-        unprivileged: true,
-        workspace: accessOf[boundary.filesystem.mode],
+        ...bridgeOf(this.#options),
+        spec,
         ...(mountsAgents(config) ? { copyRoot } : {}),
         environment: (command) => this.#egress?.environment(command) ?? {},
         placeholders: () => this.#broker?.placeholders ?? {},

@@ -6,7 +6,7 @@ import {
   signalWithin,
   writeSeccompProfile,
 } from "@ambit/backend-kit";
-import type { Evidence, Log } from "@ambit/core/plugin";
+import { type Evidence, type Log, SandboxFailed } from "@ambit/core/plugin";
 import type Docker from "dockerode";
 import type { ContainerCreateOptions } from "dockerode";
 import { mountsAgents } from "../address.js";
@@ -15,7 +15,7 @@ import type { Engine } from "../engine/engine.js";
 import { asSandboxFailed, statusOf } from "../engine/failure.js";
 import { Container } from "./container.js";
 import { containerOptions } from "./container-options.js";
-import { type EngineFacts, type ProcessHiding, remount } from "./hiding.js";
+import { type EngineFacts, remount } from "./hiding.js";
 import { readBack, unaskedVolumes } from "./read-back.js";
 import { requireOutside } from "./required-paths.js";
 
@@ -43,6 +43,8 @@ export interface StartContainerOptions {
   readonly owner: Ownership;
   readonly shape: Shape;
   readonly host: EngineFacts;
+  /** The guest daemon's command. */
+  readonly guest: readonly string[];
 }
 
 export interface StartedContainer {
@@ -62,20 +64,26 @@ export async function startContainer(
   log: Log,
   signal: AbortSignal,
 ): Promise<StartedContainer> {
-  const { config, owner, host, shape } = options;
+  const { config, owner, host, shape, guest } = options;
   const { hiding } = host;
   if (mountsAgents(config))
     await requireOutside(config.dataFolder ?? defaultDataFolder(), shape.requiredPaths);
-  const requested = containerOptions(shape, owner, config, host);
+  const requested = containerOptions(shape, owner, config, guest, host);
   let container: Container | undefined;
   try {
-    container = await create(options, requested, hiding, signal);
+    container = await create(options, requested, signal);
+    // Meanwhile the guest daemon's Node starts. It gets its program only once all of this is done.
     await container.start(signal);
     const [applied, whyNot] = await Promise.all([
       container.inspect(signal),
       hiding === "exec" ? hideByExec(container, signal) : undefined,
     ]);
     signal.throwIfAborted();
+    if (!applied.State.Running) {
+      throw new SandboxFailed(
+        `The container's first command ended with exit code ${applied.State.ExitCode}: ${await container.lastWords()}`,
+      );
+    }
     const evidence = { ...readBack(applied, requested, host.isDocker), "docker.hiding": hiding };
     const others = unaskedVolumes(applied, requested);
     if (whyNot === undefined && others.length === 0) return { container, requested, evidence };
@@ -85,22 +93,18 @@ export async function startContainer(
   } catch (error) {
     // What can't be removed now is the reaper's.
     await container?.destroy().catch(() => undefined);
-    const failure = asSandboxFailed(error, "start a container", config);
-    if (hiding !== "drop" || !isMissing.test(failure.message)) throw failure;
-    host.hiding = "none";
-    return startContainer(options, log, signal);
+    throw asSandboxFailed(error, "start a container", config);
   }
   await container.destroy();
   return startContainer(options, log, signal);
 }
 
-/** An image without `mount`, or without util-linux's `setpriv`. */
-const isMissing = /executable file not found|no such file or directory|first command ended/i;
+/** An image without `mount`. */
+const isMissing = /executable file not found|no such file or directory/i;
 
 async function create(
   { engine, config }: StartContainerOptions,
   requested: ContainerCreateOptions,
-  hiding: ProcessHiding,
   signal: AbortSignal,
 ): Promise<Container> {
   const hasVolume = requested.HostConfig?.Tmpfs?.[config.bridge.folder] === undefined;
@@ -109,7 +113,7 @@ async function create(
       ...requested,
       abortSignal: signalWithin(config.requestTimeoutMs, signal),
     });
-    return new Container(engine, id, config, { hasVolume, hiding });
+    return new Container(engine, id, config, hasVolume);
   };
   try {
     return await make();

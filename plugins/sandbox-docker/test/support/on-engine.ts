@@ -17,7 +17,8 @@ export type Runtime = "runc" | "runsc";
 /** A backend of the test run's engine, which has no network of its own. */
 export function settingsFor(runtime: Runtime, dataFolder: string) {
   const { socket, image } = dockerEngine();
-  return { name: nameOf(runtime), engine: `unix://${socket}`, image, runtime, network: "none", dataFolder };
+  const engine = `unix://${socket}`;
+  return { name: nameOf(runtime), engine, image, runtime, network: "none", dataFolder, prewarm: 0 };
 }
 
 /** For sandboxes that the test closes. */

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, chownSync, lstatSync, rmSync } from "node:fs";
 import { lstat, readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { messageOf } from "@ambit/core/plugin";
-import { runAs, startAs } from "../run-as.js";
+import { chosenAs, startAs } from "../run-as.js";
 import type { User } from "../user.js";
 
 /** World-writable folders of every image. */
@@ -17,27 +17,32 @@ const worldWritable = ["/tmp", "/var/tmp", "/dev/shm", "/run/lock"];
  * @returns why not, as seen by doing it: what one user writes there, another one reads.
  */
 export function isolateTmp(one: User, other: User, mayChange: boolean): string | undefined {
-  for (const folder of worldWritable.filter(isWorldWritable)) {
-    const path = join(folder, `ambit-${randomBytes(8).toString("hex")}`);
-    try {
-      if (mayChange) {
-        chownSync(folder, 0, 0);
-        chmodSync(folder, 0o3777);
+  const paths: string[] = [];
+  try {
+    for (const folder of worldWritable.filter(isWorldWritable)) {
+      try {
+        if (mayChange) {
+          chownSync(folder, 0, 0);
+          chmodSync(folder, 0o3777);
+        }
+        paths.push(join(folder, `ambit-${randomBytes(8).toString("hex")}`));
+      } catch (error) {
+        // On a read-only file system nothing can be put there.
+        if (error instanceof Error && "code" in error && error.code === "EROFS") continue;
+        return `${folder} can't be kept apart: ${messageOf(error)}`;
       }
-      const isWritten = runAs(one, 'echo written > "$0" && cat "$0"', path);
-      // A folder that can't be written needs no separation.
-      if (isWritten && runAs(other, 'cat "$0"', path))
-        return `what one user writes to ${folder}, another can read`;
-    } catch (error) {
-      // On a read-only file system nothing can be put there.
-      if (error instanceof Error && "code" in error && error.code === "EROFS") continue;
-      return `${folder} can't be kept apart: ${messageOf(error)}`;
-    } finally {
-      rmSync(path, { force: true });
     }
+    // A folder that can't be written needs no separation.
+    const written = chosenAs(one, `for path do echo written > "$path" && ${readable}; done`, paths);
+    const [seen] = chosenAs(other, `for path do ${readable}; done`, written);
+    return seen === undefined ? undefined : `what one user writes to ${dirname(seen)}, another can read`;
+  } finally {
+    for (const path of paths) rmSync(path, { force: true });
   }
-  return undefined;
 }
+
+/** Prints the path of a file that can be read. By the shell alone: each further program would delay the start. */
+const readable = '{ read -r line < "$path" && echo "$path"; }';
 
 /** Message queues, which no folder's group keeps private. */
 const messageQueues = "/dev/mqueue";

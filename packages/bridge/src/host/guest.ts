@@ -1,0 +1,46 @@
+import { join } from "node:path/posix";
+import { guestDaemon } from "./guest-daemon.js";
+import { nodeArgumentsFromInput } from "./node-arguments.js";
+import type { RemoteSandboxOptions } from "./remote-sandbox.js";
+
+export const programName = "bridge.cjs";
+
+/** What decides how a sandbox's guest daemon is started. */
+export type GuestOptions = Pick<
+  RemoteSandboxOptions,
+  "bridge" | "ownSystem" | "supervisor" | "workspace" | "unprivileged" | "takeover"
+> & { readonly spec: Pick<RemoteSandboxOptions["spec"], "id"> };
+
+/** The guest daemon of one sandbox. */
+export interface Guest {
+  /** Everything of the sandbox is below it. */
+  readonly folder: string;
+  readonly program: { readonly path: string; readonly content: Uint8Array };
+  /** The program's arguments, after the mode. */
+  readonly settings: readonly string[];
+}
+
+/** @throws SandboxFailed when it wasn't bundled. */
+export async function guestOf(options: GuestOptions): Promise<Guest> {
+  const { spec, bridge, ownSystem, supervisor, workspace, unprivileged, takeover } = options;
+  const folder = join(bridge.folder, spec.id);
+  return {
+    folder,
+    program: { path: join(folder, programName), content: await guestDaemon() },
+    settings: [
+      folder,
+      `${bridge.orphanTimeoutMs}`,
+      `${bridge.firstUser}`,
+      ownSystem === true ? "own-system" : "shared-system",
+      JSON.stringify({
+        ...(supervisor === undefined ? {} : { supervisor: { scripts: [], ...supervisor } }),
+        ...{ workspace, unprivileged, resumable: takeover !== undefined },
+      }),
+    ],
+  };
+}
+
+/** The command of a direct pipe. It waits for the program, which its standard input begins with. */
+export function directCommand(node: string, { program, settings }: Guest): [string, ...string[]] {
+  return [node, ...nodeArgumentsFromInput(program.content), program.path, "direct", ...settings];
+}
