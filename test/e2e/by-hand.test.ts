@@ -121,6 +121,52 @@ describe("ambit run with a prompt", () => {
     ]);
   });
 
+  it("asks at the terminal what a request's client tool gives", async () => {
+    const file = join(await emptyFolder(), "request.json");
+    const request = {
+      harness: "demo",
+      messages: [{ role: "user", content: 'call look_out {"window":"left"}' }],
+      customTools: [{ kind: "client", name: "look_out" }],
+      permissions: { default: "allow" },
+      interactions: { waitMs: 60_000 },
+    };
+    writeFileSync(file, JSON.stringify(request));
+    const child = startTerminal(["run", file]);
+    await child.answer(
+      /look_out is yours to execute[\s\S]*"window": "left"[\s\S]*declines:/,
+      "rain and wind",
+    );
+    expect(await child.exit, child.printed()).toBe(0);
+    expect(child.printed()).toContain("rain and wind");
+  });
+
+  it("continues the conversation of the folder's last run", async () => {
+    const folder = await project();
+    const line = ["run", "--agent", "demo", "--folder", folder, ...allowed, "--no-apply", "--timeline"];
+    const early = await ambit([...line, "--resume", "say hi"]);
+    expect(early).toMatchObject({ code: 2, stderr: expect.stringContaining("leave --resume out") });
+    expect((await ambit([...line, "say It is 42."])).code).toBe(0);
+    const file = join(await emptyFolder(), "request.json");
+    const resumed = await ambit([...line, "--resume", "--save", file, "say It is even."]);
+    expect(resumed.code, resumed.stderr).toBe(0);
+    expect(JSON.parse(readFileSync(file, "utf8")).messages).toEqual([
+      { role: "user", content: "say It is 42." },
+      { role: "assistant", content: "It is 42." },
+      { role: "user", content: "say It is even." },
+    ]);
+    const nowhere = await ambit(["run", "--agent", "demo", "--resume", "say hi"]);
+    expect(nowhere).toMatchObject({ code: 2, stderr: expect.stringContaining("needs --folder") });
+  });
+
+  it("gives the agent a skill's folder", async () => {
+    const skill = await emptyFolder();
+    writeFileSync(join(skill, "SKILL.md"), "---\nname: tidy\ndescription: Tidies up.\n---\nTidy it.\n");
+    const line = ["run", "--agent", "demo", "--skill", skill, ...allowed, "--timeline"];
+    const { code, stdout, stderr } = await ambit([...line, "run find . -name SKILL.md | xargs cat"]);
+    expect(code, stderr + stdout).toBe(0);
+    expect(stdout).toContain("Tidy it.");
+  });
+
   it("saves the request without credentials, which a server can run", async () => {
     const folder = await project();
     const file = join(await emptyFolder(), "request.json");

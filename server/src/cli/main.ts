@@ -41,6 +41,9 @@ function program(): Command {
     .option("--sandbox <name>", "the sandbox: local, docker, …")
     .option("--model <name>", "the model, as the agent names it, or provider/model")
     .option("--permissions <default>", "allow, allow_reads, ask or deny (default: allow_reads)")
+    .option("--mcp <url>", "an MCP server, also `name=https://…`; may be repeated", collected)
+    .option("--skill <folder>", "a skill: a folder with a SKILL.md; may be repeated", collected)
+    .option("--resume", "continue the conversation of the last run with this folder")
     .option("--apply", "apply the changes to the folder without asking")
     .option("--no-apply", "only show them")
     .option("--patch <file>", "write them to this file, as a patch")
@@ -52,6 +55,13 @@ function program(): Command {
     .action(async (file, options) => {
       const { run } = await import("./commands/run.js");
       await finish(run(file, { ...ambit.opts(), ...options }));
+    });
+  ambit
+    .command("init [file]")
+    .description("write a configuration that extends the defaults, with each choice commented")
+    .action(async (file) => {
+      const { init } = await import("./commands/init.js");
+      await finish(init(file));
     });
   ambit
     .command("plan <file>")
@@ -212,6 +222,10 @@ Environment:
   AMBIT_WEBHOOK_SECRET     signs webhooks: "whsec_" and 24 to 64 random bytes in base64
   AMBIT_DENY_PERMISSIONS   tools that no request can allow: "true", or comma-separated patterns
   AMBIT_LOG_LEVEL          debug, info, warn, error or silent`;
+
+function collected(value: string, earlier: readonly string[] = []): readonly string[] {
+  return [...earlier, value];
+}
 
 function positiveNumber(text: string): number {
   const number = Number(text);

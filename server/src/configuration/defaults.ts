@@ -21,6 +21,7 @@ export const ownPlugins: Readonly<Record<string, () => Promise<unknown>>> = {
 /** Ambit's plugins that a deployer installs next to the configuration. */
 export const furtherPlugins: readonly string[] = [
   "@ambit/sandbox-docker",
+  "@ambit/sandbox-kubernetes",
   "@ambit/sandbox-daytona",
   "@ambit/store-postgres",
 ];

@@ -1,11 +1,15 @@
 import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import type { RunResult } from "@ambit/core";
+import { messageOf, type RunResult } from "@ambit/core";
+import type { Message } from "@ambit/core/contract";
+import { ConfigurationInvalid } from "../../configuration/problems.js";
 import type { Ambit } from "../../open.js";
 import { exitCodeOf } from "../exit-codes.js";
+import type { Terminal } from "./ask/terminal.js";
+import { Conversation } from "./conversation.js";
 import { filesIn } from "./folder-files.js";
-import type { Terminal } from "./questions.js";
 import { type ByHandOptions, requestByHand, withoutCredentials } from "./request.js";
+import { skillFrom } from "./skill-folder.js";
 import { takeBack } from "./take-back.js";
 
 export interface ByHandRunOptions extends ByHandOptions {
@@ -15,6 +19,8 @@ export interface ByHandRunOptions extends ByHandOptions {
   readonly patch?: string;
   /** A file for the request. */
   readonly save?: string;
+  /** Continues the conversation of the folder's last run. */
+  readonly resume?: boolean;
 }
 
 /** Milliseconds that a question waits for its answer at the terminal. */
@@ -23,7 +29,7 @@ const waitMs = 86_400_000;
 /** Names of options that only a run by hand has. */
 const byHandOptions = [
   ...["agent", "folder", "network", "filesystem", "memory", "secrets", "sandbox", "model", "permissions"],
-  ...["apply", "patch", "save"],
+  ...["apply", "patch", "save", "resume", "mcp", "skill"],
 ] as const;
 
 /** Whether the command line describes the run itself, so that its argument is the prompt. Pure. */
@@ -34,6 +40,7 @@ export function isByHand(options: Readonly<Record<string, unknown>>): boolean {
 /** A run that the command line describes, with a copy of a folder. */
 export class ByHand {
   readonly #folder: string | undefined;
+  #earlier: readonly Message[] = [];
 
   constructor(
     readonly prompt: string,
@@ -44,15 +51,23 @@ export class ByHand {
     this.#folder = options.folder === undefined ? undefined : resolve(options.folder);
   }
 
-  /** @throws ConfigurationInvalid for a folder that can't be copied, or a file that can't be written */
+  /** @throws ConfigurationInvalid for a folder that can't be copied, an unusable skill, or nothing to resume */
   async request(environment: Readonly<Record<string, string | undefined>>): Promise<object> {
     const { prompt, options, terminal } = this;
     const { files, leftOut } =
       this.#folder === undefined ? { files: [], leftOut: [] } : await filesIn(this.#folder);
     if (leftOut.length > 0)
       process.stderr.write(`ambit: not copied, since they are links or no regular files: ${list(leftOut)}\n`);
+    if (options.resume === true)
+      this.#earlier = await this.#conversation("--resume").then((one) => one.read());
+    const skills = await Promise.all((options.skill ?? []).map(skillFrom));
     const request = requestByHand({
-      ...{ prompt, options, files, environment },
+      prompt,
+      options,
+      earlier: this.#earlier,
+      files,
+      skills,
+      environment,
       waitMs: terminal === undefined ? 0 : waitMs,
     });
     if (options.save !== undefined) {
@@ -70,6 +85,7 @@ export class ByHand {
     print: (text: string) => Promise<void>,
   ): Promise<number> {
     const { terminal, options } = this;
+    await this.#keep(result);
     const outputs = result.receipt?.outputs;
     const kept = outputs === undefined ? undefined : await files.of(key);
     const code = exitCodeOf(result.failure);
@@ -77,6 +93,22 @@ export class ByHand {
     const { apply, patch } = options;
     const taken = await takeBack(kept, outputs, { folder: this.#folder, apply, patch, terminal, print });
     return code === 0 ? taken : code;
+  }
+
+  async #keep({ messages = [] }: RunResult): Promise<void> {
+    if (this.#folder === undefined || messages.length === 0) return;
+    const said: Message = { role: "user", content: this.prompt };
+    try {
+      await (await this.#conversation()).keep([...this.#earlier, said, ...messages]);
+    } catch (error) {
+      process.stderr.write(`ambit: --resume won't continue this run: ${messageOf(error)}\n`);
+    }
+  }
+
+  #conversation(option = "--folder"): Promise<Conversation> {
+    if (this.#folder === undefined)
+      throw new ConfigurationInvalid(option, ["needs --folder, whose last run it continues"]);
+    return Conversation.of(this.#folder);
   }
 }
 

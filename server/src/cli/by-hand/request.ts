@@ -1,7 +1,8 @@
-import type { RunRequest, runRequestSchema } from "@ambit/core/contract";
+import type { Message, RunRequest, runRequestSchema } from "@ambit/core/contract";
 import type { z } from "zod";
 import type { FolderFile } from "./folder-files.js";
 import { modelConnectionFrom } from "./model-connection.js";
+import type { SkillInput } from "./skill-folder.js";
 
 /** What a person says on the command line. */
 export interface ByHandOptions {
@@ -16,6 +17,10 @@ export interface ByHandOptions {
   readonly sandbox?: string;
   readonly model?: string;
   readonly permissions?: string;
+  /** MCP servers: `https://…`, or `name=https://…`. */
+  readonly mcp?: readonly string[];
+  /** Folders, each with a `SKILL.md`. */
+  readonly skill?: readonly string[];
 }
 
 type RequestInput = z.input<typeof runRequestSchema>;
@@ -23,21 +28,27 @@ type RequestInput = z.input<typeof runRequestSchema>;
 export interface ByHandRequest {
   readonly prompt: string;
   readonly options: ByHandOptions;
+  /** What was said in earlier runs. */
+  readonly earlier: readonly Message[];
   readonly files: readonly FolderFile[];
+  readonly skills: readonly SkillInput[];
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Milliseconds that a question waits; 0 without a terminal. */
   readonly waitMs: number;
 }
 
 /** The request that these words make. It is validated like any other. Pure. */
-export function requestByHand({ prompt, options, files, environment, waitMs }: ByHandRequest): object {
+export function requestByHand(asked: ByHandRequest): object {
+  const { prompt, options, earlier, files, skills, environment, waitMs } = asked;
   const { agent, sandbox, model, filesystem = "workspace", secrets, memory, permissions } = options;
   const modelConnection = modelConnectionFrom(environment, agent, model);
   return {
     ...(agent === undefined ? {} : { harness: agent }),
     ...(sandbox === undefined ? {} : { sandbox }),
     ...(model === undefined ? {} : { model }),
-    messages: [{ role: "user", content: prompt }],
+    messages: [...earlier, { role: "user", content: prompt }],
+    mcpServers: options.mcp?.map(mcpServer),
+    skills: skills.length === 0 ? undefined : [...skills],
     permissions: { default: permissions ?? "allow_reads" },
     ...(waitMs === 0 ? {} : { interactions: { waitMs } }),
     sandboxPermission: {
@@ -58,6 +69,15 @@ export function requestByHand({ prompt, options, files, environment, waitMs }: B
 export function withoutCredentials(request: object): object {
   if (!("modelConnection" in request) || typeof request.modelConnection !== "object") return request;
   return { ...request, modelConnection: { ...request.modelConnection, credentials: [] } };
+}
+
+/** The name is the host's, unless one is given. */
+function mcpServer(text: string): NonNullable<RequestInput["mcpServers"]>[number] {
+  const named = /^([A-Za-z0-9_-]{1,64})=(.*)$/.exec(text);
+  const url = named?.[2] ?? text;
+  const host = URL.canParse(url) ? new URL(url).hostname : "server";
+  const name = named?.[1] ?? (host.replaceAll(/[^A-Za-z0-9_-]+/g, "-").slice(0, 64) || "server");
+  return { name, connection: { type: "http", url } };
 }
 
 function networkOf(text: string): unknown {

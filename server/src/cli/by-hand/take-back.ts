@@ -10,7 +10,7 @@ import { printable } from "../../logging/printable.js";
 import { colors } from "../display/colors.js";
 import { exitCodes } from "../exit-codes.js";
 import { applyChange, conflictsIn } from "./apply.js";
-import { choose, type Terminal } from "./questions.js";
+import { choose, type Terminal } from "./ask/terminal.js";
 
 /** Characters of a patch that are shown. */
 const maxShown = 100_000;

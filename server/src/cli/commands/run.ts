@@ -6,8 +6,9 @@ import { failedResult } from "../../failed-result.js";
 import { type Ambit, openAmbit } from "../../open.js";
 import { MalformedJson } from "../../parse-json.js";
 import { recordInMemory } from "../../recording.js";
+import { Questions } from "../by-hand/ask/questions.js";
+import type { Terminal } from "../by-hand/ask/terminal.js";
 import { ByHand, type ByHandRunOptions, isByHand } from "../by-hand/by-hand.js";
-import { Questions, type Terminal } from "../by-hand/questions.js";
 import { type PrinterOptions, printerFor, type RecordPrinter } from "../display/record-printer.js";
 import { exitCodeOf } from "../exit-codes.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
@@ -81,7 +82,7 @@ async function drive(
     throw new TypeError("a first run has no predecessor");
   const leaving = new AbortController();
   const questions =
-    byHand === undefined || terminal === undefined
+    terminal === undefined
       ? undefined
       : new Questions(terminal, (id, answer) => runner.answer(run.key, id, answer), leaving.signal);
   let result: RunResult | undefined;

@@ -1,0 +1,132 @@
+import type { AgentEventOf } from "@ambit/core";
+import { printable } from "../../../logging/printable.js";
+import { colors } from "../../display/colors.js";
+import { type Field, type FieldValue, fieldsOf, readField } from "./form.js";
+import { askLine, choose, type Terminal } from "./terminal.js";
+
+/** Characters of a call's arguments, or of an agent's message, that are shown. */
+const maxShown = 4_000;
+
+type Request = AgentEventOf<"interaction_request">;
+type Payload = NonNullable<Request["payload"]>;
+
+/** Asks at the terminal what a run asks its user, one question at a time. */
+export class Questions {
+  readonly #always = new Set<string>();
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    readonly terminal: Terminal,
+    /** Gives an answer to the run. It may throw for a question that is no longer open. */
+    readonly answer: (id: string, body: unknown) => void,
+    readonly signal: AbortSignal,
+  ) {}
+
+  ask(question: Request): void {
+    // The run pauses for it: nobody waits for an answer.
+    if (question.payload?.expiresAt === undefined) return;
+    this.#last = this.#last
+      .then(() => this.#ask(question))
+      .catch(() => {
+        // The run has ended, or no longer waits: its result says so.
+      });
+  }
+
+  async #ask({ id, kind, payload = {} }: Request): Promise<void> {
+    this.signal.throwIfAborted();
+    switch (kind) {
+      case "user_approval":
+        return this.answer(id, { approved: await this.#approval(payload) });
+      case "user_input":
+        return this.answer(id, await this.#input(payload.input));
+      case "client_tool":
+        return this.answer(id, await this.#output(payload));
+    }
+  }
+
+  async #approval({ toolName = "the tool", input = {} }: Payload): Promise<boolean> {
+    if (this.#always.has(toolName)) return true;
+    const head = colors.magenta(`May ${printable(toolName)} be called?`);
+    const text = `${head}\n${shownJson(input)}\n${colors.bold("[o]nce, [a]lways in this run, [n]o")} `;
+    const given = await choose(this.terminal, text, /^(o(nce)?|y(es)?|a(lways)?|no?)$/, this.signal);
+    if (given.startsWith("a")) this.#always.add(toolName);
+    return !given.startsWith("n");
+  }
+
+  /** A form, or a page to visit. */
+  async #input(input: unknown): Promise<object> {
+    const { message, form, url } = inputOf(input);
+    this.#write(`${colors.magenta("The agent asks:")} ${message}\n`);
+    if (url !== undefined) this.#write(`Open this page: ${url}\n`);
+    const fields = form === undefined ? [] : fieldsOf(form);
+    if (fields === undefined) {
+      this.#write("This terminal can't show its form, so it is declined.\n");
+      return declined;
+    }
+    const text = colors.bold(url === undefined ? "Answer? [y/n] " : "Done? [y/n] ");
+    const given = await choose(this.terminal, text, /^(y(es)?|no?)$/, this.signal);
+    if (given.startsWith("n")) return declined;
+    const values: [string, FieldValue][] = [];
+    for (const field of fields) {
+      const value = await askLine(
+        this.terminal,
+        asked(field),
+        (line) => {
+          const reading = readField(field, line);
+          return "value" in reading ? { value: { given: reading.value } } : reading;
+        },
+        this.signal,
+      );
+      if (value === undefined) return declined;
+      if (value.given !== undefined) values.push([field.name, value.given]);
+    }
+    return { output: Object.fromEntries(values) };
+  }
+
+  /** A client tool: the person is the client. */
+  async #output({ toolName = "The tool", input = {} }: Payload): Promise<object> {
+    const head = colors.magenta(`${printable(toolName)} is yours to execute:`);
+    const text = `${head}\n${shownJson(input)}\n${colors.bold("Its output, as text or JSON; an empty line declines:")} `;
+    const line = await askLine(this.terminal, text, (value) => ({ value }), this.signal);
+    if (line === undefined || line === "") return declined;
+    return { output: jsonOrText(line) };
+  }
+
+  #write(text: string): void {
+    this.terminal.output.write(text);
+  }
+}
+
+const declined = { output: "The user declined.", isError: true };
+
+function inputOf(input: unknown) {
+  const given: Readonly<Record<string, unknown>> =
+    typeof input === "object" && input !== null ? { ...input } : {};
+  return {
+    message: typeof given.message === "string" ? printable(given.message).slice(0, maxShown) : "",
+    form: given.form,
+    url: typeof given.url === "string" ? printable(given.url) : undefined,
+  };
+}
+
+function asked({ title, description, choices = [], required, default: preset }: Field): string {
+  const shown = (text: string) => printable(text).slice(0, maxShown);
+  const lines = [
+    ...(description === undefined ? [] : [shown(description)]),
+    ...choices.map((choice, index) => `  ${index + 1}  ${shown(choice.title)}`),
+  ];
+  const note = preset === undefined ? (required ? "" : " (optional)") : ` (${shown(String(preset))})`;
+  return [...lines, colors.bold(`${shown(title)}${note}: `)].join("\n");
+}
+
+function shownJson(value: unknown): string {
+  return printable(JSON.stringify(value, undefined, 2) ?? "").slice(0, maxShown);
+}
+
+function jsonOrText(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return line;
+  }
+}
