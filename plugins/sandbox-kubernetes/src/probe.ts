@@ -40,7 +40,7 @@ export async function probeCluster(
   const rights = await rightsIn(access.cluster, signal);
   if (rights !== undefined && rights.missing.length > 0) {
     throw new SandboxFailed(
-      `The runner's account may not do all that sandboxes need in the namespace ${access.config.namespace} (${rights.missing.join("; ")}): kubectl apply -n ${access.config.namespace} -f deploy/kubernetes/role.yaml`,
+      `The runner's account may not do all that sandboxes need in the namespace ${access.config.namespace} (${rights.missing.join("; ")})`,
     );
   }
   const network =
@@ -66,7 +66,7 @@ export async function probeCluster(
 }
 
 const rightsWarning = (tooMany: readonly string[]) =>
-  `the runner's account may do more than sandboxes need (${tooMany.join("; ")}): give it only deploy/kubernetes/role.yaml`;
+  `the runner's account may do more than sandboxes need (${tooMany.join("; ")}): give it only the Role of deploy/chart (templates/sandboxes/role.yaml)`;
 
 function standardProbe(access: ClusterAccess, open: Open, claims: readonly Capability[]) {
   const { config, targets } = access;

@@ -21,7 +21,7 @@ interface Right {
   readonly verbs: readonly string[];
 }
 
-/** All that the plugin asks for, in the namespace of the sandboxes: `deploy/kubernetes/role.yaml` grants it. */
+/** All that the plugin asks for, in the namespace of the sandboxes: `deploy/chart/files/rights.yaml` grants it. */
 export const neededRights: readonly Right[] = [
   { group: "", resource: "pods", verbs: ["create", "get", "delete", "list", "watch"] },
   // An older server checks `get` for a WebSocket, a newer one `create` too.

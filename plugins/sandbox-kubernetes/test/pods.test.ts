@@ -111,7 +111,7 @@ if (isThere)
       {
         title: "there is no such namespace",
         settings: { namespace: "nowhere" },
-        message: /namespaces "nowhere" not found.*namespace.yaml/,
+        message: /namespaces "nowhere" not found.*install deploy\/chart/,
       },
     ])("is refused with the reason and the fix where $title", async ({ settings, message }) => {
       const other = namespace.backend({ hostUsers: "require", ...settings });

@@ -14,45 +14,59 @@ export interface ImageSource {
   /** Its root file system: a folder, or a tar archive of one. */
   readonly root: { readonly folder: string } | { readonly archive: string };
   readonly command: readonly string[];
+  /** Archives of the layers below it, the lowest first. One that the cluster has already isn't unpacked again. */
+  readonly below?: readonly string[];
+  /** Further settings by the names of its configuration: `{Entrypoint: […], User: "1"}`. */
+  readonly settings?: Readonly<Record<string, unknown>>;
 }
 
-/** The archive of an image with one layer, as containerd and Docker load it. The layer is read once. */
-export async function* imageArchiveOf({ name, root, command }: ImageSource): AsyncGenerator<Buffer> {
+/** The archive of an image, as containerd and Docker load it. Each layer is read once. */
+export async function* imageArchiveOf(source: ImageSource): AsyncGenerator<Buffer> {
+  const { name, root, command, below = [], settings = {} } = source;
   if ("folder" in root) {
     const folder = await mkdtemp(join(tmpdir(), "ambit-image-"));
     try {
       const archive = join(folder, "layer.tar");
       const same = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"];
       await execute("tar", [...same, "-C", root.folder, "-cf", archive, "."]);
-      yield* imageArchiveOf({ name, root: { archive }, command });
+      yield* imageArchiveOf({ ...source, root: { archive } });
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
     return;
   }
-  const { size } = await stat(root.archive);
-  const hash = createHash("sha256");
-  yield entryHeader("layer.tar", size);
-  for await (const bytes of createReadStream(root.archive, { highWaterMark: 1024 * 1024 })) {
-    hash.update(bytes);
-    yield bytes;
+  const digests: string[] = [];
+  for (const [index, archive] of [...below, root.archive].entries()) {
+    const { size } = await stat(archive);
+    const hash = createHash("sha256");
+    yield entryHeader(layerName(index), size);
+    for await (const bytes of createReadStream(archive, { highWaterMark: 1024 * 1024 })) {
+      hash.update(bytes);
+      yield bytes;
+    }
+    yield padding(size);
+    digests.push(`sha256:${hash.digest("hex")}`);
   }
-  yield padding(size);
   const config = JSON.stringify({
     architecture: process.arch === "x64" ? "amd64" : process.arch,
     os: "linux",
-    config: { Cmd: command, Env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"] },
-    rootfs: { type: "layers", diff_ids: [`sha256:${hash.digest("hex")}`] },
+    config: { Cmd: command, Env: [systemPath], ...settings },
+    rootfs: { type: "layers", diff_ids: digests },
   });
   const configFile = `${createHash("sha256").update(config).digest("hex")}.json`;
   yield entry(configFile, config);
   yield entry(
     "manifest.json",
-    JSON.stringify([{ Config: configFile, RepoTags: [name], Layers: ["layer.tar"] }]),
+    JSON.stringify([
+      { Config: configFile, RepoTags: [name], Layers: digests.map((_, index) => layerName(index)) },
+    ]),
   );
   yield Buffer.alloc(2 * blockBytes);
 }
 
+/** What an image without settings of its own has. */
+export const systemPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const layerName = (index: number) => `layer-${index}.tar`;
 const blockBytes = 512;
 
 function entry(name: string, text: string): Buffer {

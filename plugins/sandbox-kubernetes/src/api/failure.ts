@@ -42,14 +42,17 @@ const byWords: readonly (readonly [words: RegExp, fix: string])[] = [
   ],
   [
     /violates PodSecurity/i,
-    'label the namespace pod-security.kubernetes.io/enforce=privileged and apply deploy/kubernetes/admission.yaml, or set sandbox-kubernetes\' hostUsers to "off"',
+    'label the namespace pod-security.kubernetes.io/enforce=privileged and install deploy/chart, which limits that, or set sandbox-kubernetes\' hostUsers to "off"',
   ],
   [
     /namespaces? ".*" not found/i,
-    "apply deploy/kubernetes/namespace.yaml, or set sandbox-kubernetes' namespace",
+    "install deploy/chart, which creates it, or set sandbox-kubernetes' namespace",
   ],
   [/RuntimeClass .* not found/i, "set sandbox-kubernetes' runtimeClass to one of the cluster's"],
-  [/is forbidden: User/i, "apply deploy/kubernetes/role.yaml for this user"],
+  [
+    /is forbidden: User|account may not do all/i,
+    "bind this user to the Role of deploy/chart (templates/sandboxes/role.yaml)",
+  ],
 ];
 
 const byCode: Readonly<Record<string, string>> = {
@@ -60,6 +63,8 @@ const byCode: Readonly<Record<string, string>> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: "set the cluster's certificate authority in the kubeconfig",
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: "set the cluster's certificate authority in the kubeconfig",
 };
+
+const fixByWords = (message: string) => byWords.find(([words]) => words.test(message))?.[1] ?? unknownFix;
 
 /** The cause of a refused or failed request, and how a deployer fixes it. Pure. */
 export function explain(error: unknown): Explained {
@@ -72,9 +77,9 @@ export function explain(error: unknown): Explained {
   if (error instanceof ApiError) {
     const reason = error.message === "" ? `it answered ${error.status}` : error.message;
     if (error.status === 401) return { reason, fix: "renew the credentials of the kubeconfig" };
-    return { reason, fix: byWords.find(([words]) => words.test(reason))?.[1] ?? unknownFix };
+    return { reason, fix: fixByWords(reason) };
   }
-  const fix = byCode[codeOf(error) ?? ""] ?? unknownFix;
+  const fix = byCode[codeOf(error) ?? ""] ?? fixByWords(messageOf(error));
   return { reason: messageOf(error).slice(0, maxWords), fix };
 }
 

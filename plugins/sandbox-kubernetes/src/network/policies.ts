@@ -82,7 +82,7 @@ export function whyNotClosed(
     );
     return {
       reason: `no NetworkPolicy of the namespace ${namespace} denies its pods ${missing}`,
-      fix: `kubectl apply -n ${namespace} -f deploy/kubernetes/network-policy.yaml`,
+      fix: `install deploy/chart for the namespace ${namespace}: its templates/sandboxes/network-policy.yaml does`,
     };
   }
   if (opening.length === 0) return undefined;

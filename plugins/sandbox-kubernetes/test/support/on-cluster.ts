@@ -19,7 +19,7 @@ export function specOf(boundary: Partial<Boundary> = closed, more: Partial<Sandb
   return { ...probeSpec(boundary), id: `test-${randomUUID()}`, ...more };
 }
 
-const policyFile = new URL("../../../../deploy/kubernetes/network-policy.yaml", import.meta.url);
+const policyFile = new URL("../../../../deploy/chart/files/closed-network.yaml", import.meta.url);
 
 /** A namespace of the tests' own cluster with the policy of this repository, and settings for a backend in it. */
 export class TestNamespace {
@@ -53,17 +53,11 @@ export class TestNamespace {
       await rm(dataFolder, { recursive: true, force: true });
     });
     if (hasPolicy)
-      await namespace.apply(
-        await readFile(policyFile, "utf8"),
-        "apis/networking.k8s.io/v1",
-        "networkpolicies",
-      );
+      await namespace.request("POST", `/apis/networking.k8s.io/v1/namespaces/${name}/networkpolicies`, {
+        metadata: { name: "ambit-deny-all" },
+        spec: loadYaml(await readFile(policyFile, "utf8")),
+      });
     return namespace;
-  }
-
-  /** Creates an object of the namespace from its YAML. */
-  async apply(yaml: string, group: string, kind: string): Promise<void> {
-    await this.request("POST", `/${group}/namespaces/${this.name}/${kind}`, loadYaml(yaml));
   }
 
   async request(method: string, path: string, body?: object) {

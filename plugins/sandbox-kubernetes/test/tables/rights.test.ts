@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { loadAllYaml } from "@kubernetes/client-node";
+import { loadYaml } from "@kubernetes/client-node";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { reviewRights } from "../../src/rights.js";
@@ -10,18 +10,16 @@ const rule = (resources: string[], verbs: string[], apiGroups = [""]) => ({
   apiGroups,
   resourceNames: [],
 });
-const roleSchema = z.object({
-  kind: z.literal("Role"),
-  rules: z.array(
-    z.object({ apiGroups: z.array(z.string()), resources: z.array(z.string()), verbs: z.array(z.string()) }),
-  ),
-});
-const file = new URL("../../../../deploy/kubernetes/role.yaml", import.meta.url);
-const role = roleSchema.parse(loadAllYaml(readFileSync(file, "utf8"))[0]);
-const own = role.rules.map((one) => ({ ...one, resourceNames: [] }));
+const rulesSchema = z.array(
+  z.object({ apiGroups: z.array(z.string()), resources: z.array(z.string()), verbs: z.array(z.string()) }),
+);
+const file = new URL("../../../../deploy/chart/files/rights.yaml", import.meta.url);
+const own = rulesSchema
+  .parse(loadYaml(readFileSync(file, "utf8")))
+  .map((one) => ({ ...one, resourceNames: [] }));
 
 describe("a runner's rights", () => {
-  it("are exactly enough with the role of this repository", () => {
+  it("are exactly enough with the role of the chart", () => {
     expect(reviewRights(own)).toStrictEqual({ missing: [], tooMany: [] });
   });
 
