@@ -4,15 +4,22 @@ import type {
   ObservedRun,
   RunnerState,
   RunObservation,
+  RunObserver,
   WebhookAttempt,
 } from "@ambit/core/plugin";
 import type { Measurement, MetricChange } from "./definitions.js";
 import { RunFigures } from "./run-figures.js";
 
-/** What an observer counts: its `observe`, `refused`, `lost` and `posted`. */
-export class Figures {
-  /** @param record called with each change. */
-  constructor(readonly record: (recording: MetricChange) => void) {}
+/** Counts what happens in runs. A subclass keeps the figures, in its format. */
+export abstract class FigureObserver implements RunObserver {
+  abstract readonly name: string;
+
+  /** Where the figures are kept. Loaded with the first of them, not with the server. */
+  protected abstract opened(): Promise<{ record(change: MetricChange): void }>;
+
+  readonly record = (change: MetricChange): void => {
+    void this.opened().then((figures) => figures.record(change));
+  };
 
   observe(run: ObservedRun): RunObservation {
     return new RunFigures(run, this.record);

@@ -7,4 +7,4 @@ export {
   type Metric,
   type MetricChange,
 } from "./definitions.js";
-export { Figures, measure } from "./figures.js";
+export { FigureObserver, measure } from "./figures.js";
