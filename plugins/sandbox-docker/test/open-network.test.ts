@@ -5,7 +5,7 @@ import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import { bareControl, judgeCapability } from "@ambit/testkit";
 import { expect, it, onTestFinished } from "vitest";
 import { configSchema, DockerSandbox } from "../src/index.js";
-import { ChangingEngine } from "./mutation/changing-engine.ts";
+import { changingEngine } from "./mutation/changing-engine.ts";
 import { ownNetwork } from "./support/own-network.js";
 
 const reason = unavailableReason("runc");
@@ -18,7 +18,7 @@ it("is caught by the kit when its limited containers have an open network of the
   const { socket, image } = dockerEngine();
   const folder = await mkdtemp(join(tmpdir(), "ambit-open-network-"));
   const network = await ownNetwork();
-  const engine = new ChangingEngine(socket, {
+  const engine = changingEngine(socket, {
     isConcealed: true,
     change: (order) => ({ ...order, HostConfig: { ...order.HostConfig, NetworkMode: network } }),
   });

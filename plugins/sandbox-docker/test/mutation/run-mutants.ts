@@ -6,7 +6,7 @@ import { type Capability, capabilities, messageOf } from "@ambit/core/plugin";
 import type { z } from "zod";
 import { DockerSandbox } from "../../dist/backend.js";
 import { configSchema } from "../../dist/config.js";
-import { ChangingEngine } from "./changing-engine.ts";
+import { changingEngine, type EngineChange } from "./changing-engine.ts";
 import { type Mutant, mutants } from "./mutants.ts";
 
 /** What notices that a mechanism of a container's order is missing. */
@@ -109,11 +109,11 @@ async function openOnce(backend: DockerSandbox): Promise<string | undefined> {
 async function withBackend<Result>(
   socket: string,
   settings: z.input<typeof configSchema>,
-  change: ConstructorParameters<typeof ChangingEngine>[1],
+  change: EngineChange,
   use: (backend: DockerSandbox) => Promise<Result>,
 ): Promise<Result> {
   const folder = await mkdtemp(join(tmpdir(), "ambit-docker-mutant-"));
-  const engine = new ChangingEngine(socket, change);
+  const engine = changingEngine(socket, change);
   const path = join(folder, "engine.sock");
   await engine.listen(path);
   const backend = new DockerSandbox(
