@@ -1,10 +1,16 @@
 /**
- * Writes docs/mutations.md: each mechanism of the local sandbox's jail and of a container's order removed alone, and what detects
- * that. Needs root, and the tests' Docker engine.
+ * Writes docs/mutations.md: each mechanism of the local sandbox's jail, of a container's order and of a Daytona
+ * sandbox removed alone, and what detects that. Needs root, and the tests' Docker engine.
  */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import {
+  isNoticed as isDaytonaNoticed,
+  renderDaytonaMutants,
+  runDaytonaMutants,
+  runSizeMutants,
+} from "../../plugins/sandbox-daytona/test/mutation/run-mutants.ts";
 import {
   isNoticed,
   renderDockerMutants,
@@ -50,6 +56,16 @@ plugin and its engine, with runc. **What is read back**: whether the plugin refu
 mechanism. **The probe doesn't prove**: what it finds if the plugin itself had forgotten it. \`npm test\` repeats it.
 `;
 
+const daytonaHead = `
+## Daytona
+
+What [sandbox-daytona](../plugins/sandbox-daytona/README.md) rests on is removed from its orders between the plugin and a loopback
+Daytona, from the loopback, and from the bridge's guest daemon on its way into the sandbox. **Each start**: whether no sandbox opens,
+where the platform reports what it applied, or by what is tried from inside. **The canary doesn't prove**: what its attempts find
+where the platform reports the order as applied. A setting that no capability rests on is read back at each start. It shows what the
+plugin notices, not what Daytona's cloud enforces: that is what the canary is for. \`npm test\` repeats it.
+`;
+
 /** @param {readonly string[]} survivors */
 function expectNone(survivors) {
   if (survivors.length > 0)
@@ -66,6 +82,12 @@ async function dockerTable() {
   } finally {
     await engine.close();
   }
+}
+
+async function daytonaTable() {
+  const rows = [...(await runDaytonaMutants()), ...(await runSizeMutants())];
+  expectNone(rows.filter((row) => !isDaytonaNoticed(row)).map(({ mutant }) => mutant.name));
+  return renderDaytonaMutants(rows);
 }
 
 const dataFolder = mkdtempSync(join(tmpdir(), "ambit-mutations-"));
@@ -88,6 +110,8 @@ try {
     renderProbeMutants(probed),
     dockerHead,
     await dockerTable(),
+    daytonaHead,
+    await daytonaTable(),
   ];
   writeFileSync(join(root, "docs/mutations.md"), `${head}\n${tables.join("\n")}\n`);
 } finally {

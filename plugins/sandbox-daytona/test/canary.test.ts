@@ -3,19 +3,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Finding } from "@ambit/core/plugin";
 import { type LoopbackDaytona, startLoopbackDaytona } from "@ambit/daytona-loopback";
+import { HttpRelay } from "@ambit/fakes/http-relay";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { DaytonaSandbox } from "../src/index.js";
-import { closed, listing } from "./support/boundaries.js";
+import { closed } from "./support/boundaries.js";
 import {
   backendFor,
   configFor,
   expectNothingLeft,
-  loopbackOptions,
   scopeOf,
-  settingsFor,
   specOf,
   useLoopback,
 } from "./support/loopback.js";
+import { loopbackOptions, settingsFor } from "./support/settings.js";
 
 const never = new AbortController().signal;
 
@@ -85,26 +85,6 @@ describe("a canary, in an organisation that may restrict the network", () => {
     await rejection;
   });
 
-  it("reports that processes share a user if the snapshot's user isn't root", async () => {
-    const found = await findingsOf(await backendFor(loopback(), { snapshot: "daytona-small" }));
-    expect(found["environment.per-tool"]).toMatchObject(gap(/share a user/, /whose user is root/));
-    expect(found["network.deny"]).toMatchObject({ proven: true });
-    for (const claim of ["environment.named-only", "process.contained", "secrets.hidden"])
-      expect(found[claim]).toMatchObject(
-        gap(/accepts requests of every process inside, on 2280/, /nftables or iptables/),
-      );
-  });
-
-  it("refutes the claims that the daemon breaks if root inside can't set rules", async () => {
-    const found = await findingsOf(await backendFor(loopback(), { snapshot: "unprivileged" }));
-    expect(found["environment.per-tool"]).toMatchObject(gap(/share a user/));
-    for (const claim of ["environment.named-only", "process.contained", "secrets.hidden"])
-      expect(found[claim]).toMatchObject(
-        gap(/accepts requests of every process inside, on 2280, 22220, 22222, 33333/),
-      );
-    expect(found["network.deny"]).toMatchObject({ proven: true });
-  });
-
   it("proves no network claim if nothing responds without limits either", async () => {
     const canary = {
       address: "10.99.0.77:80",
@@ -141,6 +121,28 @@ describe("a canary, in an organisation that may restrict the network", () => {
     const daytona = await startLoopbackDaytona(loopbackOptions({ snapshots: { late: snapshot } }));
     onTestFinished(() => daytona.close());
     const found = await findingsOf(await backendFor(daytona, { snapshot: "late" }));
+    expect(found["process.contained"], JSON.stringify(found)).toMatchObject({ proven: true });
+  });
+
+  it("accepts that a sandbox is gone only a moment after it was found", async () => {
+    const { apiUrl } = loopback();
+    let isDeleted = false;
+    const relay = new HttpRelay(
+      { port: Number(new URL(apiUrl).port) },
+      {
+        request: (asked) => {
+          isDeleted ||= asked.method === "DELETE" && asked.url.startsWith("/api/sandbox/");
+          // It is found by its name, as it was, and then not by its id.
+          if (isDeleted && asked.method === "DELETE") return { ...asked, method: "GET" };
+          const isById = /^\/api\/sandbox\/[0-9a-f]{8}-/.test(asked.url);
+          return isDeleted && isById ? { ...asked, url: "/api/sandbox/gone" } : asked;
+        },
+      },
+    );
+    onTestFinished(() => relay.close());
+    const found = await findingsOf(
+      await backendFor(loopback(), { apiUrl: `http://127.0.0.1:${await relay.listen()}/api` }),
+    );
     expect(found["process.contained"], JSON.stringify(found)).toMatchObject({ proven: true });
   });
 
@@ -231,37 +233,6 @@ describe("a canary, in an organisation that", () => {
     expect(files.filter((name) => name.startsWith("canary-"))).toEqual([]);
   });
 
-  // apps/runner/pkg/netrules: rules of IPv4's iptables, in a chain that only forwarded traffic passes.
-  it("doesn't limit IPv6, datagrams and its gateway: no network claim is proven, and nothing is opened", async () => {
-    const daytona = await organisation({ leaks: ["ipv6", "datagrams", "gateway"] });
-    const backend = await backendFor(daytona);
-    const found = await findingsOf(backend);
-    const leaks = [
-      /an IPv6 address of its own \(fd98:0:0:\d+::2\)/,
-      /\[fd99::10\]:80 \(HTTP 200\)/,
-      /10\.99\.0\.12:53 \(UDP\) \(a datagram was answered\)/,
-      /its gateway \(10\.98\.\d+\.1:8080 connected\)/,
-    ];
-    for (const leak of leaks) {
-      for (const claim of ["network.deny", "network.allow-cidr", "network.allow-host"])
-        expect(found[claim]).toMatchObject(gap(leak));
-    }
-    for (const boundary of [closed, listing("10.99.0.10/32")]) {
-      const failure = await backend.open(specOf({ boundary }), scopeOf()).catch(String);
-      for (const leak of leaks) expect(failure).toMatch(leak);
-    }
-    await expectNothingLeft(daytona);
-  });
-
-  // v0.190 passes a list of names on, and its runner does nothing with it.
-  it("accepts lists of names but doesn't apply them: only that claim is refuted", async () => {
-    const daytona = await organisation({ domainLists: "ignored" });
-    const found = await findingsOf(await backendFor(daytona));
-    expect(found["network.allow-host"]).toMatchObject(gap(/is reached nevertheless/));
-    expect(found["network.deny"]).toMatchObject({ proven: true });
-    expect(found["network.allow-cidr"]).toMatchObject({ proven: true });
-  });
-
   // apps/runner/pkg/docker/create.go: a goroutine, after the start.
   it("sets its limits after the start: the check waits for them", async () => {
     const daytona = await organisation({ rulesDelayMs: 1_500 });
@@ -274,21 +245,6 @@ describe("a canary, in an organisation that", () => {
     await sandbox.close();
     const hasty = await backendFor(daytona, { canary: { ...canary, settleMs: 0 } });
     await expect(hasty.open(specOf({ boundary: closed }), scopeOf())).rejects.toThrow(/but .* was reached/);
-    await expectNothingLeft(daytona);
-  });
-
-  it("allows essential services: that refutes the claim", async () => {
-    const daytona = await organisation({ essentials: ["other.example.test"] });
-    const backend = await backendFor(daytona);
-    const found = await findingsOf(backend);
-    for (const claim of ["network.deny", "network.allow-cidr", "network.allow-host"]) {
-      expect(found[claim]).toMatchObject(
-        gap(/other\.example\.test:80 \(HTTP 200\).* is reached nevertheless/),
-      );
-    }
-    await expect(backend.open(specOf({ boundary: closed }), scopeOf())).rejects.toThrow(
-      /other\.example\.test:80/,
-    );
     await expectNothingLeft(daytona);
   });
 });

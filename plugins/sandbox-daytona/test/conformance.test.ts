@@ -7,7 +7,8 @@ import { describeSandboxBackend } from "@ambit/testkit/vitest";
 import { afterAll, describe, it } from "vitest";
 import { z } from "zod";
 import { configSchema, DaytonaSandbox } from "../src/index.js";
-import { loopbackOptions, settingsFor, whatIsLeft, world } from "./support/loopback.js";
+import { whatIsLeft } from "./support/loopback.js";
+import { loopbackOptions, settingsFor, world } from "./support/settings.js";
 
 /** Why an attack breaks no promise here, by its id. Also read by scripts/docs/backends.mjs. */
 const exempt = z

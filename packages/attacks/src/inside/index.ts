@@ -7,4 +7,5 @@ export {
   type Reached,
   reachedOf,
 } from "./attempts.js";
+export { type Holder, startHolder } from "./holder.js";
 export { halvesOf, lookProgram, type NodeInside, readLook, tryInside } from "./look.js";

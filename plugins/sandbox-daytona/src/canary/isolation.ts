@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { halvesOf, reachedOf } from "@ambit/attacks/inside";
+import { halvesOf, reachedOf, startHolder } from "@ambit/attacks/inside";
 import { NotProven } from "@ambit/backend-kit";
 import { pauseFor } from "../platform/retries.js";
 import { shellLine } from "../platform/shell-line.js";
@@ -68,26 +68,21 @@ export const isolationTrials: readonly CanaryTrial[] = [
       if (reachedOf(await lookAsProcess(bench, own, { TOOL_VALUE: text })) === "") {
         throw new NotProven("a process doesn't see its own environment in /proc", imageFix);
       }
-      const sleep = [bench.account.config.bridge.node, "-e", "setTimeout(() => {}, 60000)", text] as const;
-      const other = await bench.sandbox.spawn({
-        argv: sleep,
-        env: { PATH: bench.sandbox.facts.searchPath, TOOL_VALUE: text },
-        role: "tool",
-        signal: bench.signal,
-      });
+      const { sandbox, account, signal } = bench;
+      const holder = await startHolder(
+        sandbox,
+        { probe: { node: account.config.bridge.node }, signal },
+        "tool",
+      );
       try {
-        const seen = reachedOf(
-          await lookAsProcess(bench, {
-            ...ofOthers(text),
-            files: { try: "holding", folders: ["/tmp", "/home"], halves: halvesOf(text) },
-          }),
-        );
+        const seen = reachedOf(await lookAsProcess(bench, holder.find));
         if (seen !== "") throw new NotProven(`a process reads another's ${seen}`, imageFix);
       } finally {
-        await other.kill();
+        await holder.process.kill();
       }
       return {
-        "environment.per-tool": "a value was found by its own process in /proc, and by no other while it ran",
+        "environment.per-tool":
+          "a value was found by its own process in /proc; by no other while it ran, in its scratch neither",
       };
     },
   },

@@ -32,7 +32,7 @@ export const triedBy = {
   "system call filter": "the kernel inside isn't the runner's, and no filter is claimed",
   "guard of the first process": "the first process inside is the platform's",
   "exit with the runner": "a sandbox outlives its runner on purpose: the reaper removes it",
-  "private scratch": ["holding"],
+  "private scratch": ["holding", "scratch"],
   "cleared environment": ["ownEnvironment", "names"],
   "credential broker": ["ownEnvironment", "environment", "arguments", "holding"],
   limits: ["memory", "cpu", "disk"],

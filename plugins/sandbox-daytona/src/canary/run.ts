@@ -148,13 +148,14 @@ async function whatRemains(account: Account, { machine }: StartedMachine): Promi
   const service = await account.service();
   const end = performance.now() + goneWithinMs;
   for (;;) {
-    const state = await service.get(machine.name).then(
-      async (still) => (await still.refresh()).state,
-      (error: unknown) => {
+    // It may also be gone between the two requests.
+    const state = await service
+      .get(machine.name)
+      .then(async (still) => (await still.refresh()).state)
+      .catch((error: unknown) => {
         if (error instanceof ServiceFailure && error.kind === "missing") return "destroyed";
         throw error;
-      },
-    );
+      });
     if (state === "destroyed" || state === "destroying") return new Map();
     if (performance.now() > end) {
       const error = new NotProven(`a deleted sandbox is still ${state}`, "see Daytona's dashboard");

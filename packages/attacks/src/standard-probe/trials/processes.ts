@@ -2,46 +2,28 @@ import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Process, Sandbox } from "@ambit/core/plugin";
 import { type Attempts, reachedOf } from "../../inside/attempts.js";
-import { halvesOf, lookOutside, nodeWords, pathFor, searchPathOf, tryInside } from "../../inside/look.js";
+import { startHolder } from "../../inside/holder.js";
+import { halvesOf, lookOutside, pathFor, tryInside } from "../../inside/look.js";
 import { expectConclusive, expectThat, NotProven } from "../../probe/trial.js";
 import type { StandardBench, StandardTrial } from "../bench.js";
 
-/** In milliseconds; longer than a probe may take. It ends by itself where a sandbox doesn't end it. */
-const decoyLifeMs = 300_000;
-
-/** Also writes its text wherever it may have scratch. */
-const decoyProgram = `
-for (const folder of ["/tmp", "/dev/shm", process.env.TMPDIR, process.env.HOME])
-  try { require("node:fs").writeFileSync(folder + "/ambit-decoy-" + process.pid, process.env.DECOY); } catch {}
-console.log("up");
-setTimeout(() => {}, ${decoyLifeMs});`;
-
 type Role = "tool" | "agent";
 
-/** A process that others look for, by a text in its environment, its arguments and its scratch. */
+/** A process that others look for. */
 interface Decoy {
   readonly find: Attempts;
   readonly process: Process;
   hasEnded(): boolean;
 }
 
-async function startDecoy({ probe, signal }: StandardBench, sandbox: Sandbox, role: Role): Promise<Decoy> {
-  const text = `decoy-${randomUUID()}`;
-  const started = await sandbox.spawn({
-    argv: [...nodeWords(probe.node), "-e", decoyProgram, text],
-    env: { PATH: searchPathOf(sandbox), DECOY: text },
-    signal,
-    role,
-  });
+async function startDecoy(bench: StandardBench, sandbox: Sandbox, role: Role): Promise<Decoy> {
+  const { process: started, find } = await startHolder(sandbox, bench, role);
   let hasEnded = false;
   void started.exit.then(() => {
     hasEnded = true;
   });
-  await started.stdout.getReader().read();
-  const halves = halvesOf(text);
-  const ways = ["arguments", "environment", "scratch"] as const;
-  const find = Object.fromEntries(ways.map((way) => [`${way} of the ${role}'s`, { try: way, halves }]));
-  return { find, process: started, hasEnded: () => hasEnded };
+  const named = Object.entries(find).map(([way, attempt]) => [`${way} of the ${role}'s`, attempt] as const);
+  return { find: Object.fromEntries(named), process: started, hasEnded: () => hasEnded };
 }
 
 /** What a process finds of others, and of itself: its own environment and scratch, which is the control. */
