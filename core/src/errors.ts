@@ -244,6 +244,17 @@ export class StoreFailed extends AmbitError {
 /** The run's files couldn't be taken out of its workspace, or kept: the message says what to change. */
 export class OutputsFailed extends AmbitError {
   readonly code = "outputs_failed";
+  /** Why a commit couldn't be pushed. */
+  readonly reason?: SourceFailureReason;
+
+  constructor(message: string, options?: ErrorOptions & { readonly reason?: SourceFailureReason }) {
+    super(message, options);
+    if (options?.reason !== undefined) this.reason = options.reason;
+  }
+
+  override toFailure(): Failure {
+    return { ...super.toFailure(), ...(this.reason === undefined ? {} : { reason: this.reason }) };
+  }
 }
 
 /** The caller corrects a source of the workspace, or the operator raises its limits. */

@@ -16,7 +16,7 @@ let server: Server;
 beforeAll(async () => {
   forge = await startForge({
     [reader]: { fetch: /^\/acme\// },
-    [pusher]: { push: /^\/acme\//, fetch: /^\/other\// },
+    [pusher]: { push: /^\/acme\/(?!locked)/, fetch: /^\/acme\// },
   });
   const authority = join(folder, "authority.pem");
   writeFileSync(authority, forge.authority);
@@ -253,6 +253,103 @@ describe("a git repository as a source", { timeout: 60_000 }, () => {
         subject: "workspace.sources[0]",
         reason: expect.stringContaining("host name"),
       },
+    ]);
+  });
+});
+
+describe("a commit that leaves", { timeout: 60_000 }, () => {
+  const author = { name: "Robot of Acme", email: "robot@acme.example" };
+  const pushing = (more: object = {}) => ({
+    patch: true,
+    git: { branch: "fix/one", message: "Fix it\n\nBecause.", author, credential: { value: pusher }, ...more },
+  });
+  const script =
+    "printf two > app/src/a.txt; rm app/gone; mkdir -p app/new; printf 'a\\0b' > 'app/new/a \"b'; chmod +x app/run; echo x > out";
+
+  function repository(name: string): string {
+    return forge.repository(
+      `acme/${name}`,
+      { "src/a.txt": "one", gone: "", run: "#!/bin/sh\n" },
+      (run, made) => {
+        symlinkSync("src", join(made, "link"));
+        run("add", "-A");
+      },
+    );
+  }
+  const run = (name: string, more: object = {}, outputs: object = pushing()) =>
+    runWith([git(`acme/${name}`, { into: "app" })], script, { outputs, ...more });
+
+  it("is pushed to a new branch from outside, without a credential or a network inside", async () => {
+    const base = repository("out");
+    const result = await run("out");
+    expect(result, server.log()).toMatchObject({ ok: true, output: "done" });
+    expect(JSON.stringify(result) + server.log()).not.toContain(pusher);
+    const commit = forge.git("acme/out", "rev-parse", "fix/one");
+    expect(result.receipt.outputs.git).toEqual({
+      url: forge.url("acme/out"),
+      branch: "fix/one",
+      commit,
+      base,
+    });
+    expect(forge.git("acme/out", "log", "-1", "--format=%P %an %ae %cn %B", commit)).toBe(
+      `${base} Robot of Acme robot@acme.example Robot of Acme Fix it\n\nBecause.`,
+    );
+    // The link that never left the repository is still in it; what is outside its folder isn't.
+    expect(forge.git("acme/out", "diff", "--name-status", base, commit).split("\n")).toEqual([
+      "D\tgone",
+      'A\t"new/a \\"b"',
+      "M\trun",
+      "M\tsrc/a.txt",
+    ]);
+    expect(forge.git("acme/out", "ls-tree", commit, "run")).toMatch(/^100755/);
+    expect(forge.git("acme/out", "show", `${commit}:src/a.txt`)).toBe("two");
+  });
+
+  it("moves the branch that the workspace began with, and no other one", async () => {
+    const base = repository("moves");
+    forge.git("acme/moves", "update-ref", "refs/heads/fix/one", base);
+    expect((await run("moves")).receipt.outputs.git).toMatchObject({ branch: "fix/one", base });
+    // It isn't the base any more.
+    const head = forge.git("acme/moves", "rev-parse", "fix/one");
+    const second = await run("moves");
+    expect(second).toMatchObject({ ok: false, failure: { code: "outputs_failed", reason: "remote_moved" } });
+    expect(forge.git("acme/moves", "rev-parse", "fix/one")).toBe(head);
+    // The patch is kept.
+    expect(second.receipt.outputs.git).toBeUndefined();
+    const patch = await (await fetch(`${server.url}/runs/${second.runId}/patch`)).text();
+    expect(patch).toContain("+++ b/app/src/a.txt");
+  });
+
+  it.for<[what: string, reason: string, name: string, more: object]>([
+    ["to a repository that it may not change", "forbidden", "locked", {}],
+    ["with the credential of a reader", "forbidden", "locked", { credential: { value: reader } }],
+    ["with a wrong credential", "authentication", "locked", { credential: { value: "wrong-credential" } }],
+  ])("%s fails the run and keeps the patch", async ([, reason, name, more]) => {
+    repository(name + reason.length + Object.keys(more).length);
+    const result = await run(name + reason.length + Object.keys(more).length, {}, pushing(more));
+    expect(result).toMatchObject({ ok: false, failure: { code: "outputs_failed", reason } });
+    expect(result.receipt.outputs.patch.changes).toHaveLength(5);
+    expect(result.error).toContain("patch is kept");
+  });
+
+  it("is refused by its field when it can't be meant", async () => {
+    const issues = async (outputs: object, sources: readonly object[] = [git("acme/app")]) => {
+      const body = { ...demo("say hi"), ...closed, workspace: { sources }, outputs };
+      const { failure } = JSON.parse(await (await server.post("/plan", body)).text());
+      return failure?.issues;
+    };
+    expect(await issues({ ...pushing(), patch: false, include: ["x"] })).toMatchObject([
+      { path: "outputs.git" },
+    ]);
+    expect(await issues(pushing({ branch: "refs/heads/main" }))).toMatchObject([
+      { path: "outputs.git.branch" },
+    ]);
+    expect(await issues(pushing({ branch: "-x" }))).toMatchObject([{ path: "outputs.git.branch" }]);
+    expect(await issues(pushing({ author: { name: "a\nb", email: "a" } }))).toMatchObject([
+      { path: "outputs.git.author.name" },
+    ]);
+    expect(await issues(pushing(), [git("acme/app"), git("acme/part")])).toMatchObject([
+      { path: "outputs.git" },
     ]);
   });
 });

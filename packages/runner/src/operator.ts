@@ -35,6 +35,16 @@ export interface OutputsOfRun {
   started(sandbox: Sandbox, signal: AbortSignal): Promise<void>;
   /** Takes the files out and keeps them. @throws OutputsFailed; the signal's reason */
   collect(sandbox: Sandbox, signal: AbortSignal): Promise<OutputsReceipt>;
+  /**
+   * Pushes what changed to the repository that the workspace began with, after `collect`. Undefined where nothing changed.
+   * @param sources what this run put into the workspace
+   * @throws OutputsFailed, SandboxFailed; the signal's reason
+   */
+  push(
+    sources: readonly SourceReceipt[] | undefined,
+    open: () => Promise<Sandbox>,
+    signal: AbortSignal,
+  ): Promise<OutputsReceipt["git"]>;
   close(): Promise<void>;
 }
 

@@ -1,8 +1,9 @@
 import type { OwnSandbox } from "@ambit/core";
-import type { Issue, RunRequest, SourceReceipt } from "@ambit/core/contract";
+import type { GitSource, Issue, RunRequest, SourceReceipt } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { Blobs } from "./blobs/blobs.js";
 import { fixOf } from "./git/failure.js";
+import { pushChanges } from "./git/push.js";
 import { gitSandbox, whyNotReached } from "./git/sandbox-of.js";
 import { RunOutputs } from "./outputs/run-outputs.js";
 import { preparing } from "./preparing.js";
@@ -33,16 +34,20 @@ export class Workspaces {
       const message = source.type === "git" ? whyNotReached(source, settings.allowedRanges) : undefined;
       return message === undefined ? [] : [{ path: `workspace.sources[${index}].url`, message }];
     });
+    if (outputs?.git !== undefined && repositoryOf({ workspace }) === undefined) {
+      const message = "needs exactly one git source in workspace.sources, whose repository it is pushed to";
+      issues.push({ path: "outputs.git", message });
+    }
     if (outputs === undefined || blobs !== undefined) return issues;
     const message =
       "can't be kept: no plugin for files is loaded. Add @ambit/blobs-folder to the configuration's plugins";
     return [...issues, { path: "outputs", message }];
   }
 
-  /** The sandboxes that such a request needs besides its agent's, by the index of the source. Pure. */
+  /** The sandboxes that such a request needs besides its agent's, by the index of the source, or for its outputs. Pure. */
   ownSandboxes(
-    request: Pick<RunRequest, "workspace" | "sandboxPermission">,
-  ): ReadonlyMap<number, OwnSandbox> {
+    request: Pick<RunRequest, "workspace" | "outputs" | "sandboxPermission">,
+  ): ReadonlyMap<number | "outputs.git", OwnSandbox> {
     const { allowedRanges } = this.#options.settings;
     const entries = (request.workspace?.sources ?? []).flatMap((source, index): [number, OwnSandbox][] => {
       if (source.type !== "git") return [];
@@ -53,7 +58,14 @@ export class Workspaces {
       const asked = { subject, repository: source, services, hosts, request, allowedRanges };
       return [[index, gitSandbox(asked)]];
     });
-    return new Map(entries);
+    const own = new Map<number | "outputs.git", OwnSandbox>(entries);
+    const output = request.outputs?.git;
+    const repository = repositoryOf(request);
+    if (output === undefined || repository === undefined) return own;
+    const subject = "outputs.git";
+    const pushed = { url: repository.url, credential: output.credential };
+    const services = ["fetch", "push"] as const;
+    return own.set(subject, gitSandbox({ subject, repository: pushed, services, request, allowedRanges }));
   }
 
   /**
@@ -62,7 +74,7 @@ export class Workspaces {
    * @throws SourceFailed; SandboxFailed where the sandbox can't write; the signal's reason
    */
   async fill(
-    request: Pick<RunRequest, "workspace" | "sandboxPermission">,
+    request: Pick<RunRequest, "workspace" | "outputs" | "sandboxPermission">,
     sandbox: Sandbox,
     open: (own: OwnSandbox) => Promise<Sandbox>,
     signal: AbortSignal,
@@ -94,9 +106,22 @@ export class Workspaces {
   }
 
   /** Undefined for a run without outputs. @param owner the run's key */
-  outputsOf(owner: string, { outputs }: Pick<RunRequest, "outputs">): RunOutputs | undefined {
+  outputsOf(
+    owner: string,
+    { outputs, workspace }: Pick<RunRequest, "outputs" | "workspace">,
+  ): RunOutputs | undefined {
     const { blobs, settings, folder } = this.#options;
     if (outputs === undefined || blobs === undefined) return undefined;
-    return new RunOutputs({ owner, outputs, settings, folder, blobs });
+    const repository = repositoryOf({ workspace });
+    return new RunOutputs({
+      ...{ owner, outputs, settings, folder, blobs },
+      repository: repository && { ...repository, push: pushChanges },
+    });
   }
+}
+
+/** The request's one git source. */
+function repositoryOf({ workspace }: Pick<RunRequest, "workspace">): GitSource | undefined {
+  const [first, second] = (workspace?.sources ?? []).filter((source) => source.type === "git");
+  return second === undefined ? first : undefined;
 }

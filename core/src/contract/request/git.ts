@@ -102,3 +102,39 @@ export const gitSourceSchema = z
     error: "must not be given with a ref: name one of the two",
   });
 export type GitSource = z.infer<typeof gitSourceSchema>;
+
+/** A name or address in a commit. */
+const personSchema = z
+  .string()
+  .min(1)
+  .max(256)
+  .regex(/^(?!\s)[^<>\p{Cc}]+(?<!\s)$/u, "must be one line without < and >");
+
+export const gitOutputSchema = z.strictObject({
+  branch: gitRefSchema
+    .refine((branch) => !branch.startsWith("refs/"), {
+      error: "must be a branch's name, without refs/heads/",
+    })
+    .meta({
+      description:
+        "The branch that is pushed to the repository of the request's one git source. It must be new, or still be the commit that the workspace began with; nothing is overwritten.",
+    }),
+  message: z
+    .string()
+    .min(1)
+    .max(65_536)
+    .regex(/^[^\0]*$/, "must not contain NUL")
+    .meta({
+      description: "The commit's message.",
+    }),
+  author: z
+    .strictObject({
+      name: personSchema.meta({ description: "The author's name." }),
+      email: personSchema.meta({ description: "The author's address." }),
+    })
+    .meta({ description: "The commit's author and committer." }),
+  credential: gitCredentialSchema.optional().meta({
+    description:
+      "What the push needs. It is put on requests outside every sandbox, and used only to push to this repository. Default: none.",
+  }),
+});

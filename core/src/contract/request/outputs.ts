@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { gitOutputSchema } from "./git.js";
 import { limits } from "./limits.js";
 
 const globSchema = z
@@ -24,6 +25,10 @@ export const outputsSchema = z
       description:
         "True: what the run changed, as a patch in git's format, binary files included. New files that a `.gitignore` of the workspace excludes aren't part of it. Default: false.",
     }),
+    git: gitOutputSchema.optional().meta({
+      description:
+        "What the run changed, as a commit that is pushed to a branch when the run has completed. Needs `patch`. Default: nothing is pushed.",
+    }),
     maxFiles: z
       .int()
       .positive()
@@ -44,5 +49,9 @@ export const outputsSchema = z
   })
   .refine(({ include, patch }) => patch || include.length > 0, {
     error: "must ask for something: set include or patch",
+  })
+  .refine(({ patch, git }) => patch || git === undefined, {
+    path: ["git"],
+    error: "needs the patch: set outputs.patch to true",
   });
 export type OutputsRequest = z.infer<typeof outputsSchema>;

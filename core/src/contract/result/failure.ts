@@ -57,7 +57,7 @@ export const errorDetailSchema = z.strictObject({
 });
 export type ErrorDetail = z.infer<typeof errorDetailSchema>;
 
-/** Why a source couldn't be put into the workspace. */
+/** Why a source couldn't be put into the workspace, or a commit couldn't be pushed. */
 export const sourceFailureReasonSchema = z.enum([
   "invalid",
   "digest_mismatch",
@@ -70,6 +70,8 @@ export const sourceFailureReasonSchema = z.enum([
   "timed_out",
   "program_missing",
   "checkout_failed",
+  "remote_moved",
+  "push_failed",
 ]);
 export type SourceFailureReason = z.infer<typeof sourceFailureReasonSchema>;
 
@@ -79,7 +81,7 @@ export const failureSchema = z.strictObject({
   retryable: z.boolean(),
   /** With `model_failed`: the HTTP status of the model provider's response, if known. */
   upstreamStatus: z.int().min(100).max(599).optional(),
-  /** With `source_failed`. */
+  /** With `source_failed`; with `outputs_failed` where a commit couldn't be pushed. */
   reason: sourceFailureReasonSchema.optional(),
   gaps: z.array(gapSchema).optional(),
   issues: z.array(issueSchema).optional(),

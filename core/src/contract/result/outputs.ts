@@ -75,6 +75,10 @@ export const outputsReceiptSchema = z.strictObject({
       changes: z.array(outputChangeSchema),
     })
     .optional(),
+  /** The commit that was pushed, and the one that the workspace began with. */
+  git: z
+    .strictObject({ url: z.string(), branch: z.string(), commit: z.string(), base: z.string() })
+    .optional(),
   /** Paths that match or changed, and didn't leave: the first 1,000. */
   omitted: z.array(z.strictObject({ path: z.string(), reason: omissionReasonSchema })),
   /** The number of further ones. */

@@ -1,4 +1,4 @@
-import { toAmbitError } from "@ambit/core";
+import { type OwnSandbox, toAmbitError } from "@ambit/core";
 import type { OutputsReceipt, SourceReceipt } from "@ambit/core/contract";
 import { type Log, loopTurns, type Sandbox } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
@@ -42,13 +42,17 @@ export class Outputs {
       this.#sources = await this.workspaces.fill(
         this.run.request,
         session.sandbox,
-        (own) => openOwnSandbox(this.run.plan, own, this.scope, this.log),
+        (own) => this.#openOwn(own),
         this.scope.signal,
       );
     else {
       const message = "isn't used: the session has a workspace already, which stays as it is";
       this.events.warn({ path: "workspace.sources", message });
     }
+  }
+
+  #openOwn(own: OwnSandbox): Promise<Sandbox> {
+    return openOwnSandbox(this.run.plan, own, this.scope, this.log);
   }
 
   get areAsked(): boolean {
@@ -80,6 +84,8 @@ export class Outputs {
         // Others are served meanwhile.
         await loopTurns.take(url.length);
       }
+      if (end.how === "completed" && this.run.request.outputs?.git !== undefined)
+        await this.#push(this.#open.outputs, this.#receipt);
       return end;
     } catch (thrown) {
       const failure = toAmbitError(signal.aborted ? signal.reason : thrown);
@@ -89,6 +95,16 @@ export class Outputs {
       this.events.warn({ path: "outputs", message: failure.message });
       return end;
     }
+  }
+
+  /** Only a turn that the agent completed leaves as a commit. @throws OutputsFailed, SandboxFailed; the run's reason */
+  async #push(outputs: OutputsOfRun, receipt: OutputsReceipt): Promise<void> {
+    const own = this.workspaces.ownSandboxes(this.run.request).get("outputs.git");
+    if (own === undefined) return;
+    const pushed = await outputs.push(this.#sources, () => this.#openOwn(own), this.scope.signal);
+    if (pushed === undefined)
+      this.events.warn({ path: "outputs.git", message: "wasn't pushed: nothing of the repository changed" });
+    else this.#receipt = { ...receipt, git: pushed };
   }
 }
 

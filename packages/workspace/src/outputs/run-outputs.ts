@@ -1,6 +1,13 @@
 import { createHash } from "node:crypto";
 import { messageOf, OutputsFailed } from "@ambit/core";
-import type { OutputChange, OutputFile, OutputsReceipt, OutputsRequest } from "@ambit/core/contract";
+import type {
+  GitSource,
+  OutputChange,
+  OutputFile,
+  OutputsReceipt,
+  OutputsRequest,
+  SourceReceipt,
+} from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import { jsonInTurns } from "@ambit/json-turns";
 import type { Blobs } from "../blobs/blobs.js";
@@ -10,6 +17,7 @@ import type { WorkspaceSettings } from "../settings.js";
 import { Spool } from "../spool/spool.js";
 import { type Collected, type CollectedFile, collect, type Omission } from "./collect.js";
 import { blobNames, type OutputsManifest } from "./manifest.js";
+import type { Push } from "./pushing.js";
 
 export interface OutputsOptions {
   /** Of the blobs: the run's key. */
@@ -19,6 +27,8 @@ export interface OutputsOptions {
   /** For files on their way. */
   readonly folder: string;
   readonly blobs: () => Promise<Blobs>;
+  /** The one that `outputs.git` is pushed to. */
+  readonly repository?: (Pick<GitSource, "url" | "into"> & { readonly push: Push }) | undefined;
 }
 
 /** Omitted paths that the receipt names. */
@@ -41,6 +51,7 @@ interface Base {
 export class RunOutputs {
   readonly #options: OutputsOptions;
   #base: Base | undefined;
+  #changes: readonly PatchedFile[] = [];
 
   constructor(options: OutputsOptions) {
     this.#options = options;
@@ -84,6 +95,47 @@ export class RunOutputs {
     }
   }
 
+  /**
+   * Pushes what changed, after `collect`. Undefined where nothing of the repository did.
+   * @param sources what the workspace began with; undefined where another run filled it
+   * @throws OutputsFailed, SandboxFailed; the signal's reason
+   */
+  async push(
+    sources: readonly SourceReceipt[] | undefined,
+    open: () => Promise<Sandbox>,
+    signal: AbortSignal,
+  ): Promise<OutputsReceipt["git"]> {
+    const { outputs, settings, repository } = this.#options;
+    const began = sources?.find(({ type }) => type === "git");
+    if (outputs.git === undefined || repository === undefined || this.#base === undefined) return undefined;
+    if (began?.commit === undefined)
+      throw new OutputsFailed(
+        "outputs.git needs the commit that the workspace began with, and an earlier run of the session filled it: ask for it in that run, or use the patch.",
+      );
+    const below = repository.into === undefined ? "" : `${repository.into.replace(/\/+$/, "")}/`;
+    const changes = this.#changes
+      .filter(({ path }) => path.startsWith(below))
+      .map((change) => ({ ...change, path: change.path.slice(below.length) }));
+    if (changes.length === 0) return undefined;
+    const late = AbortSignal.timeout(settings.sourcesTimeoutMs);
+    const sandbox = await open();
+    try {
+      return await repository.push({
+        ...{ output: outputs.git, url: repository.url, base: began.commit, changes, sandbox },
+        spool: this.#base.spool,
+        maxFileBytes: settings.maxSourceMiB * 1_048_576,
+        signal: AbortSignal.any([signal, late]),
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!late.aborted) throw error;
+      const message = `outputs.git couldn't be pushed within ${settings.sourcesTimeoutMs} ms: the run's patch is kept; raise workspace.sourcesTimeoutMs of the server's configuration.`;
+      throw new OutputsFailed(message, { cause: error, reason: "timed_out" });
+    } finally {
+      await sandbox.close();
+    }
+  }
+
   async close(): Promise<void> {
     const base = this.#base;
     this.#base = undefined;
@@ -115,6 +167,7 @@ export class RunOutputs {
   async #keep(collected: Collected, spool: Spool, signal: AbortSignal): Promise<OutputsReceipt> {
     const { outputs, owner } = this.#options;
     const { changes, omitted } = changesOf(collected, this.#base);
+    this.#changes = changes;
     const changed = new Set(changes.map(({ path }) => path));
     const kept = collected.files.filter(({ path, included }) => included || changed.has(path)).sort(byPath);
     const receipt: OutputsReceipt = {
