@@ -32,7 +32,22 @@ const small = { entries: 16, depth: 3, bytes: 1024 * 1024 };
  * @returns why something is left; undefined if nothing is. Never rejects.
  */
 export async function removeTree(path: string): Promise<string | undefined> {
-  if (await isRemovedAtOnce(path)) return undefined;
+  return await (await beginRemoval(path)).ended;
+}
+
+/** A removal that no longer needs this process. */
+export interface Removal {
+  /** Why something is left; undefined if nothing is. Never rejects. */
+  readonly ended: Promise<string | undefined>;
+}
+
+/** Like `removeTree`, up to the moment when all is removed, or a process that outlives this one removes the rest. Never rejects. */
+export async function beginRemoval(path: string): Promise<Removal> {
+  if (await isRemovedAtOnce(path)) return { ended: Promise.resolve(undefined) };
+  return { ended: removedByProcess(path) };
+}
+
+async function removedByProcess(path: string): Promise<string | undefined> {
   try {
     const child = spawn("/bin/sh", ["-c", script, "ambit-remove", path], {
       cwd: "/",

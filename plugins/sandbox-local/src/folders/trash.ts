@@ -6,9 +6,9 @@ import type { Log } from "@ambit/core/plugin";
 import { messageOf } from "@ambit/core/plugin";
 import { makePassage } from "./data-folder.js";
 import { unmountBelow } from "./disk.js";
-import { removeTree } from "./remove-tree.js";
+import { beginRemoval } from "./remove-tree.js";
 
-/** Milliseconds that a caller waits for a removal, which then continues in the background. */
+/** Milliseconds that a caller waits for a removal to begin, which then continues in the background. */
 const patienceMs = 1_000;
 /** Most simultaneous removals of all sessions. */
 const together = 2;
@@ -42,14 +42,15 @@ export class Trash {
   }
 
   /**
-   * Moves a folder here and removes it. Never rejects.
+   * Moves a folder here and removes it. Never rejects. A few small files are removed when it resolves. The rest has only
+   * begun, since an agent chose how much it is; while `together` removals run, the next caller waits for one to end.
    *
-   * @param waits whether to wait a moment for the removal. Default true.
+   * @param waits whether to wait a moment for that. Default true.
    */
   async discard(folder: string, waits = true): Promise<void> {
     await this.#unmount(folder);
-    const removed = this.#remove(await this.#take(folder));
-    if (waits) await unlessLate(removed);
+    const begun = this.#remove(await this.#take(folder));
+    if (waits) await unlessLate(begun);
   }
 
   /** Tries again to remove what is left here. Never rejects, and doesn't wait. */
@@ -93,16 +94,16 @@ export class Trash {
     await unmountBelow(folder).catch((error: unknown) => this.note(folder, error));
   }
 
+  /** Resolves when the removal has begun. */
   async #remove(path: string): Promise<void> {
     if (this.#running >= together) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#running += 1;
-    try {
-      const reason = await removeTree(path);
+    const { ended } = await beginRemoval(path);
+    void ended.then((reason) => {
       if (reason !== undefined) this.#note({ path, reason });
-    } finally {
       this.#running -= 1;
       this.#waiting.shift()?.();
-    }
+    });
   }
 
   #note(problem: Problem): void {
@@ -110,10 +111,10 @@ export class Trash {
   }
 }
 
-async function unlessLate(removed: Promise<void>): Promise<void> {
+async function unlessLate(begun: Promise<void>): Promise<void> {
   const waited = new AbortController();
-  // Keeps the process alive until then; the removal itself doesn't.
+  // Keeps the process alive until then; a removal that waits for others doesn't.
   const late = delay(patienceMs, undefined, { signal: waited.signal });
-  await Promise.race([removed, late.catch(() => undefined)]);
+  await Promise.race([begun, late.catch(() => undefined)]);
   waited.abort();
 }

@@ -139,6 +139,40 @@ test("a folder that is replaced by a link meanwhile is removed, and not what the
   expect(existsSync(join(folder, "kept", "file"))).toBe(true);
 });
 
+test("a caller waits until a removal has begun, and for another one's end only if two run", async () => {
+  const folder = await temporaryFolder();
+  const ends: ((reason?: string) => void)[] = [];
+  const late = vi.fn(() => new Promise<never>(() => undefined));
+  vi.resetModules();
+  vi.doMock("../../src/folders/remove-tree.js", () => ({
+    beginRemoval: async () => ({
+      ended: new Promise<string | undefined>((resolve) => ends.push(resolve)),
+    }),
+  }));
+  vi.doMock("node:timers/promises", () => ({ setTimeout: late }));
+  onTestFinished(() => {
+    vi.doUnmock("../../src/folders/remove-tree.js");
+    vi.doUnmock("node:timers/promises");
+    vi.resetModules();
+  });
+  const { Trash: Mocked } = await import("../../src/folders/trash.js");
+  const trash = await Mocked.open(folder);
+  for (const name of ["first", "second", "third"]) await mkdir(join(folder, name));
+  // Neither ends, and no time passes.
+  await trash.discard(join(folder, "first"));
+  await trash.discard(join(folder, "second"));
+  const third = trash.discard(join(folder, "third"));
+  await expect.poll(() => existsSync(join(folder, "third"))).toBe(false);
+  await expect.poll(() => late.mock.calls.length).toBe(3);
+  expect(ends).toHaveLength(2);
+  ends[0]?.("busy");
+  await third;
+  expect(ends).toHaveLength(3);
+  const log = { ...silent, warn: vi.fn() };
+  trash.report(log);
+  expect(log.warn.mock.calls).toMatchObject([[{ reason: "busy" }, expect.any(String)]]);
+});
+
 test("leftovers are logged once", async () => {
   const folder = await temporaryFolder();
   const trash = await Trash.open(folder);
