@@ -190,6 +190,10 @@ export class Container implements DirectPlatform {
   }
 }
 
+/** Whether the engine wrote a container's last state while it removed the folder of it. */
+const isStillWriting = (error: unknown) =>
+  statusOf(error) === 500 && /unable to remove filesystem/.test(engineMessage(error));
+
 /** Removes it with its volume. Settles when it is gone. @throws SandboxFailed when that takes too long. */
 export async function removeContainer(container: Docker.Container, config: DockerConfig): Promise<void> {
   const abortSignal = signalWithin(config.requestTimeoutMs);
@@ -199,8 +203,8 @@ export async function removeContainer(container: Docker.Container, config: Docke
         await container.remove({ force: true, v: true, abortSignal });
       } catch (error) {
         if (statusOf(error) === 404) return;
-        // Another removal is under way: repeat the request until the engine reports that the container doesn't exist.
-        if (statusOf(error) !== 409) throw error;
+        // It is ending, or another removal is under way: repeat the request until the engine reports that it doesn't exist.
+        if (statusOf(error) !== 409 && !isStillWriting(error)) throw error;
         await after(pollMs, undefined, { signal: abortSignal });
       }
     }

@@ -24,8 +24,16 @@ export const remount = "mount -o remount,hidepid=2,gid=0 /proc";
 export const hidingRights = ["SYS_ADMIN", "SETPCAP"];
 const dropRights = ["setpriv", "--bounding-set=-sys_admin,-setpcap", "--"];
 
-/** Reaps ended processes, since the first one inherits all orphans, and ends with the guest daemon. */
-const init = ["/bin/sh", "-c", 'exec 3<&0 < /dev/null; "$@" <&3 3<&- & exec 3<&-; wait $!', "sh"];
+/**
+ * Reaps ended processes, since the first one inherits all orphans. It ends with a guest daemon that couldn't start or was killed. After
+ * an orderly end it waits to be removed: an engine may fail to remove a container that is just ending.
+ */
+const init = [
+  "/bin/sh",
+  "-c",
+  'exec 3<&0 < /dev/null; "$@" <&3 3<&- & exec 3<&-; wait $! || exit; while :; do sleep 2147483647 & wait $!; done',
+  "sh",
+];
 
 /** A container's first command: the guest daemon, which waits for its program. */
 export function firstCommand(guest: readonly string[], hiding: ProcessHiding): string[] {
