@@ -12,11 +12,15 @@ export interface GoalMeasurement {
   readonly limit?: Limit;
   /** The medians of a ratio, and other information for readers. */
   readonly note?: string;
+  /** Its place in the plot: the row, and which of its marks. */
+  readonly point?: { readonly label: string; readonly series: string };
 }
 
 export interface GoalOptions {
   /** The number of interleaved pairs: the goal's usual one, unless the caller of the bench gives another. */
   pairs(usual: number): number;
+  /** Whether packages to compare with may be installed from npm, into the cache. */
+  readonly peers: boolean;
   /** Reports progress on stderr. */
   progress(text: string): void;
 }

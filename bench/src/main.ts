@@ -1,16 +1,21 @@
 import { writeFile } from "node:fs/promises";
+import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { messageOf } from "@ambit/core";
 import type { Goal, GoalOptions } from "./goal.js";
 import { goals } from "./goals/index.js";
 import { machineDescription } from "./machine/description.js";
+import { dotPlot } from "./plot/dot-plot.js";
+import { plotOf } from "./plot/points.js";
 import { jsonReport, markdownTable, type Outcome, textTable } from "./report.js";
 
-const usage = `npm run bench -- [--only G9,G15] [--pairs N] [--json | --markdown] [--save FILE] [--list]
+const usage = `npm run bench -- [--only G9,G15] [--pairs N] [--json | --markdown] [--save FILE] [--plot FILE]
+                 [--peers] [--list]
 
 Measures the goals of speed, each as the ratio of interleaved pairs in this one run, and prints what is met and
 what isn't. It judges nothing else: an unmet goal is no failure, a goal that breaks while it is measured is.
---save also writes every value of every pair to a file, as JSON.`;
+--save also writes every value of every pair to a file, as JSON; --plot draws those of C1 as SVG. --peers installs
+packages of others from npm into .cache/bench-peers, and measures them too.`;
 
 const { values } = parseArgs({
   options: {
@@ -19,6 +24,8 @@ const { values } = parseArgs({
     json: { type: "boolean", default: false },
     markdown: { type: "boolean", default: false },
     save: { type: "string" },
+    plot: { type: "string" },
+    peers: { type: "boolean", default: false },
     list: { type: "boolean", default: false },
     help: { type: "boolean", short: "h", default: false },
   },
@@ -61,15 +68,18 @@ async function outcomeOf(goal: Goal, options: GoalOptions): Promise<Outcome & { 
 async function bench(): Promise<number> {
   const chosen = chosenGoals(values.only);
   const pairs = pairsOf(values.pairs);
-  const options: GoalOptions = { pairs: (usual) => pairs ?? usual, progress: report };
+  const options: GoalOptions = { pairs: (usual) => pairs ?? usual, peers: values.peers, progress: report };
+  const loadBefore = loadavg()[0]?.toFixed(1);
   const outcomes: (Outcome & { readonly broken?: true })[] = [];
   for (const goal of chosen) {
     report(`${goal.id} ${goal.title}`);
     outcomes.push(await outcomeOf(goal, options));
   }
-  const result = { machine: machineDescription(), outcomes };
+  const result = { machine: `${machineDescription()}, load ${loadBefore}`, outcomes };
   const print = values.json ? jsonReport : values.markdown ? markdownTable : textTable;
   process.stdout.write(print(result));
+  if (values.plot !== undefined && outcomes.every(({ broken }) => !broken))
+    await writeFile(values.plot, dotPlot(plotOf(result)));
   if (values.save !== undefined) await writeFile(values.save, jsonReport(result));
   return outcomes.some(({ broken }) => broken) ? 1 : 0;
 }

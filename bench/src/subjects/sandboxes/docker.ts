@@ -15,7 +15,7 @@ export interface Streams {
   end(): Promise<unknown>;
 }
 
-/** Containers of a real engine with runc, opened by the backend and used by Docker's own command line. */
+/** Containers of a real engine, opened by the backend and used by Docker's own command line. */
 export interface Containers extends AsyncDisposable {
   open(): Promise<RemoteSandbox>;
   /** `docker exec -i` in the container of a sandbox. */
@@ -23,12 +23,16 @@ export interface Containers extends AsyncDisposable {
 }
 
 /** @param prewarm maximum number of prepared sandboxes. */
-export async function openContainers({ socket, image }: StartedEngine, prewarm: number): Promise<Containers> {
+export async function openContainers(
+  { socket, image }: Pick<StartedEngine, "socket" | "image">,
+  prewarm: number,
+  runtime: "runc" | "runsc" = "runc",
+): Promise<Containers> {
   const folder = await temporaryFolder();
   const backend = new DockerSandbox(
     configSchema.parse({
-      ...{ engine: `unix://${socket}`, image, runtime: "runc", network: "none" },
-      ...{ dataFolder: folder.path, deployment: `bench-${process.pid}`, prewarm },
+      ...{ engine: `unix://${socket}`, image, runtime, network: "none" },
+      ...{ dataFolder: folder.path, deployment: `bench-${process.pid}-${runtime}-${prewarm}`, prewarm },
     }),
   );
   const scope = { signal: new AbortController().signal, defer: () => undefined };
