@@ -142,3 +142,71 @@ describe("an archive", () => {
     });
   });
 });
+
+describe("a zip archive", () => {
+  /** Made by Python: names that the program zip wouldn't write, and modes. */
+  function zipOf(script: string): Buffer {
+    const program = `
+import io, sys, warnings, zipfile
+warnings.simplefilter("ignore")
+out = io.BytesIO()
+archive = zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED)
+def add(name, content, mode=0o100644):
+    info = zipfile.ZipInfo(name)
+    info.create_system = 3
+    info.external_attr = mode << 16
+    archive.writestr(info, content, zipfile.ZIP_DEFLATED)
+${script}
+archive.close()
+sys.stdout.buffer.write(out.getvalue())`;
+    return execFileSync("python3", ["-c", program], { maxBuffer: 100_000_000 });
+  }
+  const zip = (data: Buffer) => [archive(data, { format: "zip" })];
+
+  test("is unpacked; links, special files and names that lead elsewhere are left out by name", async () => {
+    const { texts, written, receipts } = await fill(
+      zip(
+        zipOf(`
+add("src/", "")
+add("src/run.sh", "#!/bin/sh\\n", 0o100755)
+add("ä.txt", "text")
+add("link", "/etc/passwd", 0o120777)
+add("pipe", "", 0o010644)
+for name in ["../x", "/etc/x", "a/../../x", "a\\\\b"]: add(name, "x")`),
+      ),
+    );
+    expect(texts).toEqual([
+      ["/workspace/src/run.sh", "#!/bin/sh\n"],
+      ["/workspace/ä.txt", "text"],
+    ]);
+    expect(written.map(({ executable }) => executable)).toEqual([true, false]);
+    expect(receipts[0]?.omitted?.map(({ reason }) => reason)).toEqual([
+      ...["link", "special", "name", "name", "name", "name"],
+    ]);
+  });
+
+  test.each<[what: string, data: () => Buffer, reason: string]>([
+    ["that is none", () => Buffer.from("PK".repeat(1_000)), "invalid"],
+    ["that is cut off", () => zipOf('add("a", "b" * 1000)').subarray(0, 40), "invalid"],
+    ["with a file twice", () => zipOf('add("a", "1"); add("a", "2")'), "invalid"],
+    ["that is a bomb", () => zipOf('add("a", "0" * 50_000_000)'), "too_large"],
+    [
+      "of many files that are one together",
+      () => zipOf('for at in range(90): add(str(at), "0" * 20_000)'),
+      "too_large",
+    ],
+    ["with too many files", () => zipOf('for at in range(101): add(str(at), "")'), "too_large"],
+    [
+      "whose content is longer than it says",
+      () => {
+        const data = zipOf('add("a", "0" * 5_000)');
+        // The size in the central directory.
+        data.writeUInt32LE(10, data.lastIndexOf("PK\x01\x02", undefined, "latin1") + 24);
+        return data;
+      },
+      "invalid",
+    ],
+  ])("%s fails with its reason", async (_, data, reason) => {
+    await expect(fill(zip(data()))).rejects.toMatchObject({ reason });
+  });
+});

@@ -31,8 +31,8 @@ const filesSourceSchema = z.strictObject({
 const archiveSourceSchema = z.strictObject({
   type: z.literal("archive").meta({ description: "`archive`." }),
   data: z.base64().meta({ description: "The archive, in base64." }),
-  format: z.enum(["tar", "tar.gz", "tar.zst"]).meta({
-    description: "`tar`, `tar.gz` or `tar.zst`. Links in it are left out, and the receipt names them.",
+  format: z.enum(["tar", "tar.gz", "tar.zst", "zip"]).meta({
+    description: "`tar`, `tar.gz`, `tar.zst` or `zip`. Links in it are left out, and the receipt names them.",
   }),
   sha256: z
     .string()

@@ -1,16 +1,15 @@
 import { Readable, Transform } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { createGunzip, createZstdDecompress } from "node:zlib";
-import { workspaceFileSchema } from "@ambit/core/contract";
 import { extract } from "tar-stream";
-import type { LeftOut, SourceEntry } from "./entry.js";
+import { type LeftOut, maxNameLength, pathOf, type SourceEntry } from "./entry.js";
+import { ArchiveTooLarge } from "./too-large.js";
+import { zipEntries } from "./zip.js";
 
-export type ArchiveFormat = "tar" | "tar.gz" | "tar.zst";
+export type ArchiveFormat = "tar" | "tar.gz" | "tar.zst" | "zip";
 
 /** Bytes of an archive besides the contents of its files. */
 const maxHeaderBytes = 128 * 1024 * 1024;
-
-export class ArchiveTooLarge extends Error {}
 
 /**
  * The files of an archive, one after the other. What is decompressed is never more than was asked for: a small archive can
@@ -23,6 +22,7 @@ export async function* archiveEntries(
   format: ArchiveFormat,
   maxBytes: number,
 ): AsyncGenerator<SourceEntry | LeftOut, void, undefined> {
+  if (format === "zip") return yield* zipEntries(archive, maxBytes);
   const reader = extract();
   const source = Readable.from([archive]);
   const unpacked =
@@ -39,7 +39,7 @@ export async function* archiveEntries(
       const path = pathOf(name);
       if (path === undefined) {
         entry.resume();
-        yield { leftOut: name.slice(0, 4_096), reason: "name" };
+        yield { leftOut: name.slice(0, maxNameLength), reason: "name" };
       } else if (!isFile)
         yield { leftOut: path, reason: type === "link" || type === "symlink" ? "link" : "special" };
       else {
@@ -63,12 +63,4 @@ function bounded(maxBytes: number): Transform {
       else done(null, chunk);
     },
   });
-}
-
-/** Undefined for a name that would lead out of the workspace, or that files may not have there. */
-function pathOf(name: string): string | undefined {
-  const path = name.replace(/^(\.\/)+/, "");
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  const isPlain = !/[\u0000-\u001f\u007f]/.test(path);
-  return isPlain && workspaceFileSchema.safeParse(path).success ? path : undefined;
 }

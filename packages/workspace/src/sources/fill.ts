@@ -2,10 +2,10 @@ import { createHash } from "node:crypto";
 import { isAmbitError, type SourceFailed } from "@ambit/core";
 import type { Source, SourceReceipt } from "@ambit/core/contract";
 import { type FileEntry, loopTurns, type Sandbox } from "@ambit/core/plugin";
-import { ArchiveTooLarge } from "./archive.js";
 import type { LeftOut, SourceEntry } from "./entry.js";
 import type { PreparedSource } from "./prepared.js";
 import { sourceFailed } from "./source-error.js";
+import { ArchiveTooLarge } from "./too-large.js";
 
 /** Bytes and files that are written at a time. */
 const batch = { bytes: 4 * 1024 * 1024, files: 200 } as const;

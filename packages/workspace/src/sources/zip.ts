@@ -1,0 +1,51 @@
+import { buffer } from "node:stream/consumers";
+import { loopTurns } from "@ambit/core/plugin";
+import { type Entry, fromBufferPromise, getFileNameLowLevel } from "yauzl";
+import { type LeftOut, maxNameLength, pathOf, type SourceEntry } from "./entry.js";
+import { ArchiveTooLarge } from "./too-large.js";
+
+/** Where a system with modes made the archive (APPNOTE 4.4.2). */
+const unix = 3;
+const types = { mask: 0o170000, file: 0o100000, link: 0o120000 } as const;
+
+/**
+ * The files of a zip archive, as its central directory lists them, one after the other.
+ * @throws Error for what isn't such an archive, or is encrypted; ArchiveTooLarge beyond `maxBytes`
+ */
+export async function* zipEntries(
+  archive: Buffer,
+  maxBytes: number,
+): AsyncGenerator<SourceEntry | LeftOut, void, undefined> {
+  // A content that is longer than its entry says is an error.
+  const zip = await fromBufferPromise(archive, {
+    lazyEntries: true,
+    decodeStrings: false,
+    validateEntrySizes: true,
+  });
+  try {
+    for await (const entry of zip.eachEntry()) {
+      const { generalPurposeBitFlag, fileNameRaw, extraFields, uncompressedSize } = entry;
+      // Others are served meanwhile: an archive can list any number of what is left out.
+      await loopTurns.take(fileNameRaw.length + 64);
+      const name = getFileNameLowLevel(generalPurposeBitFlag, fileNameRaw, extraFields, true);
+      if (name.endsWith("/")) continue;
+      const path = pathOf(name);
+      const type = modeOf(entry) & types.mask;
+      if (path === undefined) yield { leftOut: name.slice(0, maxNameLength), reason: "name" };
+      else if (type !== 0 && type !== types.file)
+        yield { leftOut: path, reason: type === types.link ? "link" : "special" };
+      else {
+        if (uncompressedSize > maxBytes) throw new ArchiveTooLarge();
+        const content = await buffer(await zip.openReadStreamPromise(entry));
+        yield { path, content, executable: (modeOf(entry) & 0o100) !== 0 };
+      }
+    }
+  } finally {
+    zip.close();
+  }
+}
+
+/** Type and permissions; 0 where the archive doesn't have them. */
+function modeOf({ versionMadeBy, externalFileAttributes }: Entry): number {
+  return versionMadeBy >> 8 === unix ? externalFileAttributes >>> 16 : 0;
+}
