@@ -190,11 +190,12 @@ export class WeakenedSandboxes {
       const { part } = change;
       return {
         commandLines: part === undefined ? lines : lines.map((line) => withoutPart(line, part)),
-        // Opened by the session's user, over the descriptor number that was reserved for it.
+        // Opened by the session's user, over the descriptor number that was reserved for it. Debian's sh takes no number of
+        // two digits.
         launcher:
           namespace === undefined
             ? []
-            : ["/bin/sh", "-c", `exec ${userNamespace}<"$1"; shift; exec "$@"`, "sh", namespace.path],
+            : ["/bin/bash", "-c", `exec ${userNamespace}<"$1"; shift; exec "$@"`, "sh", namespace.path],
         inheritable: lacks("closed descriptors") ? [] : plan.inheritable,
         expected: {
           shared: [
