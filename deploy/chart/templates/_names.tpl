@@ -55,5 +55,7 @@ app.kubernetes.io/component: runner
   "server" (dict "drainMs" (mul .Values.runner.drainSeconds 1000))
   "interactions" (dict "keyFile" "/etc/ambit/keys/interaction.key")
 -}}
-{{- mergeOverwrite (deepCopy .Values.config) $config | toPrettyJson -}}
+{{- /* The first probe may wait for nodes that pull the image, or for room. */ -}}
+{{- $base := dict "probes" (dict "timeoutMs" 600000) -}}
+{{- mergeOverwrite $base (deepCopy .Values.config) $config | toPrettyJson -}}
 {{- end }}

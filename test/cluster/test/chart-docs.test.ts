@@ -26,7 +26,7 @@ describe("the page about Kubernetes", () => {
     for (const [index, start] of needRegistry.entries()) expect(all[index]).toMatch(new RegExp(`^${start}`));
   });
 
-  it("has commands that run as they stand there", { timeout: 400_000 }, async (context) => {
+  it("has commands that run as they stand there", { timeout: 900_000 }, async (context) => {
     if (!process.env.AMBIT_SOAK) context.skip("host: it takes minutes: set AMBIT_SOAK=1");
     const reason = (await ownUnavailableReason()) ?? postgresIsMissing();
     if (reason !== undefined) context.skip(`host: ${reason}`);

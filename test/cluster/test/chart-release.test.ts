@@ -17,7 +17,7 @@ if (why !== undefined)
     it("isn't installed", (context) => context.skip(`host: ${why}`));
   });
 else
-  describe("a release of the chart", { timeout: 300_000 }, () => {
+  describe("a release of the chart", { timeout: 600_000 }, () => {
     let release: Release;
     let caller: Caller;
     let values: ReturnType<Release["values"]>;

@@ -92,7 +92,7 @@ export class Release {
       image: { ...runnerImage, pullPolicy: "Never" },
       service: { type: "NodePort" },
       networkPolicy: { cidrs: [`${hostAddress}/32`] },
-      config: { store: { leaseMs: 3_000 } },
+      config: { store: { leaseMs: 10_000 } },
       ...more,
       runner: {
         drainSeconds: 60,
