@@ -6,6 +6,7 @@ import { isSeccompArchitecture } from "@ambit/attacks/system-calls";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PodShape } from "../src/enter/shape.js";
 import { enteringProgram } from "../src/enter/steps.js";
+import { hasNamespaces, inPod } from "./support/user-namespace.js";
 
 const execute = promisify(execFile);
 const architecture = process.arch;
@@ -26,22 +27,6 @@ async function program(podShape: PodShape, { isNetworkOpen = false, folders = ["
   await chmod(path, 0o755);
   return path;
 }
-
-/** As in a pod: root of a user namespace, with processes, mounts and a network that it may change. */
-const pod = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--mount", "--net"];
-/** Somebody else than root, who is root inside. */
-const asUser =
-  process.getuid?.() === 0 ? ["setpriv", "--reuid=61000", "--regid=61000", "--clear-groups", "--"] : ["env"];
-const [asWhom = "", ...userWords] = [...asUser, "unshare", ...pod];
-const inPod = async (argv: readonly string[]) => {
-  const setUp = 'mount -t tmpfs none /tmp && exec "$@"';
-  const { stdout } = await execute(asWhom, [...userWords, "/bin/sh", "-c", setUp, "sh", ...argv]);
-  return stdout;
-};
-const hasNamespaces = await execute(asWhom, [...userWords, "true"]).then(
-  () => true,
-  () => false,
-);
 
 /** What a process finds out about itself. */
 const look = `id -u; readlink /proc/self/ns/net; grep -E "^(CapBnd|CapEff|NoNewPrivs|Seccomp):" /proc/self/status

@@ -35,10 +35,15 @@ export interface Entering {
  * for an empty one, hides processes from each other, gives up the rights for that, and loads the filter of system calls.
  * Any step that fails ends it. Pure.
  */
-export function enteringProgram(
+export function enteringProgram(architecture: SeccompArchitecture, entering: Entering): Buffer {
+  return stepsProgram(architecture, enteringSteps(architecture, entering));
+}
+
+/** What the program does, in order. Pure. */
+export function enteringSteps(
   architecture: SeccompArchitecture,
   { podShape, isNetworkOpen, folders }: Entering,
-): Buffer {
+): readonly Step[] {
   const call = (name: string) => numberOf(name, architecture);
   const text = (words: string): Argument => ({ bytes: Buffer.from(`${words}\0`) });
   const ownNetwork: readonly Step[] = [
@@ -101,7 +106,7 @@ export function enteringProgram(
       failure: "the filter of system calls can't be loaded",
     },
   ];
-  return stepsProgram(architecture, podShape === "user-namespace" ? [...apart, ...always] : always);
+  return podShape === "user-namespace" ? [...apart, ...always] : always;
 }
 
 /** `struct ifreq` of linux/if.h. */

@@ -91,6 +91,15 @@ export function differencesOf(asked: V1Pod, stored: unknown): readonly FieldDiff
     if (obeyedAnnotation.test(name) && asked.metadata?.annotations?.[name] === undefined)
       found.push(difference(`metadata.annotations.${name}`, undefined, fieldOf(annotations, name)));
   }
+  // With it, the cluster deletes the pod of a runner that lives no more.
+  const owners = "metadata.ownerReferences";
+  compare(
+    owners,
+    owners,
+    asked.metadata?.ownerReferences,
+    fieldOf(fieldOf(stored, "metadata"), "ownerReferences"),
+    found,
+  );
   compare("spec", "spec", asked.spec, fieldOf(stored, "spec"), found);
   return found;
 }
