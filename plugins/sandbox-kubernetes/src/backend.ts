@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { Verification } from "@ambit/attacks";
 import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
 import {
   containerGaps,
@@ -31,6 +32,7 @@ import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
 import { claims } from "./claims.js";
 import type { KubernetesConfig } from "./config.js";
+import { exempt } from "./exempt.js";
 import type { ClusterAccess } from "./open/access.js";
 import type { PreparedPod } from "./open/prepared-pod.js";
 
@@ -40,6 +42,7 @@ export class KubernetesSandbox implements SandboxBackend {
   readonly site = "sandbox";
   readonly rootfs = "image";
   readonly claims = claims;
+  readonly verification: Verification = { exempt };
   readonly #config: KubernetesConfig;
   readonly #lookup: Lookup | undefined;
   /** The client is loaded with the first sandbox or probe, so that a server starts without it. */

@@ -9,7 +9,6 @@ import { describeSandboxBackend } from "@ambit/testkit/vitest";
 import { afterAll, describe, it } from "vitest";
 import type { PodShape } from "../src/enter/shape.js";
 import { configSchema, KubernetesSandbox } from "../src/index.js";
-import { exempt } from "./support/exempt.js";
 import { TestNamespace } from "./support/on-cluster.js";
 
 /** In every run, one shape, and what only a pod's own network can break. With AMBIT_SOAK, everything in both shapes. */
@@ -41,7 +40,7 @@ if (reason !== undefined) {
       trustedAuthorities: [authorityFile],
     });
     describeSandboxBackend(() => new KubernetesSandbox(config, names.lookup), {
-      ...{ exempt, names, credentialHost },
+      ...{ names, credentialHost },
       ...(isThorough ? {} : { contractWithoutBoundary: false, capabilities: attacked }),
     });
   }
