@@ -9,8 +9,8 @@ import { apiErrorOf, bodyOf } from "./requests.js";
 const protocols = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
 const channels = { input: 0, output: 1, errors: 2, status: 3, close: 255 } as const;
 
-/** The runtime's own frames have 32 KiB. */
-const maxFrameBytes = 32 * 1024;
+/** One write of the bridge's, so that it isn't cut into a frame and a remainder of some bytes. */
+const maxFrameBytes = 128 * 1024;
 /** Output that waits for its reader; beyond, the connection isn't read. */
 const maxWaitingBytes = 256 * 1024;
 /** Characters of standard error that are kept, and of the status. */
