@@ -75,8 +75,18 @@ export class TestNamespace {
 
   /** Names of the pods that exist. */
   async pods(): Promise<readonly string[]> {
+    return [...(await this.sessions()).keys()];
+  }
+
+  /** The session of each pod that exists. */
+  async sessions(): Promise<ReadonlyMap<string, string | undefined>> {
     const { items } = await this.request("GET", `/api/v1/namespaces/${this.name}/pods`);
     if (!Array.isArray(items)) throw new Error("the API server sent no list");
-    return items.map(({ metadata }: { metadata: { name: string } }) => metadata.name);
+    return new Map(
+      items.map(({ metadata }: { metadata: { name: string; labels?: Record<string, string> } }) => [
+        metadata.name,
+        metadata.labels?.["ambit-session"],
+      ]),
+    );
   }
 }
