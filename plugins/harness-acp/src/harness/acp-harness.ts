@@ -22,7 +22,7 @@ import {
 } from "@ambit/core/plugin";
 import { allowsDestination } from "@ambit/egress";
 import { type DriverLimits, defaultDriverLimits } from "../driver/limits.js";
-import type { AgentVersions } from "../driver/start/start-agent.js";
+import type { AgentVersions } from "../driver/start/open-conversation.js";
 import { MessageIntake } from "../driver/wire/message-intake.js";
 import { installationOf } from "../installation/install-agent.js";
 import { installationFix, type LocatedProgram, locateProgram } from "../installation/locate-program.js";

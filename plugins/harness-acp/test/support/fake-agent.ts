@@ -7,7 +7,9 @@ import {
   type Sandbox,
 } from "@ambit/core/plugin";
 import { type DriverLimits, defaultDriverLimits } from "../../src/driver/limits.js";
-import { type AgentLaunchPlan, type AgentVersions, startAgent } from "../../src/driver/start/start-agent.js";
+import type { LaunchPlan } from "../../src/driver/start/launch-plan.js";
+import type { AgentVersions } from "../../src/driver/start/open-conversation.js";
+import { startAgent } from "../../src/driver/start/start-agent.js";
 import { MessageIntake } from "../../src/driver/wire/message-intake.js";
 import { demo } from "../../src/profiles/demo.js";
 import type { Profile } from "../../src/profiles/profile.js";

@@ -1,0 +1,145 @@
+import { type Evidence, HarnessFailed, type StartScope } from "@ambit/core/plugin";
+import type { Profile, SessionSettings } from "../../profiles/profile.js";
+import { AcpAgent } from "../acp-agent.js";
+import type { DriverLimits } from "../limits.js";
+import { effortOption, modelOf, modelsOffered, readNewSession } from "../wire/answers.js";
+import type { AcpConnection } from "../wire/connection.js";
+import { toolsListed } from "./await-tools.js";
+import type { BegunAgent } from "./begin-agent.js";
+import { closesSessions, harnessCapabilities, promptAbilities, restoreMethod } from "./capabilities.js";
+import type { LaunchPlan } from "./launch-plan.js";
+import { restoreConversation } from "./restore-conversation.js";
+
+/** Versions of an agent. */
+export interface AgentVersions {
+  /** Of its program on the runner. Absent: the program is the image's, and reports it itself. */
+  readonly installed?: string | undefined;
+  /** The one that this plugin was tested with. */
+  readonly tested: string;
+}
+
+/** An agent that has been started, with what its conversation depends on. */
+export interface Started extends BegunAgent {
+  readonly profile: Profile;
+  /** Absent for an agent that is part of the plugin. */
+  readonly versions?: AgentVersions | undefined;
+  readonly limits: DriverLimits;
+}
+
+/** Opens the conversation of a run: from here on, the agent belongs to that run's session. */
+export async function openConversation(
+  started: Started,
+  launch: LaunchPlan,
+  scope: StartScope,
+): Promise<AcpAgent> {
+  const { profile, connection, abilities: reported, limits } = started;
+  const { servers, sandbox, signal, log } = scope;
+  const capabilities = harnessCapabilities(reported, profile);
+  const given = profile.toolDelivery === "prepared" ? [] : servers;
+  if (given.length > 0 && !capabilities.mcpTools) {
+    throw new HarnessFailed(
+      `${profile.title} can't receive tools: it takes no MCP servers over HTTP. Run the request on another harness, or remove its tools.`,
+    );
+  }
+  const session = {
+    cwd: sandbox.workspace,
+    mcpServers: given.map(({ name, url, headers }) => ({
+      type: "http",
+      name,
+      url,
+      headers: Object.entries(headers).map(([header, value]) => ({ name: header, value })),
+    })),
+    ...(Object.keys(launch.sessionMeta).length === 0 ? {} : { _meta: launch.sessionMeta }),
+  };
+  const restored = await restoreConversation({
+    connection,
+    profile,
+    session,
+    resume: scope.resume,
+    method: restoreMethod(reported),
+    signal,
+    log,
+  });
+  const opened =
+    restored ??
+    readNewSession(
+      await connection.request("session/new", session, "its session's start", signal),
+      profile.title,
+    );
+  const models = modelsOffered(opened);
+  requireModel(profile, launch, models);
+  await applySettings(connection, opened.sessionId, launch.session, signal);
+  await applyEffort(started, opened, launch.effort, signal);
+  connection.state.begin();
+  if (profile.quirks.promptsBeforeTools) await toolsListed(given, limits.listedMs, signal);
+  const stated = launch.session.model ?? modelOf(opened) ?? (launch.model === "" ? undefined : launch.model);
+  return new AcpAgent({
+    ...started,
+    conversation: opened.sessionId,
+    history: restored === undefined ? "new" : "loaded",
+    capabilities,
+    versions: versionEvidence(started.versions, reported.agentInfo?.version),
+    abilities: promptAbilities(reported),
+    closesSessions: closesSessions(reported),
+    model: stated,
+    models,
+    servers: servers.map(({ name }) => name),
+    // Without a session name, the home that would store it is removed with the run.
+    isResumable: (scope.request.sessionId ?? "") !== "",
+    toolsListed: () => servers.every((server) => server.listed()),
+    log,
+  });
+}
+
+/** For the receipt: `testedVersion` only if it is another one. Pure. */
+function versionEvidence(versions: AgentVersions | undefined, reported: string | undefined): Evidence {
+  if (versions === undefined) return {};
+  const version = versions.installed ?? reported ?? "unknown";
+  return version === versions.tested ? { version } : { version, testedVersion: versions.tested };
+}
+
+/** @throws HarnessFailed for a model that the agent, at its provider's own endpoint, doesn't have. */
+function requireModel(
+  { title }: Profile,
+  { model, requiresListed }: LaunchPlan,
+  offered: readonly string[],
+): void {
+  if (!requiresListed || offered.length === 0) return;
+  if (offered.some((id) => id === model || id.endsWith(`/${model}`))) return;
+  throw new HarnessFailed(`${title} doesn't know the model '${model}': it offers ${offered.join(", ")}.`);
+}
+
+async function applySettings(
+  connection: AcpConnection,
+  sessionId: string,
+  { mode, model, options = {} }: SessionSettings,
+  signal: AbortSignal,
+): Promise<void> {
+  const set = (method: string, params: object) =>
+    connection.request(method, { sessionId, ...params }, `${method} ${JSON.stringify(params)}`, signal);
+  if (mode !== undefined) await set("session/set_mode", { modeId: mode });
+  if (model !== undefined) await set("session/set_model", { modelId: model });
+  for (const [configId, value] of Object.entries(options)) {
+    const kind = typeof value === "boolean" ? { type: "boolean" } : {};
+    await set("session/set_config_option", { configId, ...kind, value });
+  }
+}
+
+/** @throws HarnessFailed for an effort that the agent doesn't offer for this model. */
+async function applyEffort(
+  { connection, profile }: Started,
+  opened: ReturnType<typeof readNewSession>,
+  effort: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  if (effort === undefined) return;
+  const option = effortOption(opened);
+  if (option?.values.includes(effort) !== true) {
+    const offered = option === undefined ? "none" : option.values.join(", ");
+    throw new HarnessFailed(
+      `${profile.title} doesn't offer the reasoning effort '${effort}' for this model, but ${offered}: change reasoningEffort, or leave it out.`,
+    );
+  }
+  const params = { sessionId: opened.sessionId, configId: option.id, value: effort };
+  await connection.request("session/set_config_option", params, "its reasoning effort", signal);
+}
