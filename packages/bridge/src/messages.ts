@@ -23,6 +23,8 @@ export interface Requests {
   /** Listens on the sandbox's loopback; each connection is a channel of kind `connection`. */
   readonly listen: Readonly<Record<string, never>>;
   readonly facts: Readonly<Record<string, never>>;
+  /** What is in the session's folders, and the number of its processes. */
+  readonly contents: Readonly<Record<string, never>>;
   /** Ends every process and the bridge itself. */
   readonly shutdown: Readonly<Record<string, never>>;
 }

@@ -65,6 +65,12 @@ export abstract class SessionSandbox implements Sandbox {
     return this.#files.read(path);
   }
 
+  /** Paths of what is in the session's folders. */
+  protected listFiles(): Promise<readonly string[]> {
+    this.#checkOpen();
+    return this.#files.list();
+  }
+
   async expose(handler: FetchHandler): Promise<Exposure> {
     this.#checkOpen();
     const exposure = await this.exposeInside(handler);

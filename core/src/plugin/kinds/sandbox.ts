@@ -73,6 +73,8 @@ export interface SandboxSpec {
    * it fails with this error, and no other run gets it. From the failure on, the backend must let nothing through.
    */
   onFailure?(failure: SandboxFailed): void;
+  /** Whether the sandbox belongs to no run yet: its proxy then refuses every connection. Default: it belongs to one. */
+  isUnclaimed?(): boolean;
   readonly log: Log;
 }
 
@@ -142,6 +144,14 @@ export interface LimitHits {
   readonly memory: number;
 }
 
+/** What is in a sandbox, as seen from outside its processes. */
+export interface SandboxContents {
+  /** Paths of files below `workspace` and `home`, as seen inside; the first thousand. */
+  readonly files: readonly string[];
+  /** Its live processes, without the backend's own. */
+  readonly processes: number;
+}
+
 export interface Sandbox {
   /** Absolute path of the session's workspace, as seen inside. Exists, and is empty, after `open`. */
   readonly workspace: string;
@@ -156,6 +166,8 @@ export interface Sandbox {
   readonly evidence: Evidence;
   /** Of all its processes so far. Synchronous and cheap. Absent: not known. */
   limitHits?(): LimitHits;
+  /** Present only where `SandboxSpec.isUnclaimed` is obeyed. Absent: no agent is started in it ahead of a run. */
+  contents?(): Promise<SandboxContents>;
   /** The unit of confinement: each process is isolated as far as `environment.per-tool` promises. */
   spawn(command: Command): Promise<Process>;
   /** Writes without following links that lead out of `workspace` and `home`. */

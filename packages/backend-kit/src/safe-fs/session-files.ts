@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { type FileHandle, open, opendir, rename, rm } from "node:fs/promises";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import {
   concernsOf,
   type FileOwner,
   inFolder,
   namesBelow,
+  type OpenFolder,
   openBeneath,
   type PathMapping,
   refusal,
@@ -14,6 +15,9 @@ import {
 
 /** Bytes. An endless file of an agent must not fill the reader's memory. */
 export const maxReadBytes = 64 * 1024 * 1024;
+
+/** Entries that {@link SafeSessionFiles.list} names. */
+const maxListed = 1_000;
 
 export interface SessionFile {
   readonly path: string;
@@ -25,6 +29,8 @@ export interface SessionFile {
 export interface SessionFiles {
   write(files: readonly SessionFile[]): Promise<void>;
   read(path: string): Promise<Uint8Array>;
+  /** The paths of all files and folders; the first thousand, if there are more. */
+  list(): Promise<readonly string[]>;
 }
 
 /** A session's files, for a process with more rights than the session: it follows no link on the way. */
@@ -92,6 +98,23 @@ export class SafeSessionFiles implements SessionFiles {
     }
   }
 
+  async list(): Promise<readonly string[]> {
+    const found: string[] = [];
+    for (const root of this.#mappings) {
+      const folders: string[][] = [[]];
+      for (let names = folders.pop(); names !== undefined; names = folders.pop()) {
+        if (found.length === maxListed) return found;
+        const folder = await openBeneath(root, names).catch((error: unknown) => {
+          // Its owner has just removed or replaced it.
+          if (names?.length === 0) throw error;
+          return undefined;
+        });
+        if (folder !== undefined) await listInto(folder, names, found, folders);
+      }
+    }
+    return found;
+  }
+
   #locate(path: string): { root: PathMapping; folders: readonly string[]; name: string } {
     for (const root of this.#mappings) {
       const names = namesBelow(root.guest, path);
@@ -100,6 +123,24 @@ export class SafeSessionFiles implements SessionFiles {
     }
     const where = this.#mappings.map(({ guest }) => guest).join(" or ");
     throw ofSession(`${JSON.stringify(path)} isn't in ${where}`);
+  }
+}
+
+/** Adds the paths of what is in a folder, and the names of its folders. */
+async function listInto(
+  folder: OpenFolder,
+  names: readonly string[],
+  found: string[],
+  folders: string[][],
+): Promise<void> {
+  try {
+    for await (const entry of await opendir(inFolder(folder, "."))) {
+      if (found.length === maxListed) return;
+      found.push(`${folder.shown}/${entry.name}`);
+      if (entry.isDirectory()) folders.push([...names, entry.name]);
+    }
+  } finally {
+    await folder.handle.close();
   }
 }
 

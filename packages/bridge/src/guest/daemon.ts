@@ -57,6 +57,12 @@ export class Daemon {
         }),
       ],
       [
+        "contents",
+        (channel) => ({
+          message: () => replyWithFailure(channel, async () => channel.send(await this.#contents())),
+        }),
+      ],
+      [
         "shutdown",
         (channel) => ({ message: () => replyWithFailure(channel, () => this.#shutdown(channel)) }),
       ],
@@ -122,6 +128,10 @@ export class Daemon {
       closedBy,
       whyOpen,
     };
+  }
+
+  async #contents(): Promise<object> {
+    return { files: await this.#files.list(), processes: this.#processes.count() };
   }
 
   async #shutdown(channel: Channel): Promise<void> {

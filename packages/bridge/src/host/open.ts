@@ -90,6 +90,7 @@ async function prepareSandbox(
     facts: { ownUsers, whyShared, openPorts, whyOpen, closedBy, searchPath, node },
     bridge,
     copied: takeover === undefined ? undefined : spec.requiredPaths.map(({ path }) => path),
+    isClosedUnclaimed: options.isClosedUnclaimed === true,
     environment: environment ?? (() => ({})),
     destroy: () => platform.destroy(),
   });

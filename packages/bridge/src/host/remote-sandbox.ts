@@ -52,6 +52,8 @@ export interface RemoteSandboxOptions {
    * the earlier runner, it continues in the existing sandbox. Default: the sandbox ends with this runner.
    */
   readonly takeover?: { readonly fence: number; readonly resume?: BridgeResumption };
+  /** Whether the backend's network obeys `SandboxSpec.isUnclaimed`. Default false. */
+  readonly isClosedUnclaimed?: boolean;
   /** Variables that the backend adds to those of a process, and which take precedence. Called at each start. */
   readonly environment?: (command: Command) => Readonly<Record<string, string>>;
 }

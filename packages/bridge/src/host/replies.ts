@@ -20,3 +20,7 @@ export const insideFacts = z.object({
   closedBy: z.string().max(100).optional(),
   whyOpen: z.string().max(4_000).optional(),
 });
+export const insideContents = z.object({
+  files: z.array(z.string().max(4_096)).max(2_000),
+  processes: z.int().nonnegative(),
+});

@@ -7,13 +7,15 @@ import type {
   FileEntry,
   ImageRootfs,
   Process,
+  Sandbox,
+  SandboxContents,
 } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { ask } from "./ask.js";
 import { type Bridge, closeBridge, leaveBridge } from "./bridge.js";
 import { startProcess } from "./process.js";
 import type { BridgeFacts, BridgeResumption, OwnPort, RemoteSandbox } from "./remote-sandbox.js";
-import { done } from "./replies.js";
+import { done, insideContents } from "./replies.js";
 
 export interface BridgedParts {
   readonly id: string;
@@ -26,6 +28,7 @@ export interface BridgedParts {
   readonly bridge: Bridge;
   /** Digest of the runner's files inside. Undefined if the sandbox can't be taken over. */
   readonly copied: readonly string[] | undefined;
+  readonly isClosedUnclaimed: boolean;
   readonly environment: (command: Command) => Readonly<Record<string, string>>;
   /** Ends the platform's sandbox. */
   destroy(): Promise<void>;
@@ -80,6 +83,16 @@ export class BridgedSandbox implements RemoteSandbox {
   async expose(handler: FetchHandler): Promise<Exposure> {
     this.#checkOpen();
     return await this.#parts.bridge.exposures.expose(handler);
+  }
+
+  /** Absent where the backend's network isn't closed until a run has the sandbox. */
+  get contents(): Sandbox["contents"] {
+    return this.#parts.isClosedUnclaimed ? () => this.#contents() : undefined;
+  }
+
+  async #contents(): Promise<SandboxContents> {
+    this.#checkOpen();
+    return (await ask(this.#parts.bridge.channels, "contents", {}, insideContents)).reply;
   }
 
   async handOver(server: Server): Promise<OwnPort> {

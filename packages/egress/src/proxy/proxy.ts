@@ -26,6 +26,8 @@ export interface EgressProxyOptions {
    * record.
    */
   readonly onDecision: (decision: EgressDecision) => void;
+  /** While it returns true, every connection is refused. Default: the policy alone decides. */
+  readonly isUnclaimed?: () => boolean;
   /** Default: the host's resolver. */
   readonly lookup?: Lookup;
   /** The runner's own addresses. Default: those of its interfaces, read again for each connection. */
@@ -70,6 +72,7 @@ export async function openEgressProxy(options: EgressProxyOptions): Promise<Egre
   const sockets = new OpenSockets();
   const gate = new Gate({
     policy: options.policy,
+    isUnclaimed: options.isUnclaimed ?? (() => false),
     lookup: options.lookup ?? lookupOnThisHost,
     hostAddresses: options.hostAddresses ?? addressesOfThisHost,
     onDecision: options.onDecision,

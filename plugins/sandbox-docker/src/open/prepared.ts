@@ -142,6 +142,7 @@ export class PreparedSandbox implements Prepared {
         },
         evidence,
         ...bridgeOf(this.#options),
+        isClosedUnclaimed: true,
         spec,
         ...(mountsAgents(config) ? { copyRoot } : {}),
         environment: (command) => this.#egress?.environment(command) ?? {},

@@ -1,8 +1,8 @@
 import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Command, Evidence, Exit, Process } from "@ambit/core/plugin";
+import type { Evidence, Exit, Process } from "@ambit/core/plugin";
 import { pipesOf } from "../process/pipes.js";
-import { endProcess, type HostProcess, hasEnded, signalProcess } from "./launch/host-process.js";
+import { descendants, endProcess, type HostProcess, hasEnded, signalProcess } from "./launch/host-process.js";
 import type { Launched } from "./launch/launch.js";
 
 /** Milliseconds between SIGTERM and SIGKILL. */
@@ -17,11 +17,17 @@ export class ConfinedProcess implements Process {
   readonly exit: Promise<Exit>;
   readonly #init: HostProcess;
   readonly #payload: HostProcess;
+  readonly #relays: number;
   #asked = false;
   #killed = false;
 
-  constructor({ child, init, payload, evidence }: Launched, signal: Command["signal"]) {
+  /** @param relays the number of processes that are the jail's own way out. */
+  constructor(
+    { child, init, payload, evidence }: Launched,
+    { relays, signal }: { readonly relays: number; readonly signal: AbortSignal | undefined },
+  ) {
     this.#init = init;
+    this.#relays = relays;
     this.#payload = payload;
     this.evidence = evidence;
     const { stdin, stdout, stderr } = pipesOf(child);
@@ -45,6 +51,11 @@ export class ConfinedProcess implements Process {
         : exit;
     });
     if (signal?.aborted) onAbort();
+  }
+
+  /** The number of live processes in the jail, without its own. */
+  processes(): number {
+    return Math.max(0, descendants(this.#init) - this.#relays);
   }
 
   async kill(name: "SIGTERM" | "SIGKILL" = "SIGKILL"): Promise<void> {

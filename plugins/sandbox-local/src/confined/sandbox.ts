@@ -1,7 +1,16 @@
 import type { SessionFiles } from "@ambit/backend-kit/safe-fs";
-import type { Command, Evidence, Exposure, FetchHandler, LimitHits, Process } from "@ambit/core/plugin";
+import type {
+  Command,
+  Evidence,
+  Exposure,
+  FetchHandler,
+  LimitHits,
+  Process,
+  SandboxContents,
+} from "@ambit/core/plugin";
 import { SessionSandbox } from "../session-sandbox.js";
 import { channelUrl, inside } from "./launch/inside.js";
+import type { ConfinedProcess } from "./process.js";
 import type { ConfinedSession } from "./session.js";
 import { spawnConfined } from "./spawn.js";
 
@@ -12,6 +21,7 @@ export class ConfinedSandbox extends SessionSandbox {
   readonly home = inside.agentHome;
   readonly placeholders: Readonly<Record<string, string>>;
   readonly #session: ConfinedSession;
+  readonly #jails = new Set<ConfinedProcess>();
 
   constructor(session: ConfinedSession) {
     super(session.spec.id, filesOf(session));
@@ -38,8 +48,16 @@ export class ConfinedSandbox extends SessionSandbox {
     return { folder: path, workspace, home };
   }
 
-  protected start(command: Command): Promise<Process> {
-    return spawnConfined(this.#session, command);
+  async contents(): Promise<SandboxContents> {
+    const files = await this.listFiles();
+    return { files, processes: [...this.#jails].reduce((sum, jail) => sum + jail.processes(), 0) };
+  }
+
+  protected async start(command: Command): Promise<Process> {
+    const started = await spawnConfined(this.#session, command);
+    this.#jails.add(started);
+    void started.exit.then(() => this.#jails.delete(started));
+    return started;
   }
 
   protected override async exposeInside(handler: FetchHandler): Promise<Exposure> {

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { PathMapping } from "@ambit/backend-kit/safe-fs";
-import { type Command, type Process, SandboxFailed } from "@ambit/core/plugin";
+import { type Command, SandboxFailed } from "@ambit/core/plugin";
 import { inheritableDescriptors } from "../process/descriptors.js";
 import { markArgument, markOf } from "../process/marked-processes.js";
 import { checkCommand } from "../process/start-child.js";
@@ -29,7 +29,7 @@ export async function spawnConfined(
   session: ConfinedSession,
   command: Command,
   { rules: applied = true }: { readonly rules?: boolean } = {},
-): Promise<Process> {
+): Promise<ConfinedProcess> {
   checkCommand(command);
   const held = applied ? await session.rules?.hold(command.role) : undefined;
   try {
@@ -50,7 +50,7 @@ async function spawnWith(
   session: ConfinedSession,
   command: Command,
   workspaceMounts: readonly WorkspaceMount[],
-): Promise<Process> {
+): Promise<ConfinedProcess> {
   const { spec, config, jailSetup, folder, user, parts } = session;
   const { filesystem } = spec.boundary;
   const closing: (() => Promise<void> | void)[] = [];
@@ -148,7 +148,7 @@ async function spawnWith(
       if (hits === undefined || after === undefined) throw error;
       throw limitReached(program, spec.boundary.resources, hits, after, error) ?? error;
     });
-    return new ConfinedProcess(launched, command.signal);
+    return new ConfinedProcess(launched, { relays: wayOut === undefined ? 0 : 1, signal: command.signal });
   } finally {
     await Promise.all(closing.map((close) => close()));
   }

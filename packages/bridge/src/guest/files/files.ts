@@ -47,6 +47,11 @@ export class Files {
     };
   }
 
+  /** Paths of what is in the workspace and the home. */
+  async list(): Promise<readonly string[]> {
+    return [...(await this.#inWorkspace.list()), ...(await this.#inHome.list())];
+  }
+
   /** Resolves when no file is being written. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#writing);

@@ -9,6 +9,8 @@ export interface ProcessReaper {
   signal(name: "SIGTERM" | "SIGKILL"): Promise<void>;
   /** Settles when none of them is left. */
   finish(): Promise<void>;
+  /** How many of them live. */
+  count(): number;
 }
 
 /** All processes of one user, which none can escape by forking. */
@@ -21,6 +23,7 @@ export function reapUser(user: User): ProcessReaper {
     });
   return {
     signal,
+    count: () => processesOf(user.uid).length,
     finish: () =>
       until(
         () => processesOf(user.uid).length === 0,
@@ -50,6 +53,7 @@ export function reapTree(pid: number): ProcessReaper {
   };
   return {
     signal,
+    count: () => members().length,
     finish: () =>
       until(
         () => members().length === 0,

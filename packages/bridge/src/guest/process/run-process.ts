@@ -72,6 +72,15 @@ export class Processes {
     };
   }
 
+  /** The number of live processes. Those of the agents' user are counted once. */
+  count(): number {
+    const { agent } = this.#users;
+    const running = [...this.#running];
+    const one = agent === undefined ? undefined : running.find(({ isAgent }) => isAgent);
+    const counted = one === undefined ? running : [one, ...running.filter(({ isAgent }) => !isAgent)];
+    return counted.reduce((sum, each) => sum + each.count(), 0);
+  }
+
   /** Accepts new processes again. */
   allow(): void {
     this.#isEnding = false;
@@ -131,6 +140,7 @@ export class Processes {
       const isAlone = () => ![...this.#running].some((one) => one.isAgent && one.pid !== pid);
       const reaper: ProcessReaper = isAgent
         ? {
+            count: () => all.count(),
             signal: (name) => (isAlone() ? all : tree).signal(name),
             finish: () => (isAlone() ? all : tree).finish(),
           }
@@ -200,6 +210,10 @@ class RunningProcess {
   /** SIGKILL is repeated until none is left: a single one can miss a process that is just being created. */
   kill(signal: "SIGTERM" | "SIGKILL"): void {
     if (!this.#isGone) void (signal === "SIGKILL" ? this.#reaper.finish() : this.#reaper.signal(signal));
+  }
+
+  count(): number {
+    return this.#isGone ? 0 : this.#reaper.count();
   }
 
   async end(): Promise<void> {

@@ -4,7 +4,7 @@ import { formatTarget } from "../../target.js";
 import { type EgressProxy, type EgressProxyOptions, openEgressProxy } from "../proxy.js";
 
 export interface SessionProxyOptions {
-  readonly spec: Pick<SandboxSpec, "id" | "boundary" | "onDecision" | "onFailure" | "log">;
+  readonly spec: Pick<SandboxSpec, "id" | "boundary" | "onDecision" | "onFailure" | "isUnclaimed" | "log">;
   readonly listen: EgressProxyOptions["listen"];
   readonly own: EgressProxyOptions["own"];
   readonly lookup?: EgressProxyOptions["lookup"] | undefined;
@@ -27,6 +27,7 @@ export function openSessionProxy({
   return openEgressProxy({
     listen,
     policy: spec.boundary.network,
+    isUnclaimed: () => spec.isUnclaimed?.() === true,
     onDecision: ({ target, allowed, reason }) =>
       spec.onDecision({ target: formatTarget(target), allowed, reason }),
     onFault: (cause) => {

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { signal } from "../../process/signal.js";
 
 /**
@@ -30,6 +30,39 @@ export function hasEnded({ pid, startedAt }: HostProcess): boolean {
   return found === undefined || found.startedAt !== startedAt || "ZX".includes(found.state);
 }
 
+/** More are counted as this many. */
+const maxCounted = 1_000;
+
+/** The number of processes that it and its children have started, and that live. */
+export function descendants(target: HostProcess): number {
+  if (hasEnded(target)) return 0;
+  const found = childrenOf(target.pid);
+  // Grows while it is read.
+  for (const pid of found) {
+    if (found.length >= maxCounted) break;
+    found.push(...childrenOf(pid));
+  }
+  return found.filter((pid) => !hasEnded(hostProcess(pid))).length;
+}
+
+/** Each thread has a list of the processes that it has started. */
+function childrenOf(pid: number): number[] {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`);
+    return threads.flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, "latin1").split(" ").filter(Boolean).map(Number),
+    );
+  } catch (error) {
+    if (isGone(error)) return [];
+    throw error;
+  }
+}
+
+function isGone(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return code === "ENOENT" || code === "ESRCH";
+}
+
 function lookAt(pid: number): { state: string; startedAt: string } | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
@@ -37,8 +70,7 @@ function lookAt(pid: number): { state: string; startedAt: string } | undefined {
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return { state: fields[0] ?? "", startedAt: fields[19] ?? "" };
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
-    if (code === "ENOENT" || code === "ESRCH") return undefined;
+    if (isGone(error)) return undefined;
     throw error;
   }
 }

@@ -31,6 +31,10 @@ export class LinkedFiles implements SessionFiles {
     return new Uint8Array(await readFile(await this.#follow(this.#locate(path))));
   }
 
+  async list(): Promise<readonly string[]> {
+    return [];
+  }
+
   #locate(path: string): string {
     for (const { guest, host } of this.#mappings) {
       const names = namesBelow(guest, path);
