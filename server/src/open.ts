@@ -79,18 +79,21 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
   // count.
   const key =
     keyFile === undefined ? interactionKey(defaultKeyFile(), log) : await namedInteractionKey(keyFile);
+  const runner = new Runner({
+    ...{ registry, limits, permissionCeiling, unaskedTools, contract, log },
+    minimum: settings.require,
+    workspaces: files.workspaces,
+    hasTenants,
+    webhookIssues: (webhook, project) => webhooks.issues(webhook, project),
+    interactionKey: key,
+    hideSecrets: (secrets) => redaction.hide(secrets),
+  });
+  const problems = runner.prewarmIssues.map(({ path, message }) => `${path}: ${message}`);
+  if (problems.length > 0) throw new ConfigurationInvalid(settings.file ?? "configuration", problems);
   return {
     settings,
     registry,
-    runner: new Runner({
-      ...{ registry, limits, permissionCeiling, unaskedTools, contract, log },
-      minimum: settings.require,
-      workspaces: files.workspaces,
-      hasTenants,
-      webhookIssues: (webhook, project) => webhooks.issues(webhook, project),
-      interactionKey: key,
-      hideSecrets: (secrets) => redaction.hide(secrets),
-    }),
+    runner,
     log,
     redaction,
     tenants: tenantsOf(settings, registry),

@@ -5,6 +5,7 @@ import { agentTools } from "./agents/a05-tool-turn.js";
 import { agentChunks } from "./agents/a11-events.js";
 import { agentMemory, agentsAtEight } from "./agents/a13-at-eight.js";
 import { cancelledAgents } from "./agents/a19-cancel.js";
+import { agentsAhead } from "./agents/a20-agents-ahead.js";
 import { agentsInDocker } from "./agents/i9-docker.js";
 import { events } from "./events/g10-events.js";
 import { agentEvents } from "./events/g11-agent-events.js";
@@ -57,6 +58,7 @@ export const goals: readonly Goal[] = [
   agentMemory,
   agentsAtEight,
   cancelledAgents,
+  agentsAhead,
   docker,
   agentsInDocker,
 ];

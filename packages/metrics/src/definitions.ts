@@ -45,6 +45,11 @@ export const counters = {
     "Connections that a boundary let through or refused.",
     "allowed",
   ),
+  prewarmClaims: counter(
+    "ambit.prewarm.claims",
+    "Runs of an agent that is started ahead, by outcome: hit, miss (none fitted), refused (it had done something).",
+    ...(["outcome", "harness"] as const),
+  ),
   posted: counter(
     "ambit.webhook.attempts",
     "Webhook messages that were posted, by outcome.",
@@ -64,6 +69,7 @@ export const gauges = {
   active: counter("ambit.runs.active", "Runs in progress."),
   sessions: counter("ambit.sessions", "Open sessions, those of runs under way included."),
   processes: counter("ambit.processes", "Processes in the sandboxes of open sessions."),
+  prewarmed: counter("ambit.prewarm.waiting", "Agents that were started ahead and wait for a run."),
   queued: counter("ambit.runs.queued", "Detached runs that wait for a place, over all replicas."),
   deliveries: counter("ambit.webhook.deliveries", "Stored webhook messages, over all replicas.", "state"),
   probeAge: histogram("ambit.probe.age", "Since the actor was last probed.", "kind", "actor"),

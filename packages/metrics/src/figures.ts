@@ -2,6 +2,7 @@ import type {
   LostRun,
   ObservedRefusal,
   ObservedRun,
+  PrewarmClaim,
   RunnerState,
   RunObservation,
   RunObserver,
@@ -34,17 +35,29 @@ export abstract class FigureObserver implements RunObserver {
     this.record({ counter: "runs", by: 1, labels: { outcome: "runner_lost", harness, sandbox } });
   }
 
+  prewarmed({ outcome, harness }: PrewarmClaim): void {
+    this.record({ counter: "prewarmClaims", by: 1, labels: { outcome, harness } });
+  }
+
   posted({ outcome, event }: WebhookAttempt): void {
     this.record({ counter: "posted", by: 1, labels: { outcome, event } });
   }
 }
 
 /** The present values of all gauges. Without an answer of the store its own have none, instead of an old one or 0. Pure. */
-export function measure({ runs, sessions, processes, backlog, probes }: RunnerState): readonly Measurement[] {
+export function measure({
+  runs,
+  sessions,
+  processes,
+  prewarmed,
+  backlog,
+  probes,
+}: RunnerState): readonly Measurement[] {
   return [
     { gauge: "active", value: runs, labels: {} },
     { gauge: "sessions", value: sessions, labels: {} },
     { gauge: "processes", value: processes, labels: {} },
+    { gauge: "prewarmed", value: prewarmed, labels: {} },
     ...(backlog === undefined ? [] : measureBacklog(backlog)),
     ...probes.flatMap(({ kind, actor, ageMs, findings }): Measurement[] => [
       { gauge: "probeAge", value: ageMs / 1_000, labels: { kind, actor } },

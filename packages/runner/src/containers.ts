@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { runKey } from "@ambit/core/contract";
+import type { PrewarmClaim } from "@ambit/core/plugin";
 import { type DependencyContainer, container as global, Lifecycle } from "tsyringe";
 import type { AdmittedRun } from "./admission/admission.js";
 import { strictestCeiling } from "./admission/caller-rules.js";
@@ -19,6 +20,7 @@ import { GatewayTools } from "./call/tools/gateway/gateway-tools.js";
 import { RequestTools } from "./call/tools/request-tools.js";
 import { RunTools } from "./call/tools/run-tools.js";
 import { Observation } from "./events/observation.js";
+import { notifyPrewarmed } from "./events/observers.js";
 import { RunEvents } from "./events/run-events.js";
 import { RunLogger } from "./events/run-logger.js";
 import { Warnings } from "./events/warnings.js";
@@ -40,6 +42,7 @@ import type { RunnerOptions } from "./runner-options.js";
 import { Publisher } from "./session/agent/publish.js";
 import { AgentStarter } from "./session/agent/start-agent.js";
 import { ModelRoutes } from "./session/model-routes.js";
+import { AgentPool } from "./session/pool/agent-pool.js";
 import { Sessions } from "./session/sessions.js";
 import { tokens } from "./tokens.js";
 
@@ -93,6 +96,9 @@ export function rootContainer(options: RunnerOptions): DependencyContainer {
   root.registerInstance(ArgumentsChecker, new ArgumentsChecker(limits.argumentsMs, log));
   root.registerInstance(UsedAnswers, new UsedAnswers());
   root.registerInstance(SessionSpending, new SessionSpending());
+  const { observers } = options.registry;
+  const onClaim = (claim: PrewarmClaim) => notifyPrewarmed(observers, claim, log);
+  root.registerInstance(AgentPool, new AgentPool({ limits, log, onClaim }));
   root.registerSingleton(Sessions);
   root.resolve(Sessions);
   for (const one of runClasses) {

@@ -1,10 +1,11 @@
 import type { Registry } from "@ambit/core";
 import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "@ambit/core";
-import { type Failure, idOfRun, projectOf, runKey } from "@ambit/core/contract";
+import { type Failure, type Issue, idOfRun, projectOf, runKey } from "@ambit/core/contract";
 import { type LocalConnection, loopTurns, type RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
 import { type AdmissionRules, type AdmittedRun, admit } from "./admission/admission.js";
 import { Commands } from "./admission/commands.js";
+import { harnessesOf, prewarmBody, prewarmedStart, prewarmIssues } from "./admission/prewarm.js";
 import type { RunOptions } from "./admission/run-options.js";
 import { hasStoredAnswer } from "./call/ask/request-answers.js";
 import { type AnswerKeeper, UsedAnswers } from "./call/ask/used-answers.js";
@@ -20,6 +21,7 @@ import { pathBeyondDepth, tooDeep } from "./parse/depth.js";
 import { actorsToProbeAgain } from "./run/doubt.js";
 import { Run } from "./run/run.js";
 import type { RunnerOptions } from "./runner-options.js";
+import { AgentPool } from "./session/pool/agent-pool.js";
 import type { SessionHolding, SessionKeeper } from "./session/session-keeper.js";
 import type { SessionName } from "./session/session-name.js";
 import { Sessions } from "./session/sessions.js";
@@ -40,6 +42,7 @@ export interface Slot {
 export class Runner {
   readonly #container: DependencyContainer;
   readonly #sessions: Sessions;
+  readonly #pool: AgentPool;
   readonly #argumentsChecker: ArgumentsChecker;
   readonly #runs = new Map<string, Run>();
   readonly #memory: MemoryGuard;
@@ -53,6 +56,7 @@ export class Runner {
     const { limits, log } = options;
     this.#container = rootContainer(options);
     this.#sessions = this.#container.resolve(Sessions);
+    this.#pool = this.#container.resolve(AgentPool);
     this.#argumentsChecker = this.#container.resolve(ArgumentsChecker);
     this.#memory = new MemoryGuard(limits.memoryMb ?? defaultMemoryMb(), () => this.#runs.values(), log);
   }
@@ -125,6 +129,24 @@ export class Runner {
       if (typeof error === "object" && error !== null) this.#refused.set(error, askedIn(body));
       throw error;
     }
+  }
+
+  /** What is wrong with the requests for which agents are to be started ahead; empty if nothing is. */
+  get prewarmIssues(): readonly Issue[] {
+    return prewarmIssues(this.registry, this.options.contract);
+  }
+
+  /** From now on, the agents that the deployer wants are started ahead. */
+  prewarm(): void {
+    const { permissionCeiling, limits } = this.options;
+    this.#pool.open({
+      harnesses: harnessesOf(this.registry),
+      plan: async (harness, prewarm) => {
+        const planned = await this.plan(prewarmBody(harness, prewarm));
+        return prewarmedStart(planned, prewarm, permissionCeiling);
+      },
+      room: () => limits.concurrentRuns - this.#taken,
+    });
   }
 
   /** Whether a process of some run made this connection. @throws PluginBrokeContract for a backend that throws */
@@ -215,6 +237,7 @@ export class Runner {
    */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
+    const poolClosed = this.#pool.close();
     this.#sessions.leave();
     const running = [...this.#runs.values()];
     const timer = setTimeout(() => {
@@ -222,6 +245,7 @@ export class Runner {
     }, graceMs);
     await Promise.all(running.map((run) => run.ended));
     clearTimeout(timer);
+    await poolClosed;
     await this.#sessions.close();
     await this.#argumentsChecker.close();
     const { sandboxes } = this.registry.knownCandidates();
@@ -238,7 +262,10 @@ export class Runner {
       actor: name,
       ageMs: now - Date.parse(probedAt),
     }));
-    return { runs: this.#runs.size, ...this.#sessions.open, probes };
+    const { open } = this.#sessions;
+    const ahead = this.#pool.state;
+    const processes = open.processes + ahead.processes;
+    return { runs: this.#runs.size, ...open, processes, prewarmed: ahead.agents, probes };
   }
 
   #refuseWhileDraining(): void {
@@ -281,7 +308,9 @@ export class Runner {
       const { plan, stage } = run;
       for (const kind of failure === undefined ? [] : actorsToProbeAgain(failure, stage)) {
         this.registry.invalidate(plan[kind].actor);
+        this.#pool.doubt(plan[kind].actor);
       }
+      this.#pool.refill();
     });
     return run;
   }

@@ -17,6 +17,7 @@ import { SessionSpending } from "../src/model/session-spending.js";
 import { type AgentTurn, roles } from "../src/run/roles.js";
 import { Run } from "../src/run/run.js";
 import type { TurnEnd } from "../src/run/run-state.js";
+import { AgentPool } from "../src/session/pool/agent-pool.js";
 import { Sessions } from "../src/session/sessions.js";
 import { tokens } from "../src/tokens.js";
 import { createWorld } from "./fakes/world.js";
@@ -64,7 +65,9 @@ test("every class that is injected is registered", async () => {
   const text = (await Promise.all(paths.map((path) => readFile(join(folder, path), "utf8")))).join("\n");
   const namesIn = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, name]) => name);
   const ofRun = runClasses.map(({ name }) => name);
-  const ofRunner = [Sessions, ArgumentsChecker, UsedAnswers, SessionSpending].map(({ name }) => name);
+  const ofRunner = [Sessions, AgentPool, ArgumentsChecker, UsedAnswers, SessionSpending].map(
+    ({ name }) => name,
+  );
   expect(namesIn(/@injectable\(\)\nexport class (\w+)/g).sort()).toEqual([...ofRun, Sessions.name].sort());
   const injected = new Set(namesIn(/@inject\((\w+)\)/g));
   expect(injected.size).toBeGreaterThan(5);
@@ -72,7 +75,7 @@ test("every class that is injected is registered", async () => {
     expect.arrayContaining([...injected]),
   );
   const { one } = await containers();
-  for (const found of [Sessions, ArgumentsChecker, UsedAnswers, SessionSpending, Warnings])
+  for (const found of [Sessions, AgentPool, ArgumentsChecker, UsedAnswers, SessionSpending, Warnings])
     expect(one.resolve<object>(found)).toBe(one.resolve<object>(found));
 });
 

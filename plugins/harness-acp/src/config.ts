@@ -1,8 +1,9 @@
 import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { driverLimitsSchema } from "./driver/limits.js";
+import { prewarmSchema } from "./prewarm.js";
 import { customAgentSchema, variablesSchema } from "./profiles/custom.js";
-import { profileIds } from "./profiles/index.js";
+import { profileIds, profiles } from "./profiles/index.js";
 
 const profileIdSchema = z.enum(profileIds);
 
@@ -19,7 +20,7 @@ const overrideSchema = z.strictObject({
   env: variablesSchema.default({}),
 });
 
-export const configSchema = z.strictObject({
+const settingsSchema = z.strictObject({
   /** The agents that requests can choose. */
   profiles: z
     .array(profileIdSchema)
@@ -40,6 +41,26 @@ export const configSchema = z.strictObject({
       "must not take the name of a profile",
     )
     .default({}),
+  /** Agents to start before anyone asks for them, by the agent. Default: none. */
+  prewarm: z.record(z.string(), z.array(prewarmSchema).min(1).max(20)).default({}),
   /** Limits for every agent. */
   limits: driverLimitsSchema.prefault({}),
 });
+
+export const configSchema = settingsSchema.superRefine(({ prewarm, profiles: loaded, agents }, context) => {
+  for (const id of Object.keys(prewarm)) {
+    const own = loaded.find((one) => one === id);
+    const custom = Object.hasOwn(agents, id) ? agents[id] : undefined;
+    const message =
+      own === undefined && custom === undefined
+        ? "isn't an agent that requests can choose: name one of `profiles` or `agents`"
+        : own !== undefined && profiles[own].ahead === undefined
+          ? `isn't known to start ahead of its run: of those that come with Ambit, ${aheadIds.join(", ")} are`
+          : own === undefined && custom?.ahead === undefined
+            ? `needs \`agents.${id}.ahead\`, which says what it does at its start`
+            : undefined;
+    if (message !== undefined) context.addIssue({ code: "custom", path: ["prewarm", id], message });
+  }
+});
+
+const aheadIds = profileIds.filter((id) => profiles[id].ahead !== undefined);

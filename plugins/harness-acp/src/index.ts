@@ -28,16 +28,16 @@ export default definePlugin({
   name: "harness-acp",
   api: 1,
   config: configSchema,
-  register: (registrar, { profiles: ids, folder = process.cwd(), overrides, agents, limits }) => {
+  register: (registrar, { profiles: ids, folder = process.cwd(), overrides, agents, prewarm, limits }) => {
     const intake = new MessageIntake(limits);
     for (const id of ids) {
       const { command, commandInImage, node, env = {} } = overrides[id] ?? {};
-      const options = { limits, intake, folder, command, commandInImage, node, env };
+      const options = { limits, intake, folder, command, commandInImage, node, env, prewarm: prewarm[id] };
       registrar.add("harness", new AcpHarness(profiles[id], options));
     }
     for (const [id, agent] of Object.entries(agents)) {
       const { command, commandInImage } = agent;
-      const options = { limits, intake, folder, command, commandInImage };
+      const options = { limits, intake, folder, command, commandInImage, prewarm: prewarm[id] };
       registrar.add("harness", new AcpHarness(customProfile(id, agent), options));
     }
   },

@@ -23,6 +23,7 @@ const state: RunnerState = {
   runs: 3,
   sessions: 4,
   processes: 5,
+  prewarmed: 2,
   backlog: { queuedRuns: 6, pendingDeliveries: 7, failedDeliveries: 8 },
   probes: [
     {

@@ -30,7 +30,7 @@ function load(
 const close = (observers: readonly RunObserver[]) =>
   Promise.all(observers.map((observer) => observer.close?.(AbortSignal.timeout(30_000))));
 
-const state: RunnerState = { runs: 3, sessions: 4, processes: 5, probes: [] };
+const state: RunnerState = { runs: 3, sessions: 4, processes: 5, prewarmed: 0, probes: [] };
 const caller = { traceId: "a".repeat(32), spanId: "b".repeat(16) };
 
 const protocols = ["http/protobuf", "http/json", "grpc"] as const;

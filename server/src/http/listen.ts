@@ -165,7 +165,10 @@ async function serve(
       .candidates()
       .then(() => evidence?.keep(registry))
       .catch((error: unknown) => log.error({ error }, "probing failed"))
-      .finally(releaseYoungHeap);
+      .finally(() => {
+        runner.prewarm();
+        releaseYoungHeap();
+      });
   }, firstResponsesMs);
   let closing: Promise<void> | undefined;
   return {

@@ -15,3 +15,7 @@ export const keptEvidence = ["--config", require.resolve("./kept-evidence.config
 /** Runs end at once when the server shuts down. */
 export const noPatience = ["--config", require.resolve("./no-patience.config.json")];
 export const shortLimits = ["--config", require.resolve("./short-limits.config.json")];
+/** Every agent of `prewarm/agent.mjs` is started ahead. PREWARM_TARGET is the one address that they may connect to. */
+export const prewarmed = ["--config", require.resolve("./prewarm/prewarm.config.mjs")];
+/** An agent that comes with Ambit is started ahead: PREWARM_AGENTS; in containers of PREWARM_DOCKER's engine, if that is set. */
+export const prewarmedAgents = ["--config", require.resolve("./prewarm/agents.config.mjs")];

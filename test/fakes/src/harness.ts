@@ -6,6 +6,9 @@ import type {
   ModelUse,
   OwnTools,
   PermissionQuestion,
+  PreparedAgent,
+  PreparedStart,
+  Prewarm,
   StartScope,
   Turn,
 } from "@ambit/core/plugin";
@@ -37,6 +40,11 @@ export interface HarnessBehaviour {
   readonly model?: (request: RunRequest) => ModelUse | undefined;
   /** What the agent lists. */
   readonly models?: readonly string[];
+  /** Default: none is started ahead. */
+  readonly prewarm?: readonly Prewarm[];
+  /** What is asked of an agent that was started ahead. Default: it fits, and did nothing. */
+  readonly ahead?: Partial<PreparedAgent>;
+  onPrepare?(start: PreparedStart): Promise<void> | void;
   onStart?(scope: StartScope): Promise<void> | void;
   onClose?(): Promise<void> | void;
 }
@@ -51,6 +59,8 @@ export class ScriptedHarness implements Harness {
   readonly maxToolCallMs: number;
   readonly supportsPermissionRequests: boolean;
   readonly ownTools?: OwnTools;
+  readonly prewarm: readonly Prewarm[];
+  readonly prepared: PreparedStart[] = [];
   readonly starts: StartScope[] = [];
   readonly prompts: (readonly ContentBlock[])[] = [];
   scripts: Script[] = [];
@@ -69,6 +79,7 @@ export class ScriptedHarness implements Harness {
     this.aliases = behaviour.aliases ?? [];
     this.maxToolCallMs = behaviour.maxToolCallMs ?? 60_000;
     this.supportsPermissionRequests = behaviour.supportsPermissionRequests ?? true;
+    this.prewarm = behaviour.prewarm ?? [];
     if (behaviour.ownTools !== undefined) this.ownTools = behaviour.ownTools;
   }
 
@@ -102,6 +113,13 @@ export class ScriptedHarness implements Harness {
 
   model(request: RunRequest): ModelUse | undefined {
     return this.behaviour.model?.(request);
+  }
+
+  async prepare(start: PreparedStart): Promise<PreparedAgent> {
+    this.prepared.push(start);
+    await this.behaviour.onPrepare?.(start);
+    const never = new Promise<void>(() => undefined);
+    return { misfit: () => undefined, fault: () => undefined, ended: never, ...this.behaviour.ahead };
   }
 
   async start(scope: StartScope): Promise<Agent> {

@@ -1,5 +1,12 @@
 import { type Capability, capabilities } from "@ambit/core/contract";
-import type { FileEntry, Hiding, Sandbox, SandboxBackend, SandboxSpec } from "@ambit/core/plugin";
+import type {
+  FileEntry,
+  Hiding,
+  Sandbox,
+  SandboxBackend,
+  SandboxContents,
+  SandboxSpec,
+} from "@ambit/core/plugin";
 import { proofsOf } from "./capabilities.js";
 
 export interface SandboxBehaviour {
@@ -12,6 +19,8 @@ export interface SandboxBehaviour {
   onOpen?(spec: SandboxSpec, signal: AbortSignal): Promise<void> | void;
   onClose?(): Promise<void> | void;
   onWriteFiles?(): Promise<void> | void;
+  /** Default: nothing, and one process. */
+  onContents?(): Promise<SandboxContents> | SandboxContents;
 }
 
 /** A sandbox in memory: it confines nothing, and counts what is opened and closed. */
@@ -64,6 +73,7 @@ export class FakeSandboxBackend implements SandboxBackend {
       confinement: this.behaviour.confinement ?? "confined",
       evidence: { uid: 64_001 },
       ...(this.behaviour.placeholders === undefined ? {} : { placeholders: this.behaviour.placeholders }),
+      contents: async () => (await this.behaviour.onContents?.()) ?? { files: [], processes: 1 },
       spawn: () => Promise.reject(new Error("nothing is spawned here")),
       writeFiles: async (files) => {
         await this.behaviour.onWriteFiles?.();

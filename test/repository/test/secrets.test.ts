@@ -12,6 +12,7 @@ const suspicious =
 const harmless: Readonly<Record<string, string>> = {
   "messages[].content[].uri": "part of the conversation, which the agent is meant to read",
   "modelConnection.credentialMode": "a mode",
+  "prewarm[][].request.modelConnection.credentialMode": "a mode",
   "modelConnection.environment": "variables that are no secret, by definition",
   "modelConnection.gatewayCredentials.header": "a header's name",
   "credentials[].as.header": "a header's name",

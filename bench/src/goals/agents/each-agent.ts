@@ -24,9 +24,10 @@ export async function eachAgent(
   { progress }: GoalOptions,
   measure: (pair: AgentPair, agent: RealAgent) => Promise<readonly GoalMeasurement[]>,
   options: AgentPairOptions = {},
+  agents: readonly RealAgent[] = realAgents,
 ): Promise<readonly GoalMeasurement[]> {
   const measured: GoalMeasurement[] = [];
-  for (const agent of realAgents) {
+  for (const agent of agents) {
     progress(`  ${agent}${options.confined === true ? ", confined" : ""}`);
     await using pair = await openPair(agent, options);
     measured.push(...(await measure(pair, agent)));

@@ -20,6 +20,8 @@ export interface AgentPair extends AsyncDisposable {
 export interface AgentPairOptions {
   /** In its jail, without a network, with its model's key outside. Default: unconfined and connected to its model. */
   readonly confined?: boolean;
+  /** Whether one agent waits, started ahead of its run. Only where `confined`. Default false. */
+  readonly ahead?: boolean;
   /** Both sides in containers of one engine, Ambit's confined. Default: on this machine. */
   readonly docker?: DockerPlace;
 }
@@ -41,9 +43,13 @@ export async function openPair(agent: RealAgent, options: AgentPairOptions = {})
   const direct = startAcpDirect(subject, docker?.folder);
   const ambit = await startAmbit({
     unconfined: confined ? "allow" : "prefer",
-    harness: { folder: agentsFolder },
+    harness: {
+      folder: agentsFolder,
+      ...(options.ahead === true ? { prewarm: { [agent]: [ahead(agent, modelUrl)] } } : {}),
+    },
     plugins: [
       ...(confined ? ["@ambit/model-route"] : []),
+      ...(options.ahead === true ? ["@ambit/metrics-prometheus"] : []),
       ...(docker === undefined ? [] : [agentsInside(docker)]),
     ],
     // A busy engine is slow with its first containers.
@@ -70,6 +76,23 @@ export async function openPair(agent: RealAgent, options: AgentPairOptions = {})
       await direct[Symbol.asyncDispose]();
       await ambit[Symbol.asyncDispose]();
       await model.stop();
+    },
+  };
+}
+
+/** As the requests below decide an agent's start. */
+function ahead(agent: RealAgent, modelUrl: string): object {
+  const { key, path, model } = connections[agent];
+  return {
+    agents: 1,
+    request: {
+      model,
+      modelConnection: {
+        endpoint: { baseUrl: `${modelUrl}${path}` },
+        credentials: [{ binding: { kind: "environment", name: key } }],
+      },
+      permissions: { default: "allow" },
+      sandboxPermission: boundary,
     },
   };
 }

@@ -18,7 +18,7 @@ import type { PublishedServer } from "./delivery.js";
 import type { Installation } from "./installation.js";
 import type { ModelRoute, ModelUse } from "./model-gateway.js";
 import type { OwnTools, ToolClass } from "./own-tools.js";
-import type { HiddenCredential, RequiredPath, Rootfs, Sandbox } from "./sandbox.js";
+import type { HiddenCredential, RequiredPath, Rootfs, Sandbox, SandboxContents } from "./sandbox.js";
 
 /** What an agent asks permission for. */
 export interface PermissionQuestion {
@@ -62,7 +62,37 @@ export interface StartScope extends Scope {
   readonly model?: ModelRoute;
   /** The stored conversation to continue, as an earlier `Agent.conversation` named it. */
   readonly resume?: string;
+  /** The agent to use, which this harness has started ahead in `sandbox` and found to fit. Default: a new one. */
+  readonly prepared?: PreparedAgent;
   readonly log: Log;
+}
+
+/** Agents that a deployer wants started before anyone asks for them. */
+export interface Prewarm {
+  /** The maximum that waits. */
+  readonly agents: number;
+  /** Milliseconds after which one that nobody asked for is ended. */
+  readonly idleMs: number;
+  /** Whether the runs have tools of their own. */
+  readonly tools: boolean;
+  /** The part of a request that decides how the agent starts. Its credentials stand for those of runs: it has no real one. */
+  readonly request: JsonObject;
+}
+
+/** The part of a start that has to be known before the agent's process exists. */
+export interface PreparedStart extends Pick<StartScope, "request" | "deniesTools" | "model"> {
+  /** Names of the servers that the agent will get. */
+  readonly serverNames: readonly string[];
+}
+
+/** A started agent without a conversation. It belongs to nobody until a run gets it, and then to that run's session. */
+export interface PreparedAgent {
+  /** Why a new agent would be started differently; undefined if it wouldn't. Pure. */
+  misfit(start: PreparedStart): string | undefined;
+  /** What it has done that no fresh agent of its kind does; undefined for nothing. @param found in its sandbox now */
+  fault(found: SandboxContents): string | undefined;
+  /** Settles when its process has ended. Never rejects. */
+  readonly ended: Promise<void>;
 }
 
 /** Its trace context is sent to the agent with the prompt (`_meta`). */
@@ -163,4 +193,8 @@ export interface Harness extends Actor<RunRequest> {
    */
   hideableCredentials?(request: RunRequest): readonly HiddenCredential[];
   start(scope: StartScope): Promise<Agent>;
+  /** The agents to start ahead. Default: none. */
+  readonly prewarm?: readonly Prewarm[];
+  /** Starts an agent up to where it needs something of a run. It ends with the sandbox. Present if `prewarm` is. */
+  prepare?(scope: PreparedStart & Pick<StartScope, "signal" | "sandbox" | "log">): Promise<PreparedAgent>;
 }

@@ -24,6 +24,8 @@ export interface RunObserver {
   lost?(run: LostRun): void;
   /** A message of a run's webhook was posted, or couldn't be. Synchronous. */
   posted?(attempt: WebhookAttempt): void;
+  /** A run asked for an agent that was started ahead. Synchronous. */
+  prewarmed?(claim: PrewarmClaim): void;
   /** A line was written to the log. Synchronous. What it writes to the log itself arrives here, too. */
   logged?(line: LogLine): void;
   /** A server is up: `state` resolves with its present state whenever it is called. Called once at most. */
@@ -41,6 +43,12 @@ export interface WebhookAttempt {
   readonly outcome: "delivered" | "retried" | "failed";
 }
 
+export interface PrewarmClaim {
+  readonly harness: string;
+  /** `hit`: it got one · `miss`: none fitted · `refused`: one fitted, but had done something since its start. */
+  readonly outcome: "hit" | "miss" | "refused";
+}
+
 /** The runner's present state, apart from its runs. */
 export interface RunnerState {
   /** Runs in progress. */
@@ -49,6 +57,8 @@ export interface RunnerState {
   readonly sessions: number;
   /** Processes in its sandboxes. */
   readonly processes: number;
+  /** Agents that were started ahead and wait for a run. */
+  readonly prewarmed: number;
   /** Figures of the store, if one is open and responds. */
   readonly backlog?: Backlog;
   /** Actors with evidence that is still valid. */

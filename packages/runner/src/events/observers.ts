@@ -1,5 +1,12 @@
 import type { Failure, RunRequest } from "@ambit/core/contract";
-import type { Log, LostRun, RunnerState, RunObserver, WebhookAttempt } from "@ambit/core/plugin";
+import type {
+  Log,
+  LostRun,
+  PrewarmClaim,
+  RunnerState,
+  RunObserver,
+  WebhookAttempt,
+} from "@ambit/core/plugin";
 import type { RunLimits } from "../limits.js";
 import { type CallersTrace, callersSpan } from "../parse/callers-trace.js";
 
@@ -53,6 +60,11 @@ export function notifyLost(
 /** A webhook message of a run was posted, or couldn't be. */
 export function notifyPosted(observers: readonly RunObserver[], attempt: WebhookAttempt, log: Log): void {
   notifyAll(observers, (observer) => observer.posted?.(attempt), log);
+}
+
+/** A run asked for an agent that was started ahead. */
+export function notifyPrewarmed(observers: readonly RunObserver[], claim: PrewarmClaim, log: Log): void {
+  notifyAll(observers, (observer) => observer.prewarmed?.(claim), log);
 }
 
 function notifyAll(

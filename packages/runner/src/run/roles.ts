@@ -56,7 +56,7 @@ export type TimeLimits = Pick<Deadlines, "admitted" | "starting">;
 export type RightOfRun = Public<RightToAct>;
 export type EventsOfRun = Public<RunEvents>;
 export type SessionSource = Pick<Sessions, "borrow">;
-export type AgentSource = Pick<AgentStarter, "start">;
+export type AgentSource = Pick<AgentStarter, "start" | "claim">;
 
 /** What a run needs of others, by name. `containers.ts` says which class has which role; a test can register another. */
 export const roles = {

@@ -228,6 +228,7 @@ export class Run {
         decided: (decision, count) => events.decisions.record(decision, count),
         failed: (failure) => scope.abort(failure),
         warn: (message) => events.warn({ path: "sessionId", message }),
+        claim: () => this.agents.claim(),
       });
       scope.defer(() => loan.release(endedWell(this.#state, turn.agentEnded) && !scope.unclean));
       this.#advance(startingIn(loan.session));

@@ -48,7 +48,11 @@ export class ModelRoutes {
   ) {}
 
   /** @returns undefined if the agent connects to its model directly, or has none. */
-  async open(sandbox: Sandbox, scope: Scope, router: ModelRouter): Promise<ModelRoute | undefined> {
+  async open(
+    sandbox: Pick<Sandbox, "expose">,
+    scope: Scope,
+    router: ModelRouter,
+  ): Promise<ModelRoute | undefined> {
     const { gateway } = this.plan;
     if (gateway === undefined) return undefined;
     const { actor } = gateway.probed;

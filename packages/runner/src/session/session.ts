@@ -1,14 +1,21 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { AcceptedPlan } from "@ambit/core";
 import { PluginBrokeContract, type SandboxFailed } from "@ambit/core";
-import type { ConnectionDecision, HiddenCredential, Log, Sandbox, Scope } from "@ambit/core/plugin";
+import type {
+  ConnectionDecision,
+  HiddenCredential,
+  Log,
+  PreparedAgent,
+  Sandbox,
+  Scope,
+} from "@ambit/core/plugin";
 import { canonicalJson } from "../canonical-json.js";
 import { tooManySecrets } from "../events/redaction/secrets.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
 import type { HideSecrets } from "../operator.js";
-import { DecidedBetween } from "./decided-between.js";
+import { type CountedDecision, DecidedBetween } from "./decided-between.js";
 import type { UserMessages } from "./history.js";
 import { LiveProcesses } from "./live-processes.js";
 import type { SessionRecord } from "./session-keeper.js";
@@ -26,6 +33,15 @@ export interface SessionOrigin {
   readonly fence?: number;
   /** The record of the runner that had it before. */
   readonly record?: SessionRecord;
+  /** Whether it is opened before a run asks for it: it belongs to nobody, and its network is closed. Default false. */
+  readonly isAhead?: boolean;
+}
+
+/** An agent that was started ahead in a session's sandbox. */
+export interface AgentAhead {
+  readonly agent: PreparedAgent;
+  /** Where the route to its model has the address that it was told. Undefined for one without a route. */
+  readonly way: Pick<Sandbox, "expose"> | undefined;
 }
 
 /** The run that has a session. It is notified of what happens to the sandbox. */
@@ -43,9 +59,13 @@ export class Session {
   userMessages: UserMessages = [];
   /** Kept warm between runs; closed with the session. */
   agent: StartedAgent | undefined;
+  /** Its run starts with this agent, once. */
+  ahead: AgentAhead | undefined;
+  /** Whether no run has had it yet. */
+  #isUnclaimed: boolean;
   /** Undefined between runs. */
   #borrower: Borrower | undefined;
-  /** From the end of the first run on. */
+  /** From the end of the first run on; before it in a session that was opened ahead. */
   #between: DecidedBetween | undefined;
   #failure: SandboxFailed | undefined;
   #sandbox: Sandbox | undefined;
@@ -66,9 +86,11 @@ export class Session {
   private constructor(
     readonly scope: OwnedScope,
     readonly fingerprint: string,
-    { fence, record }: SessionOrigin,
+    { fence, record, isAhead = false }: SessionOrigin,
   ) {
     this.fence = fence;
+    this.#isUnclaimed = isAhead;
+    this.#between = isAhead ? new DecidedBetween() : undefined;
     this.isEmpty = record === undefined;
     this.id = record?.id ?? randomUUID();
     this.conversation = record?.conversation;
@@ -86,6 +108,7 @@ export class Session {
    * @returns ends the loan: the run hears nothing more of the session.
    */
   lend(borrower: Borrower): () => void {
+    this.#isUnclaimed = false;
     this.#borrower = borrower;
     for (const { decision, count } of this.#between?.take() ?? []) borrower.decided(decision, count);
     if (this.#failure !== undefined) borrower.failed(this.#failure);
@@ -93,6 +116,11 @@ export class Session {
       this.#borrower = undefined;
       this.#between ??= new DecidedBetween();
     };
+  }
+
+  /** The connections that its processes tried to make before a run had it. */
+  decidedUnclaimed(): readonly CountedDecision[] {
+    return this.#between?.take() ?? [];
   }
 
   /** The credentials of every run so far: the sandbox and a kept agent may still reveal an earlier run's. */
@@ -166,6 +194,7 @@ export class Session {
           session.#failure ??= failure;
           session.#borrower?.failed(failure);
         },
+        isUnclaimed: () => session.#isUnclaimed,
         secrets: plan.hidden.length > 0 ? plan.hidden : undefined,
         fence: origin.fence,
         log,

@@ -24,6 +24,11 @@ export interface Loan {
   release(keep: boolean): Promise<void>;
 }
 
+interface Opening {
+  readonly signal: AbortSignal;
+  readonly claim?: () => Promise<Session | undefined>;
+}
+
 /** The named sessions between their runs. A session has one run at a time. */
 @injectable()
 export class Sessions {
@@ -50,11 +55,14 @@ export class Sessions {
       /** Every credential of the request. */
       readonly secrets: readonly string[];
       readonly warn: (message: string) => void;
+      /** A session with an agent that was started ahead. Default: none. */
+      readonly claim?: () => Promise<Session | undefined>;
     },
   ): Promise<Loan> {
-    const { signal, secrets } = borrower;
+    const { secrets } = borrower;
     const key = keyOf(request.sessionId, projectOf(request));
-    if (key === undefined) return this.#lend(await this.#openNew(plan, secrets, signal), borrower, undefined);
+    if (key === undefined)
+      return this.#lend(await this.#openNew(plan, secrets, borrower), borrower, undefined);
     if (this.#inUse.has(key)) throw new SessionInUse(request.sessionId ?? "");
     requireRoomFor(key, [...this.#kept.keys()], this.limits);
     this.#inUse.add(key);
@@ -135,24 +143,28 @@ export class Sessions {
   async #openNamed(
     plan: AcceptedPlan,
     secrets: readonly string[],
-    { signal, warn }: { readonly signal: AbortSignal; readonly warn: (message: string) => void },
+    opening: Opening & { readonly warn: (message: string) => void },
     holding: SessionHolding | undefined,
   ): Promise<Session> {
     const { log, limits } = this;
-    if (holding === undefined) return this.#openNew(plan, secrets, signal);
+    const { signal, warn } = opening;
+    if (holding === undefined) return this.#openNew(plan, secrets, opening);
     const taken = await takeOver(holding, { plan, secrets, log, closeMs: limits.closeMs, signal, warn });
     return taken === undefined
-      ? this.#openNew(plan, secrets, signal, holding.fence)
+      ? this.#openNew(plan, secrets, opening, holding.fence)
       : this.#add(taken, secrets);
   }
 
   async #openNew(
     plan: AcceptedPlan,
     secrets: readonly string[],
-    signal: AbortSignal,
+    { signal, claim }: Opening,
     fence?: number,
   ): Promise<Session> {
     if (this.#closed) throw new RunCancelled("The runner is shutting down.");
+    // A sandbox that was opened without a fence can't be continued elsewhere.
+    const claimed = fence === undefined ? await claim?.() : undefined;
+    if (claimed !== undefined) return this.#add(claimed, secrets);
     const origin = fence === undefined ? {} : { fence };
     return this.#add(await Session.open(plan, this.log, this.limits.closeMs, signal, origin), secrets);
   }

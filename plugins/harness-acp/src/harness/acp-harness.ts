@@ -14,6 +14,8 @@ import {
   type Issue,
   type ModelUse,
   type OwnTools,
+  type PreparedStart,
+  type Prewarm,
   type RequiredPath,
   type Rootfs,
   type RunRequest,
@@ -22,6 +24,7 @@ import {
 } from "@ambit/core/plugin";
 import { allowsDestination } from "@ambit/egress";
 import { type DriverLimits, defaultDriverLimits } from "../driver/limits.js";
+import type { AgentLaunchPlan } from "../driver/start/launch-plan.js";
 import type { AgentVersions } from "../driver/start/open-conversation.js";
 import { MessageIntake } from "../driver/wire/message-intake.js";
 import { installationOf } from "../installation/install-agent.js";
@@ -37,9 +40,10 @@ import {
   rootfsOf,
 } from "../installation/place-program.js";
 import type { Profile } from "../profiles/profile.js";
-import { planLaunch } from "./launch.js";
+import { type LaunchPlanOptions, planLaunch } from "./launch.js";
 import { hideableCredentials, modelAccess, modelDestination, visibleCredentials } from "./model.js";
 import { modelUse } from "./model-use.js";
+import { PreparedAcpAgent } from "./prepared-agent.js";
 import { requestIssues } from "./request-issues.js";
 
 export interface AcpHarnessOptions {
@@ -57,6 +61,8 @@ export interface AcpHarnessOptions {
   readonly commandInImage?: string | undefined;
   /** Variables of the deployer for this agent in every run. Default: none. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Agents to start before anyone asks for them. Default: none. */
+  readonly prewarm?: readonly Prewarm[] | undefined;
 }
 
 /** An agent described by a profile and driven over ACP. It acts only in the sandbox, and so claims nothing. */
@@ -71,6 +77,7 @@ export class AcpHarness implements Harness {
   readonly skillsFolder?: string;
   readonly installation?: Installation;
   readonly maxToolCallMs: number;
+  readonly prewarm: readonly Prewarm[];
   readonly #profile: Profile;
   readonly #limits: DriverLimits;
   readonly #intake: MessageIntake;
@@ -95,6 +102,7 @@ export class AcpHarness implements Harness {
       this.skillsFolder = profile.instructions.skillsFolder;
     }
     this.maxToolCallMs = profile.maxToolCallMs;
+    this.prewarm = options.prewarm ?? [];
     const installation = installationOf(profile, { command: options.command, folder: this.#folder });
     if (installation !== undefined) this.installation = installation;
   }
@@ -146,23 +154,20 @@ export class AcpHarness implements Harness {
   }
 
   async start(scope: StartScope): Promise<Agent> {
-    const { request, sandbox } = scope;
+    const { sandbox } = scope;
     const program = this.#placed(sandbox);
     // The ACP driver is loaded with the first agent, so that a server starts without it.
     const { startAgent } = await import("../driver/start/start-agent.js");
-    const launch = planLaunch({
-      profile: this.#profile,
-      program,
-      env: this.#env,
-      request,
-      sandbox,
-      startId: randomUUID(),
-      deniesTools: scope.deniesTools === true,
-      route: scope.model,
-      servers: scope.servers.map(({ name, url, headers }) => ({ name, url, headers })),
-    });
-    const versions = this.#versions(sandbox);
-    const options = { profile: this.#profile, versions, launch, limits: this.#limits, intake: this.#intake };
+    const planned = (startId: string = randomUUID()) => {
+      const servers = scope.servers.map(({ name, url, headers }) => ({ name, url, headers }));
+      return this.#launch({ ...scope, program, startId, servers });
+    };
+    const ahead = scope.prepared instanceof PreparedAcpAgent ? scope.prepared : undefined;
+    const launch = planned(ahead?.startId);
+    const options = {
+      ...{ profile: this.#profile, limits: this.#limits, intake: this.#intake, launch },
+      ...{ begun: await ahead?.handOver(launch, scope.log), versions: this.#versions(sandbox) },
+    };
     try {
       return await startAgent(options, scope);
     } catch (error) {
@@ -171,6 +176,43 @@ export class AcpHarness implements Harness {
       const expected = { title: this.#profile.title, fix: this.#fixInImage(image) };
       throw await namingMissing(error, sandbox, program, expected);
     }
+  }
+
+  async prepare(
+    scope: PreparedStart & Pick<StartScope, "signal" | "sandbox" | "log">,
+  ): Promise<PreparedAcpAgent> {
+    const { sandbox, signal, log } = scope;
+    const { ahead } = this.#profile;
+    if (ahead === undefined)
+      throw new HarnessFailed(`${this.#profile.title} can't be started before its run: remove its prewarm.`);
+    const startId = randomUUID();
+    const planned = (start: PreparedStart) => {
+      const servers = start.serverNames.map((name) => ({ name, url: "", headers: {} }));
+      const program = this.#placed(sandbox);
+      const launch = this.#launch({ ...start, sandbox, program, startId, servers });
+      return { launch, versions: this.#versions(sandbox) };
+    };
+    const { launch, versions } = planned(scope);
+    const { beginAgent } = await import("../driver/start/begin-agent.js");
+    const options = { profile: this.#profile, launch, limits: this.#limits, intake: this.#intake };
+    const begun = await beginAgent(options, { sandbox, signal, log });
+    return new PreparedAcpAgent({
+      begun,
+      fixed: { launch, versions },
+      fixedFor: planned,
+      startId,
+      home: sandbox.home,
+      facts: ahead,
+    });
+  }
+
+  #launch({
+    deniesTools = false,
+    model,
+    ...start
+  }: Pick<StartScope, "request" | "deniesTools" | "model" | "sandbox"> &
+    Pick<LaunchPlanOptions, "program" | "startId" | "servers">): AgentLaunchPlan {
+    return planLaunch({ ...start, profile: this.#profile, env: this.#env, deniesTools, route: model });
   }
 
   /** Undefined for an agent that is part of the plugin, or that no version was tested of. */

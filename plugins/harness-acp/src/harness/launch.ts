@@ -1,6 +1,6 @@
 import { join } from "node:path/posix";
 import type { ModelRoute, RunRequest, Sandbox } from "@ambit/core/plugin";
-import type { LaunchPlan } from "../driver/start/launch-plan.js";
+import type { AgentLaunchPlan } from "../driver/start/launch-plan.js";
 import type { PlacedProgram } from "../installation/place-program.js";
 import { guarded, restrictsOwnTools } from "../profiles/handoffs.js";
 import type { ModelAccess, ModelEndpoint, Profile, ToolEndpoint } from "../profiles/profile.js";
@@ -46,11 +46,8 @@ export function planLaunch(options: LaunchPlanOptions): AgentLaunchPlan {
     companion,
     effort,
   });
-  const files = [...prepared.files];
-  if (request.agentsMd !== undefined) {
-    const path = join(sandbox.workspace, profile.instructions.agentsFile);
-    files.push({ path, content: request.agentsMd });
-  }
+  const agentsFile = join(sandbox.workspace, profile.instructions.agentsFile);
+  const { agentsMd } = request;
   const argv: AgentLaunchPlan["argv"] = [
     ...program.argv,
     ...profile.arguments,
@@ -77,7 +74,8 @@ export function planLaunch(options: LaunchPlanOptions): AgentLaunchPlan {
       ...prepared.environment,
       ...profile.environment,
     },
-    files,
+    files: prepared.files,
+    workspaceFiles: agentsMd === undefined ? [] : [{ path: agentsFile, content: agentsMd }],
     model,
     requiresListed: mustBeListed(options, access),
     sessionMeta: { ...profile.sessionMeta, ...prepared.sessionMeta },

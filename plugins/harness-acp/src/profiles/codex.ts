@@ -76,6 +76,8 @@ export const codex: Profile = {
   // Without it the turn begins after a second, whether or not the tools are available.
   sessionMeta: { mcpStartupAwaitTimeoutMs: 15_000 },
   reports: { reasoning: true, plans: true, usage: true },
+  // Node.js, the script around its program, the program, and the filter of its output.
+  ahead: { processes: 4, home: [".codex"], notifications: ["_auth/status_update"] },
   quirks: {
     savesBeforeAnswering: false,
     promptsBeforeTools: false,

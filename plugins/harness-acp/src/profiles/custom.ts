@@ -71,6 +71,17 @@ export const customAgentSchema = z.strictObject({
    * it.
    */
   asksBeforeOwnTools: z.boolean().default(false),
+  /** What it does before its first conversation, so that it can be started ahead (`prewarm`). Default: it can't. */
+  ahead: z
+    .strictObject({
+      /** The number of its processes, at most. */
+      processes: z.int().min(1).max(1_000).default(1),
+      /** Files and folders that it creates, relative to its home. */
+      home: z.array(z.string().min(1)).default([]),
+      /** Methods of the notifications that it sends. */
+      notifications: z.array(z.string().min(1)).default([]),
+    })
+    .optional(),
   /** The session mode that is set before the first prompt. Default: the agent's own. */
   mode: z.string().min(1).optional(),
   /** Formats of the titles of its calls of published tools, tried in this order. */
@@ -133,6 +144,7 @@ export function customProfile(id: string, agent: CustomAgent): Profile {
     clientCapabilities: {},
     reports: { reasoning: true, plans: true, usage: false },
     quirks: { savesBeforeAnswering: false, promptsBeforeTools: true, replaysLate: true, failureMeta: [] },
+    ...(agent.ahead === undefined ? {} : { ahead: agent.ahead }),
     prepare: (preparation) => prepare(agent, preparation),
     identify: (call, servers) => identify(agent, call, servers),
   };

@@ -24,6 +24,7 @@ export const demo: Profile = {
   clientCapabilities: {},
   reports: { reasoning: true, plans: true, usage: true },
   quirks: { savesBeforeAnswering: true, promptsBeforeTools: false, replaysLate: false, failureMeta: [] },
+  ahead: { processes: 1, home: [], notifications: [] },
   prepare: () => ({ files: [], environment: {} }),
   identify: (call, servers) => {
     const ours =

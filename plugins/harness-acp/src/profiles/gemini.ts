@@ -72,6 +72,8 @@ export const gemini: Profile = {
   clientCapabilities: {},
   reports: { reasoning: true, plans: false, usage: true },
   quirks: { savesBeforeAnswering: true, promptsBeforeTools: true, replaysLate: true, failureMeta: [] },
+  // It reads its settings again with its conversation.
+  ahead: { processes: 1, home: [".gemini"], notifications: [] },
   prepare,
   identify,
 };

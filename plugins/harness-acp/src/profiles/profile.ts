@@ -226,6 +226,16 @@ export interface Quirks {
   readonly failureMeta: readonly { readonly path: readonly string[]; readonly failed?: string }[];
 }
 
+/** What an agent does between its start and its first conversation, and nothing else. */
+export interface AheadFacts {
+  /** The number of its processes, at most. */
+  readonly processes: number;
+  /** Files and folders that it creates, relative to its home. */
+  readonly home: readonly string[];
+  /** Methods of the notifications that it sends. */
+  readonly notifications: readonly string[];
+}
+
 /** One agent as data: everything that the driver and the planner must know about it. */
 export interface Profile {
   /** The value of `harness` in a request. */
@@ -278,6 +288,8 @@ export interface Profile {
    */
   readonly reports: { readonly reasoning: boolean; readonly plans: boolean; readonly usage: boolean };
   readonly quirks: Quirks;
+  /** Absent: it isn't known, and it can't be started before its run. */
+  readonly ahead?: AheadFacts;
   /** The failure that a prompt response reports for a turn which ended normally. Default: according to `quirks`. */
   failure?(response: JsonObject): string | undefined;
   /** The whole turn's tokens, from a prompt response. Default: ACP's `usage`, or Gemini's `_meta.quota`. */

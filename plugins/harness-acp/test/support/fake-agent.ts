@@ -7,7 +7,7 @@ import {
   type Sandbox,
 } from "@ambit/core/plugin";
 import { type DriverLimits, defaultDriverLimits } from "../../src/driver/limits.js";
-import type { LaunchPlan } from "../../src/driver/start/launch-plan.js";
+import type { AgentLaunchPlan } from "../../src/driver/start/launch-plan.js";
 import type { AgentVersions } from "../../src/driver/start/open-conversation.js";
 import { startAgent } from "../../src/driver/start/start-agent.js";
 import { MessageIntake } from "../../src/driver/wire/message-intake.js";
@@ -208,6 +208,7 @@ export function fakeAgent(options: FakeAgentOptions) {
           obeyed: [],
           env: {},
           files: [],
+          workspaceFiles: [],
           model: "",
           requiresListed: false,
           sessionMeta: {},

@@ -18,7 +18,17 @@ import { tokens } from "../../tokens.js";
 import { mcpServerFailed } from "./mcp-failure.js";
 
 /** The name under which the request's own tools are published; the contract keeps it from MCP servers. */
-const ownPublication = "ambit";
+export const ownPublication = "ambit";
+
+/** Names of the servers that `publish` will return, in its order. Pure. */
+export function serverNamesOf(
+  { customTools }: Pick<RunRequest, "customTools">,
+  { delivery, toolSources }: Pick<AcceptedPlan, "delivery" | "toolSources">,
+): readonly string[] {
+  if (delivery === undefined) return [];
+  const ofSources = toolSources.flatMap(({ uses }) => uses.map(({ name }) => name));
+  return customTools.length > 0 ? [ownPublication, ...ofSources] : ofSources;
+}
 
 @injectable()
 export class Publisher {

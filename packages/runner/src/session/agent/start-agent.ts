@@ -13,9 +13,10 @@ import type { PermissionCeiling } from "../../operator.js";
 import { tokens } from "../../tokens.js";
 import { continues, userMessagesAfter } from "../history.js";
 import { ModelRouter, ModelRoutes } from "../model-routes.js";
+import { AgentPool } from "../pool/agent-pool.js";
 import type { Session } from "../session.js";
 import type { StartedAgent } from "../started-agent.js";
-import { Publisher } from "./publish.js";
+import { Publisher, serverNamesOf } from "./publish.js";
 import { namingLimits, unlessStarved } from "./tight-limits.js";
 
 /** The agent of a run. */
@@ -40,7 +41,20 @@ export class AgentStarter {
     @inject(Publisher) private readonly publisher: Publisher,
     @inject(ModelRoutes) private readonly modelRoutes: ModelRoutes,
     @inject(tokens.wholeHistory) private readonly wholeHistory: boolean,
+    @inject(AgentPool) private readonly pool: AgentPool,
   ) {}
+
+  /** The session of an agent that was started ahead, exactly as this run's would be. @throws the run's reason */
+  claim(): Promise<Session | undefined> {
+    const { request, plan } = this;
+    const asked = {
+      request,
+      plan,
+      deniesTools: this.#deniesTools,
+      serverNames: serverNamesOf(request, plan),
+    };
+    return this.pool.claim(asked, this.scope.signal);
+  }
 
   /**
    * The session's agent, when it was started with the same tools and settings and remembers the same conversation; else a
@@ -62,9 +76,15 @@ export class AgentStarter {
     return { started, warm: false, continued };
   }
 
+  get #deniesTools(): boolean {
+    return this.ceiling === true || this.ceiling.length > 0;
+  }
+
   async #startNew(session: Session, fingerprint: string): Promise<StartedAgent> {
     const { request, limits, log } = this;
     const harness = this.plan.harness.actor;
+    const { ahead } = session;
+    session.ahead = undefined;
     // Follows this run until the agent has started; then it belongs to the session.
     const scope = new OwnedScope(log, limits.closeMs, this.scope.signal);
     session.scope.defer(() => scope.close());
@@ -76,7 +96,7 @@ export class AgentStarter {
       );
       const modelRouter = new ModelRouter();
       const model = await unlessAborted(this.scope.signal, () =>
-        this.modelRoutes.open(session.sandbox, scope, modelRouter),
+        this.modelRoutes.open(ahead?.way ?? session.sandbox, scope, modelRouter),
       );
 
       // 5 start: the agent, with its stored conversation if there is one
@@ -90,9 +110,10 @@ export class AgentStarter {
             sandbox: session.sandbox,
             servers,
             request,
-            deniesTools: this.ceiling === true || this.ceiling.length > 0,
+            deniesTools: this.#deniesTools,
             model,
             resume: conversation?.harness === harness.id ? conversation.id : undefined,
+            prepared: ahead?.agent,
             log,
           });
         const begun = await unlessStarved(session.sandbox, resources, () =>

@@ -14,11 +14,11 @@ import { type AgentAbilities, readInitialize } from "../wire/answers.js";
 import type { AcpConnection } from "../wire/connection.js";
 import { settledWithin } from "../wire/failures.js";
 import type { MessageIntake } from "../wire/message-intake.js";
-import type { LaunchPlan } from "./launch-plan.js";
+import type { AgentLaunchPlan } from "./launch-plan.js";
 
 export interface BeginAgentOptions {
   readonly profile: Profile;
-  readonly launch: LaunchPlan;
+  readonly launch: AgentLaunchPlan;
   readonly limits: DriverLimits;
   readonly intake: MessageIntake;
 }
@@ -82,7 +82,7 @@ const exitSeenMs = 1_000;
 /** Closes the agent if this fails. An agent that found what it would obey in its workspace has exited with that. */
 export async function orExplained<Result>(
   agent: Parameters<typeof closeAgent>[0],
-  { obeyed }: Pick<LaunchPlan, "obeyed">,
+  { obeyed }: Pick<AgentLaunchPlan, "obeyed">,
   start: () => Promise<Result>,
 ): Promise<Result> {
   const { profile, process, connection } = agent;
@@ -97,7 +97,7 @@ export async function orExplained<Result>(
   }
 }
 
-async function spawned(sandbox: Sandbox, { argv, env }: LaunchPlan, profile: Profile): Promise<Process> {
+async function spawned(sandbox: Sandbox, { argv, env }: AgentLaunchPlan, profile: Profile): Promise<Process> {
   const command: Command = { argv, env, role: "agent" };
   try {
     return await sandbox.spawn(command);

@@ -7,7 +7,7 @@ import type { AcpConnection } from "../wire/connection.js";
 import { toolsListed } from "./await-tools.js";
 import type { BegunAgent } from "./begin-agent.js";
 import { closesSessions, harnessCapabilities, promptAbilities, restoreMethod } from "./capabilities.js";
-import type { LaunchPlan } from "./launch-plan.js";
+import type { AgentLaunchPlan } from "./launch-plan.js";
 import { restoreConversation } from "./restore-conversation.js";
 
 /** Versions of an agent. */
@@ -24,12 +24,14 @@ export interface Started extends BegunAgent {
   /** Absent for an agent that is part of the plugin. */
   readonly versions?: AgentVersions | undefined;
   readonly limits: DriverLimits;
+  /** Whether it was started before its run began. */
+  readonly isAhead: boolean;
 }
 
 /** Opens the conversation of a run: from here on, the agent belongs to that run's session. */
 export async function openConversation(
   started: Started,
-  launch: LaunchPlan,
+  launch: AgentLaunchPlan,
   scope: StartScope,
 ): Promise<AcpAgent> {
   const { profile, connection, abilities: reported, limits } = started;
@@ -78,7 +80,10 @@ export async function openConversation(
     conversation: opened.sessionId,
     history: restored === undefined ? "new" : "loaded",
     capabilities,
-    versions: versionEvidence(started.versions, reported.agentInfo?.version),
+    versions: {
+      ...versionEvidence(started.versions, reported.agentInfo?.version),
+      ...(started.isAhead ? { startedAhead: true } : {}),
+    },
     abilities: promptAbilities(reported),
     closesSessions: closesSessions(reported),
     model: stated,
@@ -101,7 +106,7 @@ function versionEvidence(versions: AgentVersions | undefined, reported: string |
 /** @throws HarnessFailed for a model that the agent, at its provider's own endpoint, doesn't have. */
 function requireModel(
   { title }: Profile,
-  { model, requiresListed }: LaunchPlan,
+  { model, requiresListed }: AgentLaunchPlan,
   offered: readonly string[],
 ): void {
   if (!requiresListed || offered.length === 0) return;

@@ -25,8 +25,9 @@ export async function startAgent(options: StartAgentOptions, scope: StartScope):
   const onSpawned = (spawned: Parameters<typeof closeAgent>[0]) => {
     close = () => closeAgent(spawned, false);
   };
+  if (launch.workspaceFiles.length > 0) await sandbox.writeFiles(launch.workspaceFiles);
   const { begun = await beginAgent(options, { sandbox, signal, log, onSpawned }) } = options;
-  const started = { profile, versions, limits, ...begun };
+  const started = { profile, versions, limits, isAhead: options.begun !== undefined, ...begun };
   onSpawned(started);
   const agent = await orExplained(started, launch, () =>
     unlessStopped(signal, profile, () => openConversation(started, launch, scope)),

@@ -20,6 +20,9 @@ export interface MessageReceiver {
   room(): Promise<void> | undefined;
 }
 
+/** Messages before the conversation that are named. */
+const maxUnasked = 100;
+
 export interface AgentConnectionOptions {
   readonly process: Process;
   readonly title: string;
@@ -36,12 +39,17 @@ export class AcpConnection {
   readonly state = new SessionState();
   /** The sizes of messages, by their parameters. */
   readonly #sizes = new WeakMap<JsonRecord, number>();
+  /** Its requests and notifications until a conversation was opened, and responses beyond the one it owed. */
+  #unasked: string[] | undefined = [];
+  #isInitialized = false;
+  #log: Log;
   /** The session whose updates are accepted, and their receiver. */
   #receiver: { readonly sessionId: string; readonly receiver: MessageReceiver } | undefined;
 
   constructor(options: AgentConnectionOptions) {
     this.#options = options;
-    const { process, log, title } = options;
+    const { process, title } = options;
+    this.#log = options.log;
     this.#errorOutput = new OutputTail(process.stderr);
     const stream = messageStream({
       stdin: process.stdin,
@@ -50,7 +58,7 @@ export class AcpConnection {
       tap: (message, size) => this.#tap(message, size),
       room: () => this.#receiver?.receiver.room(),
       onNoise: (line) =>
-        log.debug({ agent: title, line: shortLine(line, 200) }, "no ACP on the agent's stdout"),
+        this.#log.debug({ agent: title, line: shortLine(line, 200) }, "no ACP on the agent's stdout"),
     });
     this.#input = stream.writable;
     this.#connection = acp
@@ -69,13 +77,27 @@ export class AcpConnection {
       .onRequest("*", ({ method }) => {
         throw acp.RequestError.methodNotFound(String(method));
       })
-      .onNotification("*", ({ method }) => log.debug({ agent: title, method }, "notification ignored"))
+      .onNotification("*", ({ method }) => this.#log.debug({ agent: title, method }, "notification ignored"))
       .connect(stream);
   }
 
   /** Whether the agent has ended, or its connection was closed. */
   get closed(): boolean {
     return this.#connection.signal.aborted;
+  }
+
+  /**
+   * What the agent sent before its conversation, besides its answer to `initialize`: names of methods, and `response` for
+   * a further one. The first hundred.
+   */
+  get unasked(): readonly string[] {
+    return this.#unasked ?? [];
+  }
+
+  /** It belongs to a run from now on, whose log this is. */
+  logTo(log: Log): void {
+    this.#log = log;
+    this.#unasked = undefined;
   }
 
   /** From now on this session's messages go to `receiver`; without one they are dropped, except for its state. */
@@ -113,7 +135,7 @@ export class AcpConnection {
   /** Sends without waiting: if the agent is gone, the pending request fails. */
   notify(method: string, params: object): void {
     this.#connection.agent.notify<object>(method, params).catch((error: unknown) => {
-      this.#options.log.debug({ agent: this.#options.title, method, error }, "notification not delivered");
+      this.#log.debug({ agent: this.#options.title, method, error }, "notification not delivered");
     });
   }
 
@@ -124,12 +146,13 @@ export class AcpConnection {
     try {
       await this.#input.close();
     } catch (error) {
-      this.#options.log.debug({ agent: this.#options.title, error }, "the agent's input was closed already");
+      this.#log.debug({ agent: this.#options.title, error }, "the agent's input was closed already");
     }
   }
 
   /** Updates never reach the SDK, which would validate each one completely and drop unknown ones. */
   #tap(message: JsonRecord, size: number): boolean {
+    this.#noteUnasked(message);
     if (isRecord(message.params)) this.#sizes.set(message.params, size);
     if (message.method !== "session/update" || "id" in message) return false;
     const { params } = message;
@@ -140,8 +163,16 @@ export class AcpConnection {
     return true;
   }
 
+  #noteUnasked({ method }: JsonRecord): void {
+    if (this.#unasked === undefined || this.#unasked.length === maxUnasked) return;
+    if (typeof method === "string") this.#unasked.push(shortLine(method, 100));
+    else if (this.#isInitialized) this.#unasked.push("response");
+    else this.#isInitialized = true;
+  }
+
   async #gone(reason: unknown, doing: string): Promise<HarnessFailed> {
-    const { process, title, log } = this.#options;
+    const { process, title } = this.#options;
+    const log = this.#log;
     const errorOutput = () => this.#errorOutput.text;
     const failure = await agentGone({ process, title, doing, reason, errorOutput });
     log.warn({ agent: title, stderr: errorOutput() }, failure.message);

@@ -1,0 +1,172 @@
+import { type AcceptedPlan, SandboxFailed } from "@ambit/core";
+import type { Log, ModelRoute, PreparedAgent, PreparedStart } from "@ambit/core/plugin";
+import { canonicalJson } from "../../canonical-json.js";
+import { unlessAborted } from "../../lifetime/linked-abort.js";
+import { callPlugin } from "../../lifetime/plugin-error.js";
+import { OwnedScope } from "../../lifetime/scope.js";
+import { ModelRouter, ModelRoutes } from "../model-routes.js";
+import { Session, sessionFingerprintOf } from "../session.js";
+import { faultOf } from "./fault.js";
+import { ReservedExposure } from "./reserved-exposure.js";
+
+/** The start that a run asks for. */
+export interface AskedStart extends Omit<PreparedStart, "model"> {
+  readonly plan: AcceptedPlan;
+}
+
+export interface MakeOptions {
+  /** As its deployer wants it, with nothing of a caller. */
+  readonly asked: AskedStart;
+  readonly log: Log;
+  readonly closeMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Milliseconds that a sandbox has to show what is in it. */
+const showMs = 5_000;
+
+/** An agent in a sandbox of its own that has been started for nobody. One run may have both, once. */
+export class PooledAgent {
+  readonly #session: Session;
+  readonly #plan: AcceptedPlan;
+  readonly #agent: PreparedAgent;
+  readonly #log: Log;
+  readonly #way: ReservedExposure | undefined;
+  readonly #route: ModelRoute | undefined;
+  #hasEnded = false;
+
+  private constructor(
+    session: Session,
+    plan: AcceptedPlan,
+    agent: PreparedAgent,
+    model: { readonly way: ReservedExposure | undefined; readonly route: ModelRoute | undefined },
+    log: Log,
+  ) {
+    this.#session = session;
+    this.#plan = plan;
+    this.#agent = agent;
+    this.#log = log;
+    this.#way = model.way;
+    this.#route = model.route;
+    void agent.ended.then(() => {
+      this.#hasEnded = true;
+    });
+  }
+
+  /** Opens the sandbox and starts the agent, or leaves nothing behind. */
+  static async make({ asked, log, closeMs, signal }: MakeOptions): Promise<PooledAgent> {
+    const { plan, ...start } = asked;
+    const session = await Session.open(plan, log, closeMs, signal, { isAhead: true });
+    try {
+      const { sandbox } = session;
+      const { actor: harness } = plan.harness;
+      if (sandbox.contents === undefined || harness.prepare === undefined)
+        throw new SandboxFailed(
+          `Sandbox '${plan.sandbox.actor.name}' doesn't show what is in it, so no agent can be started in it ahead of a run: use local or docker, or remove the agent's prewarm`,
+        );
+      const way = plan.gateway === undefined ? undefined : await ReservedExposure.on(sandbox);
+      const route = way && (await addressOf(plan, way, log, closeMs));
+      const agent = await unlessAborted(signal, () =>
+        callPlugin(
+          `Harness '${harness.name}'`,
+          async () =>
+            await harness.prepare?.({ ...start, model: route, signal: session.scope.signal, sandbox, log }),
+        ),
+      );
+      if (agent === undefined) throw new SandboxFailed("The agent was not started.");
+      return new PooledAgent(session, plan, agent, { way, route }, log);
+    } catch (error) {
+      await session.close();
+      throw error;
+    }
+  }
+
+  /** Settles when its process has ended. */
+  get ended(): Promise<void> {
+    return this.#agent.ended;
+  }
+
+  get processes(): number {
+    return this.#session.processes.count;
+  }
+
+  /** Whether this actor is part of it. */
+  uses(actor: object): boolean {
+    const { sandbox, harness, gateway } = this.#plan;
+    const parts: readonly (object | undefined)[] = [sandbox.actor, harness.actor, gateway?.probed.actor];
+    return parts.includes(actor);
+  }
+
+  /** Why such a run can't have it; undefined if it can. Pure. */
+  misfit({ plan, ...start }: AskedStart): string | undefined {
+    const own = this.#plan;
+    if (sessionFingerprintOf(plan) !== sessionFingerprintOf(own))
+      return "its sandbox has another boundary, or hides other credentials";
+    if (pathsOf(plan) !== pathsOf(own)) return "its program is another one";
+    if (routeOf(plan) !== routeOf(own)) return "its model is reached in another way";
+    return this.#agent.misfit({ ...start, model: this.#route });
+  }
+
+  /**
+   * Why no run may have it: what it has done since its start; undefined if it is as it was started.
+   *
+   * @throws the signal's reason
+   */
+  async fault(signal: AbortSignal): Promise<string | undefined> {
+    const { sandbox } = this.#session;
+    const limit = AbortSignal.timeout(showMs);
+    try {
+      const found = await unlessAborted(
+        AbortSignal.any([signal, limit]),
+        async () => await sandbox.contents?.(),
+      );
+      if (found === undefined) return "its sandbox doesn't show what is in it";
+      return faultOf(this.#agent, {
+        hasEnded: this.#hasEnded,
+        hasFailed: this.#session.failure !== undefined,
+        decided: this.#session.decidedUnclaimed(),
+        askedModel: this.#way?.wasAsked === true,
+        found,
+        workspace: sandbox.workspace,
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#log.debug({ error }, "a sandbox with an agent that was started ahead can't be looked at");
+      return limit.aborted
+        ? `its sandbox didn't show what is in it within ${showMs / 1_000} s`
+        : "its sandbox couldn't show what is in it";
+    }
+  }
+
+  /** Gives it to a run. */
+  handOver(): Session {
+    this.#session.ahead = { agent: this.#agent, way: this.#way?.open };
+    return this.#session;
+  }
+
+  close(): Promise<void> {
+    return this.#session.close();
+  }
+}
+
+/** What the agent is told of the route to its model, which stays closed: it is opened again for the run. */
+async function addressOf(
+  plan: AcceptedPlan,
+  way: ReservedExposure,
+  log: Log,
+  closeMs: number,
+): Promise<ModelRoute | undefined> {
+  await using scope = new OwnedScope(log, closeMs);
+  return await new ModelRoutes(plan, log).open(way.closed, scope, new ModelRouter());
+}
+
+function pathsOf({ harness, sandbox }: AcceptedPlan): string {
+  return canonicalJson(harness.actor.requiredPaths(sandbox.actor.rootfs ?? "host"));
+}
+
+/** What the address of a model route depends on. Its endpoint and credentials stay outside. */
+function routeOf({ gateway }: AcceptedPlan): string {
+  if (gateway === undefined) return "";
+  const { protocol, basePath } = gateway.use;
+  return canonicalJson({ gateway: gateway.probed.actor.name, protocol, basePath });
+}
