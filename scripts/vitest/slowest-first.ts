@@ -8,6 +8,7 @@ const slow = [
   "test/e2e/docs/write-a-backend",
   "plugins/sandbox-daytona/test/conformance",
   "test/tools/test/permissions/own-tools",
+  "plugins/sandbox-daytona/test/mutation/",
   "plugins/sandbox-daytona/test/canary",
   "plugins/sandbox-daytona/test/open",
   "bench/test/soak",

@@ -1,8 +1,8 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import type { McpServer, Publication } from "@ambit/core/plugin";
+import { listening } from "@ambit/fakes/listening";
 import { test as base, describe, expect, onTestFinished } from "vitest";
 import { configSchema } from "../src/config.js";
 import { HttpToolSource } from "../src/http-source.js";
@@ -44,14 +44,7 @@ async function serving(form: "document" | "stream", sends: object): Promise<stri
     response.writeHead(200, { "content-type": type });
     response.end(form === "document" ? answer : `: hello\r\nevent: message\r\ndata: ${answer}\r\n\r\n`);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const address = server.address();
-  return `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}/mcp`;
+  return `http://127.0.0.1:${await listening(server, onTestFinished)}/mcp`;
 }
 
 const signal = new AbortController().signal;

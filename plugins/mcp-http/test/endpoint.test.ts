@@ -1,7 +1,6 @@
 import http from "node:http";
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { matchesBearer } from "@ambit/core/plugin";
 import { recordingLog } from "@ambit/fakes/log";
 import { describe, expect, it } from "vitest";
 import { openEndpoint } from "../src/endpoint.js";
@@ -72,14 +71,6 @@ describe("access to the endpoint", () => {
       expect(await statusWith(published, request, path)).toBe(status);
       expect(published.listed()).toBe(status === 200);
     }
-  });
-
-  it("gives every publication a separate token", async () => {
-    const [first, second] = [await publish(), await publish()];
-    expect(await statusWith(first, { headers: { ...second.headers } })).toBe(401);
-    expect(matchesBearer(first.headers.Authorization, (second.headers.Authorization ?? "").slice(7))).toBe(
-      false,
-    );
   });
 
   it("refuses a body of very many values before it is parsed", async () => {

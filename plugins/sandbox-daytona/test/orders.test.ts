@@ -1,9 +1,8 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { labelsOf, ownershipOf } from "@ambit/backend-kit";
 import type { Boundary } from "@ambit/core/plugin";
+import { listening } from "@ambit/fakes/listening";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Account } from "../src/account.js";
 import { differences } from "../src/open/read-back.js";
@@ -21,13 +20,7 @@ async function posted(boundary: Boundary, overrides: object = {}): Promise<Recor
     response.writeHead(request.method === "POST" ? 422 : 404, { "content-type": "application/json" });
     response.end(JSON.stringify({ message: "recorded" }));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listening(server, onTestFinished);
   const place = { apiKey: "key", apiUrl: `http://127.0.0.1:${port}/api` };
   const config = await configFor(place, overrides);
   const request = { session: "s1", boundary, log: logged().log, signal: new AbortController().signal };

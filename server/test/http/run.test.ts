@@ -2,7 +2,7 @@ import type { RunResult } from "@ambit/core";
 import { HarnessFailed } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { saying, waiting } from "../support/scripted-agent.js";
-import { asking, bodyOf, recordsOf, serveScript } from "../support/server.js";
+import { asking, bodyOf, hasRoom, recordsOf, serveScript } from "../support/server.js";
 
 const ndjson = { accept: "application/x-ndjson" };
 
@@ -212,13 +212,3 @@ describe("POST /run", () => {
     await expect(fetch(`${url}/health`)).rejects.toThrow();
   });
 });
-
-function hasRoom(runner: { reserve(): { release(): void } }): boolean {
-  try {
-    runner.reserve().release();
-    return true;
-  } catch {
-    // At capacity still: the poll asks again.
-    return false;
-  }
-}

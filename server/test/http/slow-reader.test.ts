@@ -2,7 +2,7 @@ import { request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Script } from "../support/scripted-agent.js";
-import { asking, serveScript } from "../support/server.js";
+import { asking, hasRoom, serveScript } from "../support/server.js";
 
 const total = 100_000;
 const text = "x".repeat(1_000);
@@ -68,13 +68,3 @@ describe("a caller that doesn't read", () => {
     await expect.poll(() => hasRoom(runner), { timeout: 10_000 }).toBe(true);
   });
 });
-
-function hasRoom(runner: { reserve(): { release(): void } }): boolean {
-  try {
-    runner.reserve().release();
-    return true;
-  } catch {
-    // At capacity still: the poll asks again.
-    return false;
-  }
-}

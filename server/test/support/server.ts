@@ -59,3 +59,14 @@ export async function recordsOf(response: Response): Promise<Record<string, unkn
   const lines = (await response.text()).split("\n").filter((line) => line !== "");
   return lines.map((line) => JSON.parse(line));
 }
+
+/** Whether the runner takes another run. */
+export function hasRoom(runner: { reserve(): { release(): void } }): boolean {
+  try {
+    runner.reserve().release();
+    return true;
+  } catch {
+    // At capacity still: the poll asks again.
+    return false;
+  }
+}

@@ -1,5 +1,5 @@
-import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import { listening } from "@ambit/fakes/listening";
 import { onTestFinished } from "vitest";
 
 export interface Received {
@@ -19,13 +19,6 @@ export async function webhookReceiver(answer: (response: ServerResponse, path: s
     answer(response, request.url ?? "");
     response.end();
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const address = server.address();
-  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const port = await listening(server, onTestFinished);
   return { received, port, url: `http://127.0.0.1:${port}` };
 }

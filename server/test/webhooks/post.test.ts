@@ -1,7 +1,7 @@
-import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import { createServer as createTcpServer } from "node:net";
 import { operatorPolicy } from "@ambit/egress";
+import { listening } from "@ambit/fakes/listening";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { post } from "../../src/webhooks/post.js";
 
@@ -16,14 +16,7 @@ async function receiver(respond: RequestListener = (_request, response) => void 
     paths.push(request.url ?? "");
     respond(request, response);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const address = server.address();
-  return { paths, port: typeof address === "object" ? address?.port : 0 };
+  return { paths, port: await listening(server, onTestFinished) };
 }
 
 const send = (url: string, policy = open, signal = AbortSignal.timeout(10_000)) =>
@@ -72,11 +65,7 @@ describe("posting a webhook", { retry: 0 }, () => {
       socket.on("error", () => {}).on("data", () => socket.write(answer));
       onTestFinished(() => void socket.destroy());
     });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    onTestFinished(() => void server.close());
-    const address = server.address();
-    const port = typeof address === "object" ? address?.port : 0;
+    const port = await listening(server, onTestFinished);
     const sent = send(`http://127.0.0.1:${port}/`, open, AbortSignal.timeout(300));
     expect(await sent).toMatchObject({ delivered: false, ...outcome });
   });

@@ -1,7 +1,5 @@
-import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import type { AddressInfo } from "node:net";
 import type {
   ConnectionDecision,
   ModelFailure,
@@ -10,6 +8,7 @@ import type {
   NetworkBoundary,
 } from "@ambit/core/plugin";
 import type { Lookup } from "@ambit/egress";
+import { listening } from "@ambit/fakes/listening";
 import { onTestFinished } from "vitest";
 import { configSchema } from "../../src/config.js";
 import { openRoute } from "../../src/open-route.js";
@@ -23,13 +22,7 @@ export async function serving(
   tls?: { readonly key: string; readonly cert: string },
 ): Promise<string> {
   const server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listening(server, onTestFinished);
   return `${tls === undefined ? "http" : "https"}://127.0.0.1:${port}`;
 }
 

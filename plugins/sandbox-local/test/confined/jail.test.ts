@@ -106,15 +106,3 @@ test("a scratch file system has the configured size", async () => {
   );
   expect(stdout).toBe("4194304\nran\n");
 });
-
-test("the agent keeps its home; a tool's is scratch, and neither sees the other's", async () => {
-  const sandbox = await openConfined();
-  const agent = { role: "agent" } as const;
-  expect((await run(sandbox, shell("echo kept > $HOME/note; echo $HOME"), agent)).stdout).toBe(
-    "/home/agent\n",
-  );
-  expect((await run(sandbox, shell("cat $HOME/note"), agent)).stdout).toBe("kept\n");
-  expect((await run(sandbox, shell("ls -A $HOME /home; echo x > $HOME/x"))).stdout).not.toContain("note");
-  expect((await run(sandbox, shell("ls -A $HOME"))).stdout).toBe("");
-  expect(new TextDecoder().decode(await sandbox.readFile("/home/agent/note"))).toBe("kept\n");
-});

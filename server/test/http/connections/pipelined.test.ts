@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
+import { listening } from "@ambit/fakes/listening";
 import { expect, it, onTestFinished } from "vitest";
 import { Connections } from "../../../src/http/connections/connections.js";
 import { sharesOf } from "../../../src/http/connections/shares.js";
@@ -18,14 +19,7 @@ async function serving(): Promise<{ readonly built: () => number; readonly open:
     if (!response.req.socket.destroyed) response.end("ok");
   });
   new Connections(sharesOf(100, 1_000)).watch(server, 60_000);
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const address = server.address();
-  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const port = await listening(server, onTestFinished);
   const open = () => {
     const socket = connect(port, "127.0.0.1");
     socket.on("error", () => {

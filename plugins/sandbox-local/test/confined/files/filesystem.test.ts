@@ -173,16 +173,6 @@ test("a listed folder that is repeatedly exchanged for a link never leads outsid
 });
 
 describe("modes", () => {
-  test("readonly: the workspace can be read, and only scratch can be written", async () => {
-    const sandbox = await openConfined(filesystem({ mode: "readonly" }));
-    await sandbox.writeFiles([{ path: "/workspace/in", content: "in\n" }]);
-    const { stdout } = await run(
-      sandbox,
-      shell("cat in; echo x > in || echo; echo x > new || echo; echo x > /tmp/x && echo scratch"),
-    );
-    expect(stdout).toBe("in\n\n\nscratch\n");
-  });
-
   test("off: there is no workspace, not even for the runner", async () => {
     const sandbox = await openConfined(filesystem({ mode: "off" }));
     await expect(sandbox.writeFiles([{ path: "/workspace/in", content: "in" }])).rejects.toThrow(/isn't in/);
