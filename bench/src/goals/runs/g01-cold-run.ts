@@ -3,7 +3,7 @@ import { type CpuMeter, meterCpu } from "../../machine/cpu-meter.js";
 import { interleaved, median, type Pairs, short, timed } from "../../measure.js";
 import { linux } from "../../needs.js";
 import { startAcpDirect } from "../../subjects/agents/acp-direct.js";
-import { startAmbit } from "../../subjects/server/ambit-server.js";
+import { type ServerOptions, startAmbit } from "../../subjects/server/ambit-server.js";
 import { demoRequest } from "../../subjects/server/requests.js";
 import { run } from "../../subjects/server/runs.js";
 
@@ -15,35 +15,41 @@ interface Cost {
   readonly cpu: number;
 }
 
+/** Of the server. */
+type Subject = Pick<ServerOptions, "unconfined" | "hasDefaults">;
+
+const subjects = {
+  unconfined: { unconfined: "prefer" },
+  jailed: { unconfined: "allow" },
+  defaults: { unconfined: "allow", hasDefaults: true },
+} as const satisfies Record<string, Subject>;
+
 const measured = new Map<string, ReturnType<typeof measureColdRuns>>();
 
 /** G1 and G2 are two costs of the same runs. */
-function coldRuns(unconfined: "allow" | "prefer", pairs: number): ReturnType<typeof measureColdRuns> {
-  const known = measured.get(unconfined);
+function coldRuns(name: keyof typeof subjects, pairs: number): ReturnType<typeof measureColdRuns> {
+  const known = measured.get(name);
   if (known !== undefined) return known;
-  const begun = measureColdRuns(unconfined, pairs);
-  measured.set(unconfined, begun);
+  const begun = measureColdRuns(subjects[name], pairs);
+  measured.set(name, begun);
   return begun;
 }
 
-async function measureColdRuns(
-  unconfined: "allow" | "prefer",
-  pairs: number,
-): Promise<{ wall: Pairs; cpu: Pairs }> {
+async function measureColdRuns(subject: Subject, pairs: number): Promise<{ wall: Pairs; cpu: Pairs }> {
   const meters: CpuMeter[] = [];
   try {
-    return await costsOfPairs(unconfined, pairs, meters);
+    return await costsOfPairs(subject, pairs, meters);
   } finally {
     await Promise.all(meters.map((meter) => meter.close()));
   }
 }
 
 async function costsOfPairs(
-  unconfined: "allow" | "prefer",
+  subject: Subject,
   pairs: number,
   meters: CpuMeter[],
 ): Promise<{ wall: Pairs; cpu: Pairs }> {
-  await using ambit = await startAmbit({ unconfined });
+  await using ambit = await startAmbit(subject);
   await using direct = startAcpDirect();
   const [ourCpu, theirCpu] = [meterCpu(ambit.program.pid), meterCpu(direct.program.pid)];
   meters.push(ourCpu, theirCpu);
@@ -80,11 +86,18 @@ const medians = ({ subject, floor }: Pairs) => `${short(median(subject))} / ${sh
 /** The ratios of one cost, without a boundary and in a jail. */
 async function outcomes(measure: "wall" | "cpu", count: number): Promise<readonly GoalMeasurement[]> {
   const name = measure === "wall" ? "wall" : "CPU";
-  const plain = (await coldRuns("prefer", count))[measure];
-  const confined = (await coldRuns("allow", count))[measure];
+  const plain = (await coldRuns("unconfined", count))[measure];
+  const confined = (await coldRuns("jailed", count))[measure];
+  const stored = (await coldRuns("defaults", count))[measure];
   return [
     { what: `demo agent, unconfined, ${name}`, unit: "×", values: plain.ratios, limit, note: medians(plain) },
     { what: `demo agent, in its jail, ${name}`, unit: "×", values: confined.ratios, note: medians(confined) },
+    {
+      what: `the same, with all default plugins and a store on disk, ${name}`,
+      unit: "×",
+      values: stored.ratios,
+      note: medians(stored),
+    },
   ];
 }
 

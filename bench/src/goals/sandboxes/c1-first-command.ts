@@ -27,7 +27,7 @@ const titles: Readonly<Record<FirstCommandSide, Title>> = {
   "sandbox-runtime": { what: "sandbox-runtime" },
   ambit: { what: "Ambit, local, network off", limit: { atMost: 20 }, floor: "bubblewrap" },
   "ambit-limited": {
-    what: "Ambit, local, with limits of memory, processes and CPU",
+    what: "Ambit, local, with limits of resources",
     limit: { atMost: 25 },
     floor: "bubblewrap",
   },

@@ -13,6 +13,8 @@ export interface ServerOptions {
   readonly unconfined?: "allow" | "prefer";
   /** Loaded before the plugins that come with Ambit: packages, or absolute paths. */
   readonly plugins?: readonly (string | { readonly use: string; readonly config: object })[];
+  /** Whether it has all default plugins, with a store on disk. Default false: only those that a run of an agent needs. */
+  readonly hasDefaults?: boolean;
   /** Configuration of harness-acp. */
   readonly harness?: object;
   /** Further configuration of sandbox-local. */
@@ -81,8 +83,13 @@ export async function serveArguments(
   readonly folder: string;
 }> {
   const { unconfined = "prefer", plugins = [], harness = {}, sandbox = {} } = options;
-  const { limits = {}, probes = {}, webhooks, token } = options;
+  const { limits = {}, probes = {}, webhooks, token, hasDefaults = false } = options;
+  const stored = [
+    { use: "@ambit/store-sqlite", config: { file: join(folder.path, "runs.sqlite") } },
+    { use: "@ambit/blobs-folder", config: { folder: join(folder.path, "blobs") } },
+  ];
   const configuration = {
+    extends: hasDefaults ? "defaults" : "none",
     plugins: [
       ...plugins,
       {
@@ -93,6 +100,7 @@ export async function serveArguments(
       "@ambit/mcp-http",
       "@ambit/executor-callback",
       "@ambit/executor-client",
+      ...(hasDefaults ? stored : []),
     ],
     ...{ limits, probes, webhooks },
   };
