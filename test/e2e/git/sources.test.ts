@@ -3,9 +3,9 @@ import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { demo, type Server, startServer } from "./support/ambit.js";
-import { withForge } from "./support/configurations.js";
-import { type Forge, startForge } from "./support/forge/forge.js";
+import { demo, type Server, startServer } from "../support/ambit.js";
+import { withForge } from "../support/configurations.js";
+import { type Forge, startForge } from "../support/forge/forge.js";
 
 const reader = `ghp_${"reader00".repeat(5)}`;
 const pusher = `ghp_${"pusher00".repeat(5)}`;

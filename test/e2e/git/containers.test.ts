@@ -1,0 +1,71 @@
+import { symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
+import { expect, it } from "vitest";
+import { demo, emptyFolder, serve } from "../support/ambit.js";
+import { withForge } from "../support/configurations.js";
+import { startForge } from "../support/forge/forge.js";
+
+const token = `ghp_${"container".repeat(4)}`;
+
+it.for(["runc", "runsc"] as const)(
+  "a commit comes into and leaves containers with %s",
+  { timeout: 240_000 },
+  async (runtime, context) => {
+    if (process.env.AMBIT_SOAK === undefined) context.skip("host: this takes minutes: set AMBIT_SOAK=1");
+    const missing = unavailableReason(runtime);
+    if (missing !== undefined) context.skip(`host: ${missing}`);
+    const forge = await startForge({ [token]: { fetch: /^\/acme\//, push: /^\/acme\// } });
+    try {
+      const { socket, image } = dockerEngine();
+      const folder = await emptyFolder();
+      const authority = join(folder, "authority.pem");
+      writeFileSync(authority, forge.authority);
+      const server = await serve(
+        {
+          TEST_FORGE_AUTHORITY: authority,
+          TEST_DOCKER_SOCKET: socket,
+          TEST_DOCKER_IMAGE: image,
+          TEST_DOCKER_RUNTIME: runtime,
+          TEST_DOCKER_DATA: await emptyFolder(),
+        },
+        withForge,
+      );
+      const base = forge.repository("acme/app", { "a.txt": "one" }, (run, made) => {
+        symlinkSync("/etc/passwd", join(made, "link"));
+        run("add", "-A");
+      });
+      const request = (sandbox: string) => ({
+        ...demo("run cat a.txt; env; printf two > a.txt", "say done"),
+        sandbox,
+        sandboxPermission: { network: "off", filesystem: "workspace" },
+        workspace: { sources: [{ type: "git", url: forge.url("acme/app"), credential: { value: token } }] },
+        outputs: {
+          patch: true,
+          git: {
+            branch: sandbox,
+            message: "Change it",
+            author: { name: "Robot", email: "robot@acme.example" },
+            credential: { value: token },
+          },
+        },
+      });
+      const run = async (sandbox: string) => {
+        const text = await (await server.post("/run", request(sandbox))).text();
+        expect(text + server.log()).not.toContain(token);
+        const result = JSON.parse(text);
+        expect(result, server.log()).toMatchObject({ ok: true, output: "done" });
+        return result.receipt;
+      };
+      const [here, there] = [await run("local"), await run(runtime)];
+      expect(there.sources).toEqual(here.sources);
+      expect(there.sources).toMatchObject([{ commit: base, omitted: [{ path: "link", reason: "link" }] }]);
+      expect(there.outputs.git).toMatchObject({ base, branch: runtime });
+      const tree = (branch: string) => forge.git("acme/app", "rev-parse", `${branch}^{tree}`);
+      expect(tree(runtime)).toBe(tree("local"));
+      expect(forge.git("acme/app", "show", `${runtime}:a.txt`)).toBe("two");
+    } finally {
+      await forge.close();
+    }
+  },
+);
