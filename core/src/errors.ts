@@ -155,7 +155,7 @@ export class ModelFailed extends AmbitError {
 
   override toFailure(): Failure {
     const { upstreamStatus } = this;
-    return { ...super.toFailure(), ...(upstreamStatus === undefined ? {} : { upstreamStatus }) };
+    return { ...super.toFailure(), upstreamStatus };
   }
 }
 

@@ -135,7 +135,7 @@ export class DemoTurn {
       toolCallId,
       status: failed ? "failed" : "completed",
       content: report.content ?? [textContent(text)],
-      ...(rawOutput === undefined ? {} : { rawOutput }),
+      rawOutput,
     });
     return chosen;
   }
@@ -152,7 +152,7 @@ export class DemoTurn {
         kind,
         rawInput,
         status: "pending",
-        ...(name === undefined ? {} : { name }),
+        name,
       },
       options: [...permissionOptions],
     };

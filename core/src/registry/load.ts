@@ -104,7 +104,7 @@ function register(
 ): Registered {
   const { name } = plugin;
   const failed = (reason: string, fix: string, cause?: unknown): Registered => ({
-    failure: { plugin: name, reason, fix, ...(cause === undefined ? {} : { cause }) },
+    failure: { plugin: name, reason, fix, cause },
   });
   if (plugin.api !== 1) {
     return failed(`was written for plugin api ${String(plugin.api)}, this is 1`, "load a version that fits");

@@ -33,9 +33,7 @@ export async function retryWhileDown<Result>(
       if (hasFailed) log.debug({ error: messageOf(cause) }, message);
       else log.warn({ error: messageOf(cause) }, message);
       hasFailed = true;
-      await sleep(pauseMs, undefined, { ref: false, ...(signal === undefined ? {} : { signal }) }).catch(
-        () => undefined,
-      );
+      await sleep(pauseMs, undefined, { ref: false, signal }).catch(() => undefined);
     }
   }
 }

@@ -139,7 +139,7 @@ export class RecordedRuns {
     const { request, plan } = run;
     const webhook = sealedWebhook(request, run.key, this.options.sealing);
     return {
-      ...(webhook === undefined ? {} : { webhook }),
+      webhook,
       ...{ id: run.key, project: projectOf(request), session: request.sessionId },
       ...{ replica: this.replica, digest },
       ...{ harness: plan.harness.actor.id, sandbox: plan.sandbox.actor.name },

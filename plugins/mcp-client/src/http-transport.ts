@@ -75,10 +75,10 @@ async function guardedFetch(
   const response = await fetch(target, {
     dispatcher,
     redirect: "error",
-    ...(method === undefined ? {} : { method }),
+    method,
     headers: [...new Headers(headers), ["accept-encoding", "identity"]],
     ...(typeof body === "string" ? { body } : {}),
-    ...(signal === undefined ? {} : { signal }),
+    signal,
   });
   // undici's response as the platform's class, which the SDK requires.
   return new Response(response.body === null ? null : (response.body as ReadableStream<Uint8Array>), {

@@ -8,7 +8,7 @@ import type { Tool } from "@modelcontextprotocol/server";
 export function listedTool({ name, description, inputSchema, readOnly }: PublishedTool): Tool {
   return {
     name,
-    ...(description === undefined ? {} : { description }),
+    description,
     // MCP requires the type; clients drop the whole list for one tool without it. Arguments are objects anyway.
     inputSchema: { ...inputSchema, type: "object" },
     ...(readOnly === undefined ? {} : { annotations: { readOnlyHint: readOnly } }),

@@ -52,7 +52,7 @@ export function toolServer(service: ToolService): Server {
       name,
       arguments: params.arguments ?? {},
       signal: call.signal,
-      ...(id === undefined ? {} : { id }),
+      id,
     });
     if (isLate === true) hangUp();
     return { content: [{ type: "text", text: output }], isError, ...structured(output) };

@@ -20,7 +20,7 @@ const int8 = 20;
 /** A pool of connections with the schema as search path. */
 export function newPool({ url, schema, connections }: PoolSettings, log: Log): pg.Pool {
   const pool = new pg.Pool({
-    ...(url === undefined ? {} : { connectionString: url }),
+    connectionString: url,
     options: `-c search_path=${schema}`,
     application_name: `ambit ${schema}`,
     max: connections,

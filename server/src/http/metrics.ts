@@ -37,7 +37,7 @@ export async function stateOf(
   context: Pick<ServerContext, "runner" | "served" | "log">,
 ): Promise<RunnerState> {
   const backlog = await backlogOf(context);
-  return { ...context.runner.state(), ...(backlog === undefined ? {} : { backlog }) };
+  return { ...context.runner.state(), backlog };
 }
 
 /** Undefined if the store doesn't respond in time. */

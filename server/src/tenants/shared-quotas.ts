@@ -44,9 +44,9 @@ export class SharedQuotas {
     if (concurrentRuns === undefined && runsPerMinute === undefined && usdPerDay === undefined)
       return undefined;
     return {
-      ...(concurrentRuns === undefined ? {} : { concurrentRuns }),
-      ...(runsPerMinute === undefined ? {} : { runsPerMinute }),
-      ...(usdPerDay === undefined ? {} : { usdPerDay }),
+      concurrentRuns,
+      runsPerMinute,
+      usdPerDay,
     };
   }
 

@@ -43,8 +43,8 @@ export function rulesOf({ project, permissions, require, sandboxes, harnesses }:
     project,
     minimum: require,
     permissionCeiling: permissions.deny,
-    ...(sandboxes === undefined ? {} : { sandboxes }),
-    ...(harnesses === undefined ? {} : { harnesses }),
+    sandboxes,
+    harnesses,
   };
 }
 

@@ -48,7 +48,7 @@ export function makeBench<Box extends ProbedSandbox>(
 ): StandardBench<Box> {
   const claimed = (capability: Capability) => probe.claims.includes(capability);
   const open: StandardBench<Box>["open"] = (boundary, { secrets, requiredPaths = [], ...options } = {}) =>
-    openSpec(probeSpec(boundary, { requiredPaths, ...(secrets === undefined ? {} : { secrets }) }), options);
+    openSpec(probeSpec(boundary, { requiredPaths, secrets }), options);
   const opened = new Map<string, () => Promise<Box>>();
   const shared: StandardBench<Box>["shared"] = (boundary) => {
     const key = JSON.stringify(boundary);

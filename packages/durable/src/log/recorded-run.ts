@@ -73,7 +73,7 @@ export function recoveryOf(
 ): Pick<NewRun, "trace" | "sealedRecovery"> {
   const isNeeded = Object.keys(recoveries).length > 0;
   return {
-    ...(trace === undefined ? {} : { trace }),
+    trace,
     ...(isNeeded && sealing !== undefined ? { sealedRecovery: sealing.seal(key, recoveries) } : {}),
   };
 }

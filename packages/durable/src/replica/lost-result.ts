@@ -7,7 +7,7 @@ import { aboutEnd, type MessageSource } from "../webhooks/messages.js";
 /** The end of a run that produced no result. */
 export function endedBy(failure: AmbitError, run: MessageSource): RunEnd {
   const { id, session } = run;
-  const ended = { runId: idOfRun(id), events: [], ...(session === undefined ? {} : { sessionId: session }) };
+  const ended = { runId: idOfRun(id), events: [], sessionId: session };
   const result: RunResult = cancelledByCaller(failure)
     ? { ok: true, ...ended, stopReason: "cancelled" }
     : {

@@ -192,7 +192,7 @@ export class Deliveries {
   #outcomeOf(delivery: Delivery, response: WebhookResponse): DeliveryOutcome {
     const attempts = delivery.attempts - delivery.earlierAttempts;
     const { delivered, status, error, isFinal = false, retryAfterMs = 0 } = response;
-    const seen = { ...(status === undefined ? {} : { status }), ...(error === undefined ? {} : { error }) };
+    const seen = { status, error };
     if (delivered) return { state: "delivered", ...seen };
     const { sender } = this.options;
     if (isFinal || attempts >= sender.attempts) return { state: "failed", ...seen };

@@ -64,7 +64,7 @@ export function judgeCredentials(
   }
   // A partial response could contain part of the value, which can't be recognised.
   const sent = isCarried ? withoutPlaceholder(rawHeaders, partial) : rawHeaders;
-  return { verdict: "pass", rawHeaders: sent, ...(body === undefined ? {} : { body }) };
+  return { verdict: "pass", rawHeaders: sent, body };
 }
 
 /** The first credential whose placeholder is in the request line. Pure. */

@@ -37,7 +37,7 @@ export class TrustedServers {
       rejectUnauthorized: true,
       minVersion: "TLSv1.2",
       ALPNProtocols: ["http/1.1"],
-      ...(session === undefined ? {} : { session }),
+      session,
     };
     return new Promise((resolve, reject) => {
       const tls = connect(options);

@@ -132,7 +132,7 @@ export class Gate {
       allowed: decision.allowed,
       reason: decision.reason,
       protocol,
-      ...(address === undefined ? {} : { address }),
+      address,
     });
   }
 

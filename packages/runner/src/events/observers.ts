@@ -32,7 +32,7 @@ export function notifyRefused(
   const { code, gaps = [] } = failure;
   const capabilities = [...new Set(gaps.map(({ capability }) => capability))];
   const span = callersSpan(trace);
-  const refusal = { code, capabilities, ...known, ...(span === undefined ? {} : { trace: span }) };
+  const refusal = { code, capabilities, ...known, trace: span };
   notifyAll(observers, (observer) => observer.refused?.(refusal), log);
 }
 

@@ -79,6 +79,6 @@ export function askedIn(body: unknown): RequestedTelemetry {
   const telemetry = telemetrySchema.safeParse(body).data?.telemetry;
   return {
     ...(trace?.traceparent === undefined ? {} : { trace }),
-    ...(telemetry === undefined ? {} : { telemetry }),
+    telemetry,
   };
 }

@@ -41,7 +41,7 @@ export class SessionRows {
     const columns = new Columns(row);
     if (row.replica !== replica) return { held: false, address: columns.optionalText("address") ?? "" };
     const handover = columns.optionalText("handover");
-    return { held: true, fence: columns.number("fence"), ...(handover === undefined ? {} : { handover }) };
+    return { held: true, fence: columns.number("fence"), handover };
   }
 
   async keep(
@@ -82,7 +82,7 @@ export class SessionRows {
     );
     if (before === undefined || ended === undefined) return undefined;
     const handover = new Columns(before).optionalText("handover");
-    return { fence: new Columns(ended).number("fence"), ...(handover === undefined ? {} : { handover }) };
+    return { fence: new Columns(ended).number("fence"), handover };
   }
 
   async list(query: {

@@ -5,7 +5,7 @@ import { readPath } from "./json-path.js";
 /** The body of a callback's POST. @param context what the runner adds, beside what the model wrote */
 export function envelopeOf(id: string, callRef: string, given: unknown, context?: JsonObject): string {
   const data = { id, type: "function", function: { name: callRef, arguments: given } };
-  return JSON.stringify({ data, ...(context === undefined ? {} : { context }) });
+  return JSON.stringify({ data, context });
 }
 
 /**

@@ -23,7 +23,7 @@ export async function exchange(
   // undici looks at the signal once it is connected: it sends nothing then, but a name server or a host that doesn't
   // answer would hold the call until the connection's own time limit.
   const response = await unlessAborted(signal, () =>
-    request(url, { dispatcher, method, headers, signal, ...(body === undefined ? {} : { body }) }),
+    request(url, { dispatcher, method, headers, signal, body }),
   );
   const { statusCode: status } = response;
   if (status >= 200 && status < 300) return await readAnswer(response, maxAnswerBytes);

@@ -12,7 +12,7 @@ export type HttpAgents = (protocol: string) => HttpAgent | HttpsAgent;
 export function agentFor({ url, isCallers }: HttpDestination, config: TelemetryConfig): HttpAgents {
   const lookup = isCallers ? guardFor(new URL(url), config) : undefined;
   return (protocol) => {
-    const options = { keepAlive: true, ...(lookup === undefined ? {} : { lookup }) };
+    const options = { keepAlive: true, lookup };
     return protocol === "https:" ? new HttpsAgent(options) : new HttpAgent(options);
   };
 }

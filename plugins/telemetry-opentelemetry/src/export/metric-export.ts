@@ -47,7 +47,7 @@ export class MetricExport {
     const meter = this.#provider.getMeter(scope.name, scope.version, { schemaUrl: scope.schemaUrl });
     const options = ({ description, unit }: Metric) => ({
       description,
-      ...(unit === undefined ? {} : { unit }),
+      unit,
     });
     const advice = { explicitBucketBoundaries: [...durationBuckets] };
     this.#counters = each(counters, (metric) => meter.createCounter(metric.name, options(metric)));

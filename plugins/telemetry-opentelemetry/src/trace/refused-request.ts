@@ -17,7 +17,7 @@ export function refusedRequest(
         "http.response.status_code": status,
         "ambit.refused.capabilities": capabilities.length === 0 ? undefined : capabilities,
       },
-      ...(begunAt === undefined ? {} : { start: begunAt }),
+      start: begunAt,
     },
     now,
   );

@@ -5,7 +5,7 @@ import { rulesOfCaller } from "./admit-caller.js";
 /** The caller that owns the run, and its trace, for the runner. */
 export function callerOptions(incoming: IncomingMessage): Pick<RunOptions, "caller" | "trace"> {
   const caller = rulesOfCaller(incoming);
-  return { trace: callersTrace(incoming), ...(caller === undefined ? {} : { caller }) };
+  return { trace: callersTrace(incoming), caller };
 }
 
 /** The headers of W3C Trace Context and W3C Baggage. */

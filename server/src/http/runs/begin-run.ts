@@ -67,7 +67,7 @@ export async function beginRun(
   if (isDetached && (refusal !== undefined || !hasRoom(context))) return wait();
   if (refusal !== undefined) throw refusal;
   const keepsEvents = form === "json" && !isDetached;
-  const options = { keepsEvents, ...callerOptions(incoming), ...(id === undefined ? {} : { runId: id }) };
+  const options = { keepsEvents, ...callerOptions(incoming), runId: id };
   const slot = runner.reserve();
   if (key !== undefined && runner.has(key)) {
     slot.release();

@@ -15,9 +15,9 @@ export async function handleDeliveries(route: StoredRoute): Promise<void> {
   const after = query.read(afterMessage);
   const found = await server.runs.store.deliveries({
     ...projectFilter(query, callersProjects(exchange.incoming)),
-    ...(state === undefined ? {} : { state }),
+    state,
     ...(await runFilter(route)),
-    ...(after === undefined ? {} : { after }),
+    after,
     limit: query.read(limit),
   });
   sendJson(exchange.outgoing, 200, { deliveries: found.map(storedDelivery) } satisfies DeliveriesResponse);

@@ -31,10 +31,10 @@ export async function handleInteractions(route: StoredRoute): Promise<void> {
   const after = query.read(afterQuestion);
   const found = await server.runs.store.interactions({
     ...projectFilter(query, callersProjects(exchange.incoming)),
-    ...(state === undefined ? {} : { state }),
+    state,
     ...(await runFilter(route)),
-    ...(session === undefined ? {} : { session }),
-    ...(after === undefined ? {} : { after }),
+    session,
+    after,
     limit: query.read(limit),
     maxCharacters: limits.bodyBytes,
   });

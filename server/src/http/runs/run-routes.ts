@@ -42,9 +42,9 @@ export async function handleRuns(route: StoredRoute): Promise<void> {
   const place = after === undefined ? undefined : await placeOf(route, after);
   const runs = await server.runs.store.list({
     ...projectFilter(query, callersProjects(exchange.incoming)),
-    ...(session === undefined ? {} : { session }),
-    ...(state === undefined ? {} : { state }),
-    ...(place === undefined ? {} : { after: place }),
+    session,
+    state,
+    after: place,
     limit: query.read(limit),
   });
   sendJson(exchange.outgoing, 200, { runs: runs.map(summaryOf) } satisfies RunsResponse);

@@ -114,7 +114,7 @@ function perTool(
 ): Attack {
   return {
     id: `environment.per-tool/${slug}`,
-    ...(stoppedBy === undefined ? {} : { stoppedBy }),
+    stoppedBy,
     capability: "environment.per-tool",
     title,
     perform: async (stage) => {

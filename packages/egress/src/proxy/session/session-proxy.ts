@@ -34,9 +34,9 @@ export function openSessionProxy({
       spec.log.error({ sandbox: spec.id, fault: String(cause) }, "the boundary's proxy failed");
       spec.onFailure?.(new SandboxFailed("The boundary's proxy failed: the run has no network.", { cause }));
     },
-    ...(own === undefined ? {} : { own }),
-    ...(lookup === undefined ? {} : { lookup }),
-    ...(checks === undefined ? {} : { checks }),
-    ...(credentials === undefined ? {} : { credentials }),
+    own,
+    lookup,
+    checks,
+    credentials,
   });
 }

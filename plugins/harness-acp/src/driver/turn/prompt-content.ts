@@ -11,7 +11,7 @@ export interface PromptAbilities {
 /** `_meta` with the trace context of a turn, under the names that ACP reserves for it. */
 export function traceMeta({ traceparent, tracestate }: TraceContext): object {
   if (traceparent === undefined) return {};
-  return { _meta: { traceparent, ...(tracestate === undefined ? {} : { tracestate }) } };
+  return { _meta: { traceparent, tracestate } };
 }
 
 /** @throws HarnessFailed for a block that the agent can't take: leaving it out would change the request. */

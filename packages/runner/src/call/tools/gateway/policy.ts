@@ -57,7 +57,7 @@ function searchCall(policy: GatewayPolicy | undefined, { query, integration }: J
   if (first === undefined) return { kind: "denied", why: notAvailable };
   const context = {
     provider: first[1].provider,
-    ...(integration === undefined ? {} : { integration }),
+    integration,
     toolkit_versions: Object.fromEntries(named.map(([name, { toolkitVersion }]) => [name, toolkitVersion])),
   };
   return { kind: "known", permission: "allow", context, details: {} };
