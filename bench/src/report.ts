@@ -108,7 +108,9 @@ export function markdownTable({ outcomes }: Report): string {
 /** Every value of every pair, for readers who want to check. */
 export function jsonReport({ machine, outcomes }: Report): string {
   const goals = outcomes.map(({ goal, measurements, notMeasured }) => ({
-    ...{ id: goal.id, title: goal.title, goal: goal.goal },
+    id: goal.id,
+    title: goal.title,
+    goal: goal.goal,
     ...(notMeasured === undefined ? {} : { notMeasured }),
     measurements: measurements.map((measurement) => ({
       ...measurement,

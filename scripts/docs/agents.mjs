@@ -64,7 +64,9 @@ const results = join(folder, "results.jsonl");
 const env = { ...process.env, AMBIT_TEST_AGENTS: "all", AMBIT_AGENTS_RESULTS: results };
 for (const [project = "", file = ""] of tests) {
   const { status } = spawnSync("npx", ["vitest", "run", "--project", project, file], {
-    ...{ cwd: root, env, stdio: "inherit" },
+    cwd: root,
+    env,
+    stdio: "inherit",
   });
   if (status !== 0) throw new Error(`${file} didn't pass: the page stays as it was`);
 }

@@ -104,17 +104,20 @@ async function onDocker() {
     }
     const names = new ChangingNames();
     const config = dockerConfig.parse({
-      ...{ runtime, dataFolder, engine: `unix://${engine.socket}`, image: engine.image, network: "none" },
-      ...{ deployment: `backends-${runtime}`, trustedAuthorities: [authorityFile] },
+      runtime,
+      dataFolder,
+      engine: `unix://${engine.socket}`,
+      image: engine.image,
+      network: "none",
+      deployment: `backends-${runtime}`,
+      trustedAuthorities: [authorityFile],
     });
     const backend = new DockerSandbox(config, names.lookup);
     return await runAttacks(backend, {
-      ...{
-        control: operatorControl(backend),
-        names,
-        credentialHost,
-        probeMs: 180_000,
-      },
+      control: operatorControl(backend),
+      names,
+      credentialHost,
+      probeMs: 180_000,
       onCapability: ({ capability, assurance }) =>
         console.error(`docker, ${runtime}: ${assurance} ${capability}`),
     });

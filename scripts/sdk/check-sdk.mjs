@@ -104,7 +104,13 @@ async function checkVersion(version, { python, packages }, { runner, tls, lenien
       throw new Error(`agenta ${version} is installed, and ${service.version} runs`);
     const isNewest = version === versions[0];
     const world = {
-      ...{ service: service.url, runner: runner.url, token, platform, wanted, isNewest, lenient },
+      service: service.url,
+      runner: runner.url,
+      token,
+      platform,
+      wanted,
+      isNewest,
+      lenient,
     };
     for (const [name, one] of Object.entries(cases)) {
       if (!name.includes(process.argv[2] ?? "")) continue;

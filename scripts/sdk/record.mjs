@@ -19,8 +19,11 @@ const answered = {
   role: "assistant",
   parts: [
     {
-      ...{ type: "tool-create_issue", toolCallId: "ask_0001", input: { title: "x" } },
-      ...{ state: "approval-responded", approval: { id: "ask_0001", approved: true } },
+      type: "tool-create_issue",
+      toolCallId: "ask_0001",
+      input: { title: "x" },
+      state: "approval-responded",
+      approval: { id: "ask_0001", approved: true },
     },
   ],
 };
@@ -69,8 +72,11 @@ const port = typeof address === "object" && address !== null ? address.port : 0;
 const { python, packages } = await installSdk();
 const platform = await startPlatform({ modelUrl: "http://127.0.0.1:9", tls: { key: "", cert: "" } });
 const service = await startService({
-  ...{ python, packages: packages(version), platform: platform.origin },
-  ...{ runner: `http://127.0.0.1:${port}`, token: "the-token-of-the-recorder" },
+  python,
+  packages: packages(version),
+  platform: platform.origin,
+  runner: `http://127.0.0.1:${port}`,
+  token: "the-token-of-the-recorder",
 });
 try {
   for (const [name, { agent, messages, form }] of Object.entries(sent)) {

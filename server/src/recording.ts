@@ -84,7 +84,11 @@ function optionsOf(
   address: string,
 ): Omit<RecordedRunsOptions, "settings"> {
   return {
-    ...{ sealing, log, place: address, address: settings.server.address ?? address, sender: webhooks },
+    sealing,
+    log,
+    place: address,
+    address: settings.server.address ?? address,
+    sender: webhooks,
     openSessions: () => runner.sessions,
     onLost: (run) => {
       const { id, harness, sandbox, createdAt, startedAt = createdAt } = run;

@@ -71,7 +71,10 @@ function entry(one: Participant, { gateway, outside }: AcceptedPlan): ReceiptAct
   const subjects =
     kind === "gateway" && gateway !== undefined ? [new URL(gateway.use.endpoint).host] : one.subjects;
   return {
-    ...{ kind, name, site, touches: [...touches] },
+    kind,
+    name,
+    site,
+    touches: [...touches],
     assurance: assuranceOf(
       one,
       outside.some(({ actor }) => actor === name),

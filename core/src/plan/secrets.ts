@@ -104,7 +104,8 @@ export function secretsInside(bounded: BoundedRequest, carriers: Carriers): read
     ),
     ...carriers.toolSources.flatMap(({ probed: { actor }, uses }) =>
       uses.map(({ name, connection }) => ({
-        ...{ actor, subject: name },
+        actor,
+        subject: name,
         env: connection.type === "stdio" ? connection.env : undefined,
       })),
     ),

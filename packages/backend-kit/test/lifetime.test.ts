@@ -67,7 +67,12 @@ it("a reaper deletes what no session needs, and continues after a failed deletio
   const removed: string[] = [];
   const left = new Map<string, Awaited<ReturnType<Reaper["begin"]>>>();
   const reaper = new Reaper({
-    ...{ platform: "Test", plugin: "p", dataFolder, deployment: "d", ttlMinutes: 1, reapMinutes: 60 },
+    platform: "Test",
+    plugin: "p",
+    dataFolder,
+    deployment: "d",
+    ttlMinutes: 1,
+    reapMinutes: 60,
     async *leftovers() {
       yield { name: "not-ours", owner: undefined, remove: async () => void removed.push("not-ours") };
       for (const [name, owner] of left) {

@@ -16,7 +16,9 @@ function pool(size: number, more: Partial<WarmPoolOptions<string, Kept>> = {}) {
   const made: Kept[] = [];
   const faults: unknown[] = [];
   const warm = new WarmPool<string, Kept>({
-    ...{ size, idleMs: 60_000, delayMs: 10 },
+    size,
+    idleMs: 60_000,
+    delayMs: 10,
     make: async (shape) => {
       const kept = new Kept(shape);
       made.push(kept);

@@ -1,6 +1,12 @@
 import { messageOf, NotFound, RunCancelled, StoreFailed } from "@ambit/core";
-import { idOfRun, projectOf } from "@ambit/core/contract";
-import { announcedBy, type LeasedHold, type RecordedRun, recoveryOf } from "./log/recorded-run.js";
+import { idOfRun } from "@ambit/core/contract";
+import {
+  announcedBy,
+  describedBy,
+  type LeasedHold,
+  type RecordedRun,
+  recoveryOf,
+} from "./log/recorded-run.js";
 import { Recorder, takenOver } from "./log/recorder.js";
 import type { Records } from "./log/run-log.js";
 import { retryWhileDown } from "./outage.js";
@@ -24,7 +30,6 @@ import {
 } from "./store/index.js";
 import { StoredAnswers } from "./stored-answers.js";
 import { Deliveries, type DeliveriesOptions } from "./webhooks/deliveries.js";
-import { sealedWebhook } from "./webhooks/target.js";
 
 export interface RecordedRunsOptions extends Omit<DeliveriesOptions, "store"> {
   readonly settings: StoreSettings;
@@ -67,7 +72,12 @@ export class RecordedRuns {
     this.sessions = new BoundSessions({ ...options, requireLease: () => this.#requireLease() }, this.replica);
     this.#leftOvers = new LeftOvers(options, (id) => this.#recorders.has(id));
     this.lease = new Lease({
-      ...{ store, address, log, replica: this.replica, leaseMs: settings.leaseMs, onLost: options.onLost },
+      store,
+      address,
+      log,
+      replica: this.replica,
+      leaseMs: settings.leaseMs,
+      onLost: options.onLost,
       isBusy: () => this.#recorders.size > 0,
       onRenewal: (renewal, isSure) => this.#renewed(renewal, isSure),
       onLapse: () => this.#lapsed(),
@@ -84,13 +94,8 @@ export class RecordedRuns {
     options: Omit<RecordedRunsOptions, "settings"> & { readonly settings: MemorySettings },
   ): Promise<RecordedRuns> {
     const { maxAgeMs, maxMiB, runMiB, queuedRuns } = options.settings;
-    const settings = storeSettingsSchema.parse({
-      maxAgeMs,
-      maxMiB,
-      runMiB,
-      queuedRuns,
-      interactionMs: maxAgeMs,
-    });
+    const kept = { maxAgeMs, maxMiB, runMiB, queuedRuns, interactionMs: maxAgeMs };
+    const settings = storeSettingsSchema.parse(kept);
     return RecordedRuns.#open({ ...options, settings, ...memoryPlace(options) });
   }
 
@@ -136,21 +141,17 @@ export class RecordedRuns {
   }
 
   newRun(run: Pick<RecordedRun, "key" | "request" | "plan">, digest: string): Omit<NewRun, "state"> {
-    const { request, plan } = run;
-    const webhook = sealedWebhook(request, run.key, this.options.sealing);
-    return {
-      webhook,
-      ...{ id: run.key, project: projectOf(request), session: request.sessionId },
-      ...{ replica: this.replica, digest },
-      ...{ harness: plan.harness.actor.id, sandbox: plan.sandbox.actor.name },
-    };
+    return { ...describedBy(run, this.options.sealing), replica: this.replica, digest };
   }
 
   /** Starts a run that the store assigns to this replica. @param announced of its events, what the store has. */
   record(run: RecordedRun, fence: number, announced?: NewRun["announced"]): Recorder {
-    const { project, session, webhook } = this.newRun(run, "");
+    const { project, session, webhook } = describedBy(run, this.options.sealing);
     const recorder = new Recorder({
-      ...{ run, fence, log: run.log, isAnnounced: announced !== undefined },
+      run,
+      fence,
+      log: run.log,
+      isAnnounced: announced !== undefined,
       source: { id: run.key, project, session, webhook },
       runLog: this.options.logs.open(run.key, fence, announced),
     });

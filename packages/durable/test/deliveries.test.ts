@@ -7,9 +7,20 @@ import { Deliveries, type DeliveriesOptions } from "../src/webhooks/deliveries.j
 it("frees the place of a message whose sender never says what became of it", async () => {
   const sealing = new Sealing(createSecretKey("k".repeat(32), "utf8"));
   const waiting: Delivery[] = Array.from({ length: 40 }, (_, index) => ({
-    ...{ id: `msg_${index}`, runId: "r", project: undefined, host: `host-${index}`, event: "run.finished" },
-    ...{ target: sealing.seal("r", "http://127.0.0.1:1/"), body: "{}", state: "pending", attempts: 1 },
-    ...{ earlierAttempts: 0, status: undefined, error: undefined, createdAt: 0, dueAt: 0 },
+    id: `msg_${index}`,
+    runId: "r",
+    project: undefined,
+    host: `host-${index}`,
+    event: "run.finished",
+    target: sealing.seal("r", "http://127.0.0.1:1/"),
+    body: "{}",
+    state: "pending",
+    attempts: 1,
+    earlierAttempts: 0,
+    status: undefined,
+    error: undefined,
+    createdAt: 0,
+    dueAt: 0,
   }));
   const settled: (readonly [string, DeliveryOutcome])[] = [];
   const store: DeliveriesOptions["store"] = {
@@ -22,7 +33,10 @@ it("frees the place of a message whose sender never says what became of it", asy
   const log = { debug() {}, info() {}, warn() {}, error() {} };
   const sender = { isConfigured: true, attempts: 8, retryMs: 1, timeoutMs: 1 };
   const deliveries = new Deliveries({
-    ...{ store, sealing, log, onPosted: () => {} },
+    store,
+    sealing,
+    log,
+    onPosted: () => {},
     // All places but those of the others are taken by senders that hang.
     sender: {
       ...sender,

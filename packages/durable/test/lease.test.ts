@@ -44,7 +44,13 @@ describe("a lease", () => {
       leave: async () => {},
     };
     const options: LeaseOptions = {
-      ...{ store, log, leaseMs, replica: "one", address: "", isBusy: () => true, onLost: () => {} },
+      store,
+      log,
+      leaseMs,
+      replica: "one",
+      address: "",
+      isBusy: () => true,
+      onLost: () => {},
       onRenewal: (_renewal, isSure) => void seen.sure.push(isSure),
       onLapse: () => {
         seen.lapses += 1;

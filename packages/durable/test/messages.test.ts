@@ -2,7 +2,9 @@ import { expect, test } from "vitest";
 import { aboutQuestion } from "../src/webhooks/messages.js";
 
 const run = {
-  ...{ id: "r", session: "s", project: undefined },
+  id: "r",
+  session: "s",
+  project: undefined,
   webhook: { target: "t", host: "h.example", events: ["interaction.requested" as const] },
 };
 const changes = (length: number) => [{ path: "/w/a", oldText: "", newText: "x".repeat(length) }];

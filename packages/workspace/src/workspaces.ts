@@ -114,7 +114,11 @@ export class Workspaces {
     if (outputs === undefined || blobs === undefined) return undefined;
     const repository = repositoryOf({ workspace });
     return new RunOutputs({
-      ...{ owner, outputs, settings, folder, blobs },
+      owner,
+      outputs,
+      settings,
+      folder,
+      blobs,
       repository: repository && { ...repository, push: pushChanges },
     });
   }

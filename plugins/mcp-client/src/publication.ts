@@ -102,7 +102,9 @@ async function callTool(
     const result = await client.callTool(
       { name: call.name, arguments: { ...call.arguments }, ...metaOf(call) },
       {
-        ...{ signal: call.signal, timeout: silenceMs, resetTimeoutOnProgress: true },
+        signal: call.signal,
+        timeout: silenceMs,
+        resetTimeoutOnProgress: true,
         onprogress: () => undefined,
         // Otherwise the client lists the server's tools again where the server asks for it, without the bounds above.
         toolDefinition: definitionOf(tool),

@@ -21,7 +21,10 @@ const test = base.extend<{ connect: (form: Form, sends: object) => Promise<Publi
     await use(async (form, sends) => {
       if (form === "stdio") {
         const connection: McpServer["connection"] = {
-          ...{ type: "stdio", command: "node", args: [program], env: { SENDS: JSON.stringify(sends) } },
+          type: "stdio",
+          command: "node",
+          args: [program],
+          env: { SENDS: JSON.stringify(sends) },
         };
         return await new StdioToolSource(config).connect({ name: "remote", connection }, scope);
       }

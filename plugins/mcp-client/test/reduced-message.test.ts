@@ -36,7 +36,8 @@ describe("what the SDK gets of an MCP message", () => {
     const passed = JSON.parse((await one.admit(answer({ ...result, isError: true }))) ?? "");
     const [{ text: key }] = passed.result.content;
     expect(passed).toEqual({
-      ...{ jsonrpc: "2.0", id: 7 },
+      jsonrpc: "2.0",
+      id: 7,
       result: { content: [{ type: "text", text: key }], isError: true },
     });
     expect(one.outputOf(key)).toBe(output);

@@ -30,8 +30,13 @@ export async function probeSecrets(
   const address = server.address();
   const endpoint = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`;
   const use: ModelUse = {
-    ...{ protocol: "anthropic", endpoint, basePath: "", credentials: { ANTHROPIC_API_KEY: secret } },
-    ...{ headers: {}, model: "probe", auxiliaryModels: [] },
+    protocol: "anthropic",
+    endpoint,
+    basePath: "",
+    credentials: { ANTHROPIC_API_KEY: secret },
+    headers: {},
+    model: "probe",
+    auxiliaryModels: [],
   };
   const { route, close } = open(use, {
     config: configSchema.parse({}),

@@ -47,7 +47,9 @@ async function signatureOf({ method, url, headers, body }: Seen): Promise<string
     reset() {}
   }
   const signer = new SignatureV4({
-    ...{ service: "bedrock", region: "eu-west-1", sha256: Sha256 },
+    service: "bedrock",
+    region: "eu-west-1",
+    sha256: Sha256,
     credentials: { accessKeyId: keys.AWS_ACCESS_KEY_ID, secretAccessKey, sessionToken: "session-token" },
   });
   const signed = String(headers.authorization?.split("SignedHeaders=")[1]?.split(",")[0]).split(";");
@@ -57,7 +59,12 @@ async function signatureOf({ method, url, headers, body }: Seen): Promise<string
     .map((name) => [name, String(headers[name])]);
   const { headers: result } = await signer.sign(
     {
-      ...{ method, protocol: "http:", hostname: "127.0.0.1", path: url, query: {}, body },
+      method,
+      protocol: "http:",
+      hostname: "127.0.0.1",
+      path: url,
+      query: {},
+      body,
       headers: Object.fromEntries(kept),
     },
     { signingDate: new Date(date) },
@@ -74,7 +81,10 @@ function asBytes(data: string | ArrayBuffer | ArrayBufferView): Buffer {
 
 const bedrockUse = (origin: string) =>
   useOf({
-    ...{ protocol: "bedrock", endpoint: origin, model, region: "eu-west-1" },
+    protocol: "bedrock",
+    endpoint: origin,
+    model,
+    region: "eu-west-1",
     credentials: { ...keys, AWS_SESSION_TOKEN: "session-token" },
   });
 
@@ -157,12 +167,10 @@ describe("Vertex", () => {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2_048 });
   const account = (token_uri: string) =>
     JSON.stringify({
-      ...{
-        type: "service_account",
-        client_email: "robot@project.example",
-        private_key_id: "key-1",
-        token_uri,
-      },
+      type: "service_account",
+      client_email: "robot@project.example",
+      private_key_id: "key-1",
+      token_uri,
       private_key: privateKey.export({ type: "pkcs8", format: "pem" }),
     });
   const path = "/v1/projects/p-1/locations/europe-west1/publishers/anthropic/models/m-1:streamRawPredict";

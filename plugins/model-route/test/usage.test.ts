@@ -73,7 +73,8 @@ describe("the parts of the usage", () => {
       body: { model: "m-1", messages: said },
       answer: {
         usage: {
-          ...{ prompt_tokens: 10, completion_tokens: 9 },
+          prompt_tokens: 10,
+          completion_tokens: 9,
           completion_tokens_details: { reasoning_tokens: 6 },
         },
       },

@@ -16,8 +16,13 @@ export class Account {
     this.dataFolder = config.dataFolder ?? defaultDataFolder("daytona");
     const { deployment, ttlMinutes, takeoverMinutes, reapMinutes } = config;
     this.reaper = new Reaper({
-      ...{ platform: "Daytona", plugin: "sandbox-daytona", dataFolder: this.dataFolder },
-      ...{ deployment, ttlMinutes, takeoverMinutes, reapMinutes },
+      platform: "Daytona",
+      plugin: "sandbox-daytona",
+      dataFolder: this.dataFolder,
+      deployment,
+      ttlMinutes,
+      takeoverMinutes,
+      reapMinutes,
       leftovers: () => leftoversOn(this),
     });
   }

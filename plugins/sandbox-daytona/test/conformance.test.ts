@@ -42,7 +42,9 @@ if (reason !== undefined) {
   const takeover = { makeOther: () => new DaytonaSandbox(configOn("other")), runnerModule };
   const remains = async () => whatIsLeft(daytona).map(({ name, state }) => `${name}: ${state}`);
   describeSandboxBackend(() => new DaytonaSandbox(configOn("first")), {
-    ...{ remains, exempt, takeover },
+    remains,
+    exempt,
+    takeover,
     // Sandboxes reach neither this host nor each other.
     beyond: [{ host: world.address.address, port: 80 }],
   });

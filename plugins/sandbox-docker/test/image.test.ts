@@ -56,8 +56,13 @@ describe.skipIf(unavailableReason() !== undefined)("an image of one's own", () =
   /** A container that isn't ours, with the same image. */
   async function plain(name: string, options: Docker.ContainerCreateOptions = {}) {
     const container = await docker.createContainer({
-      ...{ name, Image: hostile, Entrypoint: ["/bin/sleep", "60"], User: "1000", Env: ["LD_PRELOAD="] },
-      ...{ HostConfig: { ReadonlyRootfs: true, NetworkMode: "none" }, ...options },
+      name,
+      Image: hostile,
+      Entrypoint: ["/bin/sleep", "60"],
+      User: "1000",
+      Env: ["LD_PRELOAD="],
+      HostConfig: { ReadonlyRootfs: true, NetworkMode: "none" },
+      ...options,
     });
     onTestFinished(async () => {
       await container.remove({ force: true, v: true }).catch(() => undefined);

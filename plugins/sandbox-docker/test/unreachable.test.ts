@@ -31,7 +31,10 @@ describe.skipIf(reason !== undefined)("an engine that is away for a while", () =
     new DockerSandbox(
       configSchema.parse({
         ...settingsFor("runc", folder),
-        ...{ engine: proxy.address, deployment, reapMinutes: 0.005, requestTimeoutMs },
+        engine: proxy.address,
+        deployment,
+        reapMinutes: 0.005,
+        requestTimeoutMs,
       }),
     );
 

@@ -66,7 +66,11 @@ export class KubernetesSandbox implements SandboxBackend {
     });
     const { deployment, ttlMinutes, reapMinutes } = config;
     this.#reaper = new Reaper({
-      ...{ platform: "the cluster", plugin: "sandbox-kubernetes", deployment, ttlMinutes, reapMinutes },
+      platform: "the cluster",
+      plugin: "sandbox-kubernetes",
+      deployment,
+      ttlMinutes,
+      reapMinutes,
       dataFolder: config.dataFolder ?? defaultDataFolder("kubernetes"),
       leftovers: () => this.#leftovers(),
     });

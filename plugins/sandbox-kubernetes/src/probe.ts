@@ -71,7 +71,10 @@ const rightsWarning = (tooMany: readonly string[]) =>
 function standardProbe(access: ClusterAccess, open: Open, claims: readonly Capability[]) {
   const { config, targets } = access;
   return {
-    ...{ claims, open, makeAuthority, kernelPaths },
+    claims,
+    open,
+    makeAuthority,
+    kernelPaths,
     node: config.bridge.node,
     bounding: daemonCapabilities,
     refusedCalls: refusedByProfile,

@@ -133,7 +133,8 @@ async function query(
   try {
     const { rows } = await client.query<Record<string, unknown>>({
       ...(name === undefined ? {} : { name: `ambit: ${name}` }),
-      ...{ text, values: [...values] },
+      text,
+      values: [...values],
     });
     return rows;
   } catch (error) {

@@ -23,8 +23,14 @@ it.each([
     return names.filter((_name, index) => contents[index]?.includes(canary));
   };
   await store.create({
-    ...{ id: "r", project: undefined, session: undefined, state: "running", replica: "one", digest: "d" },
-    ...{ harness: "demo", sandbox: "local" },
+    id: "r",
+    project: undefined,
+    session: undefined,
+    state: "running",
+    replica: "one",
+    digest: "d",
+    harness: "demo",
+    sandbox: "local",
   });
   await store.append({ runId: "r", fence: 1, first: 1, count: 1, text: `${canary}\n` });
   await store.finish("r", 1, { result: JSON.stringify({ canary }), session: undefined, paused: false });

@@ -30,12 +30,22 @@ async function opened(folder: string): Promise<Store> {
 }
 
 const newRun = (id: string) => ({
-  ...{ id, project: undefined, session: undefined, state: "running" as const, replica: "one", digest: "d" },
-  ...{ harness: "demo", sandbox: "local" },
+  id,
+  project: undefined,
+  session: undefined,
+  state: "running" as const,
+  replica: "one",
+  digest: "d",
+  harness: "demo",
+  sandbox: "local",
 });
 
 const groupOf = (runId: string, first: number, characters: number) => ({
-  ...{ runId, fence: 1, first, count: 1, text: `${"x".repeat(characters)}\n` },
+  runId,
+  fence: 1,
+  first,
+  count: 1,
+  text: `${"x".repeat(characters)}\n`,
 });
 
 it("renews a lease, ends a run and deletes a large one on a full disk, and has room after that", {

@@ -21,7 +21,9 @@ it.each<readonly [string, (store: Store) => Promise<unknown>]>([
   for (const { text } of migrationsFrom(0)) file.exec(text);
   const asked: Statement[] = [];
   const database: Database = {
-    ...{ now: "1", lock: "", insertsInWith: false },
+    now: "1",
+    lock: "",
+    insertsInWith: false,
     run: async (statements) => {
       asked.push(...statements);
       return statements.map(() => []);

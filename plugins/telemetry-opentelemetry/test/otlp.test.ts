@@ -94,7 +94,8 @@ describe("OTLP by OpenTelemetry's own variables", () => {
 
     expect(logs).toHaveLength(1);
     expect(logs[0]).toMatchObject({
-      ...{ body: "a run has ended", severity: "WARN" },
+      body: "a run has ended",
+      severity: "WARN",
       ...caller,
       attributes: { runId: "run-1", nested: '{"deep":true}' },
       resource: root?.resource,

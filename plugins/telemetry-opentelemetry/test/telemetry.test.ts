@@ -252,8 +252,11 @@ describe("the trace of a run at a collector", () => {
     expect(collector.spans).toHaveLength(2);
     const [first, second] = collector.spans;
     expect(first).toMatchObject({
-      ...{ name: "invoke_agent", traceId: caller.traceId, parentSpanId: caller.spanId },
-      ...{ traceState: "vendor=1", startTimeUnixNano: `${begunAt}000000` },
+      name: "invoke_agent",
+      traceId: caller.traceId,
+      parentSpanId: caller.spanId,
+      traceState: "vendor=1",
+      startTimeUnixNano: `${begunAt}000000`,
       status: { code: "STATUS_CODE_ERROR" },
       attributes: {
         "error.type": "boundary_refused",

@@ -87,7 +87,9 @@ function handler(route: HttpRoute, context: RouteContext): Handler<HonoEnvironme
   const { query: parameters = [], refusesOthers = false } = route;
   return async ({ env, req }) => {
     const call = {
-      ...{ context, exchange: env, path: (name: string) => req.param(name) ?? "" },
+      context,
+      exchange: env,
+      path: (name: string) => req.param(name) ?? "",
       get query() {
         return new Query(new URL(env.incoming.url ?? "/", "http://localhost").searchParams);
       },

@@ -79,7 +79,11 @@ async function startHealthListener(
   const { host, port, stallTimeoutMs } = health;
   if (port === undefined) return undefined;
   return HealthListener.start({
-    ...{ host, port, stallTimeoutMs, allowedHosts, log },
+    host,
+    port,
+    stallTimeoutMs,
+    allowedHosts,
+    log,
     maxConnections: healthConnections(openFilesLimit()),
     initialState: await lifecycle.state(),
     state: () => lifecycle.state(),
@@ -112,7 +116,14 @@ async function serve(
       },
       (bytes) => runner.requireMemory(bytes),
     ),
-    ...{ operator, tenants, loopback, allowedHosts, connections, readiness, replicaId, served },
+    operator,
+    tenants,
+    loopback,
+    allowedHosts,
+    connections,
+    readiness,
+    replicaId,
+    served,
     unread: new UnreadTexts(),
     files,
     readers: new Readers({

@@ -92,7 +92,8 @@ describe("ambit runs, attach, answer, deliveries and redeliver", () => {
       result: { stopReason: "paused" },
     });
     expect(await ambit(["answer", id, "--approve"])).toEqual({
-      ...{ code: 0, stderr: "" },
+      code: 0,
+      stderr: "",
       stdout: "answered; the next turn of session s uses it\n",
     });
     expect(await bodyOf(await post("/run", turn))).toMatchObject({ output: "wipe: allow" });

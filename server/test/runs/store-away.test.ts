@@ -88,7 +88,10 @@ it("the default set doesn't start without its store on a damaged file", { timeou
   const program = new URL("../../dist/cli/main.js", import.meta.url).pathname;
   const env = { PATH: process.env.PATH, HOME: folder, XDG_STATE_HOME: folder, AMBIT_AUTH: "none" };
   const { exitCode, stderr } = await execa(process.execPath, [program, "serve", "--port", "0"], {
-    ...{ cwd: folder, extendEnv: false, reject: false, timeout: 50_000 },
+    cwd: folder,
+    extendEnv: false,
+    reject: false,
+    timeout: 50_000,
     env: { ...env, AMBIT_SQLITE_FILE: file },
   });
   expect(exitCode).toBe(2);

@@ -137,7 +137,10 @@ describe("a run's webhook", () => {
     const events = ["interaction.requested", "interaction.expired"];
     const { runId } = await bodyOf<{ runId: string }>(
       await post("/run", {
-        ...{ ...asking, sessionId: "s", projectId: "p", permissions: { default: "ask" } },
+        ...asking,
+        sessionId: "s",
+        projectId: "p",
+        permissions: { default: "ask" },
         webhook: { url: receiver.url, events },
       }),
     );
@@ -195,7 +198,8 @@ describe("a run's webhook", () => {
       const { post, get } = await serveStored(cautious, { configuration: { webhooks, store } });
       const { runId } = await bodyOf<{ runId: string }>(
         await post("/run", {
-          ...{ ...asking, permissions: { default: "ask" } },
+          ...asking,
+          permissions: { default: "ask" },
           webhook: { url: receiver.url, events: ["interaction.expired"] },
         }),
       );

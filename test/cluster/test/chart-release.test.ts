@@ -141,7 +141,9 @@ else
         await api.request("POST", pods, {
           metadata: { name: "dialer", labels: { "ambit-network": "open" } },
           spec: {
-            ...{ automountServiceAccountToken: false, restartPolicy: "Never", containers: [container] },
+            automountServiceAccountToken: false,
+            restartPolicy: "Never",
+            containers: [container],
           },
         });
         const phase = async () => section((await api.request("GET", `${pods}/dialer`)).status).phase;

@@ -65,8 +65,14 @@ async function serverOf(own: OwnCluster, kubeconfig: string, image: string) {
   const { credentialHost, authorityFile } = await CredentialHost.openIn(folder, makeAuthority);
   onTestFinished(() => credentialHost.close());
   const settings = {
-    ...{ kubeconfig, image, namespace: namespace.name, pull: "Never", hostUsers: "require" },
-    ...{ dataFolder: join(folder, "data"), scratchMb: 64, trustedAuthorities: [authorityFile] },
+    kubeconfig,
+    image,
+    namespace: namespace.name,
+    pull: "Never",
+    hostUsers: "require",
+    dataFolder: join(folder, "data"),
+    scratchMb: 64,
+    trustedAuthorities: [authorityFile],
     reserve: { cpus: 0.01, memoryMb: 32 },
   };
   const server = await serve({ TEST_PODS: JSON.stringify(settings) }, pods);

@@ -74,7 +74,9 @@ export class HttpRelay {
     const { "transfer-encoding": _chunked, ...kept } = headers;
     const onward = request({
       ...this.#addressee(),
-      ...{ method: going.method, path: going.url, agent: false },
+      method: going.method,
+      path: going.url,
+      agent: false,
       headers: { ...kept, "content-length": going.body.length },
     });
     outgoing.on("close", () => onward.destroy());

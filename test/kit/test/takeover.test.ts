@@ -54,7 +54,7 @@ describe("the contract of a takeover", () => {
       const backend = careless(guarding);
       const scope = new KitScope();
       const runnerModule = new URL("file:///unused.mjs");
-      const checked = live.check({ ...{ backend, other: backend, runnerModule, loose, tight }, scope });
+      const checked = live.check({ backend, other: backend, runnerModule, loose, tight, scope });
       await expect(checked).rejects.toThrow(missing);
       await scope.close();
     },

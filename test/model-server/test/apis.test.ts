@@ -100,7 +100,10 @@ describe("a search for tools that aren't offered yet (Responses)", () => {
     input: [{ role: "user", content: search }, ...more],
   });
   const found = {
-    ...{ type: "tool_search_output", call_id: "s", status: "completed", execution: "client" },
+    type: "tool_search_output",
+    call_id: "s",
+    status: "completed",
+    execution: "client",
     tools: [{ type: "namespace", name: "mcp__ambit", tools: [{ type: "function", name: "add" }] }],
   };
 

@@ -83,8 +83,11 @@ describe("a replica that can't renew its lease", { timeout: 90_000, retry: 0 }, 
       method: "POST",
       headers: { "idempotency-key": id, prefer: "respond-async" },
       body: JSON.stringify({
-        ...{ harness: "demo", sandbox: "local", messages: [{ role: "user", content: script }] },
-        ...{ toolCallback: { endpoint }, customTools: [{ name: "act", callRef: "act" }] },
+        harness: "demo",
+        sandbox: "local",
+        messages: [{ role: "user", content: script }],
+        toolCallback: { endpoint },
+        customTools: [{ name: "act", callRef: "act" }],
         permissions: { default: "allow" },
       }),
     });
@@ -119,7 +122,8 @@ describe("a replica that can't renew its lease", { timeout: 90_000, retry: 0 }, 
     expect(new Set(keys).size).toBe(keys.length);
     for (const { headers } of made)
       expect(headers).toMatchObject({
-        ...{ "x-ambit-run-id": id, "x-ambit-fence": "1" },
+        "x-ambit-run-id": id,
+        "x-ambit-fence": "1",
         "idempotency-key": expect.stringMatching(/^[\w-]{43}$/),
       });
     proxy.join();

@@ -93,8 +93,13 @@ async function* spend(scope, signal) {
 }
 
 const use = {
-  ...{ protocol: "openai", endpoint: "https://model.example/v1", basePath: "/v1", headers: {} },
-  ...{ credentials: { MODEL_KEY: "sk-secret" }, model: "m-1", auxiliaryModels: [] },
+  protocol: "openai",
+  endpoint: "https://model.example/v1",
+  basePath: "/v1",
+  headers: {},
+  credentials: { MODEL_KEY: "sk-secret" },
+  model: "m-1",
+  auxiliaryModels: [],
 };
 
 export default {

@@ -121,7 +121,8 @@ describe("two replicas", () => {
     await fetch(`${owner.url}/sessions/ended`, { method: "DELETE", headers: ofSessions });
     expect((await post(other, turn("ended"))).status).toBe(200);
     const spending = JSON.stringify({
-      ...{ sessionId: "of-the-dead", budget: { session: { tokens: 150 } } },
+      sessionId: "of-the-dead",
+      budget: { session: { tokens: 150 } },
       messages: [{ role: "user", content: "spend" }],
     });
     expect(await (await post(owner, spending)).json()).toMatchObject({ ok: true, output: "spent: true" });

@@ -15,8 +15,16 @@ const shell = definePlugin({
   config: z.strictObject({}),
   register: ({ add }) =>
     add("harness", {
-      ...{ site: "sandbox", claims: [], touches: () => [], gaps: () => [], probe: async () => [] },
-      ...{ name: "shell", id: "shell", aliases: [], supportsPermissionRequests: true, maxToolCallMs: 1_000 },
+      site: "sandbox",
+      claims: [],
+      touches: () => [],
+      gaps: () => [],
+      probe: async () => [],
+      name: "shell",
+      id: "shell",
+      aliases: [],
+      supportsPermissionRequests: true,
+      maxToolCallMs: 1_000,
       issues: () => [],
       requiredPaths: () => [],
       visibleCredentials: () => [],

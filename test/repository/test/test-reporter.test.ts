@@ -35,7 +35,8 @@ async function runFixtures(
   const [code] = await closed;
   const reported = (start: string) => output.split("\n").filter((line) => line.startsWith(start));
   return {
-    ...{ code, counts },
+    code,
+    counts,
     skips: reported("skipped: "),
     retried: reported("passed at the second attempt: "),
     failures: reported("failed: "),
@@ -99,11 +100,13 @@ describe("a test that passes at the second attempt", () => {
   it("is named, and has failed without one", async () => {
     const environment = { CI: "true" };
     expect(await runFixtures(["flaky"], environment)).toMatchObject({
-      ...{ code: 1, retried: [] },
+      code: 1,
+      retried: [],
       failures: [expect.stringMatching(/^failed: test\/flaky.test.ts > .*: expected 1 to be 2/)],
     });
     expect(await runFixtures(["flaky"], environment, ["--retry=1"])).toMatchObject({
-      ...{ code: 0, counts: { passed: 1, failed: 0 } },
+      code: 0,
+      counts: { passed: 1, failed: 0 },
       retried: [
         "passed at the second attempt: test/flaky.test.ts > passes at the second attempt: expected 1 to be 2 // Object.is equality (test/repository/fixtures/skips/test/flaky.test.ts:7) - 2 + 1",
       ],

@@ -91,8 +91,10 @@ describe("two calls at once", () => {
         .map(({ output }) => output),
     ]);
     expect(Object.fromEntries(results)).toEqual({
-      ...{ '{"n":1}': ['"answer 1"'], '{"n":2}': ['"answer 2"'] },
-      ...{ '{"n":3}': ["result 3"], '{"n":4}': ["result 4"] },
+      '{"n":1}': ['"answer 1"'],
+      '{"n":2}': ['"answer 2"'],
+      '{"n":3}': ["result 3"],
+      '{"n":4}': ["result 4"],
     });
   });
 

@@ -38,12 +38,18 @@ export const agentEvents: Goal = {
       const toRelay = await interleaved(through(server), relayed, { pairs: pairs(usual) });
       return [
         {
-          ...{ what, unit: "×", values: toDirect.ratios },
-          ...{ limit: { atLeast: 0.97 }, note: mediansOf(toDirect, "/s") },
+          what,
+          unit: "×",
+          values: toDirect.ratios,
+          limit: { atLeast: 0.97 },
+          note: mediansOf(toDirect, "/s"),
         },
         {
-          ...{ what: `${what}, ÷ through a bare relay`, unit: "×", values: toRelay.ratios },
-          ...{ limit: { atLeast: 0.97 }, note: mediansOf(toRelay, "/s") },
+          what: `${what}, ÷ through a bare relay`,
+          unit: "×",
+          values: toRelay.ratios,
+          limit: { atLeast: 0.97 },
+          note: mediansOf(toRelay, "/s"),
         },
       ];
     };
@@ -63,8 +69,10 @@ export const agentEvents: Goal = {
       ...plain,
       ...stored,
       {
-        ...{ what: "through a bare relay ÷ ACP direct: a server and a reader more", unit: "×" },
-        ...{ values: floor.ratios, note: mediansOf(floor, "/s") },
+        what: "through a bare relay ÷ ACP direct: a server and a reader more",
+        unit: "×",
+        values: floor.ratios,
+        note: mediansOf(floor, "/s"),
       },
     ];
   },

@@ -83,7 +83,8 @@ export async function healthUnderAttack(
     sandbox: authority === undefined ? {} : { trustedAuthorities: [trusted] },
     harness: { agents: { hostile: { command: hostileAgent }, hostile_model: withModel } },
     nodeOptions: profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`],
-    ...{ token, answersHealthApart: true },
+    token,
+    answersHealthApart: true,
     webhooks: { secret: `whsec_${Buffer.alloc(32, 7).toString("base64")}` },
   });
   const floorPort = await freePort();
@@ -97,7 +98,8 @@ export async function healthUnderAttack(
     messages: true,
   });
   const target: AttackTarget = {
-    ...{ url: ambit.url, token },
+    url: ambit.url,
+    token,
     ...(own === undefined || authority === undefined
       ? {}
       : { host: { name: own.name, ...(await authority.certificateFor(own.name)) } }),
@@ -176,7 +178,14 @@ async function phaseOf(
     throw new Error("the prober measured nothing");
   const loop = loopIn(looks, from, to);
   return {
-    ...{ name, health, mainPort, kept, floor, rssMib, honest, loop },
+    name,
+    health,
+    mainPort,
+    kept,
+    floor,
+    rssMib,
+    honest,
+    loop,
     tally: attackers.tally(),
     idle: attackers.idle(),
   };

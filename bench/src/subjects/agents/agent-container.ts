@@ -61,8 +61,13 @@ export function agentsInside({ socket, image, folder, prewarm }: DockerPlace) {
   return {
     use: fileURLToPath(import.meta.resolve("@ambit/sandbox-docker")),
     config: {
-      ...{ engine: `unix://${socket}`, image, runtime: "runc", network: "none", prewarm },
-      ...{ dataFolder: join(folder, "docker"), deployment: `bench-${process.pid}` },
+      engine: `unix://${socket}`,
+      image,
+      runtime: "runc",
+      network: "none",
+      prewarm,
+      dataFolder: join(folder, "docker"),
+      deployment: `bench-${process.pid}`,
       mounts: [{ source: modules, target: inside }],
       searchPath: `${inside}/.bin:/usr/local/bin:/usr/bin:/bin`,
     },

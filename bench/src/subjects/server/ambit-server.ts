@@ -102,7 +102,9 @@ export async function serveArguments(
       "@ambit/executor-client",
       ...(hasDefaults ? stored : []),
     ],
-    ...{ limits, probes, webhooks },
+    limits,
+    probes,
+    webhooks,
   };
   const file = join(folder.path, "ambit.config.json");
   await writeFile(file, JSON.stringify(configuration));

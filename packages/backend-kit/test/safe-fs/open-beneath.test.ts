@@ -64,7 +64,8 @@ test("a folder instead of a file: the same", async () => {
 
 test("an exhausted quota is the session's own, although Node.js has no name for it", () => {
   const exhausted = Object.assign(new Error("Unknown system error -122"), {
-    ...{ code: "Unknown system error -122", errno: -constants.errno.EDQUOT },
+    code: "Unknown system error -122",
+    errno: -constants.errno.EDQUOT,
   });
   expect(refusal("/workspace/a", exhausted)).toMatchObject({
     message: "/workspace/a can't be reached without following links: EDQUOT",

@@ -35,7 +35,9 @@ export function makeBridge(options: RemoteSandboxOptions, guest: Guest): Bridge 
   );
   const connection = connect({
     guest,
-    ...{ bridge, fence: takeover?.fence, resume: takeover?.resume },
+    bridge,
+    fence: takeover?.fence,
+    resume: takeover?.resume,
     log: spec.log,
     onLost: (failure) => {
       exposures.close();

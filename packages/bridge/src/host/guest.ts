@@ -34,7 +34,9 @@ export async function guestOf(options: GuestOptions): Promise<Guest> {
       ownSystem === true ? "own-system" : "shared-system",
       JSON.stringify({
         ...(supervisor === undefined ? {} : { supervisor: { scripts: [], ...supervisor } }),
-        ...{ workspace, unprivileged, resumable: takeover !== undefined },
+        workspace,
+        unprivileged,
+        resumable: takeover !== undefined,
       }),
     ],
   };

@@ -83,7 +83,9 @@ async function prepareSandbox(
     home: join(folder, homeName),
     evidence: () => ({
       ...(typeof evidence === "function" ? evidence() : evidence),
-      ...{ uid, "bridge.ownUsers": ownUsers, "bridge.node": node },
+      uid,
+      "bridge.ownUsers": ownUsers,
+      "bridge.node": node,
     }),
     image: { searchPath, copyRoot, mounted: given !== undefined },
     placeholders: placeholders ?? (() => ({})),

@@ -79,7 +79,10 @@ export async function openBridged(options: BridgedOptions = {}): Promise<Bridged
   const sandbox = await openRemoteSandbox(
     {
       platform: options.binary === true ? inBytes(platform) : platform,
-      ...{ spec, bridge, evidence: {}, ownSystem: options.ownSystem ?? false },
+      spec,
+      bridge,
+      evidence: {},
+      ownSystem: options.ownSystem ?? false,
       unprivileged: options.unprivileged ?? false,
       ...(takeover === undefined ? {} : { takeover }),
     },

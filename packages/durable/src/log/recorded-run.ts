@@ -1,8 +1,15 @@
 import type { AmbitError, AtCapacity, RunCancelled } from "@ambit/core";
-import { type AgentEvent, eventRecord, type RunRequest, type RunResult } from "@ambit/core/contract";
+import {
+  type AgentEvent,
+  eventRecord,
+  projectOf,
+  type RunRequest,
+  type RunResult,
+} from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import type { Sealing } from "../sealing.js";
 import type { NewRun } from "../store/index.js";
+import { sealedWebhook } from "../webhooks/target.js";
 
 /** What a recorded run knows of its right to act: another replica may take it over. */
 export interface LeasedHold {
@@ -64,6 +71,21 @@ export function textOf(events: readonly AgentEvent[]): string {
 export function announcedBy(run: RecordedRun): Pick<NewRun, "announced"> {
   const events = run.announced();
   return events.length === 0 ? {} : { announced: { count: events.length, text: textOf(events) } };
+}
+
+/** What a run's request and plan say, to be stored with it. @param sealing of its webhook's address */
+export function describedBy(
+  { key, request, plan }: Pick<RecordedRun, "key" | "request" | "plan">,
+  sealing: Sealing,
+): Pick<NewRun, "id" | "project" | "session" | "harness" | "sandbox" | "webhook"> {
+  return {
+    id: key,
+    project: projectOf(request),
+    session: request.sessionId,
+    harness: plan.harness.actor.id,
+    sandbox: plan.sandbox.actor.name,
+    webhook: sealedWebhook(request, key, sealing),
+  };
 }
 
 /** @param sealing undefined where no other process could end the run */

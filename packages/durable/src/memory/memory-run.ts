@@ -76,10 +76,25 @@ export class MemoryRun implements MemoryRows {
     const { state, replica, session, trace, fence, createdAt, startedAt, endedAt, recent } = this;
     const { id, project, digest, harness, sandbox, webhook } = this.created;
     return {
-      ...{ id, project, digest, harness, sandbox, webhook, trace, state, replica, session, fence },
+      id,
+      project,
+      digest,
+      harness,
+      sandbox,
+      webhook,
+      trace,
+      state,
+      replica,
+      session,
+      fence,
       // Never stored: nobody ends a run of this process after it.
       sealedRecovery: undefined,
-      ...{ createdAt, startedAt, endedAt, cancelRequested: false, events: recent.last, size: recent.written },
+      createdAt,
+      startedAt,
+      endedAt,
+      cancelRequested: false,
+      events: recent.last,
+      size: recent.written,
       result: withResult ? recent.end?.result : undefined,
     };
   }

@@ -23,7 +23,10 @@ export class Usages {
     const { begun, usd } = this.#current(project, now) ?? { begun: [], usd: 0 };
     const [oldest] = begun;
     return {
-      ...{ project, usd, running: this.running(project), begun: begun.length },
+      project,
+      usd,
+      running: this.running(project),
+      begun: begun.length,
       minuteLeftMs: oldest === undefined ? 0 : oldest + minuteMs - now,
       dayLeftMs: dayMs - (now % dayMs),
     };

@@ -27,7 +27,11 @@ export function aboutEnd(run: MessageSource, result: RunResult): readonly NewDel
   const cut = [output, error].some((text) => text !== undefined && text.length > maxTextLength);
   const data = {
     ...ofRun({ ...run, session: run.session ?? result.sessionId }),
-    ...{ output: shortened(output), stopReason, error: shortened(error), usage, traceId },
+    output: shortened(output),
+    stopReason,
+    error: shortened(error),
+    usage,
+    traceId,
     ...(failure === undefined ? {} : { failure: { code: failure.code, retryable: failure.retryable } }),
     ...(cut ? { truncated: true as const } : {}),
   };

@@ -76,8 +76,13 @@ async function broughtOut(
   { index, left, maxEntries, signal }: PrepareGitOptions,
 ): Promise<Collected> {
   const wish = {
-    ...{ workspace, include: ["**"], patch: false, known: [], maxEntries },
-    ...{ maxFiles: left.files, maxBytes: left.bytes },
+    workspace,
+    include: ["**"],
+    patch: false,
+    known: [],
+    maxEntries,
+    maxFiles: left.files,
+    maxBytes: left.bytes,
   };
   let collected: Collected;
   try {

@@ -121,7 +121,11 @@ export class RunOutputs {
     const sandbox = await open();
     try {
       return await repository.push({
-        ...{ output: outputs.git, url: repository.url, base: began.commit, changes, sandbox },
+        output: outputs.git,
+        url: repository.url,
+        base: began.commit,
+        changes,
+        sandbox,
         spool: this.#base.spool,
         maxFileBytes: settings.maxSourceMiB * 1_048_576,
         signal: AbortSignal.any([signal, late]),

@@ -140,12 +140,10 @@ describe("the files of a profile's program", () => {
   const adapter = (companion: string): Profile => ({
     ...demo,
     program: {
-      ...{
-        package: "adapter",
-        bin: "adapter",
-        inImage: "installed",
-        companion: { package: companion, bin: companion },
-      },
+      package: "adapter",
+      bin: "adapter",
+      inImage: "installed",
+      companion: { package: companion, bin: companion },
       files: [{ path: "/etc/hostname", what: "a file" }],
     },
   });

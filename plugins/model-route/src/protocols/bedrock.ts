@@ -96,7 +96,10 @@ function authorization({ credentials, region }: ModelUse): Authorization | undef
       const { AwsV4Signer } = await import("aws4fetch");
       const signer = new AwsV4Signer({
         ...keys,
-        ...{ method, url: url.href, service, cache },
+        method,
+        url: url.href,
+        service,
+        cache,
         ...(region === undefined ? {} : { region }),
         headers: {
           ...(headers["content-type"] === undefined ? {} : { "content-type": headers["content-type"] }),

@@ -82,7 +82,8 @@ async function fetchToken(
   const issuedAt = Math.floor(at / 1_000);
   const assertion = await new SignJWT({ scope })
     .setProtectedHeader({
-      ...{ alg: "RS256", typ: "JWT" },
+      alg: "RS256",
+      typ: "JWT",
       ...(account.private_key_id === undefined ? {} : { kid: account.private_key_id }),
     })
     .setIssuer(account.client_email)
@@ -100,7 +101,9 @@ async function fetchToken(
   });
   try {
     const { statusCode, body } = await agent.request({
-      ...{ origin: url.origin, path: url.pathname, method: "POST" },
+      origin: url.origin,
+      path: url.pathname,
+      method: "POST",
       headers: { "content-type": "application/x-www-form-urlencoded" },
       body: new URLSearchParams({
         grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer",

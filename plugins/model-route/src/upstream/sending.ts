@@ -65,7 +65,9 @@ export class Sending {
       const unsigned = { method, url, headers, body: content };
       credential = await this.#authorize(unsigned);
       answer = await connections.request({
-        ...{ origin: url.origin, path: `${url.pathname}${url.search}`, signal },
+        origin: url.origin,
+        path: `${url.pathname}${url.search}`,
+        signal,
         method: method === "GET" ? "GET" : "POST",
         headers: { ...headers, ...credential },
         body: content ?? null,

@@ -31,14 +31,16 @@ const ordered = (name: string, value: unknown, breaks: readonly Capability[], re
   name: `\`${name}\``,
   of: "order",
   change: { order: (order) => (name in order ? { ...order, [name]: value } : order) },
-  ...{ breaks, reason },
+  breaks,
+  reason,
 });
 
 const platform = (name: string, organization: LoopbackOptions["organization"], reason: RegExp): Mutant => ({
   name,
   of: "platform",
   loopback: { organization },
-  ...{ breaks: networks, reason },
+  breaks: networks,
+  reason,
 });
 
 const guest = (
@@ -50,7 +52,8 @@ const guest = (
   name,
   of: "guest daemon",
   change: { guest },
-  ...{ breaks, reason },
+  breaks,
+  reason,
 });
 
 /** Beside the placeholders. */

@@ -10,7 +10,9 @@ export async function ownNetwork(): Promise<string> {
   if (existing.length === 0) {
     await docker
       .createNetwork({
-        ...{ Name: name, Driver: "bridge", CheckDuplicate: true },
+        Name: name,
+        Driver: "bridge",
+        CheckDuplicate: true,
         IPAM: { Driver: "default", Config: [{ Subnet: "198.18.71.0/24" }] },
         Options: { "com.docker.network.bridge.name": bridges.sandboxes },
       })

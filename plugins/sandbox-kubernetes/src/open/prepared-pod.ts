@@ -136,7 +136,12 @@ export class PreparedPod implements Prepared {
     // The session's log once it belongs to one: no other log may mention it.
     const log = forwardingLog(() => this.#session?.log);
     const spec: SandboxSpec = {
-      ...{ id, boundary, required, requiredPaths, onDecision: () => undefined, log },
+      id,
+      boundary,
+      required,
+      requiredPaths,
+      onDecision: () => undefined,
+      log,
       onFailure: (failure) => this.#failed(failure),
     };
     return await openRemoteSandbox(

@@ -126,7 +126,10 @@ function mainContainer(shape: Shape, podShape: PodShape, config: KubernetesConfi
     image: config.image,
     imagePullPolicy: config.pull,
     command: holderCommand({
-      ...{ podShape, folder, hidden: hiddenFolder, scratch: scratchFolders },
+      podShape,
+      folder,
+      hidden: hiddenFolder,
+      scratch: scratchFolders,
       isNetworkOpen: shape.boundary.network.mode === "on",
     }),
     workingDir: "/",

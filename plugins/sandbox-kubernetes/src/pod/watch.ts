@@ -81,8 +81,11 @@ export class PodWatch {
     const response = await this.#cluster.api.stream({
       path: this.#cluster.path("pods"),
       query: {
-        ...{ watch: "1", labelSelector: this.#selector, resourceVersion },
-        ...{ timeoutSeconds: `${watchSeconds}`, allowWatchBookmarks: "true" },
+        watch: "1",
+        labelSelector: this.#selector,
+        resourceVersion,
+        timeoutSeconds: `${watchSeconds}`,
+        allowWatchBookmarks: "true",
       },
       signal,
     });

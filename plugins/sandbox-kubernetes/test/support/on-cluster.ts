@@ -43,7 +43,11 @@ export class TestNamespace {
     const { name, remove } = await own.createNamespace(labels, behaviour);
     const dataFolder = await mkdtemp(join(tmpdir(), "ambit-kubernetes-"));
     const settings: z.input<typeof configSchema> = {
-      ...{ kubeconfig, image, dataFolder, namespace: name, pull: "Never" },
+      kubeconfig,
+      image,
+      dataFolder,
+      namespace: name,
+      pull: "Never",
       cpus: 2,
       reserve: { cpus: 0.01, memoryMb: 32 },
       scratchMb: 64,

@@ -31,8 +31,12 @@ function stored({ spec = {}, container = {}, security = {}, labels = {}, annotat
     },
     spec: {
       ...copy.spec,
-      ...{ nodeName: "n1", schedulerName: "default-scheduler", serviceAccount: "default", priority: 0 },
-      ...{ serviceAccountName: "default", preemptionPolicy: "PreemptLowerPriority" },
+      nodeName: "n1",
+      schedulerName: "default-scheduler",
+      serviceAccount: "default",
+      priority: 0,
+      serviceAccountName: "default",
+      preemptionPolicy: "PreemptLowerPriority",
       volumes: copy.spec?.volumes?.map((volume) =>
         volume.downwardAPI === undefined
           ? volume

@@ -34,7 +34,10 @@ async function complaints({ openEgressProxy }: typeof proxies): Promise<readonly
     const path = join(mkdtempSync(join(folder, "p")), "s");
     const policy = EgressRules.boundary(port, isWide);
     const proxy = await openEgressProxy({
-      ...{ listen: { path }, policy, lookup: rules.lookup, hostAddresses: () => [] },
+      listen: { path },
+      policy,
+      lookup: rules.lookup,
+      hostAddresses: () => [],
       onDecision: () => undefined,
     });
     const asked = EgressRules.hosts.map(async (host) => ((await ask(path, host)) === 200 ? [host] : []));
@@ -55,7 +58,10 @@ async function ask(socketPath: string, host: string): Promise<number | undefined
 }
 
 const egress = (file: string, find: string, replace: string): Patch => ({
-  ...{ of: "egress", file, find, replace },
+  of: "egress",
+  file,
+  find,
+  replace,
 });
 
 const built = dirname(fileURLToPath(import.meta.resolve("@ambit/egress")));

@@ -88,9 +88,16 @@ function serveGit(folder: string, request: IncomingMessage, response: ServerResp
   } = request.headers;
   const backend = spawn("git", ["-c", "http.receivepack=true", "-c", "safe.directory=*", "http-backend"], {
     env: {
-      ...{ PATH: process.env.PATH, GIT_PROJECT_ROOT: folder, GIT_HTTP_EXPORT_ALL: "1", REMOTE_USER: "robot" },
-      ...{ REQUEST_METHOD: request.method, PATH_INFO: url.pathname, QUERY_STRING: url.search.slice(1) },
-      ...{ CONTENT_TYPE: type, HTTP_CONTENT_ENCODING: String(encoding), HTTP_GIT_PROTOCOL: String(version) },
+      PATH: process.env.PATH,
+      GIT_PROJECT_ROOT: folder,
+      GIT_HTTP_EXPORT_ALL: "1",
+      REMOTE_USER: "robot",
+      REQUEST_METHOD: request.method,
+      PATH_INFO: url.pathname,
+      QUERY_STRING: url.search.slice(1),
+      CONTENT_TYPE: type,
+      HTTP_CONTENT_ENCODING: String(encoding),
+      HTTP_GIT_PROTOCOL: String(version),
     },
     stdio: ["pipe", "pipe", "ignore"],
   });

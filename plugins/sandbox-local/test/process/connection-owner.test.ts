@@ -23,7 +23,10 @@ describe("the other end of a connection in the kernel's table", () => {
 
   const loopback = "127.0.0.1";
   const from = (remoteAddress: string, remotePort: number, localAddress = loopback) => ({
-    ...{ localAddress, localPort: 0x223d, remoteAddress, remotePort },
+    localAddress,
+    localPort: 0x223d,
+    remoteAddress,
+    remotePort,
   });
 
   test("is the caller's, not the runner's own", () => {

@@ -16,7 +16,10 @@ export function readableSpan(span: EndedSpan, resource: Resource, scope: Instrum
     kind: span.kind === "client" ? SpanKind.CLIENT : SpanKind.INTERNAL,
     spanContext: () => context,
     ...(parent === undefined ? {} : { parentSpanContext: { ...context, ...parent } }),
-    ...{ startTime, endTime, duration: hrTimeDuration(startTime, endTime), ended: true },
+    startTime,
+    endTime,
+    duration: hrTimeDuration(startTime, endTime),
+    ended: true,
     status:
       error === undefined ? { code: SpanStatusCode.UNSET } : { code: SpanStatusCode.ERROR, message: error },
     attributes: mutable(span.attributes),
@@ -31,7 +34,9 @@ export function readableSpan(span: EndedSpan, resource: Resource, scope: Instrum
     })),
     resource,
     instrumentationScope: scope,
-    ...{ droppedAttributesCount: 0, droppedEventsCount: span.droppedEvents, droppedLinksCount: 0 },
+    droppedAttributesCount: 0,
+    droppedEventsCount: span.droppedEvents,
+    droppedLinksCount: 0,
   };
 }
 

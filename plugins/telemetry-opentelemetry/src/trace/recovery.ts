@@ -37,8 +37,14 @@ export function recoveryOf(root: Span, destination: ExportDestination): string {
   );
   const isCallers = destination !== "environment" && destination.isCallers;
   return JSON.stringify({
-    ...{ traceId, spanId: root.spanId, flags, tracestate, parentId: parent?.spanId, name },
-    ...{ start: root.start, attributes: Object.fromEntries(attributes) },
+    traceId,
+    spanId: root.spanId,
+    flags,
+    tracestate,
+    parentId: parent?.spanId,
+    name,
+    start: root.start,
+    attributes: Object.fromEntries(attributes),
     ...(isCallers ? { destination: { url: destination.url, headers: destination.headers } } : {}),
   } satisfies z.input<typeof recoverySchema>);
 }
@@ -58,8 +64,10 @@ export function newRecovery(
   trace: Pick<Recovery, "traceId" | "flags">,
 ): Recovery {
   return {
-    ...{ ...trace, spanId: randomBytes(8).toString("hex") },
-    ...{ name: `invoke_agent ${harness}`, start: begunAt },
+    ...trace,
+    spanId: randomBytes(8).toString("hex"),
+    name: `invoke_agent ${harness}`,
+    start: begunAt,
     attributes: {
       "gen_ai.operation.name": "invoke_agent",
       "gen_ai.agent.name": harness,
@@ -76,10 +84,14 @@ export function lostRun(
 ): EndedSpan {
   const span = new Span(
     {
-      ...{ traceId, flags, tracestate, name },
+      traceId,
+      flags,
+      tracestate,
+      name,
       parent: parentId === undefined ? undefined : { spanId: parentId, isRemote: true },
       attributes: { ...attributes, "ambit.run.id": runId, "gen_ai.response.finish_reasons": ["error"] },
-      ...{ spanId, start },
+      spanId,
+      start,
     },
     now,
   );

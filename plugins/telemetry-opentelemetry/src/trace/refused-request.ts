@@ -10,7 +10,10 @@ export function refusedRequest(
 ): EndedSpan {
   const span = new Span(
     {
-      ...{ traceId, flags, tracestate: caller?.tracestate, name: "invoke_agent" },
+      traceId,
+      flags,
+      tracestate: caller?.tracestate,
+      name: "invoke_agent",
       parent: caller === undefined ? undefined : { spanId: caller.spanId, isRemote: true },
       attributes: {
         "gen_ai.operation.name": "invoke_agent",

@@ -124,9 +124,18 @@ export class Span {
   end(): EndedSpan {
     const { traceId, flags, tracestate, parent, kind = "internal" } = this.given;
     return {
-      ...{ traceId, flags, tracestate, parent, kind, spanId: this.spanId, name: this.#name },
-      ...{ start: this.start, end: this.now() },
-      ...{ attributes: this.#attributes, events: this.#events, droppedEvents: this.#droppedEvents },
+      traceId,
+      flags,
+      tracestate,
+      parent,
+      kind,
+      spanId: this.spanId,
+      name: this.#name,
+      start: this.start,
+      end: this.now(),
+      attributes: this.#attributes,
+      events: this.#events,
+      droppedEvents: this.#droppedEvents,
       links: this.#links,
       error: this.#error,
     };

@@ -10,7 +10,10 @@ export function logInto(lines: unknown[]): Log {
 export function observed(body: object, lines: unknown[] = []): ObservedRun {
   const request = runRequestSchema.parse({ messages: [{ role: "user", content: "say sk-secret" }], ...body });
   return {
-    ...{ runId: "run-1", request, harness: "demo", sandbox: "local" },
+    runId: "run-1",
+    request,
+    harness: "demo",
+    sandbox: "local",
     guarantees: ["network.deny"],
     model: "m-1",
     redact: (text) => text.replaceAll("sk-secret", "[redacted]"),
@@ -19,7 +22,12 @@ export function observed(body: object, lines: unknown[] = []): ObservedRun {
 }
 
 export const result: RunResult = {
-  ...{ ok: true, runId: "run-1", events: [], output: "It is sunny.", stopReason: "end_turn", model: "m-1" },
+  ok: true,
+  runId: "run-1",
+  events: [],
+  output: "It is sunny.",
+  stopReason: "end_turn",
+  model: "m-1",
   usage: { input: 10, cached: 2, output: 5, reasoning: 3, total: 15, cost: 0.25 },
 };
 

@@ -33,7 +33,10 @@ export async function compatCheck(
   const { json = false, ...overrides } = options;
   const environment = takeEnvironment(process.env);
   const { runner, registry, evidence } = await openAmbit({
-    ...{ environment, overrides, logLevel: "warn", keepsEvidence: true },
+    environment,
+    overrides,
+    logLevel: "warn",
+    keepsEvidence: true,
   });
   if (registry.dialects.length === 0)
     throw new ConfigurationInvalid("plugins", [
@@ -59,7 +62,9 @@ async function check(request: string, body: unknown, runner: Runner): Promise<Ch
   try {
     const admitted = await runner.plan(body);
     return {
-      ...{ request, verdict: "runs", reasons: [] },
+      request,
+      verdict: "runs",
+      reasons: [],
       warnings: admitted.warnings.map(({ path = "", message }) => issueLine({ path, message })),
       differences: runner.registry.dialects
         .flatMap(({ differences = [] }) => differences)
@@ -71,7 +76,10 @@ async function check(request: string, body: unknown, runner: Runner): Promise<Ch
     const { issues = [], gaps = [] } = error.toFailure();
     const reasons = [...issues.map(issueLine), ...gaps.map(gapLine)];
     return {
-      ...{ request, verdict: "refused", warnings: [], differences: [] },
+      request,
+      verdict: "refused",
+      warnings: [],
+      differences: [],
       reasons: reasons.length === 0 ? [error.message] : reasons,
     };
   }

@@ -12,7 +12,10 @@ import { readRequest } from "./read-request.js";
 export async function plan(file: string, overrides: Overrides): Promise<number> {
   const environment = takeEnvironment(process.env);
   const { runner, registry, evidence } = await openAmbit({
-    ...{ environment, overrides, logLevel: "warn", keepsEvidence: true },
+    environment,
+    overrides,
+    logLevel: "warn",
+    keepsEvidence: true,
   });
   const print = (response: unknown) => process.stdout.write(`${JSON.stringify(response, undefined, 2)}\n`);
   try {

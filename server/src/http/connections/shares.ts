@@ -28,7 +28,9 @@ export function sharesOf(maxConnections: number, openFiles = assumedOpenFiles): 
   const known = total - unknown;
   const tenants = Math.floor((known * 3) / 4);
   return {
-    ...{ unknown, known, tenants },
+    unknown,
+    known,
+    tenants,
     unknownPerPeer: Math.ceil(unknown / 4),
     perTenant: Math.ceil(tenants / 4),
   };

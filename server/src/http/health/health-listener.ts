@@ -89,8 +89,12 @@ export class HealthListener {
   async #start(): Promise<number> {
     const { host, maxConnections, stallTimeoutMs, allowedHosts, log } = this.options;
     const settings: HealthThreadSettings = {
-      ...{ host, port: this.#port, maxConnections, stallTimeoutMs },
-      ...{ lastTurn: this.#lastTurn, state: this.#state },
+      host,
+      port: this.#port,
+      maxConnections,
+      stallTimeoutMs,
+      lastTurn: this.#lastTurn,
+      state: this.#state,
       allowedHosts: isLoopback(host) ? allowedHosts : undefined,
     };
     const worker = new Worker(require.resolve("#health-thread"), {

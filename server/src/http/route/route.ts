@@ -59,12 +59,16 @@ export function operationOf({
   const parameters = [
     ...[...path.matchAll(/\{(\w+)\*?\}/g)].map(([, name = ""]) => inPath(name)),
     ...query.map(({ name, description: said, schema }) => ({
-      ...{ name, in: "query", description: said, schema },
+      name,
+      in: "query",
+      description: said,
+      schema,
     })),
     ...headers,
   ];
   return {
-    ...{ operationId, summary },
+    operationId,
+    summary,
     ...(description === undefined ? {} : { description }),
     ...(token === "none" ? { security: [] } : {}),
     ...(parameters.length === 0 ? {} : { parameters }),

@@ -2,7 +2,11 @@ import type { JsonObject } from "@ambit/core/contract";
 import { body } from "./responses.js";
 
 const header = (name: string, description: string) => ({
-  ...{ name, in: "header", required: true, description, schema: { type: "string" } },
+  name,
+  in: "header",
+  required: true,
+  description,
+  schema: { type: "string" },
 });
 
 /** What a server posts to a request's `webhook.url`. */

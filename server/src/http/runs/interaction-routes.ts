@@ -49,7 +49,11 @@ async function interactionInfo(
   const { id, runId, session, project, kind, payload, state, createdAt } = one;
   await loopTurns.take(payload.length);
   return {
-    ...{ id, runId: idOfRun(runId), sessionId: session, projectId: project, state },
+    id,
+    runId: idOfRun(runId),
+    sessionId: session,
+    projectId: project,
+    state,
     kind: interactionKindSchema.parse(kind),
     payload: JSON.parse(payload),
     createdAt: timeOf(createdAt),
@@ -101,7 +105,10 @@ export async function handleSessions({ server, exchange, query }: StoredRoute): 
   const filter = projectFilter(query, callersProjects(exchange.incoming));
   const found = await server.runs.store.sessions({ ...filter, limit: query.read(limit) });
   const sessions = found.map(({ session, project, sandbox, address, createdAt, usedAt }) => ({
-    ...{ sessionId: session, projectId: project, sandbox, address },
+    sessionId: session,
+    projectId: project,
+    sandbox,
+    address,
     createdAt: timeOf(createdAt),
     usedAt: timeOf(usedAt),
   }));

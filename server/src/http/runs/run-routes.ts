@@ -27,7 +27,8 @@ export async function handleRunInfo(route: StoredRoute): Promise<void> {
       ? undefined
       : await route.server.runs.store.deliveries({ runId: key, limit: maxDeliveries });
   const info = {
-    ...{ ...summaryOf(run), result: await resultOf(run) },
+    ...summaryOf(run),
+    result: await resultOf(run),
     ...(deliveries === undefined ? {} : { deliveries: deliveries.map(deliveryInfo) }),
   } satisfies RunInfo;
   await sendLargeJson(route.exchange.outgoing, 200, info);

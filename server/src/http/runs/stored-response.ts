@@ -53,7 +53,14 @@ async function* eventsOf(runs: RecordedRuns, id: string, signal: AbortSignal): A
 export function summaryOf(run: StoredRun): Omit<RunInfo, "result"> {
   const { id, state, harness, sandbox, session, project, fence, events, createdAt, startedAt, endedAt } = run;
   return {
-    ...{ runId: idOfRun(id), state, harness, sandbox, sessionId: session, projectId: project, fence, events },
+    runId: idOfRun(id),
+    state,
+    harness,
+    sandbox,
+    sessionId: session,
+    projectId: project,
+    fence,
+    events,
     createdAt: timeOf(createdAt),
     startedAt: startedAt === undefined ? undefined : timeOf(startedAt),
     endedAt: endedAt === undefined ? undefined : timeOf(endedAt),
@@ -64,7 +71,13 @@ export function summaryOf(run: StoredRun): Omit<RunInfo, "result"> {
 export function deliveryInfo(delivery: Delivery): NonNullable<RunInfo["deliveries"]>[number] {
   const { id, event, host, state, attempts, status, error, createdAt, dueAt } = delivery;
   return {
-    ...{ id, event: webhookEventSchema.parse(event), host, state, attempts, status, error },
+    id,
+    event: webhookEventSchema.parse(event),
+    host,
+    state,
+    attempts,
+    status,
+    error,
     createdAt: timeOf(createdAt),
     dueAt: state === "pending" ? timeOf(dueAt) : undefined,
   };

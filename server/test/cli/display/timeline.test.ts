@@ -43,13 +43,17 @@ describe("Timeline", () => {
     expect(
       printed([
         {
-          ...{ type: "interaction_request", id: "a", kind: "user_approval" },
+          type: "interaction_request",
+          id: "a",
+          kind: "user_approval",
           payload: { toolName: "edit", changes: [edit], locations: [{ path }] },
         },
         { type: "tool_call", id: "1", name: "edit", input: {}, locations: [{ path, line: 2 }] },
         { type: "tool_output", id: "1", delta: "…" },
         {
-          ...{ type: "tool_result", id: "1", output: "done" },
+          type: "tool_result",
+          id: "1",
+          output: "done",
           changes: [
             edit,
             { path: "new.txt", newText: "a" },

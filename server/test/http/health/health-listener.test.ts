@@ -41,7 +41,11 @@ const good: ServerState = { probing: false, replicaId: "one", ready: { status: "
 
 /** A health listener without a server. */
 const listening = {
-  ...{ host: "127.0.0.1", port: 0, maxConnections: 8, stallTimeoutMs: 60_000, allowedHosts: [] },
+  host: "127.0.0.1",
+  port: 0,
+  maxConnections: 8,
+  stallTimeoutMs: 60_000,
+  allowedHosts: [],
   log: { debug() {}, info() {}, warn() {}, error() {} },
   initialState: good,
   state: async () => good,

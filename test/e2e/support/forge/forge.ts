@@ -123,7 +123,8 @@ export async function startForge(tokens: Readonly<Record<string, Rights>>): Prom
     return JSON.stringify({
       transfer: "basic",
       objects: objects.map(({ oid, size }) => ({
-        ...{ oid, size },
+        oid,
+        size,
         actions: { download: { href: `https://${forgeHost}:${port}/contents/${oid}` } },
       })),
     });
@@ -197,13 +198,15 @@ function serveGit(folder: string, request: IncomingMessage, response: ServerResp
     {
       env: {
         ...plainGit,
-        ...{ GIT_PROJECT_ROOT: folder, GIT_HTTP_EXPORT_ALL: "1", REMOTE_USER: "forge" },
-        ...{ REQUEST_METHOD: request.method, PATH_INFO: path, QUERY_STRING: search.slice(1) },
-        ...{
-          CONTENT_TYPE: headers["content-type"] ?? "",
-          HTTP_CONTENT_ENCODING: String(headers["content-encoding"] ?? ""),
-          HTTP_GIT_PROTOCOL: String(headers["git-protocol"] ?? ""),
-        },
+        GIT_PROJECT_ROOT: folder,
+        GIT_HTTP_EXPORT_ALL: "1",
+        REMOTE_USER: "forge",
+        REQUEST_METHOD: request.method,
+        PATH_INFO: path,
+        QUERY_STRING: search.slice(1),
+        CONTENT_TYPE: headers["content-type"] ?? "",
+        HTTP_CONTENT_ENCODING: String(headers["content-encoding"] ?? ""),
+        HTTP_GIT_PROTOCOL: String(headers["git-protocol"] ?? ""),
       },
       stdio: ["pipe", "pipe", "ignore"],
     },

@@ -108,7 +108,7 @@ async function openedByKilled({ runnerModule, tight, scope }: TakeoverStage, id:
   const program =
     "echo of the first > kept; while :; do echo beat >> beats; sleep 0.05; done & echo begun; wait";
   const runner = startRunnerProcess(
-    { ...{ module: runnerModule.href, id, boundary, required, fence: 1 }, argv: ["/bin/sh", "-c", program] },
+    { module: runnerModule.href, id, boundary, required, fence: 1, argv: ["/bin/sh", "-c", program] },
     { temporaryFolder: tmpdir() },
   );
   scope.defer(() => runner.kill());
@@ -140,8 +140,12 @@ export function takeoverOf({ name, takeover }: SandboxBackend): SandboxTakeover 
 
 function specOf({ boundary, required }: SessionShape, overrides: Partial<SandboxSpec>): SandboxSpec {
   return {
-    ...{ id: freshId(), boundary, required, requiredPaths: [] },
-    ...{ onDecision: () => undefined, log: silentLog },
+    id: freshId(),
+    boundary,
+    required,
+    requiredPaths: [],
+    onDecision: () => undefined,
+    log: silentLog,
     ...overrides,
   };
 }

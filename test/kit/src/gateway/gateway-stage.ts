@@ -87,7 +87,11 @@ export class GatewayStage {
     return await new Promise((resolve, reject) => {
       const sending = httpRequest(
         {
-          ...{ hostname, port, method, path, agent: false },
+          hostname,
+          port,
+          method,
+          path,
+          agent: false,
           headers: {
             "content-type": "application/json",
             ...(key === null ? {} : { [name]: `${prefix}${key}` }),

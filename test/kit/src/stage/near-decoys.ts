@@ -96,7 +96,10 @@ export class NearDecoys {
 
   async #openSandbox(): Promise<Sandbox> {
     const spec: SandboxSpec = {
-      ...{ id: this.#nextId(), boundary: openBoundary, required: [], requiredPaths: [] },
+      id: this.#nextId(),
+      boundary: openBoundary,
+      required: [],
+      requiredPaths: [],
       onDecision: () => undefined,
       log: silentLog,
     };

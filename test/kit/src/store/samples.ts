@@ -2,8 +2,15 @@ import type { EventGroup, NewRun, Store } from "@ambit/durable/store";
 
 export function newRun(id: string, more: Partial<NewRun> = {}): NewRun {
   return {
-    ...{ id, project: undefined, session: undefined, state: "running", replica: "one", digest: "d" },
-    ...{ harness: "demo", sandbox: "local", ...more },
+    id,
+    project: undefined,
+    session: undefined,
+    state: "running",
+    replica: "one",
+    digest: "d",
+    harness: "demo",
+    sandbox: "local",
+    ...more,
   };
 }
 

@@ -187,7 +187,8 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
       })
       .toEqual(["answered", "open"]);
     expect(await store.retain({ ...kept, maxAgeMs: 3_600_000, maxSize: 1 })).toEqual({
-      ...{ deleted: 0, excess: 2 * (size + 1_024) - 1 },
+      deleted: 0,
+      excess: 2 * (size + 1_024) - 1,
     });
     // An answer that no turn has used waits no longer than a question.
     await store.retain({ interactionMs: 0, maxAgeMs: 1, maxSize: 1_000_000 });
@@ -228,13 +229,16 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await two.holdSession({ ...place, replica: "two" })).toMatchObject({ held: false });
     await one.finish("r", 1, ending());
     expect(await two.holdSession({ ...place, replica: "two" })).toEqual({
-      ...{ held: true, fence: 2, handover: "sealed" },
+      held: true,
+      fence: 2,
+      handover: "sealed",
     });
     expect(await one.keepSession({ ...place, replica: "one" }, 1, "late")).toBe("fenced");
     // It waits for its next owner after this one left.
     await two.leave("two");
     expect(await one.holdSession({ ...place, replica: "one" })).toMatchObject({
-      ...{ fence: 3, handover: "sealed" },
+      fence: 3,
+      handover: "sealed",
     });
     expect(await one.retain({ interactionMs: 60_000, maxAgeMs: 60_000, maxSize: 1_000_000 })).toMatchObject({
       deleted: 0,

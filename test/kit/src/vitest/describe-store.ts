@@ -46,8 +46,15 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       await store.close();
       const again = await opened();
       expect(await again.get("r")).toMatchObject({
-        ...{ id: "r", project: "p", session: "s", state: "ended", events: 5, result: '{"ok":true}' },
-        ...{ harness: "demo", sandbox: "local", cancelRequested: false },
+        id: "r",
+        project: "p",
+        session: "s",
+        state: "ended",
+        events: 5,
+        result: '{"ok":true}',
+        harness: "demo",
+        sandbox: "local",
+        cancelRequested: false,
       });
       expect(await numbersOf(again, "r")).toEqual(upTo(5));
       expect(await numbersOf(again, "r", 4)).toEqual([5]);

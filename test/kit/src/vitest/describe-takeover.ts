@@ -37,7 +37,7 @@ export function describeTakeover(
       it(title, { timeout: checkMs }, async () => {
         const scope = new KitScope();
         try {
-          await check({ ...{ backend, other, runnerModule, tight, loose }, scope });
+          await check({ backend, other, runnerModule, tight, loose, scope });
         } finally {
           await scope.close();
         }
@@ -58,7 +58,9 @@ export function describeTakeover(
 /** A backend each of whose sandboxes was opened by one runner, and is another's by now. */
 function relayed(first: SandboxBackend, second: SandboxBackend): SandboxBackend {
   return {
-    ...{ name: first.name, site: first.site, claims: first.claims },
+    name: first.name,
+    site: first.site,
+    claims: first.claims,
     touches: (boundary) => first.touches(boundary),
     gaps: (boundary) => first.gaps(boundary),
     probe: (signal) => first.probe(signal),

@@ -17,11 +17,17 @@ const resultSchema = z.object({
 
 /** Hosts on the loopback's own network, which the probe tries. */
 const world = ["address", "name", "other"].map((name, index) => ({
-  ...{ name: `${name}.example.test`, address: `10.99.0.${10 + index}`, ports: [80, 7_777] },
+  name: `${name}.example.test`,
+  address: `10.99.0.${10 + index}`,
+  ports: [80, 7_777],
 }));
 const canary = {
-  ...{ address: "10.99.0.10:80", name: "name.example.test:80", address6: "[fd99::10]:80" },
-  ...{ forbidden: ["other.example.test:80", "10.99.0.12:7777"], attemptMs: 1_200, settleMs: 0 },
+  address: "10.99.0.10:80",
+  name: "name.example.test:80",
+  address6: "[fd99::10]:80",
+  forbidden: ["other.example.test:80", "10.99.0.12:7777"],
+  attemptMs: 1_200,
+  settleMs: 0,
 };
 
 describe("a session whose sandbox is remote", { timeout: 60_000 }, () => {
@@ -72,7 +78,9 @@ describe("a session whose sandbox is remote", { timeout: 60_000 }, () => {
     fetch(`${replica.url}/run`, {
       method: "POST",
       body: JSON.stringify({
-        ...{ sessionId, sandbox: "daytona", messages: [{ role: "user", content: line }] },
+        sessionId,
+        sandbox: "daytona",
+        messages: [{ role: "user", content: line }],
         ...more,
       }),
     });

@@ -76,7 +76,8 @@ describe.each(testedAgents)(
       // Counted by the scripted model, also for agents that report nothing.
       const { input = 0, output = 0, cost } = result.usage ?? {};
       expect({ input: input % 1_200, output: output % 50, isCounted: input > 0 }).toEqual({
-        ...{ input: 0, output: 0 },
+        input: 0,
+        output: 0,
         isCounted: true,
       });
       expect(cost).toBeCloseTo((input * price.input + output * price.output) / 1_000_000);

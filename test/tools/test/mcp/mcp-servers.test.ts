@@ -74,9 +74,11 @@ describe.each(["demo", "gemini", "codex"] as const)("%s", (id) => {
       })),
     );
     const run = await stage.run({
-      ...{ ...agent.request, ...withServers(included) },
+      ...agent.request,
+      ...withServers(included),
       ...asking(`${prompt}${id === "demo" ? "\ntools\ncall remote/wreck\ncall local/wreck" : ""}`),
-      ...{ customTools: [callbackTool("echo")], toolCallback: { endpoint: platform.endpoint } },
+      customTools: [callbackTool("echo")],
+      toolCallback: { endpoint: platform.endpoint },
     });
     const result = await run.result;
     expect(result).toMatchObject({ ok: true, receipt: { confinement: "confined" } });
@@ -160,7 +162,9 @@ describe("permissions", () => {
     const before = remote.calls.length;
     const { mcpServers } = withServers(policy);
     const run = await stage.run({
-      ...{ harness: "demo", ...asking("call look {}"), permissions },
+      harness: "demo",
+      ...asking("call look {}"),
+      permissions,
       mcpServers: mcpServers.slice(0, 1),
     });
     const { ok, stopReason } = await run.result;

@@ -46,20 +46,26 @@ async function pausedThenAnswered(stage: Stage, sessionId: string, changes: obje
 describe("a session whose run waits for the user", () => {
   it("is resumed by the same process of the agent", async () => {
     expect(await pausedThenAnswered(patient, "warm")).toEqual({
-      ...{ history: "warm", sameProcess: true, remembers: true },
+      history: "warm",
+      sameProcess: true,
+      remembers: true,
     });
   });
 
   it("is loaded by a new one if the next run has other settings", async () => {
     const changes = { permissions: { default: "allow" } };
     expect(await pausedThenAnswered(patient, "changed", changes)).toEqual({
-      ...{ history: "loaded", sameProcess: false, remembers: true },
+      history: "loaded",
+      sameProcess: false,
+      remembers: true,
     });
   });
 
   it("is replayed to a new one after its time to live", async () => {
     expect(await pausedThenAnswered(forgetful, "expired")).toEqual({
-      ...{ history: "replayed", sameProcess: false, remembers: false },
+      history: "replayed",
+      sameProcess: false,
+      remembers: false,
     });
   });
 

@@ -98,9 +98,12 @@ describe("published tools", () => {
     ["Codex, which never asks", () => agents.codex.request, () => throughModel(agents.codex)],
   ])("are held to the ladder with %s", { timeout: 60_000 }, async (_who, request, prompt) => {
     const run = await stage.begin({
-      ...{ ...request(), ...asking(prompt()), customTools },
+      ...request(),
+      ...asking(prompt()),
+      customTools,
       permissions: { rules: [...rules, ...ownToolsAllowed] },
-      ...{ toolCallback: { endpoint: platform.endpoint }, interactions: { waitMs: 60_000 } },
+      toolCallback: { endpoint: platform.endpoint },
+      interactions: { waitMs: 60_000 },
     });
     await answered(run);
     const outcomes = cases.map(({ tool, why }) => ({ tool, why, outcome: outcomeOf(run, tool) }));
@@ -116,8 +119,11 @@ describe("published tools", () => {
 
   it.each(["deny", "ask", "allow"] as const)("follow the default %s", async (byDefault) => {
     const run = await stage.begin({
-      ...{ harness: "demo", ...asking("call reads {}\ncall writes {}"), permissions: { default: byDefault } },
-      ...{ toolCallback: { endpoint: platform.endpoint }, interactions: { waitMs: 60_000 } },
+      harness: "demo",
+      ...asking("call reads {}\ncall writes {}"),
+      permissions: { default: byDefault },
+      toolCallback: { endpoint: platform.endpoint },
+      interactions: { waitMs: 60_000 },
       customTools: customTools.filter(({ name }) => name === "reads" || name === "writes"),
     });
     await answered(run);
@@ -133,8 +139,11 @@ describe("the operator's ceiling", () => {
   it("overrides what a request allows and what its user could approve", async () => {
     ceiled = await Stage.open({ deny: ["own_allow", "own_ask"] });
     const run = await ceiled.run({
-      ...{ harness: "demo", permissions: { default: "allow" }, customTools },
-      ...{ toolCallback: { endpoint: platform.endpoint }, interactions: { waitMs: 60_000 } },
+      harness: "demo",
+      permissions: { default: "allow" },
+      customTools,
+      toolCallback: { endpoint: platform.endpoint },
+      interactions: { waitMs: 60_000 },
       ...asking("call own_allow {}\ncall! own_allow {}\ncall own_ask {}"),
     });
     expect((await run.result).stopReason).toBe("end_turn");

@@ -29,7 +29,11 @@ export function forward(request: IncomingMessage, response: ServerResponse, forw
   const { target, path, rawHeaders, body, agent, limits } = forwarding;
   if (response.destroyed) return;
   const outgoing = httpsRequest({
-    ...{ agent, method: request.method, path, host: target.host, port: target.port },
+    agent,
+    method: request.method,
+    path,
+    host: target.host,
+    port: target.port,
     setHost: false,
     maxHeaderSize: limits.headerBytes,
   });

@@ -79,13 +79,11 @@ describe("tool calls as real agents send them", () => {
       what: "OpenCode: the command arrives in a later update",
       updates: [
         {
-          ...{
-            sessionUpdate: "tool_call",
-            toolCallId: "c",
-            title: "bash",
-            kind: "execute",
-            status: "pending",
-          },
+          sessionUpdate: "tool_call",
+          toolCallId: "c",
+          title: "bash",
+          kind: "execute",
+          status: "pending",
           locations: [{ path: work }],
           rawInput: { cwd: work },
         },
@@ -111,13 +109,11 @@ describe("tool calls as real agents send them", () => {
       what: "Claude Code: the input starts empty, and its updates have no status",
       updates: [
         {
-          ...{
-            sessionUpdate: "tool_call",
-            toolCallId: "c",
-            name: "Bash",
-            title: "Terminal",
-            kind: "execute",
-          },
+          sessionUpdate: "tool_call",
+          toolCallId: "c",
+          name: "Bash",
+          title: "Terminal",
+          kind: "execute",
           status: "pending",
           rawInput: {},
           content: [],

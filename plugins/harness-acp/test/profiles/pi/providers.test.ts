@@ -18,12 +18,18 @@ const access = `${base64({ alg: "none" })}.${base64({ "https://api.openai.com/au
 const hour = 3_600_000;
 
 const subscription = (expires: number, more: object = {}) => ({
-  ...{ id: "one", slug: "my-chatgpt", provider: "chatgpt", version: 3, generation: 1 },
+  id: "one",
+  slug: "my-chatgpt",
+  provider: "chatgpt",
+  version: 3,
+  generation: 1,
   login: { type: "oauth", access, refresh: "the-refresh-token", expires, accountId: account },
   ...more,
 });
 const connection = (expires: number, more: object = {}) => ({
-  ...{ provider: "openai-codex", credentialMode: "runtime_provided", credentials: [] },
+  provider: "openai-codex",
+  credentialMode: "runtime_provided",
+  credentials: [],
   subscription: subscription(expires, more),
 });
 

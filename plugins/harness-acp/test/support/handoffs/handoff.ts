@@ -33,7 +33,10 @@ export const skill = (place: Handoff["place"], path: string, held?: "read"): Han
 
 /** A subagent, which the model is told of if it may call it. */
 export const subagent = (place: Handoff["place"], folder: string, more: Partial<Handoff> = {}): Handoff => ({
-  ...{ place, path: `${folder}/tried.md`, what: "subagents", kind: "text" as const },
+  place,
+  path: `${folder}/tried.md`,
+  what: "subagents",
+  kind: "text" as const,
   content: (_act, word) => `---\nname: tried-${place}\ndescription: ${word}\n---\nx`,
   ...more,
 });

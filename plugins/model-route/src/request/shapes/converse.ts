@@ -16,7 +16,8 @@ const document = object({
 const block = byMember(
   {
     ...text,
-    ...{ image, document },
+    image,
+    document,
     toolUse: object({ ...each(scalar, "toolUseId name type"), input: opaque }),
     toolResult: object({
       ...each(scalar, "toolUseId status type"),

@@ -38,7 +38,9 @@ const part = byMember(
   bothCases({
     ...each(scalar, "text thought thoughtSignature"),
     ...each(settings, "videoMetadata mediaResolution partMetadata"),
-    ...{ inlineData, functionCall, functionResponse },
+    inlineData,
+    functionCall,
+    functionResponse,
   }),
   unknownPart,
 );

@@ -189,7 +189,11 @@ export class Sandboxes {
     }
     const { id, index, image, env, cpu, memory, disk } = sandbox;
     const spec = {
-      ...{ id, index, image, cpu, env: { ...env } },
+      id,
+      index,
+      image,
+      cpu,
+      env: { ...env },
       memoryBytes: memory * gibibyte,
       diskBytes: disk * gibibyte,
       sessionGraceMs: options.sessionGraceMs,

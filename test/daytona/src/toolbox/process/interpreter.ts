@@ -22,7 +22,10 @@ export async function openInterpreter({ request, response }: Exchange): Promise<
   const cwd = body.text("cwd") ?? process.cwd();
   await startWorker(cwd);
   const context: InterpreterContext = {
-    ...{ id: randomUUID(), cwd, language, active: true },
+    id: randomUUID(),
+    cwd,
+    language,
+    active: true,
     createdAt: new Date().toISOString(),
   };
   sendJson(response, 200, context);
