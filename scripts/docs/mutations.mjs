@@ -5,6 +5,7 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { sandboxImageName } from "../../packages/sandbox-image/dist/index.js";
 import {
   isNoticed as isDaytonaNoticed,
   renderDaytonaMutants,
@@ -16,6 +17,11 @@ import {
   renderDockerMutants,
   runDockerMutants,
 } from "../../plugins/sandbox-docker/test/mutation/run-mutants.ts";
+import {
+  isNoticed as isPodNoticed,
+  renderPodMutants,
+  runPodMutants,
+} from "../../plugins/sandbox-kubernetes/test/mutation/run-mutants.ts";
 import { configSchema } from "../../plugins/sandbox-local/dist/index.js";
 import { renderMutants } from "../../plugins/sandbox-local/test/conformance/mutation/render-mutants.ts";
 import { isCaught, runMutants } from "../../plugins/sandbox-local/test/conformance/mutation/run-mutants.ts";
@@ -23,6 +29,7 @@ import {
   renderProbeMutants,
   runProbeMutants,
 } from "../../plugins/sandbox-local/test/conformance/mutation/run-probe-mutants.ts";
+import { OwnCluster, startCluster } from "../../test/cluster/dist/index.js";
 import { startDockerEngine } from "../../test/docker-engine/dist/index.js";
 import { root } from "../setup.mjs";
 
@@ -66,6 +73,15 @@ where the platform reports the order as applied. A setting that no capability re
 plugin notices, not what Daytona's cloud enforces: that is what the canary is for. \`npm test\` repeats it.
 `;
 
+const podHead = `
+## A pod's specification
+
+Each mechanism of a pod of [sandbox-kubernetes](../plugins/sandbox-kubernetes/README.md), in the shape \`user-namespace\` on a cluster
+without a policy controller. **What is read back**: whether the plugin refuses a pod whose cluster left the mechanism out. **A plugin
+that forgot it**: whether a pod starts, and what the probe then doesn't prove. \`AMBIT_SOAK=1 npm test\` repeats it. Every run of
+\`npm test\` takes each line out of every kind of specification, and each step out of the program that pods begin with.
+`;
+
 /** @param {readonly string[]} survivors */
 function expectNone(survivors) {
   if (survivors.length > 0)
@@ -90,6 +106,25 @@ async function daytonaTable() {
   return renderDaytonaMutants(rows);
 }
 
+/** @param {string} dataFolder */
+async function podTable(dataFolder) {
+  const { place, ready, close } = await startCluster();
+  try {
+    await ready;
+    const own = new OwnCluster(place);
+    const { name } = await own.createNamespace({}, { enforced: false });
+    const rows = await runPodMutants({
+      ...{ kubeconfig: own.kubeconfig, image: sandboxImageName(), namespace: name, dataFolder },
+      ...{ pull: "Never", hostUsers: "require", openTimeoutMs: 15_000, cpus: 2, scratchMb: 64 },
+      reserve: { cpus: 0.01, memoryMb: 32 },
+    });
+    expectNone(rows.filter((row) => !isPodNoticed(row)).map((row) => row.name));
+    return renderPodMutants(rows);
+  } finally {
+    await close();
+  }
+}
+
 const dataFolder = mkdtempSync(join(tmpdir(), "ambit-mutations-"));
 chmodSync(dataFolder, 0o755);
 try {
@@ -110,6 +145,8 @@ try {
     renderProbeMutants(probed),
     dockerHead,
     await dockerTable(),
+    podHead,
+    await podTable(join(dataFolder, "pods")),
     daytonaHead,
     await daytonaTable(),
   ];
