@@ -38,6 +38,8 @@ const testPackages = [
     reason: "the loopback Daytona of the tests limits their networks with it",
   },
   { name: "socat", brings: "socat", reason: "tests listen and connect inside a sandbox with it" },
+  { name: "git", brings: "git", reason: "tests fetch and push with it" },
+  { name: "git-lfs", brings: "git-lfs", reason: "tests fetch what a repository keeps outside of it" },
   { name: "procps", brings: "pgrep", reason: "tests look for processes inside a sandbox" },
   {
     name: "postgresql",
