@@ -43,5 +43,8 @@ export function firstCommand(guest: readonly string[], hiding: ProcessHiding): s
   return ["/bin/sh", "-c", `${remount} 2> /dev/null; exec ${dropRights.join(" ")} "$@"`, "sh", ...command];
 }
 
-/** Whether a container failed because its image lacks what drops the privilege. */
-export const lacksDropping = (failure: Error) => /\bsetpriv\b/.test(failure.message);
+/**
+ * Whether a container failed because its image may lack what drops the privilege: its shell says so, or only has the exit code of
+ * a missing program, if its words didn't arrive in time.
+ */
+export const lacksDropping = (failure: Error) => /\bsetpriv\b|\bexit code 127\b/.test(failure.message);
