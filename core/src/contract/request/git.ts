@@ -108,7 +108,8 @@ const personSchema = z
   .string()
   .min(1)
   .max(256)
-  .regex(/^(?!\s)[^<>\p{Cc}]+(?<!\s)$/u, "must be one line without < and >");
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
+  .regex(/^(?!\s)[^<>\u0000-\u001f\u007f-\u009f]+(?<!\s)$/u, "must be one line without < and >");
 
 export const gitOutputSchema = z.strictObject({
   branch: gitRefSchema

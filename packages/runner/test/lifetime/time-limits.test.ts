@@ -33,7 +33,7 @@ describe("every time limit ends the run with run_timed_out, and everything is cl
     [
       "filling the workspace",
       { script: says("never"), sandbox: { onWriteFiles: forever }, limits: { startMs: 40 } },
-      "Opening the sandbox took longer",
+      "Writing the request's files took longer than 0.04 s.",
     ],
     [
       "starting the agent",

@@ -54,14 +54,10 @@ export async function openBridge(
     // Each sandbox is a separate container or machine, so its /proc belongs to it alone.
     openRemoteSandbox(
       {
-        platform,
-        spec,
-        bridge: config.bridge,
-        evidence,
-        placeholders: () => secrets.placeholders,
+        ...{ platform, spec, bridge: config.bridge, evidence, placeholders: () => secrets.placeholders },
         ownSystem: true,
         supervisor: daemon,
-        takeover,
+        ...(takeover === undefined ? {} : { takeover }),
       },
       scope,
     ),
@@ -140,8 +136,8 @@ function opened(
     home,
     confinement,
     facts,
-    image,
-    placeholders,
+    ...(image === undefined ? {} : { image }),
+    ...(placeholders === undefined ? {} : { placeholders }),
     evidence: { ...sandbox.evidence, ...more, "daytona.daemon": closureOf(facts) },
     spawn: (command) => sandbox.spawn(command),
     writeFiles: (files) => sandbox.writeFiles(files),

@@ -44,7 +44,7 @@ export async function withRetries<Result>(
       // All waiting happens below, limited to the remaining time.
       minTimeout: 0,
       maxTimeout: 0,
-      signal,
+      ...(signal === undefined ? {} : { signal }),
       shouldRetry: async ({ error, attemptNumber }) => {
         if (!(error instanceof ServiceFailure) || !isSafe(error)) return false;
         const pause = Math.max(error.retryAfterMs ?? 0, delayBefore(attemptNumber));

@@ -82,7 +82,7 @@ class SdkService implements Service {
   async *listSecrets(prefix: string): AsyncIterable<StoredSecret> {
     let cursor: string | undefined;
     do {
-      const query = { name: prefix, limit: 200, cursor };
+      const query = { name: prefix, limit: 200, ...(cursor === undefined ? {} : { cursor }) };
       const page = await this.#guard(() => this.#client.secret.list(query));
       // The platform's filter matches anywhere in the name.
       yield* page.items.map(storedSecret).filter(({ name }) => name.startsWith(prefix));

@@ -47,4 +47,5 @@ export function firstCommand(guest: readonly string[], hiding: ProcessHiding): s
  * Whether a container failed because its image may lack what drops the privilege: its shell says so, or only has the exit code of
  * a missing program, if its words didn't arrive in time.
  */
-export const lacksDropping = (failure: Error) => /\bsetpriv\b|\bexit code 127\b/.test(failure.message);
+export const lacksDropping = (failure: Error) =>
+  /\bsetpriv\b|\bexit code 127\b|\bsh: \d+: exec:/.test(failure.message);
