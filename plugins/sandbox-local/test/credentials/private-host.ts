@@ -1,13 +1,12 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { chmod } from "node:fs/promises";
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeAuthority } from "@ambit/egress/credentials";
+import { serveGit } from "@ambit/fakes/git-http-backend";
 import { makePackages, makeRepository, packument } from "../programs/listed-host.js";
 
 export const host = "private.test";
@@ -76,48 +75,4 @@ export async function startPrivateHost(password: string, token: string): Promise
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** `git http-backend` as a CGI program (RFC 3875), as web servers run it. */
-function serveGit(folder: string, request: IncomingMessage, response: ServerResponse): void {
-  const url = new URL(request.url ?? "/", "https://a");
-  const {
-    "content-type": type = "",
-    "content-encoding": encoding = "",
-    "git-protocol": version = "",
-  } = request.headers;
-  const backend = spawn("git", ["-c", "http.receivepack=true", "-c", "safe.directory=*", "http-backend"], {
-    env: {
-      PATH: process.env.PATH,
-      GIT_PROJECT_ROOT: folder,
-      GIT_HTTP_EXPORT_ALL: "1",
-      REMOTE_USER: "robot",
-      REQUEST_METHOD: request.method,
-      PATH_INFO: url.pathname,
-      QUERY_STRING: url.search.slice(1),
-      CONTENT_TYPE: type,
-      HTTP_CONTENT_ENCODING: String(encoding),
-      HTTP_GIT_PROTOCOL: String(version),
-    },
-    stdio: ["pipe", "pipe", "ignore"],
-  });
-  request.pipe(backend.stdin);
-  backend.stdin.on("error", () => {});
-  let head = Buffer.alloc(0);
-  const onHead = (chunk: Buffer) => {
-    head = Buffer.concat([head, chunk]);
-    const end = head.indexOf("\r\n\r\n");
-    if (end === -1) return;
-    backend.stdout.off("data", onHead);
-    const lines = head
-      .subarray(0, end)
-      .toString()
-      .split("\r\n")
-      .map((line) => line.split(/: (.*)/s));
-    const status = Number(lines.find(([name]) => name === "Status")?.[1]?.slice(0, 3) ?? 200);
-    response.writeHead(status, Object.fromEntries(lines.filter(([name]) => name !== "Status")));
-    response.write(head.subarray(end + 4));
-    backend.stdout.pipe(response);
-  };
-  backend.stdout.on("data", onHead);
 }

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { makeAuthority } from "@ambit/egress/credentials";
+import { serveGit } from "@ambit/fakes/git-http-backend";
 
 export const forgeHost = "forge.test";
 
@@ -115,7 +116,7 @@ export async function startForge(tokens: Readonly<Record<string, Rights>>): Prom
     if (pathname.endsWith("/info/lfs/objects/batch"))
       return end(200, batch(body ?? ""), { "content-type": "application/vnd.git-lfs+json" });
     if (!isGit) return end(404);
-    serveGit(folder, request, response);
+    serveGit(folder, request, response, barePath(request));
   }
 
   function batch(body: string): string {
@@ -179,55 +180,9 @@ function tokenOf(authorization: string): string | undefined {
   return scheme === "Basic" ? Buffer.from(sent, "base64").toString().split(":")[1] : sent;
 }
 
-/** `git http-backend` as a CGI program (RFC 3875), as web servers run it. */
-function serveGit(folder: string, request: IncomingMessage, response: ServerResponse): void {
-  const { pathname, search } = new URL(request.url ?? "/", "https://forge");
-  const { headers } = request;
-  const path = pathname.replace(/^(.*?)(?:\.git)?(\/info\/refs|\/git-(?:upload|receive)-pack)$/, "$1.git$2");
-  const backend = spawn(
-    "git",
-    [
-      "-c",
-      "http.receivepack=true",
-      "-c",
-      "uploadpack.allowFilter=true",
-      "-c",
-      "safe.directory=*",
-      "http-backend",
-    ],
-    {
-      env: {
-        ...plainGit,
-        GIT_PROJECT_ROOT: folder,
-        GIT_HTTP_EXPORT_ALL: "1",
-        REMOTE_USER: "forge",
-        REQUEST_METHOD: request.method,
-        PATH_INFO: path,
-        QUERY_STRING: search.slice(1),
-        CONTENT_TYPE: headers["content-type"] ?? "",
-        HTTP_CONTENT_ENCODING: String(headers["content-encoding"] ?? ""),
-        HTTP_GIT_PROTOCOL: String(headers["git-protocol"] ?? ""),
-      },
-      stdio: ["pipe", "pipe", "ignore"],
-    },
+/** Of a repository's bare folder, which its URL may leave out. */
+const barePath = (request: IncomingMessage) =>
+  new URL(request.url ?? "/", "https://forge").pathname.replace(
+    /^(.*?)(?:\.git)?(\/info\/refs|\/git-(?:upload|receive)-pack)$/,
+    "$1.git$2",
   );
-  request.pipe(backend.stdin);
-  backend.stdin.on("error", () => {});
-  let head = Buffer.alloc(0);
-  const onHead = (chunk: Buffer) => {
-    head = Buffer.concat([head, chunk]);
-    const end = head.indexOf("\r\n\r\n");
-    if (end === -1) return;
-    backend.stdout.off("data", onHead);
-    const lines = head
-      .subarray(0, end)
-      .toString()
-      .split("\r\n")
-      .map((line) => line.split(/: (.*)/s));
-    const status = Number(lines.find(([name]) => name === "Status")?.[1]?.slice(0, 3) ?? 200);
-    response.writeHead(status, Object.fromEntries(lines.filter(([name]) => name !== "Status")));
-    response.write(head.subarray(end + 4));
-    backend.stdout.pipe(response);
-  };
-  backend.stdout.on("data", onHead);
-}
