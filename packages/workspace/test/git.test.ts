@@ -1,7 +1,7 @@
 import { runRequestSchema, sourceSchema } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
 import { gitFailureOf, lastWords } from "../src/git/failure.js";
-import { treeEntries } from "../src/git/listing.js";
+import { lfsBytesIn, treeEntries } from "../src/git/listing.js";
 import { submodulesIn, submoduleUrl } from "../src/git/submodules.js";
 import { Workspaces, workspaceSettingsSchema } from "../src/index.js";
 
@@ -43,6 +43,7 @@ test.each([
   ["https://a.example/x/y", "https://a.example/x/y"],
   ["git@a.example:x/y.git", "https://a.example/x/y.git"],
   ["ssh://git@a.example/x/y.git", "https://a.example/x/y.git"],
+  ["https:\\\\a.example\\@b.example/x", "https://a.example/@b.example/x"],
   ["https://b.example/x", undefined],
   ["https://a.example:8443/x", undefined],
   ["https://user:word@a.example/x", undefined],
@@ -60,14 +61,40 @@ test("a submodule is a path and a URL; other settings of .gitmodules don't count
   expect(submodulesIn(listed)).toEqual([{ path: "vendor/a", url: "../a" }]);
 });
 
-test("a list of a tree is read, and anything else refused", () => {
+test("a list of a tree is read, and anything else refused", async () => {
   const listed = `100644 blob ${id}      12\tsrc/a b.txt\x00160000 commit ${id}       -\tvendor\x00`;
-  expect([...treeEntries(Buffer.from(listed))]).toEqual([
+  expect(await treeEntries(Buffer.from(listed))).toEqual([
     { mode: "100644", type: "blob", id, size: 12, path: "src/a b.txt" },
     { mode: "160000", type: "commit", id, size: 0, path: "vendor" },
   ]);
   for (const other of ["x\0", listed.slice(0, -1), `100644 tree ${id} 1\ta\0`])
-    expect(() => [...treeEntries(Buffer.from(other))]).toThrow("a list of a tree");
+    await expect(treeEntries(Buffer.from(other))).rejects.toThrow("a list of a tree");
+});
+
+test("a long list of a tree doesn't hold the event loop", async () => {
+  const listed = Buffer.from(`100644 blob ${id} 1\t${"a".repeat(300)}\0`.repeat(20_000));
+  let turns = 0;
+  const counting = setInterval(() => {
+    turns += 1;
+  }, 0);
+  expect(await treeEntries(listed)).toHaveLength(20_000);
+  clearInterval(counting);
+  expect(turns).toBeGreaterThan(10);
+});
+
+test("every file that git LFS takes for a pointer counts with its size", async () => {
+  const pointer = (version: string, size: number) =>
+    `version ${version}\noid sha256:${"0".repeat(64)}\nsize ${size}\n`;
+  const contents = [
+    pointer("https://git-lfs.github.com/spec/v1", 1),
+    `\n${pointer("https://hawser.github.com/spec/v1", 20)}`,
+    pointer("http://git-media.io/v/2", 300).replaceAll("\n", "\r\n"),
+    "size 4000\n",
+    "",
+  ];
+  const printed = contents.map((content) => `${id} blob ${content.length}\n${content}\n`).join("");
+  expect(await lfsBytesIn(Buffer.from(printed))).toBe(321);
+  await expect(lfsBytesIn(Buffer.from(`${id} missing\n`))).rejects.toThrow("can't be read");
 });
 
 describe("the sandbox of git", () => {

@@ -332,6 +332,20 @@ describe("a commit that leaves", { timeout: 60_000 }, () => {
     expect(result.error).toContain("patch is kept");
   });
 
+  it.each([".git ", ".gIt.", ".g\u200cit"])(
+    "has no folder %j, which a file system may take for .git",
+    async (name) => {
+      const commit = repository(`named-${encodeURIComponent(name).replaceAll("%", "-")}`);
+      const at = `acme/named-${encodeURIComponent(name).replaceAll("%", "-")}`;
+      const result = await runWith([git(at)], `mkdir '${name}'; echo x > '${name}/config'`, {
+        outputs: pushing(),
+      });
+      expect(result).toMatchObject({ ok: false, failure: { code: "outputs_failed", reason: "push_failed" } });
+      expect(result.error).toContain("invalid path");
+      expect(forge.git(at, "for-each-ref", "--format=%(objectname)")).toBe(commit);
+    },
+  );
+
   it("is refused by its field when it can't be meant", async () => {
     const issues = async (outputs: object, sources: readonly object[] = [git("acme/app")]) => {
       const body = { ...demo("say hi"), ...closed, workspace: { sources }, outputs };

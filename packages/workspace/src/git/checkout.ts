@@ -1,14 +1,14 @@
 import type { GitSource } from "@ambit/core/contract";
 import { sourceFailed } from "../sources/source-error.js";
 import { fixOf, gitFailureOf, lastWords } from "./failure.js";
-import { linkMode, type TreeEntry, treeEntries } from "./listing.js";
+import { lfsBytesIn, linkMode, type TreeEntry, treeEntries } from "./listing.js";
 import { Git, type GitOptions, type GitRun, TooMuchOutput } from "./program.js";
 import { submodulesIn, submoduleUrl } from "./submodules.js";
 
 /** Submodules of one source, at any depth. */
 const maxSubmodules = 200;
-/** Bytes of the list of a tree, for each file that it may have. */
-const maxListedBytes = 4_096;
+/** Bytes of the list of a tree, for each file that it may have: their paths are shorter on average. */
+const maxListedBytes = 512;
 /** Bytes of a `.gitmodules`. */
 const maxModulesBytes = 1_048_576;
 
@@ -104,7 +104,7 @@ class Checkout {
     const list = async (...how: readonly string[]) => {
       const args = ["ls-tree", "-r", "-z", "--full-tree", ...how, "--", commit, ...(sparse ?? [])];
       const most = Math.max(1_048_576, (this.left.files + 1) * maxListedBytes);
-      return [...treeEntries((await this.#succeed(git.run(args, "", most))).stdout)];
+      return await treeEntries((await this.#succeed(git.run(args, "", most))).stdout);
     };
     if (sparse !== undefined) await this.#fetchBlobs(git, blobsIn(await list()));
     const entries = await list("--long");
@@ -140,10 +140,7 @@ class Checkout {
     const ids = small.map(({ id }) => `${id}\n`).join("");
     const most = (small.length + 1) * (maxPointerBytes + 128);
     const { stdout } = await this.#succeed(git.run(["cat-file", "--batch"], ids, most));
-    const pointers = stdout
-      .toString("latin1")
-      .matchAll(/^version https:\/\/git-lfs.{1,300}?\nsize (\d{1,15})$/gms);
-    return [...pointers].reduce((sum, [, size]) => sum + Number(size), 0);
+    return await lfsBytesIn(stdout);
   }
 
   async #write(git: Git, url: string, entries: readonly TreeEntry[]): Promise<void> {

@@ -1,3 +1,8 @@
+import { loopTurnSize, loopTurns } from "@ambit/core/plugin";
+
+/** Entries that are read in one turn of the event loop. */
+const entriesPerTurn = 256;
+
 /** A file of a commit's tree, as `git ls-tree -r -z --long` names it. */
 export interface TreeEntry {
   readonly mode: string;
@@ -12,7 +17,8 @@ export interface TreeEntry {
 const line = /^(\d{6}) (blob|commit) ([0-9a-f]{40}|[0-9a-f]{64})(?: +(\d+|-))?\t(.+)$/s;
 
 /** @throws Error for anything else than such a list */
-export function* treeEntries(listed: Buffer): Generator<TreeEntry, void, undefined> {
+export async function treeEntries(listed: Buffer): Promise<readonly TreeEntry[]> {
+  const entries: TreeEntry[] = [];
   for (let at = 0; at < listed.length; ) {
     const end = listed.indexOf(0, at);
     if (end === -1) throw new Error("a list of a tree that is cut off");
@@ -24,9 +30,34 @@ export function* treeEntries(listed: Buffer): Generator<TreeEntry, void, undefin
       (type !== "blob" && type !== "commit")
     )
       throw new Error("a list of a tree that can't be read");
-    yield { mode, type, id, size: Number(size === "-" ? 0 : (size ?? 0)), path };
+    entries.push({ mode, type, id, size: Number(size === "-" ? 0 : (size ?? 0)), path });
     at = end + 1;
+    if (entries.length % entriesPerTurn === 0) await loopTurns.take(loopTurnSize);
   }
+  return entries;
+}
+
+/** A name that git LFS has or had: it takes a file with one of them for a pointer (git-lfs lfs/pointer.go). */
+const lfsName = /git-lfs|git-media|hawser/;
+const lfsSize = /^size (\d{1,15})/m;
+
+/**
+ * Bytes of what git LFS's pointers stand for: at most that much is fetched for them.
+ * @param contents as `git cat-file --batch` prints blobs.
+ * @throws Error for anything else
+ */
+export async function lfsBytesIn(contents: Buffer): Promise<number> {
+  let bytes = 0;
+  for (let at = 0, read = 1; at < contents.length; read += 1) {
+    const end = contents.indexOf("\n", at);
+    const [, size] = /^[0-9a-f]+ blob (\d+)$/.exec(contents.toString("latin1", at, Math.max(at, end))) ?? [];
+    if (size === undefined) throw new Error("contents of files that can't be read");
+    const content = contents.toString("latin1", end + 1, end + 1 + Number(size));
+    if (lfsName.test(content)) bytes += Number(lfsSize.exec(content)?.[1] ?? 0);
+    at = end + 1 + Number(size) + 1;
+    if (read % entriesPerTurn === 0) await loopTurns.take(loopTurnSize);
+  }
+  return bytes;
 }
 
 /** A symbolic link in a tree. */

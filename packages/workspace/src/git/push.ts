@@ -27,6 +27,8 @@ export async function pushChanges(options: PushOptions): Promise<Pushed> {
   const { stdout } = await succeed(git.run(["rev-parse", "--verify", "refs/ambit/result^{commit}"]));
   const commit = stdout.toString().trim();
   if (!/^[0-9a-f]{40,64}$/.test(commit)) throw failed("push_failed", "git made no commit");
+  // Git checks no names while it imports them, but refuses those that some file system takes for `.git` in an index.
+  await succeed(git.run(["read-tree", commit]));
   await succeed(
     git.run([
       ...["push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"],

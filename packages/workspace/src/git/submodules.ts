@@ -31,7 +31,8 @@ export function submoduleUrl(url: string, parent: string): string | undefined {
   const isRelative = url.startsWith("./") || url.startsWith("../");
   const text = isRelative ? new URL(url, `${parent.replace(/\/$/, "")}/`).href : url;
   if (!URL.canParse(text)) return undefined;
-  const { origin, username, password, search, hash } = new URL(text);
+  const { href, origin, username, password, search, hash } = new URL(text);
   if (origin !== new URL(parent).origin) return undefined;
-  return username + password + search + hash === "" ? text.replace(/\/$/, "") : undefined;
+  // As it was read: git must not read the same text as another host.
+  return username + password + search + hash === "" ? href.replace(/\/$/, "") : undefined;
 }
