@@ -102,6 +102,7 @@ export async function startContainer(
 /** An image without `mount`. */
 const isMissing = /executable file not found|no such file or directory/i;
 
+/** Not given up while the engine may be making it: a container that nobody knows of would stay until the reaper finds it. */
 async function create(
   { engine, config }: StartContainerOptions,
   requested: ContainerCreateOptions,
@@ -111,7 +112,7 @@ async function create(
   const make = async () => {
     const { id } = await engine.createContainer({
       ...requested,
-      abortSignal: signalWithin(config.requestTimeoutMs, signal),
+      abortSignal: signalWithin(config.requestTimeoutMs),
     });
     return new Container(engine, id, config, hasVolume);
   };
