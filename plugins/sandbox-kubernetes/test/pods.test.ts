@@ -70,31 +70,6 @@ if (isThere)
       expect(await namespace.pods()).toStrictEqual([]);
     });
 
-    // Other files use the same cluster meanwhile: their pods would be refused.
-    if (isThorough) {
-      it("carries streams on, whole and once, over an API server that is away for 15 s", async () => {
-        const sandbox = await backend.open(specOf(), scope);
-        const lines = 600;
-        const script = `for (let n = 0; n < ${lines}; n++) setTimeout(() => console.log(n), n * 40)`;
-        const node = `${sandbox.image?.searchPath}`;
-        const running = runToEnd(sandbox, {
-          argv: ["node", "-e", script],
-          env: { PATH: node },
-          signal: scope.signal,
-        });
-        await after(2_000);
-        await namespace.own.kill("kube-apiserver");
-        await after(15_000);
-        namespace.own.start("kube-apiserver");
-        const { stdout, exit } = await running;
-        expect(exit.code).toBe(0);
-        expect(stdout.trim().split("\n").map(Number)).toStrictEqual(
-          Array.from({ length: lines }, (_, index) => index),
-        );
-        await sandbox.close();
-      });
-    }
-
     it.each([
       {
         title: "its image is on no node",
