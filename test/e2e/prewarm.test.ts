@@ -92,7 +92,7 @@ describe("an agent that was started ahead", { retry: 0 }, () => {
   ])("is refused if it did this before: %s", async (deed, fault, done) => {
     const { said, isAhead } = await run(deed);
     expect(isAhead).toBe(false);
-    // The control: a new one did it too, and nobody minds.
+    // The control: a new one did it too, and its run succeeds.
     expect(said.done).toBe(done);
     expect(server.log()).toContain(fault);
     const claims = await metric("ambit_prewarm_claims_total");

@@ -88,7 +88,7 @@ export function dotPlot({ title, caption, values }: Plot): string {
 
 const at = (value: number) => value.toFixed(1);
 
-/** Each series has a shape of its own, so that none is told by its colour alone. */
+/** Each series has a shape of its own: colours alone can be hard to tell apart. */
 function mark(series: string, ours: string, x: number, y: number): string {
   if (series === "burst") return `<circle class="mark burst${ours}" cx="${at(x)}" cy="${y}" r="4"/>`;
   if (series === "staggered")

@@ -155,7 +155,7 @@ function judgeGit(
     return `${name} is only for git's services (access ${list}), and this is another request`;
   const missing = asked.services.find((service) => !services.includes(service));
   if (missing !== undefined) return `${name} isn't for git's service ${missing} (access ${list})`;
-  // Whoever may push may also upload.
+  // A caller that may push may also upload.
   return { needsBody: asked.body === true && !services.includes("push") };
 }
 

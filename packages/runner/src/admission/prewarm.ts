@@ -11,12 +11,12 @@ export function harnessesOf(registry: Registry): readonly Harness[] {
   return registry.knownCandidates().harnesses.map(({ actor }) => actor);
 }
 
-/** The deployer's part of a request as a whole one, of nobody. Pure. */
+/** The deployer's part of a request as a whole request that belongs to no caller. Pure. */
 export function prewarmBody({ id }: Pick<Harness, "id">, { request }: Pick<Prewarm, "request">): object {
   return { ...request, harness: id, messages: [{ role: "user", content: "none yet" }] };
 }
 
-/** The start of an agent for nobody yet. Pure. */
+/** The start of an agent that no run has asked for yet. Pure. */
 export function prewarmedStart(
   { request, plan }: Pick<AdmittedRun, "request" | "plan">,
   { tools }: Pick<Prewarm, "tools">,

@@ -4,7 +4,7 @@ import { z } from "zod";
 /** The body of a request for a sandbox, or to change its network, as the SDK sends it. */
 export type Order = Readonly<Record<string, unknown>>;
 
-/** What stands in the guest daemon's program, exactly once, and what is there instead. */
+/** A text that the guest daemon's program contains exactly once, and its replacement. */
 export interface GuestChange {
   readonly find: string;
   readonly replace: string;

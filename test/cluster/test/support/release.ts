@@ -153,7 +153,7 @@ export class Release {
   }
 
   /**
-   * Stands in for kube-proxy: a port of the node leads to these addresses in turn.
+   * In place of kube-proxy: a port of the node leads to these addresses in turn.
    * @returns the URL for this host.
    */
   async reach(addresses: readonly string[]): Promise<string> {
@@ -171,7 +171,7 @@ export class Release {
     return `http://${this.own.place.address}:${port}`;
   }
 
-  /** Stands in for kube-proxy: the API server answers at its service's address. @returns what ends it. */
+  /** In place of kube-proxy: the API server answers at its service's address. @returns what ends it. */
   async serveApi(): Promise<() => Promise<void>> {
     const { address } = this.own.place;
     const rule = ["PREROUTING", "-d", "10.96.0.1/32", "-p", "tcp", "--dport", "443"];

@@ -25,7 +25,7 @@ export interface MakeOptions {
 /** Milliseconds that a sandbox has to show what is in it. */
 const showMs = 5_000;
 
-/** An agent in a sandbox of its own that has been started for nobody. One run may have both, once. */
+/** An agent in a sandbox of its own, started before any run asks for it. One run gets both, once. */
 export class PooledAgent {
   readonly #session: Session;
   readonly #plan: AcceptedPlan;
@@ -149,7 +149,7 @@ export class PooledAgent {
   }
 }
 
-/** What the agent is told of the route to its model, which stays closed: it is opened again for the run. */
+/** The address that the agent gets of the route to its model, which stays closed: it is opened again for the run. */
 async function addressOf(
   plan: AcceptedPlan,
   way: ReservedExposure,
