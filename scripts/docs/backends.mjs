@@ -62,6 +62,8 @@ async function onLoopbackDaytona() {
     return await runAttacks(backend, {
       control: operatorControl(backend),
       exempt,
+      // Sandboxes reach neither this host nor each other.
+      beyond: [{ host: "10.99.0.10", port: 80 }],
       probeMs: 180_000,
       onCapability: ({ capability, assurance }) =>
         console.error(`daytona, loopback: ${assurance} ${capability}`),
@@ -74,8 +76,10 @@ async function onLoopbackDaytona() {
 
 async function onDaytona() {
   if (!process.env.DAYTONA_API_KEY) return undefined;
-  const backend = new DaytonaSandbox(daytonaConfig.parse({}));
-  return await runAttacks(backend, { control: operatorControl(backend), exempt, probeMs: 300_000 });
+  const config = daytonaConfig.parse({});
+  const backend = new DaytonaSandbox(config);
+  const beyond = [config.canary.address];
+  return await runAttacks(backend, { control: operatorControl(backend), exempt, beyond, probeMs: 300_000 });
 }
 
 /** @typedef {import("../../test/kit/dist/index.js").VerifyReport} VerifyReport */
