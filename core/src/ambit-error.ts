@@ -25,6 +25,7 @@ export const failureStatuses = {
   model_failed: 502,
   outputs_failed: 502,
   runner_lost: 502,
+  snapshot_failed: 502,
   store_failed: 503,
   run_timed_out: 504,
 } as const satisfies Readonly<Record<FailureCode, number>>;

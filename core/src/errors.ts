@@ -274,6 +274,11 @@ export class SourceFailed extends AmbitError {
   }
 }
 
+/** A sandbox's workspace and home couldn't be kept, or put into another sandbox: the message says what to change. */
+export class SnapshotFailed extends AmbitError {
+  readonly code = "snapshot_failed";
+}
+
 /** A bug in Ambit. Only the log has the cause. */
 export class InternalError extends AmbitError {
   readonly code = "internal";

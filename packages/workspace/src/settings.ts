@@ -34,6 +34,10 @@ export const workspaceSettingsSchema = z.strictObject({
       description:
         "Private addresses that a host of `workspace.sources` may have, as addresses or ranges. Default: none, public addresses only.",
     }),
+  maxSnapshotMiB: z.int().positive().max(1_048_576).default(2_048).meta({
+    description:
+      "MiB of a snapshot of a sandbox's workspace and home; what is larger isn't kept, and fails with `snapshot_failed`.",
+  }),
   outputsTimeoutMs: z.int().positive().max(2_147_483_647).default(120_000).meta({
     description: "Milliseconds to read a workspace at the run's start, and again at its end.",
   }),

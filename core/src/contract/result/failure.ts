@@ -41,6 +41,7 @@ export const failureCodeSchema = z.enum([
   "store_failed",
   "outputs_failed",
   "source_failed",
+  "snapshot_failed",
   "session_elsewhere",
   "idempotency_key_reused",
   "interaction_expired",

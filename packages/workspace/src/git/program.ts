@@ -1,5 +1,6 @@
-import { delimiter, dirname } from "node:path";
-import type { Process, Sandbox } from "@ambit/core/plugin";
+import type { Sandbox } from "@ambit/core/plugin";
+import { searchPathOf } from "../program/inside-program.js";
+import { endOf, feed } from "../program/streams.js";
 
 /**
  * Settings of every command: nothing that a repository carries is executed, and no other transport than HTTPS is used.
@@ -96,8 +97,8 @@ export class Git {
       role: "agent",
       signal,
     });
-    const printed = endOf(child.stderr);
-    const fed = feed(child, input);
+    const printed = endOf(child.stderr, maxPrinted);
+    const fed = feed(child, typeof input === "string" ? Buffer.from(input) : input);
     try {
       const stdout = await bounded(child.stdout, maxOutput);
       const { code } = await child.exit;
@@ -113,11 +114,8 @@ export class Git {
   }
 
   #environment(): Readonly<Record<string, string>> {
-    const { image } = this.options.sandbox;
-    const path =
-      image?.searchPath ?? ["/usr/local/bin:/usr/bin:/bin", dirname(process.execPath)].join(delimiter);
     return {
-      PATH: path,
+      PATH: searchPathOf(this.options.sandbox),
       LC_ALL: "C",
       GIT_DIR: this.folder,
       GIT_WORK_TREE: this.tree,
@@ -131,17 +129,6 @@ export class Git {
   }
 }
 
-async function feed(child: Process, input: AsyncIterable<Uint8Array> | Uint8Array | string): Promise<void> {
-  const writer = child.stdin.getWriter();
-  try {
-    if (typeof input === "string" || input instanceof Uint8Array) await writer.write(Buffer.from(input));
-    else for await (const bytes of input) await writer.write(bytes);
-    await writer.close();
-  } catch {
-    // The process has ended: its exit code and what it printed say why.
-  }
-}
-
 async function bounded(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<Buffer> {
   const parts: Uint8Array[] = [];
   let bytes = 0;
@@ -151,15 +138,4 @@ async function bounded(stream: ReadableStream<Uint8Array>, maxBytes: number): Pr
     parts.push(part);
   }
   return Buffer.concat(parts, bytes);
-}
-
-async function endOf(stream: ReadableStream<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder();
-  let end = "";
-  try {
-    for await (const part of stream) end = (end + decoder.decode(part, { stream: true })).slice(-maxPrinted);
-  } catch {
-    // The process was killed.
-  }
-  return end;
 }

@@ -1,11 +1,12 @@
 import { messageOf, OutputsFailed } from "@ambit/core";
 import type { OmissionReason } from "@ambit/core/contract";
-import type { Process, Sandbox } from "@ambit/core/plugin";
+import type { Sandbox } from "@ambit/core/plugin";
 import type { Wish } from "../inside/wish.js";
+import { commandOf, stdinOf } from "../program/inside-program.js";
+import { endOf, feed } from "../program/streams.js";
 import type { Spool, Spooled } from "../spool/spool.js";
 import { answerSchema, type CheckedAnswer, maxLineBytes } from "./answers.js";
 import { ByteReader } from "./byte-reader.js";
-import { commandOf, stdinOf } from "./program.js";
 
 export interface CollectedFile extends Spooled {
   readonly path: string;
@@ -51,8 +52,8 @@ export async function collect(
   signal: AbortSignal,
 ): Promise<Collected> {
   const child = await sandbox.spawn(commandOf(sandbox, signal));
-  const printed = endOf(child.stderr);
-  const fed = feed(child, await stdinOf(wish));
+  const printed = endOf(child.stderr, maxPrinted);
+  const fed = feed(child, await stdinOf("#collector", wish));
   try {
     const collected = await new Reading(new ByteReader(child.stdout), wish, spool).run();
     await child.exit;
@@ -142,26 +143,4 @@ class Reading {
       yield* this.reader.bytes(size);
     }
   }
-}
-
-async function feed(child: Process, input: Buffer): Promise<void> {
-  const writer = child.stdin.getWriter();
-  try {
-    await writer.write(input);
-    await writer.close();
-  } catch {
-    // The process has ended: its exit code and what it printed say why.
-  }
-}
-
-async function endOf(stream: ReadableStream<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder();
-  let end = "";
-  try {
-    for await (const chunk of stream)
-      end = (end + decoder.decode(chunk, { stream: true })).slice(-maxPrinted);
-  } catch {
-    // The process was killed.
-  }
-  return end;
 }

@@ -1,0 +1,79 @@
+/**
+ * A snapshot's archive: lines of JSON, and after a file's line its content in chunks, each a line with its number of bytes and
+ * then the bytes; 0 ends it. Folders nest: nothing in it is a path, only names, so that no entry can lead elsewhere.
+ * Names and links' targets are bytes, with one character for each.
+ */
+export type ArchiveLine =
+  /** The first line. */
+  | { readonly type: "snapshot"; readonly version: 1 }
+  /** What follows is in this root, until `leave`. */
+  | { readonly type: "root"; readonly root: RootName }
+  /** Until `leave`. */
+  | { readonly type: "folder"; readonly name: string; readonly mode: number }
+  | { readonly type: "leave" }
+  | {
+      readonly type: "file";
+      readonly name: string;
+      readonly mode: number;
+      /** Milliseconds since 1970. */
+      readonly mtime: number;
+      /** Set where the file has further names. */
+      readonly id?: number;
+    }
+  | { readonly type: "link"; readonly name: string; readonly target: string }
+  /** Another name of the file with this id. */
+  | { readonly type: "same"; readonly name: string; readonly id: number }
+  /** The last line: without it, the archive is cut off. */
+  | { readonly type: "end" };
+
+export type RootName = "workspace" | "home";
+
+/** What the runner asks of the program. Travels as JSON. */
+export interface SnapshotWish {
+  readonly action: "pack" | "unpack";
+  /** Absolute, as seen inside. */
+  readonly workspace: string;
+  readonly home: string;
+  /** Files, folders and links. */
+  readonly maxEntries: number;
+  /** Of the files' contents. */
+  readonly maxBytes: number;
+}
+
+/** Why it failed. The runner knows what to say of each. */
+export type SnapshotProblem = "too_many" | "too_large" | "too_deep" | "unreadable" | "damaged";
+
+/** The last line that the program prints to stderr. None of it can be trusted. */
+export type SnapshotReport =
+  | {
+      readonly done: true;
+      readonly entries: number;
+      /** Devices, pipes and sockets, which aren't in it. */
+      readonly skipped: number;
+    }
+  | {
+      readonly done: false;
+      readonly problem: SnapshotProblem;
+      /** A path, or another detail. */
+      readonly what: string;
+    };
+
+export class SnapshotError extends Error {
+  constructor(
+    readonly problem: SnapshotProblem,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Folders within each other; each holds a descriptor while it is looked at. */
+export const maxDepth = 200;
+
+/** A name that stays in its folder. */
+export function requireName(name: string): Buffer {
+  const bytes = Buffer.from(name, "latin1");
+  const isName = name !== "" && name !== "." && name !== ".." && !/[/\0]/.test(name) && bytes.length <= 255;
+  if (!isName) throw new SnapshotError("damaged", "it has a name that can't be one");
+  return bytes;
+}

@@ -1,0 +1,192 @@
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  fchmodSync,
+  futimesSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  symlinkSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
+import { closeFolder, type Folder, inFolder, openFolder } from "../folder.js";
+import { lineOf } from "./checked-line.js";
+import {
+  type ArchiveLine,
+  maxDepth,
+  type RootName,
+  requireName,
+  SnapshotError,
+  type SnapshotWish,
+} from "./format.js";
+import { Input } from "./input.js";
+
+const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, COPYFILE_EXCL } = constants;
+
+/** Where a file is, so that it can get another name. */
+interface Place {
+  readonly root: RootName;
+  readonly names: readonly Buffer[];
+}
+
+interface OpenFolder {
+  readonly folder: Folder;
+  readonly name: Buffer;
+  readonly mode: number;
+}
+
+/**
+ * Writes what stdin has into workspace and home. The archive isn't trusted: the setup's programs may have made it, and where
+ * this sandbox isn't confined its processes reach more than theirs did. Every name is checked, every folder is opened without
+ * following a link, and every file is new.
+ */
+export class Unpacking {
+  readonly #input = new Input();
+  readonly #places = new Map<number, Place>();
+  #root: RootName | undefined;
+  #stack: OpenFolder[] = [];
+  #bytes = 0;
+  entries = 0;
+  readonly skipped = 0;
+
+  constructor(readonly wish: SnapshotWish) {}
+
+  run(): undefined {
+    const first = this.#line();
+    if (first.type !== "snapshot") throw new SnapshotError("damaged", "it doesn't begin as a snapshot");
+    for (let line = this.#line(); line.type !== "end"; line = this.#line()) this.#take(line);
+    if (this.#root !== undefined) throw new SnapshotError("damaged", "it ends within a folder");
+  }
+
+  #take(line: ArchiveLine): undefined {
+    if (line.type === "root") return this.#enterRoot(line.root);
+    const here = this.#stack.at(-1)?.folder;
+    if (here === undefined)
+      throw new SnapshotError("damaged", `it has a '${line.type}' outside of every root`);
+    if (line.type === "leave") return this.#leave();
+    this.entries += 1;
+    if (this.entries > this.wish.maxEntries) throw new SnapshotError("too_many", "");
+    switch (line.type) {
+      case "folder":
+        return this.#enter(here, line);
+      case "file":
+        return this.#file(here, line);
+      case "link": {
+        const name = absent(here, requireName(line.name));
+        symlinkSync(Buffer.from(line.target, "latin1"), inFolder(here, name));
+        return;
+      }
+      case "same":
+        return this.#same(here, line);
+      default:
+        throw new SnapshotError("damaged", `it has a '${line.type}' within a folder`);
+    }
+  }
+
+  #enterRoot(root: RootName): undefined {
+    if (this.#root !== undefined) throw new SnapshotError("damaged", "it has a root within a root");
+    this.#root = root;
+    const folder = openFolder(Buffer.from(this.wish[root]));
+    this.#stack = [{ folder, name: Buffer.alloc(0), mode: 0 }];
+  }
+
+  #enter(here: Folder, { name: given, mode }: ArchiveLine & { type: "folder" }): undefined {
+    if (this.#stack.length > maxDepth) throw new SnapshotError("too_deep", "");
+    const name = requireName(given);
+    try {
+      mkdirSync(inFolder(here, name), 0o700);
+    } catch (error) {
+      if (!isExisting(error)) throw error;
+    }
+    // What is there and is no folder, or a link to one, can't be opened like this.
+    this.#stack.push({ folder: openFolder(inFolder(here, name)), name, mode });
+  }
+
+  /** Its mode comes last: it may be one that nothing can be written into. */
+  #leave(): undefined {
+    const left = this.#stack.pop();
+    if (left === undefined) return;
+    if (this.#stack.length === 0) this.#root = undefined;
+    else fchmodSync(left.folder.fd, left.mode & 0o777);
+    closeFolder(left.folder);
+  }
+
+  #file(here: Folder, { name: given, mode, mtime, id }: ArchiveLine & { type: "file" }): undefined {
+    const name = absent(here, requireName(given));
+    const fd = openSync(inFolder(here, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+    try {
+      for (let size = this.#chunk(); size > 0; size = this.#chunk())
+        this.#input.bytes(size, (piece) => writeAll(fd, piece));
+      fchmodSync(fd, mode & 0o777);
+      futimesSync(fd, mtime / 1_000, mtime / 1_000);
+    } finally {
+      closeSync(fd);
+    }
+    if (id !== undefined && this.#root !== undefined)
+      this.#places.set(id, {
+        root: this.#root,
+        names: [...this.#stack.slice(1).map((one) => one.name), name],
+      });
+  }
+
+  #chunk(): number {
+    const text = this.#input.line();
+    if (!/^(?:0|[1-9]\d{0,8})$/.test(text))
+      throw new SnapshotError("damaged", "it has a chunk without a size");
+    const size = Number(text);
+    this.#bytes += size;
+    if (this.#bytes > this.wish.maxBytes) throw new SnapshotError("too_large", "");
+    return size;
+  }
+
+  #same(here: Folder, { name: given, id }: ArchiveLine & { type: "same" }): undefined {
+    const name = absent(here, requireName(given));
+    const place = this.#places.get(id);
+    if (place === undefined) throw new SnapshotError("damaged", "it has a second name of no file");
+    const { root, names } = place;
+    const last = names.at(-1) ?? Buffer.alloc(0);
+    let folder = openFolder(Buffer.from(this.wish[root]));
+    try {
+      for (const one of names.slice(0, -1)) {
+        const above = folder;
+        folder = openFolder(inFolder(above, one));
+        closeFolder(above);
+      }
+      const first = inFolder(folder, last);
+      if (!lstatSync(first).isFile()) throw new SnapshotError("damaged", "it has a second name of no file");
+      try {
+        linkSync(first, inFolder(here, name));
+      } catch {
+        // Two file systems, or one without such names.
+        copyFileSync(first, inFolder(here, name), COPYFILE_EXCL);
+      }
+    } finally {
+      closeFolder(folder);
+    }
+  }
+
+  #line(): ArchiveLine {
+    return lineOf(this.#input.line());
+  }
+}
+
+/** A file or link of that name is removed, never followed. */
+function absent(here: Folder, name: Buffer): Buffer {
+  try {
+    unlinkSync(inFolder(here, name));
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+  }
+  return name;
+}
+
+function isExisting(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "EEXIST";
+}
+
+function writeAll(fd: number, bytes: Buffer): undefined {
+  for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at);
+}

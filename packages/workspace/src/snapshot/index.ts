@@ -1,0 +1,9 @@
+/**
+ * A sandbox's workspace and home as one opaque archive: `packSnapshot` makes it, `unpackSnapshot` puts it into another sandbox.
+ *
+ *     const facts = await packSnapshot(sandbox, limits, (archive) => blobs.put(owner, "snapshot", archive), signal);
+ *     const kept = await blobs.get(owner, "snapshot");
+ *     await unpackSnapshot(another, kept.content, facts, limits, signal);
+ */
+export { packSnapshot, type SnapshotFacts, type SnapshotLimits } from "./pack.js";
+export { unpackSnapshot } from "./unpack.js";
