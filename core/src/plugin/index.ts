@@ -12,6 +12,7 @@ export {
   RunCancelled,
   RunTimedOut,
   SandboxFailed,
+  StoreFailed,
 } from "../errors.js";
 export * from "./actor.js";
 export * from "./bearer.js";

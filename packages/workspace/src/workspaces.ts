@@ -40,7 +40,7 @@ export class Workspaces {
     }
     if (outputs === undefined || blobs !== undefined) return issues;
     const message =
-      "can't be kept: no plugin for files is loaded. Add @ambit/blobs-folder to the configuration's plugins";
+      "can't be kept: no plugin for files is loaded. Add @ambit/blobs-folder or @ambit/blobs-s3 to the configuration's plugins";
     return [...issues, { path: "outputs", message }];
   }
 

@@ -14,8 +14,8 @@ export function memoryBlobs(): Blobs & { readonly kept: Map<string, Map<string, 
       const found = kept.get(owner)?.get(name);
       return found === undefined ? undefined : { size: found.length, content: only(found) };
     },
-    owners: async function* () {
-      for (const owner of kept.keys()) yield { owner, since: 0 };
+    owners: async function* (before) {
+      for (const owner of kept.keys()) if (before > 0) yield { owner, since: 0 };
     },
     delete: async (owner) => void kept.delete(owner),
     close: async () => {},

@@ -3,8 +3,8 @@ import { constants } from "node:fs";
 import { mkdir, mkdtemp, open, opendir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BlobsBackend, codeOf } from "@ambit/core/plugin";
-import type { Blob, BlobOwner, Blobs } from "@ambit/workspace/blobs";
+import { type BlobsBackend, codeOf, messageOf, StoreFailed } from "@ambit/core/plugin";
+import { type Blob, type BlobOwner, type Blobs, requireBlobName } from "@ambit/workspace/blobs";
 
 /** The file of an owner's folder that names it: a folder's own name is a digest. */
 const ownerFile = "owner";
@@ -34,54 +34,62 @@ class FolderBlobs implements Blobs {
 
   async put(owner: string, name: string, content: AsyncIterable<Uint8Array>): Promise<void> {
     const folder = this.#folderOf(owner);
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    await writeFile(join(folder, ownerFile), owner, { mode: 0o600, flag: "wx" }).catch((error: unknown) => {
-      if (codeOf(error) !== "EEXIST") throw error;
-    });
+    const path = join(folder, requireBlobName(name));
     const draft = join(folder, `.draft-${randomBytes(8).toString("hex")}`);
+    const handle = await orFailed("keep a file", async () => {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      await writeFile(join(folder, ownerFile), owner, { mode: 0o600, flag: "wx" }).catch((error: unknown) => {
+        if (codeOf(error) !== "EEXIST") throw error;
+      });
+      return open(draft, "wx", 0o600);
+    });
     try {
-      const handle = await open(draft, "wx", 0o600);
       try {
-        for await (const bytes of content) await handle.writeFile(bytes);
+        for await (const bytes of content) await orFailed("keep a file", () => handle.writeFile(bytes));
       } finally {
         await handle.close();
       }
-      await rename(draft, join(folder, fileName(name)));
+      await orFailed("keep a file", () => rename(draft, path));
     } catch (error) {
-      await rm(draft, { force: true });
+      await rm(draft, { force: true }).catch(() => {});
       throw error;
     }
   }
 
   async get(owner: string, name: string): Promise<Blob | undefined> {
-    const path = join(this.#folderOf(owner), fileName(name));
-    try {
-      const handle = await open(path, constants.O_RDONLY);
-      const { size } = await handle.stat();
-      await handle.close();
-      return { size, content: contentOf(path) };
-    } catch (error) {
-      if (codeOf(error) === "ENOENT") return undefined;
-      throw error;
-    }
+    const path = join(this.#folderOf(owner), requireBlobName(name));
+    return orFailed("find a file", async () => {
+      try {
+        return { size: (await stat(path)).size, content: contentOf(path) };
+      } catch (error) {
+        if (codeOf(error) === "ENOENT") return undefined;
+        throw error;
+      }
+    });
   }
 
-  async *owners(): AsyncGenerator<BlobOwner, void, undefined> {
-    for await (const { name } of await opendir(this.#folder)) {
+  async *owners(before: number): AsyncGenerator<BlobOwner, void, undefined> {
+    const folder = await orFailed("list the owners of files", () => opendir(this.#folder));
+    for await (const { name } of folder) {
       if (!/^[0-9a-f]{64}$/.test(name)) continue;
-      try {
-        const path = join(this.#folder, name, ownerFile);
-        const { mtimeMs: since } = await stat(path);
-        yield { owner: await readFile(path, "utf8"), since };
-      } catch (error) {
-        // Another process has just created or deleted it.
-        if (codeOf(error) !== "ENOENT") throw error;
-      }
+      const path = join(this.#folder, name, ownerFile);
+      const found = await orFailed("list the owners of files", async () => {
+        try {
+          const { mtimeMs: since } = await stat(path);
+          return since < before ? { owner: await readFile(path, "utf8"), since } : undefined;
+        } catch (error) {
+          // Another process has just created or deleted it.
+          if (codeOf(error) === "ENOENT") return undefined;
+          throw error;
+        }
+      });
+      if (found !== undefined) yield found;
     }
   }
 
   async delete(owner: string): Promise<void> {
-    await rm(this.#folderOf(owner), { recursive: true, force: true, maxRetries: 3 });
+    const folder = this.#folderOf(owner);
+    await orFailed("delete files", () => rm(folder, { recursive: true, force: true, maxRetries: 3 }));
   }
 
   async close(): Promise<void> {
@@ -94,11 +102,11 @@ class FolderBlobs implements Blobs {
 }
 
 async function* contentOf(path: string): AsyncGenerator<Buffer, void, undefined> {
-  const handle = await open(path, constants.O_RDONLY);
+  const handle = await orFailed("read a file", () => open(path, constants.O_RDONLY));
   try {
     for (;;) {
       const buffer = Buffer.allocUnsafe(chunkBytes);
-      const { bytesRead } = await handle.read(buffer, 0, buffer.length);
+      const { bytesRead } = await orFailed("read a file", () => handle.read(buffer, 0, buffer.length));
       if (bytesRead === 0) return;
       yield buffer.subarray(0, bytesRead);
     }
@@ -107,11 +115,14 @@ async function* contentOf(path: string): AsyncGenerator<Buffer, void, undefined>
   }
 }
 
-/** @throws TypeError for a name that could lead elsewhere */
-function fileName(name: string): string {
-  if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name) || name === ownerFile)
-    throw new TypeError(`'${name}' can't be the name of a blob`);
-  return name;
+/** @throws StoreFailed */
+async function orFailed<Result>(what: string, act: () => Promise<Result>): Promise<Result> {
+  try {
+    return await act();
+  } catch (cause) {
+    const message = `The folder of files couldn't ${what}: ${messageOf(cause)}. Check its disk and rights: \`folder\` of @ambit/blobs-folder.`;
+    throw new StoreFailed(message, { cause });
+  }
 }
 
 function defaultFolder(): string {

@@ -24,11 +24,13 @@ export const furtherPlugins: readonly string[] = [
   "@ambit/sandbox-kubernetes",
   "@ambit/sandbox-daytona",
   "@ambit/store-postgres",
+  "@ambit/blobs-s3",
 ];
 
-/** Plugins in whose place a default one isn't loaded, if a configuration extends the defaults: there is one store. */
+/** Plugins in whose place a default one isn't loaded, if a configuration extends the defaults: there is one store, and one place for files. */
 export const replacedDefaults: ReadonlyMap<string, string> = new Map([
   ["@ambit/store-postgres", "@ambit/store-sqlite"],
+  ["@ambit/blobs-s3", "@ambit/blobs-folder"],
 ]);
 
 export const defaultPlugins: readonly string[] = Object.keys(ownPlugins);

@@ -22,6 +22,10 @@ describe("the plugins of a configuration", () => {
   it("replace the default store by another, and leave out what isn't wanted", async () => {
     const { plugins } = await load({ extends: "defaults", plugins: ["@ambit/store-postgres"] });
     expect(plugins).not.toContain("@ambit/store-sqlite");
+    const files = { use: "@ambit/blobs-s3", config: { bucket: "ambit" } };
+    expect((await load({ extends: "defaults", plugins: [files] })).plugins).not.toContain(
+      "@ambit/blobs-folder",
+    );
     const less = await load({ extends: "defaults", without: ["@ambit/store-sqlite"] });
     expect(less.plugins).toEqual(defaultPlugins.filter((name) => name !== "@ambit/store-sqlite"));
   });

@@ -121,7 +121,8 @@ export function kitImports(files: readonly SourceFile[]): string[] {
         publicCore.test(specifier) ||
         specifier === "@ambit/attacks" ||
         specifier === "@ambit/model-server" ||
-        specifier === "@ambit/durable/store",
+        specifier === "@ambit/durable/store" ||
+        specifier === "@ambit/workspace/blobs",
   );
 }
 

@@ -30,6 +30,10 @@ const harmless: Readonly<Record<string, string>> = {
   "canary.address": "a destination that a probe must not reach",
   "agents[].model.credential": "a variable's name",
   pullSecrets: "names of the cluster's objects",
+  accessKeyId: "the public half of a key",
+  endpoint: "where S3 is",
+  kmsKeyId: "a key's name",
+  "workspace.earlierKeyFiles": "paths",
   "tolerations[].key": "the name of a node's taint",
   "tolerations[].value": "the value of a node's taint",
 };

@@ -21,7 +21,7 @@ export interface StoreBackend<Opened = unknown> {
  * @template Opened `Blobs` of `@ambit/workspace/blobs`.
  */
 export interface BlobsBackend<Opened = unknown> {
-  /** `folder`. */
+  /** `folder`, `s3`. */
   readonly name: string;
   /**
    * @param options `temporary`: apart from what other processes keep, and deleted when it is closed.

@@ -46,8 +46,7 @@ export class OutputsRetention {
       const blobs = await this.options.blobs();
       let owners: string[] = [];
       const before = Date.now() - this.options.maxAgeMs;
-      for await (const { owner, since } of blobs.owners()) {
-        if (since > before) continue;
+      for await (const { owner } of blobs.owners(before)) {
         owners.push(owner);
         if (owners.length < batch) continue;
         await this.#deleteLost(blobs, owners);
