@@ -238,7 +238,13 @@ export class RunnerLost extends AmbitError {
 /** The operator checks the store: it can't be reached, or is full. */
 export class StoreFailed extends AmbitError {
   readonly code = "store_failed";
-  override readonly retryable = true;
+  override readonly retryable: boolean;
+
+  /** @param options `retryable`: default true */
+  constructor(message: string, options?: ErrorOptions & { readonly retryable?: boolean }) {
+    super(message, options);
+    this.retryable = options?.retryable ?? true;
+  }
 }
 
 /** The run's files couldn't be taken out of its workspace, or kept: the message says what to change. */

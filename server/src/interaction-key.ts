@@ -3,7 +3,7 @@ import { constants } from "node:fs";
 import { link, mkdir, open, unlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Log } from "@ambit/core";
-import { messageOf } from "@ambit/core";
+import { messageOf, StoreFailed } from "@ambit/core";
 import { ConfigurationInvalid } from "./configuration/problems.js";
 import { dataFolder } from "./data-folder.js";
 
@@ -42,15 +42,28 @@ export function interactionKey(file: string, log: Log): () => Promise<KeyObject>
  * @throws ConfigurationInvalid when it can't be used
  */
 export async function namedInteractionKey(file: string): Promise<() => Promise<KeyObject>> {
+  const key = await namedKey("interactions.keyFile", file);
+  return () => Promise.resolve(key);
+}
+
+/** @param setting that names the file. @throws ConfigurationInvalid when it can't be used */
+export async function namedKey(setting: string, file: string): Promise<KeyObject> {
   try {
-    const key = await read(file);
-    return () => Promise.resolve(key);
+    return await read(file);
   } catch (cause) {
     const reason = isErrno(cause, "ENOENT")
       ? `there is no file ${file}: name the one that all replicas share, or make it: (umask 077; openssl rand -hex 32 > ${file})`
       : messageOf(cause);
-    throw new ConfigurationInvalid("interactions.keyFile", [`can't be used: ${reason}`], { cause });
+    throw new ConfigurationInvalid(setting, [`can't be used: ${reason}`], { cause });
   }
+}
+
+/** The key in a file, or a new one there; never one that ends with this process. @throws StoreFailed */
+export async function lastingKey(file: string): Promise<KeyObject> {
+  return readOrMake(file).catch((cause: unknown) => {
+    const message = `Files can't be encrypted: the key in ${file} can't be used (${messageOf(cause)}). Set interactions.keyFile to a file that the runner's user can read.`;
+    throw new StoreFailed(message, { cause });
+  });
 }
 
 async function readOrMake(file: string): Promise<KeyObject> {

@@ -1,13 +1,20 @@
 import type { KeyObject } from "node:crypto";
 import { type Log, Registry } from "@ambit/core";
 import { Runner, secretsIn } from "@ambit/runner";
+import { FileSealing } from "@ambit/workspace/blobs";
 import type { Environment } from "./configuration/environment.js";
 import { loadSettings, type Overrides, type Settings } from "./configuration/load.js";
 import { ConfigurationInvalid } from "./configuration/problems.js";
 import type { ConfigurationInput, LogLevel } from "./configuration/schema.js";
 import { EvidenceFile } from "./evidence-file.js";
 import { KeptFiles } from "./files/kept-files.js";
-import { defaultKeyFile, interactionKey, namedInteractionKey } from "./interaction-key.js";
+import {
+  defaultKeyFile,
+  interactionKey,
+  lastingKey,
+  namedInteractionKey,
+  namedKey,
+} from "./interaction-key.js";
 import { LineCopies } from "./logging/line-copies.js";
 import { openLog } from "./logging/log.js";
 import { LogRedaction } from "./logging/redaction.js";
@@ -69,16 +76,18 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
   const keepsEvidence = options.keepsEvidence ?? settings.probes.keepAcrossRestarts;
   const evidence = keepsEvidence ? await EvidenceFile.for(settings, registry) : undefined;
   await evidence?.restore(registry);
-  const files = new KeptFiles({
-    ...{ registry, settings: settings.workspace, log },
-    // Without a store, runs end with the process.
-    temporary: options.keepsNoFiles === true || registry.store === undefined,
-  });
   const { limits, permissionCeiling, unaskedTools, contract, keyFile } = settings;
   // A file that the configuration names is shared with other replicas. Without it, their answers would silently not
   // count.
   const key =
     keyFile === undefined ? interactionKey(defaultKeyFile(), log) : await namedInteractionKey(keyFile);
+  // Without a store, runs end with the process.
+  const temporary = options.keepsNoFiles === true || registry.store === undefined;
+  const files = new KeptFiles({
+    ...{ registry, settings: settings.workspace, log },
+    temporary,
+    sealing: await sealingOf(settings, temporary, key),
+  });
   const runner = new Runner({
     ...{ registry, limits, permissionCeiling, unaskedTools, contract, log },
     minimum: settings.require,
@@ -102,6 +111,21 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     interactionKey: key,
     evidence,
   };
+}
+
+/** How kept files are encrypted. Undefined: they aren't. @throws ConfigurationInvalid for an earlier key that can't be read */
+async function sealingOf(
+  { workspace: { encrypt, earlierKeyFiles }, keyFile }: Settings,
+  temporary: boolean,
+  key: () => Promise<KeyObject>,
+): Promise<(() => Promise<FileSealing>) | undefined> {
+  if (!encrypt) return undefined;
+  const earlier = await Promise.all(
+    earlierKeyFiles.map((file, index) => namedKey(`workspace.earlierKeyFiles[${index}]`, file)),
+  );
+  // What ends with this process may have a key that does.
+  const newest = keyFile === undefined && !temporary ? () => lastingKey(defaultKeyFile()) : key;
+  return async () => new FileSealing(await newest(), earlier);
 }
 
 /** @throws ConfigurationInvalid for a tenant that may use only what isn't loaded: it would look like a limit. */

@@ -38,6 +38,14 @@ export const workspaceSettingsSchema = z.strictObject({
     description:
       "MiB of a snapshot of a sandbox's workspace and home; what is larger isn't kept, and fails with `snapshot_failed`.",
   }),
+  encrypt: z.boolean().default(false).meta({
+    description:
+      "Whether files are encrypted before a plugin keeps them: AES-256-GCM, with a key derived from the one of `interactions.keyFile`. Files that were kept before aren't read any more.",
+  }),
+  earlierKeyFiles: z.array(z.string().min(1)).max(16).default([]).meta({
+    description:
+      "Files with earlier keys of `interactions.keyFile`: what was encrypted with them is still read. Each must exist.",
+  }),
   outputsTimeoutMs: z.int().positive().max(2_147_483_647).default(120_000).meta({
     description: "Milliseconds to read a workspace at the run's start, and again at its end.",
   }),

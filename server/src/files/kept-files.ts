@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Log, Registry } from "@ambit/core";
 import type { RecordedRuns } from "@ambit/durable";
 import { KeptOutputs, OutputsRetention, type WorkspaceSettings, Workspaces } from "@ambit/workspace";
-import { type Blobs, openedBlobs } from "@ambit/workspace/blobs";
+import { type Blobs, type FileSealing, openedBlobs, sealedBlobs } from "@ambit/workspace/blobs";
 import { dataFolder } from "../data-folder.js";
 
 export interface KeptFilesOptions {
@@ -11,6 +11,8 @@ export interface KeptFilesOptions {
   readonly log: Log;
   /** Whether they are kept apart from other processes' files, and deleted when they are closed. */
   readonly temporary: boolean;
+  /** Undefined where files are kept as they are. Rejects where the key can't be read. */
+  readonly sealing: (() => Promise<FileSealing>) | undefined;
 }
 
 /** The files of runs' outputs, in the place that a plugin offers. It is opened when it is first needed. */
@@ -70,9 +72,11 @@ export class KeptFiles {
   }
 
   async #open(): Promise<Blobs> {
-    const { registry, log, temporary } = this.options;
+    const { registry, log, temporary, sealing } = this.options;
     const backend = registry.blobs;
     if (backend === undefined) throw new Error("no plugin offers a place for files");
-    return openedBlobs(backend, await backend.open({ log, temporary }));
+    const seal = await sealing?.();
+    const opened = openedBlobs(backend, await backend.open({ log, temporary }));
+    return seal === undefined ? opened : sealedBlobs(opened, seal);
   }
 }

@@ -1,7 +1,9 @@
 import type { BlobsBackend } from "@ambit/core/plugin";
 import type { Blobs } from "./blobs.js";
 
-export type { Blob, BlobOwner, Blobs } from "./blobs.js";
+export { type Blob, type BlobOwner, type Blobs, requireBlobName } from "./blobs.js";
+export { sealedBlobs } from "./sealed-blobs.js";
+export { FileSealing } from "./sealing.js";
 
 const methods = ["put", "get", "owners", "delete", "close"] as const;
 

@@ -1,8 +1,10 @@
 import { Readable } from "node:stream";
+import { StoreFailed } from "@ambit/core";
 import type { JsonLimits } from "@ambit/core/contract";
 import { parseJsonInTurns, textInTurns } from "@ambit/json-turns";
 import { pack } from "tar-stream";
 import type { Blob, Blobs } from "../blobs/blobs.js";
+import { looksSealed } from "../blobs/sealing.js";
 import { blobNames, manifestSchema, type OutputsManifest } from "./manifest.js";
 
 /** Of a manifest: 10,000 files with long paths. */
@@ -28,6 +30,11 @@ export class KeptOutputs {
     if (found === undefined) return undefined;
     const { text, isWhole } = await textInTurns(found.content, manifestLimits.maxLength);
     if (!isWhole) throw new Error("the manifest of a run's outputs is too large");
+    if (looksSealed(text)) {
+      const message =
+        "The run's files are encrypted: turn workspace.encrypt on in the server's configuration.";
+      throw new StoreFailed(message, { retryable: false });
+    }
     const { value } = await parseJsonInTurns(text, manifestLimits);
     const manifest = manifestSchema.parse(value);
     return new KeptOutputs(blobs, owner, manifest);

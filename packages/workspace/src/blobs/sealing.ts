@@ -1,0 +1,156 @@
+import { createCipheriv, createDecipheriv, hkdfSync, type KeyObject, randomBytes } from "node:crypto";
+import { StoreFailed } from "@ambit/core";
+
+/**
+ * A file at rest: the mark, the key's name, a salt, then chunks of 64 KiB, each AES-256-GCM with its own tag. The construction is
+ * STREAM (Hoang, Reyhanitabar, Rogaway, Vizár 2015), with the nonces of age: eleven bytes count the chunks, the last one is 1 for
+ * the final chunk. So a file can't be cut, and its chunks can't be exchanged. Each file has a key of its own, derived from its
+ * salt, its owner and its name: one that is put in another's place can't be opened.
+ */
+const mark = Buffer.from("AmbitSealed1");
+const sizes = { keyName: 8, salt: 32, key: 32, tag: 16, chunk: 65_536 } as const;
+const headerBytes = mark.length + sizes.keyName + sizes.salt;
+const sealedChunk = sizes.chunk + sizes.tag;
+
+/** Of one file: it is opened under the same names as it was sealed. */
+export interface SealedName {
+  readonly owner: string;
+  readonly name: string;
+}
+
+/** Encrypts files with the newest key, and reads those of earlier ones. */
+export class FileSealing {
+  readonly #newest: DerivedKey;
+  readonly #keys: ReadonlyMap<string, DerivedKey>;
+
+  /** @param earlier only read with */
+  constructor(newest: KeyObject, earlier: readonly KeyObject[] = []) {
+    this.#newest = derivedFrom(newest);
+    const all = [...earlier.map(derivedFrom), this.#newest];
+    this.#keys = new Map(all.map((key) => [key.name.toString("hex"), key]));
+  }
+
+  async *seal(content: AsyncIterable<Uint8Array>, file: SealedName): AsyncGenerator<Buffer, void, undefined> {
+    const salt = randomBytes(sizes.salt);
+    const key = fileKey(this.#newest, salt, file);
+    yield Buffer.concat([mark, this.#newest.name, salt]);
+    let chunk = 0;
+    for await (const { bytes, isLast } of inPieces(content, sizes.chunk)) {
+      const cipher = createCipheriv("aes-256-gcm", key, nonceOf(chunk, isLast));
+      yield Buffer.concat([cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
+      chunk += 1;
+    }
+  }
+
+  /** A chunk leaves once it is authenticated. @throws StoreFailed for a file that was changed, cut or put elsewhere, or is too short */
+  async *open(sealed: AsyncIterable<Uint8Array>, file: SealedName): AsyncGenerator<Buffer, void, undefined> {
+    let key: Buffer | undefined;
+    let chunk = 0;
+    for await (const { bytes, isLast } of inPieces(sealed, sealedChunk, headerBytes)) {
+      if (key === undefined) {
+        key = this.#keyIn(bytes, file);
+        continue;
+      }
+      yield opened(bytes, key, nonceOf(chunk, isLast));
+      chunk += 1;
+    }
+    if (chunk === 0) throw damaged("it has no content");
+  }
+
+  #keyIn(header: Buffer, file: SealedName): Buffer {
+    if (header.length < headerBytes || !header.subarray(0, mark.length).equals(mark)) {
+      const message =
+        "A kept file isn't encrypted: it was kept before workspace.encrypt was turned on, or somebody replaced it. Delete its run, or turn workspace.encrypt off to read it.";
+      throw new StoreFailed(message, { retryable: false });
+    }
+    const name = header.subarray(mark.length, mark.length + sizes.keyName);
+    const key = this.#keys.get(name.toString("hex"));
+    if (key === undefined) {
+      const message =
+        "A kept file was encrypted with another key: all replicas need the same interactions.keyFile, and after a change of it the earlier one belongs into workspace.earlierKeyFiles.";
+      throw new StoreFailed(message, { retryable: false });
+    }
+    return fileKey(key, header.subarray(mark.length + sizes.keyName), file);
+  }
+}
+
+/** Whether content begins as a sealed file does: to say what is wrong where it is read as it is. */
+export function looksSealed(begin: string): boolean {
+  return begin.startsWith(mark.toString());
+}
+
+/** Bytes of what a sealed file holds; 0 for one that is too short to hold anything. Pure. */
+export function sizeInside(sealedSize: number): number {
+  const chunks = Math.ceil((sealedSize - headerBytes) / sealedChunk);
+  return Math.max(0, sealedSize - headerBytes - chunks * sizes.tag);
+}
+
+interface DerivedKey {
+  /** In the header of each file: tells keys apart, and says nothing of them. */
+  readonly name: Buffer;
+  readonly secret: Buffer;
+}
+
+function derivedFrom(key: KeyObject): DerivedKey {
+  const derive = (purpose: string, size: number) =>
+    Buffer.from(hkdfSync("sha256", key, "", `ambit ${purpose}`, size));
+  return { name: derive("name of the files' key", sizes.keyName), secret: derive("files", sizes.key) };
+}
+
+function fileKey({ secret }: DerivedKey, salt: Buffer, { owner, name }: SealedName): Buffer {
+  // A digest, since HKDF takes 1,024 bytes of it at most.
+  const names = JSON.stringify([owner, name]);
+  const bound = Buffer.from(hkdfSync("sha256", names, "", "ambit name of a file", sizes.key));
+  return Buffer.from(hkdfSync("sha256", secret, salt, bound, sizes.key));
+}
+
+function nonceOf(chunk: number, isLast: boolean): Buffer {
+  const nonce = Buffer.alloc(12);
+  nonce.writeUIntBE(chunk, 5, 6);
+  nonce.writeUInt8(isLast ? 1 : 0, 11);
+  return nonce;
+}
+
+function opened(sealed: Buffer, key: Buffer, nonce: Buffer): Buffer {
+  if (sealed.length < sizes.tag) throw damaged("it was cut");
+  const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength: sizes.tag });
+  decipher.setAuthTag(sealed.subarray(sealed.length - sizes.tag));
+  const content = decipher.update(sealed.subarray(0, sealed.length - sizes.tag));
+  try {
+    decipher.final();
+  } catch (cause) {
+    throw damaged("it was changed or cut since", cause);
+  }
+  return content;
+}
+
+function damaged(what: string, cause?: unknown): StoreFailed {
+  const message = `A kept file can't be decrypted: ${what}. Restore it from a backup, or delete its run.`;
+  return new StoreFailed(message, { cause, retryable: false });
+}
+
+/** Content in pieces of one size; the last one is shorter, or empty where there is no other. @param first size of the first piece */
+async function* inPieces(
+  content: AsyncIterable<Uint8Array>,
+  size: number,
+  first = size,
+): AsyncGenerator<{ readonly bytes: Buffer; readonly isLast: boolean }, void, undefined> {
+  let held: Uint8Array[] = [];
+  let length = 0;
+  let wanted = first;
+  for await (const bytes of content) {
+    held.push(bytes);
+    length += bytes.length;
+    if (length <= wanted) continue;
+    const all = Buffer.concat(held, length);
+    let at = 0;
+    // One that is just full may be the last.
+    for (; all.length - at > wanted; wanted = size) {
+      yield { bytes: all.subarray(at, at + wanted), isLast: false };
+      at += wanted;
+    }
+    held = [all.subarray(at)];
+    length -= at;
+  }
+  yield { bytes: Buffer.concat(held, length), isLast: true };
+}
