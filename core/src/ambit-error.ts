@@ -14,6 +14,7 @@ export const failureStatuses = {
   boundary_refused: 422,
   idempotency_key_reused: 422,
   source_failed: 422,
+  setup_failed: 422,
   at_capacity: 429,
   session_in_use: 429,
   run_cancelled: 499,

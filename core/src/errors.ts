@@ -280,6 +280,11 @@ export class SourceFailed extends AmbitError {
   }
 }
 
+/** The caller corrects a command of `environment.setup`, or its boundary. */
+export class SetupFailed extends AmbitError {
+  readonly code = "setup_failed";
+}
+
 /** A sandbox's workspace and home couldn't be kept, or put into another sandbox: the message says what to change. */
 export class SnapshotFailed extends AmbitError {
   readonly code = "snapshot_failed";

@@ -28,6 +28,8 @@ const ofRequests = {
   sources: "`workspace.sources`.",
   sourceFiles: "Files of one source.",
   sparsePaths: "`sparse` of a git source.",
+  setupCommands: "Commands of `environment.setup`.",
+  setupCharacters: "Characters of one of them, and of a value in `environment.env`.",
   outputGlobs: "`outputs.include`.",
   outputFiles: "Largest `outputs.maxFiles`.",
   outputBytes: "Largest `outputs.maxBytes`.",

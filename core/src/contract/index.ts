@@ -5,6 +5,7 @@ export { type KnownShape, knownShapeAt, knownShapeOf, mergeKnownShapes } from ".
 export * from "./request/boundary/credentials.js";
 export * from "./request/boundary/sandbox-permission.js";
 export { onDisconnectOf } from "./request/disconnect.js";
+export type { EnvironmentRequest } from "./request/environment.js";
 export type { GitSource } from "./request/git.js";
 export * from "./request/interactions.js";
 export * from "./request/limits.js";

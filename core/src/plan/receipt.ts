@@ -20,6 +20,7 @@ export type RunFacts = Pick<
   | "unaskedTools"
   | "outputs"
   | "sources"
+  | "environment"
 >;
 
 /** The plan as it was applied, with the evidence. Pure. */

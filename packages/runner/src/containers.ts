@@ -89,6 +89,7 @@ export function rootContainer(options: RunnerOptions): DependencyContainer {
   root.registerInstance(tokens.interactionKey, interactionKey);
   root.registerInstance(tokens.wholeHistory, options.contract?.wholeHistory ?? false);
   root.registerInstance(tokens.workspaces, options.workspaces ?? noWorkspaces);
+  root.registerInstance(tokens.hasTenants, options.hasTenants ?? false);
   root.registerInstance(tokens.observers, options.registry.observers);
   root.registerInstance(tokens.hideSecrets, hideSecrets);
   const { calls: atOnce, callsPerRun: perOwner, openCalls: waiting } = limits;

@@ -1,5 +1,11 @@
 import type { OwnSandbox } from "@ambit/core";
-import type { Issue, OutputsReceipt, RunRequest, SourceReceipt } from "@ambit/core/contract";
+import type {
+  EnvironmentReceipt,
+  Issue,
+  OutputsReceipt,
+  RunRequest,
+  SourceReceipt,
+} from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 
 /** Calls that no request can allow: `true` denies every call, a list those that match one of its patterns. */
@@ -15,18 +21,30 @@ export interface WorkspaceService {
   /** The sandboxes that such a request needs besides its agent's: the plan covers them too. Pure. */
   ownSandboxes(request: RunRequest): ReadonlyMap<unknown, OwnSandbox>;
   /**
-   * Puts the sources of a request into its new workspace.
-   * @param open opens one of `ownSandboxes`, which the caller closes
-   * @throws SourceFailed, SandboxFailed; the signal's reason
+   * Puts the sources of a request into its new workspace, and what its setup commands make of them.
+   * @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the signal's reason
    */
-  fill(
-    request: RunRequest,
-    sandbox: Sandbox,
-    open: (own: OwnSandbox) => Promise<Sandbox>,
-    signal: AbortSignal,
-  ): Promise<readonly SourceReceipt[]>;
+  fill(request: RunRequest, sandbox: Sandbox, options: FillOptions): Promise<FilledWorkspace>;
   /** Undefined for a request without outputs. @param owner the run's key, under which its files are kept */
   outputsOf(owner: string, request: RunRequest): OutputsOfRun | undefined;
+}
+
+export interface FillOptions {
+  /** Opens one of `ownSandboxes`; it is closed when nothing needs it any more, at the latest with the run. */
+  readonly open: (own: OwnSandbox) => Promise<Sandbox>;
+  /** The name of the run's backend. */
+  readonly backend: string;
+  /** Whether what the run prepares may be kept for others of its project. */
+  readonly mayKeep: boolean;
+  /** Gets what the setup commands do: the data of an event. */
+  readonly report: (report: object) => void;
+  readonly signal: AbortSignal;
+}
+
+/** What a new workspace was filled with; undefined for what the request doesn't have. */
+export interface FilledWorkspace {
+  readonly sources: readonly SourceReceipt[] | undefined;
+  readonly environment: EnvironmentReceipt | undefined;
 }
 
 /** What leaves the workspace of one run. */
@@ -51,13 +69,13 @@ export interface OutputsOfRun {
 /** A runner without one keeps no files, and has no sources. */
 export const noWorkspaces: WorkspaceService = {
   issues: (request) =>
-    (["outputs", "workspace"] as const)
+    (["outputs", "workspace", "environment"] as const)
       .filter((path) => request[path] !== undefined)
       .map((path) => ({
         path,
         message: "isn't supported here: send the request to a server (`ambit serve`)",
       })),
   ownSandboxes: () => new Map(),
-  fill: async () => [],
+  fill: async () => ({ sources: undefined, environment: undefined }),
   outputsOf: () => undefined,
 };

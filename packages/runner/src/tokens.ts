@@ -34,6 +34,8 @@ export const tokens = {
   /** Whether callers send the whole conversation in each request. */
   wholeHistory: token<boolean>("wholeHistory"),
   workspaces: token<WorkspaceService>("workspaces"),
+  /** Whether several tenants share this runner. */
+  hasTenants: token<boolean>("hasTenants"),
   observers: token<readonly RunObserver[]>("observers"),
   /** The slots for tool calls that are executed. */
   callSlots: token<FairSlots>("callSlots"),

@@ -46,6 +46,28 @@ export const workspaceSettingsSchema = z.strictObject({
     description:
       "Files with earlier keys of `interactions.keyFile`: what was encrypted with them is still read. Each must exist.",
   }),
+  setupTimeoutMs: z.int().positive().max(2_147_483_647).default(600_000).meta({
+    description:
+      "Milliseconds for all commands of `environment.setup` of a request and to pack what they made; with more, it fails with `setup_failed`.",
+  }),
+  preparedFolder: z.string().min(1).optional().meta({
+    description:
+      "Folder of prepared environments; processes of one user may share it. Default: `prepared` in the data folder.",
+  }),
+  maxPrepared: z.int().positive().max(100_000).default(100).meta({
+    description:
+      "Prepared environments that are kept, of all projects; beyond, the least recently used of the project with the most bytes goes.",
+  }),
+  maxPreparedMiB: z.int().positive().max(16_777_216).default(10_240).meta({
+    description: "MiB of all of them.",
+  }),
+  preparedUnusedMs: z.int().positive().default(2_592_000_000).meta({
+    description: "Milliseconds without a use after which one is removed. Default: 30 days.",
+  }),
+  rebuildAfterMs: z.int().positive().default(604_800_000).meta({
+    description:
+      "Milliseconds after which one is prepared again, however often it is used, so that a setup that no longer works shows. Default: 7 days.",
+  }),
   outputsTimeoutMs: z.int().positive().max(2_147_483_647).default(120_000).meta({
     description: "Milliseconds to read a workspace at the run's start, and again at its end.",
   }),

@@ -1,13 +1,18 @@
 import type { OwnSandbox } from "@ambit/core";
-import type { GitSource, Issue, RunRequest, SourceReceipt } from "@ambit/core/contract";
+import type { EnvironmentReceipt, GitSource, Issue, RunRequest, SourceReceipt } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { Blobs } from "./blobs/blobs.js";
+import { Environments } from "./environment/environments.js";
+import type { ReportSetup } from "./environment/report.js";
+import { environmentIssues, setupSandbox } from "./environment/sandbox-of.js";
 import { fixOf } from "./git/failure.js";
+import { headOf } from "./git/head.js";
 import { pushChanges } from "./git/push.js";
 import { gitSandbox, whyNotReached } from "./git/sandbox-of.js";
 import { RunOutputs } from "./outputs/run-outputs.js";
 import { preparing } from "./preparing.js";
 import type { WorkspaceSettings } from "./settings.js";
+import { KeptSnapshots } from "./snapshot/index.js";
 import { fillFrom } from "./sources/fill.js";
 import { sourceFailed } from "./sources/source-error.js";
 
@@ -15,25 +20,60 @@ export interface WorkspacesOptions {
   readonly settings: WorkspaceSettings;
   /** For files on their way. */
   readonly folder: string;
+  /** For prepared environments, which stay. */
+  readonly preparedFolder: string;
   /** Undefined where no plugin keeps files. */
   readonly blobs: (() => Promise<Blobs>) | undefined;
 }
 
+/** What fills one run's workspace. */
+export interface FillOptions {
+  /** Opens one of `ownSandboxes`. */
+  readonly open: (own: OwnSandbox) => Promise<Sandbox>;
+  /** The name of the run's backend. */
+  readonly backend: string;
+  /** Whether what the run prepares may be kept for others of its project. */
+  readonly mayKeep: boolean;
+  readonly report: ReportSetup;
+  readonly signal: AbortSignal;
+}
+
+/** What a workspace was filled with. */
+export interface Filled {
+  readonly sources: readonly SourceReceipt[] | undefined;
+  readonly environment: EnvironmentReceipt | undefined;
+}
+
+type Needed = Pick<RunRequest, "workspace" | "outputs" | "sandboxPermission" | "environment">;
+
 /** What a runner does with workspaces beyond the request's own files. */
 export class Workspaces {
   readonly #options: WorkspacesOptions;
+  readonly #environments: Environments;
 
   constructor(options: WorkspacesOptions) {
     this.#options = options;
+    const { maxEntries, maxSnapshotMiB, setupTimeoutMs, ...settings } = options.settings;
+    const kept = new KeptSnapshots(options.preparedFolder, {
+      maxSnapshots: settings.maxPrepared,
+      maxBytes: settings.maxPreparedMiB * mebibyte,
+      maxUnusedMs: settings.preparedUnusedMs,
+      rebuildAfterMs: settings.rebuildAfterMs,
+    });
+    const limits = { maxEntries, maxBytes: maxSnapshotMiB * mebibyte };
+    this.#environments = new Environments({ kept, limits, setupTimeoutMs });
   }
 
   /** Why such a request can't run here. Pure. */
-  issues({ outputs, workspace }: Pick<RunRequest, "outputs" | "workspace">): readonly Issue[] {
+  issues(request: Needed): readonly Issue[] {
+    const { outputs, workspace } = request;
     const { blobs, settings } = this.#options;
-    const issues = (workspace?.sources ?? []).flatMap((source, index): Issue[] => {
+    const issues = [...environmentIssues(request)];
+    const unreached = (workspace?.sources ?? []).flatMap((source, index): Issue[] => {
       const message = source.type === "git" ? whyNotReached(source, settings.allowedRanges) : undefined;
       return message === undefined ? [] : [{ path: `workspace.sources[${index}].url`, message }];
     });
+    issues.push(...unreached);
     if (outputs?.git !== undefined && repositoryOf({ workspace }) === undefined) {
       const message = "needs exactly one git source in workspace.sources, whose repository it is pushed to";
       issues.push({ path: "outputs.git", message });
@@ -45,9 +85,7 @@ export class Workspaces {
   }
 
   /** The sandboxes that such a request needs besides its agent's, by the index of the source, or for its outputs. Pure. */
-  ownSandboxes(
-    request: Pick<RunRequest, "workspace" | "outputs" | "sandboxPermission">,
-  ): ReadonlyMap<number | "outputs.git", OwnSandbox> {
+  ownSandboxes(request: Needed): ReadonlyMap<number | "outputs.git" | "environment", OwnSandbox> {
     const { allowedRanges } = this.#options.settings;
     const entries = (request.workspace?.sources ?? []).flatMap((source, index): [number, OwnSandbox][] => {
       if (source.type !== "git") return [];
@@ -58,7 +96,9 @@ export class Workspaces {
       const asked = { subject, repository: source, services, hosts, request, allowedRanges };
       return [[index, gitSandbox(asked)]];
     });
-    const own = new Map<number | "outputs.git", OwnSandbox>(entries);
+    const own = new Map<number | "outputs.git" | "environment", OwnSandbox>(entries);
+    const setup = setupSandbox(request);
+    if (setup !== undefined) own.set("environment", setup);
     const output = request.outputs?.git;
     const repository = repositoryOf(request);
     if (output === undefined || repository === undefined) return own;
@@ -69,12 +109,30 @@ export class Workspaces {
   }
 
   /**
-   * Puts the request's sources into its new workspace.
-   * @param open opens one of `ownSandboxes`
-   * @throws SourceFailed; SandboxFailed where the sandbox can't write; the signal's reason
+   * Puts the request's sources into its new workspace, and what its setup commands make of them.
+   * @throws SourceFailed, SetupFailed, SnapshotFailed; SandboxFailed where the sandbox can't write; the signal's reason
    */
   async fill(
-    request: Pick<RunRequest, "workspace" | "outputs" | "sandboxPermission">,
+    request: Needed & Pick<RunRequest, "projectId" | "runContext">,
+    sandbox: Sandbox,
+    { open, ...options }: FillOptions,
+  ): Promise<Filled> {
+    const { signal } = options;
+    const own = this.ownSandboxes(request).get("environment");
+    const fill = (into: Sandbox) => this.#fillSources(request, into, open, signal);
+    if (own === undefined) {
+      const sources = request.workspace === undefined ? undefined : await fill(sandbox);
+      return { sources, environment: undefined };
+    }
+    const commits = () => this.#commits(request, open, signal);
+    const openSetup = () => open(own);
+    const run = { ...options, request, sandbox, own, openSetup, fill, commits };
+    const prepared = await this.#environments.prepare(run);
+    return { ...prepared, sources: request.workspace === undefined ? undefined : prepared.sources };
+  }
+
+  async #fillSources(
+    request: Needed,
     sandbox: Sandbox,
     open: (own: OwnSandbox) => Promise<Sandbox>,
     signal: AbortSignal,
@@ -96,13 +154,45 @@ export class Workspaces {
       },
     });
     try {
-      const limits = { maxFiles, maxBytes: maxSourceMiB * 1_048_576 };
+      const limits = { maxFiles, maxBytes: maxSourceMiB * mebibyte };
       return await fillFrom(request.workspace?.sources ?? [], sandbox, limits, signal, prepare);
     } catch (error) {
       signal.throwIfAborted();
       if (!late.aborted) throw error;
       throw sourceFailed(at, "timed_out", fixOf("timed_out"), error);
     }
+  }
+
+  /** Undefined where a branch or tag isn't there. @throws SourceFailed, SandboxFailed; the signal's reason */
+  async #commits(
+    request: Needed,
+    open: (own: OwnSandbox) => Promise<Sandbox>,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<number, string> | undefined> {
+    const { maxSourceMiB, sourcesTimeoutMs } = this.#options.settings;
+    const late = AbortSignal.timeout(sourcesTimeoutMs);
+    const own = this.ownSandboxes(request);
+    const commits = new Map<number, string>();
+    for (const [index, source] of (request.workspace?.sources ?? []).entries()) {
+      const needed = own.get(index);
+      if (source.type !== "git" || needed === undefined) continue;
+      const sandbox = await open(needed);
+      try {
+        const isPlain = new URL(source.url).protocol === "http:";
+        const maxFileBytes = maxSourceMiB * mebibyte;
+        const git = { sandbox, signal: AbortSignal.any([signal, late]), isPlain, maxFileBytes };
+        const commit = await headOf(index, source, git);
+        if (commit === undefined) return undefined;
+        commits.set(index, commit);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!late.aborted) throw error;
+        throw sourceFailed(index, "timed_out", fixOf("timed_out"), error);
+      } finally {
+        await sandbox.close();
+      }
+    }
+    return commits;
   }
 
   /** Undefined for a run without outputs. @param owner the run's key */
@@ -123,6 +213,8 @@ export class Workspaces {
     });
   }
 }
+
+const mebibyte = 1_048_576;
 
 /** The request's one git source. */
 function repositoryOf({ workspace }: Pick<RunRequest, "workspace">): GitSource | undefined {

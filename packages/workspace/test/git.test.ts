@@ -102,6 +102,7 @@ describe("the sandbox of git", () => {
     new Workspaces({
       settings: workspaceSettingsSchema.parse({ allowedRanges }),
       folder: "/",
+      preparedFolder: "/",
       blobs: undefined,
     });
   const asking = (source: object, more: object = {}) =>

@@ -71,6 +71,19 @@ function program(): Command {
       await finish(plan(file, ambit.opts()));
     });
   ambit
+    .command("prepare <file>")
+    .description(
+      "prepare the environment of a request for its runs: in a running server, else in this process",
+    )
+    .option("--url <url>", serverOption)
+    .option("--stream", "print NDJSON records as they happen")
+    .option("--json", "print the result, even at a terminal")
+    .option("--timeline", "print a readable timeline, even if stdout is not a terminal")
+    .action(async (file, options) => {
+      const { prepare } = await import("./commands/prepare.js");
+      await finish(prepare(file, { ...ambit.opts(), ...options }));
+    });
+  ambit
     .command("runs")
     .description("the runs that a server keeps, and which questions wait for an answer")
     .option("--state <state>", "queued, running or ended (default: all)")

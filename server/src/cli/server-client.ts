@@ -37,13 +37,15 @@ export class ServerClient {
     return response.json();
   }
 
-  async send(method: "GET" | "POST", path: string, body?: unknown): Promise<Response> {
+  /** @param accept default: whatever the server sends. */
+  async send(method: "GET" | "POST", path: string, body?: unknown, accept = "*/*"): Promise<Response> {
     const token = await this.#token;
     let response: Response;
     try {
       response = await fetch(`${this.#base}${path}`, {
         method,
         headers: {
+          accept,
           ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
           ...(body === undefined ? {} : { "content-type": "application/json" }),
         },

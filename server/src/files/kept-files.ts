@@ -26,6 +26,7 @@ export class KeptFiles {
     this.workspaces = new Workspaces({
       settings,
       folder: join(dataFolder(), "spool"),
+      preparedFolder: settings.preparedFolder ?? join(dataFolder(), "prepared"),
       blobs: registry.blobs === undefined ? undefined : () => this.blobs(),
     });
   }

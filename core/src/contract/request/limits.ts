@@ -13,6 +13,9 @@ export const limits = {
   sources: 16,
   sourceFiles: 10_000,
   sparsePaths: 256,
+  setupCommands: 32,
+  /** Characters of a command, or of a variable's value. */
+  setupCharacters: 32_768,
   outputGlobs: 64,
   outputFiles: 10_000,
   outputBytes: 1_073_741_824,

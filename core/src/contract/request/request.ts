@@ -5,6 +5,7 @@ import { secret } from "../values/secret.js";
 import { credentialSchema, sandboxCredentialSchema } from "./boundary/credentials.js";
 import { sandboxPermissionSchema } from "./boundary/sandbox-permission.js";
 import { onDisconnectSchema } from "./disconnect.js";
+import { environmentSchema } from "./environment.js";
 import { interactionSettingsSchema } from "./interactions.js";
 import { limits } from "./limits.js";
 import { messageSchema } from "./message.js";
@@ -144,6 +145,10 @@ export const runRequestSchema = z.strictObject({
     }),
   workspace: workspaceSchema.optional().meta({
     description: "What a new workspace begins with. Default: `harnessFiles` and skills only.",
+  }),
+  environment: environmentSchema.optional().meta({
+    description:
+      "What is prepared in a new workspace before the agent starts, by commands with a boundary of their own, and kept for later runs. Needs `sandboxPermission.filesystem` to be `workspace`. Default: nothing.",
   }),
   outputs: outputsSchema.optional().meta({
     description:

@@ -42,6 +42,7 @@ export const failureCodeSchema = z.enum([
   "outputs_failed",
   "source_failed",
   "snapshot_failed",
+  "setup_failed",
   "session_elsewhere",
   "idempotency_key_reused",
   "interaction_expired",

@@ -62,6 +62,24 @@ export const sourceReceiptSchema = z.strictObject({
 });
 export type SourceReceipt = z.infer<typeof sourceReceiptSchema>;
 
+/** What the agent's sandbox began with, where the request has an `environment`. */
+export const environmentReceiptSchema = z.strictObject({
+  /** Of the request's sources, commands and boundary, the sandbox and Ambit's version. */
+  key: z.string(),
+  /** Of its archive. */
+  sha256,
+  bytes: size,
+  /** Files, folders and links. */
+  entries: z.int(),
+  /** `built`: by this run · `cache`: by an earlier one. */
+  from: z.enum(["built", "cache"]),
+  /** When its commands had ended (ISO 8601). */
+  builtAt: z.string(),
+  /** Whether it is kept for later runs. */
+  kept: z.boolean(),
+});
+export type EnvironmentReceipt = z.infer<typeof environmentReceiptSchema>;
+
 /** What left the workspace: `GET /runs/{runId}/files/{path}` and `/patch` have the contents. */
 export const outputsReceiptSchema = z.strictObject({
   /** Those that `include` matches. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { capabilitySchema, domains } from "../capability.js";
 import { gapSchema } from "./failure.js";
-import { outputsReceiptSchema, sourceReceiptSchema } from "./outputs.js";
+import { environmentReceiptSchema, outputsReceiptSchema, sourceReceiptSchema } from "./outputs.js";
 
 export const siteSchema = z.enum(["sandbox", "runner", "caller"]);
 /** Where an actor's effects land: in the sandbox, on this process's host, or with the user. */
@@ -76,6 +76,8 @@ export const receiptSchema = z.strictObject({
   }),
   /** What each of the request's sources put into the workspace, if it was new. */
   sources: z.array(sourceReceiptSchema).optional(),
+  /** What was prepared for it, where the request has an `environment` and the workspace was new. */
+  environment: environmentReceiptSchema.optional(),
   /** What left the workspace, where the request has `outputs`. */
   outputs: outputsReceiptSchema.optional(),
 });

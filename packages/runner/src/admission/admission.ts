@@ -151,6 +151,8 @@ export async function admit(
     ...workspaceIssues(asked, rules.workspaces),
     ...belowMinimum(asked.boundary, rules.minimum ?? {}, "this server"),
     ...belowMinimum(asked.boundary, caller?.minimum ?? {}, "this token"),
+    ...setupIssues(own, rules.minimum ?? {}, "this server"),
+    ...setupIssues(own, caller?.minimum ?? {}, "this token"),
   ];
   const decided = plan(asked, secrets, candidates, ceiling, rules, others, own);
   if (decided.accepted)
@@ -276,15 +278,28 @@ function workspaceIssues(
   if (boundary.filesystem.mode !== "off") return issues;
   const message =
     'needs a workspace, and sandboxPermission.filesystem is "off": allow "workspace" or "readonly"';
-  const asked = (["outputs", "workspace"] as const).filter((path) => request[path] !== undefined);
+  const asked = (["outputs", "workspace", "environment"] as const).filter(
+    (path) => request[path] !== undefined,
+  );
   return [...issues, ...asked.map((path) => ({ path, message }))];
+}
+
+/** Setup commands are the caller's: they may do no more than its agent. */
+function setupIssues(own: readonly OwnSandbox[], minimum: MinimumBoundary, whose: string): readonly Issue[] {
+  return own
+    .filter(({ subject }) => subject === "environment")
+    .flatMap(({ boundary }) => belowMinimum(boundary, minimum, whose))
+    .map(({ path, message }) => ({
+      path: path.replace(/^sandboxPermission/, "environment.boundary"),
+      message,
+    }));
 }
 
 async function promptIssues(
   request: RunRequest,
   { hasStoredAnswer }: Pick<AdmissionRules, "hasStoredAnswer">,
 ): Promise<Issue[]> {
-  if (promptOf(request.messages).kind !== "none") return [];
+  if (promptOf(request.messages).kind !== "none" || request.environment?.prepareOnly === true) return [];
   if ((await hasStoredAnswer?.(request)) === true) return [];
   return [{ path: "messages", message: "No user message to send (prompt/messages empty)." }];
 }

@@ -7,10 +7,11 @@ import {
   receiptOf,
   stillVisible,
 } from "@ambit/core";
-import type { OutputsReceipt, Receipt, RunRequest, RunResult, SourceReceipt } from "@ambit/core/contract";
+import type { OutputsReceipt, Receipt, RunRequest, RunResult } from "@ambit/core/contract";
 import type { Agent, Log } from "@ambit/core/plugin";
 import { unaskedClasses } from "../call/permission/known-tools.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
+import type { FilledWorkspace } from "../operator.js";
 import type { Session } from "../session/session.js";
 import type { EventsOfRun } from "./roles.js";
 import type { Progress, TurnEnd } from "./run-state.js";
@@ -25,8 +26,8 @@ export interface RunOutcome {
   readonly failure: AmbitError | undefined;
   /** What left the workspace. */
   readonly outputs: OutputsReceipt | undefined;
-  /** What the request's sources put into it. */
-  readonly sources: readonly SourceReceipt[] | undefined;
+  /** What a new workspace was filled with. */
+  readonly filledWith: FilledWorkspace;
   /** The session's id, or the id that stands for the session of a run without one. */
   readonly sessionName: string;
 }
@@ -123,7 +124,7 @@ export function stopReasonOf(end: TurnEnd): string | undefined {
 function receiptFor(
   request: RunRequest,
   plan: AcceptedPlan,
-  { progress, events, sessionName, outputs, sources }: RunOutcome,
+  { progress, events, sessionName, outputs, filledWith: { sources, environment } }: RunOutcome,
 ): Receipt | undefined {
   const { session, agent, history } = heldIn(progress);
   if (session === undefined) return undefined;
@@ -144,6 +145,7 @@ function receiptFor(
     session: { id: sessionName, history },
     unaskedTools: unasked.length === 0 ? undefined : [...unasked],
     sources: sources === undefined ? undefined : redactor.value([...sources]),
+    environment,
     outputs: redactor.value(outputs),
   });
 }

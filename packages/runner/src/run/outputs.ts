@@ -1,10 +1,10 @@
 import { type OwnSandbox, toAmbitError } from "@ambit/core";
-import type { OutputsReceipt, SourceReceipt } from "@ambit/core/contract";
+import { type OutputsReceipt, projectOf } from "@ambit/core/contract";
 import { type Log, loopTurns, type Sandbox } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../events/run-events.js";
 import type { OwnedScope } from "../lifetime/scope.js";
-import type { OutputsOfRun, WorkspaceService } from "../operator.js";
+import type { FilledWorkspace, OutputsOfRun, WorkspaceService } from "../operator.js";
 import { openOwnSandbox } from "../session/own-sandbox.js";
 import type { Session } from "../session/session.js";
 import { type PlannedRun, tokens } from "../tokens.js";
@@ -15,7 +15,7 @@ import type { TurnEnd } from "./run-state.js";
 export class Outputs {
   #open: { readonly outputs: OutputsOfRun; readonly sandbox: Sandbox } | undefined;
   #receipt: OutputsReceipt | undefined;
-  #sources: readonly SourceReceipt[] | undefined;
+  #filled: FilledWorkspace = { sources: undefined, environment: undefined };
 
   constructor(
     @inject(tokens.run) private readonly run: PlannedRun,
@@ -23,6 +23,7 @@ export class Outputs {
     @inject(tokens.scope) private readonly scope: OwnedScope,
     @inject(RunEvents) private readonly events: RunEvents,
     @inject(tokens.log) private readonly log: Log,
+    @inject(tokens.hasTenants) private readonly hasTenants: boolean,
   ) {}
 
   /** What left. Undefined where nothing did. */
@@ -30,29 +31,40 @@ export class Outputs {
     return this.#receipt;
   }
 
-  /** What was put in. Undefined where nothing was. */
-  get sources(): readonly SourceReceipt[] | undefined {
-    return this.#sources;
+  /** What was put in. */
+  get filled(): FilledWorkspace {
+    return this.#filled;
   }
 
-  /** Puts the request's sources into a new workspace. @throws SourceFailed, SandboxFailed; the run's reason */
+  /** Fills a new workspace. @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the run's reason */
   async fill(session: Session): Promise<void> {
-    if (this.run.request.workspace === undefined) return;
-    if (session.isEmpty)
-      this.#sources = await this.workspaces.fill(
-        this.run.request,
-        session.sandbox,
-        (own) => this.#openOwn(own),
-        this.scope.signal,
-      );
-    else {
-      const message = "isn't used: the session has a workspace already, which stays as it is";
-      this.events.warn({ path: "workspace.sources", message });
+    const { request, plan } = this.run;
+    const asked = [
+      ...(request.workspace === undefined ? [] : ["workspace.sources"]),
+      ...(request.environment === undefined ? [] : ["environment"]),
+    ];
+    if (asked.length === 0) return;
+    if (session.isEmpty) {
+      this.#filled = await this.workspaces.fill(request, session.sandbox, {
+        open: (own) => this.#openOwn(own),
+        backend: plan.sandbox.actor.name,
+        // Without a project, it would be everyone's.
+        mayKeep: !this.hasTenants || projectOf(request) !== undefined,
+        report: (data) => this.events.emit({ type: "data", name: "setup", data }),
+        signal: this.scope.signal,
+      });
+      return;
     }
+    const message = "isn't used: the session has a workspace already, which stays as it is";
+    for (const path of asked) this.events.warn({ path, message });
   }
 
   #openOwn(own: OwnSandbox): Promise<Sandbox> {
-    return openOwnSandbox(this.run.plan, own, this.scope, this.log);
+    const { events } = this;
+    return openOwnSandbox(this.run.plan, own, this.scope, this.log, (decision) =>
+      // Its commands are the caller's, who must learn what they couldn't reach.
+      own.subject === "environment" ? events.decisions.record(decision) : undefined,
+    );
   }
 
   get areAsked(): boolean {
@@ -101,7 +113,7 @@ export class Outputs {
   async #push(outputs: OutputsOfRun, receipt: OutputsReceipt): Promise<void> {
     const own = this.workspaces.ownSandboxes(this.run.request).get("outputs.git");
     if (own === undefined) return;
-    const pushed = await outputs.push(this.#sources, () => this.#openOwn(own), this.scope.signal);
+    const pushed = await outputs.push(this.#filled.sources, () => this.#openOwn(own), this.scope.signal);
     if (pushed === undefined)
       this.events.warn({ path: "outputs.git", message: "wasn't pushed: nothing of the repository changed" });
     else this.#receipt = { ...receipt, git: pushed };

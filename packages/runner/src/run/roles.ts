@@ -1,9 +1,10 @@
 import type { AmbitError } from "@ambit/core";
-import type { ContentBlock, OutputsReceipt, SourceReceipt } from "@ambit/core/contract";
+import type { ContentBlock, OutputsReceipt } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { RunEvents } from "../events/run-events.js";
 import type { Deadlines } from "../lifetime/deadlines.js";
 import type { RightToAct } from "../lifetime/right-to-act.js";
+import type { FilledWorkspace } from "../operator.js";
 import type { AgentStarter } from "../session/agent/start-agent.js";
 import type { Session } from "../session/session.js";
 import type { Sessions } from "../session/sessions.js";
@@ -35,10 +36,10 @@ export interface AgentTurn {
   run(started: StartedAgent, prompt: readonly ContentBlock[]): Promise<TurnEnd>;
   /** An error of the turn, with its real cause where that is known. */
   explained(error: AmbitError): AmbitError;
-  /** Puts the request's sources into a new workspace. @throws SourceFailed, SandboxFailed; the run's reason */
+  /** Fills a new workspace. @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the run's reason */
   fill(session: Session): Promise<void>;
-  /** What they put in. */
-  readonly sources: readonly SourceReceipt[] | undefined;
+  /** What it was filled with. */
+  readonly filledWith: FilledWorkspace;
   /** Whether the request asks for files of the workspace. */
   readonly hasOutputs: boolean;
   /** What left the workspace. */

@@ -194,7 +194,7 @@ export class Run {
       progress,
       failure: failureOf(end),
       outputs: this.turn.outputs,
-      sources: this.turn.sources,
+      filledWith: this.turn.filledWith,
       sessionName: request.sessionId ?? this.calls.turn,
     };
     const { result, failure } = conclude(request, plan, outcome, this.log);
@@ -239,6 +239,7 @@ export class Run {
     // It has a time limit of its own: a source may be large, or far away.
     await turn.fill(session);
     session.isEmpty = false;
+    if (request.environment?.prepareOnly === true) return { how: "completed", stopReason: "prepared" };
     const { sandbox, harness } = plan;
     await this.deadlines.starting("Writing the request's files", () =>
       fillWorkspace(session.sandbox, sandbox.actor.name, request, harness.actor, scope.signal),

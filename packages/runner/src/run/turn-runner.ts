@@ -7,14 +7,7 @@ import {
   ModelFailed,
   PluginBrokeContract,
 } from "@ambit/core";
-import type {
-  AgentEvent,
-  AgentEventOf,
-  ContentBlock,
-  OutputsReceipt,
-  SourceReceipt,
-  Usage,
-} from "@ambit/core/contract";
+import type { AgentEvent, AgentEventOf, ContentBlock, OutputsReceipt, Usage } from "@ambit/core/contract";
 import { type Agent, loopTurnSize, loopTurns, type Sandbox } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { Elicitation } from "../call/ask/elicitation.js";
@@ -32,6 +25,7 @@ import { asPluginError } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { ModelCalls } from "../model/model-calls.js";
+import type { FilledWorkspace } from "../operator.js";
 import { pathBeyondDepth } from "../parse/depth.js";
 import { requireListed } from "../session/agent/publish.js";
 import type { Session } from "../session/session.js";
@@ -69,14 +63,14 @@ export class TurnRunner {
     return this.#agentEnded;
   }
 
-  /** Puts the request's sources into a new workspace. @throws SourceFailed, SandboxFailed; the run's reason */
+  /** Fills a new workspace. @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the run's reason */
   fill(session: Session): Promise<void> {
     return this.taken.fill(session);
   }
 
-  /** What they put in. */
-  get sources(): readonly SourceReceipt[] | undefined {
-    return this.taken.sources;
+  /** What it was filled with. */
+  get filledWith(): FilledWorkspace {
+    return this.taken.filled;
   }
 
   get hasOutputs(): boolean {

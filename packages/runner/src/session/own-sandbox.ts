@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type AcceptedPlan, type OwnSandbox, ofBoundary } from "@ambit/core";
-import type { Log, Sandbox, SandboxFailed } from "@ambit/core/plugin";
+import type { ConnectionDecision, Log, Sandbox, SandboxFailed } from "@ambit/core/plugin";
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
@@ -15,6 +15,7 @@ export async function openOwnSandbox(
   { subject, boundary, secrets }: OwnSandbox,
   scope: OwnedScope,
   log: Log,
+  decided: (decision: ConnectionDecision) => void,
 ): Promise<Sandbox> {
   const required = ofBoundary(boundary).map(({ capability }) => capability);
   const spec = {
@@ -22,8 +23,11 @@ export async function openOwnSandbox(
     boundary,
     required,
     requiredPaths: [],
-    onDecision: ({ target, allowed, reason }: { target: string; allowed: boolean; reason: string }) => {
-      if (!allowed) log.info({ subject, target, reason }, "a source's sandbox was refused a connection");
+    onDecision: (decision: ConnectionDecision) => {
+      const { target, allowed, reason } = decision;
+      if (!allowed)
+        log.info({ subject, target, reason }, "a sandbox of Ambit's own was refused a connection");
+      decided(decision);
     },
     onFailure: (failure: SandboxFailed) => scope.abort(failure),
     secrets: secrets.length > 0 ? secrets : undefined,

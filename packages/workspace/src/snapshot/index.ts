@@ -5,5 +5,7 @@
  *     const kept = await blobs.get(owner, "snapshot");
  *     await unpackSnapshot(another, kept.content, facts, limits, signal);
  */
+
+export { type KeptLimits, KeptSnapshots, type OpenSnapshot, type SnapshotDraft } from "./kept.js";
 export { packSnapshot, type SnapshotFacts, type SnapshotLimits } from "./pack.js";
 export { unpackSnapshot } from "./unpack.js";

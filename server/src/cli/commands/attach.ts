@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type RunResult, streamRecordSchema } from "@ambit/core";
+import { type RunResult, type StreamRecord, streamRecordSchema } from "@ambit/core";
 import { type PrinterOptions, printerFor } from "../display/record-printer.js";
 import { exitCodeOf } from "../exit-codes.js";
 import { type ClientOptions, ServerClient, ServerRefused } from "../server-client.js";
@@ -25,10 +25,7 @@ export async function attach(runId: string, options: AttachOptions): Promise<num
       const path = `/runs/${encodeURIComponent(runId)}/events?after=${last}`;
       const response = await client.send("GET", path);
       wasReached = true;
-      for await (const line of linesOf(response)) {
-        // Blank lines keep a silent stream alive.
-        if (line === "") continue;
-        const record = streamRecordSchema.parse(JSON.parse(line));
+      for await (const record of recordsOf(response)) {
         last += 1;
         if (record.kind === "event") await printer.event(record.event);
         else return await end(record.result);
@@ -48,7 +45,10 @@ export async function attach(runId: string, options: AttachOptions): Promise<num
   }
 }
 
-async function* linesOf({ body }: Response): AsyncGenerator<string> {
+/** Of a response in NDJSON. */
+export async function* recordsOf({ body }: Response): AsyncGenerator<StreamRecord> {
   if (body === null) return;
-  yield* createInterface({ input: Readable.fromWeb(body), crlfDelay: Number.POSITIVE_INFINITY });
+  const lines = createInterface({ input: Readable.fromWeb(body), crlfDelay: Number.POSITIVE_INFINITY });
+  // Blank lines keep a silent stream alive.
+  for await (const line of lines) if (line !== "") yield streamRecordSchema.parse(JSON.parse(line));
 }

@@ -7,7 +7,7 @@ import { ConfigurationInvalid } from "../../configuration/problems.js";
 import { openAmbit } from "../../open.js";
 import { MalformedJson, parseJson } from "../../parse-json.js";
 import { exitCodes } from "../exit-codes.js";
-import { readText } from "./read-request.js";
+import { readText } from "../read-request.js";
 
 /** Bytes of one file, and requests in all of them. */
 const maxFileBytes = 64 * 1024 * 1024;

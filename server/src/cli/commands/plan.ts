@@ -6,7 +6,7 @@ import { openAmbit } from "../../open.js";
 import { MalformedJson } from "../../parse-json.js";
 import { planResponse } from "../../plan-response.js";
 import { exitCodeOf, exitCodes } from "../exit-codes.js";
-import { readRequest } from "./read-request.js";
+import { readRequest } from "../read-request.js";
 
 /** `ambit plan`: whether the request could run, as in `POST /plan`. */
 export async function plan(file: string, overrides: Overrides): Promise<number> {

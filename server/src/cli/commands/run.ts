@@ -11,8 +11,8 @@ import type { Terminal } from "../by-hand/ask/terminal.js";
 import { ByHand, type ByHandRunOptions, isByHand } from "../by-hand/by-hand.js";
 import { type PrinterOptions, printerFor, type RecordPrinter } from "../display/record-printer.js";
 import { exitCodeOf } from "../exit-codes.js";
+import { readRequest } from "../read-request.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
-import { readRequest } from "./read-request.js";
 
 export type RunCommandOptions = Overrides & PrinterOptions & ByHandRunOptions;
 
@@ -21,8 +21,9 @@ export type RunCommandOptions = Overrides & PrinterOptions & ByHandRunOptions;
  * still returns its result. Before the run begins, that is the failure `run_cancelled`.
  *
  * @param words the request's file; or the prompt, if the options describe the run.
+ * @param given the request, if it was read already.
  */
-export async function run(words: string, options: RunCommandOptions): Promise<number> {
+export async function run(words: string, options: RunCommandOptions, given?: object): Promise<number> {
   const interruption = new Interruption();
   const terminal = terminalOf(options);
   const byHand = isByHand({ ...options }) ? new ByHand(words, options, terminal) : undefined;
@@ -41,7 +42,7 @@ export async function run(words: string, options: RunCommandOptions): Promise<nu
         keepsNoFiles: true,
       }),
     );
-    const reading = byHand === undefined ? readRequest(words) : byHand.request(variables);
+    const reading = byHand?.request(variables) ?? Promise.resolve(given ?? readRequest(words));
     const body = await interruption.before(reading);
     return await drive(ambit, printer, { body, byHand, terminal }, interruption);
   } catch (error) {

@@ -1,4 +1,4 @@
-import { gapLine, type Receipt } from "@ambit/core";
+import { type EnvironmentReceipt, gapLine, type Receipt } from "@ambit/core";
 
 /** How a guarantee is shown, by its basis. */
 const outcomeOf = { attempted: "proven", stated: "stated" } as const;
@@ -25,6 +25,7 @@ export function receiptLines(receipt: Receipt, withEvidence: boolean): readonly 
     ...outside.map(({ kind, name, site }) => entry("outside", `${kind} ${name}, on the ${site}`)),
     ...accepted.map((gap) => entry("accepted", gapLine(gap))),
     ...credentials.map(({ name, hosts, by }) => entry("hidden", `${name} · ${by}: ${hosts.join(", ")}`)),
+    ...(receipt.environment === undefined ? [] : [preparedLine(receipt.environment)]),
     ...(receipt.unaskedTools ?? []).map((name) => entry("unasked", `${name}, by the agent's own tools`)),
     ...visibleCredentials.map((name) => entry("visible", `${name}, inside the sandbox`)),
     ...(decisions.allowed + decisions.refused === 0
@@ -49,6 +50,13 @@ function linesOfCapability(
     const names = proofs.filter((proof) => proof.basis === basis).map(({ by }) => by);
     return names.length === 0 ? [] : [entry(outcomeOf[basis], `${capability} · ${names.join(", ")}`)];
   });
+}
+
+function preparedLine({ from, key, bytes, entries, builtAt, kept }: EnvironmentReceipt): Line {
+  const how =
+    from === "cache" ? `from the cache, built ${builtAt}` : `built now, ${kept ? "kept" : "not kept"}`;
+  const size = `${entries} files and folders, ${Math.ceil(bytes / 1_048_576)} MiB`;
+  return entry("prepared", `environment ${key.slice(0, 12)} · ${how} · ${size}`);
 }
 
 function evidenceLines({ evidence }: Receipt): Line[] {

@@ -85,6 +85,7 @@ export class Timeline {
       case "configuration":
         return line("sets", event.options.map(({ id, value }) => `${id}=${value}`).join(" "));
       case "data":
+        if (event.name === "setup") return this.#setup(event.data, now);
         return event.name === "run" ? line("runs", shortened(event.data), colors.bold) : "";
       case "file":
         return line("file", `${event.mediaType} ${shortened(event.url)}`);
@@ -125,6 +126,20 @@ export class Timeline {
       ...warnings.map((text) => line("warns", text, colors.yellow)),
       ...receipt.map(([label, text]) => line(label, text, colors.dim)),
     ].join("");
+  }
+
+  /** What prepares the environment: its commands, with what they print. */
+  #setup(data: unknown, now: number): string {
+    const { state, command, text, exitCode, durationMs } = Object(data);
+    const line = (shown: string, color = colors.dim) => this.#line(now, "setup", shown, color);
+    if (state === "waiting") return line("waits for another run that prepares the same");
+    if (state === "started") return line(String(command), colors.yellow);
+    if (state === "ended") return line(`exit code ${exitCode}, ${durationMs} ms`);
+    return String(text)
+      .trimEnd()
+      .split("\n")
+      .map((one) => line(one))
+      .join("");
   }
 
   /** Shows whole lines as they arrive. An unfinished line waits for its end or the next event. */

@@ -3,7 +3,9 @@ import { DockerSandbox, configSchema as dockerSchema } from "@ambit/sandbox-dock
 import { configSchema, LocalSandbox } from "@ambit/sandbox-local";
 
 const { TEST_DOCKER_SOCKET, TEST_DOCKER_IMAGE, TEST_DOCKER_RUNTIME, TEST_DOCKER_DATA } = process.env;
-const trustedAuthorities = [process.env.TEST_FORGE_AUTHORITY];
+const trustedAuthorities = [process.env.TEST_FORGE_AUTHORITY, process.env.TEST_REGISTRY_AUTHORITY].filter(
+  Boolean,
+);
 const lookup = async () => ["127.0.0.1"];
 
 /** The local sandbox, where every name is a server of the test's. */

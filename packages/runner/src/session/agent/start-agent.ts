@@ -45,15 +45,17 @@ export class AgentStarter {
   ) {}
 
   /** The session of an agent that was started ahead, exactly as this run's would be. @throws the run's reason */
-  claim(): Promise<Session | undefined> {
+  async claim(): Promise<Session | undefined> {
     const { request, plan } = this;
+    // What was prepared goes into its home too, where a started agent has its own files.
+    if (request.environment !== undefined) return undefined;
     const asked = {
       request,
       plan,
       deniesTools: this.#deniesTools,
       serverNames: serverNamesOf(request, plan),
     };
-    return this.pool.claim(asked, this.scope.signal);
+    return await this.pool.claim(asked, this.scope.signal);
   }
 
   /**

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { messageOf } from "@ambit/core";
-import { ConfigurationInvalid } from "../../configuration/problems.js";
-import { parseJson } from "../../parse-json.js";
+import { ConfigurationInvalid } from "../configuration/problems.js";
+import { parseJson } from "../parse-json.js";
 
 /**
  * The request of a file, or of stdin for `-`, as JSON.

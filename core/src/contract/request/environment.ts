@@ -1,0 +1,48 @@
+import { z } from "zod";
+import { environmentValueSchema } from "../values/environment.js";
+import { credentialSchema } from "./boundary/credentials.js";
+import { sandboxPermissionSchema } from "./boundary/sandbox-permission.js";
+import { limits } from "./limits.js";
+
+const commandSchema = z
+  .string()
+  .max(limits.setupCharacters)
+  .regex(/^[^\0]*\S[^\0]*$/, "must be a command, without NUL");
+
+/** What is prepared once, before the agent's sandbox is filled, and kept for later runs. */
+export const environmentSchema = z.strictObject({
+  setup: z
+    .array(commandSchema)
+    .min(1)
+    .max(limits.setupCommands)
+    .meta({
+      description: `Commands for \`/bin/sh\`, run one after the other in the workspace, at most ${limits.setupCommands}. One that doesn't exit with 0 fails the run. What their processes leave running ends with them.`,
+    }),
+  env: z
+    .record(
+      z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name: letters, digits and _"),
+      environmentValueSchema.max(limits.setupCharacters),
+    )
+    .default({})
+    .meta({ description: "Variables of the commands, in plain text. The agent doesn't get them." }),
+  credentials: z
+    .array(credentialSchema)
+    .max(limits.credentials)
+    .default([])
+    .meta({
+      description: `Credentials of the commands, at most ${limits.credentials}, as \`credentials\` of a request: the commands have placeholders, and the agent has neither. What is kept is searched for them.`,
+    }),
+  boundary: sandboxPermissionSchema.optional().meta({
+    description:
+      "What the commands may touch, as in `sandboxPermission`; its `filesystem` is `workspace` always. Default: the run's `sandboxPermission`.",
+  }),
+  cache: z.enum(["use", "refresh", "off"]).default("use").meta({
+    description:
+      "`use`, the default: an environment that was prepared from the same commit, commands and boundary is used again, by runs of the same project only · `refresh`: it is prepared again, and the new one kept · `off`: it isn't kept.",
+  }),
+  prepareOnly: z.boolean().default(false).meta({
+    description:
+      "True: the run prepares the environment, or finds it prepared, and ends without an agent. Default: false.",
+  }),
+});
+export type EnvironmentRequest = z.infer<typeof environmentSchema>;

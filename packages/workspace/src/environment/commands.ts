@@ -1,0 +1,100 @@
+import { SetupFailed } from "@ambit/core";
+import type { EnvironmentRequest } from "@ambit/core/contract";
+import type { Process, Sandbox } from "@ambit/core/plugin";
+import { searchPathOf } from "../program/inside-program.js";
+import type { ReportSetup } from "./report.js";
+
+/** Characters of all commands' output that are reported; what follows is counted. */
+const maxReported = 262_144;
+/** Characters of a line; a longer one is reported in pieces. */
+const maxLine = 8_192;
+/** Characters at the end of a failed command's output that its error has. */
+const maxTail = 2_000;
+
+/**
+ * Runs the setup commands in their sandbox, one after the other, with placeholders in place of credentials.
+ * @throws SetupFailed for the first one that doesn't exit with 0; the signal's reason
+ */
+export async function runCommands(
+  sandbox: Sandbox,
+  { setup, env }: Pick<EnvironmentRequest, "setup" | "env">,
+  report: ReportSetup,
+  signal: AbortSignal,
+): Promise<void> {
+  let left = maxReported;
+  for (const [index, command] of setup.entries()) {
+    report({ state: "started", index, command });
+    const startedAt = performance.now();
+    const output = new Output(left, (text) => report({ state: "output", index, text }));
+    const child = await sandbox.spawn({
+      argv: ["/bin/sh", "-c", command],
+      env: { PATH: searchPathOf(sandbox), ...env, ...sandbox.placeholders },
+      role: "agent",
+      signal,
+    });
+    const [{ code, signal: by }] = await Promise.all([child.exit, output.read(child)]);
+    signal.throwIfAborted();
+    left = output.left;
+    const durationMs = Math.round(performance.now() - startedAt);
+    report({ state: "ended", index, exitCode: code, durationMs, omitted: output.omitted });
+    if (code !== 0) throw new SetupFailed(failureOf(index, code, by, output.tail));
+  }
+}
+
+function failureOf(index: number, code: number | null, by: string | null, tail: string): string {
+  const how = code === null ? `was ended by ${by ?? "a signal"}` : `exited with ${code}`;
+  const last = tail === "" ? "It printed nothing." : `It printed at its end:\n${tail}`;
+  return `environment.setup[${index}] ${how}. ${last}`;
+}
+
+/** What a command prints, within limits. */
+class Output {
+  omitted = 0;
+  #end = "";
+
+  constructor(
+    public left: number,
+    readonly send: (text: string) => void,
+  ) {}
+
+  async read({ stdin, stdout, stderr }: Process): Promise<void> {
+    await Promise.all([stdin.close().catch(() => {}), this.#follow(stdout), this.#follow(stderr)]);
+  }
+
+  /** Whole lines: a cut in the middle could leave a part of something that is redacted. */
+  get tail(): string {
+    const end = this.#end.length > maxTail ? this.#end.slice(-maxTail).replace(/^[^\n]*\n/, "") : this.#end;
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed.
+    return end.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]+/g, " ").trim();
+  }
+
+  async #follow(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const decoder = new TextDecoder();
+    let line = "";
+    try {
+      for await (const part of stream) {
+        line += decoder.decode(part, { stream: true });
+        const end = line.length > maxLine ? line.length : line.lastIndexOf("\n") + 1;
+        this.#take(line.slice(0, end));
+        line = line.slice(end);
+      }
+    } catch {
+      // The process was killed.
+    }
+    this.#take(line);
+  }
+
+  #take(text: string): void {
+    if (text === "") return;
+    const all = this.#end + text;
+    this.#end = all.length > 2 * maxTail ? all.slice(-2 * maxTail) : all;
+    if (this.left < text.length) {
+      // From the first one that doesn't fit: no piece is missing in the middle.
+      this.left = 0;
+      this.omitted += text.length;
+      return;
+    }
+    this.left -= text.length;
+    this.send(text);
+  }
+}

@@ -1,0 +1,207 @@
+import { type OwnSandbox, SetupFailed, SnapshotFailed } from "@ambit/core";
+import {
+  type EnvironmentReceipt,
+  projectOf,
+  type RunRequest,
+  type SourceReceipt,
+} from "@ambit/core/contract";
+import { type Sandbox, unlessAborted } from "@ambit/core/plugin";
+import { type KeptSnapshots, packSnapshot, type SnapshotLimits, unpackSnapshot } from "../snapshot/index.js";
+import type { KeptFacts } from "../snapshot/kept-file.js";
+import { runCommands } from "./commands.js";
+import { environmentKey, systemOf } from "./key.js";
+import type { ReportSetup } from "./report.js";
+import { usedSecrets, withoutSecrets } from "./search.js";
+import { readSystem } from "./system.js";
+
+export interface EnvironmentsOptions {
+  readonly kept: KeptSnapshots;
+  readonly limits: SnapshotLimits;
+  /** For all commands of a request, and to pack what they made. */
+  readonly setupTimeoutMs: number;
+}
+
+/** One run that has an `environment`. */
+export interface PreparedRun {
+  readonly request: Pick<RunRequest, "environment" | "workspace" | "projectId" | "runContext">;
+  /** Whether what it prepares may be kept. */
+  readonly mayKeep: boolean;
+  /** The backend's name. */
+  readonly backend: string;
+  /** The agent's, which is new. */
+  readonly sandbox: Sandbox;
+  readonly own: OwnSandbox;
+  readonly openSetup: () => Promise<Sandbox>;
+  /** Puts the request's sources into a sandbox. */
+  readonly fill: (into: Sandbox) => Promise<readonly SourceReceipt[]>;
+  /** The commit of each git source now, by its index; undefined where one has none. */
+  readonly commits: () => Promise<ReadonlyMap<number, string> | undefined>;
+  readonly report: ReportSetup;
+  readonly signal: AbortSignal;
+}
+
+export interface Prepared {
+  readonly sources: readonly SourceReceipt[];
+  readonly environment: EnvironmentReceipt;
+}
+
+/** Prepares environments, once for each that is asked for. */
+export class Environments {
+  readonly #options: EnvironmentsOptions;
+  /** Those that a run of this process prepares now, by project and key. */
+  readonly #building = new Map<string, Promise<void>>();
+
+  constructor(options: EnvironmentsOptions) {
+    this.#options = options;
+  }
+
+  /** @throws SetupFailed, SnapshotFailed, SourceFailed, SandboxFailed; the signal's reason */
+  async prepare(run: PreparedRun): Promise<Prepared> {
+    const { cache = "use" } = run.request.environment ?? {};
+    const project = projectOf(run.request);
+    const keyOf = await this.#keyOf(run);
+    const commits = cache === "off" || !run.mayKeep ? undefined : await run.commits();
+    if (commits === undefined) return await this.#build(run, keyOf, run.mayKeep && cache !== "off");
+    const key = keyOf(commits);
+    const id = JSON.stringify([project, key]);
+    for (;;) {
+      const kept = cache === "use" ? await this.#options.kept.find(project, key) : undefined;
+      if (kept !== undefined) {
+        try {
+          return await this.#use(run, key, kept.facts, kept.archive);
+        } finally {
+          await kept.close();
+        }
+      }
+      const building = this.#building.get(id);
+      if (building === undefined) break;
+      run.report({ state: "waiting" });
+      await unlessAborted(run.signal, () => building);
+    }
+    const built = Promise.withResolvers<void>();
+    this.#building.set(id, built.promise);
+    try {
+      return await this.#build(run, keyOf, true);
+    } finally {
+      this.#building.delete(id);
+      built.resolve();
+    }
+  }
+
+  async #keyOf({ request, own, backend, sandbox, signal }: PreparedRun) {
+    const system = await systemOf(sandbox, () => readSystem(sandbox, signal));
+    return (commits: ReadonlyMap<number, string>) =>
+      environmentKey({ request, boundary: own.boundary, backend, system, commits });
+  }
+
+  async #use(
+    run: PreparedRun,
+    key: string,
+    facts: KeptFacts,
+    archive: AsyncIterable<Uint8Array>,
+  ): Promise<Prepared> {
+    try {
+      await this.#unpack(run, facts, archive);
+    } catch (error) {
+      // The next run makes it again.
+      if (error instanceof SnapshotFailed) await this.#options.kept.remove(projectOf(run.request), key);
+      throw error;
+    }
+    return { sources: facts.sources, environment: receiptOf(key, facts, "cache", true) };
+  }
+
+  async #build(
+    run: PreparedRun,
+    keyOf: (commits: ReadonlyMap<number, string>) => string,
+    keeps: boolean,
+  ): Promise<Prepared> {
+    const { kept } = this.#options;
+    const draft = await kept.draft(projectOf(run.request));
+    try {
+      const facts = await this.#setUp(run, (archive) => draft.write(archive));
+      // A branch may have moved since its commit was looked up.
+      const key = keyOf(commitsIn(facts.sources));
+      const isKept = keeps && (await draft.keep(key, facts));
+      await this.#unpack(run, facts, draft.read(facts));
+      return { sources: facts.sources, environment: receiptOf(key, facts, "built", isKept) };
+    } finally {
+      await draft.close();
+    }
+  }
+
+  /** Everything that happens in the sandbox of the setup. It is closed when this returns. */
+  async #setUp(
+    run: PreparedRun,
+    write: (archive: AsyncIterable<Uint8Array>) => Promise<void>,
+  ): Promise<KeptFacts> {
+    const { limits, setupTimeoutMs } = this.#options;
+    const { environment } = run.request;
+    const setup = await run.openSetup();
+    try {
+      if (setup.workspace !== run.sandbox.workspace || setup.home !== run.sandbox.home)
+        throw new SetupFailed(
+          "The sandbox of environment.setup has other paths than the agent's, so what it prepares wouldn't work there: name a sandbox whose paths are always the same.",
+        );
+      const sources = await run.fill(setup);
+      const late = AbortSignal.timeout(setupTimeoutMs);
+      const signal = AbortSignal.any([run.signal, late]);
+      try {
+        if (environment !== undefined) await runCommands(setup, environment, run.report, signal);
+        const builtAt = Date.now();
+        const secrets = usedSecrets(run.request);
+        const facts = await packSnapshot(
+          setup,
+          limits,
+          (archive) => write(withoutSecrets(archive, secrets)),
+          signal,
+        );
+        return { ...facts, builtAt, sources: [...sources] };
+      } catch (error) {
+        run.signal.throwIfAborted();
+        if (!late.aborted) throw error;
+        throw tooSlow("environment.setup hadn't ended", setupTimeoutMs, error);
+      }
+    } finally {
+      await setup.close();
+    }
+  }
+
+  async #unpack(
+    { sandbox, request, signal }: PreparedRun,
+    facts: KeptFacts,
+    archive: AsyncIterable<Uint8Array>,
+  ): Promise<void> {
+    if (request.environment?.prepareOnly === true) return;
+    const { limits, setupTimeoutMs } = this.#options;
+    const late = AbortSignal.timeout(setupTimeoutMs);
+    try {
+      await unpackSnapshot(sandbox, archive, facts, limits, AbortSignal.any([signal, late]));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!late.aborted) throw error;
+      throw tooSlow("What environment.setup prepared wasn't in the agent's sandbox", setupTimeoutMs, error);
+    }
+  }
+}
+
+function tooSlow(what: string, timeoutMs: number, cause: unknown): SetupFailed {
+  const fix = "make less of it, or raise workspace.setupTimeoutMs of the server's configuration";
+  return new SetupFailed(`${what} after ${timeoutMs} ms: ${fix}.`, { cause });
+}
+
+function receiptOf(
+  key: string,
+  { sha256, bytes, entries, builtAt }: KeptFacts,
+  from: EnvironmentReceipt["from"],
+  kept: boolean,
+): EnvironmentReceipt {
+  return { key, sha256, bytes, entries, from, builtAt: new Date(builtAt).toISOString(), kept };
+}
+
+function commitsIn(sources: readonly SourceReceipt[]): ReadonlyMap<number, string> {
+  return new Map(
+    sources.flatMap(({ commit }, index): [number, string][] =>
+      commit === undefined ? [] : [[index, commit]],
+    ),
+  );
+}

@@ -1,0 +1,60 @@
+import { createHash } from "node:crypto";
+import type { RunRequest, Source } from "@ambit/core/contract";
+import type { Boundary, Sandbox } from "@ambit/core/plugin";
+
+/** Counted up when what is kept changes its form or meaning. */
+const version = 1;
+
+export interface KeyFacts {
+  readonly request: Pick<RunRequest, "environment" | "workspace">;
+  /** Of the setup commands. */
+  readonly boundary: Boundary;
+  /** The backend's name. */
+  readonly backend: string;
+  /** What its sandboxes have installed, as far as that is known. */
+  readonly system: string;
+  /** The commit of each git source, by its index in the request. */
+  readonly commits: ReadonlyMap<number, string>;
+}
+
+/** Names everything that decides what setup commands can make. No credential is part of it. Pure. */
+export function environmentKey({ request, boundary, backend, system, commits }: KeyFacts): string {
+  const { setup = [], env = {} } = request.environment ?? {};
+  const sources = (request.workspace?.sources ?? []).map((source, index) =>
+    identityOf(source, commits.get(index)),
+  );
+  const { network, filesystem, resources } = boundary;
+  const facts = [
+    version,
+    backend,
+    system,
+    sources,
+    setup,
+    Object.entries(env).sort(([one], [other]) => (one < other ? -1 : 1)),
+    { network, filesystem, resources },
+  ];
+  return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
+}
+
+function identityOf(source: Source, commit: string | undefined): unknown {
+  switch (source.type) {
+    case "git": {
+      // The credential and the name of the branch don't decide what comes in.
+      const { credential: _credential, ref: _ref, ...rest } = source;
+      return { ...rest, commit };
+    }
+    case "archive":
+      return { ...source, data: createHash("sha256").update(source.data).digest("hex") };
+    case "files":
+      return { ...source, files: createHash("sha256").update(JSON.stringify(source.files)).digest("hex") };
+  }
+}
+
+/** What is installed in a sandbox: its image where the backend names it, else what its system says of itself. */
+export async function systemOf(
+  { evidence, image }: Pick<Sandbox, "evidence" | "image">,
+  read: () => Promise<string>,
+): Promise<string> {
+  const images = Object.entries(evidence).filter(([fact]) => fact.endsWith(".image"));
+  return JSON.stringify([images, image?.searchPath, images.length > 0 ? "" : await read()]);
+}

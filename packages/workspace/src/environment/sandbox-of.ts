@@ -1,0 +1,69 @@
+import { normaliseBoundary, type OwnSandbox } from "@ambit/core";
+import type { Issue, RunRequest } from "@ambit/core/contract";
+import type { Boundary } from "@ambit/core/plugin";
+
+/** What asks for the sandbox of setup commands, in gaps and issues. */
+export const environmentSubject = "environment";
+
+type Asked = Pick<RunRequest, "environment" | "sandboxPermission">;
+
+/** The sandbox of the request's setup commands; undefined without any. Pure. */
+export function setupSandbox(request: Asked): OwnSandbox | undefined {
+  const { environment } = request;
+  if (environment === undefined) return undefined;
+  return {
+    subject: environmentSubject,
+    boundary: boundaryOf(request).boundary,
+    secrets: environment.credentials,
+  };
+}
+
+/** Why such an environment can't be prepared, by path. Pure. */
+export function environmentIssues(request: Asked): readonly Issue[] {
+  const { environment, sandboxPermission } = request;
+  if (environment === undefined) return [];
+  const issues: Issue[] = [...boundaryOf(request).issues];
+  const { mode, readable, writable, denied } = normaliseBoundary(sandboxPermission).boundary.filesystem;
+  if (mode !== "workspace" || readable.length + writable.length + denied.length > 0)
+    issues.push({
+      path: "environment",
+      message:
+        'needs sandboxPermission.filesystem to be "workspace", without lists: what was prepared is written by the agent\'s user, to the paths that it was prepared at',
+    });
+  const own = environment.boundary?.filesystem;
+  if (
+    own !== undefined &&
+    (typeof own === "object" ? JSON.stringify(own) !== '{"mode":"workspace"}' : own !== "workspace")
+  )
+    issues.push({ path: "environment.boundary.filesystem", message: 'must be "workspace", or left out' });
+  const seen = new Set(Object.keys(environment.env));
+  for (const [index, { name }] of environment.credentials.entries()) {
+    if (seen.has(name))
+      issues.push({
+        path: `environment.credentials[${index}].name`,
+        message: "is the name of another credential, or of a variable in env: every name must be unique",
+      });
+    seen.add(name);
+  }
+  return issues;
+}
+
+function boundaryOf({ environment, sandboxPermission }: Asked): {
+  readonly boundary: Boundary;
+  readonly issues: readonly Issue[];
+} {
+  const asked = environment?.boundary ?? sandboxPermission;
+  const { boundary, issues } = normaliseBoundary({ ...asked, filesystem: "workspace" });
+  const hides = (environment?.credentials ?? []).length > 0;
+  return {
+    boundary: { ...boundary, secrets: hides ? "hidden" : boundary.secrets, enforcement: "strict" },
+    // Those of the run's own boundary are found with it.
+    issues:
+      environment?.boundary === undefined
+        ? []
+        : issues.map(({ path, message }) => ({
+            path: path.replace(/^sandboxPermission/, "environment.boundary"),
+            message,
+          })),
+  };
+}

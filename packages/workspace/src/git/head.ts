@@ -1,0 +1,52 @@
+import type { GitSource } from "@ambit/core/contract";
+import { sourceFailed } from "../sources/source-error.js";
+import { fixOf, gitFailureOf, lastWords } from "./failure.js";
+import { Git, type GitOptions, TooMuchOutput } from "./program.js";
+
+/**
+ * The commit that a source has now. It asks the host in any case, so that only those who may read the repository learn it.
+ * Undefined where the host names no such branch or tag.
+ *
+ * @param index of the source in the request.
+ * @throws SourceFailed; the signal's reason
+ */
+export async function headOf(
+  index: number,
+  source: GitSource,
+  options: GitOptions,
+): Promise<string | undefined> {
+  const git = new Git(options, "head");
+  const names = namesOf(source.ref);
+  const asked = names.flatMap((name) => [name, `${name}^{}`]);
+  const ended = await git
+    .run(["ls-remote", "--quiet", "--", source.url, ...asked])
+    .catch((error: unknown): never => {
+      if (!(error instanceof TooMuchOutput)) throw error;
+      throw sourceFailed(
+        index,
+        "checkout_failed",
+        "couldn't be read: its host lists more than was asked for",
+      );
+    });
+  if (ended.code !== 0) {
+    const { reason } = gitFailureOf(ended.printed);
+    throw sourceFailed(index, reason, `${fixOf(reason)} (${lastWords(ended.printed)})`);
+  }
+  return source.commit ?? commitIn(ended.stdout.toString("utf8"), names);
+}
+
+/** In the order in which git looks for a name (gitrevisions). */
+function namesOf(ref = "HEAD"): readonly string[] {
+  return ref === "HEAD" || ref.startsWith("refs/")
+    ? [ref]
+    : [`refs/${ref}`, `refs/tags/${ref}`, `refs/heads/${ref}`];
+}
+
+/** Of an annotated tag, the commit that it points to. Pure. */
+function commitIn(listed: string, names: readonly string[]): string | undefined {
+  const ids = new Map(
+    [...listed.matchAll(/^([0-9a-f]{40}|[0-9a-f]{64})\t(.+)$/gm)].map(([, id, name]) => [name, id]),
+  );
+  const name = names.find((one) => ids.has(one));
+  return name === undefined ? undefined : (ids.get(`${name}^{}`) ?? ids.get(name));
+}
