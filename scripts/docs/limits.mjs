@@ -30,6 +30,7 @@ const ofRequests = {
   sparsePaths: "`sparse` of a git source.",
   setupCommands: "Commands of `environment.setup`.",
   setupCharacters: "Characters of one of them, and of a value in `environment.env`.",
+  pullRequestLabels: "`labels` of a pull request.",
   outputGlobs: "`outputs.include`.",
   outputFiles: "Largest `outputs.maxFiles`.",
   outputBytes: "Largest `outputs.maxBytes`.",

@@ -7,6 +7,7 @@ export * from "./request/boundary/sandbox-permission.js";
 export { onDisconnectOf } from "./request/disconnect.js";
 export type { EnvironmentRequest } from "./request/environment.js";
 export type { GitSource } from "./request/git.js";
+export type { Forge, PullRequestWish } from "./request/git-output.js";
 export * from "./request/interactions.js";
 export * from "./request/limits.js";
 export * from "./request/message.js";

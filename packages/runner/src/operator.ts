@@ -1,6 +1,7 @@
 import type { OwnSandbox } from "@ambit/core";
 import type {
   EnvironmentReceipt,
+  GitReceipt,
   Issue,
   OutputsReceipt,
   RunRequest,
@@ -54,7 +55,8 @@ export interface OutputsOfRun {
   /** Takes the files out and keeps them. @throws OutputsFailed; the signal's reason */
   collect(sandbox: Sandbox, signal: AbortSignal): Promise<OutputsReceipt>;
   /**
-   * Pushes what changed to the repository that the workspace began with, after `collect`. Undefined where nothing changed.
+   * Makes a commit of what changed, after `collect`, and pushes it to the repository that the workspace began with where that is
+   * asked for. Undefined where nothing changed.
    * @param sources what this run put into the workspace
    * @throws OutputsFailed, SandboxFailed; the signal's reason
    */
@@ -62,7 +64,9 @@ export interface OutputsOfRun {
     sources: readonly SourceReceipt[] | undefined,
     open: () => Promise<Sandbox>,
     signal: AbortSignal,
-  ): Promise<OutputsReceipt["git"]>;
+  ): Promise<GitReceipt | undefined>;
+  /** Opens the pull request of what was pushed. Undefined where none is asked for. @throws OutputsFailed; the signal's reason */
+  openPullRequest(pushed: GitReceipt, signal: AbortSignal): Promise<GitReceipt["pullRequest"]>;
   close(): Promise<void>;
 }
 

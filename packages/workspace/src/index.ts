@@ -1,4 +1,6 @@
 /** What comes into a run's workspace, and what leaves it. */
+export type { SendToApi } from "./forge/api.js";
+export { signerOf } from "./git/signing.js";
 export { KeptOutputs } from "./outputs/kept-outputs.js";
 export type { OutputsManifest } from "./outputs/manifest.js";
 export { OutputsRetention } from "./outputs/retention.js";

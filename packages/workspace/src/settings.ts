@@ -32,8 +32,12 @@ export const workspaceSettingsSchema = z.strictObject({
     .default([])
     .meta({
       description:
-        "Private addresses that a host of `workspace.sources` may have, as addresses or ranges. Default: none, public addresses only.",
+        "Private addresses that a host of `workspace.sources` or of a pull request's API may have, as addresses or ranges. Default: none, public addresses only.",
     }),
+  signingKeyFile: z.string().min(1).max(4_096).optional().meta({
+    description:
+      "A file with an Ed25519 private key without a passphrase (`ssh-keygen -t ed25519 -N ''`), which signs the commits of `outputs.git`. Default: they aren't signed.",
+  }),
   maxSnapshotMiB: z.int().positive().max(1_048_576).default(2_048).meta({
     description:
       "MiB of a snapshot of a sandbox's workspace and home; what is larger isn't kept, and fails with `snapshot_failed`.",

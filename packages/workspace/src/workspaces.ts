@@ -5,10 +5,13 @@ import type { Blobs } from "./blobs/blobs.js";
 import { Environments } from "./environment/environments.js";
 import type { ReportSetup } from "./environment/report.js";
 import { environmentIssues, setupSandbox } from "./environment/sandbox-of.js";
+import type { SendToApi } from "./forge/api.js";
+import { openPullRequest, whyNoPullRequest } from "./forge/pull-request.js";
 import { fixOf } from "./git/failure.js";
 import { headOf } from "./git/head.js";
 import { pushChanges } from "./git/push.js";
 import { gitSandbox, whyNotReached } from "./git/sandbox-of.js";
+import type { Sign } from "./outputs/pushing.js";
 import { RunOutputs } from "./outputs/run-outputs.js";
 import { preparing } from "./preparing.js";
 import type { WorkspaceSettings } from "./settings.js";
@@ -24,6 +27,10 @@ export interface WorkspacesOptions {
   readonly preparedFolder: string;
   /** Undefined where no plugin keeps files. */
   readonly blobs: (() => Promise<Blobs>) | undefined;
+  /** For the API of a repository's host. */
+  readonly send: SendToApi;
+  /** Undefined: commits aren't signed. */
+  readonly sign?: Sign | undefined;
 }
 
 /** What fills one run's workspace. */
@@ -74,7 +81,13 @@ export class Workspaces {
       return message === undefined ? [] : [{ path: `workspace.sources[${index}].url`, message }];
     });
     issues.push(...unreached);
-    if (outputs?.git !== undefined && repositoryOf({ workspace }) === undefined) {
+    const repository = repositoryOf({ workspace });
+    const wish = outputs?.git?.pullRequest;
+    if (wish !== undefined && repository !== undefined) {
+      const message = whyNoPullRequest(repository.url, wish.host);
+      if (message !== undefined) issues.push({ path: "outputs.git.pullRequest.host", message });
+    }
+    if (outputs?.git !== undefined && repository === undefined) {
       const message = "needs exactly one git source in workspace.sources, whose repository it is pushed to";
       issues.push({ path: "outputs.git", message });
     }
@@ -103,9 +116,14 @@ export class Workspaces {
     const repository = repositoryOf(request);
     if (output === undefined || repository === undefined) return own;
     const subject = "outputs.git";
-    const pushed = { url: repository.url, credential: output.credential };
-    const services = ["fetch", "push"] as const;
-    return own.set(subject, gitSandbox({ subject, repository: pushed, services, request, allowedRanges }));
+    const isPushed = output.push === "branch";
+    // What isn't pushed needs no right to push.
+    const credential = output.credential ?? (isPushed ? undefined : repository.credential);
+    const pushed = { url: repository.url, credential };
+    const services = isPushed ? (["fetch", "push", "lfs"] as const) : (["fetch"] as const);
+    const hosts = typeof repository.lfs === "object" && isPushed ? repository.lfs.hosts : [];
+    const asked = { subject, repository: pushed, services, hosts, request, allowedRanges };
+    return own.set(subject, gitSandbox(asked));
   }
 
   /**
@@ -200,7 +218,7 @@ export class Workspaces {
     owner: string,
     { outputs, workspace }: Pick<RunRequest, "outputs" | "workspace">,
   ): RunOutputs | undefined {
-    const { blobs, settings, folder } = this.#options;
+    const { blobs, settings, folder, send, sign } = this.#options;
     if (outputs === undefined || blobs === undefined) return undefined;
     const repository = repositoryOf({ workspace });
     return new RunOutputs({
@@ -209,7 +227,13 @@ export class Workspaces {
       settings,
       folder,
       blobs,
-      repository: repository && { ...repository, push: pushChanges },
+      repository: repository && {
+        url: repository.url,
+        into: repository.into,
+        push: pushChanges,
+        openPullRequest: (output, pushed, signal) => openPullRequest(output, pushed, send, signal),
+        sign,
+      },
     });
   }
 }

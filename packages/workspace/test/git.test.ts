@@ -97,6 +97,8 @@ test("every file that git LFS takes for a pointer counts with its size", async (
   await expect(lfsBytesIn(Buffer.from(`${id} missing\n`))).rejects.toThrow("can't be read");
 });
 
+const unused = () => Promise.reject(new Error("no request is sent"));
+
 describe("the sandbox of git", () => {
   const workspaces = (allowedRanges: readonly string[] = []) =>
     new Workspaces({
@@ -104,6 +106,7 @@ describe("the sandbox of git", () => {
       folder: "/",
       preparedFolder: "/",
       blobs: undefined,
+      send: unused,
     });
   const asking = (source: object, more: object = {}) =>
     runRequestSchema.parse({

@@ -1,9 +1,12 @@
 import { join } from "node:path";
 import type { Log, Registry } from "@ambit/core";
 import type { RecordedRuns } from "@ambit/durable";
+import { operatorPolicy } from "@ambit/egress";
 import { KeptOutputs, OutputsRetention, type WorkspaceSettings, Workspaces } from "@ambit/workspace";
 import { type Blobs, type FileSealing, openedBlobs, sealedBlobs } from "@ambit/workspace/blobs";
 import { dataFolder } from "../data-folder.js";
+import { sendGuarded } from "./guarded-request.js";
+import { signerIn } from "./signing-key.js";
 
 export interface KeptFilesOptions {
   readonly registry: Registry;
@@ -23,11 +26,14 @@ export class KeptFiles {
 
   constructor(readonly options: KeptFilesOptions) {
     const { registry, settings } = options;
+    const addresses = operatorPolicy({ privateHosts: "refuse", allowedRanges: settings.allowedRanges });
     this.workspaces = new Workspaces({
       settings,
       folder: join(dataFolder(), "spool"),
       preparedFolder: settings.preparedFolder ?? join(dataFolder(), "prepared"),
       blobs: registry.blobs === undefined ? undefined : () => this.blobs(),
+      send: (request, signal) => sendGuarded(request, addresses, signal),
+      sign: signerIn(settings.signingKeyFile),
     });
   }
 

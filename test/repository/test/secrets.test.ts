@@ -27,6 +27,7 @@ const harmless: Readonly<Record<string, string>> = {
   "tokens[].require.secrets": "a mode",
   "contract.ignoredKeys": "names of fields",
   "interactions.keyFile": "a path",
+  "workspace.signingKeyFile": "a path",
   "server.address": "where replicas reach this one",
   AMBIT_INTERACTION_KEY_FILE: "a path",
   apiKeyVariable: "a variable's name",

@@ -16,6 +16,7 @@ export const limits = {
   setupCommands: 32,
   /** Characters of a command, or of a variable's value. */
   setupCharacters: 32_768,
+  pullRequestLabels: 100,
   outputGlobs: 64,
   outputFiles: 10_000,
   outputBytes: 1_073_741_824,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { gitOutputSchema } from "./git.js";
+import { gitOutputSchema } from "./git-output.js";
 import { limits } from "./limits.js";
 
 const globSchema = z
@@ -27,7 +27,7 @@ export const outputsSchema = z
     }),
     git: gitOutputSchema.optional().meta({
       description:
-        "What the run changed, as a commit that is pushed to a branch when the run has completed. Needs `patch`. Default: nothing is pushed.",
+        "What the run changed, as a commit on a branch, pushed when the run has completed. Needs `patch`. Default: no commit.",
     }),
     maxFiles: z
       .int()
@@ -53,5 +53,9 @@ export const outputsSchema = z
   .refine(({ patch, git }) => patch || git === undefined, {
     path: ["git"],
     error: "needs the patch: set outputs.patch to true",
+  })
+  .refine(({ git }) => git?.pullRequest === undefined || git.push === "branch", {
+    path: ["git", "pullRequest"],
+    error: 'needs a branch on the host: leave outputs.git.push out, or set it to "branch"',
   });
 export type OutputsRequest = z.infer<typeof outputsSchema>;

@@ -74,6 +74,7 @@ export const sourceFailureReasonSchema = z.enum([
   "checkout_failed",
   "remote_moved",
   "push_failed",
+  "pull_request_failed",
 ]);
 export type SourceFailureReason = z.infer<typeof sourceFailureReasonSchema>;
 

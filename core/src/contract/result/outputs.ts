@@ -80,6 +80,30 @@ export const environmentReceiptSchema = z.strictObject({
 });
 export type EnvironmentReceipt = z.infer<typeof environmentReceiptSchema>;
 
+/** The commit of what changed. */
+export const gitReceiptSchema = z.strictObject({
+  url: z.string(),
+  branch: z.string(),
+  commit: z.string(),
+  /** Its parent: what the workspace began with. */
+  base: z.string(),
+  /** Whether the branch is on the repository's host now. */
+  pushed: z.boolean(),
+  /** Whether the server's key signed it. */
+  signed: z.boolean(),
+  /** As `GET /runs/{runId}/bundle` has it. */
+  bundle: z.strictObject({ size, sha256 }),
+  pullRequest: z
+    .strictObject({
+      url: z.string(),
+      number: z.int().positive(),
+      /** False: one for this branch was open already. */
+      opened: z.boolean(),
+    })
+    .optional(),
+});
+export type GitReceipt = z.infer<typeof gitReceiptSchema>;
+
 /** What left the workspace: `GET /runs/{runId}/files/{path}` and `/patch` have the contents. */
 export const outputsReceiptSchema = z.strictObject({
   /** Those that `include` matches. */
@@ -93,10 +117,7 @@ export const outputsReceiptSchema = z.strictObject({
       changes: z.array(outputChangeSchema),
     })
     .optional(),
-  /** The commit that was pushed, and the one that the workspace began with. */
-  git: z
-    .strictObject({ url: z.string(), branch: z.string(), commit: z.string(), base: z.string() })
-    .optional(),
+  git: gitReceiptSchema.optional(),
   /** Paths that match or changed, and didn't leave: the first 1,000. */
   omitted: z.array(z.strictObject({ path: z.string(), reason: omissionReasonSchema })),
   /** The number of further ones. */

@@ -114,9 +114,17 @@ export class Outputs {
     const own = this.workspaces.ownSandboxes(this.run.request).get("outputs.git");
     if (own === undefined) return;
     const pushed = await outputs.push(this.#filled.sources, () => this.#openOwn(own), this.scope.signal);
-    if (pushed === undefined)
-      this.events.warn({ path: "outputs.git", message: "wasn't pushed: nothing of the repository changed" });
-    else this.#receipt = { ...receipt, git: pushed };
+    if (pushed === undefined) {
+      const message = "has no commit: nothing of the repository changed";
+      return this.events.warn({ path: "outputs.git", message });
+    }
+    // It is pushed, whatever becomes of its pull request.
+    this.#receipt = { ...receipt, git: pushed };
+    const pullRequest = await outputs.openPullRequest(pushed, this.scope.signal);
+    if (pullRequest === undefined) return;
+    this.#receipt = { ...receipt, git: { ...pushed, pullRequest } };
+    const data = { ...pullRequest, branch: pushed.branch };
+    this.events.emit({ type: "data", name: "pull_request", data });
   }
 }
 

@@ -1,6 +1,7 @@
 import type { GitSource } from "@ambit/core/contract";
 import { sourceFailed } from "../sources/source-error.js";
 import { fixOf, gitFailureOf, lastWords } from "./failure.js";
+import { lfsSettings, maxPointerBytes } from "./lfs.js";
 import { lfsBytesIn, linkMode, type TreeEntry, treeEntries } from "./listing.js";
 import { Git, type GitOptions, type GitRun, TooMuchOutput } from "./program.js";
 import { submodulesIn, submoduleUrl } from "./submodules.js";
@@ -11,9 +12,6 @@ const maxSubmodules = 200;
 const maxListedBytes = 512;
 /** Bytes of a `.gitmodules`. */
 const maxModulesBytes = 1_048_576;
-
-/** Bytes of a pointer of git LFS, at most (git-lfs docs/spec.md). */
-const maxPointerBytes = 1_024;
 
 /** One repository whose files are in a folder of the sandbox. */
 export interface CheckedOut {
@@ -155,17 +153,7 @@ class Checkout {
   /** The one filter that may run: the program that this sandbox has, with settings of ours before the repository's. */
   #lfsSettings(url: string): readonly string[] {
     if (this.source.lfs === false) return [];
-    const server = `${url.replace(/\.git$/, "")}.git/info/lfs`;
-    return [
-      `lfs.url=${server}`,
-      `remote.origin.lfsurl=${server}`,
-      "lfs.locksverify=false",
-      "lfs.basictransfersonly=true",
-      "lfs.allowincompletepush=false",
-      "filter.lfs.process=git-lfs filter-process",
-      "filter.lfs.smudge=git-lfs smudge -- %f",
-      "filter.lfs.required=true",
-    ].flatMap((setting) => ["-c", setting]);
+    return lfsSettings(url);
   }
 
   async #takeSubmodules(

@@ -78,6 +78,19 @@ export class Git {
     input: AsyncIterable<Uint8Array> | Uint8Array | string = "",
     maxOutput = 65_536,
   ): Promise<GitRun> {
+    let stdout: Buffer = Buffer.alloc(0);
+    const ended = await this.pass(args, input, async (printed) => {
+      stdout = await bounded(printed, maxOutput);
+    });
+    return { ...ended, stdout };
+  }
+
+  /** Passes on what a command prints, while it prints it. @throws what `take` does; the signal's reason */
+  async pass(
+    args: readonly string[],
+    input: AsyncIterable<Uint8Array> | Uint8Array | string,
+    take: (stdout: AsyncIterable<Uint8Array>) => Promise<void>,
+  ): Promise<Omit<GitRun, "stdout">> {
     const { sandbox, signal, isPlain, maxFileBytes } = this.options;
     signal.throwIfAborted();
     const given = [...settings, ...(isPlain ? ["protocol.http.allow=always"] : [])];
@@ -100,10 +113,10 @@ export class Git {
     const printed = endOf(child.stderr, maxPrinted);
     const fed = feed(child, typeof input === "string" ? Buffer.from(input) : input);
     try {
-      const stdout = await bounded(child.stdout, maxOutput);
+      await take(child.stdout);
       const { code } = await child.exit;
       signal.throwIfAborted();
-      return { stdout, printed: await printed, code };
+      return { printed: await printed, code };
     } catch (error) {
       await child.kill();
       signal.throwIfAborted();
@@ -129,7 +142,7 @@ export class Git {
   }
 }
 
-async function bounded(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<Buffer> {
+async function bounded(stream: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> {
   const parts: Uint8Array[] = [];
   let bytes = 0;
   for await (const part of stream) {

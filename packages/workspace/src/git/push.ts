@@ -1,98 +1,158 @@
-import { OutputsFailed, type SourceFailureReason } from "@ambit/core";
 import type { Pushed, PushOptions } from "../outputs/pushing.js";
-import { gitFailureOf, lastWords } from "./failure.js";
-import { Git, type GitRun } from "./program.js";
+import type { PatchedFile } from "../patch/git-patch.js";
+import { type Content, commitOf, contentsOf, sent } from "./commit.js";
+import { isLfsPointer, lfsPointer, lfsSettings, maxPointerBytes } from "./lfs.js";
+import { Git } from "./program.js";
+import { failed, moved, succeed } from "./push-failure.js";
+
+/** Contents that one command of git LFS uploads. */
+const lfsBatch = 200;
 
 /**
- * Makes a commit of the changes on top of the base and pushes it. Git gets contents, never a folder of the agent's. The
- * branch must be new, or still be the base: nothing is overwritten.
+ * Makes a commit of the changes on top of the base, keeps it as a bundle, and pushes it. Git gets contents, never a folder of
+ * the agent's. The branch must be new, or still be the base: nothing is overwritten.
  *
  * @throws OutputsFailed; the signal's reason
  */
 export async function pushChanges(options: PushOptions): Promise<Pushed> {
-  const { output, url, base, sandbox, signal, maxFileBytes } = options;
-  const git = new Git(
-    { sandbox, signal, maxFileBytes, isPlain: new URL(url).protocol === "http:" },
-    "pushed",
-  );
+  const { output, url, base, sandbox, signal, maxFileBytes, sign } = options;
+  const isPlain = new URL(url).protocol === "http:";
+  const git = new Git({ sandbox, signal, maxFileBytes, isPlain }, "pushed");
   const branch = `refs/heads/${output.branch}`;
+  const isPushed = output.push === "branch";
   await succeed(git.run(["init", "--quiet", "--template="]));
   await succeed(git.run(["config", "remote.origin.url", url]));
-  const head = (await succeed(git.run(["ls-remote", "origin", branch]))).stdout.toString();
-  const found = /^([0-9a-f]{40,64})\t/.exec(head)?.[1];
+  const found = isPushed ? await headOf(git, branch) : undefined;
   if (found !== undefined && found !== base) throw moved(`it is at ${found}`);
   const fetching = ["fetch", "--quiet", "--no-tags", "--depth=1", "--refmap="];
   await succeed(git.run([...fetching, "origin", `+${base}:refs/ambit/base`]));
-  await succeed(git.run(["fast-import", "--quiet", "--done", "--date-format=raw"], commitOf(options)));
-  const { stdout } = await succeed(git.run(["rev-parse", "--verify", "refs/ambit/result^{commit}"]));
-  const commit = stdout.toString().trim();
-  if (!/^[0-9a-f]{40,64}$/.test(commit)) throw failed("push_failed", "git made no commit");
+  const contents = await withPointers(git, options);
+  const unsigned = await imported(git, "refs/ambit/result", contents, options);
   // Git checks no names while it imports them, but refuses those that some file system takes for `.git` in an index.
-  await succeed(git.run(["read-tree", commit]));
-  await succeed(
-    git.run([
-      ...["push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"],
-      // It is compared with what the server has: its child replaces the base, or a new branch nothing.
-      `--force-with-lease=${branch}:${found ?? ""}`,
-      ...["origin", `${commit}:${branch}`],
-    ]),
-  );
-  return { url, branch: output.branch, commit, base };
-}
-
-/** The commit as `git fast-import` reads it. */
-async function* commitOf({
-  output: { author, message },
-  base,
-  changes,
-  spool,
-}: PushOptions): AsyncGenerator<Buffer, void, undefined> {
-  const person = `${author.name} <${author.email}> ${Math.floor(Date.now() / 1_000)} +0000`;
-  const text = Buffer.from(message);
-  yield Buffer.from(`commit refs/ambit/result\nauthor ${person}\ncommitter ${person}\ndata ${text.length}\n`);
-  yield text;
-  yield Buffer.from(`\nfrom ${base}\n`);
-  // A file may become a folder: what is gone goes first.
-  for (const { path, after } of changes) if (after === undefined) yield Buffer.from(`D ${quoted(path)}\n`);
-  for (const { path, after } of changes) {
-    if (after === undefined) continue;
-    const mode = after.executable ? "100755" : "100644";
-    yield Buffer.from(`M ${mode} inline ${quoted(path)}\ndata ${after.size}\n`);
-    yield* spool.read(after);
-    yield Buffer.from("\n");
+  await succeed(git.run(["read-tree", unsigned]));
+  const commit = sign === undefined ? unsigned : await signed(git, unsigned, options);
+  await succeed(git.run(["update-ref", branch, commit]));
+  const bundle = await kept(git, branch, options);
+  if (isPushed) {
+    await uploadToLfs(git, contents, options);
+    await succeed(
+      git.run([
+        ...["push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"],
+        // It is compared with what the server has: its child replaces the base, or a new branch nothing.
+        `--force-with-lease=${branch}:${found ?? ""}`,
+        ...["origin", `${commit}:${branch}`],
+      ]),
+    );
   }
-  yield Buffer.from("done\n");
+  return {
+    url,
+    branch: output.branch,
+    commit,
+    base,
+    pushed: isPushed,
+    signed: sign !== undefined,
+    bundle,
+  };
 }
 
-/** Control characters and backslashes never come here. */
-const quoted = (path: string) => `"${path.replaceAll('"', '\\"')}"`;
-
-async function succeed(run: Promise<GitRun>): Promise<GitRun> {
-  const ended = await run;
-  if (ended.code === 0) return ended;
-  const said = `${ended.stdout.toString("utf8")}\n${ended.printed}`;
-  if (/stale info|fetch first|non-fast-forward/.test(said)) throw moved("while it was pushed");
-  const { reason } = gitFailureOf(said);
-  throw failed(reason === "checkout_failed" ? "push_failed" : reason, lastWords(said));
+async function headOf(git: Git, branch: string): Promise<string | undefined> {
+  const head = (await succeed(git.run(["ls-remote", "origin", branch]))).stdout.toString();
+  return /^([0-9a-f]{40,64})\t/.exec(head)?.[1];
 }
 
-function moved(how: string): OutputsFailed {
-  return failed("remote_moved", `the branch isn't new, nor the commit that the workspace began with: ${how}`);
+/** @returns the commit's id */
+async function imported(
+  git: Git,
+  ref: string,
+  contents: readonly Content[],
+  options: PushOptions,
+): Promise<string> {
+  const importing = ["fast-import", "--quiet", "--done", "--date-format=raw"];
+  await succeed(git.run(importing, sent(ref, contents, options)));
+  return await idOf(git, `${ref}^{commit}`);
 }
 
-function failed(reason: SourceFailureReason, detail: string): OutputsFailed {
-  const fix = fixes[reason] ?? "check the repository's host, and send the patch another way";
-  return new OutputsFailed(
-    `outputs.git couldn't be pushed: ${detail}. The run's patch is kept (GET /runs/{runId}/patch): ${fix}.`,
-    { reason },
+async function idOf(git: Git, name: string): Promise<string> {
+  const { stdout } = await succeed(git.run(["rev-parse", "--verify", name]));
+  const id = stdout.toString().trim();
+  if (!/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(id)) throw failed("push_failed", "git made no commit");
+  return id;
+}
+
+/** The commit again, with a signature. Of what the sandbox says, only the tree's id is signed: the rest is the runner's own. */
+async function signed(git: Git, unsigned: string, options: PushOptions): Promise<string> {
+  const tree = await idOf(git, `${unsigned}^{tree}`);
+  const { stdout } = await succeed(
+    git.run(["hash-object", "-t", "commit", "-w", "--stdin"], commitOf(tree, options)),
   );
+  const id = stdout.toString().trim();
+  return await idOf(git, `${id}^{commit}`);
 }
 
-const fixes: Partial<Record<SourceFailureReason, string>> = {
-  authentication: "set outputs.git.credential to one that is valid",
-  forbidden: "give outputs.git.credential the right to push to this branch",
-  not_found: "give outputs.git.credential the right to see the repository",
-  remote_moved: "name another branch, or run again from its new head",
-  program_missing: "install git on the host, or in the image of its sandboxes",
-  unreachable: "check the host; a private address must be in workspace.allowedRanges",
-};
+async function kept(git: Git, branch: string, { base, keep }: PushOptions): Promise<Pushed["bundle"]> {
+  let facts: Pushed["bundle"] | undefined;
+  const bundled = git.pass(["bundle", "create", "--quiet", "-", branch, `^${base}`], "", async (bytes) => {
+    facts = await keep(bytes);
+  });
+  await succeed(bundled);
+  if (facts === undefined) throw failed("push_failed", "git made no bundle");
+  return facts;
+}
+
+/** The changes as git is to have them: a pointer in place of each content that the repository gives to git LFS. */
+async function withPointers(git: Git, options: PushOptions): Promise<readonly Content[]> {
+  const { base, changes, spool } = options;
+  const contents = contentsOf(changes, spool);
+  const attributes = changes.filter(({ path }) => /(?:^|\/)\.gitattributes$/.test(path));
+  const tree =
+    attributes.length === 0
+      ? base
+      : await imported(git, "refs/ambit/attributes", contentsOf(attributes, spool), options);
+  await succeed(git.run(["read-tree", tree]));
+  const paths = changes.flatMap(({ path, after }) => (after === undefined ? [] : [path]));
+  const asked = paths.map((path) => `${path}\0`).join("");
+  const most = 2 * Buffer.byteLength(asked) + 1_048_576;
+  const checking = ["check-attr", "--cached", "-z", "--stdin", "filter"];
+  const { stdout } = await succeed(git.run(checking, asked, most));
+  const fields = stdout.toString().split("\0");
+  const inLfs = new Set(fields.filter((_path, at) => at % 3 === 0 && fields[at + 2] === "lfs"));
+  if (inLfs.size === 0) return contents;
+  const pointed: Content[] = [];
+  for (const content of contents) {
+    const { path, after } = content;
+    const isKept =
+      after === undefined || !inLfs.has(path) || after.size === 0 || (await isPointer(after, spool));
+    pointed.push(isKept ? content : { ...content, pointer: lfsPointer(after) });
+  }
+  return pointed;
+}
+
+async function isPointer(
+  after: NonNullable<PatchedFile["after"]>,
+  spool: PushOptions["spool"],
+): Promise<boolean> {
+  return after.size < maxPointerBytes && isLfsPointer((await spool.whole(after)).toString("latin1"));
+}
+
+/** Before the commit that names them. */
+async function uploadToLfs(
+  git: Git,
+  contents: readonly Content[],
+  { url, spool }: PushOptions,
+): Promise<void> {
+  const settings = lfsSettings(url);
+  const given = new Map<string, Content>();
+  for (const content of contents)
+    if (content.pointer !== undefined && content.after !== undefined)
+      given.set(content.after.sha256, content);
+  for (const { after, pointer } of given.values()) {
+    if (after === undefined) continue;
+    const { stdout } = await succeed(git.run([...settings, "lfs", "clean"], spool.read(after)));
+    if (stdout.toString() !== pointer) throw failed("push_failed", "git LFS made another pointer");
+  }
+  const ids = [...given.keys()];
+  for (let at = 0; at < ids.length; at += lfsBatch)
+    await succeed(
+      git.run([...settings, "lfs", "push", "--object-id", "origin", ...ids.slice(at, at + lfsBatch)]),
+    );
+}

@@ -53,6 +53,11 @@ export class KeptOutputs {
       : await this.#blobs.get(this.#owner, blobNames.patch);
   }
 
+  /** The commit, as a bundle of git. Undefined where none was made. */
+  async bundle(): Promise<Blob | undefined> {
+    return await this.#blobs.get(this.#owner, blobNames.bundle);
+  }
+
   /** Every file, as a tar archive. */
   archive(): Readable {
     const archive = pack();

@@ -20,5 +20,6 @@ export type OutputsManifest = z.infer<typeof manifestSchema>;
 export const blobNames = {
   manifest: "manifest",
   patch: "patch",
+  bundle: "bundle",
   file: (index: number) => `file-${index}`,
 } as const;

@@ -1,9 +1,12 @@
-import type { OutputsReceipt, OutputsRequest } from "@ambit/core/contract";
+import type { GitReceipt, OutputsRequest } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { PatchedFile } from "../patch/git-patch.js";
 import type { Spool } from "../spool/spool.js";
 
-export type Pushed = NonNullable<OutputsReceipt["git"]>;
+export type Pushed = GitReceipt;
+
+/** Signs a commit's bytes as `ssh-keygen -Y sign` does. Its key stays outside every sandbox. @returns in PEM */
+export type Sign = (commit: Buffer) => string;
 
 export interface PushOptions {
   readonly output: NonNullable<OutputsRequest["git"]>;
@@ -16,8 +19,21 @@ export interface PushOptions {
   /** For git alone. */
   readonly sandbox: Sandbox;
   readonly maxFileBytes: number;
+  /** When the commit is made, in milliseconds since 1970. */
+  readonly at: number;
+  /** Undefined: it isn't signed. */
+  readonly sign: Sign | undefined;
+  /** Keeps the commit as a bundle of git. */
+  readonly keep: (bundle: AsyncIterable<Uint8Array>) => Promise<Pushed["bundle"]>;
   readonly signal: AbortSignal;
 }
 
 /** @throws OutputsFailed; the signal's reason */
 export type Push = (options: PushOptions) => Promise<Pushed>;
+
+/** Undefined where the output asks for none. @throws OutputsFailed; the signal's reason */
+export type OpenPullRequest = (
+  output: PushOptions["output"],
+  pushed: Pushed,
+  signal: AbortSignal,
+) => Promise<Pushed["pullRequest"]>;

@@ -1,23 +1,17 @@
 import { createHash } from "node:crypto";
 import { messageOf, OutputsFailed } from "@ambit/core";
-import type {
-  GitSource,
-  OutputChange,
-  OutputFile,
-  OutputsReceipt,
-  OutputsRequest,
-  SourceReceipt,
-} from "@ambit/core/contract";
+import type { GitSource, OutputsReceipt, OutputsRequest, SourceReceipt } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import { jsonInTurns } from "@ambit/json-turns";
 import type { Blobs } from "../blobs/blobs.js";
 import { stateOf } from "../inside/state.js";
-import { gitPatch, type PatchedFile, type PatchSide } from "../patch/git-patch.js";
+import { gitPatch, type PatchedFile } from "../patch/git-patch.js";
 import type { WorkspaceSettings } from "../settings.js";
 import { Spool } from "../spool/spool.js";
-import { type Collected, type CollectedFile, collect, type Omission } from "./collect.js";
+import { type Collected, collect } from "./collect.js";
+import { type Base, byPath, changeOf, changesOf, fileOf, named, requireListable } from "./listed.js";
 import { blobNames, type OutputsManifest } from "./manifest.js";
-import type { Push } from "./pushing.js";
+import type { OpenPullRequest, Push, Pushed, Sign } from "./pushing.js";
 
 export interface OutputsOptions {
   /** Of the blobs: the run's key. */
@@ -28,23 +22,13 @@ export interface OutputsOptions {
   readonly folder: string;
   readonly blobs: () => Promise<Blobs>;
   /** The one that `outputs.git` is pushed to. */
-  readonly repository?: (Pick<GitSource, "url" | "into"> & { readonly push: Push }) | undefined;
-}
-
-/** Omitted paths that the receipt names. */
-const maxNamed = 1_000;
-
-/** Characters of a receipt's lists: an agent can make, or delete, any number of files with long paths. */
-const maxListedCharacters = 8 * 1024 * 1024;
-/** Characters of an entry besides its path: digests, sizes. */
-const entryCharacters = 256;
-
-/** The workspace at the run's start. */
-interface Base {
-  readonly spool: Spool;
-  readonly files: ReadonlyMap<string, PatchSide>;
-  /** What is no regular file that could be read. */
-  readonly others: ReadonlyMap<string, Omission>;
+  readonly repository?:
+    | (Pick<GitSource, "url" | "into"> & {
+        readonly push: Push;
+        readonly openPullRequest: OpenPullRequest;
+        readonly sign: Sign | undefined;
+      })
+    | undefined;
 }
 
 /** What leaves the workspace of one run. */
@@ -129,6 +113,9 @@ export class RunOutputs {
         spool: this.#base.spool,
         maxFileBytes: settings.maxSourceMiB * 1_048_576,
         signal: AbortSignal.any([signal, late]),
+        at: Date.now(),
+        sign: repository.sign,
+        keep: (bundle) => this.#keepBundle(bundle),
       });
     } catch (error) {
       signal.throwIfAborted();
@@ -138,6 +125,16 @@ export class RunOutputs {
     } finally {
       await sandbox.close();
     }
+  }
+
+  /**
+   * Opens the pull request of what was pushed. Undefined where none is asked for.
+   * @throws OutputsFailed; the signal's reason
+   */
+  async openPullRequest(pushed: Pushed, signal: AbortSignal): Promise<Pushed["pullRequest"]> {
+    const { outputs, repository } = this.#options;
+    if (outputs.git === undefined || repository === undefined || !pushed.pushed) return undefined;
+    return await repository.openPullRequest(outputs.git, pushed, signal);
   }
 
   async close(): Promise<void> {
@@ -211,17 +208,44 @@ export class RunOutputs {
     changes: readonly PatchedFile[],
     spool: Spool,
   ): Promise<{ readonly size: number; readonly sha256: string }> {
+    return await this.#keepCounted(blobs, blobNames.patch, gitPatch(changes, spool));
+  }
+
+  async #keepBundle(bundle: AsyncIterable<Uint8Array>): Promise<Pushed["bundle"]> {
+    const most = this.#options.settings.maxSourceMiB * 1_048_576;
+    return await this.#keepCounted(await this.#options.blobs(), blobNames.bundle, atMost(bundle, most));
+  }
+
+  async #keepCounted(
+    blobs: Blobs,
+    name: string,
+    content: AsyncIterable<Uint8Array>,
+  ): Promise<{ readonly size: number; readonly sha256: string }> {
     const hash = createHash("sha256");
     let size = 0;
     const counted = async function* () {
-      for await (const bytes of gitPatch(changes, spool)) {
+      for await (const bytes of content) {
         hash.update(bytes);
         size += bytes.length;
         yield bytes;
       }
     };
-    await blobs.put(this.#options.owner, blobNames.patch, counted());
+    await blobs.put(this.#options.owner, name, counted());
     return { size, sha256: hash.digest("hex") };
+  }
+}
+
+/** @throws OutputsFailed beyond the limit */
+async function* atMost(content: AsyncIterable<Uint8Array>, max: number): AsyncGenerator<Uint8Array> {
+  let size = 0;
+  for await (const bytes of content) {
+    size += bytes.length;
+    if (size > max)
+      throw new OutputsFailed(
+        "outputs.git's commit is too large to be kept: change less, or raise workspace.maxSourceMiB of the server's configuration. The run's patch is kept.",
+        { reason: "too_large" },
+      );
+    yield bytes;
   }
 }
 
@@ -230,72 +254,6 @@ function knownOf({ files, others }: Base): (readonly [string, string])[] {
     ...[...files].map(([path, { sha256, executable }]) => [path, stateOf(sha256, executable)] as const),
     ...[...others].map(([path, { state }]) => [path, state] as const),
   ];
-}
-
-/** What differs from the start. What was no readable file then can't be compared: it is omitted. Pure. */
-export function changesOf(
-  { files, deleted, omitted }: Collected,
-  base: Pick<Base, "files" | "others"> | undefined,
-): { readonly changes: readonly PatchedFile[]; readonly omitted: readonly Omission[] } {
-  if (base === undefined) return { changes: [], omitted };
-  const changes: PatchedFile[] = [];
-  const left = [...omitted];
-  for (const { included: _included, ...after } of files) {
-    const before = base.files.get(after.path);
-    const other = base.others.get(after.path);
-    if (other !== undefined) left.push(other);
-    else if (before?.sha256 !== after.sha256 || before.executable !== after.executable)
-      changes.push({ path: after.path, before, after });
-  }
-  for (const path of deleted) {
-    const before = base.files.get(path);
-    const other = base.others.get(path);
-    if (before !== undefined) changes.push({ path, before, after: undefined });
-    else if (other !== undefined) left.push(other);
-  }
-  return { changes: changes.sort(byPath), omitted: left };
-}
-
-/** @throws OutputsFailed */
-function requireListable(entries: readonly { readonly path: string }[]): void {
-  const characters = entries.reduce((sum, { path }) => sum + path.length + entryCharacters, 0);
-  if (characters > maxListedCharacters)
-    throw new OutputsFailed(
-      `The run's outputs have ${entries.length} paths, ${characters} characters with their digests, and a receipt has at most ${maxListedCharacters}: narrow outputs.include, or leave outputs.patch out.`,
-    );
-}
-
-function fileOf({
-  path,
-  size,
-  sha256,
-  executable,
-}: CollectedFile | (PatchSide & { path: string })): OutputFile {
-  return { path, size, sha256, ...(executable ? { executable } : {}) };
-}
-
-function changeOf({ path, before, after }: PatchedFile): OutputChange {
-  if (after === undefined) return { change: "deleted", path, before: before?.sha256 ?? "" };
-  const now = fileOf({ path, ...after });
-  return before === undefined
-    ? { change: "added", ...now }
-    : { change: "modified", ...now, before: before.sha256 };
-}
-
-function named(
-  omitted: readonly Omission[],
-  further: number,
-): Pick<OutputsReceipt, "omitted" | "omittedMore"> {
-  const more = Math.max(0, omitted.length - maxNamed) + further;
-  return {
-    omitted: omitted.slice(0, maxNamed).map(({ path, reason }) => ({ path, reason })),
-    ...(more === 0 ? {} : { omittedMore: more }),
-  };
-}
-
-/** By their characters, not by a language's order. */
-function byPath(one: { readonly path: string }, other: { readonly path: string }): number {
-  return one.path < other.path ? -1 : one.path > other.path ? 1 : 0;
 }
 
 async function* one(text: string): AsyncGenerator<Buffer, void, undefined> {

@@ -46,6 +46,19 @@ export async function handlePatch(route: StoredRoute): Promise<void> {
   });
 }
 
+/** `GET /runs/:runId/bundle` */
+export async function handleBundle(route: StoredRoute): Promise<void> {
+  await withOutputs(route, async (outputs) => {
+    const bundle = await outputs.bundle();
+    if (bundle === undefined)
+      throw new NotFound(
+        "The run has no commit: its request must have outputs.git, and something must have changed.",
+      );
+    const headers = { "content-type": "application/octet-stream", "content-length": bundle.size };
+    await send(route, bundle.content, headers);
+  });
+}
+
 /** `GET /runs/:runId/archive` */
 export async function handleArchive(route: StoredRoute): Promise<void> {
   await withOutputs(route, (outputs) =>

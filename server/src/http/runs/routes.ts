@@ -7,7 +7,13 @@ import {
   handleInteractions,
   handleSessions,
 } from "./interaction-routes.js";
-import { handleArchive, handleOutputFile, handleOutputFiles, handlePatch } from "./output-routes.js";
+import {
+  handleArchive,
+  handleBundle,
+  handleOutputFile,
+  handleOutputFiles,
+  handlePatch,
+} from "./output-routes.js";
 import {
   afterMessage,
   afterQuestion,
@@ -131,6 +137,20 @@ export const storedRoutes: readonly HttpRoute[] = [
       responses: { 200: bytes("text/x-diff", "The patch: `git apply` reads it."), ...failed(400, 404, 503) },
     },
     handle: withRuns(handlePatch),
+  },
+  {
+    method: "GET",
+    path: "/runs/{runId}/bundle",
+    query: [runsProject],
+    operation: {
+      operationId: "bundle",
+      summary: "The commit of `outputs.git`, as a bundle of git",
+      responses: {
+        200: bytes("application/octet-stream", "The bundle: `git fetch` reads it."),
+        ...failed(400, 404, 503),
+      },
+    },
+    handle: withRuns(handleBundle),
   },
   {
     method: "GET",

@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { makeAuthority } from "@ambit/egress/credentials";
 import { serveGit } from "@ambit/fakes/git-http-backend";
+import { type Pull, pullRequests } from "./pull-requests.js";
 
 export const forgeHost = "forge.test";
 
@@ -46,6 +47,10 @@ export interface Forge {
   clone(path: string, into: string): void;
   /** Adds a content to git LFS. @returns the text of its pointer */
   lfs(content: string): string;
+  /** A content that git LFS has. */
+  lfsContent(oid: string): string | undefined;
+  /** What was opened. */
+  readonly pulls: readonly Pull[];
   close(): Promise<void>;
 }
 
@@ -83,15 +88,28 @@ export async function startForge(tokens: Readonly<Record<string, Rights>>): Prom
     const { pathname, search } = new URL(sent, "https://forge");
     const { authorization = "" } = headers;
     const isGit = /\/(info\/refs|git-(upload|receive)-pack)$/.test(pathname);
-    const body = isGit ? undefined : (await buffer(request)).toString();
+    const body = isGit ? undefined : (await buffer(request)).toString("latin1");
     served.push({ host, method, url: sent, authorization, ...(body === undefined ? {} : { body }) });
     const end = (status: number, answered = "", more: Record<string, string> = {}) => {
       request.resume();
       response.writeHead(status, more).end(answered);
     };
     if (pathname.startsWith("/contents/")) {
-      const found = contents.get(pathname.slice("/contents/".length));
+      const oid = pathname.slice("/contents/".length);
+      if (method === "PUT") {
+        const isWhole =
+          createHash("sha256")
+            .update(body ?? "", "latin1")
+            .digest("hex") === oid;
+        if (isWhole) contents.set(oid, Buffer.from(body ?? "", "latin1"));
+        return end(isWhole ? 200 : 422);
+      }
+      const found = contents.get(oid);
       return authorization === "" && found !== undefined ? void response.end(found) : end(403);
+    }
+    if (pathname.startsWith("/api/")) {
+      const { status, content } = api.answer({ method, url: sent, headers, body: body ?? "" });
+      return end(status, JSON.stringify(content), { "content-type": "application/json" });
     }
     const repository = /^(\/[^?]*?)(?:\.git)?\/(?:info\/|git-)/.exec(pathname)?.[1] ?? pathname;
     if (!repository.startsWith("/public/")) {
@@ -99,16 +117,6 @@ export async function startForge(tokens: Readonly<Record<string, Rights>>): Prom
       if (rights === undefined) return end(401, "", { "www-authenticate": 'Basic realm="forge"' });
       const isPush = `${pathname}${search}`.includes("git-receive-pack");
       const right = isPush ? rights.push : rights.fetch;
-      if (/^\/api\//.test(pathname))
-        return end(
-          201,
-          JSON.stringify({
-            html_url: "https://forge.test/pull/1",
-            web_url: "https://forge.test/pull/1",
-            number: 1,
-            iid: 1,
-          }),
-        );
       if (rights.fetch?.test(repository) !== true) return end(404);
       if (right?.test(repository) !== true)
         return end(403, "You may not push.\n", { "content-type": "text/plain" });
@@ -120,17 +128,30 @@ export async function startForge(tokens: Readonly<Record<string, Rights>>): Prom
   }
 
   function batch(body: string): string {
-    const { objects } = JSON.parse(body) as { objects: { oid: string; size: number }[] };
+    const { objects, operation } = JSON.parse(body) as {
+      operation: "upload" | "download";
+      objects: { oid: string; size: number }[];
+    };
     return JSON.stringify({
       transfer: "basic",
       objects: objects.map(({ oid, size }) => ({
         oid,
         size,
-        actions: { download: { href: `https://${forgeHost}:${port}/contents/${oid}` } },
+        actions: { [operation]: { href: `https://${forgeHost}:${port}/contents/${oid}` } },
       })),
     });
   }
 
+  const api = pullRequests(
+    (repository, branch) => {
+      try {
+        return run(bare(repository), ["rev-parse", "--verify", "--quiet", `refs/heads/${branch}`]) !== "";
+      } catch {
+        return false;
+      }
+    },
+    (token, repository) => tokens[token]?.push?.test(`/${repository}`) === true,
+  );
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
@@ -167,6 +188,8 @@ export async function startForge(tokens: Readonly<Record<string, Rights>>): Prom
       contents.set(oid, Buffer.from(content));
       return `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize ${Buffer.byteLength(content)}\n`;
     },
+    lfsContent: (oid) => contents.get(oid)?.toString(),
+    pulls: api.pulls,
     close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -1,0 +1,316 @@
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { demo, type Server, startServer } from "../support/ambit.js";
+import { withForge } from "../support/configurations.js";
+import { type Forge, startForge } from "../support/forge/forge.js";
+
+const reader = `ghp_${"reader00".repeat(5)}`;
+const pusher = `ghp_${"pusher00".repeat(5)}`;
+const folder = mkdtempSync(join(tmpdir(), "ambit-git-commits-"));
+const key = join(folder, "signing-key");
+let forge: Forge;
+let server: Server;
+
+beforeAll(async () => {
+  forge = await startForge({
+    [reader]: { fetch: /^\/acme\// },
+    [pusher]: { push: /^\/acme\/(?!locked)/, fetch: /^\/acme\// },
+  });
+  const authority = join(folder, "authority.pem");
+  writeFileSync(authority, forge.authority);
+  execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", "robot", "-f", key]);
+  const workspace = { allowedRanges: ["127.0.0.0/8", "::1"], signingKeyFile: key };
+  const env = {
+    TEST_FORGE_AUTHORITY: authority,
+    TEST_WORKSPACE: JSON.stringify(workspace),
+    NODE_EXTRA_CA_CERTS: authority,
+  };
+  server = await startServer({ ...env, AMBIT_BLOBS_FOLDER: join(folder, "blobs") }, withForge);
+}, 120_000);
+afterAll(async () => {
+  server.process.kill("SIGTERM");
+  await server.exit;
+  await forge.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const closed = { sandboxPermission: { network: "off", filesystem: "workspace" } };
+const git = (path: string, more: object = {}) => ({
+  type: "git",
+  url: forge.url(path),
+  credential: { value: reader },
+  ...more,
+});
+
+/** A run whose agent runs this. */
+async function runWith(sources: readonly object[], script: string, more: object = {}) {
+  const body = { ...demo(`run ${script}`, "say done"), ...closed, workspace: { sources }, ...more };
+  const result = JSON.parse(await (await server.post("/run", body)).text());
+  const said = JSON.stringify(result) + server.log();
+  for (const token of [reader, pusher]) expect(said).not.toContain(token);
+  return result;
+}
+
+const author = { name: "Robot of Acme", email: "robot@acme.example" };
+const pushing = (more: object = {}) => ({
+  patch: true,
+  git: { branch: "fix/one", message: "Fix it\n\nBecause.", author, credential: { value: pusher }, ...more },
+});
+
+describe("a commit that leaves", { timeout: 60_000 }, () => {
+  const script =
+    "printf two > app/src/a.txt; rm app/gone; mkdir -p app/new; printf 'a\\0b' > 'app/new/a \"b'; chmod +x app/run; echo x > out";
+
+  function repository(name: string): string {
+    return forge.repository(
+      `acme/${name}`,
+      { "src/a.txt": "one", gone: "", run: "#!/bin/sh\n" },
+      (run, made) => {
+        symlinkSync("src", join(made, "link"));
+        run("add", "-A");
+      },
+    );
+  }
+  const run = (name: string, more: object = {}, outputs: object = pushing()) =>
+    runWith([git(`acme/${name}`, { into: "app" })], script, { outputs, ...more });
+
+  it("is pushed to a new branch from outside, without a credential or a network inside", async () => {
+    const base = repository("out");
+    const result = await run("out");
+    expect(result, server.log()).toMatchObject({ ok: true, output: "done" });
+    expect(JSON.stringify(result) + server.log()).not.toContain(pusher);
+    const commit = forge.git("acme/out", "rev-parse", "fix/one");
+    expect(result.receipt.outputs.git).toMatchObject({
+      url: forge.url("acme/out"),
+      branch: "fix/one",
+      commit,
+      base,
+      pushed: true,
+    });
+    expect(forge.git("acme/out", "log", "-1", "--format=%P %an %ae %cn %B", commit)).toBe(
+      `${base} Robot of Acme robot@acme.example Robot of Acme Fix it\n\nBecause.`,
+    );
+    // The link that never left the repository is still in it; what is outside its folder isn't.
+    expect(forge.git("acme/out", "diff", "--name-status", base, commit).split("\n")).toEqual([
+      "D\tgone",
+      'A\t"new/a \\"b"',
+      "M\trun",
+      "M\tsrc/a.txt",
+    ]);
+    expect(forge.git("acme/out", "ls-tree", commit, "run")).toMatch(/^100755/);
+    expect(forge.git("acme/out", "show", `${commit}:src/a.txt`)).toBe("two");
+  });
+
+  it("moves the branch that the workspace began with, and no other one", async () => {
+    const base = repository("moves");
+    forge.git("acme/moves", "update-ref", "refs/heads/fix/one", base);
+    expect((await run("moves")).receipt.outputs.git).toMatchObject({ branch: "fix/one", base });
+    // It isn't the base any more.
+    const head = forge.git("acme/moves", "rev-parse", "fix/one");
+    const second = await run("moves");
+    expect(second).toMatchObject({ ok: false, failure: { code: "outputs_failed", reason: "remote_moved" } });
+    expect(forge.git("acme/moves", "rev-parse", "fix/one")).toBe(head);
+    // The patch is kept.
+    expect(second.receipt.outputs.git).toBeUndefined();
+    const patch = await (await fetch(`${server.url}/runs/${second.runId}/patch`)).text();
+    expect(patch).toContain("+++ b/app/src/a.txt");
+  });
+
+  it.for<[what: string, reason: string, name: string, more: object]>([
+    ["to a repository that it may not change", "forbidden", "locked", {}],
+    ["with the credential of a reader", "forbidden", "locked", { credential: { value: reader } }],
+    ["with a wrong credential", "authentication", "locked", { credential: { value: "wrong-credential" } }],
+  ])("%s fails the run and keeps the patch", async ([, reason, name, more]) => {
+    repository(name + reason.length + Object.keys(more).length);
+    const result = await run(name + reason.length + Object.keys(more).length, {}, pushing(more));
+    expect(result).toMatchObject({ ok: false, failure: { code: "outputs_failed", reason } });
+    expect(result.receipt.outputs.patch.changes).toHaveLength(5);
+    expect(result.error).toContain("patch is kept");
+  });
+
+  it.each([".git ", ".gIt.", ".g\u200cit"])(
+    "has no folder %j, which a file system may take for .git",
+    async (name) => {
+      const commit = repository(`named-${encodeURIComponent(name).replaceAll("%", "-")}`);
+      const at = `acme/named-${encodeURIComponent(name).replaceAll("%", "-")}`;
+      const result = await runWith([git(at)], `mkdir '${name}'; echo x > '${name}/config'`, {
+        outputs: pushing(),
+      });
+      expect(result).toMatchObject({ ok: false, failure: { code: "outputs_failed", reason: "push_failed" } });
+      expect(result.error).toContain("invalid path");
+      expect(forge.git(at, "for-each-ref", "--format=%(objectname)")).toBe(commit);
+    },
+  );
+
+  it("is refused by its field when it can't be meant", async () => {
+    const issues = async (outputs: object, sources: readonly object[] = [git("acme/app")]) => {
+      const body = { ...demo("say hi"), ...closed, workspace: { sources }, outputs };
+      const { failure } = JSON.parse(await (await server.post("/plan", body)).text());
+      return failure?.issues;
+    };
+    expect(await issues({ ...pushing(), patch: false, include: ["x"] })).toMatchObject([
+      { path: "outputs.git" },
+    ]);
+    expect(await issues(pushing({ branch: "refs/heads/main" }))).toMatchObject([
+      { path: "outputs.git.branch" },
+    ]);
+    expect(await issues(pushing({ branch: "-x" }))).toMatchObject([{ path: "outputs.git.branch" }]);
+    expect(await issues(pushing({ author: { name: "a\nb", email: "a" } }))).toMatchObject([
+      { path: "outputs.git.author.name" },
+    ]);
+    expect(await issues(pushing(), [git("acme/app"), git("acme/part")])).toMatchObject([
+      { path: "outputs.git" },
+    ]);
+  });
+});
+
+/** The bundle of a run, fetched into a clone as a platform does. */
+async function fetched(runId: string, path: string) {
+  const bundle = join(folder, `${runId}.bundle`);
+  const response = await fetch(`${server.url}/runs/${runId}/bundle`);
+  const bytes = Buffer.from(await response.arrayBuffer());
+  writeFileSync(bundle, bytes);
+  const clone = join(folder, `clone-${runId}`);
+  forge.clone(path, clone);
+  const run = (...args: readonly string[]) => execFileSync("git", args, { cwd: clone }).toString().trim();
+  run("fetch", "-q", bundle, "refs/heads/fix/one:refs/heads/fetched");
+  return { run, sha256: createHash("sha256").update(bytes).digest("hex"), size: bytes.length };
+}
+
+describe("a commit that is kept", { timeout: 60_000 }, () => {
+  it("is signed outside, and fetched from a bundle; nothing is pushed, and nothing needs a right to", async () => {
+    const base = forge.repository("acme/kept", { "a.txt": "one" });
+    const result = await runWith(
+      [git("acme/kept")],
+      "printf two > a.txt; grep -r OPENSSH / --include=signing-key -s",
+      {
+        outputs: pushing({ push: "none", credential: undefined }),
+      },
+    );
+    expect(result, server.log()).toMatchObject({ ok: true });
+    const { commit, bundle, ...facts } = result.receipt.outputs.git;
+    expect(facts).toMatchObject({ branch: "fix/one", base, pushed: false, signed: true });
+    expect(forge.git("acme/kept", "for-each-ref", "--format=%(objectname)")).toBe(base);
+    const { run, ...kept } = await fetched(result.runId, "acme/kept");
+    expect(kept).toEqual(bundle);
+    expect(run("rev-parse", "fetched")).toBe(commit);
+    expect(run("show", "fetched:a.txt")).toBe("two");
+    // Real git verifies it with the public key, and refuses it for somebody else's.
+    const signers = join(folder, "allowed-signers");
+    const publicKey = readFileSync(`${key}.pub`, "utf8");
+    const verify = () =>
+      run("-c", "gpg.format=ssh", "-c", `gpg.ssh.allowedSignersFile=${signers}`, "verify-commit", "fetched");
+    writeFileSync(signers, `robot@acme.example ${publicKey}`);
+    expect(verify).not.toThrow();
+    execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", join(folder, "other")]);
+    writeFileSync(signers, `robot@acme.example ${readFileSync(join(folder, "other.pub"), "utf8")}`);
+    expect(verify).toThrow();
+    expect(JSON.stringify(result) + server.log()).not.toContain(readFileSync(key, "utf8").split("\n")[2]);
+  });
+
+  it("has pointers in place of what its attributes give to git LFS, which gets the contents", async (context) => {
+    if (!existsSync("/usr/bin/git-lfs")) context.skip("host: no git-lfs: apt-get install git-lfs");
+    forge.repository("acme/lfs", {
+      ".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n",
+      "old.bin": forge.lfs("the old content"),
+      "same.bin": forge.lfs("the same content"),
+    });
+    const script =
+      "printf 'the new content' > old.bin; echo '*.dat filter=lfs' >> .gitattributes; printf more > a.dat; printf plain > a.txt; printf '' > empty.bin";
+    const result = await runWith([git("acme/lfs", { lfs: true })], script, { outputs: pushing() });
+    expect(result, server.log()).toMatchObject({ ok: true });
+    const show = (path: string) => forge.git("acme/lfs", "show", `fix/one:${path}`);
+    for (const [path, content] of Object.entries({ "old.bin": "the new content", "a.dat": "more" })) {
+      const oid = createHash("sha256").update(content).digest("hex");
+      expect(show(path)).toContain(`oid sha256:${oid}\nsize ${content.length}`);
+      expect(forge.lfsContent(oid)).toBe(content);
+    }
+    expect(show("a.txt")).toBe("plain");
+    expect(show("empty.bin")).toBe("");
+    expect(show("same.bin")).toContain("version https://git-lfs");
+  });
+});
+
+describe("a pull request", { timeout: 60_000 }, () => {
+  const wish = { title: "Fix it", body: "Because.", base: "main", draft: true, labels: ["robot", "fix"] };
+  const asked = (host: "github" | "gitlab", more: object = {}) => ({
+    ...wish,
+    host,
+    apiUrl: `https://localhost:${forge.port}/api/${host === "github" ? "v3" : "v4"}`,
+    ...more,
+  });
+
+  it.each(["github", "gitlab"] as const)(
+    "is opened at a host of %s, and taken if it is open",
+    async (host) => {
+      const path = `acme/${host}`;
+      forge.repository(path, { "a.txt": "one" });
+      const outputs = pushing({ pullRequest: asked(host) });
+      const result = await runWith([git(path)], "printf two > a.txt", { outputs });
+      expect(result, server.log()).toMatchObject({ ok: true });
+      const { pullRequest } = result.receipt.outputs.git;
+      const [opened] = forge.pulls.filter(({ repository }) => repository === path);
+      const title = host === "github" ? "Fix it" : "Draft: Fix it";
+      expect(opened).toMatchObject({ ...wish, title, head: "fix/one" });
+      expect(pullRequest).toEqual({
+        url: expect.stringContaining(path),
+        number: opened?.number,
+        opened: true,
+      });
+      const data = { ...pullRequest, branch: "fix/one" };
+      expect(result.events).toContainEqual(
+        expect.objectContaining({ type: "data", name: "pull_request", data }),
+      );
+      // The branch as it was before: a second run pushes it again.
+      forge.git(path, "update-ref", "-d", "refs/heads/fix/one");
+      const again = await runWith([git(path)], "printf three > a.txt", { outputs });
+      expect(again.receipt.outputs.git.pullRequest).toEqual({ ...pullRequest, opened: false });
+      expect(forge.pulls.filter(({ repository }) => repository === path)).toHaveLength(1);
+    },
+  );
+
+  it.for<[what: string, more: object, said: RegExp]>([
+    ["whose branch isn't there", { base: "nowhere" }, /HTTP 422/],
+    ["whose credential may not open it", { credential: { value: "another-token" } }, /HTTP 401/],
+    ["at an address without an API", { apiUrl: "none" }, /without JSON|HTTP 4/],
+    ["at a host that doesn't answer", { apiUrl: "https://localhost:1" }, /ECONNREFUSED/],
+    ["at an address that the operator refuses", { apiUrl: "https://169.254.169.254" }, /169\.254/],
+  ])("%s fails the run, and its branch is pushed", async ([what, more, said]) => {
+    const path = `acme/pull-${what.length}`;
+    forge.repository(path, { "a.txt": "one" });
+    const apiUrl = "apiUrl" in more && more.apiUrl === "none" ? { apiUrl: forge.url("public/none") } : {};
+    const local = {
+      ...more,
+      ...(apiUrl.apiUrl === undefined ? {} : { apiUrl: apiUrl.apiUrl.replace("forge.test", "localhost") }),
+    };
+    const outputs = pushing({ pullRequest: asked("github", local) });
+    const result = await runWith([git(path)], "printf two > a.txt", { outputs });
+    expect(result).toMatchObject({
+      ok: false,
+      failure: { code: "outputs_failed", reason: "pull_request_failed" },
+    });
+    expect(result.error).toMatch(said);
+    expect(result.receipt.outputs.git).toMatchObject({ pushed: true });
+    expect(forge.git(path, "rev-parse", "fix/one")).toBe(result.receipt.outputs.git.commit);
+  });
+
+  it("is refused by its field when it can't be meant", async () => {
+    const issues = async (more: object) => {
+      const outputs = pushing(more);
+      const body = { ...demo("say hi"), ...closed, workspace: { sources: [git("acme/kept")] }, outputs };
+      const { failure } = JSON.parse(await (await server.post("/plan", body)).text());
+      return failure?.issues;
+    };
+    expect(await issues({ pullRequest: wish })).toMatchObject([{ path: "outputs.git.pullRequest.host" }]);
+    expect(await issues({ push: "none", pullRequest: asked("github") })).toMatchObject([
+      { path: "outputs.git.pullRequest" },
+    ]);
+    expect(await issues({ pullRequest: asked("github", { apiUrl: "http://localhost" }) })).toMatchObject([
+      { path: "outputs.git.pullRequest.apiUrl" },
+    ]);
+  });
+});
