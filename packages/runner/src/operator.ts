@@ -57,11 +57,12 @@ export interface OutputsOfRun {
   /**
    * Makes a commit of what changed, after `collect`, and pushes it to the repository that the workspace began with where that is
    * asked for. Undefined where nothing changed.
-   * @param sources what this run put into the workspace
+   * @param from the commit that the workspace was at, and whether an earlier run of the session began with it or pushed it;
+   * undefined where that isn't known
    * @throws OutputsFailed, SandboxFailed; the signal's reason
    */
   push(
-    sources: readonly SourceReceipt[] | undefined,
+    from: { readonly commit: string; readonly isEarlier: boolean } | undefined,
     open: () => Promise<Sandbox>,
     signal: AbortSignal,
   ): Promise<GitReceipt | undefined>;

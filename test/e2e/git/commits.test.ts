@@ -120,6 +120,43 @@ describe("a commit that leaves", { timeout: 60_000 }, () => {
     expect(patch).toContain("+++ b/app/src/a.txt");
   });
 
+  it("goes on top of the one before in the next run of a session", async () => {
+    const base = repository("session");
+    const sources = [git("acme/session", { into: "app" })];
+    const session = { sessionId: "goes-on", outputs: pushing() };
+    const next = (script: string, more: object = {}) => runWith(sources, script, { ...session, ...more });
+    const first = await next("echo '*.log' > app/.gitignore; echo 1 > app/a.log; printf two > app/src/a.txt");
+    expect(first.receipt.outputs.git, server.log()).toMatchObject({ base });
+    const second = await next("echo 2 > app/a.log; printf three > app/src/b.txt; rm app/gone");
+    const { commit } = second.receipt.outputs.git;
+    expect(second.receipt.outputs.git).toMatchObject({ base: first.receipt.outputs.git.commit });
+    expect(forge.git("acme/session", "rev-parse", "fix/one")).toBe(commit);
+    expect(forge.git("acme/session", "diff", "--name-status", base, commit).split("\n")).toEqual([
+      "A\t.gitignore",
+      "D\tgone",
+      "M\tsrc/a.txt",
+      "A\tsrc/b.txt",
+    ]);
+    // Nothing changed: the session is where it was, and goes on.
+    expect((await next("true")).receipt.outputs.git).toBeUndefined();
+    // A change without a commit: the next commit would lack it.
+    expect(await next("printf four > app/src/b.txt", { outputs: undefined })).toMatchObject({ ok: true });
+    const lost = await next("printf five > app/src/c.txt");
+    expect(lost).toMatchObject({ ok: false, failure: { reason: "base_unknown" } });
+    expect(forge.git("acme/session", "rev-parse", "fix/one")).toBe(commit);
+  });
+
+  it("of a later run is refused by a branch that somebody else moved", async () => {
+    const base = repository("taken");
+    const session = { sessionId: "taken", outputs: pushing() };
+    const next = (script: string) => runWith([git("acme/taken", { into: "app" })], script, session);
+    expect(await next("printf two > app/src/a.txt")).toMatchObject({ ok: true });
+    forge.git("acme/taken", "update-ref", "refs/heads/fix/one", base);
+    const moved = await next("printf four > app/src/b.txt");
+    expect(moved).toMatchObject({ ok: false, failure: { reason: "remote_moved" } });
+    expect(forge.git("acme/taken", "rev-parse", "fix/one")).toBe(base);
+  });
+
   it.for<[what: string, reason: string, name: string, more: object]>([
     ["to a repository that it may not change", "forbidden", "locked", {}],
     ["with the credential of a reader", "forbidden", "locked", { credential: { value: reader } }],

@@ -75,6 +75,7 @@ export const sourceFailureReasonSchema = z.enum([
   "remote_moved",
   "push_failed",
   "pull_request_failed",
+  "base_unknown",
 ]);
 export type SourceFailureReason = z.infer<typeof sourceFailureReasonSchema>;
 

@@ -1,12 +1,12 @@
 import { type OwnSandbox, toAmbitError } from "@ambit/core";
-import { type OutputsReceipt, projectOf } from "@ambit/core/contract";
+import { type OutputsReceipt, projectOf, type RunRequest, type SourceReceipt } from "@ambit/core/contract";
 import { type Log, loopTurns, type Sandbox } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../events/run-events.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { FilledWorkspace, OutputsOfRun, WorkspaceService } from "../operator.js";
 import { openOwnSandbox } from "../session/own-sandbox.js";
-import type { Session } from "../session/session.js";
+import type { Session, WorkspaceCommit } from "../session/session.js";
 import { type PlannedRun, tokens } from "../tokens.js";
 import type { TurnEnd } from "./run-state.js";
 
@@ -15,6 +15,9 @@ import type { TurnEnd } from "./run-state.js";
 export class Outputs {
   #open: { readonly outputs: OutputsOfRun; readonly sandbox: Sandbox } | undefined;
   #receipt: OutputsReceipt | undefined;
+  #session: Session | undefined;
+  /** The commit that the workspace is at when this run gets it. */
+  #began: WorkspaceCommit | undefined;
   #filled: FilledWorkspace = { sources: undefined, environment: undefined };
 
   constructor(
@@ -39,6 +42,10 @@ export class Outputs {
   /** Fills a new workspace. @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the run's reason */
   async fill(session: Session): Promise<void> {
     const { request, plan } = this.run;
+    this.#session = session;
+    this.#began = session.commit;
+    // From now on, this run may change it.
+    session.commit = undefined;
     const asked = [
       ...(request.workspace === undefined ? [] : ["workspace.sources"]),
       ...(request.environment === undefined ? [] : ["environment"]),
@@ -53,6 +60,7 @@ export class Outputs {
         report: (data) => this.events.emit({ type: "data", name: "setup", data }),
         signal: this.scope.signal,
       });
+      this.#began = commitOf(request, this.#filled.sources);
       return;
     }
     const message = "isn't used: the session has a workspace already, which stays as it is";
@@ -113,7 +121,15 @@ export class Outputs {
   async #push(outputs: OutputsOfRun, receipt: OutputsReceipt): Promise<void> {
     const own = this.workspaces.ownSandboxes(this.run.request).get("outputs.git");
     if (own === undefined) return;
-    const pushed = await outputs.push(this.#filled.sources, () => this.#openOwn(own), this.scope.signal);
+    const repository = repositoryOf(this.run.request);
+    const began = this.#began?.repository === repository ? this.#began : undefined;
+    const from = began && { commit: began.commit, isEarlier: this.#filled.sources === undefined };
+    const pushed = await outputs.push(from, () => this.#openOwn(own), this.scope.signal);
+    // What didn't leave isn't in the commit: the workspace is at none then.
+    if (this.#session !== undefined && receipt.patch?.complete === true) {
+      const next = pushed?.pushed === true ? { repository, commit: pushed.commit } : undefined;
+      this.#session.commit = pushed === undefined ? began : next;
+    }
     if (pushed === undefined) {
       const message = "has no commit: nothing of the repository changed";
       return this.events.warn({ path: "outputs.git", message });
@@ -126,6 +142,21 @@ export class Outputs {
     const data = { ...pullRequest, branch: pushed.branch };
     this.events.emit({ type: "data", name: "pull_request", data });
   }
+}
+
+/** What a new workspace is at. Pure. */
+function commitOf(
+  request: RunRequest,
+  sources: readonly SourceReceipt[] | undefined,
+): WorkspaceCommit | undefined {
+  const commit = sources?.find(({ type }) => type === "git")?.commit;
+  return commit === undefined ? undefined : { repository: repositoryOf(request), commit };
+}
+
+/** The git sources of a request: a commit on top of a workspace's is for the same ones. Pure. */
+function repositoryOf({ workspace }: RunRequest): string {
+  const sources = workspace?.sources.filter((source) => source.type === "git") ?? [];
+  return JSON.stringify(sources.map(({ url, into = "" }) => [url, into]));
 }
 
 function fileUrl(id: string, path: string): string {

@@ -37,6 +37,13 @@ export interface SessionOrigin {
   readonly isAhead?: boolean;
 }
 
+/** A commit that a workspace has the files of. It isn't stored: another runner can't know what a lost run changed. */
+export interface WorkspaceCommit {
+  /** The repository and its folder in the workspace. */
+  readonly repository: string;
+  readonly commit: string;
+}
+
 /** An agent that was started ahead in a session's sandbox. */
 export interface AgentAhead {
   readonly agent: PreparedAgent;
@@ -72,6 +79,8 @@ export class Session {
   #backend = "";
   /** Whether no run has filled its workspace. */
   isEmpty: boolean;
+  /** What its workspace is at, while no run changes it. Undefined where a run changed it without a commit. */
+  commit: WorkspaceCommit | undefined;
   readonly processes = new LiveProcesses();
   readonly #secrets: Set<string>;
   /** The number of secrets that are already redacted from the log. */

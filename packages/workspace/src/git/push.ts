@@ -12,10 +12,11 @@ const lfsBatch = 200;
  * Makes a commit of the changes on top of the base, keeps it as a bundle, and pushes it. Git gets contents, never a folder of
  * the agent's. The branch must be new, or still be the base: nothing is overwritten.
  *
+ * @returns undefined where nothing of the repository changed
  * @throws OutputsFailed; the signal's reason
  */
-export async function pushChanges(options: PushOptions): Promise<Pushed> {
-  const { output, url, base, sandbox, signal, maxFileBytes, sign } = options;
+export async function pushChanges(given: PushOptions): Promise<Pushed | undefined> {
+  const { output, url, base, sandbox, signal, maxFileBytes, sign } = given;
   const isPlain = new URL(url).protocol === "http:";
   const git = new Git({ sandbox, signal, maxFileBytes, isPlain }, "pushed");
   const branch = `refs/heads/${output.branch}`;
@@ -26,6 +27,9 @@ export async function pushChanges(options: PushOptions): Promise<Pushed> {
   if (found !== undefined && found !== base) throw moved(`it is at ${found}`);
   const fetching = ["fetch", "--quiet", "--no-tags", "--depth=1", "--refmap="];
   await succeed(git.run([...fetching, "origin", `+${base}:refs/ambit/base`]));
+  const changes = given.isContinued ? await tracked(git, given) : given.changes;
+  if (changes.length === 0) return undefined;
+  const options = { ...given, changes };
   const contents = await withPointers(git, options);
   const unsigned = await imported(git, "refs/ambit/result", contents, options);
   // Git checks no names while it imports them, but refuses those that some file system takes for `.git` in an index.
@@ -53,6 +57,15 @@ export async function pushChanges(options: PushOptions): Promise<Pushed> {
     signed: sign !== undefined,
     bundle,
   };
+}
+
+/** Without files that were there when the run began and aren't in the base: earlier runs left them out too. */
+async function tracked(git: Git, { base, changes }: PushOptions): Promise<PushOptions["changes"]> {
+  const asked = changes.map(({ path }) => `${base}:${path}\n`).join("");
+  const most = 2 * Buffer.byteLength(asked) + 1_048_576;
+  const { stdout } = await succeed(git.run(["cat-file", "--batch-check=%(objecttype)"], asked, most));
+  const types = stdout.toString().split("\n");
+  return changes.filter(({ before }, at) => before === undefined || types[at] === "blob");
 }
 
 async function headOf(git: Git, branch: string): Promise<string | undefined> {

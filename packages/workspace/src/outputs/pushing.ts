@@ -13,6 +13,8 @@ export interface PushOptions {
   readonly url: string;
   /** The commit that the workspace began with. */
   readonly base: string;
+  /** Whether an earlier run of the session left files that may not be in it, such as ignored ones. */
+  readonly isContinued: boolean;
   /** With paths as they are in the repository; at least one. */
   readonly changes: readonly PatchedFile[];
   readonly spool: Spool;
@@ -28,8 +30,8 @@ export interface PushOptions {
   readonly signal: AbortSignal;
 }
 
-/** @throws OutputsFailed; the signal's reason */
-export type Push = (options: PushOptions) => Promise<Pushed>;
+/** Undefined where nothing of the repository changed. @throws OutputsFailed; the signal's reason */
+export type Push = (options: PushOptions) => Promise<Pushed | undefined>;
 
 /** Undefined where the output asks for none. @throws OutputsFailed; the signal's reason */
 export type OpenPullRequest = (

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { messageOf, OutputsFailed } from "@ambit/core";
-import type { GitSource, OutputsReceipt, OutputsRequest, SourceReceipt } from "@ambit/core/contract";
+import type { GitSource, OutputsReceipt, OutputsRequest } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import { jsonInTurns } from "@ambit/json-turns";
 import type { Blobs } from "../blobs/blobs.js";
@@ -81,20 +81,20 @@ export class RunOutputs {
 
   /**
    * Pushes what changed, after `collect`. Undefined where nothing of the repository did.
-   * @param sources what the workspace began with; undefined where another run filled it
+   * @param from the commit that the workspace was at; undefined where that isn't known
    * @throws OutputsFailed, SandboxFailed; the signal's reason
    */
   async push(
-    sources: readonly SourceReceipt[] | undefined,
+    from: { readonly commit: string; readonly isEarlier: boolean } | undefined,
     open: () => Promise<Sandbox>,
     signal: AbortSignal,
   ): Promise<OutputsReceipt["git"]> {
     const { outputs, settings, repository } = this.#options;
-    const began = sources?.find(({ type }) => type === "git");
     if (outputs.git === undefined || repository === undefined || this.#base === undefined) return undefined;
-    if (began?.commit === undefined)
+    if (from === undefined)
       throw new OutputsFailed(
-        "outputs.git needs the commit that the workspace began with, and an earlier run of the session filled it: ask for it in that run, or use the patch.",
+        "outputs.git needs the commit that the workspace began with. An earlier run of the session changed it without pushing a commit, began it with other sources, or was on another replica: ask for outputs.git in each run, or use the patch.",
+        { reason: "base_unknown" },
       );
     const below = repository.into === undefined ? "" : `${repository.into.replace(/\/+$/, "")}/`;
     const changes = this.#changes
@@ -107,7 +107,8 @@ export class RunOutputs {
       return await repository.push({
         output: outputs.git,
         url: repository.url,
-        base: began.commit,
+        base: from.commit,
+        isContinued: from.isEarlier,
         changes,
         sandbox,
         spool: this.#base.spool,
