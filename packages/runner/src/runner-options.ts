@@ -14,6 +14,8 @@ export interface RunnerOptions extends AdmissionRules {
    */
   readonly interactionKey: () => Promise<KeyObject>;
   readonly log: Log;
+  /** The share of memory that agents may be started ahead in, 0 to 1. Default: what the host or a control group has left. */
+  readonly freeMemory?: () => number;
   /** Called with the credentials of each run and session. Default: the log isn't redacted. */
   readonly hideSecrets?: HideSecrets;
 }

@@ -13,6 +13,7 @@ import { ArgumentsChecker } from "./call/tools/arguments/checker.js";
 import { rootContainer, runContainer } from "./containers.js";
 import { closeActors, notifyRefused, type RefusedRequest } from "./events/observers.js";
 import { formCharactersOf } from "./events/redaction/secrets.js";
+import { freeMemory } from "./lifetime/memory/free-memory.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
 import { callPlugin } from "./lifetime/plugin-error.js";
 import { SessionSpending } from "./model/session-spending.js";
@@ -138,7 +139,7 @@ export class Runner {
 
   /** From now on, the agents that the deployer wants are started ahead. */
   prewarm(): void {
-    const { permissionCeiling, limits } = this.options;
+    const { permissionCeiling, limits, freeMemory: free = freeMemory } = this.options;
     this.#pool.open({
       harnesses: harnessesOf(this.registry),
       plan: async (harness, prewarm) => {
@@ -146,6 +147,7 @@ export class Runner {
         return prewarmedStart(planned, prewarm, permissionCeiling);
       },
       room: () => limits.concurrentRuns - this.#taken,
+      freeMemory: free,
     });
   }
 

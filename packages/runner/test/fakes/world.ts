@@ -32,6 +32,7 @@ export interface WorldOptions {
   readonly gateway?: ModelGateway;
   readonly ceiling?: PermissionCeiling;
   readonly hideSecrets?: HideSecrets;
+  readonly freeMemory?: () => number;
   /** Further settings of the operator. */
   readonly rules?: Partial<AdmissionRules>;
   /** The runner's key for the ids of what it asks. */
@@ -93,6 +94,7 @@ export async function createWorld(options: WorldOptions = {}) {
     interactionKey: async () => options.key ?? testKey,
     ...options.rules,
     hideSecrets: options.hideSecrets,
+    ...(options.freeMemory === undefined ? {} : { freeMemory: options.freeMemory }),
   });
 
   const admit = (body: object, keepsEvents = false): Promise<Run> =>

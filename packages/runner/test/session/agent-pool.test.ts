@@ -243,3 +243,27 @@ it.each([
   expect(issue?.path).toBe(`prewarm.scripted[0].request.${path}`);
   expect(issue?.message).toContain(message);
 });
+
+it("starts no agent ahead while the host is short of memory, and runs begin nevertheless", async () => {
+  let asked = 0;
+  const freeMemory = () => {
+    asked += 1;
+    return 0.05;
+  };
+  await using world = await warmWorld(2, { freeMemory });
+  await vi.waitFor(() => expect(asked).toBeGreaterThan(0), 10_000);
+  expect((await world.run()).result.ok).toBe(true);
+  expect(world.harness.prepared).toEqual([]);
+  expect(world.claimed()).toEqual(["miss"]);
+});
+
+it("gives back the memory of an agent that waits when the host becomes short of it", async () => {
+  let free = 0.5;
+  await using world = await warmWorld(2, { freeMemory: () => free });
+  await world.waits(2);
+  free = 0.05;
+  // A run takes one. The pool then looks at the memory, and ends the other.
+  expect((await world.run()).result.ok).toBe(true);
+  await world.waits(0);
+  expect(world.harness.prepared).toHaveLength(2);
+});

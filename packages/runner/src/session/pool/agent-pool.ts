@@ -13,6 +13,8 @@ export interface PoolOwner {
   plan(harness: Harness, prewarm: Prewarm): Promise<AskedStart>;
   /** The number of further runs that could begin now. */
   room(): number;
+  /** The share of the host's memory, or of what the process is limited to, that is available: 0 to 1. */
+  freeMemory(): number;
 }
 
 export interface AgentPoolOptions {
@@ -30,6 +32,10 @@ interface Waiting {
 
 /** Milliseconds between a run's claim and the start of the next agent, so that it doesn't slow the run. */
 const delayMs = 200;
+/** Share of the memory below which no agent is started ahead: what is left is for runs. */
+const minFreeMemory = 0.1;
+/** Milliseconds until memory is looked at again. */
+const memoryRetryMs = 30_000;
 /** The longest delay of a timer. */
 const maxDelayMs = 300_000;
 
@@ -175,11 +181,20 @@ export class AgentPool {
     if (owner === undefined) return;
     for (let next = this.#missing(); next !== undefined && !closing.aborted; next = this.#missing()) {
       if (this.#waiting.length >= owner.room()) return;
+      if (owner.freeMemory() < minFreeMemory) return this.#waitForMemory();
       await this.#start(owner, next);
     }
     const waits = this.#wanted.filter((one) => this.#lacks(one)).map((one) => one.waitMs(Date.now()));
     const soonest = Math.min(...waits);
     if (soonest <= maxDelayMs && this.#timer === undefined) this.#fillIn(soonest);
+  }
+
+  /** The oldest one gives its memory back, and the others are looked at again later. */
+  #waitForMemory(): void {
+    const [oldest] = this.#waiting;
+    if (oldest !== undefined) void this.#drop(oldest);
+    this.#options.log.warn({ minFreeMemory }, "no agent is started ahead: the host is short of memory");
+    this.#fillIn(memoryRetryMs);
   }
 
   async #start(owner: PoolOwner, wanted: Wanted): Promise<void> {
