@@ -15,12 +15,29 @@ export interface OpenAgent {
   close(): Promise<void>;
 }
 
+/** An agent that has answered `initialize`. */
+export interface BegunAgent {
+  /** Its one conversation. */
+  converse(): Promise<OpenAgent>;
+  close(): Promise<void>;
+}
+
 /** @param said called with each piece of its answer; the agent waits for it. */
 export async function openAgent(
   subject: Subject | undefined,
   toolUrl: string | undefined,
-  said: (text: string) => void | Promise<void> = () => {},
+  said?: (text: string) => void | Promise<void>,
 ): Promise<OpenAgent> {
+  const begun = await beginAgent(subject, toolUrl, said);
+  return await begun.converse();
+}
+
+/** @param said as for {@link openAgent} */
+export async function beginAgent(
+  subject: Subject | undefined,
+  toolUrl: string | undefined,
+  said: (text: string) => void | Promise<void> = () => {},
+): Promise<BegunAgent> {
   const home = mkdtempSync(join(tmpdir(), "ambit-bench-agent-"));
   const launch = launchOf(subject, home, toolUrl);
   const tools: DirectTools | undefined =
@@ -55,38 +72,42 @@ export async function openAgent(
     })
     .connect(acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout)));
   await agent.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
-  const { sessionId } = await agent.request("session/new", {
-    cwd: home,
-    mcpServers: tools?.servers ?? [],
-    ...(launch.sessionMeta === undefined ? {} : { _meta: launch.sessionMeta }),
-  });
-  await tools?.listed;
-  return {
-    prompt: async (script) => {
-      seen = [];
-      updates = 0;
-      completed = 0;
-      const begun = performance.now();
-      await agent.request("session/prompt", { sessionId, prompt: [{ type: "text", text: script }] });
-      const ended = performance.now();
-      const calls = seen.filter(({ kind }) => kind.startsWith("tool_call"));
-      const first = calls[0]?.at ?? 0;
-      return {
-        updates,
-        completed,
-        ms: ended - begun,
-        toolsMs: (calls.at(-1)?.at ?? 0) - first,
-        sinceFirstMs: ended - (seen[0]?.at ?? begun),
-      };
-    },
-    close: async () => {
-      // With all processes that it started.
-      if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
-      await ended;
-      await tools?.close();
-      rmSync(home, { recursive: true, force: true, maxRetries: 5 });
-    },
+  const close = async () => {
+    // With all processes that it started.
+    if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+    await ended;
+    await tools?.close();
+    rmSync(home, { recursive: true, force: true, maxRetries: 5 });
   };
+  const converse = async (): Promise<OpenAgent> => {
+    const { sessionId } = await agent.request("session/new", {
+      cwd: home,
+      mcpServers: tools?.servers ?? [],
+      ...(launch.sessionMeta === undefined ? {} : { _meta: launch.sessionMeta }),
+    });
+    await tools?.listed;
+    return {
+      prompt: async (script) => {
+        seen = [];
+        updates = 0;
+        completed = 0;
+        const begun = performance.now();
+        await agent.request("session/prompt", { sessionId, prompt: [{ type: "text", text: script }] });
+        const ended = performance.now();
+        const calls = seen.filter(({ kind }) => kind.startsWith("tool_call"));
+        const first = calls[0]?.at ?? 0;
+        return {
+          updates,
+          completed,
+          ms: ended - begun,
+          toolsMs: (calls.at(-1)?.at ?? 0) - first,
+          sinceFirstMs: ended - (seen[0]?.at ?? begun),
+        };
+      },
+      close,
+    };
+  };
+  return { converse, close };
 }
 
 interface Started {

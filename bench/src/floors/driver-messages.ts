@@ -15,10 +15,15 @@ export type Subject = z.infer<typeof subjectSchema>;
 /** Default: the demo agent. */
 const shared = { id: z.number(), toolUrl: z.string().optional(), subject: subjectSchema.optional() };
 
-/** `run`: a new agent for one turn, which ends with the response. The others share an open agent. */
+/**
+ * `run`: a new agent for one turn, which ends with the response. `begin` starts one, to `initialize`, whose conversation
+ * and first turn are `converse`. The others share an open agent.
+ */
 export const driverRequestSchema = z.discriminatedUnion("step", [
   z.object({ step: z.literal("run"), script: z.string(), ...shared }),
   z.object({ step: z.literal("open"), agent: z.string(), ...shared }),
+  z.object({ step: z.literal("begin"), agent: z.string(), ...shared }),
+  z.object({ step: z.literal("converse"), agent: z.string(), script: z.string(), ...shared }),
   z.object({ step: z.literal("prompt"), agent: z.string(), script: z.string(), ...shared }),
   z.object({ step: z.literal("close"), agent: z.string(), ...shared }),
 ]);

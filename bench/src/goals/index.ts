@@ -22,6 +22,7 @@ import { toolTurn } from "./runs/g05-tool-turn.js";
 import { dispatch } from "./runs/g06-dispatch.js";
 import { clientGone } from "./runs/g17-client-gone.js";
 import { brokenAgent } from "./runs/g18-broken-agent.js";
+import { coldRunOfPeers } from "./runs/p1-cold-run-peers.js";
 import { firstCommand } from "./sandboxes/c1-first-command.js";
 import { codeTool } from "./sandboxes/g07-code-tool.js";
 import { jail } from "./sandboxes/g16-jail.js";
@@ -49,6 +50,7 @@ export const goals: readonly Goal[] = [
   clientGone,
   brokenAgent,
   firstCommand,
+  coldRunOfPeers,
   spawnInJail,
   coldAgents,
   confinedAgents,

@@ -43,9 +43,16 @@ export const agentsAhead: Goal = {
               await pause(quietMs);
               return await timed(() => run(without.ambit.caller, without.request(prompt)));
             },
+            own: async () => {
+              await direct.begin("ahead");
+              await pause(quietMs);
+              const took = await timed(() => direct.converse("ahead", prompt));
+              await direct.close("ahead");
+              return took;
+            },
             second: () => timed(() => direct.prompt("open", prompt)),
           };
-          const names = ["ahead", "cold", "second"] as const;
+          const names = ["ahead", "cold", "own", "second"] as const;
           const costs = await rotating(names, (side) => sides[side](), {
             rounds: options.pairs(8),
             warmUp: 1,
@@ -62,6 +69,19 @@ export const agentsAhead: Goal = {
               values: over("ahead", "second"),
               limit: { atMost: 1.5 },
               note: behind("ahead", "second"),
+            },
+            {
+              what: `${agent}, ${what}: ÷ session/new and first prompt of one that was started by hand`,
+              unit: "×",
+              values: over("ahead", "own"),
+              limit: { atMost: 1.5 },
+              note: behind("ahead", "own"),
+            },
+            {
+              what: `${agent}, ${what}: the agent's own share, session/new and first prompt ÷ second prompt`,
+              unit: "×",
+              values: over("own", "second"),
+              note: behind("own", "second"),
             },
             {
               what: `${agent}, ${what}: ÷ cold run of a new agent`,
