@@ -3,8 +3,9 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RunResult } from "@ambit/core";
+import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { demo, ndjson, recordsOf, type Server, startServer } from "../support/ambit.js";
+import { demo, emptyFolder, ndjson, recordsOf, type Server, serve, startServer } from "../support/ambit.js";
 import { withForge } from "../support/configurations.js";
 import { type Forge, startForge } from "../support/forge/forge.js";
 import { type Registry, registryHost, startRegistry } from "../support/forge/registry.js";
@@ -18,6 +19,7 @@ const tokenSetting = ["_auth", "Token=$", "{NPM_TOKEN}"].join("");
 let forge: Forge;
 let registry: Registry;
 let server: Server;
+let authorities: Record<string, string>;
 
 beforeAll(async () => {
   forge = await startForge({ [forgeToken]: { fetch: /^\/acme\//, push: /^\/acme\// } });
@@ -30,14 +32,14 @@ beforeAll(async () => {
     "a.txt": "one\n",
   });
   const files = { TEST_FORGE_AUTHORITY: forge.authority, TEST_REGISTRY_AUTHORITY: registry.authority };
-  const env = Object.fromEntries(
+  authorities = Object.fromEntries(
     Object.entries(files).map(([name, pem]) => {
       const path = join(folder, `${name}.pem`);
       writeFileSync(path, pem);
       return [name, path];
     }),
   );
-  server = await startServer({ ...env, TEST_WORKSPACE: JSON.stringify({ preparedFolder }) }, withForge);
+  server = await startServer(settings(), withForge);
 }, 120_000);
 afterAll(async () => {
   server.process.kill("SIGTERM");
@@ -47,6 +49,23 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+const settings = () => ({ ...authorities, TEST_WORKSPACE: JSON.stringify({ preparedFolder }) });
+
+/** The same with containers of this runtime too. */
+async function withContainers(runtime: "runc"): Promise<Server> {
+  const { socket, image } = dockerEngine();
+  return await serve(
+    {
+      ...settings(),
+      TEST_DOCKER_SOCKET: socket,
+      TEST_DOCKER_IMAGE: image,
+      TEST_DOCKER_RUNTIME: runtime,
+      TEST_DOCKER_DATA: await emptyFolder(),
+    },
+    withForge,
+  );
+}
+
 const closed = { network: "off", filesystem: "workspace" };
 const source = (more: object = {}) => ({
   type: "git",
@@ -54,7 +73,7 @@ const source = (more: object = {}) => ({
   credential: { value: forgeToken },
   ...more,
 });
-/** Setup that installs from the registry, with the token put on outside. */
+/** Setup that installs from the registry, with a token that stays outside. */
 const installing = (more: object = {}) => ({
   setup: ["npm install --no-audit --no-fund --no-update-notifier"],
   credentials: [
@@ -71,11 +90,11 @@ const plain = (setup: readonly string[], more: object = {}) => ({
   ...more,
 });
 
-async function run(script: string, environment: object, more: object = {}) {
+async function run(script: string, environment: object, more: object = {}, at: Server = server) {
   const body = { ...demo(`run ${script}`, "say done"), sandboxPermission: closed, environment, ...more };
-  const text = await (await server.post("/run", body)).text();
-  expect(text + server.log()).not.toContain(npmToken);
-  expect(text + server.log()).not.toContain(forgeToken);
+  const text = await (await at.post("/run", body)).text();
+  expect(text + at.log()).not.toContain(npmToken);
+  expect(text + at.log()).not.toContain(forgeToken);
   const result = JSON.parse(text);
   const setup = (result.events ?? []).flatMap((event: { type: string; name?: string; data: object }) =>
     event.type === "data" && event.name === "setup" ? [event.data] : [],
@@ -86,52 +105,60 @@ async function run(script: string, environment: object, more: object = {}) {
 }
 
 describe("an environment", { timeout: 120_000 }, () => {
-  it("is prepared from a private repository with a registry, once, for an agent without a network", async () => {
-    const asked = {
-      workspace: { sources: [source()] },
-      outputs: {
-        patch: true,
-        git: {
-          branch: "ambit/fix",
-          message: "Change it",
-          author: { name: "Robot", email: "robot@acme.example" },
-          credential: { value: forgeToken },
+  it.for(["local", "runc"] as const)(
+    "is prepared from a private repository with a registry, once, for an agent without a network: %s",
+    async (sandbox, context) => {
+      const missing = sandbox === "runc" ? unavailableReason(sandbox) : undefined;
+      if (missing !== undefined) context.skip(`host: ${missing}`);
+      const at = sandbox === "runc" ? await withContainers(sandbox) : server;
+      const branch = `ambit/${sandbox}`;
+      const asked = {
+        sandbox,
+        workspace: { sources: [source()] },
+        outputs: {
+          patch: true,
+          git: {
+            branch,
+            message: "Change it",
+            author: { name: "Robot", email: "robot@acme.example" },
+            credential: { value: forgeToken },
+          },
         },
-      },
-    };
-    // What an agent would find of a credential: in files, variables, and memory of others. The pattern doesn't find itself.
-    const look = `grep -rE "[n]${npmToken.slice(1)}|[g]${forgeToken.slice(1)}" /workspace ~ /tmp; env; cat /proc/*/environ`;
-    const script = `npx --no-install greet; printf two > a.txt; ${look}; cat .npmrc`;
-    const cold = await run(script, installing(), asked);
-    expect(cold.result, server.log()).toMatchObject({ ok: true, output: "done" });
-    expect(cold.printed).toContain("hello from the package");
-    expect(cold.printed).toContain(tokenSetting);
-    // Neither the variable nor its placeholder is the agent's.
-    expect(cold.printed).not.toMatch(/NPM_TOKEN=|AMBIT_SOURCE_CREDENTIAL/);
-    expect(cold.environment).toMatchObject({ from: "built", kept: true });
-    expect(cold.setup).toMatchObject([
-      { state: "started", index: 0, command: installing().setup[0] },
-      { state: "output", text: expect.stringContaining("added 1 package") },
-      { state: "ended", exitCode: 0, omitted: 0 },
-    ]);
-    expect(cold.result.receipt.outputs.git).toMatchObject({ branch: "ambit/fix" });
-    expect(forge.git("acme/app", "show", "ambit/fix:a.txt")).toBe("two");
-    // The registry got the value itself, and nothing that is kept has it.
-    expect(registry.served.map(({ authorization }) => authorization)).toContain(`Bearer ${npmToken}`);
-    expect(keptBytes()).toContain("hello from the package");
-    expect(keptBytes()).not.toContain(npmToken);
-    expect(keptBytes()).not.toContain(forgeToken);
+      };
+      // What an agent would find of a credential: in files, variables, and memory of others. The pattern doesn't find itself.
+      const look = `grep -rE "[n]${npmToken.slice(1)}|[g]${forgeToken.slice(1)}" /workspace ~ /tmp; env; cat /proc/*/environ`;
+      const script = `npx --no-install greet; printf two > a.txt; ${look}; cat .npmrc`;
+      const cold = await run(script, installing(), asked, at);
+      expect(cold.result, at.log()).toMatchObject({ ok: true, output: "done" });
+      expect(cold.printed).toContain("hello from the package");
+      expect(cold.printed).toContain(tokenSetting);
+      // Neither the variable nor its placeholder is the agent's.
+      expect(cold.printed).not.toMatch(/NPM_TOKEN=|AMBIT_SOURCE_CREDENTIAL/);
+      expect(cold.environment).toMatchObject({ from: "built", kept: true });
+      expect(cold.setup).toMatchObject([
+        { state: "started", index: 0, command: installing().setup[0] },
+        { state: "output", text: expect.stringContaining("added 1 package") },
+        { state: "ended", exitCode: 0, omitted: 0 },
+      ]);
+      expect(cold.result.receipt.outputs.git).toMatchObject({ branch });
+      expect(forge.git("acme/app", "show", `${branch}:a.txt`)).toBe("two");
+      // The registry got the value itself, and nothing that is kept has it.
+      expect(registry.served.map(({ authorization }) => authorization)).toContain(`Bearer ${npmToken}`);
+      expect(keptBytes()).toContain("hello from the package");
+      expect(keptBytes()).not.toContain(npmToken);
+      expect(keptBytes()).not.toContain(forgeToken);
 
-    const asks = registry.served.length;
-    const warm = await run(script, installing(), { ...asked, outputs: { patch: true } });
-    expect(warm.result, server.log()).toMatchObject({ ok: true, output: "done" });
-    expect(warm.printed).toContain("hello from the package");
-    expect(warm.printed).not.toMatch(/NPM_TOKEN=|AMBIT_SOURCE_CREDENTIAL/);
-    expect(warm.setup).toEqual([]);
-    expect(registry.served.length).toBe(asks);
-    expect(warm.environment).toEqual({ ...cold.environment, from: "cache" });
-    expect(warm.result.receipt.sources).toEqual(cold.result.receipt.sources);
-  });
+      const asks = registry.served.length;
+      const warm = await run(script, installing(), { ...asked, outputs: { patch: true } }, at);
+      expect(warm.result, at.log()).toMatchObject({ ok: true, output: "done" });
+      expect(warm.printed).toContain("hello from the package");
+      expect(warm.printed).not.toMatch(/NPM_TOKEN=|AMBIT_SOURCE_CREDENTIAL/);
+      expect(warm.setup).toEqual([]);
+      expect(registry.served.length).toBe(asks);
+      expect(warm.environment).toEqual({ ...cold.environment, from: "cache" });
+      expect(warm.result.receipt.sources).toEqual(cold.result.receipt.sources);
+    },
+  );
 
   it("isn't given to those who may not read its repository", async () => {
     await run("true", plain(["echo made > made"]), { workspace: { sources: [source()] } });

@@ -8,7 +8,7 @@ export const programName = "bridge.cjs";
 /** What decides how a sandbox's guest daemon is started. */
 export type GuestOptions = Pick<
   RemoteSandboxOptions,
-  "bridge" | "ownSystem" | "supervisor" | "workspace" | "unprivileged" | "takeover"
+  "bridge" | "folderName" | "ownSystem" | "supervisor" | "workspace" | "unprivileged" | "takeover"
 > & { readonly spec: Pick<RemoteSandboxOptions["spec"], "id"> };
 
 /** The guest daemon of one sandbox. */
@@ -23,7 +23,7 @@ export interface Guest {
 /** @throws SandboxFailed when it wasn't bundled. */
 export async function guestOf(options: GuestOptions): Promise<Guest> {
   const { spec, bridge, ownSystem, supervisor, workspace, unprivileged, takeover } = options;
-  const folder = join(bridge.folder, spec.id);
+  const folder = join(bridge.folder, options.folderName ?? spec.id);
   return {
     folder,
     program: { path: join(folder, programName), content: await guestDaemon() },

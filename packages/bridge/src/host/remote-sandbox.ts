@@ -17,6 +17,11 @@ export interface RemoteSandboxOptions {
   /** Placeholders of the session's `secrets`, where the backend hides them. Called on each read. */
   readonly placeholders?: () => Readonly<Record<string, string>>;
   /**
+   * The sandbox's folder below `bridge.folder`. The same in each, where none shares a file system with another: what was
+   * prepared in one then works in another. Default: the spec's id.
+   */
+  readonly folderName?: string;
+  /**
    * Whether `/proc`, `/tmp` and the like belong to the sandbox alone, so that the bridge, if it is root, may mount the
    * former with `hidepid=2` and isolate users in the others. On shared ones that would change the host. Default false.
    */

@@ -1,4 +1,4 @@
-import { join } from "node:path/posix";
+import { dirname } from "node:path/posix";
 import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
 import { forwardingLog, type Prepared, type Shape } from "@ambit/backend-kit";
 import { directCommandOf, type GuestOptions, openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
@@ -22,7 +22,7 @@ export interface PrepareContainerOptions extends Omit<StartContainerOptions, "gu
 const accessOf = { on: "write", workspace: "write", readonly: "read", off: "none" } as const;
 
 const bridgeOf = ({ id, config, shape }: PrepareContainerOptions): GuestOptions => ({
-  spec: { id },
+  ...{ spec: { id }, folderName: "session" },
   bridge: config.bridge,
   ownSystem: true,
   unprivileged: true,
@@ -87,7 +87,7 @@ export class PreparedSandbox implements Prepared {
       // A prepared container may have been changed, or have ended, since it was made.
       if (this.#options.id !== spec.id) readBack(await container.inspect(signal), requested, host.isDocker);
       if (spec.boundary.network.mode === "allowlist") {
-        const folder = join(config.bridge.folder, this.#options.id);
+        const folder = dirname(sandbox.workspace);
         this.#egress = await openSessionEgress({
           sandbox,
           access: container,
