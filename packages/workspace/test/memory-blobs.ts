@@ -14,6 +14,10 @@ export function memoryBlobs(): Blobs & { readonly kept: Map<string, Map<string, 
       const found = kept.get(owner)?.get(name);
       return found === undefined ? undefined : { size: found.length, content: only(found) };
     },
+    files: async function* (owner) {
+      for (const name of kept.get(owner)?.keys() ?? []) yield { name, at: 0 };
+    },
+    deleteFile: async (owner, name) => void kept.get(owner)?.delete(name),
     owners: async function* (before) {
       for (const owner of kept.keys()) if (before > 0) yield { owner, since: 0 };
     },

@@ -1,10 +1,27 @@
 import { createHash, randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { mkdir, mkdtemp, open, opendir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import {
+  mkdir,
+  mkdtemp,
+  open,
+  opendir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BlobsBackend, codeOf, messageOf, StoreFailed } from "@ambit/core/plugin";
-import { type Blob, type BlobOwner, type Blobs, requireBlobName } from "@ambit/workspace/blobs";
+import {
+  type Blob,
+  type BlobFile,
+  type BlobOwner,
+  type Blobs,
+  requireBlobName,
+} from "@ambit/workspace/blobs";
 
 /** The file of an owner's folder that names it: a folder's own name is a digest. */
 const ownerFile = "owner";
@@ -68,20 +85,37 @@ class FolderBlobs implements Blobs {
     });
   }
 
+  async *files(owner: string): AsyncGenerator<BlobFile, void, undefined> {
+    const folder = this.#folderOf(owner);
+    const found = await orFailed("list files", async () => {
+      try {
+        return await readdir(folder);
+      } catch (error) {
+        if (codeOf(error) === "ENOENT") return [];
+        throw error;
+      }
+    });
+    for (const name of found) {
+      if (name === ownerFile || name.startsWith(".")) continue;
+      const file = await orFailed("list files", () => timeOf(join(folder, name)));
+      if (file !== undefined) yield { name, at: file };
+    }
+  }
+
+  async deleteFile(owner: string, name: string): Promise<void> {
+    const path = join(this.#folderOf(owner), requireBlobName(name));
+    await orFailed("delete a file", () => rm(path, { force: true }));
+  }
+
   async *owners(before: number): AsyncGenerator<BlobOwner, void, undefined> {
     const folder = await orFailed("list the owners of files", () => opendir(this.#folder));
     for await (const { name } of folder) {
       if (!/^[0-9a-f]{64}$/.test(name)) continue;
       const path = join(this.#folder, name, ownerFile);
       const found = await orFailed("list the owners of files", async () => {
-        try {
-          const { mtimeMs: since } = await stat(path);
-          return since < before ? { owner: await readFile(path, "utf8"), since } : undefined;
-        } catch (error) {
-          // Another process has just created or deleted it.
-          if (codeOf(error) === "ENOENT") return undefined;
-          throw error;
-        }
+        const since = await timeOf(path);
+        if (since === undefined || since >= before) return undefined;
+        return { owner: await readFile(path, "utf8"), since };
       });
       if (found !== undefined) yield found;
     }
@@ -98,6 +132,16 @@ class FolderBlobs implements Blobs {
 
   #folderOf(owner: string): string {
     return join(this.#folder, createHash("sha256").update(owner).digest("hex"));
+  }
+}
+
+/** Undefined where it has just been deleted, or isn't there yet. */
+async function timeOf(path: string): Promise<number | undefined> {
+  try {
+    return (await stat(path)).mtimeMs;
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw error;
   }
 }
 

@@ -1,6 +1,12 @@
 import { createHash, randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
-import { type Blob, type BlobOwner, type Blobs, requireBlobName } from "@ambit/workspace/blobs";
+import {
+  type Blob,
+  type BlobFile,
+  type BlobOwner,
+  type Blobs,
+  requireBlobName,
+} from "@ambit/workspace/blobs";
 import {
   DeleteObjectCommand,
   DeleteObjectsCommand,
@@ -105,6 +111,20 @@ class S3Blobs implements Blobs {
       // An answer without a body doesn't say whether the bucket is missing too.
       if (isMissing(thrown) && (await this.#textIn(object.Key)) === undefined) return undefined;
       throw s3Failure("find a file", thrown);
+    }
+  }
+
+  async *files(owner: string): AsyncGenerator<BlobFile, void, undefined> {
+    const folder = `${this.#prefix}files/${digestOf(owner)}/`;
+    for await (const { Key, LastModified } of this.#list(folder))
+      yield { name: Key.slice(folder.length), at: LastModified?.getTime() ?? 0 };
+  }
+
+  async deleteFile(owner: string, name: string): Promise<void> {
+    try {
+      await this.#client.send(new DeleteObjectCommand({ ...this.#bucket, Key: this.#keyOf(owner, name) }));
+    } catch (thrown) {
+      throw s3Failure("delete a file", thrown);
     }
   }
 

@@ -12,6 +12,10 @@ export interface Blobs {
   put(owner: string, name: string, content: AsyncIterable<Uint8Array>): Promise<void>;
   /** Undefined where there is none. @throws StoreFailed, as its content does */
   get(owner: string, name: string): Promise<Blob | undefined>;
+  /** The files of an owner, in no order. @throws StoreFailed */
+  files(owner: string): AsyncIterable<BlobFile>;
+  /** Deletes one file of an owner, who stays. Succeeds if there is none. @throws StoreFailed */
+  deleteFile(owner: string, name: string): Promise<void>;
   /** The owners whose first file was written before that time. @param before in milliseconds since 1970 */
   owners(before: number): AsyncIterable<BlobOwner>;
   /** Deletes all files of an owner. Succeeds if there are none. */
@@ -23,6 +27,12 @@ export interface BlobOwner {
   readonly owner: string;
   /** When its first file was written, in milliseconds since 1970. */
   readonly since: number;
+}
+
+export interface BlobFile {
+  readonly name: string;
+  /** When it was written, in milliseconds since 1970. */
+  readonly at: number;
 }
 
 export interface Blob {

@@ -1,11 +1,11 @@
 import type { BlobsBackend } from "@ambit/core/plugin";
 import type { Blobs } from "./blobs.js";
 
-export { type Blob, type BlobOwner, type Blobs, requireBlobName } from "./blobs.js";
+export { type Blob, type BlobFile, type BlobOwner, type Blobs, requireBlobName } from "./blobs.js";
 export { sealedBlobs } from "./sealed-blobs.js";
 export { FileSealing } from "./sealing.js";
 
-const methods = ["put", "get", "owners", "delete", "close"] as const;
+const methods = ["put", "get", "files", "deleteFile", "owners", "delete", "close"] as const;
 
 /** What a plugin opened, checked. @throws Error for something that isn't one */
 export function openedBlobs({ name }: Pick<BlobsBackend, "name">, opened: unknown): Blobs {

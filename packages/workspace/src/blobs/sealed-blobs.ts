@@ -9,6 +9,8 @@ export function sealedBlobs(blobs: Blobs, sealing: FileSealing): Blobs {
       const found = await blobs.get(owner, name);
       return found && { size: sizeInside(found.size), content: sealing.open(found.content, { owner, name }) };
     },
+    files: (owner) => blobs.files(owner),
+    deleteFile: (owner, name) => blobs.deleteFile(owner, name),
     owners: (before) => blobs.owners(before),
     delete: (owner) => blobs.delete(owner),
     close: () => blobs.close(),

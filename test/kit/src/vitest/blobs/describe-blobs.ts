@@ -73,6 +73,24 @@ export function describeBlobs(name: string, makeRig: () => Promise<BlobsRig>): v
       expect(await ownersOf(blobs, Date.now() - 600_000)).toEqual([]);
     });
 
+    it("lists an owner's files with their times, and deletes one of them", async () => {
+      const blobs = await opened();
+      const names = Array.from({ length: 23 }, (_, index) => `file-${index}`).sort();
+      for (const file of names) await blobs.put("1", file, piecesOf(Buffer.from("x")));
+      await blobs.put("2", "other", piecesOf(Buffer.from("x")));
+      const listed: string[] = [];
+      for await (const { name: file, at } of blobs.files("1")) {
+        listed.push(file);
+        expect(Math.abs(Date.now() - at)).toBeLessThan(600_000);
+      }
+      expect(listed.sort()).toEqual(names);
+      await blobs.deleteFile("1", "file-3");
+      await blobs.deleteFile("1", "file-3");
+      expect(await blobs.get("1", "file-3")).toBeUndefined();
+      expect(await contentIn(blobs, "1", "file-4")).toBe("x");
+      for await (const { name: file } of blobs.files("nobody")) expect(file).toBeUndefined();
+    });
+
     it("keeps a large content of unknown length, and reads it in pieces", { timeout: 600_000 }, async () => {
       const blobs = await opened();
       const large = randomContent(largeBytes);
