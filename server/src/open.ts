@@ -7,7 +7,7 @@ import { loadSettings, type Overrides, type Settings } from "./configuration/loa
 import { ConfigurationInvalid } from "./configuration/problems.js";
 import type { ConfigurationInput, LogLevel } from "./configuration/schema.js";
 import { EvidenceFile } from "./evidence-file.js";
-import { KeptFiles } from "./files/kept-files.js";
+import { KeptFiles, type KeptFilesOptions } from "./files/kept-files.js";
 import {
   defaultKeyFile,
   interactionKey,
@@ -86,7 +86,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
   const files = new KeptFiles({
     ...{ registry, settings: settings.workspace, log },
     temporary,
-    sealing: await sealingOf(settings, temporary, key),
+    ...(await sealingOf(settings, temporary, key)),
   });
   const runner = new Runner({
     ...{ registry, limits, permissionCeiling, unaskedTools, contract, log },
@@ -113,19 +113,19 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
   };
 }
 
-/** How kept files are encrypted. Undefined: they aren't. @throws ConfigurationInvalid for an earlier key that can't be read */
+/** How kept files are encrypted, if they are, and what belongs to sessions. @throws ConfigurationInvalid for an earlier key that can't be read */
 async function sealingOf(
   { workspace: { encrypt, earlierKeyFiles }, keyFile }: Settings,
   temporary: boolean,
   key: () => Promise<KeyObject>,
-): Promise<(() => Promise<FileSealing>) | undefined> {
-  if (!encrypt) return undefined;
+): Promise<Pick<KeptFilesOptions, "sealing" | "stateSealing">> {
   const earlier = await Promise.all(
     earlierKeyFiles.map((file, index) => namedKey(`workspace.earlierKeyFiles[${index}]`, file)),
   );
   // What ends with this process may have a key that does.
   const newest = keyFile === undefined && !temporary ? () => lastingKey(defaultKeyFile()) : key;
-  return async () => new FileSealing(await newest(), earlier);
+  const sealing = async () => new FileSealing(await newest(), earlier);
+  return { sealing: encrypt ? sealing : undefined, stateSealing: sealing };
 }
 
 /** @throws ConfigurationInvalid for a tenant that may use only what isn't loaded: it would look like a limit. */

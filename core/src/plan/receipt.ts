@@ -18,6 +18,7 @@ export type RunFacts = Pick<
   | "decisions"
   | "session"
   | "unaskedTools"
+  | "fork"
   | "outputs"
   | "sources"
   | "environment"

@@ -34,6 +34,7 @@ import { RunBudget } from "./model/budget.js";
 import { ModelCalls } from "./model/model-calls.js";
 import { SessionSpending } from "./model/session-spending.js";
 import { noWorkspaces } from "./operator.js";
+import { Fork } from "./run/fork.js";
 import { Outputs } from "./run/outputs.js";
 import { roles } from "./run/roles.js";
 import { Run } from "./run/run.js";
@@ -71,6 +72,7 @@ export const runClasses = [
   ModelCalls,
   TurnRunner,
   Outputs,
+  Fork,
   Run,
 ];
 

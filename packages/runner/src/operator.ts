@@ -5,6 +5,7 @@ import type {
   Issue,
   OutputsReceipt,
   RunRequest,
+  SnapshotInfo,
   SourceReceipt,
 } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
@@ -17,6 +18,8 @@ export type HideSecrets = (secrets: readonly string[]) => () => void;
 
 /** What puts files into workspaces and takes them out: `Workspaces` of `@ambit/workspace`. */
 export interface WorkspaceService {
+  /** Undefined where sessions can't be copied. */
+  readonly snapshots: SnapshotService | undefined;
   /** Why such a request can't run here, by path. Pure. */
   issues(request: RunRequest): readonly Issue[];
   /** The sandboxes that such a request needs besides its agent's: the plan covers them too. Pure. */
@@ -73,8 +76,9 @@ export interface OutputsOfRun {
 
 /** A runner without one keeps no files, and has no sources. */
 export const noWorkspaces: WorkspaceService = {
+  snapshots: undefined,
   issues: (request) =>
-    (["outputs", "workspace", "environment"] as const)
+    (["outputs", "workspace", "environment", "fork"] as const)
       .filter((path) => request[path] !== undefined)
       .map((path) => ({
         path,
@@ -84,3 +88,46 @@ export const noWorkspaces: WorkspaceService = {
   fill: async () => ({ sources: undefined, environment: undefined }),
   outputsOf: () => undefined,
 };
+
+/** A session's sandbox, with the name of its backend: its files can only go into one of the same. */
+export interface SandboxOfSession {
+  readonly sandbox: Sandbox;
+  readonly backend: string;
+}
+
+/** What a session is besides its files. It holds credentials: stored encrypted. */
+export interface SessionState {
+  /** The one that its agent stored in its home. */
+  readonly conversation: { readonly harness: string; readonly id: string } | undefined;
+  /** Digests of the user's messages in it. */
+  readonly userMessages: readonly string[];
+  /** What the output of its sandbox is redacted of. */
+  readonly secrets: readonly string[];
+}
+
+/** The archive of a session's files, as it was written. */
+export type ArchiveFacts = Pick<SnapshotInfo, "sha256" | "bytes" | "entries" | "skipped">;
+
+/** Copies sessions' workspaces and homes, and keeps them: `Snapshots` of `@ambit/workspace`. */
+export interface SnapshotService {
+  /** Whether there is a place to keep them. */
+  readonly isKept: boolean;
+  /** @throws SnapshotFailed, StoreFailed; the signal's reason */
+  take(
+    of: SandboxOfSession & { readonly session: string; readonly project: string | undefined },
+    state: SessionState,
+    signal: AbortSignal,
+  ): Promise<SnapshotInfo>;
+  /**
+   * Puts a snapshot of the project into a new sandbox. If this fails, part of it may be there: close it.
+   * @throws NotFound, SnapshotFailed, StoreFailed; the signal's reason
+   */
+  restore(
+    id: string,
+    project: string | undefined,
+    into: SandboxOfSession,
+    signal: AbortSignal,
+  ): Promise<{ readonly facts: ArchiveFacts; readonly state: SessionState }>;
+  /** Without keeping it. @throws SnapshotFailed; the signal's reason */
+  copy(from: SandboxOfSession, into: SandboxOfSession, signal: AbortSignal): Promise<ArchiveFacts>;
+}

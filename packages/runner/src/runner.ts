@@ -27,6 +27,7 @@ import type { SessionHolding, SessionKeeper } from "./session/session-keeper.js"
 import type { SessionName } from "./session/session-name.js";
 import { Sessions } from "./session/sessions.js";
 import { discardSession } from "./session/take-over.js";
+import { takeSnapshot } from "./session/take-snapshot.js";
 import { tokens } from "./tokens.js";
 
 /** One of the slots for concurrent runs. Released when the run's records have ended, or by `release`. */
@@ -219,10 +220,12 @@ export class Runner {
     return (await this.#sessions.end(sessionId, project)) || users.length > 0;
   }
 
-  /**
-   * Closes the sandboxes of all sessions at once: other runners may have the sessions from now on. What another runner can
-   * continue stays.
-   */
+  /** A kept copy of an idle session; undefined if it isn't here. @throws SessionInUse, SnapshotFailed, StoreFailed */
+  snapshot(name: SessionName, signal: AbortSignal): ReturnType<typeof takeSnapshot> {
+    return takeSnapshot(this.#sessions, this.options.workspaces, name, signal);
+  }
+
+  /** Closes all sandboxes at once, except for those that another runner can continue. */
   abandonSessions(): Promise<void> {
     return this.#sessions.abandon();
   }
@@ -233,10 +236,7 @@ export class Runner {
     return discardSession(left, sandboxes, this.options.log);
   }
 
-  /**
-   * Accepts no new runs. Running ones finish within the limit or are cancelled, each with its result; then sessions
-   * end.
-   */
+  /** Accepts no new runs. Running ones finish within the limit or are cancelled, with a result; then sessions end. */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
     const poolClosed = this.#pool.close();

@@ -99,6 +99,7 @@ test("a run knows fewer than ten others, and a test replaces one by registering 
     run: async () => ({ how: "completed", stopReason: "replaced" }),
     explained: (error) => error,
     fill: async () => {},
+    forkedFrom: undefined,
     filledWith: { sources: undefined, environment: undefined },
     hasOutputs: false,
     outputs: undefined,

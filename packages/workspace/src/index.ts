@@ -6,4 +6,5 @@ export type { OutputsManifest } from "./outputs/manifest.js";
 export { OutputsRetention } from "./outputs/retention.js";
 export { RunOutputs } from "./outputs/run-outputs.js";
 export { type WorkspaceSettings, workspaceSettingsSchema } from "./settings.js";
+export { Snapshots } from "./snapshots/snapshots.js";
 export { type Filled, type FillOptions, Workspaces } from "./workspaces.js";

@@ -42,6 +42,15 @@ export const workspaceSettingsSchema = z.strictObject({
     description:
       "MiB of a snapshot of a sandbox's workspace and home; what is larger isn't kept, and fails with `snapshot_failed`.",
   }),
+  maxSnapshotsPerProject: z.int().positive().max(10_000).default(20).meta({
+    description: "Snapshots of sessions that each project may keep; one more fails with `snapshot_failed`.",
+  }),
+  snapshotTimeoutMs: z.int().positive().max(2_147_483_647).default(300_000).meta({
+    description: "Milliseconds to pack a session's files into a snapshot, and to put them into another one.",
+  }),
+  snapshotMaxAgeMs: z.int().positive().max(31_536_000_000).default(604_800_000).meta({
+    description: "Milliseconds that a snapshot of a session is kept; then it is deleted. Default: 7 days.",
+  }),
   encrypt: z.boolean().default(false).meta({
     description:
       "Whether files are encrypted before a plugin keeps them: AES-256-GCM, with a key derived from the one of `interactions.keyFile`. Files that were kept before aren't read any more.",

@@ -16,10 +16,13 @@ import { RunOutputs } from "./outputs/run-outputs.js";
 import { preparing } from "./preparing.js";
 import type { WorkspaceSettings } from "./settings.js";
 import { KeptSnapshots } from "./snapshot/index.js";
+import type { Snapshots } from "./snapshots/snapshots.js";
 import { fillFrom } from "./sources/fill.js";
 import { sourceFailed } from "./sources/source-error.js";
 
 export interface WorkspacesOptions {
+  /** Copies of sessions. Undefined where none are made. */
+  readonly snapshots: Snapshots | undefined;
   readonly settings: WorkspaceSettings;
   /** For files on their way. */
   readonly folder: string;
@@ -51,7 +54,10 @@ export interface Filled {
   readonly environment: EnvironmentReceipt | undefined;
 }
 
-type Needed = Pick<RunRequest, "workspace" | "outputs" | "sandboxPermission" | "environment">;
+type Needed = Pick<
+  RunRequest,
+  "workspace" | "outputs" | "sandboxPermission" | "environment" | "fork" | "sessionId"
+>;
 
 /** What a runner does with workspaces beyond the request's own files. */
 export class Workspaces {
@@ -71,6 +77,10 @@ export class Workspaces {
     this.#environments = new Environments({ kept, limits, setupTimeoutMs });
   }
 
+  get snapshots(): Snapshots | undefined {
+    return this.#options.snapshots;
+  }
+
   /** Why such a request can't run here. Pure. */
   issues(request: Needed): readonly Issue[] {
     const { outputs, workspace } = request;
@@ -81,6 +91,7 @@ export class Workspaces {
       return message === undefined ? [] : [{ path: `workspace.sources[${index}].url`, message }];
     });
     issues.push(...unreached);
+    issues.push(...forkIssues(request, blobs !== undefined));
     const repository = repositoryOf({ workspace });
     const wish = outputs?.git?.pullRequest;
     if (wish !== undefined && repository !== undefined) {
@@ -239,6 +250,21 @@ export class Workspaces {
 }
 
 const mebibyte = 1_048_576;
+
+function forkIssues({ fork, workspace, environment, sessionId }: Needed, isKept: boolean): readonly Issue[] {
+  if (fork === undefined) return [];
+  const issues: Issue[] = [];
+  if (workspace !== undefined || environment !== undefined)
+    issues.push({ path: "fork", message: "has files of its own: leave workspace and environment out" });
+  if (fork.session !== undefined && fork.session === sessionId)
+    issues.push({ path: "fork.session", message: "is this request's own session: send another sessionId" });
+  if (fork.snapshot !== undefined && !isKept) {
+    const message =
+      "can't be kept here: add @ambit/blobs-folder or @ambit/blobs-s3 to the configuration's plugins";
+    issues.push({ path: "fork.snapshot", message });
+  }
+  return issues;
+}
 
 /** The request's one git source. */
 function repositoryOf({ workspace }: Pick<RunRequest, "workspace">): GitSource | undefined {

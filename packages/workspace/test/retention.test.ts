@@ -11,7 +11,13 @@ async function* text(content: string) {
 async function look(existing: (owners: readonly string[]) => Promise<ReadonlySet<string>>, maxAgeMs = 1) {
   const blobs = memoryBlobs();
   for (let index = 0; index < 250; index += 1) await blobs.put(`run-${index}`, "patch", text("x"));
-  await new OutputsRetention({ blobs: async () => blobs, maxAgeMs, existing, log }).look();
+  await new OutputsRetention({
+    blobs: async () => blobs,
+    maxAgeMs,
+    existing,
+    snapshots: { deleteOld: async () => {} },
+    log,
+  }).look();
   return [...blobs.kept.keys()];
 }
 

@@ -2,7 +2,13 @@ import { join } from "node:path";
 import type { Log, Registry } from "@ambit/core";
 import type { RecordedRuns } from "@ambit/durable";
 import { operatorPolicy } from "@ambit/egress";
-import { KeptOutputs, OutputsRetention, type WorkspaceSettings, Workspaces } from "@ambit/workspace";
+import {
+  KeptOutputs,
+  OutputsRetention,
+  Snapshots,
+  type WorkspaceSettings,
+  Workspaces,
+} from "@ambit/workspace";
 import { type Blobs, type FileSealing, openedBlobs, sealedBlobs } from "@ambit/workspace/blobs";
 import { dataFolder } from "../data-folder.js";
 import { sendGuarded } from "./guarded-request.js";
@@ -16,22 +22,34 @@ export interface KeptFilesOptions {
   readonly temporary: boolean;
   /** Undefined where files are kept as they are. Rejects where the key can't be read. */
   readonly sealing: (() => Promise<FileSealing>) | undefined;
+  /** Encrypts what belongs to a session besides its files, in any case. */
+  readonly stateSealing: () => Promise<FileSealing>;
 }
 
 /** The files of runs' outputs, in the place that a plugin offers. It is opened when it is first needed. */
 export class KeptFiles {
   readonly workspaces: Workspaces;
+  /** Copies of sessions. */
+  readonly snapshots: Snapshots;
   #opened: Promise<Blobs> | undefined;
   #retention: OutputsRetention | undefined;
 
   constructor(readonly options: KeptFilesOptions) {
-    const { registry, settings } = options;
+    const { registry, settings, stateSealing: sealing } = options;
     const addresses = operatorPolicy({ privateHosts: "refuse", allowedRanges: settings.allowedRanges });
+    const { maxEntries, maxSnapshotMiB, maxSnapshotsPerProject: maxPerProject } = settings;
+    const folder = join(dataFolder(), "spool");
+    const blobs = registry.blobs === undefined ? undefined : () => this.blobs();
+    this.snapshots = new Snapshots({
+      ...{ blobs, sealing, folder, maxPerProject },
+      limits: { maxEntries, maxBytes: maxSnapshotMiB * 1_048_576 },
+      timeoutMs: settings.snapshotTimeoutMs,
+      maxAgeMs: settings.snapshotMaxAgeMs,
+    });
+    const preparedFolder = settings.preparedFolder ?? join(dataFolder(), "prepared");
     this.workspaces = new Workspaces({
-      settings,
-      folder: join(dataFolder(), "spool"),
-      preparedFolder: settings.preparedFolder ?? join(dataFolder(), "prepared"),
-      blobs: registry.blobs === undefined ? undefined : () => this.blobs(),
+      ...{ settings, folder, preparedFolder, blobs },
+      snapshots: this.snapshots,
       send: (request, signal) => sendGuarded(request, addresses, signal),
       sign: signerIn(settings.signingKeyFile),
     });
@@ -67,6 +85,7 @@ export class KeptFiles {
       blobs: () => this.blobs(),
       maxAgeMs: options.settings.maxAgeMs,
       existing: async (owners) => new Set((await store.heads(owners)).map(({ id }) => id)),
+      snapshots: this.snapshots,
       log: this.options.log,
     });
     this.#retention.start();

@@ -3,6 +3,7 @@ import {
   failedResultSchema,
   outputFileSchema,
   runResultSchema,
+  snapshotInfoSchema,
   streamRecordSchema,
 } from "@ambit/core/contract";
 import { z } from "zod";
@@ -96,6 +97,10 @@ export const endedResponseSchema = z.strictObject({
   message: z.string().optional(),
 });
 export type EndedResponse = z.infer<typeof endedResponseSchema>;
+
+/** `GET /snapshots`. */
+export const snapshotsResponseSchema = z.strictObject({ snapshots: z.array(snapshotInfoSchema) });
+export type SnapshotsResponse = z.infer<typeof snapshotsResponseSchema>;
 
 /** `POST /runs/{runId}/interactions/{interactionId}`. */
 export const forwardedResponseSchema = z.strictObject({ ok: z.literal(true) });

@@ -14,6 +14,7 @@ import { runOperation } from "./route/run-operation.js";
 import { handleRun } from "./run-route.js";
 import { storedRoutes } from "./runs/routes.js";
 import { handleKill } from "./session-routes.js";
+import { snapshotRoutes } from "./snapshots/routes.js";
 
 /** Every route of the server. */
 export const routes: readonly HttpRoute[] = [
@@ -89,6 +90,7 @@ export const routes: readonly HttpRoute[] = [
     handle: ({ context, exchange }) => context.cancellation.handle(context, exchange),
   },
   ...storedRoutes,
+  ...snapshotRoutes,
   {
     method: "GET",
     path: "/plugins",

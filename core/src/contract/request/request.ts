@@ -6,6 +6,7 @@ import { credentialSchema, sandboxCredentialSchema } from "./boundary/credential
 import { sandboxPermissionSchema } from "./boundary/sandbox-permission.js";
 import { onDisconnectSchema } from "./disconnect.js";
 import { environmentSchema } from "./environment.js";
+import { forkSchema } from "./fork.js";
 import { interactionSettingsSchema } from "./interactions.js";
 import { limits } from "./limits.js";
 import { messageSchema } from "./message.js";
@@ -149,6 +150,10 @@ export const runRequestSchema = z.strictObject({
   environment: environmentSchema.optional().meta({
     description:
       "What is prepared in a new workspace before the agent starts, by commands with a boundary of their own, and kept for later runs. Needs `sandboxPermission.filesystem` to be `workspace`. Default: nothing.",
+  }),
+  fork: forkSchema.optional().meta({
+    description:
+      "The new session begins as a copy of another one's workspace, home and conversation. A session that has begun already ignores it. Default: it begins empty.",
   }),
   outputs: outputsSchema.optional().meta({
     description:

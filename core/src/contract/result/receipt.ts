@@ -2,6 +2,7 @@ import { z } from "zod";
 import { capabilitySchema, domains } from "../capability.js";
 import { gapSchema } from "./failure.js";
 import { environmentReceiptSchema, outputsReceiptSchema, sourceReceiptSchema } from "./outputs.js";
+import { forkReceiptSchema } from "./snapshot.js";
 
 export const siteSchema = z.enum(["sandbox", "runner", "caller"]);
 /** Where an actor's effects land: in the sandbox, on this process's host, or with the user. */
@@ -78,6 +79,8 @@ export const receiptSchema = z.strictObject({
   sources: z.array(sourceReceiptSchema).optional(),
   /** What was prepared for it, where the request has an `environment` and the workspace was new. */
   environment: environmentReceiptSchema.optional(),
+  /** What its session began as a copy of, where the request has a `fork` and the session was new. */
+  fork: forkReceiptSchema.optional(),
   /** What left the workspace, where the request has `outputs`. */
   outputs: outputsReceiptSchema.optional(),
 });

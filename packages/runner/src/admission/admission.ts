@@ -274,11 +274,15 @@ function workspaceIssues(
   { request, boundary }: BoundedRequest,
   workspaces: WorkspaceService = noWorkspaces,
 ): readonly Issue[] {
-  const issues = workspaces.issues(request);
+  const issues = [...workspaces.issues(request)];
+  if (request.fork !== undefined && boundary.filesystem.mode === "readonly") {
+    const message = 'needs a workspace that can be written: set sandboxPermission.filesystem to "workspace"';
+    issues.push({ path: "fork", message });
+  }
   if (boundary.filesystem.mode !== "off") return issues;
   const message =
     'needs a workspace, and sandboxPermission.filesystem is "off": allow "workspace" or "readonly"';
-  const asked = (["outputs", "workspace", "environment"] as const).filter(
+  const asked = (["outputs", "workspace", "environment", "fork"] as const).filter(
     (path) => request[path] !== undefined,
   );
   return [...issues, ...asked.map((path) => ({ path, message }))];

@@ -7,7 +7,7 @@ import {
   receiptOf,
   stillVisible,
 } from "@ambit/core";
-import type { OutputsReceipt, Receipt, RunRequest, RunResult } from "@ambit/core/contract";
+import type { ForkReceipt, OutputsReceipt, Receipt, RunRequest, RunResult } from "@ambit/core/contract";
 import type { Agent, Log } from "@ambit/core/plugin";
 import { unaskedClasses } from "../call/permission/known-tools.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
@@ -28,6 +28,8 @@ export interface RunOutcome {
   readonly outputs: OutputsReceipt | undefined;
   /** What a new workspace was filled with. */
   readonly filledWith: FilledWorkspace;
+  /** What its session began as a copy of. */
+  readonly fork: ForkReceipt | undefined;
   /** The session's id, or the id that stands for the session of a run without one. */
   readonly sessionName: string;
 }
@@ -124,7 +126,7 @@ export function stopReasonOf(end: TurnEnd): string | undefined {
 function receiptFor(
   request: RunRequest,
   plan: AcceptedPlan,
-  { progress, events, sessionName, outputs, filledWith: { sources, environment } }: RunOutcome,
+  { progress, events, sessionName, outputs, filledWith: { sources, environment }, fork }: RunOutcome,
 ): Receipt | undefined {
   const { session, agent, history } = heldIn(progress);
   if (session === undefined) return undefined;
@@ -146,6 +148,7 @@ function receiptFor(
     unaskedTools: unasked.length === 0 ? undefined : [...unasked],
     sources: sources === undefined ? undefined : redactor.value([...sources]),
     environment,
+    fork,
     outputs: redactor.value(outputs),
   });
 }

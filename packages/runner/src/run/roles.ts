@@ -1,5 +1,5 @@
 import type { AmbitError } from "@ambit/core";
-import type { ContentBlock, OutputsReceipt } from "@ambit/core/contract";
+import type { ContentBlock, ForkReceipt, OutputsReceipt } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { RunEvents } from "../events/run-events.js";
 import type { Deadlines } from "../lifetime/deadlines.js";
@@ -38,6 +38,8 @@ export interface AgentTurn {
   explained(error: AmbitError): AmbitError;
   /** Fills a new workspace. @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the run's reason */
   fill(session: Session): Promise<void>;
+  /** What its session began as a copy of. */
+  readonly forkedFrom: ForkReceipt | undefined;
   /** What it was filled with. */
   readonly filledWith: FilledWorkspace;
   /** Whether the request asks for files of the workspace. */

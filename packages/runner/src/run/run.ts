@@ -195,6 +195,7 @@ export class Run {
       failure: failureOf(end),
       outputs: this.turn.outputs,
       filledWith: this.turn.filledWith,
+      fork: this.turn.forkedFrom,
       sessionName: request.sessionId ?? this.calls.turn,
     };
     const { result, failure } = conclude(request, plan, outcome, this.log);
@@ -228,7 +229,8 @@ export class Run {
         decided: (decision, count) => events.decisions.record(decision, count),
         failed: (failure) => scope.abort(failure),
         warn: (message) => events.warn({ path: "sessionId", message }),
-        claim: () => this.agents.claim(),
+        // One that was started ahead has files of its own in its home.
+        claim: async () => (request.fork === undefined ? this.agents.claim() : undefined),
       });
       scope.defer(() => loan.release(endedWell(this.#state, turn.agentEnded) && !scope.unclean));
       this.#advance(startingIn(loan.session));

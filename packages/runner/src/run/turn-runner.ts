@@ -7,7 +7,14 @@ import {
   ModelFailed,
   PluginBrokeContract,
 } from "@ambit/core";
-import type { AgentEvent, AgentEventOf, ContentBlock, OutputsReceipt, Usage } from "@ambit/core/contract";
+import type {
+  AgentEvent,
+  AgentEventOf,
+  ContentBlock,
+  ForkReceipt,
+  OutputsReceipt,
+  Usage,
+} from "@ambit/core/contract";
 import { type Agent, loopTurnSize, loopTurns, type Sandbox } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { Elicitation } from "../call/ask/elicitation.js";
@@ -31,6 +38,7 @@ import { requireListed } from "../session/agent/publish.js";
 import type { Session } from "../session/session.js";
 import type { StartedAgent } from "../session/started-agent.js";
 import { tokens } from "../tokens.js";
+import { Fork } from "./fork.js";
 import { Outputs } from "./outputs.js";
 import type { TurnEnd } from "./run-state.js";
 
@@ -52,6 +60,7 @@ export class TurnRunner {
     @inject(ModelCalls) private readonly modelCalls: ModelCalls,
     @inject(Elicitation) private readonly elicitation: Elicitation,
     @inject(Outputs) private readonly taken: Outputs,
+    @inject(Fork) private readonly fork: Fork,
   ) {}
 
   /** The agent's own figures, held back because those of the model's provider take precedence. */
@@ -64,8 +73,14 @@ export class TurnRunner {
   }
 
   /** Fills a new workspace. @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the run's reason */
-  fill(session: Session): Promise<void> {
-    return this.taken.fill(session);
+  async fill(session: Session): Promise<void> {
+    await this.fork.into(session);
+    await this.taken.fill(session);
+  }
+
+  /** What its session began as a copy of. */
+  get forkedFrom(): ForkReceipt | undefined {
+    return this.fork.receipt;
   }
 
   /** What it was filled with. */

@@ -14,7 +14,7 @@ import { tooManySecrets } from "../events/redaction/secrets.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
-import type { HideSecrets } from "../operator.js";
+import type { HideSecrets, SandboxOfSession, SessionState } from "../operator.js";
 import { type CountedDecision, DecidedBetween } from "./decided-between.js";
 import type { UserMessages } from "./history.js";
 import { LiveProcesses } from "./live-processes.js";
@@ -155,6 +155,16 @@ export class Session {
   get sandbox(): Sandbox {
     if (this.#sandbox === undefined) throw new Error("The session's sandbox isn't open.");
     return this.#sandbox;
+  }
+
+  /** What a copy of it needs besides its files. */
+  get state(): SessionState {
+    const { conversation, userMessages } = this;
+    return { conversation, userMessages, secrets: [...this.#secrets] };
+  }
+
+  get asSource(): SandboxOfSession {
+    return { sandbox: this.sandbox, backend: this.#backend };
   }
 
   /** The record with which another runner can continue; undefined if none can. */

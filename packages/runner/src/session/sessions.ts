@@ -109,6 +109,33 @@ export class Sessions {
     return kept !== undefined;
   }
 
+  /**
+   * Does something with an idle session, which no run gets meanwhile. Undefined if there is none of that name here.
+   * @throws RequestInvalid, SessionInUse; what `act` throws
+   */
+  async using<Result>(
+    sessionId: string,
+    project: string | undefined,
+    act: (session: Session) => Promise<Result>,
+  ): Promise<Result | undefined> {
+    const key = keyOf(sessionId, project);
+    if (key === undefined) throw new RequestInvalid([{ path: "sessionId", message: "must not be blank" }]);
+    if (this.#inUse.has(key)) throw new SessionInUse(sessionId);
+    const kept = this.#kept.get(key)?.session;
+    const isOurs =
+      kept !== undefined && kept.fence === (this.keeper?.holding(nameOf(key))?.fence ?? kept.fence);
+    if (!isOurs || kept.failure !== undefined) return undefined;
+    this.#take(key);
+    this.#inUse.add(key);
+    try {
+      return await act(kept);
+    } finally {
+      this.#inUse.delete(key);
+      if (this.#closed || kept.failure !== undefined) await this.#end(kept, key);
+      else await this.#keep(key, kept);
+    }
+  }
+
   /** From now on, a session that another runner can continue is left to it. */
   leave(): void {
     this.#isLeaving = this.keeper !== undefined;

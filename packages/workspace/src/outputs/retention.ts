@@ -1,6 +1,8 @@
 import { messageOf } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
 import type { Blobs } from "../blobs/blobs.js";
+import { ownsSnapshots } from "../snapshots/manifest.js";
+import type { Snapshots } from "../snapshots/snapshots.js";
 
 /** Milliseconds between two clean-ups. */
 const everyMs = 60_000;
@@ -15,6 +17,8 @@ export interface RetentionOptions {
   readonly maxAgeMs: number;
   /** Which of these runs still exist. Rejects while that can't be determined. */
   readonly existing: (owners: readonly string[]) => Promise<ReadonlySet<string>>;
+  /** Sessions' snapshots, which have an age of their own. */
+  readonly snapshots: Pick<Snapshots, "deleteOld">;
   readonly log: Log;
 }
 
@@ -47,14 +51,19 @@ export class OutputsRetention {
       let owners: string[] = [];
       const before = Date.now() - this.options.maxAgeMs;
       for await (const { owner } of blobs.owners(before)) {
+        if (ownsSnapshots(owner)) continue;
         owners.push(owner);
         if (owners.length < batch) continue;
         await this.#deleteLost(blobs, owners);
         owners = [];
       }
       await this.#deleteLost(blobs, owners);
+      await this.options.snapshots.deleteOld();
     } catch (error) {
-      log.warn({ error: messageOf(error) }, "files of deleted runs could not be cleaned up");
+      log.warn(
+        { error: messageOf(error) },
+        "files of deleted runs and old snapshots could not be cleaned up",
+      );
     }
   }
 

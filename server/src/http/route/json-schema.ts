@@ -15,6 +15,7 @@ import {
   runRequestSchema,
   runResultSchema,
   sandboxPermissionSchema,
+  snapshotInfoSchema,
   toolSpecSchema,
   warningSchema,
 } from "@ambit/core/contract";
@@ -40,6 +41,7 @@ import {
   pluginsResponseSchema,
   readyResponseSchema,
   responseRecordSchema,
+  snapshotsResponseSchema,
   subscriptionStatusSchema,
 } from "../route-schemas.js";
 
@@ -74,6 +76,8 @@ const returned = {
   HealthResponse: healthResponseSchema,
   ReadyResponse: readyResponseSchema,
   SubscriptionStatus: subscriptionStatusSchema,
+  SnapshotInfo: snapshotInfoSchema,
+  SnapshotsResponse: snapshotsResponseSchema,
   EndedResponse: endedResponseSchema,
   CancelTurnResponse: cancelTurnResponseSchema,
   ForwardedResponse: forwardedResponseSchema,

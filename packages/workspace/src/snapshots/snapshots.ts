@@ -1,0 +1,294 @@
+import { createHash, randomBytes } from "node:crypto";
+import { buffer } from "node:stream/consumers";
+import { NotFound, SnapshotFailed } from "@ambit/core";
+import type { SnapshotInfo } from "@ambit/core/contract";
+import type { Sandbox } from "@ambit/core/plugin";
+import type { Blobs } from "../blobs/blobs.js";
+import type { FileSealing } from "../blobs/sealing.js";
+import { packSnapshot, type SnapshotFacts, type SnapshotLimits, unpackSnapshot } from "../snapshot/index.js";
+import { Spool } from "../spool/spool.js";
+import { readExported } from "./exported.js";
+import {
+  blobNames,
+  type ExportHeader,
+  idOfManifest,
+  manifestSchema,
+  ownsSnapshots,
+  snapshotsOwner,
+  stateSchema,
+} from "./manifest.js";
+
+export interface SnapshotsOptions {
+  /** Undefined where no plugin keeps files. */
+  readonly blobs: (() => Promise<Blobs>) | undefined;
+  /** Encrypts what a session was besides its files, in any case. */
+  readonly sealing: () => Promise<FileSealing>;
+  readonly limits: SnapshotLimits;
+  readonly maxPerProject: number;
+  readonly maxAgeMs: number;
+  /** Milliseconds to pack or unpack one. */
+  readonly timeoutMs: number;
+  /** For files on their way. */
+  readonly folder: string;
+}
+
+interface SandboxOfSession {
+  readonly sandbox: Sandbox;
+  readonly backend: string;
+}
+
+type State = ReturnType<typeof stateSchema.parse>;
+
+/** A session's state, as the runner has it. */
+interface SessionState {
+  readonly conversation: { readonly harness: string; readonly id: string } | undefined;
+  readonly userMessages: readonly string[];
+  readonly secrets: readonly string[];
+}
+
+type Project = string | undefined;
+
+/** Copies of sessions' workspaces and homes, kept by project. */
+export class Snapshots {
+  readonly #options: SnapshotsOptions;
+
+  constructor(options: SnapshotsOptions) {
+    this.#options = options;
+  }
+
+  get isKept(): boolean {
+    return this.#options.blobs !== undefined;
+  }
+
+  /** @throws SnapshotFailed, StoreFailed; the signal's reason */
+  async take(
+    { sandbox, backend, session, project }: SandboxOfSession & { session: string; project: Project },
+    { conversation, userMessages, secrets }: SessionState,
+    signal: AbortSignal,
+  ): Promise<SnapshotInfo> {
+    const state = { conversation, userMessages: [...userMessages], secrets: [...secrets] };
+    return await this.#inTime(signal, (inTime) =>
+      this.#keep(project, state, async (id, keep) => {
+        const facts = await packSnapshot(sandbox, this.#options.limits, keep, inTime);
+        return { id, sessionId: session, sandbox: backend, createdAt: new Date().toISOString(), ...facts };
+      }),
+    );
+  }
+
+  /** @throws NotFound, SnapshotFailed, StoreFailed; the signal's reason */
+  async restore(
+    id: string,
+    project: Project,
+    { sandbox, backend }: SandboxOfSession,
+    signal: AbortSignal,
+  ): Promise<{ readonly facts: SnapshotFacts; readonly state: State & SessionState }> {
+    const { blobs, owner } = await this.#place(project);
+    const info = await this.find(id, project);
+    if (info.sandbox !== backend)
+      throw new SnapshotFailed(
+        `The snapshot ${id} is of a session on ${info.sandbox}, whose files don't fit into a sandbox on ${backend}: send sandbox: "${info.sandbox}" with the request.`,
+      );
+    const state = await this.#stateOf(id, owner, blobs);
+    const archive = await blobs.get(owner, blobNames.archive(id));
+    if (archive === undefined) throw noSnapshot(id);
+    await this.#inTime(signal, (inTime) =>
+      unpackSnapshot(sandbox, archive.content, info, this.#options.limits, inTime),
+    );
+    return { facts: info, state: { ...state, conversation: state.conversation } };
+  }
+
+  /** From one sandbox into another, without keeping it. @throws SnapshotFailed; the signal's reason */
+  async copy(from: SandboxOfSession, into: SandboxOfSession, signal: AbortSignal): Promise<SnapshotFacts> {
+    if (from.backend !== into.backend)
+      throw new SnapshotFailed(
+        `The session to fork is on ${from.backend}, and its files don't fit into a sandbox on ${into.backend}: send sandbox: "${from.backend}" with the request.`,
+      );
+    const { folder, limits } = this.#options;
+    const spool = await Spool.open(folder);
+    try {
+      let content: Awaited<ReturnType<Spool["add"]>> | undefined;
+      const keep = async (archive: AsyncIterable<Uint8Array>) => {
+        content = await spool.add(archive);
+      };
+      return await this.#inTime(signal, async (inTime) => {
+        const facts = await packSnapshot(from.sandbox, limits, keep, inTime);
+        if (content === undefined) throw new TypeError("a snapshot's archive wasn't spooled");
+        await unpackSnapshot(into.sandbox, spool.read(content), facts, limits, inTime);
+        return facts;
+      });
+    } finally {
+      await spool.close();
+    }
+  }
+
+  /** The project's, the newest first. @throws StoreFailed */
+  async list(project: Project): Promise<readonly SnapshotInfo[]> {
+    const { blobs, owner } = await this.#place(project);
+    const found: SnapshotInfo[] = [];
+    for (const id of await this.#ids(blobs, owner)) {
+      const info = await infoOf(id, owner, blobs);
+      if (info !== undefined) found.push(info);
+    }
+    return found.sort((one, other) => (one.createdAt < other.createdAt ? 1 : -1));
+  }
+
+  /** @throws NotFound, StoreFailed */
+  async find(id: string, project: Project): Promise<SnapshotInfo> {
+    const { blobs, owner } = await this.#place(project);
+    const info = await infoOf(id, owner, blobs);
+    if (info === undefined) throw noSnapshot(id);
+    return info;
+  }
+
+  /** @throws NotFound, StoreFailed */
+  async delete(id: string, project: Project): Promise<void> {
+    await this.find(id, project);
+    const { blobs, owner } = await this.#place(project);
+    await remove(id, owner, blobs);
+  }
+
+  /** What `import` takes, on another server too. @throws NotFound, StoreFailed */
+  async export(
+    id: string,
+    project: Project,
+  ): Promise<{ info: SnapshotInfo; content: AsyncIterable<Uint8Array> }> {
+    const { blobs, owner } = await this.#place(project);
+    const info = await this.find(id, project);
+    const { conversation, userMessages } = await this.#stateOf(id, owner, blobs);
+    const archive = await blobs.get(owner, blobNames.archive(id));
+    if (archive === undefined) throw noSnapshot(id);
+    const header: ExportHeader = { format: "ambit-snapshot", version: 1, info, conversation, userMessages };
+    const content = async function* () {
+      yield Buffer.from(`${JSON.stringify(header)}\n`);
+      yield* archive.content;
+    };
+    return { info, content: content() };
+  }
+
+  /** Keeps an exported snapshot under a new id. @throws SnapshotFailed, StoreFailed; what the content throws */
+  async import(content: AsyncIterable<Uint8Array>, project: Project): Promise<SnapshotInfo> {
+    const exported = await readExported(content);
+    const { info, conversation, userMessages } = exported.header;
+    const { maxBytes } = this.#options.limits;
+    return await this.#keep(project, { conversation, userMessages, secrets: [] }, async (id, keep) => {
+      const hash = createHash("sha256");
+      let bytes = 0;
+      const counted = async function* () {
+        for await (const piece of exported.archive) {
+          bytes += piece.length;
+          if (bytes > maxBytes)
+            throw new SnapshotFailed(
+              `The snapshot is larger than ${maxBytes / 1_048_576} MiB: raise workspace.maxSnapshotMiB of the server's configuration.`,
+            );
+          hash.update(piece);
+          yield piece;
+        }
+        if (bytes !== info.bytes || hash.digest("hex") !== info.sha256)
+          throw new SnapshotFailed(
+            "The imported snapshot isn't what was exported: its digest is another one. Send the whole file.",
+          );
+      };
+      await keep(counted());
+      return { ...info, id, createdAt: new Date().toISOString() };
+    });
+  }
+
+  /** Deletes what is older than it may be, of all projects. @throws StoreFailed */
+  async deleteOld(): Promise<void> {
+    const { blobs: open, maxAgeMs } = this.#options;
+    if (open === undefined) return;
+    const blobs = await open();
+    const before = Date.now() - maxAgeMs;
+    for await (const { owner } of blobs.owners(before)) {
+      if (!ownsSnapshots(owner)) continue;
+      for await (const { name, at } of blobs.files(owner))
+        if (at < before) await blobs.deleteFile(owner, name);
+    }
+  }
+
+  /** @throws SnapshotFailed when it takes too long */
+  async #inTime<Result>(signal: AbortSignal, act: (inTime: AbortSignal) => Promise<Result>): Promise<Result> {
+    const { timeoutMs } = this.#options;
+    const late = AbortSignal.timeout(timeoutMs);
+    try {
+      return await act(AbortSignal.any([signal, late]));
+    } catch (cause) {
+      signal.throwIfAborted();
+      if (!late.aborted) throw cause;
+      const message = `The session's files couldn't be copied within ${timeoutMs} ms: remove some, or raise workspace.snapshotTimeoutMs of the server's configuration.`;
+      throw new SnapshotFailed(message, { cause });
+    }
+  }
+
+  /** The manifest is written last: what has none isn't there. */
+  async #keep(
+    project: Project,
+    state: State,
+    write: (id: string, keep: (archive: AsyncIterable<Uint8Array>) => Promise<void>) => Promise<SnapshotInfo>,
+  ): Promise<SnapshotInfo> {
+    const { blobs, owner } = await this.#place(project);
+    const { maxPerProject, sealing } = this.#options;
+    if ((await this.#ids(blobs, owner)).length >= maxPerProject)
+      throw new SnapshotFailed(
+        `The project has ${maxPerProject} snapshots already: delete one (DELETE /snapshots/{snapshotId}), or raise workspace.maxSnapshotsPerProject of the server's configuration.`,
+      );
+    const id = randomBytes(16).toString("hex");
+    try {
+      const info = await write(id, (archive) => blobs.put(owner, blobNames.archive(id), archive));
+      const sealed = (await sealing()).seal(one(state), { owner, name: blobNames.state(id) });
+      await blobs.put(owner, blobNames.state(id), sealed);
+      await blobs.put(owner, blobNames.manifest(id), one(manifestSchema.parse({ version: 1, info })));
+      return info;
+    } catch (error) {
+      await remove(id, owner, blobs).catch(() => {
+        // Without a manifest it isn't there, and it is deleted when it is old.
+      });
+      throw error;
+    }
+  }
+
+  async #stateOf(id: string, owner: string, blobs: Blobs): Promise<State> {
+    const name = blobNames.state(id);
+    const found = await blobs.get(owner, name);
+    if (found === undefined) throw noSnapshot(id);
+    const content = (await this.#options.sealing()).open(found.content, { owner, name });
+    return stateSchema.parse(JSON.parse((await buffer(content)).toString()));
+  }
+
+  async #ids(blobs: Blobs, owner: string): Promise<readonly string[]> {
+    const ids: string[] = [];
+    for await (const { name } of blobs.files(owner)) {
+      const id = idOfManifest(name);
+      if (id !== undefined) ids.push(id);
+    }
+    return ids;
+  }
+
+  async #place(project: Project): Promise<{ readonly blobs: Blobs; readonly owner: string }> {
+    if (this.#options.blobs === undefined)
+      throw new SnapshotFailed(
+        "Snapshots can't be kept here: add @ambit/blobs-folder or @ambit/blobs-s3 to the configuration's plugins.",
+      );
+    return { blobs: await this.#options.blobs(), owner: snapshotsOwner(project) };
+  }
+}
+
+async function infoOf(id: string, owner: string, blobs: Blobs): Promise<SnapshotInfo | undefined> {
+  const found = await blobs.get(owner, blobNames.manifest(id));
+  if (found === undefined) return undefined;
+  return manifestSchema.parse(JSON.parse((await buffer(found.content)).toString())).info;
+}
+
+/** The manifest first: from then on, it isn't there. */
+async function remove(id: string, owner: string, blobs: Blobs): Promise<void> {
+  for (const nameOf of [blobNames.manifest, blobNames.state, blobNames.archive])
+    await blobs.deleteFile(owner, nameOf(id));
+}
+
+function noSnapshot(id: string): NotFound {
+  return new NotFound(`There is no snapshot '${id}': it was deleted, was too old, or never taken.`);
+}
+
+async function* one(value: object): AsyncGenerator<Buffer, void, undefined> {
+  yield Buffer.from(JSON.stringify(value));
+}

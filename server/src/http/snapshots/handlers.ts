@@ -1,0 +1,97 @@
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { AtCapacity, NotFound, RequestInvalid, SessionElsewhere, SnapshotFailed } from "@ambit/core";
+import type { SnapshotInfo } from "@ambit/core/contract";
+import { leftSignal } from "../response/left-signal.js";
+import { sendJson } from "../response/send.js";
+import type { RouteCall } from "../route/route.js";
+import type { EndedResponse, SnapshotsResponse } from "../route-schemas.js";
+import { projectFilter } from "../runs/parameters.js";
+import { callersProjects } from "../runs/projects.js";
+import type { Exchange, ServerContext } from "../server-context.js";
+
+type Call = RouteCall<ServerContext, Exchange>;
+
+/** The project of the caller; for the operator, the one that the query names. */
+function projectIn({ query, exchange }: Call): string | undefined {
+  return projectFilter(query, callersProjects(exchange.incoming)).project ?? undefined;
+}
+
+/** `POST /sessions/:sessionId/snapshot` */
+export async function handleTakeSnapshot(call: Call): Promise<void> {
+  const { context, exchange } = call;
+  const session = call.path("sessionId");
+  const project = projectIn(call);
+  const info = await context.runner.snapshot({ session, project }, leftSignal(exchange.outgoing));
+  if (info === undefined) {
+    const { runs } = await context.served();
+    const elsewhere = await runs.asking(() => runs.sessions.addressOf(session, project));
+    if (elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);
+    throw new NotFound(
+      `There is no session ${JSON.stringify(session)} here: it has ended already, or never began; the operator names its project by ?projectId=.`,
+    );
+  }
+  sendJson(exchange.outgoing, 201, info satisfies SnapshotInfo);
+}
+
+/** `GET /snapshots` */
+export async function handleSnapshots(call: Call): Promise<void> {
+  const snapshots = [...(await call.context.files.snapshots.list(projectIn(call)))];
+  sendJson(call.exchange.outgoing, 200, { snapshots } satisfies SnapshotsResponse);
+}
+
+/** `GET /snapshots/:snapshotId` */
+export async function handleSnapshot(call: Call): Promise<void> {
+  const info = await call.context.files.snapshots.find(call.path("snapshotId"), projectIn(call));
+  sendJson(call.exchange.outgoing, 200, info satisfies SnapshotInfo);
+}
+
+/** `DELETE /snapshots/:snapshotId` */
+export async function handleDeleteSnapshot(call: Call): Promise<void> {
+  await call.context.files.snapshots.delete(call.path("snapshotId"), projectIn(call));
+  sendJson(call.exchange.outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
+}
+
+/** `GET /snapshots/:snapshotId/archive` */
+export async function handleExport(call: Call): Promise<void> {
+  const { context, exchange } = call;
+  const { info, content } = await context.files.snapshots.export(call.path("snapshotId"), projectIn(call));
+  const { outgoing } = exchange;
+  if (outgoing.destroyed) return;
+  outgoing.writeHead(200, {
+    "content-type": exportType,
+    "content-disposition": `attachment; filename="${info.id}.snapshot"`,
+    "cache-control": "no-store",
+    "content-security-policy": "sandbox",
+    "x-content-type-options": "nosniff",
+  });
+  try {
+    await pipeline(Readable.from(content), outgoing);
+  } catch (error) {
+    // The connection has ended, which is all that a reader can learn after the header.
+    context.log.warn({ error }, "a snapshot was not sent to its end");
+  }
+}
+
+export const exportType = "application/vnd.ambit.snapshot";
+
+/** The projects that import one now: each one at a time, since each import may be large and slow. */
+const importing = new Set<string>();
+
+/** `POST /snapshots` */
+export async function handleImport(call: Call): Promise<void> {
+  const { context, exchange } = call;
+  const project = projectIn(call);
+  const key = JSON.stringify([project ?? null]);
+  if (importing.has(key)) throw new AtCapacity("The project imports another snapshot now.");
+  importing.add(key);
+  try {
+    const info = await context.files.snapshots.import(exchange.incoming, project);
+    sendJson(exchange.outgoing, 201, info satisfies SnapshotInfo);
+  } catch (error) {
+    if (!(error instanceof SnapshotFailed)) throw error;
+    throw new RequestInvalid([{ path: "", message: error.message }]);
+  } finally {
+    importing.delete(key);
+  }
+}

@@ -1,0 +1,101 @@
+import type { HttpRoute } from "../http-route.js";
+import { bytes, failed, jsonResponse } from "../route/responses.js";
+import { sessionsProject } from "../runs/parameters.js";
+import {
+  exportType,
+  handleDeleteSnapshot,
+  handleExport,
+  handleImport,
+  handleSnapshot,
+  handleSnapshots,
+  handleTakeSnapshot,
+} from "./handlers.js";
+
+/** The routes of sessions' snapshots. */
+export const snapshotRoutes: readonly HttpRoute[] = [
+  {
+    method: "POST",
+    path: "/sessions/{sessionId}/snapshot",
+    query: [sessionsProject],
+    refusesOthers: true,
+    operation: {
+      operationId: "takeSnapshot",
+      summary: "Keeps a copy of an idle session's workspace, home and conversation",
+      responses: {
+        201: jsonResponse("The snapshot: a request's `fork` names it.", "SnapshotInfo"),
+        ...failed(400, 404, 409, 502, 503),
+      },
+    },
+    handle: handleTakeSnapshot,
+  },
+  {
+    method: "GET",
+    path: "/snapshots",
+    query: [sessionsProject],
+    refusesOthers: true,
+    operation: {
+      operationId: "snapshots",
+      summary: "The snapshots of the project, the newest first",
+      responses: { 200: jsonResponse("All of them.", "SnapshotsResponse"), ...failed(400, 502, 503) },
+    },
+    handle: handleSnapshots,
+  },
+  {
+    method: "POST",
+    path: "/snapshots",
+    query: [sessionsProject],
+    refusesOthers: true,
+    operation: {
+      operationId: "importSnapshot",
+      summary: "Keeps a snapshot that was exported, here or on another server, under a new id",
+      requestBody: {
+        required: true,
+        content: { [exportType]: { schema: { type: "string", format: "binary" } } },
+      },
+      responses: {
+        201: jsonResponse("The snapshot.", "SnapshotInfo"),
+        ...failed(400, 408, 503),
+      },
+    },
+    handle: handleImport,
+  },
+  {
+    method: "GET",
+    path: "/snapshots/{snapshotId}",
+    query: [sessionsProject],
+    refusesOthers: true,
+    operation: {
+      operationId: "snapshot",
+      summary: "One snapshot",
+      responses: { 200: jsonResponse("The snapshot.", "SnapshotInfo"), ...failed(400, 404, 502, 503) },
+    },
+    handle: handleSnapshot,
+  },
+  {
+    method: "GET",
+    path: "/snapshots/{snapshotId}/archive",
+    query: [sessionsProject],
+    refusesOthers: true,
+    operation: {
+      operationId: "exportSnapshot",
+      summary: "A snapshot as a file, which `POST /snapshots` takes on any server",
+      responses: {
+        200: { ...bytes(exportType, "Its description as a line of JSON, then its archive.") },
+        ...failed(400, 404, 502, 503),
+      },
+    },
+    handle: handleExport,
+  },
+  {
+    method: "DELETE",
+    path: "/snapshots/{snapshotId}",
+    query: [sessionsProject],
+    refusesOthers: true,
+    operation: {
+      operationId: "deleteSnapshot",
+      summary: "Deletes a snapshot; sessions that were forked from it stay",
+      responses: { 200: jsonResponse("It is deleted.", "EndedResponse"), ...failed(400, 404, 502, 503) },
+    },
+    handle: handleDeleteSnapshot,
+  },
+];
