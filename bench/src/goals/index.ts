@@ -15,6 +15,7 @@ import { runsAtEight } from "./load/g14-runs-at-eight.js";
 import { start } from "./load/g15-start.js";
 import { refusal } from "./planning/g08-refusal.js";
 import { plan } from "./planning/g09-plan.js";
+import { environment } from "./runs/e1-environment.js";
 import { coldRun, coldRunCpu } from "./runs/g01-cold-run.js";
 import { warmTurn } from "./runs/g03-warm-turn.js";
 import { firstLine } from "./runs/g04-first-line.js";
@@ -49,6 +50,7 @@ export const goals: readonly Goal[] = [
   jail,
   clientGone,
   brokenAgent,
+  environment,
   firstCommand,
   coldRunOfPeers,
   spawnInJail,

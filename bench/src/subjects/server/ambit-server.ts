@@ -105,6 +105,7 @@ export async function serveArguments(
     limits,
     probes,
     webhooks,
+    workspace: { preparedFolder: join(folder.path, "prepared") },
   };
   const file = join(folder.path, "ambit.config.json");
   await writeFile(file, JSON.stringify(configuration));
