@@ -40,6 +40,7 @@ const testPackages = [
   { name: "socat", brings: "socat", reason: "tests listen and connect inside a sandbox with it" },
   { name: "git", brings: "git", reason: "tests fetch and push with it" },
   { name: "git-lfs", brings: "git-lfs", reason: "tests fetch what a repository keeps outside of it" },
+  { name: "openssh-client", brings: "ssh-keygen", reason: "tests verify the signatures of commits" },
   { name: "procps", brings: "pgrep", reason: "tests look for processes inside a sandbox" },
   {
     name: "postgresql",
