@@ -75,8 +75,8 @@ export class Unpacking {
       case "file":
         return this.#file(here, line);
       case "link": {
-        const name = absent(here, requireName(line.name));
-        symlinkSync(Buffer.from(line.target, "latin1"), inFolder(here, name));
+        const target = Buffer.from(line.target, "latin1");
+        made(here, requireName(line.name), (path) => symlinkSync(target, path));
         return;
       }
       case "same":
@@ -115,8 +115,8 @@ export class Unpacking {
   }
 
   #file(here: Folder, { name: given, mode, mtime, id }: ArchiveLine & { type: "file" }): undefined {
-    const name = absent(here, requireName(given));
-    const fd = openSync(inFolder(here, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+    const name = requireName(given);
+    const fd = made(here, name, (path) => openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600));
     try {
       for (let size = this.#chunk(); size > 0; size = this.#chunk())
         this.#input.bytes(size, (piece) => writeAll(fd, piece));
@@ -143,7 +143,7 @@ export class Unpacking {
   }
 
   #same(here: Folder, { name: given, id }: ArchiveLine & { type: "same" }): undefined {
-    const name = absent(here, requireName(given));
+    const name = requireName(given);
     const place = this.#places.get(id);
     if (place === undefined) throw new SnapshotError("damaged", "it has a second name of no file");
     const { root, names } = place;
@@ -157,12 +157,7 @@ export class Unpacking {
       }
       const first = inFolder(folder, last);
       if (!lstatSync(first).isFile()) throw new SnapshotError("damaged", "it has a second name of no file");
-      try {
-        linkSync(first, inFolder(here, name));
-      } catch {
-        // Two file systems, or one without such names.
-        copyFileSync(first, inFolder(here, name), COPYFILE_EXCL);
-      }
+      made(here, name, (path) => linkOrCopy(first, path));
     } finally {
       closeFolder(folder);
     }
@@ -173,14 +168,26 @@ export class Unpacking {
   }
 }
 
-/** A file or link of that name is removed, never followed. */
-function absent(here: Folder, name: Buffer): Buffer {
+/** Makes what wasn't there. A file or link of that name is removed first, never followed. */
+function made<Made>(here: Folder, name: Buffer, make: (path: Buffer) => Made): Made {
+  const path = inFolder(here, name);
   try {
-    unlinkSync(inFolder(here, name));
+    return make(path);
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+    if (!isExisting(error)) throw error;
+    unlinkSync(path);
+    return make(path);
   }
-  return name;
+}
+
+function linkOrCopy(from: Buffer, to: Buffer): void {
+  try {
+    linkSync(from, to);
+  } catch (error) {
+    if (isExisting(error)) throw error;
+    // Two file systems, or one without such names.
+    copyFileSync(from, to, COPYFILE_EXCL);
+  }
 }
 
 function isExisting(error: unknown): boolean {
