@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { demo, emptyFolder, type Server, serve } from "./support/ambit.js";
+import { demo, emptyFolder, type Server, serve } from "../support/ambit.js";
 
 const confined = { sandboxPermission: { network: "off", filesystem: "workspace" } };
 
