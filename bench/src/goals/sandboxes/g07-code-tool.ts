@@ -119,19 +119,20 @@ async function waitingMemory(runtime: Runtime, sandbox: Sandbox): Promise<GoalMe
   };
 }
 
-/** A run from an executor's view: calls, then its end. */
+/** A run from an executor's view: calls, then its end. An executor knows it by its request. */
 class OneRun implements AsyncDisposable {
   static #made = 0;
   readonly #id = `bench-${OneRun.#made++}`;
+  readonly #request = requestOf({
+    customTools: runtimes.map((runtime) => ({ name: runtime, kind: "code", runtime, code: tools[runtime] })),
+  });
   readonly #deferred: (() => void | Promise<void>)[] = [];
 
   constructor(readonly sandbox: Sandbox) {}
 
   async call(executor: CodeExecutor, runtime: Runtime): Promise<void> {
-    const request = requestOf({
-      customTools: [{ name: "join", kind: "code", runtime, code: tools[runtime] }],
-    });
-    const [tool] = request.customTools;
+    const request = this.#request;
+    const tool = request.customTools.find(({ name }) => name === runtime);
     if (tool === undefined) throw new Error("the request lost its tool");
     const scope: ToolScope = {
       runId: this.#id,
