@@ -1,6 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { asking, bodyOf, recordsOf } from "../support/server.js";
-import { counting, places, serveIn } from "../support/stored-server.js";
+import { counting, describePlaces } from "../support/stored-server.js";
 
 interface Info {
   readonly runId: string;
@@ -14,13 +14,13 @@ const texts = (records: readonly Record<string, unknown>[]) =>
     typeof event === "object" && event !== null && "text" in event ? [event.text] : [],
   );
 
-describe.each(places)("a detached run, %s", (place) => {
+describePlaces("a detached run", (serve) => {
   it.each([
     ["Prefer: respond-async", {}, { prefer: "respond-async" }],
     ["detach: true", { detach: true }, {}],
   ])("by %s is accepted, goes on by itself, and can be read afterwards", async (_how, body, headers) => {
     const { agent, script, proceed } = counting();
-    const { post, get } = await serveIn(place, script);
+    const { post, get } = await serve(script);
     const accepted = await post("/run", { ...asking, ...body }, headers);
     expect(accepted.status).toBe(202);
     const { runId, state } = await bodyOf<Info>(accepted);
@@ -41,7 +41,7 @@ describe.each(places)("a detached run, %s", (place) => {
 
   it("can be followed while it runs by any number of readers, each from its own position", async () => {
     const { script, proceed } = counting();
-    const { post, get } = await serveIn(place, script);
+    const { post, get } = await serve(script);
     const { runId } = await bodyOf<Info>(await post("/run", asking, { prefer: "respond-async" }));
     const readers = [0, 1, 2].map(async (after) =>
       recordsOf(await get(`/runs/${runId}/events?after=${after}`)),
@@ -62,7 +62,7 @@ describe.each(places)("a detached run, %s", (place) => {
 
   it("can be cancelled, and then deleted with all its data", async () => {
     const { agent, script } = counting();
-    const { post, get, remove } = await serveIn(place, script);
+    const { post, get, remove } = await serve(script);
     const { runId } = await bodyOf<Info>(await post("/run", asking, { prefer: "respond-async" }));
     await expect.poll(() => agent.begun).toBe(1);
     expect((await remove(`/runs/${runId}`)).status).toBe(400);
@@ -78,7 +78,7 @@ describe.each(places)("a detached run, %s", (place) => {
 
   it("waits for a free slot, and is refused if it could never run", async () => {
     const { agent, script, proceed } = counting(1);
-    const { post, get } = await serveIn(place, script, { configuration: { limits: { concurrentRuns: 1 } } });
+    const { post, get } = await serve(script, { configuration: { limits: { concurrentRuns: 1 } } });
     const async = { prefer: "respond-async" };
     const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
     const [first, second] = [
@@ -106,7 +106,7 @@ describe.each(places)("a detached run, %s", (place) => {
 
   it("that waits for a slot can be cancelled", async () => {
     const { agent, script } = counting(1);
-    const { post, get } = await serveIn(place, script, { configuration: { limits: { concurrentRuns: 1 } } });
+    const { post, get } = await serve(script, { configuration: { limits: { concurrentRuns: 1 } } });
     const async = { prefer: "respond-async" };
     await post("/run", asking, async);
     const { runId } = await bodyOf<Info>(await post("/run", asking, async));

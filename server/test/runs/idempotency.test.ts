@@ -1,13 +1,13 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { asking, recordsOf } from "../support/server.js";
-import { counting, places, serveIn, serveStored } from "../support/stored-server.js";
+import { counting, describePlaces, serveStored } from "../support/stored-server.js";
 
 const key = { "idempotency-key": "order-17" };
 
-describe.each(places)("a request with an Idempotency-Key, %s", (place) => {
+describePlaces("a request with an Idempotency-Key", (serve) => {
   it("that is repeated gets the existing run, running or ended, in the requested form", async () => {
     const { agent, script, proceed } = counting();
-    const { post, get } = await serveIn(place, script);
+    const { post, get } = await serve(script);
     const first = post("/run", asking, key);
     await expect.poll(() => agent.begun).toBe(1);
     const second = post("/run", asking, { ...key, accept: "application/x-ndjson" });
@@ -26,7 +26,7 @@ describe.each(places)("a request with an Idempotency-Key, %s", (place) => {
 
   it("that is sent twice simultaneously starts one run", async () => {
     const { agent, script, proceed } = counting();
-    const { post } = await serveIn(place, script);
+    const { post } = await serve(script);
     const both = [post("/run", asking, key), post("/run", asking, key)];
     proceed(3);
     const [one, other] = await Promise.all((await Promise.all(both)).map((response) => response.json()));
@@ -36,7 +36,7 @@ describe.each(places)("a request with an Idempotency-Key, %s", (place) => {
 
   it("with another body is refused with 422", async () => {
     const { script, proceed } = counting();
-    const { post } = await serveIn(place, script);
+    const { post } = await serve(script);
     proceed(3);
     await (await post("/run", asking, key)).json();
     const refused = await post("/run", { ...asking, sessionId: "s" }, key);
@@ -46,7 +46,7 @@ describe.each(places)("a request with an Idempotency-Key, %s", (place) => {
 
   it("can name a run once as runId in the body", async () => {
     const { script, proceed } = counting();
-    const { post } = await serveIn(place, script);
+    const { post } = await serve(script);
     proceed(3);
     expect((await post("/run", { ...asking, runId: "r" })).status).toBe(200);
     const again = await post("/run", { ...asking, runId: "r" });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Script } from "../support/scripted-agent.js";
 import { asking, bodyOf } from "../support/server.js";
-import { databaseFile, places, serveIn, serveStored } from "../support/stored-server.js";
+import { databaseFile, describePlaces, serveStored } from "../support/stored-server.js";
 
 /** Asks to do the same thing in each turn, and prints the answer. */
 const cautious: Script = async function* ({ onPermission }) {
@@ -69,13 +69,13 @@ describe("a question of a paused run", () => {
   });
 });
 
-describe.each(places)("a question of a paused run, %s,", (place) => {
+describePlaces("a question of a paused run", (serve) => {
   it.each([
     ["no messages", {}],
     ["an empty list", { messages: [] }],
     ["an empty text", { messages: [{ role: "user", content: "" }] }],
   ])("is answered, and the next turn has %s", async (_what, said) => {
-    const { post, get } = await serveIn(place, cautious);
+    const { post, get } = await serve(cautious);
     const next = { sessionId: "s", permissions: { default: "ask" }, ...said };
     const missing = { status: 400, path: "messages" };
     const refused = async (path: string, body: object) => {
@@ -99,7 +99,7 @@ describe.each(places)("a question of a paused run, %s,", (place) => {
   });
 
   it("of a run that named no session is continued without messages in the one that its result names", async () => {
-    const { post, get } = await serveIn(place, cautious);
+    const { post, get } = await serve(cautious);
     const paused = await bodyOf<Result>(await post("/run", { ...turn, sessionId: undefined }));
     const { interactions } = await bodyOf<Listed>(await get("/interactions?state=open"));
     await post(`/runs/${paused.runId}/interactions/${interactions[0]?.id}`, { approved: false });
@@ -108,7 +108,7 @@ describe.each(places)("a question of a paused run, %s,", (place) => {
   });
 
   it("of another project or session isn't accessible", async () => {
-    const { post, get } = await serveIn(place, cautious);
+    const { post, get } = await serve(cautious);
     await post("/run", { ...turn, projectId: "p" });
     const { interactions } = await bodyOf<Listed>(await get("/interactions?state=open&projectId=p"));
     expect(await (await get("/interactions?state=open&projectId=q")).json()).toEqual({ interactions: [] });

@@ -1,15 +1,15 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { saying } from "../support/scripted-agent.js";
 import { asking, bodyOf } from "../support/server.js";
-import { places, serveIn } from "../support/stored-server.js";
+import { describePlaces } from "../support/stored-server.js";
 
 interface Refused {
   readonly failure: { readonly issues: readonly { readonly path: string; readonly message: string }[] };
 }
 
-describe.each(places)("a list of runs, %s,", (place) => {
+describePlaces("a list of runs", (serve) => {
   it("is filtered and paged as requested, or refused", async () => {
-    const { post, get } = await serveIn(place, saying("Hello."));
+    const { post, get } = await serve(saying("Hello."));
     for (const sessionId of ["s", "s", "t"]) await post("/run", { ...asking, sessionId });
     const list = async (query: string) =>
       (await bodyOf<{ runs: { runId: string; sessionId: string }[] }>(await get(`/runs?${query}`))).runs;
@@ -34,7 +34,7 @@ describe.each(places)("a list of runs, %s,", (place) => {
 
   it("loses what retention deletes", async () => {
     const configuration = { store: { maxAgeMs: 1 }, memory: { maxAgeMs: 1 } };
-    const { post, get } = await serveIn(place, saying("Hello."), { configuration });
+    const { post, get } = await serve(saying("Hello."), { configuration });
     expect((await post("/run", asking)).status).toBe(200);
     await expect.poll(async () => (await get("/runs")).json(), { timeout: 20_000 }).toEqual({ runs: [] });
   });

@@ -6,7 +6,7 @@ import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Script, saying } from "../support/scripted-agent.js";
 import { asking, bodyOf, recordsOf } from "../support/server.js";
-import { counting, serveIn } from "../support/stored-server.js";
+import { counting, serveInMemory } from "../support/stored-server.js";
 
 const mebibyte = 1_048_576;
 const text = "x".repeat(10_000);
@@ -57,7 +57,7 @@ describe("runs in memory", () => {
   it("that nobody reads keep the latest of their events; earlier ones are refused by name", async () => {
     const { said, script, total } = talkative();
     const configuration = { memory: { runMiB: 1 }, limits: { resultCharacters: 1_000 } };
-    const { post, get } = await serveIn("in memory", script, { configuration });
+    const { post, get } = await serveInMemory(script, { configuration });
     const { runId } = await bodyOf<Info>(await post("/run", asking, detached));
     const before = used();
     await expect
@@ -79,7 +79,7 @@ describe("runs in memory", () => {
   it("wait for their first reader; a later one that doesn't read keeps nobody waiting, and is told", async () => {
     const { said, script, total } = talkative();
     const configuration = { memory: { runMiB: 1 }, limits: { resultCharacters: 1_000 } };
-    const { url } = await serveIn("in memory", script, { configuration });
+    const { url } = await serveInMemory(script, { configuration });
     const first = await unread(`${url}/stream`, JSON.stringify(asking));
     const events = `${url}/runs/${first.headers["x-ambit-run-id"]}/events`;
     const stalledAt = await stalled(said);
@@ -95,7 +95,7 @@ describe("runs in memory", () => {
 
   it("are kept in bounds once they have ended, for each project", async () => {
     const configuration = { memory: { maxRunsPerProject: 20 } };
-    const { post, get } = await serveIn("in memory", saying("x"), { configuration });
+    const { post, get } = await serveInMemory(saying("x"), { configuration });
     expect((await post("/run", { ...asking, projectId: "quiet", runId: "quiet" })).status).toBe(200);
     for (let count = 0; count < 1_000; count += 50)
       await Promise.all(Array.from({ length: 50 }, () => post("/run", { ...asking, projectId: "busy" })));
@@ -112,7 +112,7 @@ describe("runs in memory", () => {
       if (verdict === "park") return;
       yield { type: "done", stopReason: "end_turn" };
     };
-    const { post, get } = await serveIn("in memory", script, { configuration });
+    const { post, get } = await serveInMemory(script, { configuration });
     const asks = { ...asking, permissions: { default: "ask" } };
     const runs = async () => (await bodyOf<{ readonly runs: Info[] }>(await get("/runs"))).runs;
     await post("/run", { ...asks, runId: "paused" });
@@ -130,7 +130,7 @@ describe("runs in memory", () => {
 
   it("are deleted when all together hold too much: the first of the project that has the most", async () => {
     const configuration = { memory: { maxMiB: 1 } };
-    const { post, get } = await serveIn("in memory", saying(text, text, text), { configuration });
+    const { post, get } = await serveInMemory(saying(text, text, text), { configuration });
     const run = (projectId: string) => post("/run", { ...asking, projectId });
     expect((await run("quiet")).status).toBe(200);
     for (let count = 0; count < 40; count += 1) await run("busy");
@@ -145,7 +145,7 @@ describe("runs in memory", () => {
   it("that wait for a place hold no more memory than all may", async () => {
     const configuration = { memory: { maxMiB: 1 }, limits: { concurrentRuns: 1 } };
     const { script } = counting();
-    const { post } = await serveIn("in memory", script, { configuration });
+    const { post } = await serveInMemory(script, { configuration });
     const large = { messages: [{ role: "user", content: "x".repeat(500_000) }] };
     const statuses: number[] = [];
     for (let count = 0; count < 4; count += 1) statuses.push((await post("/run", large, detached)).status);

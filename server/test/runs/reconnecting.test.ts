@@ -1,6 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { asking, bodyOf } from "../support/server.js";
-import { counting, places, serveIn } from "../support/stored-server.js";
+import { counting, describePlaces } from "../support/stored-server.js";
 
 interface Reader {
   readonly lines: string[];
@@ -27,11 +27,11 @@ async function readSome(url: string, { lines, until }: Reader): Promise<boolean>
   return true;
 }
 
-describe.each(places)("a reader whose connection drops, %s", (place) => {
+describePlaces("a reader whose connection drops", (serve) => {
   it("a hundred times during a run loses nothing and gets no duplicates", async () => {
     const steps = 300;
     const { script, proceed } = counting(steps);
-    const { post, url } = await serveIn(place, script);
+    const { post, url } = await serve(script);
     const { runId } = await bodyOf<{ runId: string }>(
       await post("/run", { ...asking, sessionId: "laptop" }, { prefer: "respond-async" }),
     );
@@ -53,7 +53,7 @@ describe.each(places)("a reader whose connection drops, %s", (place) => {
 
   it("that started the run finds it again under its id", async () => {
     const { agent, script, proceed } = counting();
-    const { url, get } = await serveIn(place, script);
+    const { url, get } = await serve(script);
     const leave = new AbortController();
     const response = await fetch(`${url}/stream`, {
       method: "POST",
@@ -72,7 +72,7 @@ describe.each(places)("a reader whose connection drops, %s", (place) => {
 
   it("without a session cancels the run, whose result is kept", async () => {
     const { agent, script } = counting();
-    const { url, get } = await serveIn(place, script);
+    const { url, get } = await serve(script);
     const leave = new AbortController();
     const response = await fetch(`${url}/stream`, {
       method: "POST",

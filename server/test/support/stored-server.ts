@@ -1,13 +1,20 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import storePostgres from "@ambit/store-postgres";
 import sqlite from "@ambit/store-sqlite";
-import { onTestFinished } from "vitest";
+import { type Postgres, postgresIsMissing, startPostgres } from "@ambit/test-postgres";
+import { afterAll, beforeAll, beforeEach, describe, onTestFinished } from "vitest";
 import type { ConfigurationInput } from "../../src/configuration/schema.js";
 import { type Script, scriptedAgent } from "./scripted-agent.js";
 import { serveScript } from "./server.js";
 
 type PluginEntry = NonNullable<ConfigurationInput["plugins"]>[number];
+
+interface Settings {
+  readonly configuration?: ConfigurationInput;
+  readonly port?: string;
+}
 
 /** A folder for a test's database, removed with the test. */
 export async function databaseFile(): Promise<string> {
@@ -19,38 +26,57 @@ export async function databaseFile(): Promise<string> {
 /** A server with a store, on a database that may be another server's too. */
 export async function serveStored(
   script: Script,
-  options: {
+  options: Settings & {
     readonly file?: string;
-    readonly configuration?: ConfigurationInput;
-    readonly port?: string;
     /** In place of a SQLite file. */
     readonly store?: PluginEntry;
   } = {},
 ) {
   const file = options.file ?? (await databaseFile());
-  const plugins = [scriptedAgent(script), options.store ?? { use: sqlite, config: { file } }];
-  const served = await serveScript(script, {
-    configuration: { server: { drainMs: 100 }, ...options.configuration, plugins },
-    ...(options.port === undefined ? {} : { port: options.port }),
-  });
-  const get = (path: string, headers: Record<string, string> = {}) =>
-    fetch(`${served.url}${path}`, { headers });
-  const remove = (path: string) => fetch(`${served.url}${path}`, { method: "DELETE" });
-  return { ...served, file, get, remove };
+  const served = await serveWith(script, options, [options.store ?? { use: sqlite, config: { file } }]);
+  return { ...served, file };
 }
 
-/** Where a server keeps its runs. */
-export const places = ["in a store", "in memory"] as const;
+/** Starts a server that keeps its runs in one place. */
+export type ServeRuns = (script: Script, options?: Settings) => ReturnType<typeof serveWith>;
 
-/** A server that keeps its runs there. Both serve them alike. */
-export async function serveIn(
-  place: (typeof places)[number],
-  script: Script,
-  options: { readonly configuration?: ConfigurationInput } = {},
-) {
-  if (place === "in a store") return serveStored(script, options);
+/** The same tests for each place in which a server keeps its runs: all serve them alike. */
+export function describePlaces(title: string, tests: (serve: ServeRuns) => void): void {
+  describe(`${title}, in memory`, () => tests(serveInMemory));
+  describe(`${title}, in SQLite`, () => tests(serveStored));
+  describe(`${title}, in PostgreSQL`, () => tests(inPostgres()));
+}
+
+/** One PostgreSQL for the tests of this block, and a schema for each server. */
+function inPostgres(): ServeRuns {
+  const missing = postgresIsMissing();
+  let postgres: Postgres | undefined;
+  let schemas = 0;
+  beforeAll(async () => {
+    if (missing === undefined) postgres = await startPostgres();
+  });
+  beforeEach((context) => {
+    if (missing !== undefined) context.skip(`host: ${missing}`);
+  });
+  afterAll(() => postgres?.stop());
+  return (script, options = {}) => {
+    if (postgres === undefined) throw new Error("PostgreSQL didn't start");
+    schemas += 1;
+    const config = { url: postgres.url, schema: `runs_${schemas}` };
+    return serveStored(script, { ...options, store: { use: storePostgres, config } });
+  };
+}
+
+export const serveInMemory = (script: Script, options: Settings = {}) => serveWith(script, options, []);
+
+async function serveWith(script: Script, { configuration, port }: Settings, stores: readonly PluginEntry[]) {
   const served = await serveScript(script, {
-    configuration: { server: { drainMs: 100 }, ...options.configuration, plugins: [scriptedAgent(script)] },
+    configuration: {
+      server: { drainMs: 100 },
+      ...configuration,
+      plugins: [scriptedAgent(script), ...stores],
+    },
+    ...(port === undefined ? {} : { port }),
   });
   const get = (path: string, headers: Record<string, string> = {}) =>
     fetch(`${served.url}${path}`, { headers });

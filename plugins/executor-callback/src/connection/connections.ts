@@ -1,4 +1,5 @@
 import { guardedLookup, type Lookup, whyForbidden } from "@ambit/egress";
+import { LRUCache } from "lru-cache";
 import { Agent, type Dispatcher } from "undici";
 import type { OpenRoute } from "./route.js";
 
@@ -9,7 +10,12 @@ const maxAgents = 64;
  * never reused under a stricter one. A name is resolved once per connection, and the address that was checked is dialled.
  */
 export class CallbackConnections {
-  readonly #agents = new Map<string, Agent>();
+  readonly #agents = new LRUCache<string, Agent, OpenRoute>({
+    max: maxAgents,
+    memoMethod: (_key, _stale, { context }) => this.#open(context),
+    // Waits for the open calls; they report their own failures.
+    dispose: (agent, _key, reason) => reason === "evict" && agent.close(() => undefined),
+  });
   readonly #lookup: Lookup | undefined;
 
   constructor(lookup?: Lookup) {
@@ -17,13 +23,7 @@ export class CallbackConnections {
   }
 
   along(route: OpenRoute): Dispatcher {
-    const { key } = route;
-    const agent = this.#agents.get(key) ?? this.#open(route);
-    // Moved to the end: the map's order is the order of use.
-    this.#agents.delete(key);
-    this.#agents.set(key, agent);
-    this.#dropOldest();
-    return agent;
+    return this.#agents.memo(route.key, { context: route });
   }
 
   async close(): Promise<void> {
@@ -39,13 +39,5 @@ export class CallbackConnections {
       bodyTimeout: 0,
       connect: { lookup: guardedLookup((address) => whyForbidden(policies, address, port), this.#lookup) },
     });
-  }
-
-  #dropOldest(): void {
-    const [oldest] = this.#agents;
-    if (oldest === undefined || this.#agents.size <= maxAgents) return;
-    this.#agents.delete(oldest[0]);
-    // Waits for the open calls; they report their own failures.
-    oldest[1].close(() => undefined);
   }
 }

@@ -1,6 +1,7 @@
 import type { JsonObject } from "@ambit/core/contract";
 import { Ajv, type Options, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
+import { LRUCache } from "lru-cache";
 import { patternEngine } from "./patterns.js";
 
 const options: Options = {
@@ -14,7 +15,7 @@ const options: Options = {
 /** JSON Schema's own schema takes 20 ms to compile, and is the same for every run. */
 const checkers: { latest?: Ajv2020; older?: Ajv } = {};
 
-/** Compiled schemas that are kept; the least recently used is dropped first. */
+/** Compiled schemas that are kept. */
 const maxCompiled = 64;
 /** Problems that are reported for one call. */
 const maxReportedProblems = 20;
@@ -23,7 +24,10 @@ const maxTextLength = 4_000;
 
 /** Checks arguments against JSON Schemas. The schema determines how long that takes, so it runs in a worker. */
 export class ArgumentsCheck {
-  readonly #compiled = new Map<string, ValidateFunction | Error>();
+  readonly #compiled = new LRUCache<string, ValidateFunction | Error>({
+    max: maxCompiled,
+    memoMethod: (schema) => compile(JSON.parse(schema)),
+  });
 
   /**
    * The problem, in words that the model can act on; undefined if there is none.
@@ -32,7 +36,7 @@ export class ArgumentsCheck {
    * @param given arguments, as JSON.
    */
   problem(tool: string, schema: string, given: string): string | undefined {
-    const validate = this.#validator(schema);
+    const validate = this.#compiled.memo(schema);
     if (validate instanceof Error) {
       const reason = validate.message.slice(0, maxTextLength);
       return `Tool '${tool}' can't be called: its inputSchema is not a valid JSON Schema (${reason}).`;
@@ -52,17 +56,6 @@ export class ArgumentsCheck {
       return `${path === "" ? "arguments" : path} ${message ?? "is not valid"}`;
     });
     return `Tool '${tool}' was given wrong arguments: ${listed(wrong, "; ")}. Correct them and call it again.`;
-  }
-
-  #validator(schema: string): ValidateFunction | Error {
-    const known = this.#compiled.get(schema);
-    const validate = known ?? compile(JSON.parse(schema));
-    // Moved to the end: the map's order is the order of use.
-    this.#compiled.delete(schema);
-    this.#compiled.set(schema, validate);
-    const [oldest] = this.#compiled.keys();
-    if (this.#compiled.size > maxCompiled && oldest !== undefined) this.#compiled.delete(oldest);
-    return validate;
   }
 }
 
