@@ -114,8 +114,15 @@ async function podTable(dataFolder) {
     const own = new OwnCluster(place);
     const { name } = await own.createNamespace({}, { enforced: false });
     const rows = await runPodMutants({
-      ...{ kubeconfig: own.kubeconfig, image: sandboxImageName(), namespace: name, dataFolder },
-      ...{ pull: "Never", hostUsers: "require", openTimeoutMs: 15_000, cpus: 2, scratchMb: 64 },
+      kubeconfig: own.kubeconfig,
+      image: sandboxImageName(),
+      namespace: name,
+      dataFolder,
+      pull: "Never",
+      hostUsers: "require",
+      openTimeoutMs: 15_000,
+      cpus: 2,
+      scratchMb: 64,
       reserve: { cpus: 0.01, memoryMb: 32 },
     });
     expectNone(rows.filter((row) => !isPodNoticed(row)).map((row) => row.name));

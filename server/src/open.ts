@@ -84,12 +84,19 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
   // Without a store, runs end with the process.
   const temporary = options.keepsNoFiles === true || registry.store === undefined;
   const files = new KeptFiles({
-    ...{ registry, settings: settings.workspace, log },
+    registry,
+    settings: settings.workspace,
+    log,
     temporary,
     ...(await sealingOf(settings, temporary, key)),
   });
   const runner = new Runner({
-    ...{ registry, limits, permissionCeiling, unaskedTools, contract, log },
+    registry,
+    limits,
+    permissionCeiling,
+    unaskedTools,
+    contract,
+    log,
     minimum: settings.require,
     workspaces: files.workspaces,
     hasTenants,

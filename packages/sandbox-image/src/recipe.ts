@@ -20,8 +20,16 @@ export interface RecipeOptions {
 
 /** TLS, Node's own libraries, what agents and code tools call, and what sandboxes within a sandbox are built with. */
 const basePackages = [
-  ...["ca-certificates", "libatomic1", "libstdc++6", "curl", "git", "mount", "procps", "python3"],
-  ...["bubblewrap", "socat"],
+  "ca-certificates",
+  "libatomic1",
+  "libstdc++6",
+  "curl",
+  "git",
+  "mount",
+  "procps",
+  "python3",
+  "bubblewrap",
+  "socat",
 ];
 
 /** Debian policy 5.6.7. */

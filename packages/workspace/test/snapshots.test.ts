@@ -16,7 +16,10 @@ test("old snapshots of every project are deleted, and nothing of runs", async ()
       blobs: async () => blobs,
       sealing: async () => new FileSealing(createSecretKey(randomBytes(32))),
       limits: { maxEntries: 1, maxBytes: 1 },
-      ...{ maxPerProject: 1, timeoutMs: 1_000, folder: "/", maxAgeMs },
+      maxPerProject: 1,
+      timeoutMs: 1_000,
+      folder: "/",
+      maxAgeMs,
     });
   // They were written in 1970.
   await snapshots(Date.now() + 1_000_000).deleteOld();

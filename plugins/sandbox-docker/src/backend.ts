@@ -71,7 +71,11 @@ export class DockerSandbox implements VerifiableBackend {
       return await factsOf(await this.#engine(), config, dataFolder);
     });
     this.#reaper = new Reaper({
-      ...{ platform: "the engine", plugin: "sandbox-docker", deployment, ttlMinutes, reapMinutes },
+      platform: "the engine",
+      plugin: "sandbox-docker",
+      deployment,
+      ttlMinutes,
+      reapMinutes,
       dataFolder,
       leftovers: () => this.#leftovers(),
     });

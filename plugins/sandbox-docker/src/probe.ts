@@ -27,7 +27,9 @@ export function probeEngine(
   claims: readonly Capability[] = capabilities,
 ): Promise<readonly Finding[]> {
   const probe = {
-    ...{ claims, open, makeAuthority },
+    claims,
+    open,
+    makeAuthority,
     node: config.bridge.node,
     bounding: keptCapabilities,
     refusedCalls: refusedByProfile,

@@ -78,7 +78,8 @@ else
 
     it("end by themselves where their runner was killed, and another runner removes them", async () => {
       const settings = {
-        ...{ ...namespace.settings, hostUsers: "require" },
+        ...namespace.settings,
+        hostUsers: "require",
         bridge: { folder: "/ambit", heartbeatTimeoutMs: 4_000, orphanTimeoutMs: 6_000 },
       };
       const program = fileURLToPath(new URL("support/killed-runner.mjs", import.meta.url));
@@ -148,7 +149,9 @@ else
 
     it("are forty at once, each its own, and none is left", async () => {
       const small = namespace.backend({
-        ...{ hostUsers: "require", memoryMb: 256, openTimeoutMs: 500_000 },
+        hostUsers: "require",
+        memoryMb: 256,
+        openTimeoutMs: 500_000,
         // Forty guest daemons start on one node with the processors of this machine.
         bridge: { folder: "/ambit", heartbeatTimeoutMs: 180_000, orphanTimeoutMs: 600_000 },
       });
@@ -216,7 +219,9 @@ async function accountWith(namespace: TestNamespace, more: readonly string[]): P
   };
   const file = `${namespace.settings.dataFolder}-runner.conf`;
   const config = {
-    ...{ apiVersion: "v1", kind: "Config", "current-context": "x" },
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": "x",
     clusters: [{ name: "c", cluster }],
     users: [{ name: "u", user: { token: Object(status).token } }],
     contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],

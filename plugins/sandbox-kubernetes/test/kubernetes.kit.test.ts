@@ -40,7 +40,8 @@ if (reason !== undefined) {
       trustedAuthorities: [authorityFile],
     });
     describeSandboxBackend(() => new KubernetesSandbox(config, names.lookup), {
-      ...{ names, credentialHost },
+      names,
+      credentialHost,
       ...(isThorough ? {} : { contractWithoutBoundary: false, capabilities: attacked }),
     });
   }

@@ -16,7 +16,14 @@ const protectedPaths = [
   ".vscode/launch.json",
   ".vscode/settings.json",
   ".vscode/tasks.json",
-  ...[".bash_login", ".bash_profile", ".bashrc", ".envrc", ".profile", ".zprofile", ".zshenv", ".zshrc"],
+  ".bash_login",
+  ".bash_profile",
+  ".bashrc",
+  ".envrc",
+  ".profile",
+  ".zprofile",
+  ".zshenv",
+  ".zshrc",
 ];
 
 /** Settings of a deployer for the local sandbox. Every default is here, or where a field names the place. */

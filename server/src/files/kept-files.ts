@@ -41,14 +41,20 @@ export class KeptFiles {
     const folder = join(dataFolder(), "spool");
     const blobs = registry.blobs === undefined ? undefined : () => this.blobs();
     this.snapshots = new Snapshots({
-      ...{ blobs, sealing, folder, maxPerProject },
+      blobs,
+      sealing,
+      folder,
+      maxPerProject,
       limits: { maxEntries, maxBytes: maxSnapshotMiB * 1_048_576 },
       timeoutMs: settings.snapshotTimeoutMs,
       maxAgeMs: settings.snapshotMaxAgeMs,
     });
     const preparedFolder = settings.preparedFolder ?? join(dataFolder(), "prepared");
     this.workspaces = new Workspaces({
-      ...{ settings, folder, preparedFolder, blobs },
+      settings,
+      folder,
+      preparedFolder,
+      blobs,
       snapshots: this.snapshots,
       send: (request, signal) => sendGuarded(request, addresses, signal),
       sign: signerIn(settings.signingKeyFile),

@@ -114,8 +114,16 @@ test("fields are described", () => {
 
 /** Schemas of what callers send. */
 const isSent: ReadonlySet<string> = new Set([
-  ...["RunRequest", "KillRequest", "CancelTurnRequest", "InteractionAnswer", "Message", "ContentBlock"],
-  ...["ToolSpec", "McpServer", "ModelConnection", "SandboxPermission"],
+  "RunRequest",
+  "KillRequest",
+  "CancelTurnRequest",
+  "InteractionAnswer",
+  "Message",
+  "ContentBlock",
+  "ToolSpec",
+  "McpServer",
+  "ModelConnection",
+  "SandboxPermission",
 ]);
 
 describe("the server's responses match the schemas", () => {

@@ -274,7 +274,8 @@ describe("a tenant's permissions and limits", () => {
     ]);
     const refused = await run(one.token, {}, { prefer: "respond-async" });
     expect([refused.status, await refused.json()]).toMatchObject([
-      ...[429, { error: "2 runs of the project are already queued." }],
+      429,
+      { error: "2 runs of the project are already queued." },
     ]);
     expect([await detach(two.token), await detach(operator), await detach(operator)]).toEqual([
       202, 202, 429,

@@ -4,8 +4,17 @@ import { z } from "zod";
 
 const capabilities = Object.fromEntries(
   [
-    ...["textMessages", "images", "fileAttachments", "mcpTools", "toolCalls", "reasoning", "planMode"],
-    ...["permissions", "usage", "streamingDeltas", "sessionLifecycle"],
+    "textMessages",
+    "images",
+    "fileAttachments",
+    "mcpTools",
+    "toolCalls",
+    "reasoning",
+    "planMode",
+    "permissions",
+    "usage",
+    "streamingDeltas",
+    "sessionLifecycle",
   ].map((name) => [name, false]),
 );
 

@@ -99,7 +99,9 @@ describe("two replicas", () => {
     const before = await refusedBy(other, "at_capacity");
     const refused = await post(other, long, headers);
     expect([refused.status, refused.headers.get("retry-after"), await refused.json()]).toMatchObject([
-      ...[429, "1", { error: "The project has reached its quota: 1 concurrent runs." }],
+      429,
+      "1",
+      { error: "The project has reached its quota: 1 concurrent runs." },
     ]);
     expect(await refusedBy(other, "at_capacity")).toBe(before + 1);
     const second = await begin(other);

@@ -35,6 +35,13 @@ export function oddNames(files: readonly SourceFile[]): string[] {
   return matches(sources, oddLimit, "is an odd name: use max…, min… or …TimeoutMs");
 }
 
+const literalSpread = /\.\.\.\{/g;
+
+/** A literal spread into another one only saves lines. */
+export function literalSpreads(files: readonly SourceFile[]): string[] {
+  return matches(files, literalSpread, "spreads a literal object: write its members themselves");
+}
+
 /** Homes that exist only inside a sandbox, and are documented there. */
 const sandboxHomes = "agent|sandbox";
 const machinePath = new RegExp(

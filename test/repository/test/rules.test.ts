@@ -13,7 +13,15 @@ import { incompleteManifests, lockfileDrift } from "../rules/manifests.js";
 import { packageFolders, pathsIntoPackages } from "../rules/package-paths.js";
 import { folderCircles, fullFolders, importCycles, roomImports } from "../rules/rooms.js";
 import type { SourceFile } from "../rules/source-file.js";
-import { credentials, longFiles, machinePaths, oddEnglish, oddNames, registryHosts } from "../rules/texts.js";
+import {
+  credentials,
+  literalSpreads,
+  longFiles,
+  machinePaths,
+  oddEnglish,
+  oddNames,
+  registryHosts,
+} from "../rules/texts.js";
 import { isCode, readManifests, readText, readTree, root } from "../rules/tree.js";
 
 interface Case {
@@ -227,6 +235,13 @@ const cases: Case[] = [
       ["core/src/short.ts", "x;\n".repeat(320)],
       ["core/test/table.test.ts", "x;\n".repeat(999)],
     ],
+  },
+  {
+    rule: literalSpreads,
+    promise: "no literal object is spread into another one",
+    tree: () => code,
+    broken: [["core/src/a.ts", `const a = { ${"..." + "{"} b, c }, d };`]],
+    kept: [["core/src/a.ts", `const a = { ...b, ...(c ? { d } : {}), ...f({ e }) };`]],
   },
   {
     rule: machinePaths,

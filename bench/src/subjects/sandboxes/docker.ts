@@ -31,8 +31,13 @@ export async function openContainers(
   const folder = await temporaryFolder();
   const backend = new DockerSandbox(
     configSchema.parse({
-      ...{ engine: `unix://${socket}`, image, runtime, network: "none" },
-      ...{ dataFolder: folder.path, deployment: `bench-${process.pid}-${runtime}-${prewarm}`, prewarm },
+      engine: `unix://${socket}`,
+      image,
+      runtime,
+      network: "none",
+      dataFolder: folder.path,
+      deployment: `bench-${process.pid}-${runtime}-${prewarm}`,
+      prewarm,
     }),
   );
   const scope = { signal: new AbortController().signal, defer: () => undefined };

@@ -43,8 +43,13 @@ const openName = "ok.test";
 const portName = "port.test";
 /** Not listed, and like a listed name. None may be looked up: the lookup itself would carry data out. */
 const unlistedNames: readonly string[] = [
-  ...[closedZone, `look-alike${closedZone}`, `b0.${closedZone}.other.test`],
-  ...[`a.${openName}`, `look-alike${openName}`, `${openName}.other.test`, portName],
+  closedZone,
+  `look-alike${closedZone}`,
+  `b0.${closedZone}.other.test`,
+  `a.${openName}`,
+  `look-alike${openName}`,
+  `${openName}.other.test`,
+  portName,
 ];
 
 /**

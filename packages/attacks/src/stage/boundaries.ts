@@ -42,7 +42,8 @@ export function permissionFor(
             ...(claims.includes("network.allow-cidr")
               ? [
                   // In both address families: a name may resolve to an address that this host doesn't have.
-                  ...[`${listed.host}:${listed.port}`, `[::1]:${listed.port}`],
+                  `${listed.host}:${listed.port}`,
+                  `[::1]:${listed.port}`,
                   ...(listed6 === undefined ? [] : [`[::1]:${listed6.port}`]),
                 ]
               : []),

@@ -135,19 +135,20 @@ export function namesBelow(folder: string, path: string): readonly string[] | un
  * host.
  */
 const ofSession: ReadonlySet<string | undefined> = new Set([
-  ...[
-    "EACCES",
-    "EEXIST",
-    "EISDIR",
-    "ELOOP",
-    "ENAMETOOLONG",
-    "ENOENT",
-    "ENOTDIR",
-    "ENOTEMPTY",
-    "ENXIO",
-    "EPERM",
-  ],
-  ...["EDQUOT", "EFBIG", "EINVAL", "EMLINK"],
+  "EACCES",
+  "EEXIST",
+  "EISDIR",
+  "ELOOP",
+  "ENAMETOOLONG",
+  "ENOENT",
+  "ENOTDIR",
+  "ENOTEMPTY",
+  "ENXIO",
+  "EPERM",
+  "EDQUOT",
+  "EFBIG",
+  "EINVAL",
+  "EMLINK",
 ]);
 
 /** Whether a session's own files caused an error, or the host did. */

@@ -5,7 +5,10 @@ import { createWorld, type WorldOptions } from "../fakes/world.js";
 
 const boundary = { network: "off", filesystem: "workspace" } as const;
 const ready = (agents: number, idleMs = 60_000) => ({
-  ...{ agents, idleMs, tools: false, request: { sandboxPermission: boundary } },
+  agents,
+  idleMs,
+  tools: false,
+  request: { sandboxPermission: boundary },
 });
 
 /** A runner whose agents wait already. */

@@ -165,8 +165,12 @@ export class AcpHarness implements Harness {
     const ahead = scope.prepared instanceof PreparedAcpAgent ? scope.prepared : undefined;
     const launch = planned(ahead?.startId);
     const options = {
-      ...{ profile: this.#profile, limits: this.#limits, intake: this.#intake, launch },
-      ...{ begun: await ahead?.handOver(launch, scope.log), versions: this.#versions(sandbox) },
+      profile: this.#profile,
+      limits: this.#limits,
+      intake: this.#intake,
+      launch,
+      begun: await ahead?.handOver(launch, scope.log),
+      versions: this.#versions(sandbox),
     };
     try {
       return await startAgent(options, scope);

@@ -6,7 +6,11 @@ import { inputInWords, publishedTool } from "./tool-names.js";
 /** Texts of settings that act, or a backslash that may hide one. */
 const overriding: readonly [string, ...string[]] = [
   ...(["\\", "Command", "mcp", "hook", "andbox", "pager", "ecurity", "advanced"] as const),
-  ...["experimental", "gemma", "admin", "agent", "extension"],
+  "experimental",
+  "gemma",
+  "admin",
+  "agent",
+  "extension",
 ];
 
 /** Google's Gemini CLI (0.61) with an API key. It sends no input of its tool calls, only a description. */

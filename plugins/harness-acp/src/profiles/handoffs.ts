@@ -7,8 +7,17 @@ export const obeyedExit = 100;
 
 /** What a shell runs at its start. Of an earlier turn, it would run before each command that is allowed now. */
 const startupFiles = [
-  ...[".profile", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases"],
-  ...[".zshenv", ".zprofile", ".zshrc", ".zlogin", ".inputrc"],
+  ".profile",
+  ".bashrc",
+  ".bash_profile",
+  ".bash_login",
+  ".bash_logout",
+  ".bash_aliases",
+  ".zshenv",
+  ".zprofile",
+  ".zshrc",
+  ".zlogin",
+  ".inputrc",
 ];
 
 /** Whether the request's permissions may refuse a call of the agent's own tools, or ask about one. Pure. */

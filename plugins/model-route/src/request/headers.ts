@@ -18,8 +18,19 @@ export function passedHeaders(given: Headers, further: readonly string[]): Recor
 
 /** Headers that a request's endpoint can't set: they frame the message, name the host, or hold the credential. */
 const reserved: ReadonlySet<string> = new Set([
-  ...["connection", "content-length", "content-encoding", "expect", "host", "keep-alive", "te", "trailer"],
-  ...["transfer-encoding", "upgrade", "proxy-authorization", "proxy-connection", "accept-encoding"],
+  "connection",
+  "content-length",
+  "content-encoding",
+  "expect",
+  "host",
+  "keep-alive",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "proxy-authorization",
+  "proxy-connection",
+  "accept-encoding",
 ]);
 
 export function isReserved(name: string): boolean {

@@ -33,7 +33,11 @@ type SendingOptions = Pick<RouteOptions, "use" | "protocol" | "config" | "connec
 
 /** The secret ones of an authorization's headers: a signature covers others too. */
 const secretHeaders: readonly string[] = [
-  ...["authorization", "api-key", "x-api-key", "x-goog-api-key", "x-amz-security-token"],
+  "authorization",
+  "api-key",
+  "x-api-key",
+  "x-goog-api-key",
+  "x-amz-security-token",
 ];
 
 /** A shorter value can't be distinguished from other text. */

@@ -54,7 +54,11 @@ export async function openBridge(
     // Each sandbox is a separate container or machine, so its /proc belongs to it alone.
     openRemoteSandbox(
       {
-        ...{ platform, spec, bridge: config.bridge, evidence, placeholders: () => secrets.placeholders },
+        platform,
+        spec,
+        bridge: config.bridge,
+        evidence,
+        placeholders: () => secrets.placeholders,
         ownSystem: true,
         supervisor: daemon,
         ...(takeover === undefined ? {} : { takeover }),

@@ -48,9 +48,13 @@ class Payloads {
  */
 export function attachTo(engine: Engine, id: string, abortSignal: AbortSignal): Promise<Duplex> {
   const request = {
-    ...{ method: "POST", path: `/containers/${id}/attach?` },
+    method: "POST",
+    path: `/containers/${id}/attach?`,
     options: { stream: true, stdin: true, stdout: true, stderr: true },
-    ...{ file: Buffer.alloc(0), hijack: true, isStream: true, abortSignal },
+    file: Buffer.alloc(0),
+    hijack: true,
+    isStream: true,
+    abortSignal,
     statusCodes: { 101: true, 400: "bad parameter", 404: "no such container", 500: "server error" },
   };
   return new Promise((resolve, reject) => {

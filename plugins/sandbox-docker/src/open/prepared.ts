@@ -22,7 +22,8 @@ export interface PrepareContainerOptions extends Omit<StartContainerOptions, "gu
 const accessOf = { on: "write", workspace: "write", readonly: "read", off: "none" } as const;
 
 const bridgeOf = ({ id, config, shape }: PrepareContainerOptions): GuestOptions => ({
-  ...{ spec: { id }, folderName: "session" },
+  spec: { id },
+  folderName: "session",
   bridge: config.bridge,
   ownSystem: true,
   unprivileged: true,
@@ -125,7 +126,12 @@ export class PreparedSandbox implements Prepared {
     // The session's log once it belongs to one: no other log may mention it.
     const log = forwardingLog(() => this.#session?.log);
     const spec: SandboxSpec = {
-      ...{ id, boundary, required, requiredPaths, onDecision: () => undefined, log },
+      id,
+      boundary,
+      required,
+      requiredPaths,
+      onDecision: () => undefined,
+      log,
       onFailure: (failure) => {
         this.#failure ??= failure;
         this.#session?.onFailure?.(failure);

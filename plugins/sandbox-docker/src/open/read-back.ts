@@ -10,8 +10,19 @@ const inDockersWords = ["IpcMode", "ShmSize", "SecurityOpt", "CapAdd", "CapDrop"
 
 /** What undoes a restriction, and is never asked for. Engines say `private` where they don't mean another's. */
 const never = [
-  ...["Privileged", "PidMode", "UTSMode", "UsernsMode", "Binds", "VolumesFrom", "GroupAdd"],
-  ...["Devices", "DeviceRequests", "DeviceCgroupRules", "Links", "Sysctls", "OomKillDisable"],
+  "Privileged",
+  "PidMode",
+  "UTSMode",
+  "UsernsMode",
+  "Binds",
+  "VolumesFrom",
+  "GroupAdd",
+  "Devices",
+  "DeviceRequests",
+  "DeviceCgroupRules",
+  "Links",
+  "Sysctls",
+  "OomKillDisable",
 ];
 const isUnset = (value: unknown) =>
   [undefined, null, false, "", "private"].some((one) => one === value) ||

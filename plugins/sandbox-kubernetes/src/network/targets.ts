@@ -34,7 +34,8 @@ export function candidates(surroundings: Surroundings, given: readonly DialTarge
       : [{ host: service, port: Number(variable("KUBERNETES_SERVICE_PORT") ?? 443) }]),
     { host: server.hostname.replace(/^\[|\]$/g, ""), port: Number(server.port || 443) },
     ...nameservers.map((host) => ({ host, port: dnsPort })),
-    ...[metadataService, nodeLocalResolver],
+    metadataService,
+    nodeLocalResolver,
   ];
   const byName = new Map(found.map((one) => [`${one.host} ${one.port}`, one]));
   return [...byName.values()];

@@ -28,7 +28,9 @@ export async function startWebhook(
   const server = createServer({ key, cert }, async (request, response) => {
     const { request: asked } = Object(await json(request));
     const answer = {
-      ...{ uid: asked.uid, allowed: true, patchType: "JSONPatch" },
+      uid: asked.uid,
+      allowed: true,
+      patchType: "JSONPatch",
       patch: Buffer.from(JSON.stringify(patch)).toString("base64"),
     };
     response.setHeader("content-type", "application/json");
@@ -46,12 +48,10 @@ export async function startWebhook(
     metadata: { name },
     webhooks: [
       {
-        ...{
-          name: `pods.${name}`,
-          admissionReviewVersions: ["v1"],
-          sideEffects: "None",
-          failurePolicy: "Fail",
-        },
+        name: `pods.${name}`,
+        admissionReviewVersions: ["v1"],
+        sideEffects: "None",
+        failurePolicy: "Fail",
         clientConfig: { url: `https://${address}:${bound.port}/`, caBundle: cert.toString("base64") },
         rules: [{ operations: ["CREATE"], apiGroups: [""], apiVersions: ["v1"], resources: ["pods"] }],
         namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace.name } },

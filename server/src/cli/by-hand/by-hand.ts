@@ -28,8 +28,21 @@ const waitMs = 86_400_000;
 
 /** Names of options that only a run by hand has. */
 const byHandOptions = [
-  ...["agent", "folder", "network", "filesystem", "memory", "secrets", "sandbox", "model", "permissions"],
-  ...["apply", "patch", "save", "resume", "mcp", "skill"],
+  "agent",
+  "folder",
+  "network",
+  "filesystem",
+  "memory",
+  "secrets",
+  "sandbox",
+  "model",
+  "permissions",
+  "apply",
+  "patch",
+  "save",
+  "resume",
+  "mcp",
+  "skill",
 ] as const;
 
 /** Whether the command line describes the run itself, so that its argument is the prompt. Pure. */

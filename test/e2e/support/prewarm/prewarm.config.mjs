@@ -8,8 +8,15 @@ const sandboxPermission = {
 };
 const sandbox = PREWARM_DOCKER === undefined ? "local" : "docker";
 const deeds = {
-  ...{ nothing: "", dial: PREWARM_TARGET, fork: PREWARM_SLEEP, "fork-detached": PREWARM_SLEEP },
-  ...{ workspace: "", home: "", "message-early": "", "message-late": "", "second-response": "" },
+  nothing: "",
+  dial: PREWARM_TARGET,
+  fork: PREWARM_SLEEP,
+  "fork-detached": PREWARM_SLEEP,
+  workspace: "",
+  home: "",
+  "message-early": "",
+  "message-late": "",
+  "second-response": "",
 };
 const request = { sandbox, sandboxPermission, permissions: { default: "allow" } };
 

@@ -13,9 +13,20 @@ export interface GatewayCheck {
 
 /** Requests of agents that try to reach more than their model. */
 const strayPaths = [
-  ...["/", "/admin", "/v1/../admin", "/v1/messages/../../admin", "/v1/%2e%2e/admin", "/v1%2fmessages"],
-  ...["//evil.test/v1/messages", "/v1/files", "/v1/messages/batches", "/v1/organizations", "/v1beta/files"],
-  ...["/v1/messages%00", "/v1/responses/..%5cadmin", "/v1beta/models/..%2fkeys:generateContent"],
+  "/",
+  "/admin",
+  "/v1/../admin",
+  "/v1/messages/../../admin",
+  "/v1/%2e%2e/admin",
+  "/v1%2fmessages",
+  "//evil.test/v1/messages",
+  "/v1/files",
+  "/v1/messages/batches",
+  "/v1/organizations",
+  "/v1beta/files",
+  "/v1/messages%00",
+  "/v1/responses/..%5cadmin",
+  "/v1beta/models/..%2fkeys:generateContent",
 ];
 const strayMethods = ["DELETE", "PUT", "PATCH", "OPTIONS"];
 

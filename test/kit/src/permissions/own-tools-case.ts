@@ -35,6 +35,15 @@ export interface OwnToolsCase {
 
 /** The first are commands that agents consider safe and would run unasked; the last ones create a file `made`. */
 export const shellCommands: readonly string[] = [
-  ...["ls -la", "pwd", "echo hi", "cat x.txt", "git status", "git diff", "find . -name x.txt"],
-  ...["ls && pwd", "bash -c 'ls'", "echo made > made", "touch made"],
+  "ls -la",
+  "pwd",
+  "echo hi",
+  "cat x.txt",
+  "git status",
+  "git diff",
+  "find . -name x.txt",
+  "ls && pwd",
+  "bash -c 'ls'",
+  "echo made > made",
+  "touch made",
 ];

@@ -118,7 +118,9 @@ export const namedTrial: StandardTrial = {
     const names = (list ?? "").split(",");
     expectThat(names.includes("AMBIT_NAMED"), "a variable that was named isn't there");
     const given = new Set([
-      ...["AMBIT_NAMED", "HOME", "TMPDIR"],
+      "AMBIT_NAMED",
+      "HOME",
+      "TMPDIR",
       ...Object.keys(pathFor(bench.probe, closed)),
       ...(bench.probe.variables ?? []),
     ]);

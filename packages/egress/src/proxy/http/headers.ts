@@ -4,8 +4,16 @@ import { BOUNDARY_HEADER } from "./own-response.js";
 
 /** Hop-by-hop headers (RFC 9110 section 7.6.1), and the proxy's own. */
 const HOP_BY_HOP = new Set([
-  ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "te"],
-  ...["trailer", "transfer-encoding", "upgrade", "http2-settings"],
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "http2-settings",
 ]);
 
 /**

@@ -59,23 +59,25 @@ export function unusable(status: 400 | 431 | 501 | 503, cause: string): OwnRespo
   };
 }
 
+/** Names and values in turn, as Node's HTTP server takes them. */
 export function headersOf(own: OwnResponse): string[] {
-  return [
-    ...["Content-Type", "application/json; charset=utf-8"],
-    ...["Content-Length", String(Buffer.byteLength(own.body))],
-    ...["Cache-Control", "no-store"],
-    ...[BOUNDARY_HEADER, own.boundary],
-    ...["Connection", "close"],
-  ];
+  return headerPairs(own).flat();
 }
 
 /** The response as bytes, for a connection that has left Node's HTTP server (CONNECT, upgrades). */
 export function bytesOf(own: OwnResponse): string {
-  const headers = headersOf(own);
-  const lines = headers.flatMap((name, index) =>
-    index % 2 === 0 ? [`${name}: ${headers[index + 1] ?? ""}`] : [],
-  );
+  const lines = headerPairs(own).map(([name, value]) => `${name}: ${value}`);
   return [`HTTP/1.1 ${own.status} ${own.statusText}`, ...lines, "", own.body].join("\r\n");
+}
+
+function headerPairs(own: OwnResponse): [name: string, value: string][] {
+  return [
+    ["Content-Type", "application/json; charset=utf-8"],
+    ["Content-Length", String(Buffer.byteLength(own.body))],
+    ["Cache-Control", "no-store"],
+    [BOUNDARY_HEADER, own.boundary],
+    ["Connection", "close"],
+  ];
 }
 
 function asBody(content: object): string {

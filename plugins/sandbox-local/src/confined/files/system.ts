@@ -3,9 +3,16 @@ import { codeOf } from "@ambit/core/plugin";
 import type { SystemEntry } from "../launch/arguments.js";
 
 const systemFolders = [
-  ...["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"],
+  "/usr",
+  "/bin",
+  "/sbin",
+  "/lib",
+  "/lib32",
+  "/lib64",
+  "/libx32",
   // The number and kind of processors, which `/proc/cpuinfo` shows too.
-  ...["/sys/devices/system/cpu", "/sys/devices/system/node"],
+  "/sys/devices/system/cpu",
+  "/sys/devices/system/node",
 ];
 
 /**
