@@ -40,6 +40,7 @@ export default {
     { use: local, config: { trustedAuthorities } },
     ...(TEST_DOCKER_SOCKET === undefined ? [] : [onDocker]),
     "@ambit/harness-acp",
+    "@ambit/model-route",
     "@ambit/blobs-folder",
   ],
   probes: { keepAcrossRestarts: true },
