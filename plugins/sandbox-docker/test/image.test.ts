@@ -111,9 +111,12 @@ describe.skipIf(unavailableReason() !== undefined)("an image of one's own", () =
     await expect(opening).rejects.toThrow(/environment.per-tool isn't possible in this sandbox/);
   });
 
-  it("is refused with a fix where it lacks Node.js", async () => {
-    const name = `ambit-test-no-node:${process.pid}`;
-    await image(name, ["RUN rm /usr/local/bin/node"]);
+  // The container ends at different moments of its opening.
+  it.each([0, 10, 40, 100])("is refused with a fix where it lacks Node.js, noticed after %d ms", async (ms) => {
+    const name = `ambit-test-no-node:${process.pid}-${ms}`;
+    const shell = `#!/bin/sh\nsleep ${ms / 1_000}; exec node-of-this-image\n`;
+    const script = ms === 0 ? "true" : `printf '${shell.replaceAll("\n", "\\n")}' > node && chmod 755 node`;
+    await image(name, [`RUN cd /usr/local/bin && rm node && ${script}`]);
     const config = configWith({ image: name });
     const error = await new DockerSandbox(config)
       .open(specOf(workspaceOnly), scope)
@@ -141,7 +144,8 @@ describe.skipIf(unavailableReason() !== undefined)("an image of one's own", () =
       await sandbox.close();
     }
     const filters = { label: [`ambit-deployment=${deployment}-removed`] };
-    expect(await docker.listContainers({ all: true, filters })).toEqual([]);
+    // The engine lists a container that it removes until its files are gone.
+    await expect.poll(() => docker.listContainers({ all: true, filters }), { timeout: 10_000 }).toEqual([]);
   });
 
   it("gives none of its containers to the reaper, whatever its labels say", async () => {

@@ -150,8 +150,10 @@ export class Container implements DirectPlatform {
   async #whyNot(error: unknown): Promise<unknown> {
     const status = statusOf(error);
     if (status === 404) return new SandboxFailed("The container was removed", { cause: error });
-    if (status !== 409) return error;
+    if (status !== 409 && status !== 500) return error;
     const found = await this.inspect().catch(() => undefined);
+    // The engine answers 500 if it ended after the command was made and before it was started.
+    if (status === 500 && found?.State.Running !== false) return error;
     return this.#explained(found, error, await this.lastWords());
   }
 

@@ -103,14 +103,22 @@ export class DirectConnection {
         reject(why);
         this.#lost(why);
       };
+      let isBroken = false;
       pipe.output.on("data", (bytes: Buffer) => {
         this.#lastActivityAt = Date.now();
         if (!this.#isOpen) this.#noise = (this.#noise + bytes.toString("latin1")).slice(0, maxNoiseLength);
+        if (isBroken) return;
         try {
           this.#options.transport.accept(bytes);
         } catch (error) {
-          reject(error);
-          this.#broken(error);
+          isBroken = true;
+          const broken = () => {
+            reject(error);
+            this.#broken(error);
+          };
+          // A command that couldn't be started may say why in several pieces.
+          if (this.#isOpen) broken();
+          else setTimeout(broken, finalOutputMs);
         }
       });
       pipe.output.once("end", () => lost());
