@@ -112,19 +112,22 @@ describe.skipIf(unavailableReason() !== undefined)("an image of one's own", () =
   });
 
   // The container ends at different moments of its opening.
-  it.each([0, 10, 40, 100])("is refused with a fix where it lacks Node.js, noticed after %d ms", async (ms) => {
-    const name = `ambit-test-no-node:${process.pid}-${ms}`;
-    const shell = `#!/bin/sh\nsleep ${ms / 1_000}; exec node-of-this-image\n`;
-    const script = ms === 0 ? "true" : `printf '${shell.replaceAll("\n", "\\n")}' > node && chmod 755 node`;
-    await image(name, [`RUN cd /usr/local/bin && rm node && ${script}`]);
-    const config = configWith({ image: name });
-    const error = await new DockerSandbox(config)
-      .open(specOf(workspaceOnly), scope)
-      .catch((thrown) => thrown);
-    expect(fixFor(error, config, "network.deny")).toBe(
-      `use an image with Node.js 18 or newer (${name} has none on its PATH), or set sandbox-docker's bridge.node`,
-    );
-  });
+  it.each([0, 10, 40, 100])(
+    "is refused with a fix where it lacks Node.js, noticed after %d ms",
+    async (ms) => {
+      const name = `ambit-test-no-node:${process.pid}-${ms}`;
+      const shell = `#!/bin/sh\nsleep ${ms / 1_000}; exec node-of-this-image\n`;
+      const script = ms === 0 ? "true" : `printf '${shell.replaceAll("\n", "\\n")}' > node && chmod 755 node`;
+      await image(name, [`RUN cd /usr/local/bin && rm node && ${script}`]);
+      const config = configWith({ image: name });
+      const error = await new DockerSandbox(config)
+        .open(specOf(workspaceOnly), scope)
+        .catch((thrown) => thrown);
+      expect(fixFor(error, config, "network.deny")).toBe(
+        `use an image with Node.js 18 or newer (${name} has none on its PATH), or set sandbox-docker's bridge.node`,
+      );
+    },
+  );
 
   it("is refused with a fix once it is removed, and the session that it has runs on", async () => {
     const name = `ambit-test-removed:${process.pid}`;
