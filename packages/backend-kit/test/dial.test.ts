@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 import { Readable, Writable } from "node:stream";
@@ -38,6 +39,38 @@ it("finds what an open sandbox reaches, and nothing that refuses", async () => {
   closed.server.close();
   const targets = [open.target, closed.target];
   expect(await reachedTargets(sandbox, { ...options, targets })).toEqual([open.target]);
+});
+
+it("finds what answers a datagram, by its address, and nothing that doesn't answer", async () => {
+  const [answering, silent] = [createSocket("udp4"), createSocket("udp4")];
+  answering.on("message", (message, { port, address }) => answering.send(message, port, address));
+  const arrived = once(silent, "message");
+  const portOf = async (socket: typeof silent) => {
+    onTestFinished(() => void socket.close());
+    socket.bind(0, "127.0.0.1");
+    await once(socket, "listening");
+    return socket.address().port;
+  };
+  const [port, other] = [await portOf(answering), await portOf(silent)];
+  const udp = { host: "127.0.0.1", protocol: "udp" } as const;
+  const targets = [
+    { ...udp, port },
+    { ...udp, port: other },
+    { ...udp, host: "localhost", port },
+    // Nothing listens there over TCP.
+    { host: "127.0.0.1", port },
+    { ...udp, host: "nowhere.invalid", port },
+  ];
+  const open = await reachedTargets(sandbox, { ...options, targets });
+  expect(open.filter(({ host }) => host === "127.0.0.1")).toEqual([
+    { ...udp, port },
+    { ...udp, port },
+  ]);
+  expect(open.every((one) => one.port === port && one.protocol === "udp")).toBe(true);
+  const [query] = await arrived;
+  // A question in the form of the DNS, of the class CHAOS.
+  expect(query.readUInt16BE(4)).toBe(1);
+  expect(query.subarray(12).toString("latin1")).toBe("\x07version\x04bind\0\0\x10\0\x03");
 });
 
 it("waits until nothing is open any more", async () => {

@@ -12,7 +12,11 @@ const objectName = z
 /** Megabytes (MiB). */
 const megabytes = z.int().positive().max(1_048_576);
 
-const target = z.strictObject({ host: z.string().min(1), port: z.int().min(1).max(65_535) });
+const target = z.strictObject({
+  host: z.string().min(1),
+  port: z.int().min(1).max(65_535),
+  protocol: z.enum(["tcp", "udp"]).default("tcp"),
+});
 
 /** Settings of a deployer for sandboxes in pods. Every default is here. */
 export const configSchema = z.strictObject({

@@ -70,6 +70,8 @@ const rightsWarning = (tooMany: readonly string[]) =>
 
 function standardProbe(access: ClusterAccess, open: Open, claims: readonly Capability[]) {
   const { config, targets } = access;
+  // Every pod has tried those over UDP before it was handed over.
+  const beyond = targets.filter(({ protocol }) => protocol !== "udp");
   return {
     claims,
     open,
@@ -79,7 +81,7 @@ function standardProbe(access: ClusterAccess, open: Open, claims: readonly Capab
     bounding: daemonCapabilities,
     refusedCalls: refusedByProfile,
     closedPaths: [`${config.bridge.folder}/put`],
-    ...(access.podShape === "baseline" ? { hasPlainScratch: true, beyond: targets } : {}),
+    ...(access.podShape === "baseline" ? { hasPlainScratch: true, beyond } : {}),
     perToolFix: `${access.whyBaseline ?? "the pod's node doesn't hide processes"}: ${userNamespaceFix}`,
     fixFor,
   };
@@ -145,11 +147,17 @@ async function around(
   if (pod === undefined) throw deleted();
   const machine = new PodMachine(cluster, config, name, pod.metadata.uid);
   const read = async (...argv: readonly string[]) => (await machine.run(argv, signal)).output;
-  const [environment, resolvers, routes] = await Promise.all([
+  const [environment, resolvers, routes, routes6] = await Promise.all([
     read("env"),
     read("cat", "/etc/resolv.conf"),
     read("cat", "/proc/net/route"),
+    // A kernel without IPv6 has none.
+    read("/bin/sh", "-c", "cat /proc/net/ipv6_route 2> /dev/null || true"),
   ]);
-  const seen = { environment, resolvers, routes, nodeAddress: pod.status.hostIP };
+  const { hostIP, hostIPs } = pod.status;
+  const nodeAddresses = [
+    ...new Set([...(hostIP === undefined ? [] : [hostIP]), ...hostIPs.map(({ ip }) => ip)]),
+  ];
+  const seen = { environment, resolvers, routes, routes6, nodeAddresses };
   return candidates({ server: cluster.api.server.url, ...seen }, config.targets);
 }

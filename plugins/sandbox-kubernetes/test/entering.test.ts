@@ -127,6 +127,24 @@ describe.skipIf(!isKnown)("the entering program", () => {
     expect(stdout.trim().split("\n").at(-1)).toBe("2770");
   });
 
+  it("refuses sockets other than those of TCP and UDP, unless the network is open", async () => {
+    const families = "[(2, 1, 262), (2, 2, 136), (2, 1, 0), (10, 2, 17), (2, 2, 1), (2, 5, 132)]";
+    const script = `import socket
+for one in ${families}:
+  try: socket.socket(*one).close(); print("opened")
+  except OSError as error: print(error.errno)`;
+    const opened = async (isNetworkOpen: boolean) => {
+      const path = await program("baseline", { isNetworkOpen });
+      const { stdout } = await execute(path, ["/usr/bin/env", "python3", "-c", script]);
+      return stdout.trim().split("\n");
+    };
+    const [closed, open] = [await opened(false), await opened(true)];
+    // 93 is EPROTONOSUPPORT.
+    expect(closed).toEqual(["93", "93", "opened", "opened", "93", "93"]);
+    // The control: UDP-Lite and MPTCP are in most kernels, SCTP is not.
+    expect(open.slice(0, 4)).not.toEqual(closed.slice(0, 4));
+  });
+
   it("exists for both machines, and differs", () => {
     const given = { podShape: "user-namespace", isNetworkOpen: false, folders: [] } as const;
     const [x64, arm64] = [enteringProgram("x64", given), enteringProgram("arm64", given)];

@@ -167,7 +167,9 @@ if (isThere)
       const namespace = await TestNamespace.open({ delayMs: 1_500 });
       const backend = namespace.backend({ hostUsers: "off" });
       const findings = await backend.probe(AbortSignal.timeout(120_000), ["network.deny"]);
-      expect(findings).toMatchObject([{ capability: "network.deny", proven: true }]);
+      // The control: a pod without limits has such a socket.
+      const shown = expect.stringMatching(/has sockets of TCP and UDP only \(without limits also ICMP, /);
+      expect(findings).toMatchObject([{ capability: "network.deny", proven: true, how: shown }]);
       const sandbox = await backend.open(specOf(), scope);
       expect(sandbox.evidence["kubernetes.network"]).toMatch(/^policy, closed after \d+ ms for \d+ targets$/);
       await sandbox.close();
@@ -182,6 +184,13 @@ if (isThere)
         hasPolicy: true,
         reason: /a pod still reaches .* doesn't enforce the namespace's NetworkPolicy/,
         fix: /Cilium with its host firewall/,
+      },
+      {
+        title: "only TCP is refused",
+        behaviour: { onlyTcp: true },
+        hasPolicy: true,
+        reason: /a pod still reaches 169.254.20.10:53 over UDP after/,
+        fix: /user namespaces/,
       },
       ...(isThorough
         ? [

@@ -24,13 +24,21 @@ export interface PolicyBehaviour {
   readonly delayMs?: number;
   /** Whether its pods reach the node's own ports whatever a policy says, as with most controllers. Default false. */
   readonly nodeIsOpen?: boolean;
+  /** Whether only TCP is refused. Default false. */
+  readonly onlyTcp?: boolean;
 }
 
-export function policyLabels({ enforced = true, delayMs = 0, nodeIsOpen = false }: PolicyBehaviour) {
+export function policyLabels({
+  enforced = true,
+  delayMs = 0,
+  nodeIsOpen = false,
+  onlyTcp = false,
+}: PolicyBehaviour) {
   return {
     ...(enforced ? {} : { "tests.ambit/policy": "absent" }),
     ...(delayMs === 0 ? {} : { "tests.ambit/policy-delay-ms": String(delayMs) }),
     ...(nodeIsOpen ? { "tests.ambit/policy-node": "open" } : {}),
+    ...(onlyTcp ? { "tests.ambit/policy-protocols": "tcp" } : {}),
   };
 }
 

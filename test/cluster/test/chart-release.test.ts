@@ -17,7 +17,7 @@ if (why !== undefined)
     it("isn't installed", (context) => context.skip(`host: ${why}`));
   });
 else
-  describe("a release of the chart", { timeout: 600_000 }, () => {
+  describe("a release of the chart", { timeout: 900_000 }, () => {
     let release: Release;
     let caller: Caller;
     let values: ReturnType<Release["values"]>;
@@ -29,7 +29,8 @@ else
       values = release.values({ runner: { replicas: isThorough ? 2 : 1 }, sandboxes: { image } });
       await release.install(values);
       await release.rolledOut();
-    }, 300_000);
+      // Most of it is the installation of the runner's packages, by npm.
+    }, 900_000);
     afterAll(() => release?.close());
 
     /** A URL that leads to the chart's Service, as it is now. */

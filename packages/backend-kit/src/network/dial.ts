@@ -2,10 +2,12 @@ import { runToEnd } from "@ambit/attacks/probe";
 import { type Sandbox, SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
 
-/** A TCP server that sandboxes may reach: a name or an address, and a port. */
+/** A server that sandboxes may reach: a name or an address, and a port. */
 export interface DialTarget {
   readonly host: string;
   readonly port: number;
+  /** Default `tcp`. With `udp` it gets a DNS query, and must answer with a datagram. */
+  readonly protocol?: "tcp" | "udp" | undefined;
 }
 
 type Probed = Pick<Sandbox, "spawn" | "image">;
@@ -14,13 +16,13 @@ export interface DialOptions {
   /** Node.js inside: a name on the image's `PATH`, or a path. */
   readonly node: string;
   readonly targets: readonly DialTarget[];
-  /** Milliseconds for one connection, since a policy may drop packets rather than answer. Default 500. */
+  /** Milliseconds for one answer, since a policy may drop packets rather than answer. Default 500. */
   readonly dialTimeoutMs?: number;
   readonly signal: AbortSignal;
 }
 
 export interface Dialled {
-  /** Those that a connection was made to in the last round. */
+  /** Those that answered in the last round, by their addresses. */
   readonly open: readonly DialTarget[];
   /** Milliseconds from the first round to the last one in which any was open; 0 if none ever was. */
   readonly openMs: number;
@@ -31,21 +33,54 @@ const closedRounds = 2;
 /** Milliseconds between two rounds. */
 const betweenMs = 50;
 
-/** Dials all targets at once, again and again, until none is open. A refused connection isn't: firewalls answer so too. */
+/** Milliseconds for a name: a resolver may be away. */
+const lookupMs = 3_000;
+
+/**
+ * Dials all targets at once, again and again, until none is open. A refused connection isn't: firewalls answer so too. The
+ * datagram asks for a server's version, which every name server answers by itself, whatever it knows.
+ */
 const program = `
-const { targets, dialTimeoutMs, closedRounds, betweenMs, settleMs } = JSON.parse(process.argv[1]);
-const { connect } = require("node:net");
-const dial = ({ host, port }) => new Promise((resolve) => {
-  const socket = connect({ host, port });
-  const end = (isOpen) => { clearTimeout(limit); socket.destroy(); resolve(isOpen); };
-  const limit = setTimeout(end, dialTimeoutMs, false);
-  socket.once("connect", () => end(true)).once("error", () => end(false));
+const { targets, dialTimeoutMs, closedRounds, betweenMs, settleMs, lookupMs } = JSON.parse(process.argv[1]);
+const net = require("node:net");
+const query = Buffer.concat([Buffer.from("a17b01000001000000000000", "hex"), Buffer.from("\\x07version\\x04bind\\0\\0\\x10\\0\\x03", "latin1")]);
+const within = (ms, begin) => new Promise((resolve) => {
+  let hasEnded = false;
+  const end = (isOpen) => {
+    if (hasEnded) return;
+    hasEnded = true;
+    clearTimeout(limit);
+    stop();
+    resolve(isOpen);
+  };
+  const limit = setTimeout(() => end(false), ms);
+  const stop = begin(end);
 });
+const overTcp = ({ host, port }) => within(dialTimeoutMs, (end) => {
+  const socket = net.connect({ host, port });
+  socket.once("connect", () => end(true)).on("error", () => end(false));
+  return () => socket.destroy();
+});
+const overUdp = ({ host, port }) => within(dialTimeoutMs, (end) => {
+  const socket = require("node:dgram").createSocket(net.isIPv6(host) ? "udp6" : "udp4");
+  const failed = (error) => { if (error) end(false); };
+  socket.once("message", () => end(true)).on("error", failed);
+  socket.connect(port, host, (error) => { if (error) end(false); else try { socket.send(query, failed); } catch { end(false); } });
+  return () => socket.close();
+});
+const dial = (target) => (target.protocol === "udp" ? overUdp : overTcp)(target);
+const addressesOf = async (target) => {
+  if (net.isIP(target.host) !== 0) return [target];
+  const late = new Promise((resolve) => setTimeout(resolve, lookupMs, []));
+  const found = require("node:dns").promises.lookup(target.host, { all: true }).catch(() => []);
+  return (await Promise.race([found, late])).map(({ address }) => ({ ...target, host: address }));
+};
 (async () => {
+  const all = (await Promise.all(targets.map(addressesOf))).flat();
   const start = Date.now();
   for (let closed = 0, openMs = 0; ; ) {
-    const connected = await Promise.all(targets.map(dial));
-    const open = targets.filter((_, index) => connected[index]);
+    const answered = await Promise.all(all.map(dial));
+    const open = all.filter((_, index) => answered[index]);
     const now = Date.now() - start;
     if (open.length > 0) { closed = 0; openMs = now; } else closed += 1;
     if (closed < closedRounds && now < settleMs) { await new Promise((go) => setTimeout(go, betweenMs)); continue; }
@@ -55,7 +90,7 @@ const dial = ({ host, port }) => new Promise((resolve) => {
 })();`;
 
 const dialledSchema = z.object({
-  open: z.array(z.object({ host: z.string(), port: z.int() })),
+  open: z.array(z.object({ host: z.string(), port: z.int(), protocol: z.enum(["tcp", "udp"]).optional() })),
   openMs: z.number().nonnegative(),
 });
 
@@ -72,7 +107,7 @@ export async function dialUntilClosed(
   { node, targets, dialTimeoutMs = 500, signal }: DialOptions,
   settleMs: number,
 ): Promise<Dialled> {
-  const settings = JSON.stringify({ targets, dialTimeoutMs, closedRounds, betweenMs, settleMs });
+  const settings = JSON.stringify({ targets, dialTimeoutMs, closedRounds, betweenMs, settleMs, lookupMs });
   const path = sandbox.image?.searchPath ?? process.env.PATH;
   const { stdout, stderr, exit } = await runToEnd(sandbox, {
     argv: [node, "-e", program, settings],
@@ -86,7 +121,10 @@ export async function dialUntilClosed(
   return dialledSchema.parse(JSON.parse(stdout));
 }
 
-/** The control: the targets that a sandbox without limits reaches now. @throws as `dialUntilClosed` */
+/**
+ * The control: the targets that a sandbox without limits reaches now, by their addresses, since one whose resolver is closed
+ * would find no name. @throws as `dialUntilClosed`
+ */
 export async function reachedTargets(sandbox: Probed, options: DialOptions): Promise<readonly DialTarget[]> {
   return (await dialUntilClosed(sandbox, options, 0)).open;
 }

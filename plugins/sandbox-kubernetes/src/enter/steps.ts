@@ -1,8 +1,10 @@
+import { constants } from "node:os";
 import { allowedCalls, type SeccompArchitecture, syscallNumber } from "@ambit/attacks/system-calls";
 import {
   allowedNumbers,
   assemble,
   filterStatements,
+  type SeccompRule,
   seccompRules,
   setIdRules,
 } from "@ambit/backend-kit/system-call-filter";
@@ -19,6 +21,22 @@ const [newNetwork, internet, datagram, setFlags, isUp] = [0x4000_0000, 2, 0x8_00
 const [noSuid, noDevices, noPrograms, remount, bind] = [2, 4, 8, 32, 4096];
 /** PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS; SECCOMP_SET_MODE_FILTER; AT_FDCWD, O_CLOEXEC. */
 const [dropRight, noNewPrivileges, setFilter, currentFolder, closeOnExecute] = [24, 38, 1, -100, 0o200_0000];
+/** AF_INET, AF_INET6; SOCK_STREAM and SOCK_DGRAM, each with SOCK_NONBLOCK, SOCK_CLOEXEC or both; IPPROTO_TCP, _UDP. */
+const internetFamilies = [2, 10];
+const plainTypes = [1, 2].flatMap((type) => [0, 0x800, 0x8_0000, 0x8_0800].map((flags) => type | flags));
+const plainProtocols = [0, 6, 17];
+/**
+ * A policy of the cluster speaks of TCP, UDP and SCTP only, and what it means for the rest, such as an echo of ICMP, is up to
+ * the network. So a limited pod has sockets of TCP and UDP, which are tried from inside.
+ */
+const plainSocketsOnly: readonly SeccompRule[] = [
+  { argument: 1, isNoneOf: plainTypes },
+  { argument: 2, isNoneOf: plainProtocols },
+].map((test) => ({
+  calls: ["socket"],
+  errno: constants.errno.EPROTONOSUPPORT,
+  when: [{ argument: 0, isOneOf: internetFamilies }, test],
+}));
 const interfaceNameBytes = 16;
 const interfaceRequestBytes = 40;
 
@@ -96,7 +114,10 @@ export function enteringSteps(
     })),
   ];
   // The guest daemon sets the set-group-ID bit of folders; what runs inside gains nothing by such a file.
-  const rules = seccompRules.filter((rule) => !setIdRules.includes(rule));
+  const rules = [
+    ...seccompRules.filter((rule) => !setIdRules.includes(rule)),
+    ...(isNetworkOpen ? [] : plainSocketsOnly),
+  ];
   const filter = assemble(filterStatements(architecture, rules, allowedNumbers(architecture)));
   const always: readonly Step[] = [
     { call: call("prctl"), arguments: [noNewPrivileges, 1], failure: "no_new_privs can't be set" },

@@ -4,7 +4,12 @@ import { SandboxFailed } from "@ambit/core/plugin";
 const maxNamed = 4;
 
 const wordsOf = (targets: readonly DialTarget[]) =>
-  targets.map(({ host, port }) => (host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`)).join(", ");
+  targets
+    .map(({ host, port, protocol }) => {
+      const address = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+      return protocol === "udp" ? `${address} over UDP` : address;
+    })
+    .join(", ");
 
 /** A pod that policies should close reaches something. */
 export class NetworkOpen extends SandboxFailed {

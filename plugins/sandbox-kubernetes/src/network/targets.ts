@@ -1,43 +1,64 @@
 import type { DialTarget } from "@ambit/backend-kit";
 
-/** The kubelet, SSH, kube-proxy and a node exporter: on the node itself, which many policies don't cover. */
-const nodePorts = [10_250, 22, 10_256, 9_100];
+/** The kubelet, SSH, kube-proxy, a node exporter and the API server: on the node itself, which many policies don't cover. */
+const nodePorts = [10_250, 22, 10_256, 9_100, 6_443];
 const dnsPort = 53;
-const metadataService: DialTarget = { host: "169.254.169.254", port: 80 };
-const nodeLocalResolver: DialTarget = { host: "169.254.20.10", port: dnsPort };
+/** Of clouds, with their credentials: most of them, ECS, EKS, Azure, Alibaba, Oracle. */
+const metadataServices: readonly DialTarget[] = [
+  "169.254.169.254",
+  "169.254.170.2",
+  "169.254.170.23",
+  "168.63.129.16",
+  "100.100.100.200",
+  "192.0.0.192",
+  "fd00:ec2::254",
+  "fd00:ec2::23",
+].map((host) => ({ host, port: 80 }));
+const nodeLocalResolver = "169.254.20.10";
+/** Of other namespaces, where clusters have them. They lead to pods. */
+const services: readonly DialTarget[] = [
+  { host: "kubernetes.default.svc", port: 443 },
+  { host: "kube-dns.kube-system.svc", port: dnsPort },
+  { host: "kube-dns.kube-system.svc", port: dnsPort, protocol: "udp" },
+  { host: "metrics-server.kube-system.svc", port: 443 },
+];
 
 export interface Surroundings {
   /** The API server as the runner reaches it. */
   readonly server: URL;
-  readonly nodeAddress: string | undefined;
+  readonly nodeAddresses: readonly string[];
   /** Environment of a container, one variable a line. */
   readonly environment: string;
   /** `/etc/resolv.conf` of a pod with the cluster's names. */
   readonly resolvers: string;
   /** `/proc/net/route`. */
   readonly routes: string;
+  /** `/proc/net/ipv6_route`. */
+  readonly routes6: string;
 }
 
 /** What a pod may reach without a policy, as far as it can be told without asking the cluster for more rights. Pure. */
 export function candidates(surroundings: Surroundings, given: readonly DialTarget[]): readonly DialTarget[] {
-  const { server, nodeAddress, environment, resolvers, routes } = surroundings;
+  const { server, nodeAddresses, environment, resolvers, routes, routes6 } = surroundings;
   const variable = (name: string) => new RegExp(`^${name}=(.+)$`, "m").exec(environment)?.[1];
   const service = variable("KUBERNETES_SERVICE_HOST");
   const nameservers = [...resolvers.matchAll(/^nameserver\s+(\S+)/gm)].map(([, address = ""]) => address);
-  const router = routerIn(routes);
+  const routers = [routerIn(routes), router6In(routes6)].filter((one) => one !== undefined);
   const found: DialTarget[] = [
     ...given,
-    ...(nodeAddress === undefined ? [] : nodePorts.map((port) => ({ host: nodeAddress, port }))),
-    ...(router === undefined ? [] : nodePorts.map((port) => ({ host: router, port }))),
+    ...[...nodeAddresses, ...routers].flatMap((host) => nodePorts.map((port) => ({ host, port }))),
     ...(service === undefined
       ? []
       : [{ host: service, port: Number(variable("KUBERNETES_SERVICE_PORT") ?? 443) }]),
     { host: server.hostname.replace(/^\[|\]$/g, ""), port: Number(server.port || 443) },
-    ...nameservers.map((host) => ({ host, port: dnsPort })),
-    metadataService,
-    nodeLocalResolver,
+    ...[...nameservers, nodeLocalResolver].flatMap((host): DialTarget[] => [
+      { host, port: dnsPort },
+      { host, port: dnsPort, protocol: "udp" },
+    ]),
+    ...services,
+    ...metadataServices,
   ];
-  const byName = new Map(found.map((one) => [`${one.host} ${one.port}`, one]));
+  const byName = new Map(found.map((one) => [`${one.host} ${one.port} ${one.protocol ?? "tcp"}`, one]));
   return [...byName.values()];
 }
 
@@ -50,6 +71,18 @@ export function routerIn(routes: string): string | undefined {
       .reverse()
       .map((byte) => Number.parseInt(byte, 16))
       .join(".");
+  }
+  return undefined;
+}
+
+/** The same for IPv6. A link-local address needs its link's name. */
+export function router6In(routes: string): string | undefined {
+  for (const line of routes.split("\n")) {
+    const [destination, length, , , gateway = "", , , , , link] = line.trim().split(/\s+/);
+    if (!/^0{32}$/.test(destination ?? "") || length !== "00" || !/^[0-9a-f]{32}$/.test(gateway)) continue;
+    if (/^0{32}$/.test(gateway)) continue;
+    const address = (gateway.match(/.{4}/g) ?? []).join(":");
+    return /^fe[89ab]/.test(address) && link !== undefined ? `${address}%${link}` : address;
   }
   return undefined;
 }

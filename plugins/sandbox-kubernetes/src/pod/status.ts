@@ -32,6 +32,7 @@ export const podSchema = z.looseObject({
       reason: z.string().catch(""),
       message: z.string().catch(""),
       hostIP: z.string().optional(),
+      hostIPs: z.array(z.object({ ip: z.string() })).catch([]),
       podIP: z.string().optional(),
       conditions: z
         .array(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { policySchema, reviewPolicies, whyNotClosed } from "../../src/network/policies.js";
-import { candidates, routerIn } from "../../src/network/targets.js";
+import { candidates, router6In, routerIn } from "../../src/network/targets.js";
 
 const policy = (name: string, spec: object) => policySchema.parse({ metadata: { name }, spec });
 const denyAll = policy("deny-all", {
@@ -81,35 +81,46 @@ describe("the policies of a namespace", () => {
 describe("what a pod's network is tried with", () => {
   const seen = {
     server: new URL("https://[fd00::1]:6443/"),
-    nodeAddress: "10.0.0.5",
+    nodeAddresses: ["10.0.0.5", "fd00::5"],
     environment: "PATH=/bin\nKUBERNETES_SERVICE_HOST=10.96.0.1\nKUBERNETES_SERVICE_PORT=443\n",
     resolvers: "search x\nnameserver 10.96.0.10\n",
     routes: "Iface\tDestination\tGateway\neth0\t00000000\t0100F40A\teth0\n",
+    routes6: `${"0".repeat(32)} 00 ${"0".repeat(32)} 00 fe800000000000000000000000000001 00000400 1 0 00450003 eth0\n`,
   };
 
   it("has the node, the API, names, metadata, and what the deployer lists", () => {
     const words = candidates(seen, [{ host: "203.0.113.1", port: 443 }]).map(
-      ({ host, port }) => `${host} ${port}`,
+      ({ host, port, protocol }) => `${host} ${port}${protocol === "udp" ? " udp" : ""}`,
     );
     expect(words).toEqual(
       expect.arrayContaining([
-        ...[
-          "203.0.113.1 443",
-          "10.0.0.5 10250",
-          "10.0.0.5 22",
-          "10.244.0.1 10250",
-          "10.96.0.1 443",
-          "fd00::1 6443",
-        ],
-        ...["10.96.0.10 53", "169.254.169.254 80", "169.254.20.10 53"],
+        "203.0.113.1 443",
+        "10.0.0.5 10250",
+        "10.0.0.5 22",
+        "10.244.0.1 10250",
+        "10.96.0.1 443",
+        "fd00::1 6443",
+        "10.96.0.10 53",
+        "169.254.169.254 80",
+        "169.254.20.10 53",
+        "10.96.0.10 53 udp",
+        "169.254.20.10 53 udp",
+        "kube-dns.kube-system.svc 53 udp",
+        "10.0.0.5 6443",
+        "fd00::5 10250",
+        "fe80:0000:0000:0000:0000:0000:0000:0001%eth0 22",
+        "kubernetes.default.svc 443",
+        "metrics-server.kube-system.svc 443",
+        "fd00:ec2::254 80",
       ]),
     );
     expect(new Set(words).size).toBe(words.length);
   });
 
   it("does without what a pod doesn't show", () => {
-    const bare = { ...seen, nodeAddress: undefined, environment: "", resolvers: "", routes: "" };
+    const bare = { ...seen, nodeAddresses: [], environment: "", resolvers: "", routes: "", routes6: "" };
     expect(candidates(bare, [])).toContainEqual({ host: "169.254.169.254", port: 80 });
     expect(routerIn("no table")).toBeUndefined();
+    expect(router6In("no table")).toBeUndefined();
   });
 });

@@ -24,6 +24,8 @@ const label = {
   delayMs: "tests.ambit/policy-delay-ms",
   /** `open`: its pods reach the node's own ports whatever a policy says, as with most controllers. */
   node: "tests.ambit/policy-node",
+  /** `tcp`: what isn't TCP passes whatever a policy says. */
+  protocols: "tests.ambit/policy-protocols",
 } as const;
 
 const [server = "", keys = ""] = process.argv.slice(2);
@@ -66,6 +68,7 @@ function rules(): string {
     policies: policies.all,
     namespaces: labels,
     nodeIsOpen: (namespace) => labels.get(namespace)?.[label.node] === "open",
+    isOnlyTcp: (namespace) => labels.get(namespace)?.[label.protocols] === "tcp",
   });
 }
 

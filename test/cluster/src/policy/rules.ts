@@ -9,6 +9,8 @@ export interface State {
   readonly namespaces: ReadonlyMap<string, Labels>;
   /** Pods of these may reach the node itself, whatever their policies say: so do real controllers. */
   readonly nodeIsOpen: (namespace: string) => boolean;
+  /** Of these, only connections over TCP are refused. */
+  readonly isOnlyTcp?: (namespace: string) => boolean;
 }
 
 type Direction = "Egress" | "Ingress";
@@ -25,9 +27,13 @@ const replies = "-m conntrack --ctstate ESTABLISHED,RELATED -j RETURN";
 export function firewall(state: State): string {
   const declared: string[] = Object.values(chains);
   const rules = Object.values(chains).map((chain) => `-A ${chain} ${replies}`);
-  const restrict = (chain: string, allowed: readonly string[]) => {
+  const restrict = (chain: string, { namespace }: Pod, allowed: readonly string[]) => {
     declared.push(chain);
-    rules.push(...allowed.map((match) => `-A ${chain} ${match} -j RETURN`), `-A ${chain} -j REJECT`);
+    const refused = state.isOnlyTcp?.(namespace) ? "-p tcp " : "";
+    rules.push(
+      ...allowed.map((match) => `-A ${chain} ${match} -j RETURN`),
+      `-A ${chain} ${refused}-j REJECT`,
+    );
   };
   for (const pod of state.pods) {
     const egress = selecting(state, pod, "Egress");
@@ -35,6 +41,7 @@ export function firewall(state: State): string {
       const chain = `AMBIT-E-${pod.address}`;
       restrict(
         chain,
+        pod,
         egress.flatMap((policy) => allowedBy(state, policy, "Egress")),
       );
       rules.push(`-A ${chains.forward} -s ${pod.address}/32 -j ${chain}`);
@@ -45,6 +52,7 @@ export function firewall(state: State): string {
       const chain = `AMBIT-I-${pod.address}`;
       restrict(
         chain,
+        pod,
         ingress.flatMap((policy) => allowedBy(state, policy, "Ingress")),
       );
       rules.push(`-A ${chains.forward} -d ${pod.address}/32 -j ${chain}`);

@@ -128,12 +128,12 @@ export class Release {
   }
 
   async uninstall(): Promise<void> {
-    await this.#apply(["uninstall", "ambit", "--wait", "--timeout", "3m"]);
+    await this.#apply(["uninstall", "ambit", "--wait", "--timeout", "10m"]);
   }
 
   /** Waits until the runners of the newest revision are ready, and the others gone. */
   async rolledOut(): Promise<void> {
-    const argv = ["rollout", "status", "deployment/ambit", "--namespace", this.namespace, "--timeout", "3m"];
+    const argv = ["rollout", "status", "deployment/ambit", "--namespace", this.namespace, "--timeout", "10m"];
     const { code, text } = await this.kubectl(argv);
     if (code === 0) return;
     const all = ["--namespace", this.namespace];

@@ -2,7 +2,9 @@ import { type Attempts, reachedOf } from "../../inside/attempts.js";
 import { lookOutside, tryInside } from "../../inside/look.js";
 import { EgressRules } from "../../probe/egress-rules.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
+import { syscallNumber } from "../../system-calls/index.js";
 import type { StandardBench, StandardTrial } from "../bench.js";
+import { callInside, killed, type SystemCallResult } from "../kernel.js";
 import type { ProbeTarget } from "../standard-probe.js";
 import { findTargets } from "../targets.js";
 
@@ -37,7 +39,7 @@ export const networkTrial: StandardTrial = {
         "a sandbox without limits reaches neither this host nor another sandbox",
       );
       return {
-        "network.deny": `a sandbox without limits reached ${reached.what} and ${beyond.length} addresses beyond, and one without a network none of them`,
+        "network.deny": `a sandbox without limits reached ${reached.what} and ${beyond.length} addresses beyond, and one without a network none of them; ${await otherSocketsRefused(bench)}`,
       };
     }
     const nothing =
@@ -65,6 +67,43 @@ async function expectBeyondReached(bench: StandardBench): Promise<void> {
   const missed = beyond.filter(({ host, port }) => (open[`connect ${host} ${port}`] ?? null) === null);
   const names = missed.map(({ host, port }) => `${host}:${port}`).join(", ");
   expectConclusive(missed.length === 0, `a sandbox without limits doesn't reach ${names} either`);
+}
+
+/** Of AF_INET and AF_INET6: SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_DCCP; protocols of linux/in.h. */
+const otherSockets: readonly { readonly name: string; readonly arguments: readonly bigint[] }[] = [
+  { name: "ICMP", arguments: [2n, 2n, 1n] },
+  { name: "ICMPv6", arguments: [10n, 2n, 58n] },
+  { name: "SCTP", arguments: [2n, 1n, 132n] },
+  { name: "SCTP in packets", arguments: [2n, 5n, 0n] },
+  { name: "SCTP over IPv6", arguments: [10n, 1n, 132n] },
+  { name: "DCCP", arguments: [2n, 6n, 33n] },
+  { name: "UDP-Lite", arguments: [2n, 2n, 136n] },
+  { name: "MPTCP", arguments: [2n, 1n, 262n] },
+];
+
+/**
+ * What a policy says of other protocols than TCP and UDP is up to the network that enforces it: a limited sandbox must have no
+ * socket of them. @returns what was shown, and of which the kernel has none.
+ */
+async function otherSocketsRefused(bench: StandardBench): Promise<string> {
+  const number = syscallNumber("socket", (await bench.kernel()).machine) ?? -1;
+  const calls = otherSockets.map((one) => ({ number, arguments: one.arguments }));
+  const [open, closed] = [
+    await callInside(await bench.unlimited(), bench, calls),
+    await callInside(await bench.closed(), bench, calls),
+  ];
+  const namesOf = (results: readonly SystemCallResult[], isOpen: boolean) =>
+    otherSockets
+      .filter((_, index) => {
+        const result = results[index] ?? killed;
+        return (result !== killed && result >= 0) === isOpen;
+      })
+      .map(({ name }) => name)
+      .join(", ");
+  const left = namesOf(closed, true);
+  expectThat(left === "", `a sandbox without a network has sockets that a policy may not close: ${left}`);
+  const [control, absent] = [namesOf(open, true), namesOf(open, false)];
+  return `it has sockets of TCP and UDP only (without limits also ${control || "no other"}; not tried, since not even there: ${absent || "none"})`;
 }
 
 export const listsTrial: StandardTrial = {
