@@ -7,6 +7,7 @@ import type {
   RunRequest,
   SnapshotInfo,
   SourceReceipt,
+  Warning,
 } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 
@@ -42,6 +43,8 @@ export interface FillOptions {
   readonly mayKeep: boolean;
   /** Gets what the setup commands do: the data of an event. */
   readonly report: (report: object) => void;
+  /** Gets what the caller should know of what was left out. */
+  readonly warn: (warning: Warning) => void;
   readonly signal: AbortSignal;
 }
 

@@ -1,5 +1,12 @@
 import type { OwnSandbox } from "@ambit/core";
-import type { EnvironmentReceipt, GitSource, Issue, RunRequest, SourceReceipt } from "@ambit/core/contract";
+import type {
+  EnvironmentReceipt,
+  GitSource,
+  Issue,
+  RunRequest,
+  SourceReceipt,
+  Warning,
+} from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { Blobs } from "./blobs/blobs.js";
 import { Environments } from "./environment/environments.js";
@@ -45,6 +52,7 @@ export interface FillOptions {
   /** Whether what the run prepares may be kept for others of its project. */
   readonly mayKeep: boolean;
   readonly report: ReportSetup;
+  readonly warn: (warning: Warning) => void;
   readonly signal: AbortSignal;
 }
 

@@ -177,6 +177,7 @@ describe("the key of an environment", () => {
 
   test.each<[string, string]>([
     ["command", keyOf({ setup: ["false"] })],
+    ["devcontainer", keyOf({ devcontainer: {} })],
     ["variable", keyOf({ env: { A: "2", B: "2" } })],
     ["network", keyOf({ boundary: { network: { allowlist: ["a.example"] } } })],
     ["limit", keyOf({ boundary: { network: "off", resources: { memoryMb: 5 } } })],

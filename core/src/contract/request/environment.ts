@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { environmentValueSchema } from "../values/environment.js";
+import { workspacePathSchema } from "../values/workspace-path.js";
 import { credentialSchema } from "./boundary/credentials.js";
 import { sandboxPermissionSchema } from "./boundary/sandbox-permission.js";
 import { limits } from "./limits.js";
@@ -13,10 +14,26 @@ const commandSchema = z
 export const environmentSchema = z.strictObject({
   setup: z
     .array(commandSchema)
-    .min(1)
     .max(limits.setupCommands)
+    .default([])
     .meta({
-      description: `Commands for \`/bin/sh\`, run one after the other in the workspace, at most ${limits.setupCommands}. One that doesn't exit with 0 fails the run. What their processes leave running ends with them.`,
+      description: `Commands for \`/bin/sh\`, run one after the other in the workspace, at most ${limits.setupCommands}. One that doesn't exit with 0 fails the run. What their processes leave running ends with them. At least one, unless there is a \`devcontainer\`.`,
+    }),
+  devcontainer: z
+    .strictObject({
+      path: workspacePathSchema.optional().meta({
+        description:
+          "The file in the repository. Default: `.devcontainer/devcontainer.json`, else `.devcontainer.json`.",
+      }),
+      image: z.enum(["same", "ignore"]).default("same").meta({
+        description:
+          "`same`, the default: an `image` of the file must be the sandbox's own · `ignore`: the sandbox's own is used whatever the file names.",
+      }),
+    })
+    .optional()
+    .meta({
+      description:
+        "Takes commands and variables from the `devcontainer.json` of the request's one git source, at its commit: `onCreateCommand`, `updateContentCommand`, `postCreateCommand`, which run before `setup`, `containerEnv` and `remoteEnv`. What it asks for and Ambit doesn't do fails the run. `{}` for the usual file. Default: it isn't read.",
     }),
   env: z
     .record(

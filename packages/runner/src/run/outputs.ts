@@ -58,6 +58,7 @@ export class Outputs {
         // Without a project, it would be everyone's.
         mayKeep: !this.hasTenants || projectOf(request) !== undefined,
         report: (data) => this.events.emit({ type: "data", name: "setup", data }),
+        warn: (warning) => this.events.warn(warning),
         signal: this.scope.signal,
       });
       this.#began = commitOf(request, this.#filled.sources);

@@ -1,6 +1,5 @@
 import { SetupFailed } from "@ambit/core";
-import type { EnvironmentRequest } from "@ambit/core/contract";
-import type { Process, Sandbox } from "@ambit/core/plugin";
+import type { Command, Process, Sandbox } from "@ambit/core/plugin";
 import { searchPathOf } from "../program/inside-program.js";
 import type { ReportSetup } from "./report.js";
 
@@ -11,23 +10,45 @@ const maxLine = 8_192;
 /** Characters at the end of a failed command's output that its error has. */
 const maxTail = 2_000;
 
+/** One command of a setup. */
+export interface SetupCommand {
+  /** As errors say it. */
+  readonly name: string;
+  readonly argv: Command["argv"];
+  /** As its event has it. */
+  readonly shown: string;
+  /** Where it runs. Default: the workspace. */
+  readonly folder?: string;
+}
+
+/** Those of the request itself. Pure. */
+export function requestedCommands(setup: readonly string[]): readonly SetupCommand[] {
+  return setup.map((command, index) => ({
+    name: `environment.setup[${index}]`,
+    argv: ["/bin/sh", "-c", command],
+    shown: command,
+  }));
+}
+
 /**
  * Runs the setup commands in their sandbox, one after the other, with placeholders in place of credentials.
  * @throws SetupFailed for the first one that doesn't exit with 0; the signal's reason
  */
 export async function runCommands(
   sandbox: Sandbox,
-  { setup, env }: Pick<EnvironmentRequest, "setup" | "env">,
+  commands: readonly SetupCommand[],
+  env: Readonly<Record<string, string>>,
   report: ReportSetup,
   signal: AbortSignal,
 ): Promise<void> {
   let left = maxReported;
-  for (const [index, command] of setup.entries()) {
-    report({ state: "started", index, command });
+  for (const [index, { name, argv, shown, folder }] of commands.entries()) {
+    report({ state: "started", index, command: shown });
     const startedAt = performance.now();
     const output = new Output(left, (text) => report({ state: "output", index, text }));
     const child = await sandbox.spawn({
-      argv: ["/bin/sh", "-c", command],
+      argv,
+      ...(folder === undefined ? {} : { cwd: folder }),
       env: { PATH: searchPathOf(sandbox), ...env, ...sandbox.placeholders },
       role: "agent",
       signal,
@@ -37,14 +58,14 @@ export async function runCommands(
     left = output.left;
     const durationMs = Math.round(performance.now() - startedAt);
     report({ state: "ended", index, exitCode: code, durationMs, omitted: output.omitted });
-    if (code !== 0) throw new SetupFailed(failureOf(index, code, by, output.tail));
+    if (code !== 0) throw new SetupFailed(failureOf(name, code, by, output.tail));
   }
 }
 
-function failureOf(index: number, code: number | null, by: string | null, tail: string): string {
+function failureOf(name: string, code: number | null, by: string | null, tail: string): string {
   const how = code === null ? `was ended by ${by ?? "a signal"}` : `exited with ${code}`;
   const last = tail === "" ? "It printed nothing." : `It printed at its end:\n${tail}`;
-  return `environment.setup[${index}] ${how}. ${last}`;
+  return `${name} ${how}. ${last}`;
 }
 
 /** What a command prints, within limits. */

@@ -4,11 +4,13 @@ import {
   projectOf,
   type RunRequest,
   type SourceReceipt,
+  type Warning,
 } from "@ambit/core/contract";
 import { type Sandbox, unlessAborted } from "@ambit/core/plugin";
 import { type KeptSnapshots, packSnapshot, type SnapshotLimits, unpackSnapshot } from "../snapshot/index.js";
 import type { KeptFacts } from "../snapshot/kept-file.js";
-import { runCommands } from "./commands.js";
+import { requestedCommands, runCommands } from "./commands.js";
+import { readDevcontainer, repositoryFolder } from "./devcontainer.js";
 import { environmentKey, systemOf } from "./key.js";
 import type { ReportSetup } from "./report.js";
 import { usedSecrets, withoutSecrets } from "./search.js";
@@ -37,6 +39,7 @@ export interface PreparedRun {
   /** The commit of each git source now, by its index; undefined where one has none. */
   readonly commits: () => Promise<ReadonlyMap<number, string> | undefined>;
   readonly report: ReportSetup;
+  readonly warn: (warning: Warning) => void;
   readonly signal: AbortSignal;
 }
 
@@ -135,7 +138,6 @@ export class Environments {
     write: (archive: AsyncIterable<Uint8Array>) => Promise<void>,
   ): Promise<KeptFacts> {
     const { limits, setupTimeoutMs } = this.#options;
-    const { environment } = run.request;
     const setup = await run.openSetup();
     try {
       if (setup.workspace !== run.sandbox.workspace || setup.home !== run.sandbox.home)
@@ -146,7 +148,7 @@ export class Environments {
       const late = AbortSignal.timeout(setupTimeoutMs);
       const signal = AbortSignal.any([run.signal, late]);
       try {
-        if (environment !== undefined) await runCommands(setup, environment, run.report, signal);
+        await this.#runCommands(run, setup, signal);
         const builtAt = Date.now();
         const secrets = usedSecrets(run.request);
         const facts = await packSnapshot(
@@ -164,6 +166,24 @@ export class Environments {
     } finally {
       await setup.close();
     }
+  }
+
+  /** The repository's commands first, as the commit has them. */
+  async #runCommands(
+    { request, report, warn }: PreparedRun,
+    setup: Sandbox,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { environment } = request;
+    if (environment === undefined) return;
+    const requested = requestedCommands(environment.setup);
+    if (environment.devcontainer === undefined)
+      return await runCommands(setup, requested, environment.env, report, signal);
+    const folder = repositoryFolder(request, setup);
+    const say = (message: string) => warn({ path: "environment.devcontainer", message });
+    const file = await readDevcontainer(setup, environment.devcontainer, folder, say, signal);
+    const env = { ...file.env, ...environment.env };
+    await runCommands(setup, [...file.commands, ...requested], env, report, signal);
   }
 
   async #unpack(

@@ -19,7 +19,7 @@ export interface KeyFacts {
 
 /** Names everything that decides what setup commands can make. No credential is part of it. Pure. */
 export function environmentKey({ request, boundary, backend, system, commits }: KeyFacts): string {
-  const { setup = [], env = {} } = request.environment ?? {};
+  const { setup = [], env = {}, devcontainer } = request.environment ?? {};
   const sources = (request.workspace?.sources ?? []).map((source, index) =>
     identityOf(source, commits.get(index)),
   );
@@ -32,6 +32,8 @@ export function environmentKey({ request, boundary, backend, system, commits }: 
     setup,
     Object.entries(env).sort(([one], [other]) => (one < other ? -1 : 1)),
     { network, filesystem, resources },
+    // Its contents are the commit's.
+    ...(devcontainer === undefined ? [] : [devcontainer]),
   ];
   return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
 }

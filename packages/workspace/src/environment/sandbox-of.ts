@@ -5,7 +5,7 @@ import type { Boundary } from "@ambit/core/plugin";
 /** What asks for the sandbox of setup commands, in gaps and issues. */
 export const environmentSubject = "environment";
 
-type Asked = Pick<RunRequest, "environment" | "sandboxPermission">;
+type Asked = Pick<RunRequest, "environment" | "sandboxPermission" | "workspace">;
 
 /** The sandbox of the request's setup commands; undefined without any. Pure. */
 export function setupSandbox(request: Asked): OwnSandbox | undefined {
@@ -20,7 +20,7 @@ export function setupSandbox(request: Asked): OwnSandbox | undefined {
 
 /** Why such an environment can't be prepared, by path. Pure. */
 export function environmentIssues(request: Asked): readonly Issue[] {
-  const { environment, sandboxPermission } = request;
+  const { environment, sandboxPermission, workspace } = request;
   if (environment === undefined) return [];
   const issues: Issue[] = [...boundaryOf(request).issues];
   const { mode, readable, writable, denied } = normaliseBoundary(sandboxPermission).boundary.filesystem;
@@ -29,6 +29,17 @@ export function environmentIssues(request: Asked): readonly Issue[] {
       path: "environment",
       message:
         'needs sandboxPermission.filesystem to be "workspace", without lists: what was prepared is written by the agent\'s user, to the paths that it was prepared at',
+    });
+  if (environment.devcontainer === undefined && environment.setup.length === 0)
+    issues.push({
+      path: "environment.setup",
+      message: "must have a command, unless there is a devcontainer",
+    });
+  const repositories = (workspace?.sources ?? []).filter(({ type }) => type === "git");
+  if (environment.devcontainer !== undefined && repositories.length !== 1)
+    issues.push({
+      path: "environment.devcontainer",
+      message: "needs exactly one git source in workspace.sources, whose file it is",
     });
   const own = environment.boundary?.filesystem;
   if (
