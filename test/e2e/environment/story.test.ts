@@ -130,11 +130,12 @@ const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
 describe("the whole way of a change", { timeout: 240_000 }, () => {
   it("goes from a private repository by a registry and a real agent without a network to a branch", async () => {
     const base = repository();
+    const at = `${registryHost}:${registry.port}`;
     const prompt = [
       "[[shell npm test]]",
       "[[shell sed -i 's/one - other/one + other/' sum.mjs; npm test]]",
       `[[shell printf ${planted.slice(0, 6)}%s ${planted.slice(6)} > /tmp/planted; ${search}; rm /tmp/planted]]`,
-      `[[shell env; cat .npmrc; node -e "fetch('https://${registryHost}:${registry.port}').catch(({ cause }) => console.log('no way out', cause.code))"]]`,
+      `[[shell env; cat .npmrc; node -e "fetch('https://${at}').catch(({ cause }) => console.log('no way out', cause.code))"]]`,
     ].join(" ");
     const cold = await run(asked("robot/one", prompt));
     expect(cold, server.log()).toMatchObject({ ok: true });
