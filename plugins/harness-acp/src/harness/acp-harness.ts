@@ -27,6 +27,7 @@ import { type DriverLimits, defaultDriverLimits } from "../driver/limits.js";
 import type { AgentLaunchPlan } from "../driver/start/launch-plan.js";
 import type { AgentVersions } from "../driver/start/open-conversation.js";
 import { MessageIntake } from "../driver/wire/message-intake.js";
+import { Compilation } from "../installation/compile-ahead.js";
 import { installationOf } from "../installation/install-agent.js";
 import { installationFix, type LocatedProgram, locateProgram } from "../installation/locate-program.js";
 import { namingMissing } from "../installation/missing-in-image.js";
@@ -85,10 +86,12 @@ export class AcpHarness implements Harness {
   readonly #env: Readonly<Record<string, string>>;
   readonly #options: AcpHarnessOptions;
   #located: LocatedProgram | undefined;
+  readonly #compilation: Compilation;
 
   constructor(profile: Profile, options: AcpHarnessOptions = {}) {
     this.#profile = profile;
     this.#options = options;
+    this.#compilation = new Compilation(profile, options.node);
     this.#limits = { ...defaultDriverLimits, ...options.limits };
     this.#intake = options.intake ?? new MessageIntake(this.#limits);
     this.#folder = options.folder ?? process.cwd();
@@ -130,6 +133,7 @@ export class AcpHarness implements Harness {
   /** Claims nothing, and so proves nothing. Looks for the program again, which may have been installed or removed. */
   async probe(): Promise<readonly Finding[]> {
     this.#located = undefined;
+    this.#compilation.forget();
     this.#program();
     return [];
   }
@@ -173,7 +177,10 @@ export class AcpHarness implements Harness {
       versions: this.#versions(sandbox),
     };
     try {
-      return await startAgent(options, scope);
+      const agent = await startAgent(options, scope);
+      // After the first start, which it would slow down.
+      void this.#compilation.begin(this.#program(), scope.log);
+      return agent;
     } catch (error) {
       const { image } = sandbox;
       if (image === undefined || scope.signal.aborted || this.#isRunners(image)) throw error;
@@ -255,7 +262,8 @@ export class AcpHarness implements Harness {
 
   #choice(): ProgramChoice {
     const { node, commandInImage } = this.#options;
-    return { located: this.#program(), node, commandInImage };
+    const located = this.#program();
+    return { located, node, commandInImage, compiled: this.#compilation.done(located) };
   }
 
   #program(): LocatedProgram | undefined {

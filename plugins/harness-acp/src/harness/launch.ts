@@ -30,7 +30,7 @@ export function planLaunch(options: LaunchPlanOptions): AgentLaunchPlan {
   const { home } = sandbox;
   const access = modelAccess(profile, request);
   const model = modelName(profile, request);
-  const { companion } = program;
+  const { companion, compiled } = program;
   const credential = credentialInside(options, access);
   const effort = effortName(profile, request);
   const prepared = profile.prepare({
@@ -44,6 +44,7 @@ export function planLaunch(options: LaunchPlanOptions): AgentLaunchPlan {
     searchPath: program.searchPath,
     credential,
     companion,
+    ...(compiled === undefined ? {} : { compiled }),
     effort,
   });
   const agentsFile = join(sandbox.workspace, profile.instructions.agentsFile);

@@ -9,6 +9,7 @@ import { HarnessFailed, type Installation } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { Profile } from "../profiles/profile.js";
 import { agentsFolder } from "./agents-folder.js";
+import { compileAhead, compiledCode } from "./compile-ahead.js";
 import { locateProgram, type WhereToLook } from "./locate-program.js";
 
 /** A manifest and a lockfile for each agent: its packages and their dependencies, each with its digest. */
@@ -50,11 +51,16 @@ async function install(profile: Profile, pin: string, progress: (line: string) =
     await chmod(begun, 0o755);
     await rm(path, { recursive: true, force: true });
     await rename(begun, path);
-    if (locateProgram(profile, { command: undefined, folder: path }) === undefined) {
+    const located = locateProgram(profile, { command: undefined, folder: path });
+    if (located === undefined) {
       throw new HarnessFailed(
         `${profile.title} isn't published for ${process.platform} on ${process.arch}: install it by other means, and name its program in overrides.${profile.id}.command.`,
       );
     }
+    const code = compiledCode(profile, located, process.execPath);
+    // Without it, the agent only starts more slowly.
+    if (code !== undefined)
+      await compileAhead(code, process.execPath, true).catch((error: unknown) => progress(String(error)));
     return { path };
   } finally {
     await rm(begun, { recursive: true, force: true });

@@ -2,6 +2,7 @@ import { realpathSync } from "node:fs";
 import { dirname } from "node:path/posix";
 import type { Command, ImageRootfs, RequiredPath, Rootfs } from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
+import type { CompiledCode } from "./compile-ahead.js";
 import type { Executable, LocatedProgram } from "./locate-program.js";
 
 /** An agent's program in the form that a sandbox starts. */
@@ -11,6 +12,8 @@ export interface PlacedProgram {
   readonly searchPath: string;
   /** The command that starts the program's companion. */
   readonly companion?: Command["argv"];
+  /** What Node.js can load first, so that the companion isn't compiled again. */
+  readonly compiled?: string;
 }
 
 const systemPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -21,6 +24,8 @@ export interface ProgramChoice {
   readonly located: LocatedProgram | undefined;
   /** The Node.js that runs a script on the runner. Default: the runner's own. */
   readonly node?: string | undefined;
+  /** The program's compiled code, if there is some. */
+  readonly compiled?: CompiledCode | undefined;
   /** The deployer's choice of the image's own program. */
   readonly commandInImage?: string | undefined;
 }
@@ -50,11 +55,14 @@ export function requiredPathsOf(
   rootfs: Rootfs,
   choice: ProgramChoice,
 ): readonly RequiredPath[] {
-  const { located, node = process.execPath } = choice;
+  const { located, node = process.execPath, compiled } = choice;
   if (located === undefined || !comesFromRunner(profile, rootfs, choice)) return [];
-  return rootfs === "host" && located.isScript
-    ? [...located.files, { path: realNode(node), what: "Node.js" }]
-    : located.files;
+  if (rootfs !== "host") return located.files;
+  return [
+    ...located.files,
+    ...(located.isScript ? [{ path: realNode(node), what: "Node.js" }] : []),
+    ...(compiled === undefined ? [] : [{ path: compiled.folder, what: profile.title }]),
+  ];
 }
 
 /** What the harness of a sandbox with this image was asked with. */
@@ -73,7 +81,11 @@ export function place(
 }
 
 /** Among the runner's files, which the sandbox shows at their own paths. */
-function placeOnRunner({ located, node = process.execPath }: ProgramChoice): PlacedProgram | undefined {
+function placeOnRunner({
+  located,
+  node = process.execPath,
+  compiled,
+}: ProgramChoice): PlacedProgram | undefined {
   if (located === undefined) return undefined;
   const { file, isScript, companion } = located;
   const argvOf = (program: Executable): Command["argv"] =>
@@ -85,6 +97,7 @@ function placeOnRunner({ located, node = process.execPath }: ProgramChoice): Pla
     argv: argvOf(located),
     searchPath: (systemPath.includes(own) ? systemPath : [own, ...systemPath]).join(":"),
     companion: companion && argvOf(companion),
+    ...(compiled === undefined ? {} : { compiled: compiled.enable }),
   };
 }
 

@@ -18,7 +18,11 @@ export const pi: Profile = {
     package: "pi-acp",
     bin: "pi-acp",
     inImage: "mounted",
-    companion: { package: "@earendil-works/pi-coding-agent", bin: "pi" },
+    companion: {
+      package: "@earendil-works/pi-coding-agent",
+      bin: "pi",
+      modules: ["cli.js", "cli-runtime.js", "chunks/*.js"],
+    },
   },
   arguments: [],
   environment: { PI_OFFLINE: "1", PI_SKIP_VERSION_CHECK: "1", PI_TELEMETRY: "0" },
@@ -59,7 +63,7 @@ export const pi: Profile = {
 const extensionFile = new URL("../../dist/profiles/pi/extension.js", import.meta.url);
 
 function prepare(preparation: Preparation): PreparedProfile {
-  const { request, home, fresh, model, endpoint, servers, companion, searchPath } = preparation;
+  const { request, home, fresh, model, endpoint, servers, companion, searchPath, compiled } = preparation;
   // Its own folder in the home could hold programs, prompts and credentials of an earlier turn.
   const folder = join(fresh, "agent");
   const own = join(home, ".pi/ambit");
@@ -88,7 +92,7 @@ function prepare(preparation: Preparation): PreparedProfile {
     request.skills.length === 0 ? [] : ["--skill", ".agents/skills"],
     appendSystemPrompt === undefined ? [] : ["--append-system-prompt", join(own, "append.md")],
   ].flat();
-  const entry = { id: model, input: ["text", "image"], reasoning: preparation.effort !== undefined };
+  const listed = { id: model, input: ["text", "image"], reasoning: preparation.effort !== undefined };
   const provider = {
     // Of the three, only Anthropic's library adds the version itself.
     baseUrl: withVersion(baseUrl ?? known.url, id === "google" ? version : ""),
@@ -97,10 +101,10 @@ function prepare(preparation: Preparation): PreparedProfile {
     // Of what OpenAI's own API has, these take only what all of them know.
     ...(isGeneric ? { compat: plainChat } : {}),
     // A model of its own list is replaced by this one: it reasons if it is told how much.
-    models: [entry],
+    models: [listed],
   };
   // The login takes the place of a key; the model may be newer than its list.
-  const subscribed = { ...(baseUrl === undefined ? {} : { baseUrl }), models: [{ ...entry, api }] };
+  const subscribed = { ...(baseUrl === undefined ? {} : { baseUrl }), models: [{ ...listed, api }] };
   const isListed = baseUrl === undefined && login === undefined;
   const settings = {
     ...(login === undefined ? {} : { transport: "sse" }),
@@ -112,7 +116,12 @@ function prepare(preparation: Preparation): PreparedProfile {
     enableInstallTelemetry: false,
     retry: { enabled: false },
   };
-  const program = [...(companion ?? ["pi"]), ...options].map(quoted).join(" ");
+  const [executable, ...entry] = companion ?? ["pi"];
+  const started = (...first: readonly string[]) =>
+    `exec ${[executable, ...first, ...entry, ...options].map(quoted).join(" ")} "$@"`;
+  // Not by a variable, which Pi's commands would have too.
+  const fast =
+    compiled === undefined ? [] : [`[ -r ${quoted(compiled)} ] && ${started("--require", compiled)}`];
   const text = (path: string, content: string | undefined) =>
     content === undefined ? [] : [{ path: join(own, path), content }];
   return {
@@ -136,7 +145,7 @@ function prepare(preparation: Preparation): PreparedProfile {
       ...text("append.md", appendSystemPrompt),
       {
         path: command,
-        content: `#!/bin/sh\n${withoutVersion}\nPATH=${quoted(searchPath)}\nexec ${program} "$@"\n`,
+        content: `#!/bin/sh\n${withoutVersion}\nPATH=${quoted(searchPath)}\n${[...fast, started()].join("\n")}\n`,
         executable: true,
       },
     ],

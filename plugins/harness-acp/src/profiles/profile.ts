@@ -29,7 +29,12 @@ export interface ProgramSource {
   /** Whether its package contains everything that it imports. Default: the packages that it depends on are shown too. */
   readonly isBundled?: boolean;
   /** A further npm package that it needs but doesn't depend on: the agent of an adapter. */
-  readonly companion?: { readonly package: string; readonly bin: string };
+  readonly companion?: {
+    readonly package: string;
+    readonly bin: string;
+    /** The ECMAScript modules that are compiled once for all of its starts: globs in its entry's folder. Default: none. */
+    readonly modules?: readonly string[];
+  };
   /** For a binary in a separate package per platform: the first of these that is installed. */
   readonly native?: {
     packages(platform: NodeJS.Platform, architecture: string): readonly string[];
@@ -153,6 +158,8 @@ export interface Preparation {
   readonly credential?: string;
   /** The command that starts the program's companion, or its binary; undefined if there is none. */
   readonly companion?: Command["argv"];
+  /** What Node.js can load first, so that the companion isn't compiled again; a sandbox that is open already may lack it. */
+  readonly compiled?: string;
   /** The MCP servers over HTTP that publish the run's tools, with the headers that they require. */
   readonly servers: readonly ToolEndpoint[];
   /** `PATH` of the agent, unless `Prepared.environment` has another. */
