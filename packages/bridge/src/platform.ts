@@ -29,7 +29,7 @@ export interface DirectPipe {
 
 /** The same for any bytes: no encoding, and so several times as fast. */
 export interface BinaryPipe extends Omit<Pipe, "write"> {
-  /** Any bytes, at most 256 KB. Rejects if they may not have arrived. */
+  /** Any bytes, at most 256 KB, whose memory is used again once it has settled. Rejects if they may not have arrived. */
   write(bytes: Uint8Array): Promise<void>;
 }
 

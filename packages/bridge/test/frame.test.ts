@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { dataLine, type Frame, frameLine, readLine, signalLine, streams } from "../src/transport/frame.js";
 import { Lines } from "../src/transport/lines.js";
 import { chunkEnd, decodePayload, maxChunkBytes, maxLineLength } from "../src/transport/payload.js";
+import { firstWindow, GrowthBudget, largestWindow, ReceiveWindow } from "../src/transport/windows.js";
 
 const stream = fc.constantFrom(...Object.values(streams));
 const count = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
@@ -141,5 +142,48 @@ describe("lines of a stream", () => {
     const [rest, next] = lines.push(Buffer.from("\nnext\n"));
     expect(rest?.length).toBeLessThanOrEqual(100);
     expect(next).toBe("next");
+  });
+});
+
+/** A reader that takes everything at once, in pieces. @returns what the other side was allowed in addition to the first window. */
+function pass(window: ReceiveWindow, bytes: number, piece = 64 * 1024): number {
+  let allowed = 0;
+  for (let passed = 0; passed < bytes; passed += piece) {
+    expect(window.arrived(piece)).toBe(true);
+    allowed += window.taken(piece) ?? 0;
+  }
+  return allowed;
+}
+
+describe("a stream's window", () => {
+  it("stays as it is for a reader that never reads", () => {
+    const window = new ReceiveWindow(new GrowthBudget());
+    expect(window.arrived(firstWindow)).toBe(true);
+    expect(window.arrived(1)).toBe(false);
+  });
+
+  it("grows with a reader that keeps up, to its limit", () => {
+    const window = new ReceiveWindow(new GrowthBudget());
+    const passed = 16 * largestWindow;
+    const allowed = pass(window, passed);
+    // What it has passed, and the growth: no more may be in flight.
+    expect(allowed).toBeGreaterThan(passed);
+    expect(allowed).toBeLessThanOrEqual(passed + largestWindow - firstWindow);
+    expect(window.arrived(largestWindow)).toBe(true);
+    expect(window.arrived(1)).toBe(false);
+  });
+
+  it("grows together with all others of its transport by a limited number of bytes", () => {
+    const budget = new GrowthBudget();
+    const windows = Array.from({ length: 100 }, () => new ReceiveWindow(budget));
+    for (const window of windows) pass(window, 8 * largestWindow);
+    const roomOf = (window: ReceiveWindow) => (window.arrived(largestWindow) ? largestWindow : firstWindow);
+    const room = windows.map(roomOf).reduce((sum, one) => sum + one, 0);
+    expect(room).toBeLessThanOrEqual(100 * firstWindow + 8 * 1024 * 1024);
+    // A stream that ends leaves its share to others.
+    for (const window of windows) window.close();
+    const next = new ReceiveWindow(budget);
+    pass(next, 8 * largestWindow);
+    expect(next.arrived(largestWindow)).toBe(true);
   });
 });

@@ -3,9 +3,7 @@ import { type Frame, type StreamId, streams } from "./frame.js";
 import { Lines } from "./lines.js";
 import { decodePayload } from "./payload.js";
 import type { Transport } from "./transport.js";
-
-/** Bytes of a stream that may be in flight, and so the most that is buffered for a reader that never reads. */
-const window = 512 * 1024;
+import { firstWindow, type GrowthBudget, ReceiveWindow, windowAfter } from "./windows.js";
 
 /** The handlers of a channel's owner. Without a handler, what arrives is dropped. */
 export interface ChannelListener {
@@ -22,6 +20,8 @@ export class WindowExceeded extends Error {}
 
 interface Outgoing {
   credit: number;
+  /** Bytes so far. */
+  sent: number;
   wake: (() => void) | undefined;
 }
 
@@ -41,8 +41,7 @@ type PerStream<Value> = Record<StreamId, Value>;
 export class Channel {
   listener: ChannelListener = {};
   readonly #outgoing: PerStream<Outgoing> = [newOutgoing(), newOutgoing(), newOutgoing()];
-  readonly #untaken: PerStream<number> = [0, 0, 0];
-  readonly #owed: PerStream<number> = [0, 0, 0];
+  readonly #incoming: PerStream<ReceiveWindow>;
   readonly #lines: Lines;
   #writing: Promise<void> = Promise.resolve();
   #isClosed = false;
@@ -52,9 +51,11 @@ export class Channel {
     readonly id: number,
     maxMessageLength: number,
     private readonly transport: Transport,
+    growth: GrowthBudget,
     private readonly forget: () => void,
   ) {
     this.#lines = new Lines(maxMessageLength);
+    this.#incoming = [new ReceiveWindow(growth), new ReceiveWindow(growth), new ReceiveWindow(growth)];
   }
 
   get isClosed(): boolean {
@@ -86,6 +87,7 @@ export class Channel {
       if (wait !== undefined) return wait;
       const end = this.transport.chunkEnd(bytes, writing.sent, outgoing.credit);
       outgoing.credit -= end - writing.sent;
+      outgoing.sent += end - writing.sent;
       this.transport.sendData(this.id, stream, bytes.subarray(writing.sent, end));
       writing.sent = end;
     }
@@ -120,7 +122,7 @@ export class Channel {
         return;
       case "windowUpdate": {
         const outgoing = this.#outgoing[frame[2]];
-        outgoing.credit = Math.min(window, outgoing.credit + frame[3]);
+        outgoing.credit = Math.min(windowAfter(outgoing.sent), outgoing.credit + frame[3]);
         outgoing.wake?.();
         outgoing.wake = undefined;
         return;
@@ -136,16 +138,18 @@ export class Channel {
   closed(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const stream of Object.values(streams)) this.#outgoing[stream].wake?.();
+    for (const stream of Object.values(streams)) {
+      this.#outgoing[stream].wake?.();
+      this.#incoming[stream].close();
+    }
     this.forget();
     this.listener.closed?.();
   }
 
   /** @throws WindowExceeded */
   arrived(stream: StreamId, bytes: Uint8Array): void {
-    const untaken = this.#untaken[stream] + bytes.length;
-    if (untaken > window) throw new WindowExceeded(`Channel ${this.id} received more than its window allows`);
-    this.#untaken[stream] = untaken;
+    if (!this.#incoming[stream].arrived(bytes.length))
+      throw new WindowExceeded(`Channel ${this.id} received more than its window allows`);
     if (stream === streams.messages) {
       // Without a listener, nothing is kept of them, however long they are.
       const lines = this.listener.message === undefined ? [] : this.#lines.push(bytes);
@@ -159,16 +163,14 @@ export class Channel {
   }
 
   #taken(stream: StreamId, bytes: number): void {
-    this.#untaken[stream] -= bytes;
-    const owed = this.#owed[stream] + bytes;
-    const isDue = owed >= window / 4 && !this.#isClosed;
-    this.#owed[stream] = isDue ? 0 : owed;
-    if (isDue) this.transport.send(["windowUpdate", this.id, stream, owed]);
+    if (this.#isClosed) return;
+    const allowed = this.#incoming[stream].taken(bytes);
+    if (allowed !== undefined) this.transport.send(["windowUpdate", this.id, stream, allowed]);
   }
 }
 
 function newOutgoing(): Outgoing {
-  return { credit: window, wake: undefined };
+  return { credit: firstWindow, sent: 0, wake: undefined };
 }
 
 function creditFor(outgoing: Outgoing): Promise<void> {

@@ -1,6 +1,7 @@
 import { Channel, type ChannelListener } from "./channel.js";
 import type { Frame, Side, StreamId } from "./frame.js";
 import type { Transport } from "./transport.js";
+import { GrowthBudget } from "./windows.js";
 
 /**
  * Channels that the other side may have open, and characters of one of its messages: limits what it can make this side
@@ -17,6 +18,7 @@ export class Channels {
   readonly #side: Side;
   readonly #accept: (kind: string, channel: Channel) => ChannelListener | undefined;
   readonly #open = new Map<number, Channel>();
+  readonly #growth = new GrowthBudget();
   /** The number of those that the other side opened. */
   #theirs = 0;
   #next: number;
@@ -77,7 +79,7 @@ export class Channels {
   }
 
   #make(id: number, onClosed?: () => void): Channel {
-    const channel = new Channel(id, limits[this.#side].message, this.#transport, () => {
+    const channel = new Channel(id, limits[this.#side].message, this.#transport, this.#growth, () => {
       this.#open.delete(id);
       onClosed?.();
     });

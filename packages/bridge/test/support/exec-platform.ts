@@ -37,7 +37,7 @@ export class ExecPlatform implements RemotePlatform {
     if (this.refuseWith !== undefined) throw this.refuseWith;
     this.opened += 1;
     const [program = "", ...rest] = [...this.prefix, ...argv];
-    const child = spawn(program, rest, { stdio: ["pipe", "pipe", "ignore"] });
+    const child = spawn(program, rest, { stdio: ["pipe", "pipe", "ignore"], detached: true });
     this.pipes.add(child);
     child.once("close", () => this.pipes.delete(child));
     child.stdin.on("error", () => undefined);
@@ -54,7 +54,7 @@ export class ExecPlatform implements RemotePlatform {
       close: async () => {
         if (child.exitCode !== null || child.signalCode !== null) return;
         const closed = new Promise((resolve) => child.once("close", resolve));
-        child.kill("SIGKILL");
+        kill(child);
         await closed;
       },
     };
@@ -72,9 +72,22 @@ export class ExecPlatform implements RemotePlatform {
 
   /** Ends every pipe at once, in the middle of its data. */
   cut(): void {
-    for (const child of this.pipes) child.kill("SIGKILL");
+    for (const child of this.pipes) kill(child);
   }
 }
+
+/** With what it has started, for commands in a shell's pipeline. */
+function kill(child: ChildProcess): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
+}
+
+/** Pipes whose command has pipes of the kernel, as behind a container's runtime, where Node gives it sockets. */
+export const inKernelPipes = ["/bin/sh", "-c", 'cat | "$@" | cat', "sh"] as const;
 
 /** The same platform, with pipes that carry any bytes. */
 export function inBytes(platform: ExecPlatform): BinaryPlatform {
@@ -97,7 +110,7 @@ export class DirectExecPlatform extends ExecPlatform implements DirectPlatform {
   async openDirectPipe(argv: readonly [string, ...string[]]): Promise<DirectPipe> {
     this.opened += 1;
     const [program = "", ...rest] = [...this.prefix, ...argv];
-    const child = spawn(program, rest, { stdio: ["pipe", "pipe", "ignore"] });
+    const child = spawn(program, rest, { stdio: ["pipe", "pipe", "ignore"], detached: true });
     const closed = new Promise((resolve) => child.once("close", resolve));
     this.pipes.add(child);
     child.once("close", () => this.pipes.delete(child));

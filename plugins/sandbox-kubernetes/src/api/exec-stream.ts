@@ -61,6 +61,7 @@ export class ExecStream {
   readonly end: Promise<CommandEnd>;
   readonly #socket: WebSocket;
   #errors = "";
+  #frame: Buffer | undefined;
   #isV5 = false;
 
   private constructor(socket: WebSocket) {
@@ -179,8 +180,18 @@ export class ExecStream {
   async write(bytes: Uint8Array): Promise<void> {
     const sent: Promise<void>[] = [];
     for (let start = 0; start < bytes.length; start += maxFrameBytes)
-      sent.push(this.#send(inputFrame(bytes.subarray(start, start + maxFrameBytes))));
+      sent.push(this.#sendInput(bytes.subarray(start, start + maxFrameBytes)));
     await Promise.all(sent);
+  }
+
+  /** In memory that the next write uses again, unless it comes before this one has ended. */
+  async #sendInput(bytes: Uint8Array): Promise<void> {
+    const memory = this.#frame ?? Buffer.allocUnsafeSlow(1 + maxFrameBytes);
+    this.#frame = undefined;
+    memory[0] = channels.input;
+    memory.set(bytes, 1);
+    await this.#send(memory.subarray(0, 1 + bytes.length));
+    this.#frame = memory;
   }
 
   /** Ends the command's input, where the server can. */
@@ -203,13 +214,6 @@ export class ExecStream {
       );
     });
   }
-}
-
-function inputFrame(bytes: Uint8Array): Buffer {
-  const frame = Buffer.allocUnsafe(1 + bytes.length);
-  frame[0] = channels.input;
-  frame.set(bytes, 1);
-  return frame;
 }
 
 function noMask(mask: Buffer): void {

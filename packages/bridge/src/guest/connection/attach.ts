@@ -6,6 +6,7 @@ import { setTimeout as after } from "node:timers/promises";
 import { preamble, signalRecord } from "../../transport/byte-records.js";
 import { signalLine } from "../../transport/frame.js";
 import { type DaemonSettings, socketOf } from "../settings.js";
+import { handOver } from "./hand-over.js";
 
 /** Milliseconds for the bridge to start. */
 const startMs = 10_000;
@@ -18,12 +19,19 @@ export async function attach(settings: DaemonSettings, isBinary: boolean): Promi
     else process.stdout.write(signalLine("inside", ["dead"]));
     return;
   }
+  socket.on("error", () => undefined);
+  // Lines may lead to a daemon of an earlier version, which wouldn't answer.
+  if (isBinary && (await handOver(socket))) {
+    socket.once("close", () => process.exit());
+    socket.resume();
+    return;
+  }
+  if (socket.destroyed) return;
   // Not `process.stdout`, whose writes to a pipe are synchronous and block everything else.
   const stdout = new Socket({ fd: 1, readable: false, writable: true });
   process.stdin.pipe(socket);
   socket.pipe(stdout);
   // A platform may hold our standard input open forever, so this process ends when either side closes.
-  socket.on("error", () => undefined);
   socket.once("close", () => stdout.end(() => process.exit()));
   stdout.once("error", () => process.exit());
 }

@@ -9,6 +9,7 @@ import type { PipeEvent, PipeFormat } from "../../transport/pipe-format.js";
 import { FrameMissing } from "../../transport/reliable-transport.js";
 import { Daemon } from "../daemon.js";
 import { type DaemonSettings, socketOf } from "../settings.js";
+import { type TakenPipes, takeOver } from "./hand-over.js";
 import { ByteSink, type GuestSink, LineSink } from "./socket-sink.js";
 
 type Hello = Extract<PipeSignal, readonly ["hello", ...unknown[]]>;
@@ -18,6 +19,8 @@ interface Attachment<Written> {
   readonly socket: Socket;
   readonly sink: GuestSink<Written>;
 }
+
+const none = Buffer.alloc(0);
 
 /** Lines or bytes. */
 interface Wire<Written> {
@@ -77,16 +80,35 @@ class SocketServer<Written> {
     chmodSync(path, 0o600);
   }
 
+  /** What it sends first says whether it offers its pipes. */
   #connected(socket: Socket): void {
-    const reader = this.#format.newReader();
-    const attachment: Attachment<Written> = { socket, sink: this.#wire.newSink(socket) };
     socket.on("error", () => undefined);
+    socket.once("data", (first: Buffer) => {
+      const pipes = takeOver(socket, first);
+      if (typeof pipes === "object") this.#attach(socket, pipes)(none);
+      else this.#attach(socket, { input: socket, output: socket })(pipes === "none" ? first : none);
+      // Also where nothing more is to come: its end is noticed by reading.
+      socket.resume();
+    });
+  }
+
+  /** @returns what takes bytes that have arrived already. */
+  #attach(socket: Socket, { input, output }: TakenPipes): (bytes: Uint8Array) => void {
+    const reader = this.#format.newReader();
+    const attachment: Attachment<Written> = { socket, sink: this.#wire.newSink(output) };
+    for (const pipe of new Set([input, output])) {
+      pipe.on("error", () => undefined);
+      // The attachment ends with its pipes, and they with it.
+      pipe.once("close", () => socket.destroy());
+    }
     socket.once("close", () => {
+      input.destroy();
+      output.destroy();
       if (this.#current !== attachment) return;
       this.#current = undefined;
       this.#format.transport.detach(attachment.sink);
     });
-    socket.on("data", (bytes) => {
+    const receive = (bytes: Uint8Array) => {
       try {
         for (const event of reader.push(bytes)) this.#read(attachment, event);
         if (this.#current === attachment) this.#daemon.recordActivity();
@@ -95,7 +117,9 @@ class SocketServer<Written> {
         // A missing frame is sent again over the next pipe; any other error is fatal.
         if (!(error instanceof FrameMissing)) throw error;
       }
-    });
+    };
+    input.on("data", receive);
+    return receive;
   }
 
   #read(attachment: Attachment<Written>, event: PipeEvent): void {

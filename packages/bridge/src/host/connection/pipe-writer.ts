@@ -71,6 +71,8 @@ function cut(all: string, start: number): number {
 /** Writes bytes, after the preamble. */
 export class ByteWriter extends PipeWriter<Uint8Array> {
   readonly #pipe: BinaryPipe;
+  /** For joined pieces: new memory for each write costs more than the copy. */
+  readonly #joined = Buffer.allocUnsafeSlow(maxWriteBytes);
 
   constructor(pipe: BinaryPipe, failed: (error: unknown) => void) {
     super(failed);
@@ -95,8 +97,17 @@ export class ByteWriter extends PipeWriter<Uint8Array> {
   async #writeOne(pieces: readonly Uint8Array[]): Promise<void> {
     const [first, ...others] = pieces;
     if (first === undefined) return;
-    const bytes = others.length === 0 ? first : Buffer.concat(pieces);
+    const bytes = others.length === 0 ? first : this.#join(pieces);
     await this.#pipe.write(bytes);
     this.written += bytes.length;
+  }
+
+  #join(pieces: readonly Uint8Array[]): Uint8Array {
+    let length = 0;
+    for (const bytes of pieces) {
+      this.#joined.set(bytes, length);
+      length += bytes.length;
+    }
+    return this.#joined.subarray(0, length);
   }
 }
