@@ -42,6 +42,16 @@ export interface ForgeApi {
 /** The host refused a request, or said something that can't be understood. */
 export class ApiFailed extends Error {}
 
+/** A pull request was opened, and the host refused its labels. */
+export class LabelsRefused extends ApiFailed {
+  constructor(
+    readonly pull: OpenedPullRequest,
+    { message }: ApiFailed,
+  ) {
+    super(message);
+  }
+}
+
 export interface ApiOptions {
   /** Without a slash at its end. */
   readonly base: string;

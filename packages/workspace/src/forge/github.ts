@@ -1,5 +1,12 @@
 import { z } from "zod";
-import { type ApiOptions, callApi, type ForgeApi, type OpenedPullRequest, refusalOf } from "./api.js";
+import {
+  type ApiOptions,
+  callApi,
+  type ForgeApi,
+  LabelsRefused,
+  type OpenedPullRequest,
+  refusalOf,
+} from "./api.js";
 
 /** GitHub's REST API, of github.com and of GitHub Enterprise (docs.github.com/rest/pulls/pulls). */
 export function githubApi(options: ApiOptions): ForgeApi {
@@ -29,7 +36,8 @@ export function githubApi(options: ApiOptions): ForgeApi {
       // GitHub takes labels only of an issue, which every pull request is; those that it has already stay.
       if (labels.length > 0) {
         const labelled = await call("POST", `/issues/${pull.number}/labels`, { labels });
-        if (labelled.status !== 200) throw refusalOf(labelled.status, labelled.content);
+        if (labelled.status !== 200)
+          throw new LabelsRefused(pull, refusalOf(labelled.status, labelled.content));
       }
       return pull;
     },

@@ -1,7 +1,7 @@
 import { messageOf, OutputsFailed } from "@ambit/core";
 import type { Forge, GitReceipt, OutputsRequest } from "@ambit/core/contract";
 import { z } from "zod";
-import { ApiFailed, type OpenedPullRequest, type SendToApi } from "./api.js";
+import { ApiFailed, LabelsRefused, type OpenedPullRequest, type SendToApi } from "./api.js";
 import { githubApi } from "./github.js";
 import { gitlabApi } from "./gitlab.js";
 
@@ -10,11 +10,14 @@ type GitOutput = NonNullable<OutputsRequest["git"]>;
 /** Milliseconds of all requests for one pull request. */
 const timeoutMs = 60_000;
 
-const knownHosts: Readonly<Record<string, Forge>> = { "github.com": "github", "gitlab.com": "gitlab" };
+const knownHosts: ReadonlyMap<string, Forge> = new Map([
+  ["github.com", "github"],
+  ["gitlab.com", "gitlab"],
+]);
 
 /** What runs at this repository's host; undefined where the request must say. Pure. */
 export function forgeAt(url: string, told: Forge | undefined): Forge | undefined {
-  return told ?? knownHosts[new URL(url).hostname];
+  return told ?? knownHosts.get(new URL(url).hostname);
 }
 
 /** Without a slash at its end. Pure. */
@@ -56,6 +59,11 @@ export async function openPullRequest(
     return await api.open({ ...pullRequest, branch });
   } catch (error) {
     signal.throwIfAborted();
+    if (error instanceof LabelsRefused)
+      throw new OutputsFailed(
+        `The pull request ${error.pull.url} is open, but its labels couldn't be set: ${error.message}. Set them by hand, or check outputs.git.pullRequest.labels and the rights of its credential.`,
+        { cause: error, reason: "pull_request_failed" },
+      );
     throw new OutputsFailed(
       `outputs.git.pullRequest couldn't be opened at ${new URL(base).host}: ${detailOf(error, late)}. The branch '${branch}' is pushed: open it by hand, or check outputs.git.pullRequest and the rights of its credential.`,
       { cause: error, reason: "pull_request_failed" },
