@@ -25,6 +25,8 @@ import {
 
 /** The file of an owner's folder that names it: a folder's own name is a digest. */
 const ownerFile = "owner";
+/** Of a file that isn't complete, and milliseconds after which its writer must have ended without removing it. */
+const draft = { prefix: ".draft-", maxAgeMs: 24 * 60 * 60 * 1_000 } as const;
 const chunkBytes = 262_144;
 
 /** Files in a folder, one folder for each run. @param config `folder`: default as the plugin's configuration says */
@@ -52,13 +54,13 @@ class FolderBlobs implements Blobs {
   async put(owner: string, name: string, content: AsyncIterable<Uint8Array>): Promise<void> {
     const folder = this.#folderOf(owner);
     const path = join(folder, requireBlobName(name));
-    const draft = join(folder, `.draft-${randomBytes(8).toString("hex")}`);
+    const unfinished = join(folder, `${draft.prefix}${randomBytes(8).toString("hex")}`);
     const handle = await orFailed("keep a file", async () => {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       await writeFile(join(folder, ownerFile), owner, { mode: 0o600, flag: "wx" }).catch((error: unknown) => {
         if (codeOf(error) !== "EEXIST") throw error;
       });
-      return open(draft, "wx", 0o600);
+      return open(unfinished, "wx", 0o600);
     });
     try {
       try {
@@ -66,9 +68,9 @@ class FolderBlobs implements Blobs {
       } finally {
         await handle.close();
       }
-      await orFailed("keep a file", () => rename(draft, path));
+      await orFailed("keep a file", () => rename(unfinished, path));
     } catch (error) {
-      await rm(draft, { force: true }).catch(() => {});
+      await rm(unfinished, { force: true }).catch(() => {});
       throw error;
     }
   }
@@ -96,9 +98,14 @@ class FolderBlobs implements Blobs {
       }
     });
     for (const name of found) {
-      if (name === ownerFile || name.startsWith(".")) continue;
-      const file = await orFailed("list files", () => timeOf(join(folder, name)));
-      if (file !== undefined) yield { name, at: file };
+      if (name === ownerFile) continue;
+      const path = join(folder, name);
+      const at = await orFailed("list files", () => timeOf(path));
+      if (at === undefined) continue;
+      if (!name.startsWith(draft.prefix)) yield { name, at };
+      // Of a process that was killed. An owner that is never deleted would keep it.
+      else if (at < Date.now() - draft.maxAgeMs)
+        await orFailed("delete a file", () => rm(path, { force: true }));
     }
   }
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -50,4 +50,20 @@ test("only the runner's user reads them, and a content that fails leaves no draf
   expect(readdirSync(folder, { recursive: true }).filter((name) => String(name).includes("draft"))).toEqual(
     [],
   );
+});
+
+test("what a killed process had begun to write is removed after a day, never seen before", async () => {
+  const folder = emptyFolder();
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const blobs = await folderBlobs({ folder }).open({ log, temporary: false });
+  await blobs.put("1", "patch", Readable.from([Buffer.from("x")]));
+  const [own = ""] = readdirSync(folder);
+  const [old, young] = [".draft-0", ".draft-1"].map((name) => join(folder, own, name));
+  for (const path of [old, young]) writeFileSync(path ?? "", "half");
+  const before = new Date(Date.now() - 25 * 60 * 60 * 1_000);
+  utimesSync(old ?? "", before, before);
+  const names: string[] = [];
+  for await (const { name } of blobs.files("1")) names.push(name);
+  expect(names).toEqual(["patch"]);
+  expect(readdirSync(join(folder, own)).sort()).toEqual([".draft-1", "owner", "patch"]);
 });
