@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from "node:crypto";
-import { buffer } from "node:stream/consumers";
-import { NotFound, SnapshotFailed } from "@ambit/core";
+import { AtCapacity, SnapshotFailed } from "@ambit/core";
 import type { SnapshotInfo } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { Blobs } from "../blobs/blobs.js";
 import type { FileSealing } from "../blobs/sealing.js";
 import { packSnapshot, type SnapshotFacts, type SnapshotLimits, unpackSnapshot } from "../snapshot/index.js";
 import { Spool } from "../spool/spool.js";
+import { contentOf, infoOf, isSnapshotId, noSnapshot, one, remove } from "./entries.js";
 import { readExported } from "./exported.js";
 import {
   blobNames,
@@ -51,6 +51,10 @@ type Project = string | undefined;
 /** Copies of sessions' workspaces and homes, kept by project. */
 export class Snapshots {
   readonly #options: SnapshotsOptions;
+  /** Of each owner: those that this process writes now, which no list has yet. */
+  readonly #unfinished = new Map<string, number>();
+  /** Owners that import one now: each one at a time, since an import may be large and slow. */
+  readonly #importing = new Set<string>();
 
   constructor(options: SnapshotsOptions) {
     this.#options = options;
@@ -142,8 +146,10 @@ export class Snapshots {
 
   /** @throws NotFound, StoreFailed */
   async delete(id: string, project: Project): Promise<void> {
-    await this.find(id, project);
     const { blobs, owner } = await this.#place(project);
+    // One that can't be read can be deleted too.
+    if (!isSnapshotId(id) || (await blobs.get(owner, blobNames.manifest(id))) === undefined)
+      throw noSnapshot(id);
     await remove(id, owner, blobs);
   }
 
@@ -165,8 +171,20 @@ export class Snapshots {
     return { info, content: content() };
   }
 
-  /** Keeps an exported snapshot under a new id. @throws SnapshotFailed, StoreFailed; what the content throws */
+  /** Keeps an exported snapshot under a new id. @throws AtCapacity, SnapshotFailed, StoreFailed; what the content throws */
   async import(content: AsyncIterable<Uint8Array>, project: Project): Promise<SnapshotInfo> {
+    const owner = snapshotsOwner(project);
+    if (this.#importing.has(owner))
+      throw new AtCapacity("The project imports another snapshot now: try again when that is done.");
+    this.#importing.add(owner);
+    try {
+      return await this.#import(content, project);
+    } finally {
+      this.#importing.delete(owner);
+    }
+  }
+
+  async #import(content: AsyncIterable<Uint8Array>, project: Project): Promise<SnapshotInfo> {
     const exported = await readExported(content);
     const { info, conversation, userMessages } = exported.header;
     const { maxBytes } = this.#options.limits;
@@ -228,11 +246,14 @@ export class Snapshots {
   ): Promise<SnapshotInfo> {
     const { blobs, owner } = await this.#place(project);
     const { maxPerProject, sealing } = this.#options;
-    if ((await this.#ids(blobs, owner)).length >= maxPerProject)
+    const kept = (await this.#ids(blobs, owner)).length;
+    const unfinished = this.#unfinished.get(owner) ?? 0;
+    if (kept + unfinished >= maxPerProject)
       throw new SnapshotFailed(
         `The project has ${maxPerProject} snapshots already: delete one (DELETE /snapshots/{snapshotId}), or raise workspace.maxSnapshotsPerProject of the server's configuration.`,
       );
     const id = randomBytes(16).toString("hex");
+    this.#unfinished.set(owner, unfinished + 1);
     try {
       const info = await write(id, (archive) => blobs.put(owner, blobNames.archive(id), archive));
       const sealed = (await sealing()).seal(one(state), { owner, name: blobNames.state(id) });
@@ -244,6 +265,10 @@ export class Snapshots {
         // Without a manifest it isn't there, and it is deleted when it is old.
       });
       throw error;
+    } finally {
+      const left = (this.#unfinished.get(owner) ?? 1) - 1;
+      if (left > 0) this.#unfinished.set(owner, left);
+      else this.#unfinished.delete(owner);
     }
   }
 
@@ -252,7 +277,7 @@ export class Snapshots {
     const found = await blobs.get(owner, name);
     if (found === undefined) throw noSnapshot(id);
     const content = (await this.#options.sealing()).open(found.content, { owner, name });
-    return stateSchema.parse(JSON.parse((await buffer(content)).toString()));
+    return await contentOf(id, content, stateSchema);
   }
 
   async #ids(blobs: Blobs, owner: string): Promise<readonly string[]> {
@@ -271,24 +296,4 @@ export class Snapshots {
       );
     return { blobs: await this.#options.blobs(), owner: snapshotsOwner(project) };
   }
-}
-
-async function infoOf(id: string, owner: string, blobs: Blobs): Promise<SnapshotInfo | undefined> {
-  const found = await blobs.get(owner, blobNames.manifest(id));
-  if (found === undefined) return undefined;
-  return manifestSchema.parse(JSON.parse((await buffer(found.content)).toString())).info;
-}
-
-/** The manifest first: from then on, it isn't there. */
-async function remove(id: string, owner: string, blobs: Blobs): Promise<void> {
-  for (const nameOf of [blobNames.manifest, blobNames.state, blobNames.archive])
-    await blobs.deleteFile(owner, nameOf(id));
-}
-
-function noSnapshot(id: string): NotFound {
-  return new NotFound(`There is no snapshot '${id}': it was deleted, was too old, or never taken.`);
-}
-
-async function* one(value: object): AsyncGenerator<Buffer, void, undefined> {
-  yield Buffer.from(JSON.stringify(value));
 }

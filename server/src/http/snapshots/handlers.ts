@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { AtCapacity, NotFound, RequestInvalid, SessionElsewhere, SnapshotFailed } from "@ambit/core";
+import { NotFound, RequestInvalid, SessionElsewhere, SnapshotFailed } from "@ambit/core";
 import type { SnapshotInfo } from "@ambit/core/contract";
 import { leftSignal } from "../response/left-signal.js";
 import { sendJson } from "../response/send.js";
@@ -75,23 +75,15 @@ export async function handleExport(call: Call): Promise<void> {
 
 export const exportType = "application/vnd.ambit.snapshot";
 
-/** The projects that import one now: each one at a time, since each import may be large and slow. */
-const importing = new Set<string>();
-
 /** `POST /snapshots` */
 export async function handleImport(call: Call): Promise<void> {
   const { context, exchange } = call;
   const project = projectIn(call);
-  const key = JSON.stringify([project ?? null]);
-  if (importing.has(key)) throw new AtCapacity("The project imports another snapshot now.");
-  importing.add(key);
   try {
     const info = await context.files.snapshots.import(exchange.incoming, project);
     sendJson(exchange.outgoing, 201, info satisfies SnapshotInfo);
   } catch (error) {
     if (!(error instanceof SnapshotFailed)) throw error;
     throw new RequestInvalid([{ path: "", message: error.message }]);
-  } finally {
-    importing.delete(key);
   }
 }
