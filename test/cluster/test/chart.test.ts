@@ -190,6 +190,19 @@ else
       expect(wrong.text).toMatch(/automountServiceAcountToken|unknown field|not declared in schema/);
     });
 
+    it("has nothing that Helm's linter objects to, which it does to a mistyped name", async () => {
+      const lint = (values: object) => {
+        const argv = ["lint", chart, "--strict", "--kube-version", "1.35.0", "--values", "-"];
+        return run(`${own.place.programs}/helm`, argv, JSON.stringify(values));
+      };
+      const [small, whole, wrong] = [await lint(least), await lint(everything), await lint({ runer: {} })];
+      expect(small.text).toContain("1 chart(s) linted, 0 chart(s) failed");
+      expect(small.code, small.text).toBe(0);
+      expect(whole.code, whole.text).toBe(0);
+      expect(wrong.text).toContain("runer");
+      expect(wrong.code).not.toBe(0);
+    });
+
     it("refers a monitor to the secret's token", async () => {
       const values = { ...least, serviceMonitor: { enabled: true, labels: { release: "prometheus" } } };
       const { text } = await rendered(own, values, "ambit", ["monitoring.coreos.com/v1"]);

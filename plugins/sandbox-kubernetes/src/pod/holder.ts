@@ -1,8 +1,6 @@
 import type { SeccompArchitecture } from "@ambit/attacks/system-calls";
 import { type Entering, enteringProgram } from "../enter/steps.js";
 
-/** Seconds without any process of root besides itself after which a pod's first process ends. */
-export const idleSeconds = 15;
 const pollSeconds = 3;
 
 export const enteringProgramName = "enter";
@@ -31,6 +29,11 @@ while [ "$quiet" -lt "$idle" ]; do
 done`;
 
 export interface HolderOptions extends Omit<Entering, "folders"> {
+  /**
+   * Milliseconds without any process of root besides itself after which a pod's first process ends. On a busy node, a runner may
+   * need as long as it waits for a pod to bring the guest daemon.
+   */
+  readonly idleMs: number;
   /** The bridge's folder. */
   readonly folder: string;
   /** A folder with what the runtime writes, which only root may enter. */
@@ -40,11 +43,11 @@ export interface HolderOptions extends Omit<Entering, "folders"> {
 }
 
 /** The first command of a pod. Pure. */
-export function holderCommand({ folder, hidden, scratch, ...entering }: HolderOptions): string[] {
+export function holderCommand({ folder, hidden, scratch, idleMs, ...entering }: HolderOptions): string[] {
   const program = (architecture: SeccompArchitecture) =>
     enteringProgram(architecture, { ...entering, folders: [folder, ...scratch] }).toString("base64");
   return [
-    ...["/bin/sh", "-c", script, "sh", folder, `${idleSeconds}`, `${pollSeconds}`, hidden],
+    ...["/bin/sh", "-c", script, "sh", folder, `${Math.ceil(idleMs / 1_000)}`, `${pollSeconds}`, hidden],
     ...[program("x64"), program("arm64"), ...scratch],
   ];
 }

@@ -126,6 +126,7 @@ function mainContainer(shape: Shape, podShape: PodShape, config: KubernetesConfi
     image: config.image,
     imagePullPolicy: config.pull,
     command: holderCommand({
+      idleMs: config.openTimeoutMs,
       podShape,
       folder,
       hidden: hiddenFolder,

@@ -24,6 +24,11 @@ const shapes: readonly PodShape[] = ["user-namespace", "baseline"];
 const cases = boundaries.flatMap((boundary) => shapes.map((podShape) => ({ ...boundary, podShape })));
 
 describe("a pod", () => {
+  it("waits for its guest daemon as long as its runner waits for the pod", () => {
+    const [main] = podOf({ openTimeoutMs: 90_500 }).spec?.containers ?? [];
+    expect(main?.command?.[5]).toBe("91");
+  });
+
   it.each(cases)("has every restriction in the shape $podShape with $title", ({ spec, podShape }) => {
     const { spec: pod } = podOf({}, spec, podShape);
     expect(pod).toMatchObject({
