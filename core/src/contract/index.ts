@@ -25,7 +25,12 @@ export * from "./request/tools/mcp-server.js";
 export * from "./request/tools/permissions.js";
 export * from "./request/tools/tool.js";
 export { type Webhook, webhookEventSchema } from "./request/webhook.js";
-export { type Source, sourceSchema } from "./request/workspace.js";
+export {
+  type ArchiveSource,
+  type DownloadCredential,
+  type Source,
+  sourceSchema,
+} from "./request/workspace.js";
 export * from "./result/actor-description.js";
 export { eventDescriptions } from "./result/event-descriptions.js";
 export * from "./result/events.js";

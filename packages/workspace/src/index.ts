@@ -1,4 +1,5 @@
 /** What comes into a run's workspace, and what leaves it. */
+export type { OpenDownload, OpenedDownload } from "./download/open-download.js";
 export type { SendToApi } from "./forge/api.js";
 export { signerOf } from "./git/signing.js";
 export { KeptOutputs } from "./outputs/kept-outputs.js";

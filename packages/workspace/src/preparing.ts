@@ -1,15 +1,20 @@
 import { createHash } from "node:crypto";
-import type { Source } from "@ambit/core/contract";
+import type { ArchiveSource } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
+import { type DownloadOptions, download } from "./download/download.js";
 import { prepareGit } from "./git/prepare.js";
 import { archiveEntries } from "./sources/archive.js";
+import { type ArchiveBytes, inMemory } from "./sources/archive-bytes.js";
 import type { Prepare } from "./sources/fill.js";
 import type { PreparedSource } from "./sources/prepared.js";
 import { sourceFailed } from "./sources/source-error.js";
+import { Spool } from "./spool/spool.js";
 
 export interface PrepareOptions {
   /** A sandbox of its own for the source of this index. */
   readonly open: (index: number) => Promise<Sandbox>;
+  /** How an archive is downloaded. */
+  readonly downloads: Pick<DownloadOptions, "open" | "whyNot">;
   /** For files on their way. */
   readonly folder: string;
   /** Files and folders of a tree that are looked at. */
@@ -18,13 +23,13 @@ export interface PrepareOptions {
 }
 
 /** Puts the files of one source at hand, without any workspace. */
-export function preparing({ open, ...options }: PrepareOptions): Prepare {
+export function preparing({ open, downloads, ...options }: PrepareOptions): Prepare {
   return async (index, source, left) => {
     switch (source.type) {
       case "git":
         return prepareGit({ ...options, index, source, left, open: () => open(index) });
       case "archive":
-        return fromData(index, source, left.bytes);
+        return archived(index, source, left.bytes, { ...downloads, ...options, index });
       case "files":
         return ofEntries(
           source.files.map(({ path, content, encoding, executable }) => ({
@@ -37,20 +42,57 @@ export function preparing({ open, ...options }: PrepareOptions): Prepare {
   };
 }
 
-function fromData(
+async function archived(
   index: number,
-  { data, sha256, format }: Extract<Source, { type: "archive" }>,
+  source: ArchiveSource,
   maxBytes: number,
+  options: DownloadOptions & Pick<PrepareOptions, "folder">,
+): Promise<PreparedSource> {
+  const { data = "", url } = source;
+  if (url === undefined) {
+    const bytes = Buffer.from(data, "base64");
+    const sha256 = createHash("sha256").update(bytes).digest("hex");
+    return unpacked(index, source, { ...inMemory(bytes), sha256 }, maxBytes, async () => {});
+  }
+  const spool = await Spool.open(options.folder);
+  try {
+    const { at, size, sha256 } = await download({ ...source, url }, spool, maxBytes, options);
+    const read = (start: number, end: number) => spool.read({ at: at + start, size: end - start });
+    return unpacked(index, source, { size, read, sha256 }, maxBytes, () => spool.close());
+  } catch (error) {
+    await spool.close();
+    throw error;
+  }
+}
+
+/** @throws SourceFailed for another digest, before anything of it is unpacked */
+function unpacked(
+  index: number,
+  { sha256, format, url }: ArchiveSource,
+  archive: ArchiveBytes & { readonly sha256: string },
+  maxBytes: number,
+  close: () => Promise<void>,
 ): PreparedSource {
-  const bytes = Buffer.from(data, "base64");
-  const digest = createHash("sha256").update(bytes).digest("hex");
-  if (sha256 !== undefined && sha256 !== digest)
+  if (sha256 !== undefined && sha256 !== archive.sha256)
     throw sourceFailed(
       index,
       "digest_mismatch",
-      `has the SHA-256 digest ${digest}, and not the one that the request names`,
+      `has the SHA-256 digest ${archive.sha256}, and not the one that the request names`,
     );
-  return ofEntries(archiveEntries(bytes, format, maxBytes));
+  return {
+    facts: {
+      ...(url === undefined ? {} : { url: withoutQuery(url) }),
+      archive: { bytes: archive.size, sha256: archive.sha256 },
+    },
+    entries: archiveEntries(archive, format, maxBytes),
+    close,
+  };
+}
+
+/** It may be signed: who has it may download. */
+function withoutQuery(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
 }
 
 function ofEntries(entries: PreparedSource["entries"]): PreparedSource {

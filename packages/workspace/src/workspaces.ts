@@ -9,6 +9,8 @@ import type {
 } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { Blobs } from "./blobs/blobs.js";
+import { type DownloadOptions, requireAccess } from "./download/download.js";
+import type { OpenDownload } from "./download/open-download.js";
 import { Environments } from "./environment/environments.js";
 import type { ReportSetup } from "./environment/report.js";
 import { environmentIssues, setupSandbox } from "./environment/sandbox-of.js";
@@ -24,7 +26,7 @@ import { preparing } from "./preparing.js";
 import type { WorkspaceSettings } from "./settings.js";
 import { KeptSnapshots } from "./snapshot/index.js";
 import type { Snapshots } from "./snapshots/snapshots.js";
-import { fillFrom } from "./sources/fill.js";
+import { fillFrom, type Prepare } from "./sources/fill.js";
 import { sourceFailed } from "./sources/source-error.js";
 
 export interface WorkspacesOptions {
@@ -39,6 +41,8 @@ export interface WorkspacesOptions {
   readonly blobs: (() => Promise<Blobs>) | undefined;
   /** For the API of a repository's host. */
   readonly send: SendToApi;
+  /** For archives. */
+  readonly openDownload: OpenDownload;
   /** Undefined: commits aren't signed. */
   readonly sign?: Sign | undefined;
 }
@@ -95,7 +99,9 @@ export class Workspaces {
     const { blobs, settings } = this.#options;
     const issues = [...environmentIssues(request)];
     const unreached = (workspace?.sources ?? []).flatMap((source, index): Issue[] => {
-      const message = source.type === "git" ? whyNotReached(source, settings.allowedRanges) : undefined;
+      if (source.type === "files" || source.url === undefined) return [];
+      const { url, credential } = source;
+      const message = whyNotReached({ url, credential }, settings.allowedRanges);
       return message === undefined ? [] : [{ path: `workspace.sources[${index}].url`, message }];
     });
     issues.push(...unreached);
@@ -180,11 +186,11 @@ export class Workspaces {
     const own = this.ownSandboxes(request);
     let at = 0;
     const prepare = preparing({
+      downloads: this.#downloads,
       folder,
       maxEntries,
       signal: AbortSignal.any([signal, late]),
       open: async (index) => {
-        at = index;
         const needed = own.get(index);
         if (needed === undefined) throw new TypeError(`source ${index} needs no sandbox of its own`);
         return open(needed);
@@ -192,7 +198,11 @@ export class Workspaces {
     });
     try {
       const limits = { maxFiles, maxBytes: maxSourceMiB * mebibyte };
-      return await fillFrom(request.workspace?.sources ?? [], sandbox, limits, signal, prepare);
+      const noted: Prepare = (index, ...asked) => {
+        at = index;
+        return prepare(index, ...asked);
+      };
+      return await fillFrom(request.workspace?.sources ?? [], sandbox, limits, signal, noted);
     } catch (error) {
       signal.throwIfAborted();
       if (!late.aborted) throw error;
@@ -200,7 +210,16 @@ export class Workspaces {
     }
   }
 
-  /** Undefined where a branch or tag isn't there. @throws SourceFailed, SandboxFailed; the signal's reason */
+  get #downloads(): Pick<DownloadOptions, "open" | "whyNot"> {
+    const { openDownload: open, settings } = this.#options;
+    return { open, whyNot: (url) => whyNotReached({ url }, settings.allowedRanges) };
+  }
+
+  /**
+   * Of git sources. It asks the hosts of archives too: what was prepared from one is for those who may download it.
+   * Undefined where a branch or tag isn't there.
+   * @throws SourceFailed, SandboxFailed; the signal's reason
+   */
   async #commits(
     request: Needed,
     open: (own: OwnSandbox) => Promise<Sandbox>,
@@ -209,24 +228,28 @@ export class Workspaces {
     const { maxSourceMiB, sourcesTimeoutMs } = this.#options.settings;
     const late = AbortSignal.timeout(sourcesTimeoutMs);
     const own = this.ownSandboxes(request);
+    const both = AbortSignal.any([signal, late]);
     const commits = new Map<number, string>();
     for (const [index, source] of (request.workspace?.sources ?? []).entries()) {
-      const needed = own.get(index);
-      if (source.type !== "git" || needed === undefined) continue;
-      const sandbox = await open(needed);
       try {
-        const isPlain = new URL(source.url).protocol === "http:";
-        const maxFileBytes = maxSourceMiB * mebibyte;
-        const git = { sandbox, signal: AbortSignal.any([signal, late]), isPlain, maxFileBytes };
-        const commit = await headOf(index, source, git);
-        if (commit === undefined) return undefined;
-        commits.set(index, commit);
+        if (source.type === "archive" && source.url !== undefined)
+          await requireAccess({ ...source, url: source.url }, { ...this.#downloads, index, signal: both });
+        const needed = own.get(index);
+        if (source.type !== "git" || needed === undefined) continue;
+        const sandbox = await open(needed);
+        try {
+          const isPlain = new URL(source.url).protocol === "http:";
+          const git = { sandbox, signal: both, isPlain, maxFileBytes: maxSourceMiB * mebibyte };
+          const commit = await headOf(index, source, git);
+          if (commit === undefined) return undefined;
+          commits.set(index, commit);
+        } finally {
+          await sandbox.close();
+        }
       } catch (error) {
         signal.throwIfAborted();
         if (!late.aborted) throw error;
         throw sourceFailed(index, "timed_out", fixOf("timed_out"), error);
-      } finally {
-        await sandbox.close();
       }
     }
     return commits;

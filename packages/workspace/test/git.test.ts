@@ -107,6 +107,7 @@ describe("the sandbox of git", () => {
       preparedFolder: "/",
       blobs: undefined,
       send: unused,
+      openDownload: unused,
       snapshots: undefined,
     });
   const asking = (source: object, more: object = {}) =>

@@ -23,7 +23,8 @@ async function fill(sources: readonly object[], limits = { maxFiles: 100, maxByt
   const parsed = sources.map((source) => sourceSchema.parse(source));
   const { signal } = new AbortController();
   const open = () => Promise.reject(new Error("not part of this test"));
-  const prepare = preparing({ open, folder: tmpdir(), maxEntries: 100, signal });
+  const downloads = { open, whyNot: () => undefined };
+  const prepare = preparing({ open, downloads, folder: tmpdir(), maxEntries: 100, signal });
   const receipts = await fillFrom(parsed, sandbox, limits, signal, prepare);
   return { written, receipts, texts: written.map(({ path, content }) => [path, String(content)]) };
 }

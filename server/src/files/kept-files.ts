@@ -11,6 +11,7 @@ import {
 } from "@ambit/workspace";
 import { type Blobs, type FileSealing, openedBlobs, sealedBlobs } from "@ambit/workspace/blobs";
 import { dataFolder } from "../data-folder.js";
+import { openGuarded } from "./guarded-download.js";
 import { sendGuarded } from "./guarded-request.js";
 import { signerIn } from "./signing-key.js";
 
@@ -57,6 +58,7 @@ export class KeptFiles {
       blobs,
       snapshots: this.snapshots,
       send: (request, signal) => sendGuarded(request, addresses, signal),
+      openDownload: (request, signal) => openGuarded(request, addresses, signal),
       sign: signerIn(settings.signingKeyFile),
     });
   }

@@ -1,5 +1,8 @@
 import { z } from "zod";
+import { downloadUrlSchema } from "../values/download-url.js";
+import { secret } from "../values/secret.js";
 import { workspaceFileSchema, workspacePathSchema } from "../values/workspace-path.js";
+import { credentialSchema } from "./boundary/credentials.js";
 import { gitSourceSchema } from "./git.js";
 import { limits } from "./limits.js";
 
@@ -28,27 +31,63 @@ const filesSourceSchema = z.strictObject({
   into,
 });
 
-const archiveSourceSchema = z.strictObject({
-  type: z.literal("archive").meta({ description: "`archive`." }),
-  data: z.base64().meta({ description: "The archive, in base64." }),
-  format: z.enum(["tar", "tar.gz", "tar.zst", "zip"]).meta({
-    description: "`tar`, `tar.gz`, `tar.zst` or `zip`. Links in it are left out, and the receipt names them.",
+/** The SHA-256 digest of a file. */
+const digestSchema = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/, "must be a SHA-256 digest: 64 hexadecimal digits in lower case");
+
+/** What the runner itself sends with a download. */
+const downloadCredentialSchema = z.strictObject({
+  value: credentialSchema.shape.value,
+  as: z.enum(["bearer", "basic"]).default("bearer").meta({
+    description: "How it is sent in `Authorization`: `bearer`, the default, or `basic`.",
   }),
-  sha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/, "must be a SHA-256 digest: 64 hexadecimal digits in lower case")
-    .optional()
-    .meta({
-      description: "The archive's digest; another one fails the run. Default: it isn't checked.",
-    }),
-  into,
 });
+export type DownloadCredential = z.infer<typeof downloadCredentialSchema>;
+
+const archiveSourceSchema = z
+  .strictObject({
+    type: z.literal("archive").meta({ description: "`archive`." }),
+    data: z.base64().optional().meta({
+      description: "The archive, in base64. Either this or `url`.",
+    }),
+    url: secret(downloadUrlSchema, "url").optional().meta({
+      description:
+        "Where the archive is downloaded from, over HTTPS and without a credential before its host. HTTP only for an address in `workspace.allowedRanges` of the server's configuration. Needs `sha256`.",
+    }),
+    format: z.enum(["tar", "tar.gz", "tar.zst", "zip"]).meta({
+      description:
+        "`tar`, `tar.gz`, `tar.zst` or `zip`. Links in it are left out, and the receipt names them.",
+    }),
+    sha256: digestSchema.optional().meta({
+      description:
+        "The archive's digest; another one fails the run before anything is unpacked. Required with `url`. Default: `data` isn't checked.",
+    }),
+    credential: downloadCredentialSchema.optional().meta({
+      description:
+        "What the download needs. The runner sends it to the scheme, host and port of `url` only, never after a redirect to another one. Default: none.",
+    }),
+    into,
+  })
+  .superRefine(({ data, url, sha256, credential }, context) => {
+    const refuse = (path: string, message: string) =>
+      context.addIssue({ code: "custom", path: [path], message });
+    if (data === undefined && url === undefined)
+      refuse("data", "is missing: give the archive's data or its url");
+    if (data !== undefined && url !== undefined)
+      refuse("url", "must not be given with data: give one of the two");
+    if (url !== undefined && sha256 === undefined)
+      refuse("sha256", "is missing: what a URL has may change, so its digest must be known before");
+    if (url === undefined && credential !== undefined)
+      refuse("credential", "is only for a url: leave it out");
+  });
+export type ArchiveSource = z.infer<typeof archiveSourceSchema>;
 
 /** What a new workspace begins with. */
 export const sourceSchema = z.discriminatedUnion("type", [
   filesSourceSchema,
-  archiveSourceSchema,
   gitSourceSchema,
+  archiveSourceSchema,
 ]);
 export type Source = z.infer<typeof sourceSchema>;
 

@@ -45,12 +45,15 @@ export type OutputChange = z.infer<typeof outputChangeSchema>;
 /** What a source put into a new workspace. */
 export const sourceReceiptSchema = z.strictObject({
   type: z.enum(["files", "archive", "git"]),
-  /** Of a git repository: its URL, the commit and its tree. */
+  /** Where it came from, without a query: of a git repository, or of an archive that was downloaded. */
   url: z.string().optional(),
+  /** Of a git repository: the commit and its tree. */
   commit: z.string().optional(),
   tree: z.string().optional(),
   /** Its submodules, by their paths in it. */
   submodules: z.array(z.strictObject({ path: z.string(), commit: z.string() })).optional(),
+  /** Of an archive: the file itself. */
+  archive: z.strictObject({ bytes: size, sha256 }).optional(),
   files: z.int(),
   bytes: z.int(),
   /** Of all paths, modes and contents, in their order. */

@@ -34,7 +34,7 @@ export function secret<Schema extends z.ZodType>(schema: Schema, kind: SecretKin
 
 /** Whether the value of this name is probably a secret: in a URL's query, a connection string, JSON or the log. */
 export function suggestsSecret(name: string): boolean {
-  return /pass(word|wd|phrase)?$|pwd$|token$|secret$|credential|api[-_]?key$|private[-_]?key$|^key$|^sig(nature)?$/i.test(
+  return /pass(word|wd|phrase)?$|pwd$|token$|secret$|credential|api[-_]?key$|private[-_]?key$|^key$|^sig(nature)?$|[-_]signature$/i.test(
     name,
   );
 }

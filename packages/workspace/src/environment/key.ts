@@ -45,8 +45,11 @@ function identityOf(source: Source, commit: string | undefined): unknown {
       const { credential: _credential, ref: _ref, ...rest } = source;
       return { ...rest, commit };
     }
-    case "archive":
-      return { ...source, data: createHash("sha256").update(source.data).digest("hex") };
+    case "archive": {
+      // Where it comes from doesn't decide what comes in: its digest does.
+      const { data, url: _url, credential: _credential, ...rest } = source;
+      return data === undefined ? rest : { ...rest, data: createHash("sha256").update(data).digest("hex") };
+    }
     case "files":
       return { ...source, files: createHash("sha256").update(JSON.stringify(source.files)).digest("hex") };
   }

@@ -14,7 +14,7 @@ export function usedSecrets({
   const values = [
     ...(environment?.credentials ?? []).map(({ value }) => value),
     ...(workspace?.sources ?? []).flatMap((source) =>
-      source.type === "git" && source.credential !== undefined ? [source.credential.value] : [],
+      source.type !== "files" && source.credential !== undefined ? [source.credential.value] : [],
     ),
   ];
   // `user:password`: the password is secret by itself.

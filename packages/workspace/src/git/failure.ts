@@ -18,7 +18,7 @@ const fixes: Partial<Record<SourceFailureReason, string>> = {
     "needs a program that isn't in the sandbox: install git, and git-lfs for `lfs`, on the host or in the image of its sandboxes",
   too_large:
     "is too large: lower depth, set sparse, or raise workspace.maxSourceFiles and workspace.maxSourceMiB of the server's configuration",
-  timed_out: "took too long: lower depth, or raise workspace.sourcesTimeoutMs of the server's configuration",
+  timed_out: "took too long: ask for less, or raise workspace.sourcesTimeoutMs of the server's configuration",
   checkout_failed: "couldn't be checked out",
 };
 

@@ -84,7 +84,7 @@ function credentialOf(
 
 /** Why this URL can't be used here; undefined if it can. Pure. */
 export function whyNotReached(
-  { url, credential }: Pick<GitSource, "url" | "credential">,
+  { url, credential }: { readonly url: string; readonly credential?: object | undefined },
   allowedRanges: readonly string[],
 ): string | undefined {
   const { protocol, hostname } = new URL(url);

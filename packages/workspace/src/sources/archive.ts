@@ -2,6 +2,7 @@ import { Readable, Transform } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { extract } from "tar-stream";
+import type { ArchiveBytes } from "./archive-bytes.js";
 import { type LeftOut, maxNameLength, pathOf, type SourceEntry } from "./entry.js";
 import { ArchiveTooLarge } from "./too-large.js";
 import { zipEntries } from "./zip.js";
@@ -18,13 +19,13 @@ const maxHeaderBytes = 128 * 1024 * 1024;
  * @throws Error for what isn't such an archive; ArchiveTooLarge beyond `maxBytes`
  */
 export async function* archiveEntries(
-  archive: Buffer,
+  archive: ArchiveBytes,
   format: ArchiveFormat,
   maxBytes: number,
 ): AsyncGenerator<SourceEntry | LeftOut, void, undefined> {
   if (format === "zip") return yield* zipEntries(archive, maxBytes);
   const reader = extract();
-  const source = Readable.from([archive]);
+  const source = Readable.from(archive.read(0, archive.size));
   const unpacked =
     format === "tar" ? source : source.pipe(format === "tar.gz" ? createGunzip() : createZstdDecompress());
   const counted = bounded(maxBytes + maxHeaderBytes);

@@ -4,7 +4,7 @@ import type { LeftOut, SourceEntry } from "./entry.js";
 /** A source whose files are all at hand, before any of them is in a workspace. */
 export interface PreparedSource {
   /** What the receipt says of it besides its files. */
-  readonly facts: Pick<SourceReceipt, "url" | "commit" | "tree" | "submodules">;
+  readonly facts: Pick<SourceReceipt, "url" | "archive" | "commit" | "tree" | "submodules">;
   /** Its files, once. */
   readonly entries: AsyncIterable<SourceEntry | LeftOut> | Iterable<SourceEntry>;
   /** Removes what it keeps on disk. */

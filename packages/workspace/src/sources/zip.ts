@@ -1,6 +1,8 @@
+import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { loopTurns } from "@ambit/core/plugin";
-import { type Entry, fromBufferPromise, getFileNameLowLevel } from "yauzl";
+import { type Entry, fromRandomAccessReaderPromise, getFileNameLowLevel, RandomAccessReader } from "yauzl";
+import type { ArchiveBytes } from "./archive-bytes.js";
 import { type LeftOut, maxNameLength, pathOf, type SourceEntry } from "./entry.js";
 import { ArchiveTooLarge } from "./too-large.js";
 
@@ -13,11 +15,11 @@ const types = { mask: 0o170000, file: 0o100000, link: 0o120000 } as const;
  * @throws Error for what isn't such an archive, or is encrypted; ArchiveTooLarge beyond `maxBytes`
  */
 export async function* zipEntries(
-  archive: Buffer,
+  archive: ArchiveBytes,
   maxBytes: number,
 ): AsyncGenerator<SourceEntry | LeftOut, void, undefined> {
   // A content that is longer than its entry says is an error.
-  const zip = await fromBufferPromise(archive, {
+  const zip = await fromRandomAccessReaderPromise(new Reader(archive), archive.size, {
     lazyEntries: true,
     decodeStrings: false,
     validateEntrySizes: true,
@@ -48,4 +50,14 @@ export async function* zipEntries(
 /** Type and permissions; 0 where the archive doesn't have them. */
 function modeOf({ versionMadeBy, externalFileAttributes }: Entry): number {
   return versionMadeBy >> 8 === unix ? externalFileAttributes >>> 16 : 0;
+}
+
+class Reader extends RandomAccessReader {
+  constructor(readonly archive: ArchiveBytes) {
+    super();
+  }
+
+  override _readStreamForRange(start: number, end: number): Readable {
+    return Readable.from(this.archive.read(start, end), { objectMode: false });
+  }
 }

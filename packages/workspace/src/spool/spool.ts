@@ -59,7 +59,7 @@ export class Spool {
     }
   }
 
-  async *read({ at, size }: Spooled): AsyncGenerator<Buffer, void, undefined> {
+  async *read({ at, size }: Pick<Spooled, "at" | "size">): AsyncGenerator<Buffer, void, undefined> {
     for (let done = 0; done < size; ) {
       const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, size - done));
       const { bytesRead } = await this.#handle.read(buffer, 0, buffer.length, at + done);
