@@ -18,6 +18,7 @@ import {
 import { LineCopies } from "./logging/line-copies.js";
 import { openLog } from "./logging/log.js";
 import { LogRedaction } from "./logging/redaction.js";
+import { Previews } from "./preview/previews.js";
 import { Tenants } from "./tenants/tenants.js";
 import { Webhooks } from "./webhooks/webhooks.js";
 
@@ -31,6 +32,7 @@ export interface Ambit {
   readonly tenants: Tenants;
   readonly webhooks: Webhooks;
   readonly files: KeptFiles;
+  readonly previews: Previews;
   /** Key of the ids of interactions, and of what is sealed in the store. */
   readonly interactionKey: () => Promise<KeyObject>;
   /** Undefined if evidence isn't kept between processes. */
@@ -90,6 +92,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     temporary,
     ...(await sealingOf(settings, temporary, key)),
   });
+  const previews = new Previews(settings.server.preview, key, log);
   const runner = new Runner({
     registry,
     limits,
@@ -99,6 +102,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     log,
     minimum: settings.require,
     workspaces: files.workspaces,
+    previews,
     hasTenants,
     webhookIssues: (webhook, project) => webhooks.issues(webhook, project),
     interactionKey: key,
@@ -115,6 +119,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     tenants: tenantsOf(settings, registry),
     webhooks,
     files,
+    previews,
     interactionKey: key,
     evidence,
   };

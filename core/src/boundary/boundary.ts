@@ -44,6 +44,8 @@ export interface Boundary {
   readonly filesystem: FilesystemBoundary;
   readonly resources: ResourceLimits;
   readonly secrets: "visible" | "hidden";
+  /** The only ports inside that a connection from the runner may reach. Never empty. Absent: none. */
+  readonly inbound?: readonly number[];
   readonly enforcement: "strict" | "best_effort";
 }
 
@@ -53,6 +55,7 @@ export function isRestricted(boundary: Boundary): boolean {
     boundary.network.mode !== "on" ||
     boundary.filesystem.mode !== "on" ||
     Object.values(boundary.resources).some((limit) => limit !== undefined) ||
-    boundary.secrets === "hidden"
+    boundary.secrets === "hidden" ||
+    boundary.inbound !== undefined
   );
 }

@@ -1,4 +1,4 @@
-import type { Issue, SandboxPermission } from "../contract/index.js";
+import type { Issue, Port, SandboxPermission } from "../contract/index.js";
 import type { Boundary, FilesystemBoundary, NetworkBoundary, NetworkRule } from "./boundary.js";
 import { parseNetworkRule } from "./network/rule.js";
 
@@ -9,7 +9,10 @@ export interface NormalisedBoundary {
 }
 
 /** Resolves shorthands and makes entries canonical. An absent part means `on`; an empty list allows nothing. */
-export function normaliseBoundary(permission: SandboxPermission): NormalisedBoundary {
+export function normaliseBoundary(
+  permission: SandboxPermission,
+  ports: readonly Pick<Port, "port">[] = [],
+): NormalisedBoundary {
   const network = networkBoundary(permission.network);
   const filesystem = filesystemBoundary(permission.filesystem);
   return {
@@ -18,6 +21,9 @@ export function normaliseBoundary(permission: SandboxPermission): NormalisedBoun
       filesystem: filesystem.boundary,
       resources: permission.resources ?? {},
       secrets: permission.secrets ?? "visible",
+      ...(ports.length === 0
+        ? {}
+        : { inbound: ports.map(({ port }) => port).sort((one, other) => one - other) }),
       enforcement: permission.enforcement,
     },
     issues: [...network.issues, ...filesystem.issues],

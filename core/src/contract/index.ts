@@ -16,6 +16,7 @@ export * from "./request/model/budget.js";
 export * from "./request/model/model-connection.js";
 export * from "./request/model/reasoning-effort.js";
 export * from "./request/outputs.js";
+export type { Port } from "./request/port.js";
 export * from "./request/project.js";
 export * from "./request/request.js";
 export { idOfRun, runIdSchema, runKey } from "./request/run-id.js";

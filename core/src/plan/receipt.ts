@@ -19,6 +19,7 @@ export type RunFacts = Pick<
   | "session"
   | "unaskedTools"
   | "fork"
+  | "ports"
   | "outputs"
   | "sources"
   | "environment"

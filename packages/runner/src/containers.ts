@@ -33,9 +33,10 @@ import type { RunLimits } from "./limits.js";
 import { RunBudget } from "./model/budget.js";
 import { ModelCalls } from "./model/model-calls.js";
 import { SessionSpending } from "./model/session-spending.js";
-import { noWorkspaces } from "./operator.js";
+import { noPreviews, noWorkspaces } from "./operator.js";
 import { Fork } from "./run/fork.js";
 import { Outputs } from "./run/outputs.js";
+import { Ports } from "./run/ports.js";
 import { roles } from "./run/roles.js";
 import { Run } from "./run/run.js";
 import { TurnRunner } from "./run/turn-runner.js";
@@ -73,6 +74,7 @@ export const runClasses = [
   TurnRunner,
   Outputs,
   Fork,
+  Ports,
   Run,
 ];
 
@@ -91,6 +93,7 @@ export function rootContainer(options: RunnerOptions): DependencyContainer {
   root.registerInstance(tokens.interactionKey, interactionKey);
   root.registerInstance(tokens.wholeHistory, options.contract?.wholeHistory ?? false);
   root.registerInstance(tokens.workspaces, options.workspaces ?? noWorkspaces);
+  root.registerInstance(tokens.previews, options.previews ?? noPreviews);
   root.registerInstance(tokens.hasTenants, options.hasTenants ?? false);
   root.registerInstance(tokens.observers, options.registry.observers);
   root.registerInstance(tokens.hideSecrets, hideSecrets);

@@ -13,7 +13,15 @@ export { Redactor } from "./events/redaction/redactor.js";
 export { secretsIn, secretsOf } from "./events/redaction/secrets.js";
 export { FairMap } from "./lifetime/memory/fair-map.js";
 export { type RunLimits, runLimitsSchema } from "./limits.js";
-export type { PermissionCeiling, SnapshotService, WorkspaceService } from "./operator.js";
+export type {
+  PermissionCeiling,
+  PortOfSession,
+  Preview,
+  PreviewService,
+  SnapshotService,
+  WorkspaceService,
+} from "./operator.js";
+export { noPreviews } from "./operator.js";
 export { type CallersTrace, callersTraceSchema } from "./parse/callers-trace.js";
 export { pathBeyondDepth } from "./parse/depth.js";
 export { type ContractSettings, contractSettingsSchema, parseRunRequest } from "./parse/parse.js";

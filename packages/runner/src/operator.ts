@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import type { OwnSandbox } from "@ambit/core";
 import type {
   EnvironmentReceipt,
@@ -53,6 +54,45 @@ export interface FilledWorkspace {
   readonly sources: readonly SourceReceipt[] | undefined;
   readonly environment: EnvironmentReceipt | undefined;
 }
+
+/** Makes URLs of ports inside sandboxes: `Previews` of the server. */
+export interface PreviewService {
+  /** Why such a request can't run here, by path. Pure. */
+  issues(request: RunRequest): readonly Issue[];
+  /** @throws AtCapacity */
+  open(port: PortOfSession): Preview;
+}
+
+export interface PortOfSession {
+  readonly port: number;
+  readonly project: string | undefined;
+  /** A connection to it. @throws SandboxFailed */
+  connect(): Promise<Duplex>;
+}
+
+export interface Preview {
+  /** A new URL, which lets in whoever has it until it expires: never log it. The origin is always the same. */
+  link(): Promise<{ readonly url: string; readonly expiresAt: string }>;
+  /** Its URLs lead nowhere from now on, and its connections end. Safe to call twice. */
+  readonly close: () => void;
+}
+
+/** A runner without one lets nothing in. */
+export const noPreviews: PreviewService = {
+  issues: ({ ports = [] }) =>
+    ports.length === 0
+      ? []
+      : [
+          {
+            path: "ports",
+            message:
+              "can't be reached here: set server.preview.port in the configuration of a server (`ambit serve`), or leave them out",
+          },
+        ],
+  open: () => {
+    throw new Error("This runner has no previews.");
+  },
+};
 
 /** What leaves the workspace of one run. */
 export interface OutputsOfRun {

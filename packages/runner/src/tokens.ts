@@ -6,7 +6,7 @@ import type { InjectionToken } from "tsyringe";
 import type { FairSlots } from "./lifetime/fair-slots.js";
 import type { OwnedScope } from "./lifetime/scope.js";
 import type { RunLimits } from "./limits.js";
-import type { HideSecrets, PermissionCeiling, WorkspaceService } from "./operator.js";
+import type { HideSecrets, PermissionCeiling, PreviewService, WorkspaceService } from "./operator.js";
 
 /** A run that may start. */
 export interface PlannedRun {
@@ -34,6 +34,7 @@ export const tokens = {
   /** Whether callers send the whole conversation in each request. */
   wholeHistory: token<boolean>("wholeHistory"),
   workspaces: token<WorkspaceService>("workspaces"),
+  previews: token<PreviewService>("previews"),
   /** Whether several tenants share this runner. */
   hasTenants: token<boolean>("hasTenants"),
   observers: token<readonly RunObserver[]>("observers"),

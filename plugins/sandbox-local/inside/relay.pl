@@ -2,7 +2,10 @@
 # of the host's loopback, answered inside at the same ones, by way of the proxy. In Perl, which every Debian has, and
 # without modules, whose loading would take longer than the rest. The jail's program waits until the ports listen: Perl
 # runs the first block before it reads on.
-my ($port, $channel, @listeners);
+#
+# The argument "inbound" is no address: the relay then also waits at a second socket until the runner names a port of the
+# jail's loopback, which it puts through to that connection.
+my ($port, $channel, $inbound, @listeners);
 
 BEGIN {
   ($port, $channel) = (3128, "/run/ambit/channel.sock");
@@ -12,7 +15,8 @@ BEGIN {
   my ($set_flags, $nonblocking) = (4, 04000);
 
   # A listener, and where its connections go: the proxy is asked for that first. Undefined: to the channel itself.
-  for my $target (undef, @ARGV) {
+  $inbound = "/run/ambit/inbound.sock" if grep { $_ eq "inbound" } @ARGV;
+  for my $target (undef, grep { $_ ne "inbound" } @ARGV) {
     my ($host, $number) = defined $target ? $target =~ /^\[?([^\]]+?)\]?:(\d+)$/ : ("127.0.0.1", $port) or exit 1;
     my $is_ipv6 = $host =~ /:/;
     # ::1 is the only loopback address of IPv6.
@@ -38,15 +42,35 @@ use strict;
 
 my ($max_answer, $max_chunk) = (32 * 1024, 64 * 1024);
 # Numbers of Linux, the same on x64 and arm64.
-my ($unix, $stream) = (1, 1);
+my ($unix, $ipv4, $ipv6, $stream) = (1, 2, 10, 1);
 my ($set_flags, $nonblocking) = (4, 04000);
 my ($interrupted, $again) = (4, 11);
 
 $SIG{CHLD} = $SIG{PIPE} = "IGNORE";
 
 my $listening = bits(map { $_->[0] } @listeners);
+my $waiting = defined $inbound ? at_socket($inbound) : undef;
 while (1) {
-  next if select(my $ready = $listening, undef, undef, undef) < 0;
+  my $ready = $listening;
+  vec($ready, fileno $waiting, 1) = 1 if defined $waiting;
+  next if select($ready, undef, undef, undef) < 0;
+  if (defined $waiting && vec($ready, fileno $waiting, 1)) {
+    my $asked = $waiting;
+    my $question = "";
+    # The runner has closed it: no more connections come in.
+    if (!sysread($asked, $question, 2) || length $question < 2) {
+      undef $waiting;
+      next;
+    }
+    my $child = fork;
+    if (defined $child && $child == 0) {
+      close $_->[0] for @listeners;
+      let_in($asked, unpack("n", $question));
+      exit;
+    }
+    # At the limit of processes, this one is cut.
+    $waiting = at_socket($inbound);
+  }
   for my $listener (@listeners) {
     next unless vec($ready, fileno $listener->[0], 1);
     next unless accept(my $client, $listener->[0]);
@@ -61,8 +85,7 @@ while (1) {
 
 sub serve {
   my ($client, $target) = @_;
-  socket(my $server, $unix, $stream, 0) or return;
-  connect($server, pack("S a108", $unix, $channel)) or return;
+  my $server = at_socket($channel) or return;
   my $first = "";
   if (defined $target) {
     $first = tunnel($server, $target);
@@ -73,6 +96,31 @@ sub serve {
     { from => $client, to => $server, held => "", open => 1 },
     { from => $server, to => $client, held => $first, open => 1 },
   );
+}
+
+sub at_socket {
+  my ($path) = @_;
+  socket(my $end, $unix, $stream, 0) or return;
+  return connect($end, pack("S a108", $unix, $path)) ? $end : undef;
+}
+
+# Tells the runner whether a program of the jail listens on this port, and joins the two.
+sub let_in {
+  my ($asked, $wanted) = @_;
+  for my $address (pack("S n C4 x8", $ipv4, $wanted, 127, 0, 0, 1),
+                   pack("S n N a16 N", $ipv6, $wanted, 0, "\0" x 15 . "\1", 0)) {
+    socket(my $server, length $address > 16 ? $ipv6 : $ipv4, $stream, 0) or next;
+    connect($server, $address) or next;
+    setsockopt($server, 6, 1, 1);
+    syswrite($asked, "\1") or return;
+    fcntl($_, $set_flags, $nonblocking) or return for ($asked, $server);
+    join_ends(
+      { from => $asked, to => $server, held => "", open => 1 },
+      { from => $server, to => $asked, held => "", open => 1 },
+    );
+    return;
+  }
+  syswrite($asked, "\0");
 }
 
 # Asks the proxy for a destination. What follows its answer already; undefined if it doesn't agree.

@@ -9,6 +9,7 @@ import {
   type Finding,
   type HiddenCredential,
   type Hiding,
+  type Inbound,
   isRestricted,
   type LocalConnection,
   type Sandbox,
@@ -21,6 +22,7 @@ import type { Lookup } from "@ambit/egress/proxy";
 import { claims, limitsOf } from "./claims.js";
 import type { LocalConfig } from "./config.js";
 import type { JailSetup } from "./confined/jail-setup.js";
+import { inboundOf } from "./confined/loopback.js";
 import type { ConfinedSandbox } from "./confined/sandbox.js";
 import type { SessionOverrides } from "./confined/session.js";
 import type { RunnerFolder } from "./folders/runner-folder.js";
@@ -67,6 +69,10 @@ export class LocalSandbox implements VerifiableBackend {
 
   hides(credential: HiddenCredential, boundary: Boundary): Hiding {
     return proxyHides(credential, boundary);
+  }
+
+  carriesInbound(boundary: Boundary): Inbound {
+    return inboundOf(boundary);
   }
 
   /** @param wanted the other claims may stay unproven. Default: all. */

@@ -3,6 +3,7 @@ import { memorySettingsSchema, storeSettingsSchema } from "@ambit/durable";
 import { contractSettingsSchema, minimumBoundarySchema, runLimitsSchema } from "@ambit/runner";
 import { workspaceSettingsSchema } from "@ambit/workspace";
 import { z } from "zod";
+import { previewSettingsSchema } from "../preview/settings.js";
 import { denialSchema } from "../tenants/denial.js";
 import { tenantsSchema } from "../tenants/schema.js";
 import { webhookSettingsSchema } from "../webhooks/settings.js";
@@ -45,6 +46,7 @@ const serverSchema = z.strictObject({
       }),
     })
     .prefault({}),
+  preview: previewSettingsSchema.prefault({}),
   maxConnections: z.int().min(16).max(1_000_000).default(4_096).meta({
     description:
       "Open connections; at most half of the files that the process may open. Half of them is for callers that aren't known yet: one more, and the oldest of these ends. A tenant's share is a fifth of the others; beyond, 429.",

@@ -96,7 +96,7 @@ async function serve(
   lifecycle: Lifecycle,
   health: HealthListener | undefined,
 ): Promise<RunningServer> {
-  const { settings, runner, registry, tenants, log, evidence, files } = ambit;
+  const { settings, runner, registry, tenants, log, evidence, files, previews } = ambit;
   const { host, port, allowedHosts, drainMs, bodyMs, headersTimeoutMs, writeTimeoutMs } = settings.server;
   const loopback = isLoopback(host);
   if (operator.kind === "local") ambit.redaction.hide([operator.token]);
@@ -157,7 +157,11 @@ async function serve(
     // Not at the end of what it may still send: a caller that doesn't read never ends its side.
     socket.destroy();
   });
-  const url = await listen(server, host, port);
+  await previews.listen();
+  const url = await listen(server, host, port).catch(async (error: unknown) => {
+    await previews.close();
+    throw error;
+  });
   const localToken = await tokenOf(operator, url, log).catch(async (error: unknown) => {
     server.close();
     throw error;
@@ -200,6 +204,7 @@ async function serve(
           await runner.drain(drainMs);
           await served?.runs.close();
           await files.close();
+          await previews.close();
         });
         await evidence?.keep(registry);
         await health?.close();

@@ -17,6 +17,7 @@ export const limits = {
   /** Characters of a command, or of a variable's value. */
   setupCharacters: 32_768,
   pullRequestLabels: 100,
+  ports: 8,
   outputGlobs: 64,
   outputFiles: 10_000,
   outputBytes: 1_073_741_824,

@@ -14,6 +14,7 @@ import { budgetSchema } from "./model/budget.js";
 import { modelConnectionSchema } from "./model/model-connection.js";
 import { reasoningEffortSchema } from "./model/reasoning-effort.js";
 import { outputsSchema } from "./outputs.js";
+import { portSchema } from "./port.js";
 import { runIdSchema } from "./run-id.js";
 import { harnessFileSchema, skillSchema } from "./skill.js";
 import { gatewayPolicySchema } from "./tools/gateway-policy.js";
@@ -155,6 +156,13 @@ export const runRequestSchema = z.strictObject({
     description:
       "The new session begins as a copy of another one's workspace, home and conversation. A session that has begun already ignores it. Default: it begins empty.",
   }),
+  ports: z
+    .array(portSchema)
+    .max(limits.ports)
+    .optional()
+    .meta({
+      description: `Ports inside the sandbox that get a URL on the runner, at most ${limits.ports}: HTTP and WebSocket, signed, and closed with the session. The event \`preview\` has each URL. Needs \`server.preview\` in the server's configuration, and a sandbox that can carry a connection to exactly these ports. Default: nothing inside can be reached.`,
+    }),
   outputs: outputsSchema.optional().meta({
     description:
       "What leaves the workspace when the run ends or pauses: `GET /runs/{runId}/files`, `/patch` and `/archive` have it as long as the run is kept. Default: nothing.",

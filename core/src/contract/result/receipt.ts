@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { capabilitySchema, domains } from "../capability.js";
+import { portSchema } from "../request/port.js";
 import { gapSchema } from "./failure.js";
 import { environmentReceiptSchema, outputsReceiptSchema, sourceReceiptSchema } from "./outputs.js";
 import { forkReceiptSchema } from "./snapshot.js";
@@ -81,6 +82,8 @@ export const receiptSchema = z.strictObject({
   environment: environmentReceiptSchema.optional(),
   /** What its session began as a copy of, where the request has a `fork` and the session was new. */
   fork: forkReceiptSchema.optional(),
+  /** The ports inside that had a URL on the runner, where the request has `ports`. Nothing else inside could be reached. */
+  ports: z.array(portSchema).optional(),
   /** What left the workspace, where the request has `outputs`. */
   outputs: outputsReceiptSchema.optional(),
 });

@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import type { Boundary } from "../../boundary/index.js";
 import type { Capability, Credential, CredentialForm, Evidence } from "../../contract/index.js";
 import type { SandboxFailed } from "../../errors.js";
@@ -25,6 +26,9 @@ export interface HiddenCredential
 
 /** `true` where the credential stays outside; else a gap's reason and fix. */
 export type Hiding = true | Pick<ActorGap, "reason" | "fix">;
+
+/** `true` where connections of the runner reach exactly the boundary's `inbound` ports; else why not, and the fix. */
+export type Inbound = true | Pick<ActorGap, "reason" | "fix">;
 
 /** A `fetch` handler, as in the Fetch standard: one request in, one response out. */
 export type FetchHandler = (request: Request) => Response | Promise<Response>;
@@ -110,6 +114,11 @@ export interface SandboxBackend extends Actor {
    */
   hides?(credential: HiddenCredential, boundary: Boundary): Hiding;
   /**
+   * Whether its sandboxes' `connect` carries connections of the runner to the ports of `boundary.inbound`, and to nothing
+   * else, neither inside nor of this host. Absent: it carries none. Pure.
+   */
+  carriesInbound?(boundary: Boundary): Inbound;
+  /**
    * Whether a process of one of its sandboxes made this connection, according to the kernel; true if that
    * can't be determined. Such callers may neither start nor end runs. Absent: its processes can't reach this host.
    */
@@ -176,6 +185,12 @@ export interface Sandbox {
   readFile(path: string): Promise<Uint8Array>;
   /** Makes a handler reachable from inside only. The backend checks the token on every request: see `presentsToken`. */
   expose(handler: FetchHandler): Promise<Exposure>;
+  /**
+   * A connection to a server on a port of `boundary.inbound`, on the loopback inside. What answers is the sandbox's, and may
+   * be anything. Present where the backend's `carriesInbound` is true of its boundary.
+   * @throws SandboxFailed for any other port, and where nothing inside listens
+   */
+  connect?(port: number): Promise<Duplex>;
   /** What `takeOver` needs. It holds keys: keep it encrypted. Absent: this sandbox can't be taken over. */
   readonly handover?: string;
   /** Instead of `close`: files stay for the next owner. Present if `handover` is. */

@@ -24,7 +24,13 @@ import {
 import { isPattern } from "../call/permission/pattern.js";
 import { gatewayRoleOf } from "../call/tools/gateway/policy.js";
 import { secretsOf, tooManySecrets } from "../events/redaction/secrets.js";
-import { noWorkspaces, type PermissionCeiling, type WorkspaceService } from "../operator.js";
+import {
+  noPreviews,
+  noWorkspaces,
+  type PermissionCeiling,
+  type PreviewService,
+  type WorkspaceService,
+} from "../operator.js";
 import { inCallersTrace } from "../parse/callers-trace.js";
 import { type ContractSettings, parseRunRequest } from "../parse/parse.js";
 import { promptOf } from "../parse/prompt.js";
@@ -69,6 +75,8 @@ export interface AdmissionRules {
   readonly webhookIssues?: (webhook: Webhook, project: string | undefined) => readonly Issue[];
   /** What takes files out of workspaces. Default: nothing does. */
   readonly workspaces?: WorkspaceService;
+  /** What makes URLs of ports inside. Default: nothing does, and such a request is refused. */
+  readonly previews?: PreviewService;
   /** Whether the session's next turn has a stored answer to use: then it needs no message. Default: it has none. */
   readonly hasStoredAnswer?: (request: RunRequest) => Promise<boolean>;
 }
@@ -91,7 +99,7 @@ function parse(body: unknown, dialects: readonly Dialect[], contract?: ContractS
 
 /** @throws RequestInvalid for a boundary that can't be read: refusing it by gaps would guess what it meant. */
 function bounded(request: RunRequest): BoundedRequest {
-  const { boundary, issues } = normaliseBoundary(request.sandboxPermission);
+  const { boundary, issues } = normaliseBoundary(request.sandboxPermission, request.ports);
   if (issues.length > 0) throw new RequestInvalid(issues);
   return boundedRequest(request, boundary);
 }
@@ -149,6 +157,7 @@ export async function admit(
   const others = [
     ...(await promptIssues(request, rules)),
     ...workspaceIssues(asked, rules.workspaces),
+    ...(rules.previews ?? noPreviews).issues(request),
     ...belowMinimum(asked.boundary, rules.minimum ?? {}, "this server"),
     ...belowMinimum(asked.boundary, caller?.minimum ?? {}, "this token"),
     ...setupIssues(own, rules.minimum ?? {}, "this server"),

@@ -15,6 +15,8 @@ export function repeatedNames(request: unknown): Issue[] {
     ...repeatedIn(request.mcpServers, "name", "mcpServers"),
     ...repeatedIn(request.skills, "name", "skills"),
     ...repeatedIn(request.credentials, "name", "credentials"),
+    ...repeatedIn(request.ports, "port", "ports"),
+    ...repeatedIn(request.ports, "name", "ports"),
     ...repeatedVariables(request.sandboxCredentials),
     ...headersTwice(request),
     ...clashesIn(request.harnessFiles, "harnessFiles"),
@@ -71,8 +73,8 @@ function repeatedIn(list: unknown, key: string, path: string, same = (name: stri
   const issues: Issue[] = [];
   for (const [index, entry] of listOf(list).entries()) {
     const name = isJsonObject(entry) ? entry[key] : undefined;
-    if (typeof name !== "string") continue;
-    const known = same(name);
+    if (typeof name !== "string" && typeof name !== "number") continue;
+    const known = same(String(name));
     const earlier = first.get(known);
     if (earlier === undefined) first.set(known, index);
     else {

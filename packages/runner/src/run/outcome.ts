@@ -149,6 +149,7 @@ function receiptFor(
     sources: sources === undefined ? undefined : redactor.value([...sources]),
     environment,
     fork,
+    ports: request.ports?.length ? [...request.ports] : undefined,
     outputs: redactor.value(outputs),
   });
 }

@@ -40,6 +40,7 @@ import type { StartedAgent } from "../session/started-agent.js";
 import { tokens } from "../tokens.js";
 import { Fork } from "./fork.js";
 import { Outputs } from "./outputs.js";
+import { Ports } from "./ports.js";
 import type { TurnEnd } from "./run-state.js";
 
 type PassedEvent = Exclude<AgentEvent, { type: "done" }>;
@@ -61,6 +62,7 @@ export class TurnRunner {
     @inject(Elicitation) private readonly elicitation: Elicitation,
     @inject(Outputs) private readonly taken: Outputs,
     @inject(Fork) private readonly fork: Fork,
+    @inject(Ports) private readonly ports: Ports,
   ) {}
 
   /** The agent's own figures, held back because those of the model's provider take precedence. */
@@ -72,10 +74,11 @@ export class TurnRunner {
     return this.#agentEnded;
   }
 
-  /** Fills a new workspace. @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the run's reason */
+  /** Fills a new workspace, and opens the ports. @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the run's reason */
   async fill(session: Session): Promise<void> {
     await this.fork.into(session);
     await this.taken.fill(session);
+    await this.ports.open(session);
   }
 
   /** What its session began as a copy of. */

@@ -14,7 +14,7 @@ import { tooManySecrets } from "../events/redaction/secrets.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
-import type { HideSecrets, SandboxOfSession, SessionState } from "../operator.js";
+import type { HideSecrets, Preview, SandboxOfSession, SessionState } from "../operator.js";
 import { type CountedDecision, DecidedBetween } from "./decided-between.js";
 import type { UserMessages } from "./history.js";
 import { LiveProcesses } from "./live-processes.js";
@@ -82,6 +82,8 @@ export class Session {
   /** What its workspace is at, while no run changes it. Undefined where a run changed it without a commit. */
   commit: WorkspaceCommit | undefined;
   readonly processes = new LiveProcesses();
+  /** By port; closed with the session. */
+  readonly previews = new Map<number, Preview>();
   readonly #secrets: Set<string>;
   /** The number of secrets that are already redacted from the log. */
   #hidden = 0;

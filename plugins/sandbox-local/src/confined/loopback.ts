@@ -1,4 +1,11 @@
-import type { ActorGap, NetworkBoundary, NetworkRule, RangeRule } from "@ambit/core/plugin";
+import type {
+  ActorGap,
+  Boundary,
+  Inbound,
+  NetworkBoundary,
+  NetworkRule,
+  RangeRule,
+} from "@ambit/core/plugin";
 import { inside } from "./launch/inside.js";
 
 /** A service on the host's loopback that the boundary lists. Inside, a relay answers at the same address and port. */
@@ -63,6 +70,27 @@ export function loopbackGaps(network: NetworkBoundary): readonly ActorGap[] {
     });
   }
   return gaps;
+}
+
+/** Why the runner's connections can't reach exactly the boundary's ports inside. Pure. */
+export function inboundOf({ network, inbound = [] }: Boundary): Inbound {
+  if (network.mode === "on") {
+    return {
+      reason: "the network is the host's own, and so are its ports",
+      fix: 'set sandboxPermission.network to "off" or to an allowlist',
+    };
+  }
+  // What listens there leads out of the jail: to the session's channel, or to a service of this host.
+  const own = inbound.find((port) => port === inside.port);
+  if (own !== undefined) {
+    return { reason: `${own} is the port of the sandbox's own channel`, fix: "use another port" };
+  }
+  const forwarded = loopbackForwards(network).find(({ port }) => inbound.includes(port));
+  if (forwarded === undefined) return true;
+  return {
+    reason: `${forwarded.port} leads to this host's loopback, which sandboxPermission.network lists`,
+    fix: "use another port inside",
+  };
 }
 
 function isForwarded(rule: NetworkRule): boolean {

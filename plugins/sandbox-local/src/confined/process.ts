@@ -1,6 +1,7 @@
 import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Evidence, Exit, Process } from "@ambit/core/plugin";
+import type { JailInbound } from "../expose/inbound.js";
 import { pipesOf } from "../process/pipes.js";
 import { descendants, endProcess, type HostProcess, hasEnded, signalProcess } from "./launch/host-process.js";
 import type { Launched } from "./launch/launch.js";
@@ -15,6 +16,8 @@ export class ConfinedProcess implements Process {
   readonly stderr: Process["stderr"];
   readonly evidence: Evidence;
   readonly exit: Promise<Exit>;
+  /** Its way in, where the boundary has one: closed when the jail has ended. */
+  readonly inbound: JailInbound | undefined;
   readonly #init: HostProcess;
   readonly #payload: HostProcess;
   readonly #relays: number;
@@ -24,10 +27,19 @@ export class ConfinedProcess implements Process {
   /** @param relays the number of processes that are the jail's own way out. */
   constructor(
     { child, init, payload, evidence }: Launched,
-    { relays, signal }: { readonly relays: number; readonly signal: AbortSignal | undefined },
+    {
+      relays,
+      inbound,
+      signal,
+    }: {
+      readonly relays: number;
+      readonly inbound: JailInbound | undefined;
+      readonly signal: AbortSignal | undefined;
+    },
   ) {
     this.#init = init;
     this.#relays = relays;
+    this.inbound = inbound;
     this.#payload = payload;
     this.evidence = evidence;
     const { stdin, stdout, stderr } = pipesOf(child);
@@ -45,6 +57,7 @@ export class ConfinedProcess implements Process {
       // bubblewrap ends after the jail's first process; if bubblewrap itself is killed, that process follows.
       endProcess(init);
       await untilEnded(init);
+      await inbound?.close();
       if (this.#killed) return { code: null, signal: "SIGKILL" };
       return this.#asked && exit.code === 128 + constants.signals.SIGTERM
         ? { code: null, signal: "SIGTERM" }

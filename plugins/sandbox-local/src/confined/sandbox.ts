@@ -1,12 +1,14 @@
+import type { Duplex } from "node:stream";
 import type { SessionFiles } from "@ambit/backend-kit/safe-fs";
-import type {
-  Command,
-  Evidence,
-  Exposure,
-  FetchHandler,
-  LimitHits,
-  Process,
-  SandboxContents,
+import {
+  type Command,
+  type Evidence,
+  type Exposure,
+  type FetchHandler,
+  type LimitHits,
+  type Process,
+  type SandboxContents,
+  SandboxFailed,
 } from "@ambit/core/plugin";
 import { SessionSandbox } from "../session-sandbox.js";
 import { channelUrl, inside } from "./launch/inside.js";
@@ -63,6 +65,20 @@ export class ConfinedSandbox extends SessionSandbox {
   protected override async exposeInside(handler: FetchHandler): Promise<Exposure> {
     const { channel } = this.#session;
     return channel === undefined ? super.exposeInside(handler) : channel.expose(channelUrl, handler);
+  }
+
+  async connect(port: number): Promise<Duplex> {
+    const { spec } = this.#session;
+    if (spec.boundary.inbound?.includes(port) !== true)
+      throw new SandboxFailed(`Port ${port} isn't open in the sandbox ${spec.id}: name it in ports`);
+    // The agent's jail is the oldest: its servers outlive those of tools.
+    for (const { inbound } of this.#jails) {
+      const connection = await inbound?.connect(port);
+      if (connection !== undefined) return connection;
+    }
+    throw new SandboxFailed(`Nothing listens on port ${port} in the sandbox ${spec.id}`, {
+      concerns: "session",
+    });
   }
 
   protected closeSession(): Promise<void> {

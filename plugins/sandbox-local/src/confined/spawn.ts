@@ -2,6 +2,7 @@ import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { PathMapping } from "@ambit/backend-kit/safe-fs";
 import { type Command, SandboxFailed } from "@ambit/core/plugin";
+import { JailInbound } from "../expose/inbound.js";
 import { inheritableDescriptors } from "../process/descriptors.js";
 import { markArgument, markOf } from "../process/marked-processes.js";
 import { checkCommand } from "../process/start-child.js";
@@ -53,6 +54,8 @@ async function spawnWith(
 ): Promise<ConfinedProcess> {
   const { spec, config, jailSetup, folder, user, parts } = session;
   const { filesystem } = spec.boundary;
+  const number = ++session.spawned;
+  const inbound = await openInbound(session, number);
   const closing: (() => Promise<void> | void)[] = [];
   const descriptors: number[] = [];
   const give = (descriptor: number) => jailDescriptors.seccomp + descriptors.push(descriptor) - 1;
@@ -77,7 +80,7 @@ async function spawnWith(
             writable: isWritable(filesystem),
           };
     const jail: Jail = {
-      ...sharedParts(session, command.role === "agent"),
+      ...sharedParts(session, command.role === "agent", inbound),
       workspace,
       workspaceMounts,
       agentHome,
@@ -108,11 +111,12 @@ async function spawnWith(
         ? {
             relay: jailSetup.programs.relay,
             forwards: loopbackForwards(spec.boundary.network),
+            isInbound: inbound !== undefined,
             variables: Object.keys(jail.environment),
           }
         : undefined;
     const [program, ...args] = command.argv;
-    const mark = markOf(session.runnerKey, spec.id, ++session.spawned);
+    const mark = markOf(session.runnerKey, spec.id, number);
     const hits = session.groups?.hits();
     const launched = await launchJail({
       launch: launchOf({
@@ -153,7 +157,11 @@ async function spawnWith(
       if (hits === undefined || after === undefined) throw error;
       throw limitReached(program, spec.boundary.resources, hits, after, error) ?? error;
     });
-    return new ConfinedProcess(launched, { relays: wayOut === undefined ? 0 : 1, signal: command.signal });
+    const relays = wayOut === undefined ? 0 : 1;
+    return new ConfinedProcess(launched, { relays, inbound, signal: command.signal });
+  } catch (error) {
+    await inbound?.close();
+    throw error;
   } finally {
     await Promise.all(closing.map((close) => close()));
   }
@@ -168,10 +176,18 @@ function withCredentials(command: Command, { credentials }: ConfinedSession): Co
   };
 }
 
-/** The parts of a jail that all jails of a session share. */
+/** The jail's own way in, where the boundary has one. */
+async function openInbound(session: ConfinedSession, number: number): Promise<JailInbound | undefined> {
+  const { spec, folder, user, channel } = session;
+  if (spec.boundary.inbound === undefined || channel === undefined) return undefined;
+  return JailInbound.open(folder.path, number, user);
+}
+
+/** The parts of a jail that all jails of a session share, with its own way in. */
 function sharedParts(
   { jailSetup, requiredPaths, network, channel, credentials, config }: ConfinedSession,
   isAgent: boolean,
+  inbound: JailInbound | undefined,
 ) {
   return {
     shell: jailSetup.shell,
@@ -194,6 +210,7 @@ function sharedParts(
         ? []
         : [
             { source: channel.path, path: inside.channel, socket: true },
+            ...(inbound === undefined ? [] : [{ source: inbound.path, path: inside.inbound, socket: true }]),
             { source: jailSetup.nodeProxy, path: inside.nodeProxy, socket: false },
             {
               source: jailSetup.relays[jailSetup.programs.relay.kind],

@@ -147,7 +147,7 @@ describe("parts of a boundary that no host can enforce", () => {
 
 test("the gate never starts a payload before the runner allows it", () => {
   const relay = { kind: "perl", program: "/usr/bin/perl" } as const;
-  for (const wayOut of [undefined, { relay, forwards: [], variables: ["PATH"] }]) {
+  for (const wayOut of [undefined, { relay, forwards: [], isInbound: true, variables: ["PATH"] }]) {
     const lines = gateScript(wayOut).split("\n");
     const start = lines.indexOf('exec "$@"');
     expect(lines.slice(start - 2, start)).toEqual(["read -r _ambit <&3 || exit 125", "exec 3>&-"]);

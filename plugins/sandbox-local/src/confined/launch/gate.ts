@@ -14,6 +14,8 @@ export interface Relay {
 export interface WayOut {
   readonly relay: Relay;
   readonly forwards: readonly LoopbackForward[];
+  /** Whether it also lets the runner's connections in. */
+  readonly isInbound: boolean;
   /** Names of the payload's variables: a shell's names only, as `jailEnvironment` has checked. */
   readonly variables: readonly string[];
 }
@@ -55,9 +57,10 @@ const readOnly = new Set(["BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPT
  * In a shell of its own: the payload gets no child that it didn't start. Without the payload's variables, which must not
  * change how the relay behaves. It says `up` on descriptor 4 and closes that once all its ports listen.
  */
-function startRelay({ relay, forwards, variables }: WayOut): string {
+function startRelay({ relay, forwards, isInbound, variables }: WayOut): string {
   const removed = [...variables.filter((name) => !readOnly.has(name)), "PWD", "OLDPWD"];
-  const command = [relay.program, inside.relayProgram, ...forwards.map(authority)].join(" ");
+  const targets = [...forwards.map(authority), ...(isInbound ? ["inbound"] : [])];
+  const command = [relay.program, inside.relayProgram, ...targets].join(" ");
   const started = [
     `unset -v ${removed.join(" ")}`,
     "exec </dev/null 3>&-",

@@ -6,6 +6,8 @@ export const inside = {
   scratch: "/tmp",
   /** The session's own unix socket, which leads to everything exposed and to the boundary's proxy. */
   channel: "/run/ambit/channel.sock",
+  /** The jail's own unix socket, where its relay waits for connections from the runner. Only where ports are open to it. */
+  inbound: "/run/ambit/inbound.sock",
   nodeProxy: "/run/ambit/node-proxy.cjs",
   relayProgram: "/run/ambit/relay",
   /** Files that programs trust if the session has credentials. */

@@ -1,0 +1,80 @@
+import type { KeyObject } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { cookieName, type PreviewOrigin, ticketName } from "./headers.js";
+import { readTicket, type TicketScope } from "./ticket.js";
+
+export type Admission =
+  /** @property path without the ticket. */
+  | { readonly kind: "admitted"; readonly path: string; readonly expiresAt: number }
+  /** A page's first request: the cookie takes the ticket's place, so that it stays in no address, history or referrer. */
+  | { readonly kind: "redirect"; readonly location: string; readonly cookie: string }
+  | { readonly kind: "refused"; readonly reason: string };
+
+/** Whether a caller of a preview has a ticket for it: in the URL, or in the cookie that came of one. Pure. */
+export function admitCaller(
+  request: Pick<IncomingMessage, "method" | "url" | "headers">,
+  preview: PreviewOrigin & TicketScope,
+  key: KeyObject,
+  now: number,
+): Admission {
+  const { headers, method = "GET" } = request;
+  const { path, ticket } = splitTicket(request.url ?? "/");
+  const isUpgrade = headers.upgrade !== undefined;
+  if (ticket !== undefined) {
+    const expiresAt = readTicket(key, preview, ticket, now);
+    if (expiresAt === undefined) return refused;
+    if (isUpgrade || (method !== "GET" && method !== "HEAD")) return { kind: "admitted", path, expiresAt };
+    const seconds = Math.ceil((expiresAt - now) / 1_000);
+    const secure = preview.origin.startsWith("https:") ? "; Secure" : "";
+    const cookie = `${cookieName(preview)}=${ticket}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`;
+    // With its origin: a path may begin with two slashes.
+    return { kind: "redirect", location: preview.origin + path, cookie };
+  }
+  if (isFromElsewhere(request, preview, isUpgrade)) {
+    return { kind: "refused", reason: "Another origin's page can't use this preview." };
+  }
+  for (const one of ticketsIn(headers.cookie, cookieName(preview))) {
+    const expiresAt = readTicket(key, preview, one, now);
+    if (expiresAt !== undefined) return { kind: "admitted", path, expiresAt };
+  }
+  return refused;
+}
+
+const refused = {
+  kind: "refused",
+  reason: "This preview needs its whole URL, and the URL of the latest run: earlier ones expire.",
+} as const;
+
+/** Links and typed addresses may lead here. A page of another origin, a sibling preview's too, gets nothing by the cookie. */
+function isFromElsewhere(
+  { headers, method = "GET" }: Pick<IncomingMessage, "method" | "headers">,
+  { origin }: PreviewOrigin,
+  isUpgrade: boolean,
+): boolean {
+  const site = headers["sec-fetch-site"];
+  const isForeign = headers.origin !== undefined && headers.origin !== origin;
+  if (isUpgrade) return isForeign;
+  if (site === undefined) return isForeign;
+  if (site === "same-origin" || site === "none") return false;
+  return headers["sec-fetch-mode"] !== "navigate" || (method !== "GET" && method !== "HEAD");
+}
+
+function splitTicket(url: string): { readonly path: string; readonly ticket: string | undefined } {
+  const at = url.indexOf("?");
+  if (at === -1) return { path: url, ticket: undefined };
+  const parts = url.slice(at + 1).split("&");
+  const isTicket = (part: string) => part.startsWith(`${ticketName}=`);
+  const rest = parts.filter((part) => !isTicket(part));
+  const path = url.slice(0, at) + (rest.length === 0 ? "" : `?${rest.join("&")}`);
+  return { path, ticket: parts.find(isTicket)?.slice(ticketName.length + 1) };
+}
+
+/** A page of the preview can set more cookies of the same name, for other paths. A few are read. */
+function ticketsIn(cookie = "", name: string): readonly string[] {
+  return cookie
+    .split(";")
+    .map((one) => one.trim())
+    .filter((one) => one.startsWith(`${name}=`))
+    .slice(0, 4)
+    .map((one) => one.slice(name.length + 1));
+}
