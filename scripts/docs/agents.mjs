@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const page = join(root, "docs/agents.md");
-const agents = ["claude", "codex", "gemini", "opencode", "pi", "qwen"];
+export const page = join(root, "docs/agents.md");
+export const agents = ["claude", "codex", "gemini", "opencode", "pi", "qwen"];
 const tests = [
   ["test/tools", "test/tools/test/agents/agents-matrix.test.ts"],
   ["plugins/harness-acp", "plugins/harness-acp/test/profiles/agent-protocol.test.ts"],
@@ -17,7 +17,7 @@ const tests = [
 ];
 
 /** Rows of both tables, in their order. A cell that no test recorded is an error. */
-const runs = [
+export const runs = [
   "text",
   "code tool",
   "callback tool",
@@ -35,7 +35,7 @@ const runs = [
   "upstream errors",
   "interrupted response",
 ];
-const features = [
+export const features = [
   "model",
   "unknown model, without a route",
   "another model for a session",
@@ -59,24 +59,6 @@ const features = [
   "no process left, without a sandbox",
 ];
 
-const folder = mkdtempSync(join(tmpdir(), "ambit-agents-"));
-const results = join(folder, "results.jsonl");
-const env = { ...process.env, AMBIT_TEST_AGENTS: "all", AMBIT_AGENTS_RESULTS: results };
-for (const [project = "", file = ""] of tests) {
-  const { status } = spawnSync("npx", ["vitest", "run", "--project", project, file], {
-    cwd: root,
-    env,
-    stdio: "inherit",
-  });
-  if (status !== 0) throw new Error(`${file} didn't pass: the page stays as it was`);
-}
-
-const cells = readFileSync(results, "utf8")
-  .trim()
-  .split("\n")
-  .map((line) => JSON.parse(line));
-rmSync(folder, { recursive: true });
-
 /** @param {string} id */
 const versions = (id) => {
   const { dependencies } = JSON.parse(
@@ -88,20 +70,6 @@ const versions = (id) => {
 };
 /** @param {readonly string[]} columns */
 const line = (columns) => `| ${columns.join(" | ")} |`;
-/** @param {string} table @param {string} row @param {string} agent */
-const cell = (table, row, agent) => {
-  const found = cells.find((each) => each.table === table && each.row === row && each.agent === agent);
-  if (found === undefined) throw new Error(`no test recorded '${row}' of ${agent}`);
-  return String(found.note);
-};
-/** @param {string} name @param {readonly string[]} rows */
-const table = (name, rows) =>
-  [
-    line(["", ...agents.map((id) => `\`${id}\``)]),
-    `|---|${agents.map(() => "---").join("|")}|`,
-    ...rows.map((row) => line([row, ...agents.map((agent) => cell(name, row, agent))])),
-  ].join("\n");
-
 /** @type {Readonly<Record<string, string>>} */
 const alone = { acts: "acts", text: "the model reads it", inert: "acts", no: "nothing" };
 /** @type {Readonly<Record<string, string>>} */
@@ -111,20 +79,36 @@ const held = {
   refused: "refused",
   obeyed: "acts, inside the boundary",
 };
-/** @param {string} id what a file of this agent does, and what it does in a run */
-const handoffs = (id) => {
-  const files = cells.filter((each) => each.table === "handoffs" && each.agent === id);
-  if (files.length === 0) throw new Error(`no test recorded the files of ${id}`);
-  const rows = files.map((each) => {
-    const path = `\`${each.place === "home" ? "~/" : ""}${each.file}\``;
-    return line([path, each.what, alone[each.alone], held[each.held]]);
-  });
-  return `### \`${id}\`\n\n${[line(["file", "with", "the agent alone", "in a run"]), "|---|---|---|---|", ...rows].join("\n")}`;
-};
-
-writeFileSync(
-  page,
-  `# Agents
+/**
+ * The page. Pure, but for the versions that are pinned.
+ *
+ * @param {readonly any[]} cells as the tests recorded them
+ */
+export function pageOf(cells) {
+  /** @param {string} table @param {string} row @param {string} agent */
+  const cell = (table, row, agent) => {
+    const found = cells.find((each) => each.table === table && each.row === row && each.agent === agent);
+    if (found === undefined) throw new Error(`no test recorded '${row}' of ${agent}`);
+    return String(found.note);
+  };
+  /** @param {string} name @param {readonly string[]} rows */
+  const table = (name, rows) =>
+    [
+      line(["", ...agents.map((id) => `\`${id}\``)]),
+      `|---|${agents.map(() => "---").join("|")}|`,
+      ...rows.map((row) => line([row, ...agents.map((agent) => cell(name, row, agent))])),
+    ].join("\n");
+  /** @param {string} id what a file of this agent does, and what it does in a run */
+  const handoffs = (id) => {
+    const files = cells.filter((each) => each.table === "handoffs" && each.agent === id);
+    if (files.length === 0) throw new Error(`no test recorded the files of ${id}`);
+    const rows = files.map((each) => {
+      const path = `\`${each.place === "home" ? "~/" : ""}${each.file}\``;
+      return line([path, each.what, alone[each.alone], held[each.held]]);
+    });
+    return `### \`${id}\`\n\n${[line(["file", "with", "the agent alone", "in a run"]), "|---|---|---|---|", ...rows].join("\n")}`;
+  };
+  return `# Agents
 
 Generated by \`node scripts/docs/agents.mjs\` by running each real agent against a scripted model on loopback.
 Install one with \`ambit agents install <harness>\`. How each deviates: [harness-acp](../plugins/harness-acp/README.md).
@@ -189,5 +173,29 @@ are in the workspace.
 - Shell startup files (\`~/.profile\`, \`~/.bashrc\` and the like) are removed at each start of an agent with restricted tools.
 
 ${agents.map(handoffs).join("\n\n")}
-`,
-);
+`;
+}
+
+/** Runs the tests with every agent. @returns {readonly any[]} what they recorded */
+function recorded() {
+  const folder = mkdtempSync(join(tmpdir(), "ambit-agents-"));
+  const results = join(folder, "results.jsonl");
+  const env = { ...process.env, AMBIT_TEST_AGENTS: "all", AMBIT_AGENTS_RESULTS: results };
+  for (const [project = "", file = ""] of tests) {
+    const { status } = spawnSync("npx", ["vitest", "run", "--project", project, file], {
+      cwd: root,
+      env,
+      stdio: "inherit",
+    });
+    if (status !== 0) throw new Error(`${file} didn't pass: the page stays as it was`);
+  }
+
+  const cells = readFileSync(results, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  rmSync(folder, { recursive: true });
+  return cells;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(page, pageOf(recorded()));

@@ -19,7 +19,7 @@ export const bridgeSchema = z.strictObject({
   orphanTimeoutMs: z.int().positive().default(120_000),
   /** The first user id for processes, if the bridge runs as root; some thousands follow. */
   firstUser: z.int().min(1_000).max(2_000_000_000).default(61_000),
-  /** Bytes of the runner's files that are copied into a sandbox at most; a larger agent belongs into its image. */
+  /** Bytes of the runner's files that are copied into a sandbox at most; a larger agent belongs in its image. */
   copyBytes: z
     .int()
     .nonnegative()

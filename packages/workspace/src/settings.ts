@@ -69,7 +69,7 @@ export const workspaceSettingsSchema = z.strictObject({
   }),
   maxPrepared: z.int().positive().max(100_000).default(100).meta({
     description:
-      "Prepared environments that are kept, of all projects; beyond, the least recently used of the project with the most bytes goes.",
+      "Prepared environments that are kept, of all projects. Above that, the least recently used one of the project with the most bytes is deleted.",
   }),
   maxPreparedMiB: z.int().positive().max(16_777_216).default(10_240).meta({
     description: "MiB of all of them.",

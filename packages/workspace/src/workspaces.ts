@@ -286,7 +286,7 @@ function forkIssues({ fork, workspace, environment, sessionId }: Needed, isKept:
   if (fork === undefined) return [];
   const issues: Issue[] = [];
   if (workspace !== undefined || environment !== undefined)
-    issues.push({ path: "fork", message: "has files of its own: leave workspace and environment out" });
+    issues.push({ path: "fork", message: "already has files: leave workspace and environment out" });
   if (fork.session !== undefined && fork.session === sessionId)
     issues.push({ path: "fork.session", message: "is this request's own session: send another sessionId" });
   if (fork.snapshot !== undefined && !isKept) {

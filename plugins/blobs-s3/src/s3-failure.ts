@@ -5,8 +5,8 @@ const fixes: Readonly<Record<string, string>> = {
   PermanentRedirect: "the bucket is in another region: correct `region` of @ambit/blobs-s3",
   AccessDenied:
     "access was denied: the credentials need s3:GetObject, s3:PutObject, s3:DeleteObject, s3:AbortMultipartUpload and s3:ListBucket",
-  InvalidAccessKeyId: "the access key isn't known there: correct the credentials of @ambit/blobs-s3",
-  SignatureDoesNotMatch: "the secret key is another one: correct the credentials of @ambit/blobs-s3",
+  InvalidAccessKeyId: "the access key is unknown to the service: correct the credentials of @ambit/blobs-s3",
+  SignatureDoesNotMatch: "the secret key is wrong: correct the credentials of @ambit/blobs-s3",
   ExpiredToken: "the credentials have expired: renew them",
   CredentialsProviderError:
     "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or accessKeyId and secretAccessKey of @ambit/blobs-s3",

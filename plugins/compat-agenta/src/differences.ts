@@ -103,7 +103,7 @@ export const differences: readonly Difference[] = [
   },
   {
     about: "an MCP server that can't be reached",
-    there: "the run goes on without its tools, with `mcp_server_failed`",
+    there: "the run continues without its tools, with `mcp_server_failed`",
     here: "the same event, and the run fails: its tools would be missing",
     applies: ({ mcpServers }) => mcpServers.length > 0,
   },

@@ -172,7 +172,9 @@ function program(): Command {
     .command("compat")
     .description("recorded requests of the runner that Ambit replaces")
     .command("check <files...>")
-    .description("say what would differ for them, and run none: JSON, a list, or one on each line")
+    .description(
+      "report what would differ for them without running them: one JSON request, a JSON array, or one per line",
+    )
     .option("--json", "as data")
     .action(async (files, options) => {
       const { compatCheck } = await import("./commands/compat.js");

@@ -38,7 +38,7 @@ const serverSchema = z.strictObject({
       host: z.string().min(1).default("127.0.0.1"),
       port: z.int().min(0).max(65_535).optional().meta({
         description:
-          "A second port, of a thread of its own that answers only `/health` and `/ready`: in time, whatever the other callers and runs do. 0 selects a free port. Default: none. `AMBIT_HEALTH_PORT` overrides it.",
+          "A second port, served by a separate thread that answers only `/health` and `/ready`, in time whatever the load. 0 selects a free port. Default: none. `AMBIT_HEALTH_PORT` overrides it.",
       }),
       stallTimeoutMs: z.int().min(1_000).max(2_147_483_647).default(10_000).meta({
         description:
@@ -109,7 +109,7 @@ export const configurationSchema = z.strictObject({
       deny: denialSchema.default([]),
       unaskedTools: z.enum(["refuse", "boundary"]).default("refuse").meta({
         description:
-          "What becomes of a request whose default asks, for an agent that doesn't ask before it uses its own tools, such as Codex: `refuse`, or `boundary`: only the boundary confines these tools, and the result and the receipt say so. A rule or a default that denies refuses either way.",
+          "What happens to a request whose default is to ask, for an agent that doesn't ask before it uses its own tools, such as Codex: `refuse`, or `boundary`: only the boundary confines these tools, and the result and the receipt say so. A rule or a default that denies refuses either way.",
       }),
     })
     .prefault({}),

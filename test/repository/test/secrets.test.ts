@@ -18,7 +18,7 @@ const harmless: Readonly<Record<string, string>> = {
   "credentials[].as.header": "a header's name",
   "environment.credentials[].as.header": "a header's name",
   "environment.boundary.secrets": "a mode",
-  "environment.env": "variables in plain text, by definition: what is secret belongs into credentials",
+  "environment.env": "variables in plain text, by definition: what is secret belongs in credentials",
   "budget.tokens": "a number",
   "budget.session.tokens": "a number",
   "sandboxPermission.secrets": "a mode",

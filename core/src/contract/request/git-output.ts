@@ -55,7 +55,7 @@ const pullRequestSchema = z.strictObject({
     .meta({ description: `Its labels, at most ${limits.pullRequestLabels}. Default: none.` }),
   host: forgeSchema.optional().meta({
     description:
-      "What the repository's host runs: `github` (also GitHub Enterprise) or `gitlab`. Default: by the host's name, `github.com` or `gitlab.com`; another one must be told.",
+      "What the repository's host runs: `github` (also GitHub Enterprise) or `gitlab`. Default: by the host's name, `github.com` or `gitlab.com`; required for any other host.",
   }),
   apiUrl: secret(apiUrlSchema, "url").optional().meta({
     description:

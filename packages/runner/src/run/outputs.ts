@@ -132,7 +132,7 @@ export class Outputs {
       this.#session.commit = pushed === undefined ? began : next;
     }
     if (pushed === undefined) {
-      const message = "has no commit: nothing of the repository changed";
+      const message = "has no commit: nothing in the repository changed";
       return this.events.warn({ path: "outputs.git", message });
     }
     // It is pushed, whatever becomes of its pull request.

@@ -60,14 +60,14 @@ export class FileSealing {
   #keyIn(header: Buffer, file: SealedName): Buffer {
     if (header.length < headerBytes || !header.subarray(0, mark.length).equals(mark)) {
       const message =
-        "A kept file isn't encrypted: it was kept before workspace.encrypt was turned on, or somebody replaced it. Delete its run, or turn workspace.encrypt off to read it.";
+        "A kept file isn't encrypted: it was kept before workspace.encrypt was turned on, or it was replaced. Delete its run, or turn workspace.encrypt off to read it.";
       throw new StoreFailed(message, { retryable: false });
     }
     const name = header.subarray(mark.length, mark.length + sizes.keyName);
     const key = this.#keys.get(name.toString("hex"));
     if (key === undefined) {
       const message =
-        "A kept file was encrypted with another key: all replicas need the same interactions.keyFile, and after a change of it the earlier one belongs into workspace.earlierKeyFiles.";
+        "A kept file was encrypted with another key: all replicas need the same interactions.keyFile, and after a change the earlier key must be listed in workspace.earlierKeyFiles.";
       throw new StoreFailed(message, { retryable: false });
     }
     return fileKey(key, header.subarray(mark.length + sizes.keyName), file);

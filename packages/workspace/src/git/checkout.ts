@@ -176,7 +176,7 @@ class Checkout {
         throw sourceFailed(
           this.index,
           "forbidden",
-          `has the submodule '${place}' on another host: leave submodules out, and name it as a source of its own`,
+          `has the submodule '${place}' on another host: leave submodules out, or name it as a separate source`,
         );
       if (this.#started > maxSubmodules)
         throw this.#failed("too_large", `more than ${maxSubmodules} submodules`);

@@ -96,7 +96,7 @@ class Reading {
       if (line.type === "done") break;
       if (line.type === "too_many_entries")
         throw new OutputsFailed(
-          `The workspace has more than ${maxEntries} files and folders: nothing of it is taken out. Remove some, or raise workspace.maxEntries of the server's configuration.`,
+          `The workspace has more than ${maxEntries} files and folders: no file was taken out. Remove some, or raise workspace.maxEntries of the server's configuration.`,
         );
       if (line.type === "file") await this.#file(line);
       else if (line.type === "deleted" && known.has(line.path)) this.#deleted.add(line.path);

@@ -72,7 +72,7 @@ export class KeptOutputs {
     const mtime = new Date(this.manifest.createdAt);
     for (const { path, name, size, executable } of this.manifest.files) {
       const found = await this.#blobs.get(this.#owner, name);
-      if (found === undefined) throw new Error(`the content of ${path} is gone`);
+      if (found === undefined) throw new Error(`the content of ${path} is missing`);
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       const entry = archive.entry({ name: path, size, mode: executable ? 0o755 : 0o644, mtime }, (error) =>
         error ? reject(error) : resolve(),

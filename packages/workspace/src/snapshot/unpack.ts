@@ -51,5 +51,5 @@ export async function unpackSnapshot(
   if (problem !== undefined) throw problem;
   reportIn(await printed, code);
   if (hash.digest("hex") !== facts.sha256)
-    throw new SnapshotFailed("The snapshot was changed since it was made: its digest is another one.");
+    throw new SnapshotFailed("The snapshot was changed since it was made: its digest doesn't match.");
 }

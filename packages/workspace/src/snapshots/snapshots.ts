@@ -203,7 +203,7 @@ export class Snapshots {
         }
         if (bytes !== info.bytes || hash.digest("hex") !== info.sha256)
           throw new SnapshotFailed(
-            "The imported snapshot isn't what was exported: its digest is another one. Send the whole file.",
+            "The imported snapshot isn't what was exported: its digest doesn't match. Send the whole file.",
           );
       };
       await keep(counted());

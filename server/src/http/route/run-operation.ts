@@ -29,7 +29,7 @@ export function runOperation({ content, ...said }: RunOperation): OpenApiOperati
         name: "Idempotency-Key",
         in: "header",
         description:
-          "The run's id, as `runId` in the body. The same key and body give the same run again, under way or ended, as long as it is kept; another body is refused with 422.",
+          "The run's id, as `runId` in the body. The same key and body return the same run, running or ended, as long as it is kept; another body is refused with 422.",
         schema: { type: "string" },
       },
       {

@@ -40,7 +40,7 @@ export async function openConversation(
   const given = profile.toolDelivery === "prepared" ? [] : servers;
   if (given.length > 0 && !capabilities.mcpTools) {
     throw new HarnessFailed(
-      `${profile.title} can't receive tools: it takes no MCP servers over HTTP. Run the request on another harness, or remove its tools.`,
+      `${profile.title} can't receive tools: it doesn't support MCP servers over HTTP. Run the request on another harness, or remove its tools.`,
     );
   }
   const session = {
