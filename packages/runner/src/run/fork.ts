@@ -38,7 +38,9 @@ export class Fork {
     }
     const { facts, state } = await this.#copied(session, fork);
     if (!session.mayRemember(state.secrets))
-      throw new SnapshotFailed("The session to fork has used more credentials than one session may have. Fork an earlier snapshot.");
+      throw new SnapshotFailed(
+        "The session to fork has used more credentials than one session may have. Fork an earlier snapshot.",
+      );
     session.conversation = state.conversation;
     session.userMessages = state.userMessages;
     session.remember(state.secrets, this.hide);
@@ -55,7 +57,8 @@ export class Fork {
     const { signal } = this.scope;
     const { snapshots } = this.workspaces;
     // Refused before: a request without a service isn't admitted.
-    if (snapshots === undefined) throw new SnapshotFailed("Sessions can't be forked here: this runner has no service for workspaces.");
+    if (snapshots === undefined)
+      throw new SnapshotFailed("Sessions can't be forked here: this runner has no service for workspaces.");
     const into = { sandbox, backend: plan.sandbox.actor.name };
     const project = projectOf(request);
     if (fork.snapshot !== undefined) return snapshots.restore(fork.snapshot, project, into, signal);

@@ -24,7 +24,8 @@ export function promptContent(
 }
 
 function acpBlock(block: ContentBlock, abilities: PromptAbilities, title: string): AcpBlock {
-  const refused = (what: string) => new HarnessFailed(`${title} doesn't support ${what} in a prompt: remove it.`);
+  const refused = (what: string) =>
+    new HarnessFailed(`${title} doesn't support ${what} in a prompt: remove it.`);
   const uri = block.uri ?? `attachment:${block.attachmentId ?? block.filename ?? "unnamed"}`;
   const mimeType = block.mimeType ?? "application/octet-stream";
   switch (block.type) {
