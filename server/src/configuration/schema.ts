@@ -3,10 +3,10 @@ import { memorySettingsSchema, storeSettingsSchema } from "@ambit/durable";
 import { contractSettingsSchema, minimumBoundarySchema, runLimitsSchema } from "@ambit/runner";
 import { workspaceSettingsSchema } from "@ambit/workspace";
 import { z } from "zod";
-import { previewSettingsSchema } from "../preview/settings.js";
 import { denialSchema } from "../tenants/denial.js";
 import { tenantsSchema } from "../tenants/schema.js";
 import { webhookSettingsSchema } from "../webhooks/settings.js";
+import { previewSettingsSchema } from "./preview-settings.js";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
 export const logLevelSchema = z.enum(logLevels);

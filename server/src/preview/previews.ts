@@ -5,12 +5,12 @@ import type { Duplex } from "node:stream";
 import type { Log } from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
 import { noPreviews, type PortOfSession, type Preview, type PreviewService } from "@ambit/runner";
+import type { PreviewSettings } from "../configuration/preview-settings.js";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { isLoopback } from "../http/caller/loopback.js";
 import { admitCaller } from "./admit.js";
 import { type Forwarded, forwardRequest, forwardUpgrade } from "./forward.js";
 import { type PreviewOrigin, ticketName } from "./headers.js";
-import type { PreviewSettings } from "./settings.js";
 import { makeTicket, type TicketScope } from "./ticket.js";
 
 /** Connections of all previews, those of callers without a ticket included. */

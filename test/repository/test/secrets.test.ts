@@ -29,6 +29,7 @@ const harmless: Readonly<Record<string, string>> = {
   "interactions.keyFile": "a path",
   "workspace.signingKeyFile": "a path",
   "server.address": "where replicas reach this one",
+  "server.preview.url": "an origin without a ticket",
   AMBIT_INTERACTION_KEY_FILE: "a path",
   apiKeyVariable: "a variable's name",
   "canary.address": "a destination that a probe must not reach",

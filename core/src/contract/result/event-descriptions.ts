@@ -21,7 +21,7 @@ export const eventDescriptions: Readonly<Record<AgentEvent["type"], string>> = {
   commands: "The agent's slash commands, whenever the list changes: a prompt may begin with `/name`.",
   mode: "The agent changed its mode.",
   configuration: "The agent changed its configuration: the values that hold from now on.",
-  data: "Anything else, by its name: `run` (what was chosen), `plan` (the agent's plan, whole), `setup` (a command of `environment.setup` that started, printed or ended), `notice`, `truncated`, `preview` (a port of the request's `ports` has a URL: `port`, `name`, `url`, `expiresAt`; the URL lets in whoever has it), `pull_request` (`url`, `number`, `branch`, `opened`), and `acp.…` for updates that Ambit doesn't know.",
+  data: "Anything else, by its name: `run` (what was chosen), `plan` (the agent's plan, whole), `setup` (a command of `environment.setup` that started, printed or ended), `notice`, `truncated`, `preview` (a port of the request's `ports` has a URL: `port`, `name`, `url`, `expiresAt`; everyone who has the URL can use it), `pull_request` (`url`, `number`, `branch`, `opened`), and `acp.…` for updates that Ambit doesn't know.",
   file: "A file of the agent, or one of the run's `outputs`: then with its path, bytes and digest.",
   usage: "The usage of this turn.",
   mcp_server_failed: "An MCP server of the request could not be reached or used.",

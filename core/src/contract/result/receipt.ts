@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { capabilitySchema, domains } from "../capability.js";
-import { portSchema } from "../request/port.js";
+import { portSchema } from "../request/boundary/port.js";
 import { gapSchema } from "./failure.js";
 import { environmentReceiptSchema, outputsReceiptSchema, sourceReceiptSchema } from "./outputs.js";
 import { forkReceiptSchema } from "./snapshot.js";
