@@ -26,6 +26,7 @@ const ofRequests = {
   skills: "`skills`.",
   allowlist: "Entries of `sandboxPermission.network.allowlist`.",
   sources: "`workspace.sources`.",
+  ports: "`ports`.",
   sourceFiles: "Files of one source.",
   sparsePaths: "`sparse` of a git source.",
   setupCommands: "Commands of `environment.setup`.",

@@ -2,6 +2,11 @@ import { createServer, type Socket } from "node:net";
 import { boundConnections } from "./bound-connections.js";
 import type { Endpoint } from "./endpoint.js";
 
+/**
+ * Attempts to get a free port. The kernel can give the same one to two programs that don't listen yet, and refuses the second one
+ * that does.
+ */
+const maxAttempts = 5;
 /** Bytes that a decoy keeps of what it receives: more than all attacks of a stage send. */
 const maxReceivedBytes = 1_000_000;
 
@@ -21,6 +26,7 @@ export interface StreamDecoy {
 export function openStreamDecoy(
   where: { readonly host: string; readonly port?: number } | { readonly path: string },
   answer: string,
+  attempt = 1,
 ): Promise<StreamDecoy | undefined> {
   const sockets = new Set<Socket>();
   let received = "";
@@ -38,7 +44,10 @@ export function openStreamDecoy(
   const name = "path" in where ? where.path : where.host;
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "EADDRNOTAVAIL" || error.code === "EADDRINUSE" || error.code === "EAFNOSUPPORT")
+      const isAnyPort = "host" in where && where.port === undefined;
+      if (error.code === "EADDRINUSE" && isAnyPort && attempt < maxAttempts)
+        resolve(openStreamDecoy(where, answer, attempt + 1));
+      else if (error.code === "EADDRNOTAVAIL" || error.code === "EADDRINUSE" || error.code === "EAFNOSUPPORT")
         resolve(undefined);
       else reject(error);
     });
