@@ -5,7 +5,11 @@ import { forgeAt, openPullRequest } from "../src/forge/pull-request.js";
 const pull = { html_url: "https://github.com/acme/app/pull/7", number: 7 };
 
 /** GitHub as it answers: by the end of the path. */
-function opening(answers: Readonly<Record<string, { status: number; content: unknown }>>, labels: string[]) {
+function opening(
+  answers: Readonly<Record<string, { status: number; content: unknown }>>,
+  labels: string[],
+  value = "robot:a-token-of-the-host",
+) {
   const asked: string[] = [];
   const send = async ({ method, url }: ApiRequest) => {
     asked.push(`${method} ${url.pathname}`);
@@ -18,6 +22,7 @@ function opening(answers: Readonly<Record<string, { status: number; content: unk
     branch: "fix",
     message: "Fix it",
     author: { name: "A", email: "a@example.com" },
+    credential: { value },
     pullRequest: { title: "Fix", body: "", base: "main", draft: false, labels },
   };
   const pushed = { url: "https://github.com/acme/app.git", branch: "fix" };
@@ -40,6 +45,14 @@ test("one whose labels are refused is named as open", async () => {
     reason: "pull_request_failed",
     message: expect.stringMatching(/pull\/7 is open.*HTTP 403.*no rights.*labels/),
   });
+});
+
+test("a refusal that echoes the token doesn't show a part of it where it is cut", async () => {
+  const echo = { message: `${"x".repeat(380)} a-token-of-the-host` };
+  const { opened } = opening({ "/pulls": { status: 400, content: echo } }, []);
+  const failure = await opened.catch((error: unknown) => error);
+  expect(failure).toMatchObject({ message: expect.stringContaining("xxx ") });
+  expect(String(failure)).not.toContain("a-to");
 });
 
 test("only hosts that are listed are known", () => {

@@ -92,8 +92,14 @@ export async function callApi(
 }
 
 /** What a refusal says, on one line. Pure. */
-export function refusalOf(status: number, content: unknown): ApiFailed {
-  const said = JSON.stringify(content ?? "")
+export function refusalOf(
+  status: number,
+  content: unknown,
+  { token = "" }: Pick<ApiOptions, "token">,
+): ApiFailed {
+  const whole = JSON.stringify(content ?? "");
+  // Before it is cut: a part of the token couldn't be found by its value later.
+  const said = (token === "" ? whole : whole.replaceAll(token, "[redacted]"))
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed.
     .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ")
     .slice(0, 400);

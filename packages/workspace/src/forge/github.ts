@@ -18,7 +18,7 @@ export function githubApi(options: ApiOptions): ForgeApi {
   async function existing(branch: string, base: string): Promise<OpenedPullRequest | undefined> {
     const query = new URLSearchParams({ state: "open", head: `${owner}:${branch}`, base });
     const { status, content } = await call("GET", `/pulls?${query}`);
-    if (status !== 200) throw refusalOf(status, content);
+    if (status !== 200) throw refusalOf(status, content, options);
     const [found] = z.array(pullSchema).parse(content);
     return found && { url: found.html_url, number: found.number, opened: false };
   }
@@ -32,12 +32,12 @@ export function githubApi(options: ApiOptions): ForgeApi {
         const { html_url: url, number } = pullSchema.parse(content);
         pull = { url, number, opened: true };
       } else if (status === 422) pull = await existing(branch, base);
-      if (pull === undefined) throw refusalOf(status, content);
+      if (pull === undefined) throw refusalOf(status, content, options);
       // GitHub takes labels only of an issue, which every pull request is; those that it has already stay.
       if (labels.length > 0) {
         const labelled = await call("POST", `/issues/${pull.number}/labels`, { labels });
         if (labelled.status !== 200)
-          throw new LabelsRefused(pull, refusalOf(labelled.status, labelled.content));
+          throw new LabelsRefused(pull, refusalOf(labelled.status, labelled.content, options));
       }
       return pull;
     },

@@ -9,7 +9,7 @@ export function gitlabApi(options: ApiOptions): ForgeApi {
   async function existing(branch: string, base: string): Promise<OpenedPullRequest | undefined> {
     const query = new URLSearchParams({ state: "opened", source_branch: branch, target_branch: base });
     const { status, content } = await callApi(options, "GET", `${requests}?${query}`, headers);
-    if (status !== 200) throw refusalOf(status, content);
+    if (status !== 200) throw refusalOf(status, content, options);
     const [found] = z.array(mergeRequestSchema).parse(content);
     return found && { url: found.web_url, number: found.iid, opened: false };
   }
@@ -30,7 +30,7 @@ export function gitlabApi(options: ApiOptions): ForgeApi {
         return { url, number, opened: true };
       }
       const found = status === 409 ? await existing(branch, base) : undefined;
-      if (found === undefined) throw refusalOf(status, content);
+      if (found === undefined) throw refusalOf(status, content, options);
       return found;
     },
   };
