@@ -15,7 +15,7 @@ export interface ApiRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A list of a thousand pods has a few MiB. */
+/** A page of pods has a few MiB. */
 const maxAnswerBytes = 64 * 1024 * 1024;
 const maxStatusBytes = 64 * 1024;
 

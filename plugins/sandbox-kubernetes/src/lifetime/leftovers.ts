@@ -13,14 +13,16 @@ export async function* leftoversIn(cluster: Cluster, config: KubernetesConfig): 
   const selector = Object.entries(labelsOfDeployment(config.deployment))
     .map(([name, value]) => `${name}=${value}`)
     .join(",");
-  for (const { metadata } of (await cluster.pods(selector)).items) {
-    const owner = ownershipOf(metadata.labels);
-    yield {
-      name: metadata.name,
-      // Without a lease, its runner is gone on whatever host it was: its time to live is over.
-      owner: owner && (living.has(owner.replica) ? owner : { ...owner, expires: 0 }),
-      remove: () => deleteAndConfirm(cluster, config, metadata),
-    };
+  for await (const { items } of cluster.pods(selector)) {
+    for (const { metadata } of items) {
+      const owner = ownershipOf(metadata.labels);
+      yield {
+        name: metadata.name,
+        // Without a lease, its runner is gone on whatever host it was: its time to live is over.
+        owner: owner && (living.has(owner.replica) ? owner : { ...owner, expires: 0 }),
+        remove: () => deleteAndConfirm(cluster, config, metadata),
+      };
+    }
   }
   for (const lease of leases) {
     const { name, labels } = lease.metadata;

@@ -7,7 +7,9 @@ import { Api } from "../api/requests.js";
 import type { KubernetesConfig } from "../config.js";
 import { type Pod, podSchema } from "./status.js";
 
-const listMetadata = z.object({ resourceVersion: z.string().catch("") }).catch({ resourceVersion: "" });
+const listMetadata = z
+  .object({ resourceVersion: z.string().catch(""), continue: z.string().catch("") })
+  .catch({ resourceVersion: "", continue: "" });
 const podListSchema = z.object({ metadata: listMetadata, items: z.array(podSchema) });
 const eventListSchema = z.object({
   items: z.array(
@@ -17,6 +19,8 @@ const eventListSchema = z.object({
 const anything = z.unknown();
 const versionSchema = z.object({ gitVersion: z.string().catch("unknown") });
 const maxEvents = "50";
+/** What one answer has at most, so that none grows with the namespace. */
+const podsPerPage = "250";
 
 /** The requests that this plugin makes, in one namespace. */
 export class Cluster {
@@ -56,8 +60,19 @@ export class Cluster {
     }
   }
 
-  async pods(labelSelector: string, signal?: AbortSignal): Promise<z.output<typeof podListSchema>> {
-    return await this.api.ask({ path: this.path("pods"), query: { labelSelector }, signal }, podListSchema);
+  /**
+   * All pods, in pages of one version of the namespace.
+   *
+   * @throws ApiError also where the server has forgotten that version before the last page
+   */
+  async *pods(labelSelector: string, signal?: AbortSignal): AsyncGenerator<z.output<typeof podListSchema>> {
+    let more = "";
+    do {
+      const query = { labelSelector, limit: podsPerPage, ...(more === "" ? {} : { continue: more }) };
+      const page = await this.api.ask({ path: this.path("pods"), query, signal }, podListSchema);
+      yield page;
+      more = page.metadata.continue;
+    } while (more !== "");
   }
 
   /** Asks for the end of one pod, unless the name belongs to another one by now. */

@@ -65,16 +65,20 @@ export class PodWatch {
   }
 
   async #list(signal: AbortSignal): Promise<string> {
-    const followed = new Set(this.#pods.keys());
-    const { items, metadata } = await this.#cluster.pods(this.#selector, signal);
-    const found = new Map(items.map((pod) => [pod.metadata.name, pod]));
-    for (const [name, { uid }] of this.#pods) {
-      const pod = found.get(name);
-      // One that was created after the list was asked for comes with the changes.
-      if (pod === undefined && !followed.has(name)) continue;
-      this.#tell(name, pod?.metadata.uid === uid ? pod : undefined);
+    // One that is created after the list was asked for comes with the changes.
+    const missing = new Map([...this.#pods].map(([name, { uid }]) => [name, uid]));
+    let version = "";
+    for await (const { items, metadata } of this.#cluster.pods(this.#selector, signal)) {
+      version = metadata.resourceVersion;
+      for (const pod of items) {
+        const { name, uid } = pod.metadata;
+        if (this.#pods.get(name)?.uid !== uid) continue;
+        missing.delete(name);
+        this.#tell(name, pod);
+      }
     }
-    return metadata.resourceVersion;
+    for (const [name, uid] of missing) if (this.#pods.get(name)?.uid === uid) this.#tell(name, undefined);
+    return version;
   }
 
   async #changes(resourceVersion: string, signal: AbortSignal): Promise<void> {
