@@ -22,7 +22,7 @@ function opening(
     branch: "fix",
     message: "Fix it",
     author: { name: "A", email: "a@example.com" },
-    credential: { value },
+    credential: { value, as: "basic" as const },
     pullRequest: { title: "Fix", body: "", base: "main", draft: false, labels },
   };
   const pushed = { url: "https://github.com/acme/app.git", branch: "fix" };
