@@ -22,7 +22,7 @@ const measure = (listed: string) => `
 import os, urllib.error, urllib.request
 def reaches(url):
     try:
-        return urllib.request.urlopen(url, timeout=3).status == 200
+        return urllib.request.urlopen(url, timeout=15).status == 200
     except urllib.error.HTTPError as error:
         return error.code == 401  # the model's own response without a key
     except OSError:
@@ -50,7 +50,7 @@ function requestFor(
     harness: "gemini",
     sandboxPermission: { network: { allowlist: [new URL(model).hostname] } },
     permissions: { default: "allow" },
-    interactions: { waitMs: 20_000 },
+    interactions: { waitMs: 60_000 },
     modelConnection: {
       provider: "google",
       endpoint: { baseUrl: model },
