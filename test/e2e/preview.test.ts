@@ -112,7 +112,7 @@ function previewIn({ events }: { readonly events: readonly Event[] }): URL {
   return new URL(preview?.data.url ?? "about:blank");
 }
 
-it("serves what the agent started inside, to whoever has the URL, until the session ends", {
+it("serves what the agent started inside, to everyone who has the URL, until the session ends", {
   timeout: 120_000,
 }, async () => {
   const server = await servePreviews({ port: 0 });
@@ -162,7 +162,7 @@ it("serves what the agent started inside, to whoever has the URL, until the sess
   expect(shown.headers).toMatchObject({ "referrer-policy": "same-origin", "cache-control": "private" });
   expect((await get(new URL("/away", url), { cookie })).headers.location).toBe("/here");
 
-  // Nobody else: without a ticket, with a changed one, another's, or by a page of another origin.
+  // No other caller: without a ticket, with a changed one, another's, or by a page of another origin.
   const changed = new URL(url);
   changed.searchParams.set("ambit-preview", `${ticket.slice(0, -2)}${ticket.endsWith("AA") ? "BB" : "AA"}`);
   const later = new URL(url);

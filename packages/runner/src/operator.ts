@@ -71,7 +71,7 @@ export interface PortOfSession {
 }
 
 export interface Preview {
-  /** A new URL, which lets in whoever has it until it expires: never log it. The origin is always the same. */
+  /** A new URL. Everyone who has it gets in until it expires, so it is never logged. The origin is always the same. */
   link(): Promise<{ readonly url: string; readonly expiresAt: string }>;
   /** Its URLs lead nowhere from now on, and its connections end. Safe to call twice. */
   readonly close: () => void;

@@ -39,7 +39,7 @@ export function openGuarded(
 
 function opened(response: IncomingMessage): OpenedDownload {
   const { statusCode: status = 0, headers } = response;
-  // Closed before it was read, or cut off: nobody may be listening then.
+  // Closed before it was read, or cut off: there may be no listener then.
   response.on("error", () => {});
   const length = headers["content-length"];
   return {

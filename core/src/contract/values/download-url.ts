@@ -10,7 +10,7 @@ export const downloadUrlSchema = z
   });
 
 function whyNoDownload(text: string): string | undefined {
-  // As it was read: nobody must read the same text as another address.
+  // As it was parsed, so that no other parser takes the same text for another address.
   if (!/^https?:\/\/[\x21-\x5b\x5d-\x7e]+$/.test(text) || !URL.canParse(text))
     return "must be a URL that begins with https://, such as https://example.com/app.tar.gz";
   const { username, password, hash } = new URL(text);

@@ -32,7 +32,7 @@ const otherSandbox =
   "the request's boundary and the server's configuration decide what the sandbox is; leave it out";
 const otherFiles = "name the files in workspace.sources";
 
-/** What can't be had, and what to do instead: without it the commands would run in something else than they need. */
+/** What isn't supported, and what to do instead: without it the commands would run in something else than they need. */
 const refused: Readonly<Record<string, string>> = {
   initializeCommand:
     "would run on the host, outside every boundary; move what it does to onCreateCommand, which runs in the sandbox",
@@ -78,7 +78,7 @@ const fileSchema = z.looseObject({
 /**
  * Reads the file's text. Pure.
  * @param folder of the repository, as the commands see it.
- * @throws SetupFailed for what can't be read, or can't be had
+ * @throws SetupFailed for what can't be read or isn't supported
  */
 export function devcontainerIn(text: string, folder: string): Devcontainer {
   const file = parsed(text);

@@ -21,7 +21,7 @@ type Asked = NonNullable<EnvironmentRequest["devcontainer"]>;
 /**
  * Reads what the repository's `devcontainer.json` asks for, in the sandbox of the setup, which has the files of the sources and
  * nothing else: no agent was there.
- * @throws SetupFailed for what can't be read, or can't be had; SandboxFailed; the signal's reason
+ * @throws SetupFailed for what can't be read or isn't supported; SandboxFailed; the signal's reason
  */
 export async function readDevcontainer(
   sandbox: Sandbox,
