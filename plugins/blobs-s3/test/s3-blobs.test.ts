@@ -61,8 +61,8 @@ test("a service that doesn't answer is given up, and named", async () => {
 });
 
 test.each([
-  ["a wrong secret", { secretAccessKey: "another" }, /the secret key is another one/],
-  ["an unknown key", { accessKeyId: "AKOTHER" }, /the access key isn't known/],
+  ["a wrong secret", { secretAccessKey: "another" }, /the secret key is wrong/],
+  ["an unknown key", { accessKeyId: "AKOTHER" }, /the access key is unknown/],
   ["another bucket", { bucket: "another" }, /the bucket doesn't exist/],
 ])("%s is refused, with the setting to correct", async (_what, settings, message) => {
   const { s3, blobs } = await opened(settings);

@@ -52,7 +52,7 @@ function acpBlock(block: ContentBlock, abilities: PromptAbilities, title: string
             : { uri, mimeType, blob: data ?? "" };
         return { type: "resource", resource };
       }
-      if (block.uri === undefined) throw refused(`block of type '${block.type}' without content`);
+      if (block.uri === undefined) throw refused(`a block of type '${block.type}' without content`);
       return {
         type: "resource_link",
         uri: block.uri,
@@ -62,6 +62,6 @@ function acpBlock(block: ContentBlock, abilities: PromptAbilities, title: string
       };
     }
     default:
-      throw refused(`block of type '${block.type}'`);
+      throw refused(`a block of type '${block.type}'`);
   }
 }

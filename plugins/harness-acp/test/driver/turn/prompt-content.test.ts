@@ -27,9 +27,9 @@ describe("the prompt's content", () => {
   });
 
   it.each<{ block: ContentBlock; says: string }>([
-    { block: { type: "image", data: "AA", mimeType: "image/png" }, says: "no images" },
-    { block: { type: "audio", data: "AA", mimeType: "audio/wav" }, says: "no sound" },
-    { block: { type: "resource", uri: "file:///f", text: "t" }, says: "no files" },
+    { block: { type: "image", data: "AA", mimeType: "image/png" }, says: "doesn't support images" },
+    { block: { type: "audio", data: "AA", mimeType: "audio/wav" }, says: "doesn't support sound" },
+    { block: { type: "resource", uri: "file:///f", text: "t" }, says: "doesn't support files" },
     { block: { type: "hologram" }, says: "hologram" },
   ])("$block.type is refused instead of left out if the agent can't take it", ({ block, says }) => {
     const none = { image: false, audio: false, embeddedContext: false };
