@@ -82,7 +82,7 @@ describe("ambit run", () => {
       stdout += chunk;
     });
     const exit = new Promise((resolve) => child.once("close", resolve));
-    await expect.poll(() => running(marker).length, { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(() => running(marker).length, { timeout: 30_000 }).toBeGreaterThan(0);
     child.kill("SIGINT");
     expect(await exit).toBe(130);
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, stopReason: "cancelled", output: "begun" });
@@ -94,7 +94,7 @@ describe("ambit run", () => {
     const child = startAmbit(["run", "--json", "-"], { detached: true });
     child.stdin?.end(JSON.stringify(demo("say begun", `run ${marker}`)));
     const finished = finishOf(child);
-    await expect.poll(() => running(marker).length, { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(() => running(marker).length, { timeout: 30_000 }).toBeGreaterThan(0);
     child.kill("SIGTERM");
     process.kill(-(child.pid ?? 0), "SIGTERM");
     const { code, stdout } = await finished;

@@ -32,8 +32,8 @@ if (reason !== undefined) {
   // Lists aren't proven here, and the kit looks that they are refused: its decoys for them take ports, or names and
   // ranges at once, which Daytona can't be asked for. `open.test.ts` tries them at hosts of the loopback's network.
   const nobody = { address: "10.99.0.77:80", name: "nobody.example.test:80" };
-  // A sandbox is opened for each of a hundred attacks.
-  const canary = { ...settings.canary, ...nobody, attemptMs: 150 };
+  // A sandbox is opened for each of a hundred attacks. Without limits, a connection must succeed in that time on a busy machine too.
+  const canary = { ...settings.canary, ...nobody, attemptMs: 400 };
   /** As on a host of its own: with a separate data folder. */
   const settingsOn = (host: string) => ({ ...settings, dataFolder: join(dataFolder, host), canary });
   const configOn = (host: string) => configSchema.parse(settingsOn(host));

@@ -200,7 +200,8 @@ export async function* recordsOf(response: Response): AsyncGenerator<StreamRecor
   for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
     const lines = `${rest}${chunk}`.split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) yield JSON.parse(line);
+    // A blank line says that the server is still there: 15 seconds passed without a record.
+    for (const line of lines) if (line !== "") yield JSON.parse(line);
   }
 }
 

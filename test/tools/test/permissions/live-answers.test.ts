@@ -53,7 +53,8 @@ async function* recordsOf({ body }: Response): AsyncGenerator<StreamRecord, void
   for await (const chunk of body?.pipeThrough(new TextDecoderStream()) ?? []) {
     const lines = (rest + chunk).split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) yield JSON.parse(line);
+    // A blank line says that the server is still there: 15 seconds passed without a record.
+    for (const line of lines) if (line !== "") yield JSON.parse(line);
   }
 }
 

@@ -103,23 +103,24 @@ export class DirectConnection {
         reject(why);
         this.#lost(why);
       };
-      let isBroken = false;
+      let broken: (() => void) | undefined;
       pipe.output.on("data", (bytes: Buffer) => {
         this.#lastActivityAt = Date.now();
         if (!this.#isOpen) this.#noise = (this.#noise + bytes.toString("latin1")).slice(0, maxNoiseLength);
-        if (isBroken) return;
-        try {
-          this.#options.transport.accept(bytes);
-        } catch (error) {
-          isBroken = true;
-          const broken = () => {
-            reject(error);
-            this.#broken(error);
-          };
-          // A command that couldn't be started may say why in several pieces.
-          if (this.#isOpen) broken();
-          else setTimeout(broken, finalOutputMs);
+        if (broken === undefined) {
+          try {
+            this.#options.transport.accept(bytes);
+            return;
+          } catch (error) {
+            broken = () => {
+              reject(error);
+              this.#broken(error);
+            };
+            // A command that couldn't be started may say why in several pieces.
+            if (!this.#isOpen) setTimeout(broken, finalOutputMs);
+          }
         }
+        if (this.#isOpen || this.#noise.length === maxNoiseLength) broken();
       });
       pipe.output.once("end", () => lost());
       pipe.output.once("close", () => lost());
