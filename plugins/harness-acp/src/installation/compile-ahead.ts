@@ -59,18 +59,25 @@ export async function compileAhead(
   const parent = dirname(folder);
   await mkdir(parent, { recursive: true });
   const begun = await mkdtemp(join(parent, ".begun-"));
-  const child = spawn(realpathSync(node), ["--input-type=module", "-e", compiler, begun, folder, ...files], {
-    cwd: parent,
-    env: {},
-    stdio: "ignore",
-    timeout: compileMs,
-    killSignal: "SIGKILL",
-  });
-  if (!holds) child.unref();
-  const [status] = await once(child, "exit");
-  if (status === 0) return;
-  await rm(begun, { recursive: true, force: true });
-  throw new Error(`Node.js ended with ${status} while it compiled an agent`);
+  try {
+    const child = spawn(
+      realpathSync(node),
+      ["--input-type=module", "-e", compiler, begun, folder, ...files],
+      {
+        cwd: parent,
+        env: {},
+        stdio: "ignore",
+        timeout: compileMs,
+        killSignal: "SIGKILL",
+      },
+    );
+    if (!holds) child.unref();
+    const [status] = await once(child, "exit");
+    if (status !== 0) throw new Error(`Node.js ended with ${status} while it compiled an agent`);
+  } catch (error) {
+    await rm(begun, { recursive: true, force: true });
+    throw error;
+  }
 }
 
 /** One agent's compiled code, which is made once: agents start without it meanwhile. */
