@@ -8,7 +8,7 @@ export * from "./request/boundary/sandbox-permission.js";
 export { onDisconnectOf } from "./request/disconnect.js";
 export type { EnvironmentRequest } from "./request/environment.js";
 export type { ForkRequest } from "./request/fork.js";
-export type { GitSource } from "./request/git.js";
+export { type GitSource, gitRefSchema } from "./request/git.js";
 export type { Forge, PullRequestWish } from "./request/git-output.js";
 export * from "./request/interactions.js";
 export * from "./request/limits.js";
@@ -45,6 +45,7 @@ export { type MarkedValue, markedValues, type SchemaField, schemaFields } from "
 export * from "./spelling.js";
 export * from "./values/bounded-json.js";
 export * from "./values/json.js";
+export type { Person } from "./values/person.js";
 export { type SecretKind, secret, suggestsSecret } from "./values/secret.js";
 export { snapshotIdSchema } from "./values/snapshot-id.js";
 export * from "./values/workspace-path.js";

@@ -20,6 +20,7 @@ import { fixOf } from "./git/failure.js";
 import { headOf } from "./git/head.js";
 import { pushChanges } from "./git/push.js";
 import { gitSandbox, whyNotReached } from "./git/sandbox-of.js";
+import { setGitUser } from "./git/user.js";
 import type { Sign } from "./outputs/pushing.js";
 import { RunOutputs } from "./outputs/run-outputs.js";
 import { preparing } from "./preparing.js";
@@ -156,6 +157,18 @@ export class Workspaces {
    * @throws SourceFailed, SetupFailed, SnapshotFailed; SandboxFailed where the sandbox can't write; the signal's reason
    */
   async fill(
+    request: Needed & Pick<RunRequest, "projectId" | "runContext">,
+    sandbox: Sandbox,
+    { open, ...options }: FillOptions,
+  ): Promise<Filled> {
+    const { signal } = options;
+    const filled = await this.#prepare(request, sandbox, { open, ...options });
+    const { gitUser } = request.workspace ?? {};
+    if (gitUser !== undefined) await setGitUser(sandbox, gitUser, signal);
+    return filled;
+  }
+
+  async #prepare(
     request: Needed & Pick<RunRequest, "projectId" | "runContext">,
     sandbox: Sandbox,
     { open, ...options }: FillOptions,

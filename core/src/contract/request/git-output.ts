@@ -1,16 +1,9 @@
 import { z } from "zod";
+import { personSchema } from "../values/person.js";
 import { secret } from "../values/secret.js";
 import { credentialSchema } from "./boundary/credentials.js";
 import { gitCredentialSchema, gitRefSchema } from "./git.js";
 import { limits } from "./limits.js";
-
-/** A name or address in a commit. */
-const personSchema = z
-  .string()
-  .min(1)
-  .max(256)
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
-  .regex(/^(?!\s)[^<>\u0000-\u001f\u007f-\u009f]+(?<!\s)$/u, "must be one line without < and >");
 
 /** Such as `https://git.example.com/api/v4`. */
 const apiUrlSchema = z
@@ -97,12 +90,7 @@ export const gitOutputSchema = z.strictObject({
     .meta({
       description: "The commit's message.",
     }),
-  author: z
-    .strictObject({
-      name: personSchema.meta({ description: "The author's name." }),
-      email: personSchema.meta({ description: "The author's address." }),
-    })
-    .meta({ description: "The commit's author and committer." }),
+  author: personSchema.meta({ description: "The commit's author and committer." }),
   credential: gitCredentialSchema.optional().meta({
     description:
       "What the push needs. It is put on requests outside every sandbox, and used only to push to this repository. Default: none.",

@@ -89,6 +89,10 @@ export const gitSourceSchema = z
         description:
           "Whether contents in git LFS are downloaded: `true` from the same host, or `{hosts}`. Default: false, their pointers.",
       }),
+    repository: z.boolean().default(false).meta({
+      description:
+        "Whether `.git` comes too, with `depth` commits of history, so that git works inside. Not with `sparse` or `lfs`. Default: false, files only.",
+    }),
     credential: gitCredentialSchema.optional().meta({
       description:
         "What the repository needs. It is put on requests outside every sandbox, and used only to fetch this repository. Default: none.",
@@ -100,5 +104,10 @@ export const gitSourceSchema = z
   .refine(({ ref, commit }) => ref === undefined || commit === undefined, {
     path: ["commit"],
     error: "must not be given with a ref: name one of the two",
+  })
+  .refine(({ repository, sparse, lfs }) => !repository || (sparse === undefined && lfs === false), {
+    path: ["repository"],
+    error:
+      "must not be given with sparse or lfs: git inside would take what is missing or replaced for a change",
   });
 export type GitSource = z.infer<typeof gitSourceSchema>;

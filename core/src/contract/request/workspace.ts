@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { downloadUrlSchema } from "../values/download-url.js";
+import { personSchema } from "../values/person.js";
 import { secret } from "../values/secret.js";
 import { workspaceFileSchema, workspacePathSchema } from "../values/workspace-path.js";
 import { credentialSchema } from "./boundary/credentials.js";
@@ -91,12 +92,21 @@ export const sourceSchema = z.discriminatedUnion("type", [
 ]);
 export type Source = z.infer<typeof sourceSchema>;
 
-export const workspaceSchema = z.strictObject({
-  sources: z
-    .array(sourceSchema)
-    .min(1)
-    .max(limits.sources)
-    .meta({
-      description: `What a new workspace begins with, in this order, at most ${limits.sources}; \`harnessFiles\` come after. A later run of the session keeps its workspace as it is.`,
+export const workspaceSchema = z
+  .strictObject({
+    sources: z
+      .array(sourceSchema)
+      .max(limits.sources)
+      .default([])
+      .meta({
+        description: `What a new workspace begins with, in this order, at most ${limits.sources}; \`harnessFiles\` come after. A later run of the session keeps its workspace as it is. Default: none.`,
+      }),
+    gitUser: personSchema.optional().meta({
+      description:
+        "Who makes the commits that the agent makes with git: written to `.gitconfig` in the home of a new session. Default: git inside has no user, and refuses to commit.",
     }),
-});
+  })
+  .refine(({ sources, gitUser }) => sources.length > 0 || gitUser !== undefined, {
+    path: ["sources"],
+    error: "is empty: name a source, or leave workspace out",
+  });

@@ -41,9 +41,9 @@ export function environmentKey({ request, boundary, backend, system, commits }: 
 function identityOf(source: Source, commit: string | undefined): unknown {
   switch (source.type) {
     case "git": {
-      // The credential and the name of the branch don't decide what comes in.
-      const { credential: _credential, ref: _ref, ...rest } = source;
-      return { ...rest, commit };
+      // The credential doesn't decide what comes in, and the name of the branch only what `.git` says of it.
+      const { credential: _credential, ref, ...rest } = source;
+      return source.repository ? { ...rest, ref, commit } : { ...rest, commit };
     }
     case "archive": {
       // Where it comes from doesn't decide what comes in: its digest does.

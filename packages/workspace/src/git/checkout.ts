@@ -21,6 +21,8 @@ export interface CheckedOut {
   readonly folder: string;
   readonly commit: string;
   readonly tree: string;
+  readonly git: Git;
+  readonly entries: readonly TreeEntry[];
 }
 
 /** What is left of the limits of all sources. */
@@ -74,6 +76,9 @@ class Checkout {
     await this.#succeed(
       git.run([
         ...[
+          // One pack, however few objects there are.
+          "-c",
+          "fetch.unpackLimit=1",
           "fetch",
           "--quiet",
           "--no-tags",
@@ -89,7 +94,7 @@ class Checkout {
       throw this.#failed("ref_missing", `the host sent ${commit} instead`);
     const entries = await this.#entriesOf(git, commit, sparse);
     await this.#write(git, url, entries);
-    this.done.push({ below, folder: git.tree, commit, tree });
+    this.done.push({ below, folder: git.tree, commit, tree, git, entries });
     if (source.submodules) await this.#takeSubmodules(git, url, below, commit, entries);
   }
 

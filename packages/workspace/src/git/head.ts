@@ -1,4 +1,4 @@
-import type { GitSource } from "@ambit/core/contract";
+import { type GitSource, gitRefSchema } from "@ambit/core/contract";
 import { sourceFailed } from "../sources/source-error.js";
 import { fixOf, gitFailureOf, lastWords } from "./failure.js";
 import { Git, type GitOptions, TooMuchOutput } from "./program.js";
@@ -36,7 +36,7 @@ export async function headOf(
 }
 
 /** In the order in which git looks for a name (gitrevisions). */
-function namesOf(ref = "HEAD"): readonly string[] {
+export function namesOf(ref = "HEAD"): readonly string[] {
   return ref === "HEAD" || ref.startsWith("refs/")
     ? [ref]
     : [`refs/${ref}`, `refs/tags/${ref}`, `refs/heads/${ref}`];
@@ -49,4 +49,13 @@ function commitIn(listed: string, names: readonly string[]): string | undefined 
   );
   const name = names.find((one) => ids.has(one));
   return name === undefined ? undefined : (ids.get(`${name}^{}`) ?? ids.get(name));
+}
+
+/** The branch that a name stands for; undefined where it is a tag's, or the host's is no name of a branch. Pure. */
+export function branchIn(listed: string, names: readonly string[]): string | undefined {
+  const symbolic = /^ref: refs\/heads\/(.+)\tHEAD$/m.exec(listed)?.[1];
+  const there = new Set([...listed.matchAll(/^[0-9a-f]+\t(.+)$/gm)].map(([, name]) => name));
+  const name = names.find((one) => there.has(one));
+  const branch = name === "HEAD" ? symbolic : /^refs\/heads\/(.+)$/.exec(name ?? "")?.[1];
+  return gitRefSchema.safeParse(branch).data;
 }

@@ -8,6 +8,7 @@ import { sourceFailed } from "../sources/source-error.js";
 import { Spool } from "../spool/spool.js";
 import { type CheckedOut, checkOut, type Left } from "./checkout.js";
 import { fixOf } from "./failure.js";
+import { type Repository, RepositoryIncomplete, repositoryEntries, takeRepository } from "./repository.js";
 
 export interface PrepareGitOptions {
   /** Of the source in the request. */
@@ -45,9 +46,11 @@ export async function prepareGit(options: PrepareGitOptions): Promise<PreparedSo
       const trees: { readonly below: string; readonly collected: Collected }[] = [];
       for (const one of done)
         trees.push({ below: one.below, collected: await broughtOut(one, sandbox, spool, options) });
+      const repository = await repositoryOf(done, trees[0]?.collected, spool, options);
       return {
         facts: factsOf(source, done),
         entries: entriesOf(trees, spool),
+        ...(repository === undefined ? {} : { repository }),
         close: () => spool.close(),
       };
     } finally {
@@ -67,6 +70,27 @@ function factsOf({ url }: GitSource, [first, ...submodules]: readonly CheckedOut
       ? {}
       : { submodules: submodules.map(({ below, commit }) => ({ path: below.slice(0, -1), commit })) }),
   };
+}
+
+/** Undefined where none is asked for. */
+async function repositoryOf(
+  [root, ...submodules]: readonly CheckedOut[],
+  collected: Collected | undefined,
+  spool: Spool,
+  { index, source, left, maxEntries }: PrepareGitOptions,
+): Promise<PreparedSource["repository"]> {
+  if (!source.repository || root === undefined || collected === undefined) return undefined;
+  const limits = { maxEntries, maxFiles: left.files, maxBytes: left.bytes };
+  const came = { files: collected.files, submodules: submodules.map(({ below }) => below.slice(0, -1)) };
+  let taken: Repository;
+  try {
+    taken = await takeRepository(root, source, came, spool, limits);
+  } catch (error) {
+    if (!(error instanceof RepositoryIncomplete || error instanceof OutputsFailed)) throw error;
+    const reason = error.message === "too_large" ? "too_large" : "checkout_failed";
+    throw sourceFailed(index, reason, `${fixOf(reason)} (its .git: ${error.message})`, error);
+  }
+  return repositoryEntries(taken, { url: source.url, commit: root.commit }, spool);
 }
 
 async function broughtOut(

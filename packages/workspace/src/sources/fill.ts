@@ -47,6 +47,10 @@ export async function fillFrom(
         signal.throwIfAborted();
         await filling.add(entry);
       }
+      for await (const entry of prepared.repository ?? []) {
+        signal.throwIfAborted();
+        await filling.put(entry);
+      }
       receipts.push({ ...(await filling.end()), ...prepared.facts });
     } catch (error) {
       signal.throwIfAborted();
@@ -94,12 +98,17 @@ class Filling {
     const { path, content, executable } = entry;
     if (this.#paths.has(path)) throw sourceFailed(this.index, "invalid", `has '${path}' twice`);
     this.#paths.add(path);
-    this.left.files -= 1;
-    this.left.bytes -= content.length;
-    if (this.left.files < 0 || this.left.bytes < 0) throw tooLarge(this.index);
     this.#files += 1;
     this.#bytes += content.length;
     this.#hash.update(`${path}\0${executable ? "x" : "-"}\0${content.length}\0`).update(content);
+    await this.put(entry);
+  }
+
+  /** Within the limits, and not a part of what the receipt counts. */
+  async put({ path, content, executable }: SourceEntry): Promise<void> {
+    this.left.files -= 1;
+    this.left.bytes -= content.length;
+    if (this.left.files < 0 || this.left.bytes < 0) throw tooLarge(this.index);
     const below = this.source.into === undefined ? "" : `${this.source.into.replace(/\/+$/, "")}/`;
     this.#entries.push({ path: `${this.sandbox.workspace}/${below}${path}`, content, executable });
     this.#waiting += content.length;

@@ -7,6 +7,8 @@ export interface PreparedSource {
   readonly facts: Pick<SourceReceipt, "url" | "archive" | "commit" | "tree" | "submodules">;
   /** Its files, once. */
   readonly entries: AsyncIterable<SourceEntry | LeftOut> | Iterable<SourceEntry>;
+  /** Its `.git`, once: what git packs differs from one time to the next, so the digest leaves it out. */
+  readonly repository?: AsyncIterable<SourceEntry>;
   /** Removes what it keeps on disk. */
   close(): Promise<void>;
 }
