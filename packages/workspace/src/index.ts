@@ -2,10 +2,13 @@
 export type { OpenDownload, OpenedDownload } from "./download/open-download.js";
 export type { SendToApi } from "./forge/api.js";
 export { signerOf } from "./git/signing.js";
+export { collect } from "./outputs/collect.js";
 export { KeptOutputs } from "./outputs/kept-outputs.js";
 export type { OutputsManifest } from "./outputs/manifest.js";
 export { OutputsRetention } from "./outputs/retention.js";
 export { RunOutputs } from "./outputs/run-outputs.js";
 export { type WorkspaceSettings, workspaceSettingsSchema } from "./settings.js";
+export { packSnapshot, unpackSnapshot } from "./snapshot/index.js";
 export { Snapshots } from "./snapshots/snapshots.js";
+export { Spool } from "./spool/spool.js";
 export { type Filled, type FillOptions, Workspaces } from "./workspaces.js";

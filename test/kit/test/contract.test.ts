@@ -26,6 +26,9 @@ const merits = [
   "writes and reads files unchanged, and creates parent folders",
   "makes a handler reachable from inside, with its method, path, headers and body",
   "streams a response as it is written, and a large one completely",
+  "takes a request's sources, and the agent can run and change them",
+  "lets regular files of the workspace leave, and nothing that a link or a device stands for",
+  "gives its workspace and home to another sandbox, with links and modes, and nothing through a link",
 ];
 
 describe("the contract of every sandbox", () => {

@@ -3,6 +3,7 @@ import { exposureChecks } from "./exposure-checks.js";
 import { fileChecks } from "./file-checks.js";
 import { processChecks } from "./process-checks.js";
 import { sessionChecks } from "./session-checks.js";
+import { workspaceChecks } from "./workspace-checks.js";
 
 /** What `SandboxBackend` and `Sandbox` guarantee in every sandbox, guarded or not. */
 export const contractChecks: readonly ContractCheck[] = [
@@ -10,4 +11,5 @@ export const contractChecks: readonly ContractCheck[] = [
   ...processChecks,
   ...fileChecks,
   ...exposureChecks,
+  ...workspaceChecks,
 ];
