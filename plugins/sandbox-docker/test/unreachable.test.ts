@@ -61,6 +61,13 @@ describe.skipIf(reason !== undefined)("an engine that is away for a while", () =
     await expect.poll(() => left.volumes(), { timeout: 10_000 }).toEqual([]);
   });
 
+  it("is asked again for a command whose connection it dropped, and the sandbox opens", async () => {
+    proxy.dropNext(/^POST \/exec\/\w+\/start/);
+    const sandbox = await backend().open(specOf({}), scope);
+    expect(proxy.hasDropped).toBe(true);
+    await sandbox.close();
+  });
+
   it("waits no longer for an answer than requestTimeoutMs, and says so", async () => {
     proxy.change("isSilent");
     const opening = backend(1_000).open(specOf({}), scope);

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as after } from "node:timers/promises";
 import { firstByteWithin, signalWithin } from "@ambit/backend-kit";
 import type { DirectPipe, DirectPlatform } from "@ambit/bridge";
-import { SandboxFailed } from "@ambit/core/plugin";
+import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import type Docker from "dockerode";
 import type { DockerConfig } from "../config.js";
 import { archiveOf } from "../engine/archive.js";
@@ -84,10 +84,12 @@ export class Container implements DirectPlatform {
     const { folder } = this.#config.bridge;
     if (this.#hasVolume) {
       const archive = archiveOf(relative(folder, path), content);
-      await this.#container.putArchive(archive, {
-        path: folder,
-        abortSignal: signalWithin(this.#config.requestTimeoutMs, signal),
-      });
+      await this.#repeated(signal, () =>
+        this.#container.putArchive(archive, {
+          path: folder,
+          abortSignal: signalWithin(this.#config.requestTimeoutMs, signal),
+        }),
+      );
       return;
     }
     // The engine doesn't see mounts in memory: it would unpack archives below them.
@@ -97,12 +99,33 @@ export class Container implements DirectPlatform {
     if (code !== 0) throw new SandboxFailed(`${path} couldn't be written in the sandbox: ${output}`);
   }
 
-  /** Runs one of the plugin's own commands to its end. */
-  async run(
+  /** Runs one of the plugin's own commands to its end. It may run twice. */
+  run(
     argv: readonly string[],
     signal: AbortSignal,
     options: Pick<Docker.ExecCreateOptions, "Privileged" | "AttachStdin"> = {},
     input?: Uint8Array,
+  ): Promise<ContainerExit> {
+    return this.#repeated(signal, () => this.#runOnce(argv, signal, options, input));
+  }
+
+  /** Asks a second time if the engine closed the connection early and the container still runs. */
+  async #repeated<Result>(signal: AbortSignal, ask: () => Promise<Result>): Promise<Result> {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!isDropped(error)) throw error;
+      const reason = await this.whyLost(signal);
+      if (reason !== undefined) throw reason;
+      return await ask();
+    }
+  }
+
+  async #runOnce(
+    argv: readonly string[],
+    signal: AbortSignal,
+    options: Pick<Docker.ExecCreateOptions, "Privileged" | "AttachStdin">,
+    input: Uint8Array | undefined,
   ): Promise<ContainerExit> {
     const stream = await this.#join(argv, options, signal);
     const stop = () => stream.destroy(new Error("given up"));
@@ -191,6 +214,9 @@ export class Container implements DirectPlatform {
     return this.#destroyed;
   }
 }
+
+/** Whether the connection ended before the answer. */
+const isDropped = (error: unknown) => ["EPIPE", "ECONNRESET"].includes(codeOf(error) ?? "");
 
 /** Whether the engine wrote a container's last state while it removed the folder of it. */
 const isStillWriting = (error: unknown) =>

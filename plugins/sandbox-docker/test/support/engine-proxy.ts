@@ -9,6 +9,7 @@ import { dockerEngine } from "@ambit/docker-engine";
  */
 export class EngineProxy {
   mode: "carries" | "refuses" | "isSilent" = "carries";
+  #dropped: RegExp | undefined;
   readonly #sockets = new Set<Socket>();
   readonly #path: string;
   readonly #server = createServer((client) => this.#carry(client));
@@ -31,6 +32,15 @@ export class EngineProxy {
     if (mode === "refuses") for (const socket of this.#sockets) socket.destroy();
   }
 
+  /** Ends the connection of the next request whose head is like this, when it has been passed on. */
+  dropNext(head: RegExp): void {
+    this.#dropped = head;
+  }
+
+  get hasDropped(): boolean {
+    return this.#dropped === undefined;
+  }
+
   close(): void {
     this.change("refuses");
     this.#server.close();
@@ -42,6 +52,11 @@ export class EngineProxy {
     if (this.mode !== "carries") return;
     const engine = this.#keep(connect(dockerEngine().socket));
     client.pipe(engine).pipe(client);
+    client.on("data", (part: Buffer) => {
+      if (this.#dropped?.test(part.toString("latin1")) !== true) return;
+      this.#dropped = undefined;
+      client.destroy();
+    });
     client.once("close", () => engine.destroy());
     engine.once("close", () => client.destroy());
   }
