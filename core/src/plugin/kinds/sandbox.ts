@@ -84,6 +84,8 @@ export interface SandboxSpec {
 
 /** Properties of a sandbox with an image. */
 export interface ImageRootfs {
+  /** The image as it was asked for, such as `node:22`. Absent: it isn't known by a name. */
+  readonly name?: string;
   /** `PATH` as the image sets it: where programs are looked up by name. */
   readonly searchPath: string;
   /** Absolute. Below it lie copies or mounts of `SandboxSpec.requiredPaths`, each at its path on the runner. */

@@ -87,7 +87,12 @@ async function prepareSandbox(
       "bridge.ownUsers": ownUsers,
       "bridge.node": node,
     }),
-    image: { searchPath, copyRoot, mounted: given !== undefined },
+    image: {
+      ...(options.imageName === undefined ? {} : { name: options.imageName }),
+      searchPath,
+      copyRoot,
+      mounted: given !== undefined,
+    },
     placeholders: placeholders ?? (() => ({})),
     facts: { ownUsers, whyShared, openPorts, whyOpen, closedBy, searchPath, node },
     bridge,

@@ -52,6 +52,8 @@ export interface RemoteSandboxOptions {
    * they are copied.
    */
   readonly copyRoot?: string;
+  /** The image as the platform was asked for it. Absent: it isn't known by a name. */
+  readonly imageName?: string | undefined;
   /**
    * For a sandbox that another runner may take over: the fence of this runner, its owner. With `resume`, from
    * the earlier runner, it continues in the existing sandbox. Default: the sandbox ends with this runner.

@@ -35,10 +35,7 @@ export async function readDevcontainer(
   const sentence = ignoredSentence(found.ignored);
   if (sentence !== undefined) warn(sentence);
   const { image } = found;
-  const images = Object.entries(sandbox.evidence).flatMap(([fact, of]) =>
-    fact.endsWith(".image") ? [of] : [],
-  );
-  if (image === undefined || images.includes(image)) return found;
+  if (image === undefined || isSameImage(image, sandbox.image?.name)) return found;
   const shown = JSON.stringify(image.slice(0, 200));
   if (asked.image === "ignore") {
     warn(`has the image ${shown}, which is ignored: the sandbox's own is used, as the request says`);
@@ -47,6 +44,16 @@ export async function readDevcontainer(
   throw wrong(
     `is made for the image ${shown}, and the sandbox has another one: name a sandbox whose image it is, or set environment.devcontainer.image to "ignore" if its commands work without it`,
   );
+}
+
+/** Of two names, as a container engine resolves them: Docker Hub and `latest` may be left out. Pure. */
+export function isSameImage(one: string, other: string | undefined): boolean {
+  return other !== undefined && wholeName(one) === wholeName(other);
+}
+
+function wholeName(image: string): string {
+  const named = image.replace(/^(?:docker\.io\/)?(?:library\/)?/, "");
+  return /[:@][^/]*$/.test(named) ? named : `${named}:latest`;
 }
 
 async function textOf(

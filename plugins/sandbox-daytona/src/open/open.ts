@@ -58,6 +58,7 @@ export async function openBridge(
         spec,
         bridge: config.bridge,
         evidence,
+        imageName: config.image,
         placeholders: () => secrets.placeholders,
         ownSystem: true,
         supervisor: daemon,

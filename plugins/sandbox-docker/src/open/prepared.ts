@@ -151,6 +151,7 @@ export class PreparedSandbox implements Prepared {
         isClosedUnclaimed: true,
         spec,
         ...(mountsAgents(config) ? { copyRoot } : {}),
+        imageName: config.image,
         environment: (command) => this.#egress?.environment(command) ?? {},
         placeholders: () => this.#broker?.placeholders ?? {},
       },

@@ -157,6 +157,7 @@ export class PreparedPod implements Prepared {
           ...evidence,
           ...(this.#network === undefined ? {} : { "kubernetes.network": this.#network }),
         }),
+        imageName: config.image,
         ownSystem: true,
         unprivileged: true,
         workspace: accessOf[boundary.filesystem.mode],
