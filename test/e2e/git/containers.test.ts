@@ -8,6 +8,9 @@ import { startForge } from "../support/forge/forge.js";
 
 const token = `ghp_${"container".repeat(4)}`;
 
+const work =
+  "cat a.txt; env; printf two > a.txt; echo; echo status:; git status --short; git commit -qam Inside; git log -1 --format='%an %s'";
+
 it.for(["runc", "runsc"] as const)(
   "a commit comes into and leaves containers with %s",
   { timeout: 240_000 },
@@ -36,10 +39,15 @@ it.for(["runc", "runsc"] as const)(
         run("add", "-A");
       });
       const request = (sandbox: string) => ({
-        ...demo("run cat a.txt; env; printf two > a.txt", "say done"),
+        ...demo(`run ${work}`, "say done"),
         sandbox,
         sandboxPermission: { network: "off", filesystem: "workspace" },
-        workspace: { sources: [{ type: "git", url: forge.url("acme/app"), credential: { value: token } }] },
+        workspace: {
+          sources: [
+            { type: "git", url: forge.url("acme/app"), credential: { value: token }, repository: true },
+          ],
+          gitUser: { name: "Agent", email: "agent@acme.example" },
+        },
         outputs: {
           patch: true,
           git: {
@@ -55,6 +63,8 @@ it.for(["runc", "runsc"] as const)(
         expect(text + server.log()).not.toContain(token);
         const result = JSON.parse(text);
         expect(result, server.log()).toMatchObject({ ok: true, output: "done" });
+        // Nothing but the agent's change differs, and its own commit stays inside.
+        expect(text).toMatch(/status:\\n M a\.txt\\nAgent Inside/);
         return result.receipt;
       };
       const [here, there] = [await run("local"), await run(runtime)];
