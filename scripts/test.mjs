@@ -14,7 +14,7 @@ import { installNode, onSupportedNode } from "./supported-node.mjs";
 
 /** Scripts of package.json, so that each can also be run alone. */
 const quickChecks = ["typecheck:tests", "lint", "check:dependencies", "check:links"];
-/** In milliseconds. A hanging test must not prevent the last line; all tests take about 25 minutes on two idle cores. */
+/** In milliseconds. A hanging test must not prevent the last line; all tests take about 45 minutes on two cores. */
 const checkTimeoutMs = 60 * 60_000;
 
 /**
