@@ -6,6 +6,7 @@ import type { Environment } from "./configuration/environment.js";
 import { loadSettings, type Overrides, type Settings } from "./configuration/load.js";
 import { ConfigurationInvalid } from "./configuration/problems.js";
 import type { ConfigurationInput, LogLevel } from "./configuration/schema.js";
+import { CredentialCallbacks } from "./credentials/callbacks.js";
 import { EvidenceFile } from "./evidence-file.js";
 import { KeptFiles, type KeptFilesOptions } from "./files/kept-files.js";
 import {
@@ -103,6 +104,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     minimum: settings.require,
     workspaces: files.workspaces,
     previews,
+    credentialRefresh: new CredentialCallbacks(settings.credentials, hasTenants),
     hasTenants,
     webhookIssues: (webhook, project) => webhooks.issues(webhook, project),
     interactionKey: key,

@@ -6,8 +6,8 @@ import type { Replacements } from "./replacements.js";
  * of a chunk that may be the beginning of a sequence, so a stream of events isn't delayed.
  */
 export class StreamReplacer {
-  readonly #replacements: Replacements;
-  readonly #found = new Occurrences();
+  #replacements: Replacements;
+  #found = new Occurrences();
   #state = 0;
   #held: Buffer = nothing;
   /** Where `#held` begins in the whole stream. */
@@ -15,6 +15,15 @@ export class StreamReplacer {
 
   constructor(replacements: Replacements) {
     this.#replacements = replacements;
+  }
+
+  /** Searches for these from now on, also in what is held back. */
+  follow(replacements: Replacements): void {
+    if (replacements === this.#replacements) return;
+    this.#replacements = replacements;
+    this.#found = new Occurrences();
+    this.#state = 0;
+    this.#search(this.#held, 0);
   }
 
   /** @returns what can be passed on; may be empty. Never changes `chunk`. */

@@ -33,7 +33,7 @@ import type { RunLimits } from "./limits.js";
 import { RunBudget } from "./model/budget.js";
 import { ModelCalls } from "./model/model-calls.js";
 import { SessionSpending } from "./model/session-spending.js";
-import { noPreviews, noWorkspaces } from "./operator.js";
+import { noCredentialRefresh, noPreviews, noWorkspaces } from "./operator.js";
 import { Fork } from "./run/fork.js";
 import { Outputs } from "./run/outputs.js";
 import { Ports } from "./run/ports.js";
@@ -94,6 +94,7 @@ export function rootContainer(options: RunnerOptions): DependencyContainer {
   root.registerInstance(tokens.wholeHistory, options.contract?.wholeHistory ?? false);
   root.registerInstance(tokens.workspaces, options.workspaces ?? noWorkspaces);
   root.registerInstance(tokens.previews, options.previews ?? noPreviews);
+  root.registerInstance(tokens.credentialRefresh, options.credentialRefresh ?? noCredentialRefresh);
   root.registerInstance(tokens.hasTenants, options.hasTenants ?? false);
   root.registerInstance(tokens.observers, options.registry.observers);
   root.registerInstance(tokens.hideSecrets, hideSecrets);

@@ -14,6 +14,7 @@ export { secretsIn, secretsOf } from "./events/redaction/secrets.js";
 export { FairMap } from "./lifetime/memory/fair-map.js";
 export { type RunLimits, runLimitsSchema } from "./limits.js";
 export type {
+  CredentialRefreshService,
   PermissionCeiling,
   PortOfSession,
   Preview,
@@ -29,5 +30,6 @@ export { historyOf, promptOf } from "./parse/prompt.js";
 export { Run } from "./run/run.js";
 export { Runner, type Slot } from "./runner.js";
 export type { RunnerOptions } from "./runner-options.js";
+export { RefreshFailed } from "./session/secrets/ask-for-value.js";
 export type { SessionHolding, SessionKeeper, SessionRecord } from "./session/session-keeper.js";
 export type { SessionName } from "./session/session-name.js";

@@ -94,6 +94,31 @@ export const noPreviews: PreviewService = {
   },
 };
 
+/** Calls back to platforms for new values of credentials: the server's. */
+export interface CredentialRefreshService {
+  /** Why such a callback is refused; undefined if it isn't, or if only its name is known so far. Pure. */
+  whyRefused(url: URL): string | undefined;
+  /**
+   * Posts once, to an address that was checked, and reads a bounded response.
+   * @throws RefreshFailed; the signal's reason
+   */
+  ask(
+    request: {
+      readonly url: URL;
+      readonly authorization: string | undefined;
+      /** JSON. */
+      readonly body: string;
+    },
+    signal: AbortSignal,
+  ): Promise<{ readonly status: number; readonly body: string }>;
+}
+
+/** A runner without one refuses such requests. */
+export const noCredentialRefresh: CredentialRefreshService = {
+  whyRefused: () => "this runner makes no callbacks for credentials",
+  ask: () => Promise.reject(new Error("This runner makes no callbacks for credentials.")),
+};
+
 /** What leaves the workspace of one run. */
 export interface OutputsOfRun {
   /** Once Ambit has filled the workspace. @throws OutputsFailed; the signal's reason */

@@ -6,7 +6,13 @@ import type { InjectionToken } from "tsyringe";
 import type { FairSlots } from "./lifetime/fair-slots.js";
 import type { OwnedScope } from "./lifetime/scope.js";
 import type { RunLimits } from "./limits.js";
-import type { HideSecrets, PermissionCeiling, PreviewService, WorkspaceService } from "./operator.js";
+import type {
+  CredentialRefreshService,
+  HideSecrets,
+  PermissionCeiling,
+  PreviewService,
+  WorkspaceService,
+} from "./operator.js";
 
 /** A run that may start. */
 export interface PlannedRun {
@@ -26,6 +32,7 @@ export const tokens = {
   limits: token<RunLimits>("limits"),
   permissionCeiling: token<PermissionCeiling>("permissionCeiling"),
   hideSecrets: token<HideSecrets>("hideSecrets"),
+  credentialRefresh: token<CredentialRefreshService>("credentialRefresh"),
   /**
    * The key of the ids under which calls are announced that wait for a user. Runners that resume each other's
    * conversations have the same. Asked for when it is first needed.

@@ -201,6 +201,7 @@ describe("secrets are accepted", () => {
     ["restricted to paths", { paths: ["/a/*"] }],
     ["restricted to reading", { access: "read" }],
     ["restricted to services of git", { access: ["fetch"] }],
+    ["refreshed", { refresh: { url: "https://platform.example.com/mint" } }],
     ["encoded", { as: "basic" }],
     ["for one port", { hosts: ["api.example.com:8443"] }],
   ])("not %s, which the platform doesn't support", (_what, more) => {

@@ -88,6 +88,7 @@ export async function loadSettings(
     store: parsed.data.store,
     memory: parsed.data.memory,
     workspace: parsed.data.workspace,
+    credentials: parsed.data.credentials,
     tokens: parsed.data.tokens,
     limits: { ...limits, concurrentRuns },
     probes,

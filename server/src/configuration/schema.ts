@@ -3,6 +3,7 @@ import { memorySettingsSchema, storeSettingsSchema } from "@ambit/durable";
 import { contractSettingsSchema, minimumBoundarySchema, runLimitsSchema } from "@ambit/runner";
 import { workspaceSettingsSchema } from "@ambit/workspace";
 import { z } from "zod";
+import { credentialSettingsSchema } from "../credentials/settings.js";
 import { denialSchema } from "../tenants/denial.js";
 import { tenantsSchema } from "../tenants/schema.js";
 import { webhookSettingsSchema } from "../webhooks/settings.js";
@@ -124,6 +125,8 @@ export const configurationSchema = z.strictObject({
   memory: memorySettingsSchema.prefault({}),
   /** Limits of what leaves workspaces. */
   workspace: workspaceSettingsSchema.prefault({}),
+  /** Callbacks for new values of credentials. */
+  credentials: credentialSettingsSchema.prefault({}),
   /** Messages to callers about their runs, if a store is loaded. */
   webhooks: webhookSettingsSchema.prefault({}),
   interactions: z

@@ -13,7 +13,7 @@ import type { SendToApi } from "@ambit/workspace";
 const maxResponseBytes = 1_048_576;
 
 /**
- * Sends one request over TLS and a connection of its own, to an address that was checked; redirects are not followed.
+ * Sends one request over TLS and a connection of its own, as `exchangeGuarded` does.
  * @throws AddressRefused; Error for an answer that is too large or broken; the signal's reason
  */
 export function sendGuarded(
@@ -22,20 +22,40 @@ export function sendGuarded(
   signal: AbortSignal,
 ): ReturnType<SendToApi> {
   const why = (address: string) => whyForbidden([policy], address, portOf(url));
+  const options = { send: requestHttps, why, maxBytes: maxResponseBytes };
+  return exchangeGuarded({ method, url, headers, body }, options, signal);
+}
+
+export interface GuardedOptions {
+  readonly send: typeof requestHttps;
+  /** Why no connection to this address is allowed; undefined if it is. */
+  readonly why: (address: string) => string | undefined;
+  /** Of an answer. */
+  readonly maxBytes: number;
+}
+
+/**
+ * Sends one request over a connection of its own, to an address that was checked; redirects are not followed.
+ * @throws AddressRefused; Error for an answer that is too large or broken; the signal's reason
+ */
+export function exchangeGuarded(
+  { method, url, headers, body }: Parameters<SendToApi>[0],
+  { send, why, maxBytes }: GuardedOptions,
+  signal: AbortSignal,
+): ReturnType<SendToApi> {
   const literal = literalAddress(url);
   const refused = literal === undefined ? undefined : why(literal);
   if (refused !== undefined) return Promise.reject(new AddressRefused(refused));
   return new Promise((resolve, reject) => {
     const options = { method, agent: false, headers, lookup: guardedLookup(why), signal };
-    const request = requestHttps(url, options, (response) => {
+    const request = send(url, options, (response) => {
       const { statusCode: status = 0 } = response;
       const parts: Buffer[] = [];
       let size = 0;
       response.on("data", (part: Buffer) => {
         size += part.length;
         parts.push(part);
-        if (size > maxResponseBytes)
-          response.destroy(new Error(`its answer has more than ${maxResponseBytes} bytes`));
+        if (size > maxBytes) response.destroy(new Error(`its answer has more than ${maxBytes} bytes`));
       });
       response.once("error", reject);
       response.once("end", () => resolve({ status, body: Buffer.concat(parts, size).toString() }));

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { environmentValueSchema } from "../values/environment.js";
 import { workspacePathSchema } from "../values/workspace-path.js";
-import { credentialSchema } from "./boundary/credentials.js";
+import { setupCredentialSchema } from "./boundary/credentials.js";
 import { sandboxPermissionSchema } from "./boundary/sandbox-permission.js";
 import { limits } from "./limits.js";
 
@@ -43,11 +43,11 @@ export const environmentSchema = z.strictObject({
     .default({})
     .meta({ description: "Variables of the commands, in plain text. The agent doesn't get them." }),
   credentials: z
-    .array(credentialSchema)
+    .array(setupCredentialSchema)
     .max(limits.credentials)
     .default([])
     .meta({
-      description: `Credentials of the commands, at most ${limits.credentials}, as \`credentials\` of a request: the commands have placeholders, and the agent has neither. What is kept is searched for them.`,
+      description: `Credentials of the commands, at most ${limits.credentials}, as \`credentials\` of a request, without \`refresh\`: the commands have placeholders, and the agent has neither. What is kept is searched for them.`,
     }),
   boundary: sandboxPermissionSchema.optional().meta({
     description:

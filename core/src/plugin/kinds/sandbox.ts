@@ -27,6 +27,21 @@ export interface HiddenCredential
 /** `true` where the credential stays outside; else a gap's reason and fix. */
 export type Hiding = true | Pick<ActorGap, "reason" | "fix">;
 
+/** A new value of a credential, or why there is none: a text that programs in the sandbox may read. */
+export type RefreshedSecret =
+  | {
+      readonly ok: true;
+      readonly value: string;
+      /** Milliseconds since 1970. */
+      readonly expiresAt: number;
+      /**
+       * By credential: the values so far that the session still knows, with this one. Responses of its hosts must contain
+       * none of them, nor the value that it began with.
+       */
+      readonly known: Readonly<Record<string, readonly string[]>>;
+    }
+  | { readonly ok: false; readonly reason: string };
+
 /** `true` where connections of the runner reach exactly the boundary's `inbound` ports; else why not, and the fix. */
 export type Inbound = true | Pick<ActorGap, "reason" | "fix">;
 
@@ -65,6 +80,12 @@ export interface SandboxSpec {
   readonly requiredPaths: readonly RequiredPath[];
   /** Credentials to hide, which the backend's `hides` accepted. Default: none. */
   readonly secrets?: readonly HiddenCredential[];
+  /**
+   * Asks the platform for a new value of one of `secrets` that has `refresh`. When it resolves, the run's output is
+   * redacted of the value. The backend calls it before the value it has expires, for one request on behalf of all that
+   * wait, and sends no value that has expired. Never rejects. Absent: none of them has `refresh`.
+   */
+  refreshSecret?(name: string): Promise<RefreshedSecret>;
   /**
    * Set if another runner may take the sandbox over later. It increases with each owner, and the sandbox obeys only the
    * owner with the highest one. Default: the sandbox ends with this runner.

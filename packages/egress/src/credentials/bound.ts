@@ -12,17 +12,25 @@ export interface BoundCredential extends HiddenCredential {
 }
 
 export function bindCredential(credential: HiddenCredential): BoundCredential {
-  const { value, hosts, as } = credential;
-  const colon = as === "basic" ? value.indexOf(":") : -1;
-  const password = value.slice(colon + 1);
-  // A password too short to distinguish from other text is hidden as a part of the whole.
-  const secret = password.length < minSecretLength ? value : password;
+  const secret = secretPartOf(credential);
   return {
     ...credential,
     placeholder: placeholderFor(secret),
-    endpoints: new Set(hosts.map((host) => (host.includes(":") ? host : `${host}:443`))),
+    endpoints: new Set(credential.hosts.map((host) => (host.includes(":") ? host : `${host}:443`))),
     secret,
   };
+}
+
+/** The same credential with another value. Its placeholder stays: programs inside have it already. */
+export function withValue(credential: BoundCredential, value: string): BoundCredential {
+  return { ...credential, value, secret: secretPartOf({ value, as: credential.as }) };
+}
+
+function secretPartOf({ value, as }: Pick<HiddenCredential, "value" | "as">): string {
+  const colon = as === "basic" ? value.indexOf(":") : -1;
+  const password = value.slice(colon + 1);
+  // A password too short to distinguish from other text is hidden as a part of the whole.
+  return password.length < minSecretLength ? value : password;
 }
 
 const minSecretLength = 8;

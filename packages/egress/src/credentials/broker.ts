@@ -3,14 +3,18 @@ import type { HiddenCredential } from "@ambit/core/plugin";
 import { Replacements, replacementsFor } from "../replacements.js";
 import type { Target } from "../target.js";
 import type { SessionAuthority } from "./authority.js";
-import { type BoundCredential, bindCredential, isBoundTo } from "./bound.js";
+import { type BoundCredential, isBoundTo } from "./bound.js";
 import { gitVariables, type TrustFiles, trustVariables } from "./environment.js";
+import type { AskForSecret } from "./refresh.js";
+import { CredentialValues } from "./values.js";
 
 export interface BrokerOptions {
   /** Authorities, in PEM, whose servers may get a credential. Default: Node's and this host's. */
   readonly trusted?: readonly string[];
   /** Additional authorities in PEM, such as a company's. Default: none. */
   readonly added?: readonly string[];
+  /** Asks for a new value of a credential that has `refresh`. Default: there is none. */
+  readonly refresh?: AskForSecret | undefined;
 }
 
 /** One session's credentials, which its egress proxy adds to requests. Kept in memory only. */
@@ -19,11 +23,17 @@ export interface CredentialBroker {
   readonly placeholders: Readonly<Record<string, string>>;
   /** The session's certificate authority in PEM, for the trust stores inside. Its key stays here. */
   readonly authority: string;
+  /** With their present values. */
   readonly credentials: readonly BoundCredential[];
   readonly trust: BrokerOptions;
   /** The credentials that may be sent to this destination. If there are any, the proxy terminates TLS. */
   credentialsFor(target: Target): readonly BoundCredential[];
   contextFor(name: string): Promise<SecureContext>;
+  /**
+   * Resolves when the values of these credentials may be sent, for which the platform may be asked for new ones; with the
+   * reason if one may not.
+   */
+  ready(names: readonly string[]): Promise<string | undefined>;
   /** Values that a destination's responses must not contain. */
   replacementsFor(target: Target): Replacements;
   /**
@@ -39,32 +49,40 @@ export interface CredentialBroker {
   ): Readonly<Record<string, string>>;
 }
 
-/** Creates placeholders and an authority for a session. @throws TypeError for no credentials: none needs a broker. */
+/**
+ * Creates placeholders and an authority for a session.
+ * @throws TypeError for no credentials: none needs a broker; for one with `refresh` without a way to ask
+ */
 export async function openCredentialBroker(
   secrets: readonly HiddenCredential[],
   trust: BrokerOptions = {},
 ): Promise<CredentialBroker> {
   if (secrets.length === 0) throw new TypeError("A broker without credentials would only open TLS");
-  const authority = await makeAuthority();
-  const credentials = secrets.map(bindCredential);
-  const credentialsFor = (target: Target) =>
-    target.kind === "name" ? credentials.filter((credential) => isBoundTo(credential, target)) : [];
   const replacements = new Map<string, Replacements>();
+  const values = new CredentialValues(secrets, trust.refresh, () => replacements.clear());
+  const authority = await makeAuthority();
+  const credentialsFor = (target: Target) =>
+    target.kind === "name" ? values.current.filter((credential) => isBoundTo(credential, target)) : [];
   return {
-    placeholders: Object.fromEntries(credentials.map(({ name, placeholder }) => [name, placeholder])),
+    placeholders: Object.fromEntries(values.current.map(({ name, placeholder }) => [name, placeholder])),
     authority: authority.certificate,
-    credentials,
+    get credentials() {
+      return values.current;
+    },
     trust,
     credentialsFor,
+    ready: (names) => values.ready(names),
     contextFor: (name) => authority.contextFor(name),
     replacementsFor: (target) => {
       const key = `${target.host}:${target.port}`;
       const known = replacements.get(key);
       if (known !== undefined) return known;
       const made = new Replacements(
-        credentialsFor(target).flatMap(({ value, secret, placeholder }) =>
-          [...new Set([value, secret])].flatMap((text) => replacementsFor(text, placeholder)),
-        ),
+        credentialsFor(target)
+          .flatMap((credential) => values.allOf(credential))
+          .flatMap(({ value, secret, placeholder }) =>
+            [...new Set([value, secret])].flatMap((text) => replacementsFor(text, placeholder)),
+          ),
       );
       replacements.set(key, made);
       return made;
@@ -72,7 +90,7 @@ export async function openCredentialBroker(
     environment: (role, files, given) => ({
       ...trustVariables(files),
       ...given,
-      ...(role === "agent" ? gitVariables(credentials, given) : {}),
+      ...(role === "agent" ? gitVariables(values.current, given) : {}),
     }),
   };
 }

@@ -15,8 +15,14 @@ export interface JudgedRequest {
 }
 
 export type CredentialVerdict =
-  /** `body`: it may be sent only if its body is a git LFS download. */
-  | { readonly verdict: "pass"; readonly rawHeaders: readonly string[]; readonly body?: "lfs-download" }
+  | {
+      readonly verdict: "pass";
+      readonly rawHeaders: readonly string[];
+      /** The credentials in it. */
+      readonly names: readonly string[];
+      /** It may be sent only if its body is a git LFS download. */
+      readonly body?: "lfs-download";
+    }
   | { readonly verdict: "refuse"; readonly reason: string };
 
 /** Headers in which model providers accept a key, for a credential that names no header. */
@@ -38,7 +44,7 @@ export function judgeCredentials(
   if (outside !== undefined) return refuse(`${outside.name} was sent in the request line`);
   const rawHeaders = [...request.rawHeaders];
   let body: "lfs-download" | undefined;
-  let isCarried = false;
+  const names: string[] = [];
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const [name = "", value = ""] = rawHeaders.slice(index, index + 2);
     const named = credentials.find(({ placeholder }) => isName(name, placeholder));
@@ -60,11 +66,11 @@ export function judgeCredentials(
     if (typeof limits === "string") return refuse(limits);
     if (limits.needsBody) body = "lfs-download";
     rawHeaders[index + 1] = replaced;
-    isCarried = true;
+    names.push(credential.name);
   }
   // A partial response could contain part of the value, which can't be recognised.
-  const sent = isCarried ? withoutPlaceholder(rawHeaders, partial) : rawHeaders;
-  return { verdict: "pass", rawHeaders: sent, body };
+  const sent = names.length > 0 ? withoutPlaceholder(rawHeaders, partial) : rawHeaders;
+  return { verdict: "pass", rawHeaders: sent, names, body };
 }
 
 /** The first credential whose placeholder is in the request line. Pure. */

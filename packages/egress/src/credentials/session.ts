@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { type HiddenCredential, SandboxFailed } from "@ambit/core/plugin";
+import { SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openCredentialBroker } from "./broker.js";
 
 export interface SessionBrokerOptions {
@@ -17,11 +17,13 @@ export interface SessionBrokerOptions {
  * @throws SandboxFailed for a file that can't be read.
  */
 export async function openSessionBroker(
-  secrets: readonly HiddenCredential[] = [],
+  spec: Pick<SandboxSpec, "secrets" | "refreshSecret">,
   { plugin, trustedAuthorities, trusted }: SessionBrokerOptions,
 ): Promise<CredentialBroker | undefined> {
+  const { secrets = [] } = spec;
   if (secrets.length === 0) return undefined;
-  if (trusted !== undefined) return openCredentialBroker(secrets, { trusted });
+  const refresh = spec.refreshSecret?.bind(spec);
+  if (trusted !== undefined) return openCredentialBroker(secrets, { trusted, refresh });
   const added = trustedAuthorities.map(async (path) => {
     try {
       return await readFile(path, "utf8");
@@ -29,5 +31,5 @@ export async function openSessionBroker(
       throw new SandboxFailed(`${plugin}'s trustedAuthorities names ${path}, which can't be read`, { cause });
     }
   });
-  return openCredentialBroker(secrets, { added: await Promise.all(added) });
+  return openCredentialBroker(secrets, { added: await Promise.all(added), refresh });
 }

@@ -3,7 +3,11 @@ import { request as httpRequest, type IncomingMessage, type RequestOptions } fro
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import type { HiddenCredential } from "@ambit/core/plugin";
 import { makeCertificate } from "@ambit/fakes/certificate";
-import { type CredentialBroker, openCredentialBroker } from "../../src/credentials/index.js";
+import {
+  type BrokerOptions,
+  type CredentialBroker,
+  openCredentialBroker,
+} from "../../src/credentials/index.js";
 import {
   allow,
   connectThrough,
@@ -30,6 +34,7 @@ export async function openWorld(
   listener: Parameters<typeof openOrigin>[0] = {},
   more: Partial<HiddenCredential> = {},
   names: readonly string[] = [host, otherHost],
+  refresh?: BrokerOptions["refresh"],
 ): Promise<World> {
   const certificate = makeCertificate(...names);
   const origin = await openOrigin({ tls: certificate, ...listener });
@@ -40,7 +45,7 @@ export async function openWorld(
     hosts: [`${host}:${origin.port}`],
     ...more,
   } as const;
-  const broker = await openCredentialBroker([credential], { trusted: [certificate.cert] });
+  const broker = await openCredentialBroker([credential], { trusted: [certificate.cert], refresh });
   const session = await openSession(allow([host, otherHost]), { credentials: broker });
   return {
     origin,
@@ -83,7 +88,7 @@ export interface Answered {
 export async function ask(
   world: World,
   path: string,
-  options: Pick<RequestOptions, "method" | "headers"> & { body?: string; socket?: TLSSocket } = {},
+  options: Pick<RequestOptions, "method" | "headers" | "signal"> & { body?: string; socket?: TLSSocket } = {},
 ): Promise<Answered> {
   const { body, socket, ...rest } = options;
   const tls = socket ?? (await tlsThrough(world));

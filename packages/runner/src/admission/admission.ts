@@ -11,7 +11,7 @@ import {
   planRun,
   RequestInvalid,
 } from "@ambit/core";
-import { type Issue, projectOf, type RunRequest, type Warning, type Webhook } from "@ambit/core/contract";
+import type { Issue, RunRequest, Warning, Webhook } from "@ambit/core/contract";
 import type { Dialect, Harness } from "@ambit/core/plugin";
 import {
   classesNotAllowed,
@@ -25,6 +25,7 @@ import { isPattern } from "../call/permission/pattern.js";
 import { gatewayRoleOf } from "../call/tools/gateway/policy.js";
 import { secretsOf, tooManySecrets } from "../events/redaction/secrets.js";
 import {
+  type CredentialRefreshService,
   noPreviews,
   noWorkspaces,
   type PermissionCeiling,
@@ -34,6 +35,7 @@ import {
 import { inCallersTrace } from "../parse/callers-trace.js";
 import { type ContractSettings, parseRunRequest } from "../parse/parse.js";
 import { promptOf } from "../parse/prompt.js";
+import { issuesOfWebhook, refreshIssues } from "./callback-issues.js";
 import {
   type CallerRules,
   candidatesFor,
@@ -77,6 +79,8 @@ export interface AdmissionRules {
   readonly workspaces?: WorkspaceService;
   /** What makes URLs of ports inside. Default: nothing does, and such a request is refused. */
   readonly previews?: PreviewService;
+  /** What asks platforms for new values of credentials. Default: nothing does, and such a request is refused. */
+  readonly credentialRefresh?: CredentialRefreshService;
   /** Whether the session's next turn has a stored answer to use: then it needs no message. Default: it has none. */
   readonly hasStoredAnswer?: (request: RunRequest) => Promise<boolean>;
 }
@@ -158,6 +162,7 @@ export async function admit(
     ...(await promptIssues(request, rules)),
     ...workspaceIssues(asked, rules.workspaces),
     ...(rules.previews ?? noPreviews).issues(request),
+    ...refreshIssues(request, rules.credentialRefresh),
     ...belowMinimum(asked.boundary, rules.minimum ?? {}, "this server"),
     ...belowMinimum(asked.boundary, caller?.minimum ?? {}, "this token"),
     ...setupIssues(own, rules.minimum ?? {}, "this server"),
@@ -259,25 +264,6 @@ function unheldIssues(
   }
   return issues;
 }
-
-function issuesOfWebhook(
-  request: RunRequest,
-  issuesOf: AdmissionRules["webhookIssues"] = sendsNone,
-): Issue[] {
-  const { webhook } = request;
-  if (webhook === undefined) return [];
-  return issuesOf(webhook, projectOf(request)).map(({ path, message }) => ({
-    path: path === "" ? "webhook" : `webhook.${path}`,
-    message,
-  }));
-}
-
-const sendsNone = (): readonly Issue[] => [
-  {
-    path: "",
-    message: "can't be sent from here: send the request to a server (`ambit serve`) that has a store",
-  },
-];
 
 function workspaceIssues(
   { request, boundary }: BoundedRequest,

@@ -37,14 +37,14 @@ export class Fork {
       return;
     }
     const { facts, state } = await this.#copied(session, fork);
-    if (!session.mayRemember(state.secrets))
+    if (!session.secrets.mayRemember(state.secrets))
       throw new SnapshotFailed(
         "The session to fork has used more credentials than one session may have. Fork an earlier snapshot.",
       );
     session.conversation = state.conversation;
     session.userMessages = state.userMessages;
-    session.remember(state.secrets, this.hide);
-    this.events.redactor.hide(session.secrets);
+    session.secrets.remember(state.secrets, this.hide);
+    this.events.redactor.hide(session.secrets.all);
     const { sha256, bytes, entries } = facts;
     this.#receipt = { ...fork, sha256, bytes, entries };
   }

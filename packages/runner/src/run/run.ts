@@ -228,6 +228,8 @@ export class Run {
         secrets: this.#secrets,
         decided: (decision, count) => events.decisions.record(decision, count),
         failed: (failure) => scope.abort(failure),
+        hide: (secrets, forgotten) => events.redactor.hide(secrets, forgotten),
+        asker: { sessionId: request.sessionId, runId: this.id },
         warn: (message) => events.warn({ path: "sessionId", message }),
         // One that was started ahead has files of its own in its home.
         claim: async () => (request.fork === undefined ? this.agents.claim() : undefined),
@@ -235,7 +237,7 @@ export class Run {
       scope.defer(() => loan.release(endedWell(this.#state, turn.agentEnded) && !scope.unclean));
       this.#advance(startingIn(loan.session));
       scope.signal.throwIfAborted();
-      events.redactor.hide(loan.session.secrets);
+      events.redactor.hide(loan.session.secrets.all);
       return loan.session;
     });
     // It has a time limit of its own: a source may be large, or far away.

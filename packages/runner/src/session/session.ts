@@ -10,14 +10,16 @@ import type {
   Scope,
 } from "@ambit/core/plugin";
 import { canonicalJson } from "../canonical-json.js";
-import { tooManySecrets } from "../events/redaction/secrets.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
-import type { HideSecrets, Preview, SandboxOfSession, SessionState } from "../operator.js";
+import type { Preview, SandboxOfSession, SessionState } from "../operator.js";
 import { type CountedDecision, DecidedBetween } from "./decided-between.js";
 import type { UserMessages } from "./history.js";
 import { LiveProcesses } from "./live-processes.js";
+import type { RefreshedFor } from "./secrets/ask-for-value.js";
+import { refresherOf, type SessionRefresh } from "./secrets/refresher.js";
+import { SessionSecrets } from "./secrets/session-secrets.js";
 import type { SessionRecord } from "./session-keeper.js";
 import type { StartedAgent } from "./started-agent.js";
 
@@ -35,6 +37,8 @@ export interface SessionOrigin {
   readonly record?: SessionRecord;
   /** Whether it is opened before a run asks for it: it belongs to nobody, and its network is closed. Default false. */
   readonly isAhead?: boolean;
+  /** What refreshes its credentials. Default: none of them is refreshed. */
+  readonly refresh?: SessionRefresh;
 }
 
 /** A commit that a workspace has the files of. It isn't stored: another runner can't know what a lost run changed. */
@@ -57,6 +61,10 @@ export interface Borrower {
   decided(decision: ConnectionDecision, count?: number): void;
   /** The sandbox can no longer enforce its boundary. */
   failed(failure: SandboxFailed): void;
+  /** The session's secrets changed: the run's output is redacted of the new ones from now on. */
+  hide(secrets: ReadonlySet<string>, forgotten: ReadonlySet<string>): void;
+  /** The run, as platforms know it. */
+  readonly asker: RefreshedFor;
 }
 
 /** What outlives a run: the sandbox with its workspace and home, and the agent's stored conversation. */
@@ -84,10 +92,9 @@ export class Session {
   readonly processes = new LiveProcesses();
   /** By port; closed with the session. */
   readonly previews = new Map<number, Preview>();
-  readonly #secrets: Set<string>;
-  /** The number of secrets that are already redacted from the log. */
-  #hidden = 0;
-  #reveal: () => void = () => {};
+  readonly secrets: SessionSecrets;
+  /** The run that has it, or the session alone between runs. */
+  #asker: RefreshedFor | undefined;
   #isLeft = false;
   /** The sandbox's name, the same for every runner that has the session. */
   readonly id: string;
@@ -106,7 +113,7 @@ export class Session {
     this.id = record?.id ?? randomUUID();
     this.conversation = record?.conversation;
     this.userMessages = record?.userMessages ?? [];
-    this.#secrets = new Set(record?.secrets);
+    this.secrets = new SessionSecrets(record?.secrets);
   }
 
   /** Set when the sandbox can no longer enforce its boundary: no other run may use it. */
@@ -121,10 +128,13 @@ export class Session {
   lend(borrower: Borrower): () => void {
     this.#isUnclaimed = false;
     this.#borrower = borrower;
+    this.#asker = borrower.asker;
     for (const { decision, count } of this.#between?.take() ?? []) borrower.decided(decision, count);
     if (this.#failure !== undefined) borrower.failed(this.#failure);
     return () => {
       this.#borrower = undefined;
+      const { sessionId } = borrower.asker;
+      this.#asker = { sessionId, runId: undefined };
       this.#between ??= new DecidedBetween();
     };
   }
@@ -132,26 +142,6 @@ export class Session {
   /** The connections that its processes tried to make before a run had it. */
   decidedUnclaimed(): readonly CountedDecision[] {
     return this.#between?.take() ?? [];
-  }
-
-  /** The credentials of every run so far: the sandbox and a kept agent may still reveal an earlier run's. */
-  get secrets(): ReadonlySet<string> {
-    return this.#secrets;
-  }
-
-  /** Whether these fit in addition to the earlier ones. */
-  mayRemember(secrets: readonly string[]): boolean {
-    return tooManySecrets(this.#secrets.union(new Set(secrets))) === undefined;
-  }
-
-  /** For as long as the session lives. */
-  remember(secrets: readonly string[], hide: HideSecrets): void {
-    for (const secret of secrets) this.#secrets.add(secret);
-    if (this.#secrets.size === this.#hidden) return;
-    this.#hidden = this.#secrets.size;
-    const reveal = hide([...this.#secrets]);
-    this.#reveal();
-    this.#reveal = reveal;
   }
 
   get sandbox(): Sandbox {
@@ -162,7 +152,7 @@ export class Session {
   /** What a copy of it needs besides its files. */
   get state(): SessionState {
     const { conversation, userMessages } = this;
-    return { conversation, userMessages, secrets: [...this.#secrets] };
+    return { conversation, userMessages, secrets: [...this.secrets.all] };
   }
 
   get asSource(): SandboxOfSession {
@@ -180,7 +170,7 @@ export class Session {
       fingerprint,
       handover,
       userMessages,
-      secrets: [...this.#secrets],
+      secrets: [...this.secrets.all],
       conversation,
     };
   }
@@ -217,6 +207,18 @@ export class Session {
         },
         isUnclaimed: () => session.#isUnclaimed,
         secrets: plan.hidden.length > 0 ? plan.hidden : undefined,
+        refreshSecret: refresherOf(
+          {
+            id: session.id,
+            hidden: plan.hidden,
+            secrets: session.secrets,
+            signal: opening.signal,
+            asker: () => session.#asker,
+            onChange: (forgotten) => session.#borrower?.hide(session.secrets.all, forgotten),
+          },
+          origin.refresh,
+          log,
+        ),
         fence: origin.fence,
         log,
       };
@@ -260,7 +262,7 @@ export class Session {
 
   async close(): Promise<void> {
     await this.scope.close();
-    this.#reveal();
+    this.secrets.reveal();
   }
 }
 

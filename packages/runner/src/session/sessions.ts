@@ -4,7 +4,7 @@ import { projectOf, type RunRequest } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import type { RunLimits } from "../limits.js";
-import type { HideSecrets } from "../operator.js";
+import type { CredentialRefreshService, HideSecrets } from "../operator.js";
 import { tokens } from "../tokens.js";
 import { evictedFor, requireRoomFor } from "./room.js";
 import { type Borrower, Session, sessionFingerprintOf } from "./session.js";
@@ -44,6 +44,7 @@ export class Sessions {
     @inject(tokens.limits) private readonly limits: RunLimits,
     @inject(tokens.log) private readonly log: Log,
     @inject(tokens.hideSecrets) private readonly hide: HideSecrets,
+    @inject(tokens.credentialRefresh) private readonly service: CredentialRefreshService,
   ) {}
 
   /** The kept session of that name, if it was opened for the same sandbox and boundary; else a new one. */
@@ -72,7 +73,7 @@ export class Sessions {
       // From an earlier hold: another runner has had the session in between.
       const isOurs = kept !== undefined && kept.fence === holding?.fence;
       if (isOurs && canGoOn(kept, plan, secrets)) {
-        kept.remember(secrets, this.hide);
+        kept.secrets.remember(secrets, this.hide);
         return this.#lend(kept, borrower, key);
       }
       if (kept !== undefined) await this.#discard(kept);
@@ -173,10 +174,19 @@ export class Sessions {
     opening: Opening & { readonly warn: (message: string) => void },
     holding: SessionHolding | undefined,
   ): Promise<Session> {
-    const { log, limits } = this;
+    const { log, limits, hide, service } = this;
     const { signal, warn } = opening;
     if (holding === undefined) return this.#openNew(plan, secrets, opening);
-    const taken = await takeOver(holding, { plan, secrets, log, closeMs: limits.closeMs, signal, warn });
+    const refresh = { service, hide };
+    const taken = await takeOver(holding, {
+      plan,
+      secrets,
+      log,
+      closeMs: limits.closeMs,
+      refresh,
+      signal,
+      warn,
+    });
     return taken === undefined
       ? this.#openNew(plan, secrets, opening, holding.fence)
       : this.#add(taken, secrets);
@@ -192,12 +202,14 @@ export class Sessions {
     // A sandbox that was opened without a fence can't be continued elsewhere.
     const claimed = fence === undefined ? await claim?.() : undefined;
     if (claimed !== undefined) return this.#add(claimed, secrets);
-    const origin = fence === undefined ? {} : { fence };
+    const { hide, service } = this;
+    const refresh = { service, hide };
+    const origin = fence === undefined ? { refresh } : { fence, refresh };
     return this.#add(await Session.open(plan, this.log, this.limits.closeMs, signal, origin), secrets);
   }
 
   async #add(session: Session, secrets: readonly string[]): Promise<Session> {
-    session.remember(secrets, this.hide);
+    session.secrets.remember(secrets, this.hide);
     this.#open.add(session);
     if (!this.#closed) return session;
     await this.#discard(session);
@@ -300,6 +312,8 @@ export class Sessions {
 /** Another boundary needs another sandbox, and one that failed has no boundary. Nothing is carried over. */
 function canGoOn(kept: Session, plan: AcceptedPlan, secrets: readonly string[]): boolean {
   return (
-    kept.failure === undefined && kept.fingerprint === sessionFingerprintOf(plan) && kept.mayRemember(secrets)
+    kept.failure === undefined &&
+    kept.fingerprint === sessionFingerprintOf(plan) &&
+    kept.secrets.mayRemember(secrets)
   );
 }

@@ -2,6 +2,7 @@ import type { AcceptedPlan } from "@ambit/core";
 import { messageOf } from "@ambit/core";
 import type { Log, SandboxBackend } from "@ambit/core/plugin";
 import { tooManySecrets } from "../events/redaction/secrets.js";
+import type { SessionRefresh } from "./secrets/refresher.js";
 import { Session, sessionFingerprintOf } from "./session.js";
 import { type SessionHolding, type SessionRecord, sessionRecordSchema } from "./session-keeper.js";
 
@@ -10,6 +11,7 @@ export interface TakeOverOptions {
   readonly secrets: readonly string[];
   readonly log: Log;
   readonly closeMs: number;
+  readonly refresh: SessionRefresh;
   readonly signal: AbortSignal;
   /** Adds a warning for the caller. */
   warn(message: string): void;
@@ -24,12 +26,12 @@ export async function takeOver(
   options: TakeOverOptions,
 ): Promise<Session | undefined> {
   if (kept === undefined) return undefined;
-  const { plan, secrets, log, closeMs, signal, warn } = options;
+  const { plan, secrets, log, closeMs, refresh, signal, warn } = options;
   const read = sessionRecordSchema.safeParse(kept);
   const why = read.success ? whyUnusable(read.data, plan, secrets) : "another version of Ambit kept it";
   if (why === undefined && read.success) {
     try {
-      return await Session.open(plan, log, closeMs, signal, { fence, record: read.data });
+      return await Session.open(plan, log, closeMs, signal, { fence, record: read.data, refresh });
     } catch (error) {
       if (signal.aborted) throw error;
       log.warn({ error }, "a session's sandbox could not be taken over");

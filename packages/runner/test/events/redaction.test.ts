@@ -131,6 +131,25 @@ describe("Redactor", () => {
     expect(textOf(stream(new Redactor(["tok1", "tok1-rest"]), ["tok1"]))).toBe("[redacted]");
   });
 
+  test("a secret that becomes known within a block is redacted, with what was held back", () => {
+    const redactor = new Redactor(["old-secret"]);
+    const delta = (text: string) => redactor.event({ type: "message_delta", id: "m", delta: text });
+    const begun = delta("before old-sec");
+    redactor.hide(["old-secret", "old-section-9"]);
+    const ended = [
+      delta("tion-9 and old-"),
+      delta("secret after"),
+      redactor.event({ type: "message_end", id: "m" }),
+    ];
+    expect(textOf([...begun, ...ended.flat()])).toBe("before [redacted] and [redacted] after");
+  });
+
+  test("a secret that is forgotten is passed on", () => {
+    const redactor = new Redactor(["secret-1", "secret-2"]);
+    redactor.hide(["secret-2", "secret-3"], ["secret-1"]);
+    expect(redactor.text("secret-1 secret-2 secret-3")).toBe("secret-1 [redacted] [redacted]");
+  });
+
   test("each block is redacted by itself", () => {
     const redactor = new Redactor(["secret"]);
     const events = [

@@ -20,6 +20,30 @@ const defaults = {
   sandboxPermission: { enforcement: "strict" },
 };
 
+const callback = { url: "https://platform.test/mint" };
+/** Callbacks that are refused, by field. */
+const refreshes: readonly [field: string, message: string, refresh: object][] = [
+  ["url", "is required: a string", {}],
+  ["url", "must be an absolute http:// or https:// URL", { url: "ftp://platform.test/" }],
+  [
+    "url",
+    "must not contain a user name or password: send them in a header",
+    { url: "https://user:password@platform.test/" },
+  ],
+  [
+    "authorization",
+    "must be printable ASCII: a header carries it",
+    { ...callback, authorization: "Bearer key\r\nx: y" },
+  ],
+  ...["2026-01-31", "1769860800", "2026-01-31T12:00:00", "soon"].map(
+    (expiresAt): [string, string, object] => [
+      "expiresAt",
+      "must be a time such as 2026-01-31T12:00:00Z, or with an offset",
+      { ...callback, expiresAt },
+    ],
+  ),
+];
+
 describe("what parses", () => {
   test.each<[what: string, body: unknown, request: object]>([
     ["nothing", undefined, {}],
@@ -175,6 +199,23 @@ describe("refused requests and their messages", () => {
       "must not be empty",
       { credentials: [{ name: "KEY", value: "long-enough", hosts: [], as: "bearer" }] },
     ],
+    [
+      "environment.credentials[0].refresh",
+      "is not a known field: remove it",
+      {
+        environment: {
+          setup: ["true"],
+          credentials: [
+            { name: "KEY", value: "long-enough", hosts: ["a.test"], as: "bearer", refresh: callback },
+          ],
+        },
+      },
+    ],
+    ...refreshes.map(([field, message, refresh]): [string, string, object] => [
+      `credentials[0].refresh.${field}`,
+      message,
+      { credentials: [{ name: "KEY", value: "long-enough", hosts: ["a.test"], as: "bearer", refresh }] },
+    ]),
     ...["localhost", "LOCALHOST:8443", "api.localhost", "localhost.localdomain"].map(
       (host): [string, RegExp, object] => [
         "credentials[0].hosts[0]",

@@ -92,10 +92,14 @@ export function networkGaps(
  * header, to methods, paths or reading, to a port, or to encoded values. Pure.
  */
 export function takesSecret(credential: HiddenCredential, { mode, rules }: NetworkBoundary): Hiding {
-  const { hosts, as, methods, paths, access } = credential;
+  const { hosts, as, methods, paths, access, refresh } = credential;
   if (methods !== undefined || paths !== undefined || (access ?? "write") !== "write") {
     const fix = "omit methods, paths and access, or use a sandbox whose proxy Ambit runs";
     return { reason: "Daytona restricts a secret only by host", fix };
+  }
+  if (refresh !== undefined) {
+    const fix = "omit refresh, or use a sandbox whose proxy Ambit runs";
+    return { reason: "Daytona adds a secret by itself, so no new value can be asked for in time", fix };
   }
   if (as === "basic") {
     const fix = 'send it as "bearer" or in a separate header, or use a sandbox whose proxy Ambit runs';

@@ -83,7 +83,7 @@ export class PreparedSandbox implements Prepared {
       if (this.#failure !== undefined) throw this.#failure;
       this.#session = spec;
       const trust = { plugin: "sandbox-docker", trustedAuthorities: config.trustedAuthorities, trusted };
-      const broker = await openSessionBroker(spec.secrets, trust);
+      const broker = await openSessionBroker(spec, trust);
       this.#broker = broker;
       // A prepared container may have been changed, or have ended, since it was made.
       if (this.#options.id !== spec.id) readBack(await container.inspect(signal), requested, host.isDocker);

@@ -75,7 +75,7 @@ export class PreparedPod implements Prepared {
       if (this.#failure !== undefined) throw this.#failure;
       this.#session = spec;
       const trust = { plugin: "sandbox-kubernetes", trustedAuthorities: config.trustedAuthorities, trusted };
-      const broker = await openSessionBroker(spec.secrets, trust);
+      const broker = await openSessionBroker(spec, trust);
       this.#broker = broker;
       if (spec.boundary.network.mode === "allowlist") {
         const { machine } = started;

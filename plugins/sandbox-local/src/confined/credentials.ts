@@ -18,11 +18,11 @@ export interface SessionCredentials {
  * @param trusted authorities in PEM that replace the host's and the configuration's.
  */
 export async function keepCredentials(
-  { secrets }: SandboxSpec,
+  spec: SandboxSpec,
   { trustedAuthorities }: Pick<LocalConfig, "trustedAuthorities">,
   folder: string,
   trusted: readonly string[] | undefined,
 ): Promise<SessionCredentials | undefined> {
-  const broker = await openSessionBroker(secrets, { plugin: "sandbox-local", trustedAuthorities, trusted });
+  const broker = await openSessionBroker(spec, { plugin: "sandbox-local", trustedAuthorities, trusted });
   return broker && { broker, shown: await makeTrustStore(folder, broker) };
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { environmentNameSchema, environmentValueSchema } from "../../values/environment.js";
-import { headerNameSchema } from "../../values/http.js";
+import { headerNameSchema, httpUrlSchema } from "../../values/http.js";
 import { secret } from "../../values/secret.js";
 import { limits } from "../limits.js";
 
@@ -28,6 +28,52 @@ export type CredentialForm = z.infer<typeof credentialFormSchema>;
 const gitServiceSchema = z.enum(["fetch", "push", "lfs"]);
 export type GitService = z.infer<typeof gitServiceSchema>;
 
+const credentialValueSchema = secret(
+  z
+    .string()
+    // Shorter ones occur in any text: removing them from a response would garble it.
+    .min(8)
+    .max(limits.credentialCharacters)
+    .regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, "must be printable ASCII: a header carries it"),
+  "password",
+);
+
+/** As RFC 3339 writes it: ISO 8601 with seconds, and `Z` or an offset. */
+const expirySchema = z.iso.datetime({
+  offset: true,
+  error: "must be a time such as 2026-01-31T12:00:00Z, or with an offset",
+});
+
+/** Characters of a callback's address. */
+const maxUrlLength = 2_048;
+
+const credentialRefreshSchema = z.strictObject({
+  url: secret(httpUrlSchema.max(maxUrlLength), "address").meta({
+    description:
+      "Where the runner asks for a new value, with `POST`. An https URL; http only at a private address that the server's operator allows. Redirects are not followed.",
+  }),
+  authorization: secret(
+    z
+      .string()
+      .min(1)
+      .max(limits.credentialCharacters)
+      .regex(/^[\x20-\x7e]*$/, "must be printable ASCII: a header carries it"),
+    "authorization",
+  )
+    .optional()
+    .meta({ description: "Sent to `url` verbatim as the `Authorization` header. Default: none is sent." }),
+  expiresAt: expirySchema.optional().meta({
+    description:
+      "When the given `value` expires (ISO 8601): it isn't sent from then on. Default: unknown, and a new value is asked for before the first use.",
+  }),
+});
+
+/** What a platform responds with when a credential's `refresh.url` is called. Further fields are ignored. */
+export const refreshedCredentialSchema = z.object({
+  value: credentialValueSchema,
+  expiresAt: expirySchema,
+});
+
 /**
  * A credential that stays outside the sandbox. Inside, the variable `name` holds a placeholder, which the egress proxy
  * replaces on the way to one of `hosts`.
@@ -36,15 +82,7 @@ export const credentialSchema = z.strictObject({
   name: environmentNameSchema
     .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name: letters, digits and _")
     .meta({ description: "The agent's variable that holds the placeholder." }),
-  value: secret(
-    z
-      .string()
-      // Shorter ones occur in any text: removing them from a response would garble it.
-      .min(8)
-      .max(limits.credentialCharacters)
-      .regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, "must be printable ASCII: a header carries it"),
-    "password",
-  ).meta({
+  value: credentialValueSchema.meta({
     description: `The secret: 8 to ${limits.credentialCharacters.toLocaleString("en")} characters of printable ASCII. As \`basic\`: the password, or \`user:password\`.`,
   }),
   hosts: z
@@ -101,8 +139,15 @@ export const credentialSchema = z.strictObject({
       description:
         "`read`: only requests that read (GET, HEAD, OPTIONS, git fetch); a git push is refused. `write`, the default: all. A list of git's services: only these, and no other request: `fetch`, `push`, and `lfs` for the contents that those download or upload.",
     }),
+  refresh: credentialRefreshSchema.optional().meta({
+    description:
+      "For a value that expires during the run: the runner asks the platform for a new one before it puts the credential on a request. Default: the value is used as long as the session lives.",
+  }),
 });
 export type Credential = z.infer<typeof credentialSchema>;
+
+/** One that is used once, soon after the run begins. */
+export const setupCredentialSchema = credentialSchema.omit({ refresh: true });
 
 /** A credential that the agent and its commands can read: a variable of the agent's process. */
 export const sandboxCredentialSchema = z.strictObject({

@@ -173,11 +173,9 @@ export class CredentialProxy {
     if (coding !== "" && coding !== "chunked")
       return sendText(response, 501, "the only supported transfer coding is chunked");
     const { method = "", rawHeaders } = request;
-    const judged: CredentialVerdict = judgeCredentials(
-      { method, url: destination.path, rawHeaders },
-      target,
-      this.#broker.credentials,
-    );
+    const judge = (): CredentialVerdict =>
+      judgeCredentials({ method, url: destination.path, rawHeaders }, target, this.#broker.credentials);
+    const judged = judge();
     if (judged.verdict === "refuse") return refuse(judged.reason);
     let body: string | undefined;
     if (judged.body !== undefined) {
@@ -189,13 +187,18 @@ export class CredentialProxy {
         );
       }
     }
+    const missing = await this.#broker.ready(judged.names);
+    if (missing !== undefined) return refuse(missing);
+    // With the values of now: the request may have waited for a new one.
+    const ready = judge();
+    if (ready.verdict === "refuse") return refuse(ready.reason);
     forward(request, response, {
       target,
       path: destination.path,
-      rawHeaders: judged.rawHeaders,
+      rawHeaders: ready.rawHeaders,
       body,
       agent,
-      replacements: this.#broker.replacementsFor(target),
+      replacements: () => this.#broker.replacementsFor(target),
       decoders: this.#decoders,
       limits: this.#gate.limits,
       onFault: (fault) => this.#onFault(fault, request.socket),

@@ -18,7 +18,8 @@ export interface Forwarding {
   /** In place of the request's body, which was already read. */
   readonly body: string | undefined;
   readonly agent: Agent;
-  readonly replacements: Replacements;
+  /** What is replaced in the response, as of now: a credential may get a new value before it ends. */
+  readonly replacements: () => Replacements;
   readonly decoders: Decoders;
   readonly limits: EgressLimits;
   readonly onFault: (fault: unknown) => void;
@@ -99,21 +100,23 @@ function respond(
     return void refuse(503, "an encoded answer, and too many of them are being decoded: try again later");
   // Also of a header that can't be written.
   response.once("close", () => decoder?.destroy());
-  const headers = responseHeaders(incoming).map((text) => replaceIn(text, replacements, "latin1"));
+  const known = replacements();
+  const headers = responseHeaders(incoming).map((text) => replaceIn(text, known, "latin1"));
   const kept = headers.filter((_text, index) => {
     const name = headers[index - (index % 2)]?.toLowerCase();
     return decoder === undefined || (name !== "content-encoding" && name !== "content-length");
   });
   response.sendDate = false;
-  response.writeHead(statusCode, replaceIn(statusMessage, replacements, "latin1"), kept);
+  response.writeHead(statusCode, replaceIn(statusMessage, known, "latin1"), kept);
   response.flushHeaders();
   passOn(decoder === undefined ? incoming : pipeline(incoming, decoder, () => {}), response, replacements);
 }
 
 /** With backpressure, and without streams in between, which cost time with large responses. */
-function passOn(body: Readable, response: ServerResponse, replacements: Replacements): void {
-  const replacer = new StreamReplacer(replacements);
+function passOn(body: Readable, response: ServerResponse, replacements: () => Replacements): void {
+  const replacer = new StreamReplacer(replacements());
   body.on("data", (chunk: Buffer) => {
+    replacer.follow(replacements());
     const passed = replacer.push(chunk);
     const written = passed === chunk ? () => release(chunk) : undefined;
     if (passed.length > 0 && !response.write(passed, written)) body.pause();

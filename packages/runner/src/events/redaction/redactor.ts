@@ -30,12 +30,15 @@ export class Redactor {
     this.hide(secrets);
   }
 
-  /** Adds secrets. Blocks that are already open keep using the earlier ones. */
-  hide(secrets: Iterable<string>): void {
-    const known = this.#secrets.size;
+  /** Adds secrets, also to blocks that are already open. @param forgotten earlier ones that are no longer searched for */
+  hide(secrets: Iterable<string>, forgotten: Iterable<string> = []): void {
+    const known = new Set(this.#secrets);
+    for (const secret of forgotten) this.#secrets.delete(secret);
     for (const secret of secrets) if (secret !== "") this.#secrets.add(secret);
-    if (this.#secrets.size === known) return;
-    this.#automaton = automatonFor([...this.#secrets]);
+    if (this.#secrets.symmetricDifference(known).size === 0) return;
+    const automaton = automatonFor([...this.#secrets]);
+    this.#automaton = automaton;
+    for (const block of this.#blocks.values()) block.follow(automaton);
     this.#prepared = new WeakMap();
     this.#preparedTexts.clear();
   }
@@ -73,7 +76,10 @@ export class Redactor {
     const texts: string[] = [];
     for (const inner of Object.values(value)) {
       if (typeof inner === "string" && inner.length > loopTurnSize) {
-        this.#preparedTexts.set(inner, await this.longText(inner));
+        const automaton = this.#automaton;
+        const redacted = await this.longText(inner);
+        // Other secrets may have been added meanwhile.
+        if (this.#automaton === automaton) this.#preparedTexts.set(inner, redacted);
         texts.push(inner);
       } else if (typeof inner === "object" && inner !== null) await this.#prepareLarge(inner);
     }

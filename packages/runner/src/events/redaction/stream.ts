@@ -11,29 +11,45 @@ export class StreamRedactor {
   #from = 0;
   #read = 0;
   /** Found but not yet output. */
-  readonly #found = new Occurrences();
+  #found = new Occurrences();
   /** Where the secret of the last mark ends. */
   #marked = -1;
+  #automaton: Automaton;
 
   constructor(
-    readonly automaton: Automaton,
+    automaton: Automaton,
     readonly mark: string,
-  ) {}
+  ) {
+    this.#automaton = automaton;
+  }
+
+  /** Searches for the secrets of another one from now on, also in what is held back. */
+  follow(automaton: Automaton): void {
+    this.#automaton = automaton;
+    this.#found = new Occurrences();
+    this.#state = 0;
+    this.#search(this.#held, this.#from);
+  }
 
   push(piece: string): string {
-    const { automaton } = this;
+    this.#search(piece, this.#read);
+    this.#read += piece.length;
+    this.#held += piece;
+    return this.#give(this.#read - this.#automaton.depth(this.#state));
+  }
+
+  /** Reads a text that begins at this offset of the input, and notes what occurs. */
+  #search(text: string, offset: number): void {
+    const automaton = this.#automaton;
     let state = this.#state;
-    for (let index = 0; index < piece.length; index += 1) {
-      state = automaton.step(state, piece.charCodeAt(index));
+    for (let index = 0; index < text.length; index += 1) {
+      state = automaton.step(state, text.charCodeAt(index));
       const secret = automaton.ending(state);
       if (secret === -1) continue;
-      const end = this.#read + index + 1;
+      const end = offset + index + 1;
       this.#found.add(end - automaton.lengthOf(secret), end, secret);
     }
     this.#state = state;
-    this.#read += piece.length;
-    this.#held += piece;
-    return this.#give(this.#read - automaton.depth(state));
   }
 
   /** Returns what was held back, at the end of the input. */

@@ -26,7 +26,7 @@ export const credentialMutants: readonly MutantCase[] = [
   ]),
   mutant("headers of responses passed unchanged", "credential-echo", [
     "proxy/credentials/forward.js",
-    'responseHeaders(incoming).map((text) => replaceIn(text, replacements, "latin1"))',
+    'responseHeaders(incoming).map((text) => replaceIn(text, known, "latin1"))',
     "responseHeaders(incoming)",
   ]),
   mutant("credential for any opened host", "credential-other-host", [

@@ -1,0 +1,73 @@
+import { request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import { codeOf } from "@ambit/core";
+import {
+  type AddressPolicy,
+  AddressRefused,
+  literalAddress,
+  operatorPolicy,
+  portOf,
+  resolvePrivateHosts,
+  whyClosed,
+  whyForbidden,
+} from "@ambit/egress";
+import { type CredentialRefreshService, RefreshFailed } from "@ambit/runner";
+import { exchangeGuarded } from "../files/guarded-request.js";
+import { version } from "../version.js";
+import type { CredentialSettings } from "./settings.js";
+
+/** Bytes of a response: a value has 4,096 characters at most. */
+const maxBytes = 16 * 1_024;
+
+/** Asks platforms for new values of credentials. The server calls, not the run: no boundary confines it. */
+export class CredentialCallbacks implements CredentialRefreshService {
+  readonly #policy: AddressPolicy;
+  readonly #userAgent = `ambit/${version()}`;
+
+  constructor(settings: CredentialSettings, hasTenants: boolean) {
+    this.#policy = operatorPolicy(resolvePrivateHosts(settings, hasTenants));
+  }
+
+  whyRefused(url: URL): string | undefined {
+    const address = literalAddress(url);
+    return address === undefined ? undefined : this.#whyClosed(url, address);
+  }
+
+  async ask(
+    { url, authorization, body }: Parameters<CredentialRefreshService["ask"]>[0],
+    signal: AbortSignal,
+  ): ReturnType<CredentialRefreshService["ask"]> {
+    const headers = {
+      "content-type": "application/json",
+      "content-length": String(Buffer.byteLength(body)),
+      accept: "application/json",
+      "user-agent": this.#userAgent,
+      ...(authorization === undefined ? {} : { authorization }),
+    };
+    const options = {
+      send: url.protocol === "https:" ? requestHttps : requestHttp,
+      why: (address: string) => this.#whyClosed(url, address),
+      maxBytes,
+    };
+    try {
+      return await exchangeGuarded({ method: "POST", url, headers, body }, options, signal);
+    } catch (cause) {
+      signal.throwIfAborted();
+      throw new RefreshFailed(whyFailed(cause), { cause });
+    }
+  }
+
+  #whyClosed(url: URL, address: string): string | undefined {
+    const forbidden = whyForbidden([this.#policy], address, portOf(url));
+    if (forbidden !== undefined || url.protocol === "https:") return forbidden;
+    // The new value would cross networks that nobody here knows.
+    const isPublic = whyClosed(address, []) === undefined;
+    return isPublic ? `${address} is public, and the value would be sent unencrypted: use https` : undefined;
+  }
+}
+
+function whyFailed(error: unknown): string {
+  if (error instanceof AddressRefused) return "has an address that is refused";
+  const code = codeOf(error);
+  return code === undefined ? "could not be read" : `could not be reached (${code})`;
+}
