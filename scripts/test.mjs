@@ -39,6 +39,9 @@ const mustProve = [
   "secrets.hidden",
 ];
 
+/** What only the host's own sandbox does. */
+const mustProveOnHost = ["inbound.ports"];
+
 /** The same for a loopback Daytona: what the kit can attack there. */
 const mustProveOnDaytona = [
   "network.deny",
@@ -122,7 +125,7 @@ function cluster() {
 function demands() {
   if (!process.env.CI || process.getuid?.() !== 0 || process.env.AMBIT_MUST_PROVE) return {};
   const proofs = [
-    ...mustProve.map((name) => `local:${name}`),
+    ...[mustProve, mustProveOnHost].flat().map((name) => `local:${name}`),
     ...mustProveOnDaytona.map((name) => `daytona:${name}`),
     ...(isDockerDemanded ? mustProve.map((name) => `docker:${name}`) : []),
   ];

@@ -217,7 +217,9 @@ it("refuses ports that can't be reached, at plan time, with the fix", async () =
   const server = await servePreviews({ port: 0 });
   const network = { ...asking.sandboxPermission, network: "on" };
   expect(await run(server, { ports, sandboxPermission: network })).toMatchObject({
-    failure: { issues: [{ path: "ports", message: expect.stringContaining("network") }] },
+    failure: {
+      gaps: [{ actor: "local", capability: "inbound.ports", fix: expect.stringContaining("network") }],
+    },
   });
   expect(await run(server, { ports: [...ports, { port: 4_000, name: "again" }] })).toMatchObject({
     failure: { issues: [{ path: "ports[1].port" }] },

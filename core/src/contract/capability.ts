@@ -1,7 +1,15 @@
 import { z } from "zod";
 
-/** What an actor's effects can reach. A capability belongs to the domain its name starts with. */
-export const domains = ["network", "filesystem", "process", "environment", "resources", "secrets"] as const;
+/** What an actor's effects can reach, or by which it can be reached (`inbound`). A capability belongs to the domain its name starts with. */
+export const domains = [
+  "network",
+  "filesystem",
+  "process",
+  "environment",
+  "resources",
+  "secrets",
+  "inbound",
+] as const;
 export type Domain = (typeof domains)[number];
 
 /**
@@ -32,6 +40,8 @@ export const promises = {
   "resources.disk": "No more workspace disk than the limit can be used; other sessions keep theirs.",
   "secrets.hidden":
     "No credential of credentials, modelConnection, toolCallback, HTTP MCP servers or telemetry can be read in the sandbox: environment, files, processes, traffic.",
+  "inbound.ports":
+    "The runner's connections come in to the listed ports only: to no other port, no other session and nothing of the host. They end with the session.",
 } as const satisfies Record<`${Domain}.${string}`, string>;
 
 export type Capability = keyof typeof promises;
@@ -64,4 +74,5 @@ const domainByCapability: Readonly<Record<Capability, Domain>> = {
   "resources.cpu": "resources",
   "resources.disk": "resources",
   "secrets.hidden": "secrets",
+  "inbound.ports": "inbound",
 };

@@ -10,7 +10,6 @@ import type {
 import { callPure } from "./call-pure.js";
 import type { PlannedActor, Probed } from "./candidates.js";
 import { gapsOf } from "./gaps.js";
-import { inboundIssues } from "./inbound.js";
 import { type OwnSandbox, ownGaps } from "./own-sandbox.js";
 import type { BoundedRequest } from "./requirements.js";
 import { credentialGaps } from "./secrets.js";
@@ -142,7 +141,6 @@ export function chooseSandbox(
     return { chosen: undefined, issues, gaps: [], rootfs: "host" };
   }
   const gaps: Gap[] = [];
-  const issues: Issue[] = [];
   for (const probed of candidates) {
     const lacks = [
       // Everything inside acts through the sandbox, so its claims must cover every requirement.
@@ -151,12 +149,10 @@ export function chooseSandbox(
       ...own.flatMap((one) => ownGaps(one, probed)),
     ];
     const { rootfs = "host" } = probed.actor;
-    const closed = inboundIssues(bounded, probed.actor);
-    if (lacks.length === 0 && closed.length === 0) return { chosen: probed, issues: [], gaps: [], rootfs };
+    if (lacks.length === 0) return { chosen: probed, issues: [], gaps: [], rootfs };
     gaps.push(...lacks);
-    issues.push(...closed);
   }
-  return { chosen: undefined, issues, gaps, rootfs: candidates[0]?.actor.rootfs ?? "host" };
+  return { chosen: undefined, issues: [], gaps, rootfs: candidates[0]?.actor.rootfs ?? "host" };
 }
 
 function list(names: readonly string[]): string {

@@ -38,6 +38,7 @@ export function ofBoundary(boundary: Boundary): readonly Requirement[] {
     ...ofFilesystem(boundary),
     ...ofResources(boundary),
     ...ofSecrets(boundary),
+    ...ofInbound(boundary),
   ];
   if (isRestricted(boundary)) {
     const because = "every boundary needs it";
@@ -97,6 +98,10 @@ function ofSecrets({ secrets }: Boundary): Requirement[] {
   return secrets === "hidden"
     ? [{ capability: "secrets.hidden", because: 'sandboxPermission.secrets is "hidden"' }]
     : [];
+}
+
+function ofInbound({ inbound }: Boundary): Requirement[] {
+  return inbound === undefined ? [] : [{ capability: "inbound.ports", because: "the request has ports" }];
 }
 
 /** A tool with its own environment must not share it, even without a boundary. */

@@ -20,6 +20,7 @@ export function requiredIn(one: Situation): Set<Capability> {
     );
   }
   if (one.secrets === "hidden") required.add("secrets.hidden");
+  if (one.ports.length > 0) required.add("inbound.ports");
   if (required.size > 0) required.add("process.contained").add("environment.named-only");
   if (one.tools.some(({ env }) => env)) required.add("environment.per-tool");
   for (const { type, env } of one.servers) {

@@ -17,6 +17,8 @@ import {
   tool,
 } from "./planning.js";
 
+const web = { port: 4_000, name: "web" };
+
 describe("the enforcement matrix", () => {
   const both = [...lacks("local", ["network.deny"]), ...lacks("local", needed)];
   const cells: [what: string, body: object, sandbox: ActorRow, gaps: string[]][] = [
@@ -70,6 +72,16 @@ describe("the enforcement matrix", () => {
       remote,
       lacks("remote", ["resources.memory"]),
     ],
+    ["ports, local", { ports: [web] }, local, lacks("local", ["inbound.ports", ...needed])],
+    ["ports, remote", { ports: [web] }, remote, lacks("remote", ["inbound.ports"])],
+    [
+      "ports, remote, best_effort",
+      { ports: [web], sandboxPermission: { enforcement: "best_effort" } },
+      remote,
+      lacks("remote", ["inbound.ports"]),
+    ],
+    ["ports, full", { ports: [web] }, full, []],
+    ["no ports, remote", { ports: [] }, remote, []],
     ["stdio MCP server, local", { mcpServers: [stdio] }, local, ["local process.contained files"]],
     [
       "stdio MCP server, local, best_effort",
@@ -155,6 +167,30 @@ describe("the enforcement matrix", () => {
     const plan = planned({ mcpServers: [stdio] }, { ...rows, sandboxes: [sandbox(local)] });
     expect(plan.accepted ? [] : plan.gaps).toMatchObject([
       { reason: expect.stringContaining("stdio MCP servers need a sandbox that confines processes") },
+    ]);
+  });
+});
+
+describe("a sandbox that can't carry connections to these ports", () => {
+  const stated = {
+    capability: "inbound.ports",
+    reason: "the port is taken",
+    fix: "use another port",
+  } as const;
+
+  test("is a gap with its own reason, only where the request has ports", () => {
+    const sandboxes = [sandbox({ ...full, states: [stated] })];
+    const plan = planned({ ports: [web] }, { sandboxes });
+    expect(plan).toMatchObject({ accepted: false, gaps: [{ actor: "full", ...stated }] });
+    expect(planned({ sandboxPermission: off }, { sandboxes }).accepted).toBe(true);
+  });
+
+  test("is passed over for the next one, unless it is named", () => {
+    const sandboxes = [sandbox(remote), sandbox(full)];
+    const plan = planned({ ports: [web] }, { sandboxes });
+    expect(plan.accepted && plan.sandbox.actor.name).toBe("full");
+    expect(gapsIn(planned({ ports: [web], sandbox: "remote" }, { sandboxes }))).toEqual([
+      "remote inbound.ports",
     ]);
   });
 });

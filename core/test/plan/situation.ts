@@ -27,6 +27,7 @@ export interface Situation {
   readonly filesystem: "on" | "workspace" | "readonly" | "off";
   readonly resources: readonly ("memoryMb" | "processes" | "cpus" | "diskMb")[];
   readonly secrets: "visible" | "hidden";
+  readonly ports: readonly number[];
   readonly enforcement: "strict" | "best_effort";
   readonly named: boolean;
   readonly tools: readonly { readonly kind: string; readonly env: boolean }[];
@@ -78,6 +79,7 @@ export const situations: fc.Arbitrary<Situation> = fc.record({
   filesystem: fc.constantFrom("on", "workspace", "readonly", "off"),
   resources: few(["memoryMb", "processes", "cpus", "diskMb"] as const),
   secrets: fc.constantFrom("visible", "visible", "hidden"),
+  ports: few([4_000, 5_173]),
   enforcement: fc.constantFrom("strict", "best_effort"),
   named: flag,
   tools: fc.array(fc.record({ kind: fc.constantFrom(...kinds), env: flag }), { maxLength: 3 }),
@@ -100,6 +102,7 @@ export function requestOf(one: Situation): RunRequest {
   return request({
     ...(one.named ? { sandbox: "sandbox-0" } : {}),
     sandboxPermission: { network, filesystem, resources, secrets, enforcement },
+    ports: one.ports.map((port) => ({ port, name: `port-${port}` })),
     customTools: one.tools.map(({ kind, env }, index) => ({
       name: `tool-${index}`,
       kind,
@@ -136,6 +139,6 @@ export function candidatesOf(one: Situation): Candidates {
 
 export function planOf(one: Situation): Plan {
   const asked = requestOf(one);
-  const { boundary } = normaliseBoundary(asked.sandboxPermission);
+  const { boundary } = normaliseBoundary(asked.sandboxPermission, asked.ports);
   return planRun(boundedRequest(asked, boundary), candidatesOf(one));
 }

@@ -30,6 +30,8 @@ export const mechanisms = {
   "cleared environment": ["environment.named-only", "secrets.hidden"],
   "credential broker": ["secrets.hidden"],
   limits: ["resources.memory", "resources.processes", "resources.cpu", "resources.disk"],
+  "inbound port list": ["inbound.ports"],
+  "inbound relay": ["inbound.ports"],
 } as const satisfies Readonly<Record<string, readonly [Capability, ...Capability[]]>>;
 
 export type Mechanism = keyof typeof mechanisms;
@@ -57,6 +59,7 @@ const usual: Readonly<Record<Capability, readonly [Mechanism, ...Mechanism[]]>> 
   "resources.cpu": ["limits"],
   "resources.disk": ["limits"],
   "secrets.hidden": ["cleared environment"],
+  "inbound.ports": ["inbound relay"],
 };
 
 /** The mechanisms without all of which an attack works. */

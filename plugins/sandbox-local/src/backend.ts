@@ -9,7 +9,6 @@ import {
   type Finding,
   type HiddenCredential,
   type Hiding,
-  type Inbound,
   isRestricted,
   type LocalConnection,
   type Sandbox,
@@ -22,7 +21,6 @@ import type { Lookup } from "@ambit/egress/proxy";
 import { claims, limitsOf } from "./claims.js";
 import type { LocalConfig } from "./config.js";
 import type { JailSetup } from "./confined/jail-setup.js";
-import { inboundOf } from "./confined/loopback.js";
 import type { ConfinedSandbox } from "./confined/sandbox.js";
 import type { SessionOverrides } from "./confined/session.js";
 import type { RunnerFolder } from "./folders/runner-folder.js";
@@ -69,10 +67,6 @@ export class LocalSandbox implements VerifiableBackend {
 
   hides(credential: HiddenCredential, boundary: Boundary): Hiding {
     return proxyHides(credential, boundary);
-  }
-
-  carriesInbound(boundary: Boundary): Inbound {
-    return inboundOf(boundary);
   }
 
   /** @param wanted the other claims may stay unproven. Default: all. */

@@ -1,5 +1,5 @@
 import type { ActorGap, Boundary, Capability } from "@ambit/core/plugin";
-import { loopbackGaps } from "./confined/loopback.js";
+import { inboundGaps, loopbackGaps } from "./confined/loopback.js";
 
 /** What confined sandboxes of this host enforce, as far as the probe proves it. Unconfined ones enforce nothing. */
 export const claims = [
@@ -18,13 +18,15 @@ export const claims = [
   "resources.cpu",
   "resources.disk",
   "secrets.hidden",
+  "inbound.ports",
 ] as const satisfies readonly Capability[];
 
 export type Claim = (typeof claims)[number];
 
 /** The parts of a boundary that this backend can't enforce on any host. Pure. */
-export function limitsOf({ network, filesystem, secrets }: Boundary): readonly ActorGap[] {
-  const gaps: ActorGap[] = [...loopbackGaps(network)];
+export function limitsOf(boundary: Boundary): readonly ActorGap[] {
+  const { network, filesystem, secrets } = boundary;
+  const gaps: ActorGap[] = [...loopbackGaps(network), ...inboundGaps(boundary)];
   if (filesystem.mode === "readonly" && filesystem.writable.length > 0) {
     gaps.push({
       capability: "filesystem.read-only",

@@ -16,6 +16,7 @@ const guaranteed = [
   "process.contained",
   "environment.named-only",
   "environment.per-tool",
+  "inbound.ports",
 ];
 
 it("an ordinary user's sandbox withstands every attack", { timeout: 400_000, retry: 0 }, async () => {

@@ -148,7 +148,7 @@ export function request(body: object = {}): RunRequest {
 }
 
 export function boundaryOf(asked: RunRequest): Boundary {
-  const { boundary, issues } = normaliseBoundary(asked.sandboxPermission);
+  const { boundary, issues } = normaliseBoundary(asked.sandboxPermission, asked.ports);
   if (issues.length > 0) throw new Error(JSON.stringify(issues));
   return boundary;
 }

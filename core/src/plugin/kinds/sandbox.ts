@@ -42,9 +42,6 @@ export type RefreshedSecret =
     }
   | { readonly ok: false; readonly reason: string };
 
-/** `true` where connections of the runner reach exactly the boundary's `inbound` ports; else why not, and the fix. */
-export type Inbound = true | Pick<ActorGap, "reason" | "fix">;
-
 /** A `fetch` handler, as in the Fetch standard: one request in, one response out. */
 export type FetchHandler = (request: Request) => Response | Promise<Response>;
 
@@ -137,11 +134,6 @@ export interface SandboxBackend extends Actor {
    */
   hides?(credential: HiddenCredential, boundary: Boundary): Hiding;
   /**
-   * Whether its sandboxes' `connect` carries connections of the runner to the ports of `boundary.inbound`, and to nothing
-   * else, neither inside nor of this host. Absent: it carries none. Pure.
-   */
-  carriesInbound?(boundary: Boundary): Inbound;
-  /**
    * Whether a process of one of its sandboxes made this connection, according to the kernel; true if that
    * can't be determined. Such callers may neither start nor end runs. Absent: its processes can't reach this host.
    */
@@ -210,7 +202,7 @@ export interface Sandbox {
   expose(handler: FetchHandler): Promise<Exposure>;
   /**
    * A connection to a server on a port of `boundary.inbound`, on the loopback inside. What answers is the sandbox's, and may
-   * be anything. Present where the backend's `carriesInbound` is true of its boundary.
+   * be anything. Present where `inbound.ports` is required.
    * @throws SandboxFailed for any other port, and where nothing inside listens
    */
   connect?(port: number): Promise<Duplex>;

@@ -1,6 +1,7 @@
 import type { Capability } from "@ambit/core/plugin";
 import type { Allowance, NonEmptyArray } from "../attacks/attack.js";
 import { filesystemAllowances } from "./filesystem.js";
+import { inboundAllowances } from "./inbound.js";
 import { networkAllowances } from "./network.js";
 import { processAllowances } from "./process.js";
 import { resourcesAllowances } from "./resources.js";
@@ -11,4 +12,5 @@ export const allowances: Readonly<Record<Capability, NonEmptyArray<Allowance>>> 
   ...filesystemAllowances,
   ...processAllowances,
   ...resourcesAllowances,
+  ...inboundAllowances,
 };

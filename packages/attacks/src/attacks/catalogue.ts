@@ -6,6 +6,7 @@ import { filesystemHostHidden } from "./filesystem-host-hidden/index.js";
 import { filesystemNone } from "./filesystem-none/index.js";
 import { filesystemReadOnly } from "./filesystem-read-only/index.js";
 import { filesystemWorkspaceOnly } from "./filesystem-workspace-only/index.js";
+import { inboundPorts } from "./inbound-ports/index.js";
 import { networkAllowCidr } from "./network-allow-cidr/index.js";
 import { networkAllowHost } from "./network-allow-host/index.js";
 import { networkDeny } from "./network-deny/index.js";
@@ -33,4 +34,5 @@ export const attacks: Readonly<Record<Capability, NonEmptyArray<Attack>>> = {
   "resources.cpu": resourcesCpu,
   "resources.disk": resourcesDisk,
   "secrets.hidden": secretsHidden,
+  "inbound.ports": inboundPorts,
 };

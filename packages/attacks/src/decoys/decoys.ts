@@ -1,6 +1,7 @@
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePorts } from "../probe/free-ports.js";
 import type { CredentialHost } from "./credential-host.js";
 import { type DatagramDecoy, openDatagramDecoy } from "./datagram-decoy.js";
 import type { Endpoint, NamedEndpoint } from "./endpoint.js";
@@ -26,6 +27,8 @@ export interface Decoys {
   readonly listed6: Endpoint | undefined;
   /** A decoy by a name that allowlists don't list. Undefined if this host has only one name for its loopback. */
   readonly unlisted: NamedEndpoint | undefined;
+  /** Nothing listened on these ports of this host's loopback: for servers of the kit, inside or in a control. */
+  readonly freePorts: readonly number[];
   /** The host of credentials, in suites that have it. Undefined: the backend's trust is unknown. */
   readonly keys: CredentialHost | undefined;
   readonly unixPath: string;
@@ -50,6 +53,8 @@ export interface DecoyFolder {
 
 export const listedAnswer = "ambit-listed-server";
 export const untouched = "untouched";
+/** More than servers of the kit use at a time, since other programs may take some. */
+const maxFreePorts = 5;
 
 /** Starts the decoys: servers on loopback, sockets, files in a temporary folder. */
 export async function startDecoys(keys?: CredentialHost): Promise<Decoys> {
@@ -95,6 +100,7 @@ export async function startDecoys(keys?: CredentialHost): Promise<Decoys> {
     listed: listed.endpoint,
     listed6: listed6?.endpoint,
     unlisted: endpointByAnotherName(tcp.endpoint, tcp6?.endpoint),
+    freePorts: await freePorts(maxFreePorts),
     keys,
     unixPath,
     abstractName,

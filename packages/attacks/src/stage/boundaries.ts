@@ -18,7 +18,7 @@ export interface Demand {
   readonly required: readonly Capability[];
 }
 
-type Destinations = Pick<Decoys, "listed" | "listed6" | "keys">;
+type Destinations = Pick<Decoys, "listed" | "listed6" | "keys" | "tcp" | "freePorts">;
 
 /** The smallest boundary that requires a capability, in the form of a request. */
 export function permissionFor(
@@ -70,11 +70,20 @@ export function permissionFor(
       if (keys !== undefined) return { secrets: "hidden", network: { allowlist: [...keys.allowlist] } };
       // If a network can be restricted, hiding includes that: without it, connections could bypass the proxy.
       return { secrets: "hidden", ...(claims.includes("network.deny") ? { network: "off" } : {}) };
+    case "inbound.ports":
+      // With the host's network, the ports inside would be the host's.
+      return claims.includes("network.deny") ? { network: "off" } : {};
     case "process.contained":
     case "environment.named-only":
     case "environment.per-tool":
       return {};
   }
+}
+
+/** The ports inside that a capability's boundary opens to the runner, one of which the host's own loopback uses. */
+function portsFor(capability: Capability, { tcp, freePorts }: Destinations): RunRequest["ports"] {
+  if (capability !== "inbound.ports") return undefined;
+  return [tcp.port, ...freePorts].map((port) => ({ port, name: `decoy-${port}` }));
 }
 
 /** A claim of `host-hidden` is tested with one of the three capabilities that need it. */
@@ -91,7 +100,10 @@ export function demandFor(
   overrides: BoundaryOverrides = {},
 ): Demand {
   const permission = { ...permissionFor(capability, claims, destinations), ...overrides };
-  const { boundary, issues } = normaliseBoundary(sandboxPermissionSchema.parse(permission));
+  const { boundary, issues } = normaliseBoundary(
+    sandboxPermissionSchema.parse(permission),
+    portsFor(capability, destinations),
+  );
   if (issues.length > 0) throw new Error(`the kit's own boundary is wrong: ${JSON.stringify(issues)}`);
   const required = requirementsOf(boundary, runRequestSchema.parse({})).map((one) => one.capability);
   // A boundary may need more than is claimed: a capability is tested alone, together with the claims that it depends
@@ -119,5 +131,6 @@ export function requestFor(
     capability === "environment.named-only"
       ? ({ network: "off" } as const)
       : permissionFor(capability, claims, destinations);
-  return runRequestSchema.parse({ messages, sandboxPermission: asked });
+  const ports = portsFor(capability, destinations);
+  return runRequestSchema.parse({ messages, sandboxPermission: asked, ports });
 }

@@ -7,6 +7,7 @@ import { makeBench, type StandardTrial } from "./bench.js";
 import { makeDecoys } from "./decoys.js";
 import type { ProbedSandbox, StandardProbe } from "./standard-probe.js";
 import { filesTrial } from "./trials/filesystem.js";
+import { inboundTrial } from "./trials/inbound.js";
 import { listsTrial, networkTrial } from "./trials/network.js";
 import { privilegesTrial } from "./trials/privileges.js";
 import { namedTrial, processTrial } from "./trials/processes.js";
@@ -27,6 +28,7 @@ export const standardTrials = {
   privileges: privilegesTrial,
   named: namedTrial,
   secrets: secretTrial,
+  inbound: inboundTrial,
 } as const satisfies Readonly<Record<string, StandardTrial>>;
 
 type TrialName = keyof typeof standardTrials | "limits" | "systemCalls" | "cpu";
@@ -58,6 +60,8 @@ export const probedBy: Readonly<Record<Mechanism, readonly [TrialName, ...TrialN
   "cleared environment": ["named", "secrets"],
   "credential broker": ["secrets"],
   limits: ["limits", "cpu"],
+  "inbound port list": ["inbound"],
+  "inbound relay": ["inbound"],
 };
 
 const allTrials = ({ refusedCalls }: StandardProbe): readonly StandardTrial[] => [

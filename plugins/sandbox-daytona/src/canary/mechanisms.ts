@@ -36,6 +36,8 @@ export const triedBy = {
   "cleared environment": ["ownEnvironment", "names"],
   "credential broker": ["ownEnvironment", "environment", "arguments", "holding"],
   limits: ["memory", "cpu", "disk"],
+  "inbound port list": "no connection of the runner comes in, and none is claimed",
+  "inbound relay": "no connection of the runner comes in, and none is claimed",
 } as const satisfies {
   readonly [Wanted in Mechanism]: readonly [AttemptAgainst<Wanted>, ...AttemptAgainst<Wanted>[]] | string;
 };

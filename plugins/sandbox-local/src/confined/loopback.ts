@@ -1,11 +1,4 @@
-import type {
-  ActorGap,
-  Boundary,
-  Inbound,
-  NetworkBoundary,
-  NetworkRule,
-  RangeRule,
-} from "@ambit/core/plugin";
+import type { ActorGap, Boundary, NetworkBoundary, NetworkRule, RangeRule } from "@ambit/core/plugin";
 import { inside } from "./launch/inside.js";
 
 /** A service on the host's loopback that the boundary lists. Inside, a relay answers at the same address and port. */
@@ -73,24 +66,24 @@ export function loopbackGaps(network: NetworkBoundary): readonly ActorGap[] {
 }
 
 /** Why the runner's connections can't reach exactly the boundary's ports inside. Pure. */
-export function inboundOf({ network, inbound = [] }: Boundary): Inbound {
+export function inboundGaps({ network, inbound }: Boundary): readonly ActorGap[] {
+  if (inbound === undefined) return [];
+  const gap = (reason: string, fix: string) => [{ capability: "inbound.ports", reason, fix }] as const;
   if (network.mode === "on") {
-    return {
-      reason: "the network is the host's own, and so are its ports",
-      fix: 'set sandboxPermission.network to "off" or to an allowlist',
-    };
+    return gap(
+      "the network is the host's own, and so are its ports",
+      'set sandboxPermission.network to "off" or to an allowlist',
+    );
   }
   // What listens there leads out of the jail: to the session's channel, or to a service of this host.
-  const own = inbound.find((port) => port === inside.port);
-  if (own !== undefined) {
-    return { reason: `${own} is the port of the sandbox's own channel`, fix: "use another port" };
-  }
+  if (inbound.includes(inside.port))
+    return gap(`${inside.port} is the port of the sandbox's own channel`, "use another port");
   const forwarded = loopbackForwards(network).find(({ port }) => inbound.includes(port));
-  if (forwarded === undefined) return true;
-  return {
-    reason: `${forwarded.port} leads to this host's loopback, which sandboxPermission.network lists`,
-    fix: "use another port inside",
-  };
+  if (forwarded === undefined) return [];
+  return gap(
+    `${forwarded.port} leads to this host's loopback, which sandboxPermission.network lists`,
+    "use another port inside",
+  );
 }
 
 function isForwarded(rule: NetworkRule): boolean {

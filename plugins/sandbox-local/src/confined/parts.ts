@@ -1,13 +1,16 @@
+import type { Duplex } from "node:stream";
 import {
   type FileOwner,
   type PathMapping,
   SafeSessionFiles,
   type SessionFiles,
 } from "@ambit/backend-kit/safe-fs";
-import type { SandboxFailed } from "@ambit/core/plugin";
+import type { SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import type { EgressChecks } from "@ambit/egress/proxy";
 import type { LocalConfig } from "../config.js";
+import type { JailInbound } from "../expose/inbound.js";
 import { leaseUserId, type UserIdLease } from "../identity/user-ids.js";
+import { enterJails } from "./enter.js";
 import type { Expected } from "./evidence.js";
 import { type RulesOptions, WorkspaceRules } from "./files/workspace-rules.js";
 import type { CommandLine } from "./launch/arguments.js";
@@ -46,6 +49,8 @@ export interface SessionParts {
   files(mappings: readonly PathMapping[], owner: FileOwner | undefined): SessionFiles;
   /** Undefined: the proxy's own. */
   readonly egressChecks: EgressChecks | undefined;
+  /** Connects the runner to a port inside. */
+  enter(spec: SandboxSpec, jails: readonly JailInbound[], port: number): Promise<Duplex>;
   complete(plan: JailLaunchPlan, resources: LaunchResources): JailLaunchPlan;
   /** @throws SandboxFailed when a jail that isn't as planned must not start anything. */
   refuse(difference: SandboxFailed, of: "jail" | "first process"): void;
@@ -56,6 +61,7 @@ export const wholeParts: SessionParts = {
   rules: (options) => new WorkspaceRules(options),
   files: (mappings, owner) => new SafeSessionFiles(mappings, owner),
   egressChecks: undefined,
+  enter: enterJails,
   complete: (plan) => plan,
   refuse: (difference) => {
     throw difference;

@@ -1,14 +1,13 @@
 import type { Duplex } from "node:stream";
 import type { SessionFiles } from "@ambit/backend-kit/safe-fs";
-import {
-  type Command,
-  type Evidence,
-  type Exposure,
-  type FetchHandler,
-  type LimitHits,
-  type Process,
-  type SandboxContents,
-  SandboxFailed,
+import type {
+  Command,
+  Evidence,
+  Exposure,
+  FetchHandler,
+  LimitHits,
+  Process,
+  SandboxContents,
 } from "@ambit/core/plugin";
 import { SessionSandbox } from "../session-sandbox.js";
 import { channelUrl, inside } from "./launch/inside.js";
@@ -68,17 +67,10 @@ export class ConfinedSandbox extends SessionSandbox {
   }
 
   async connect(port: number): Promise<Duplex> {
-    const { spec } = this.#session;
-    if (spec.boundary.inbound?.includes(port) !== true)
-      throw new SandboxFailed(`Port ${port} isn't open in the sandbox ${spec.id}: name it in ports`);
+    const { spec, parts } = this.#session;
     // The agent's jail is the oldest: its servers outlive those of tools.
-    for (const { inbound } of this.#jails) {
-      const connection = await inbound?.connect(port);
-      if (connection !== undefined) return connection;
-    }
-    throw new SandboxFailed(`Nothing listens on port ${port} in the sandbox ${spec.id}`, {
-      concerns: "session",
-    });
+    const jails = [...this.#jails].flatMap(({ inbound }) => inbound ?? []);
+    return parts.enter(spec, jails, port);
   }
 
   protected closeSession(): Promise<void> {

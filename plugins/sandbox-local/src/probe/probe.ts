@@ -31,7 +31,7 @@ import { linkTrial, rulesTrial } from "./workspace-rules.js";
 export type OpenForProbe = (spec: SandboxSpec, options?: SessionOverrides) => Promise<ConfinedSandbox>;
 
 /** What the standard probe shows besides is shown here of every jail that starts, and of each of its mounts. */
-const { network, lists, files, processes, named, secrets } = standardTrials;
+const { network, lists, files, processes, named, secrets, inbound } = standardTrials;
 
 /** All trials: the standard ones, and those of what only jails of this host have. @param config and the sandboxes' data folder. */
 export const trialsOf = (
@@ -44,6 +44,7 @@ export const trialsOf = (
   processes,
   named,
   secrets,
+  inbound,
   ...limitTrials,
   ...processTrials,
   viewTrial(config.scratchMb * 1024 * 1024),

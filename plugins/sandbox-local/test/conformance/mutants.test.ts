@@ -12,6 +12,7 @@ import {
 import { requireProven } from "@ambit/testkit/vitest";
 import { afterAll, describe, expect, it } from "vitest";
 import { credentialMutants } from "./mutants/credential-mutants.js";
+import { inboundMutants } from "./mutants/inbound-mutants.js";
 import { makeMutant, removeMutants } from "./mutants/make-mutant.js";
 import { mutants } from "./mutants/mutants.js";
 import { probedMutants } from "./mutants/probed-mutants.js";
@@ -42,6 +43,7 @@ describe("the local sandbox without one of its mechanisms", () => {
   for (const { name, patches, capability, caughtBy, lookup, needsRoot } of [
     ...mutants,
     ...credentialMutants,
+    ...inboundMutants,
   ]) {
     it(`is caught: ${name}`, { timeout: 120_000 }, async (context) => {
       requireProven(context, original.backend, findings, capability);

@@ -1,6 +1,9 @@
+import { once } from "node:events";
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import type { Duplex } from "node:stream";
 import type {
   Command,
   Evidence,
@@ -85,6 +88,13 @@ export class BareSandbox implements Sandbox {
 
   async readFile(path: string): Promise<Uint8Array> {
     return readFile(path);
+  }
+
+  /** To any port of this host's loopback, whoever listens there, also after the end. */
+  async connect(port: number): Promise<Duplex> {
+    const connection = createConnection({ host: "127.0.0.1", port });
+    await once(connection, "connect");
+    return connection;
   }
 
   async expose(handler: FetchHandler): Promise<Exposure> {

@@ -19,7 +19,7 @@ export function planRefuses(
   decoys: Decoys,
 ): boolean {
   const request = requestFor(capability, backend.claims, decoys);
-  const { boundary } = normaliseBoundary(request.sandboxPermission);
+  const { boundary } = normaliseBoundary(request.sandboxPermission, request.ports);
   const probedAt = new Date().toISOString();
   const claimed = findings.filter((finding) => backend.claims.includes(finding.capability));
   const plan = planRun(boundedRequest(request, boundary), {

@@ -9,7 +9,15 @@ import { makeJailSetup } from "../../../src/confined/jail-setup.js";
 import { ConfinedSandbox } from "../../../src/confined/sandbox.js";
 import { openSession } from "../../../src/confined/session.js";
 import { claimRunnerFolder } from "../../../src/folders/runner-folder.js";
-import { closed, confinedBackend, openConfined, path, specOf, temporaryFolder } from "../../support/specs.js";
+import {
+  closed,
+  confinedBackend,
+  openConfined,
+  path,
+  scope,
+  specOf,
+  temporaryFolder,
+} from "../../support/specs.js";
 
 /** Answers each connection on its port with the words, and sends back what it gets. */
 const serve = `
@@ -153,12 +161,17 @@ test("a boundary whose ports would lead to this host is refused with its fix", a
     mode: "allowlist",
     rules: [{ kind: "range", cidr: "127.0.0.1/32", family: 4, port: 5_432 }],
   } as const;
-  const carried = (boundary: Partial<Boundary>) => backend.carriesInbound({ ...closed, ...boundary });
-  expect(carried({ inbound: [4_000] })).toBe(true);
-  expect(carried({ inbound: [4_000], network: allowlist })).toBe(true);
-  expect(carried({ inbound: [5_432], network: allowlist })).toMatchObject({ fix: "use another port inside" });
-  expect(carried({ inbound: [3_128] })).toMatchObject({ fix: "use another port" });
-  expect(carried({ inbound: [4_000], network: { mode: "on", rules: [] } })).toMatchObject({
-    fix: 'set sandboxPermission.network to "off" or to an allowlist',
-  });
+  const network = { mode: "on", rules: [] } as const;
+  const gaps = (boundary: Partial<Boundary>) => backend.gaps({ ...closed, ...boundary });
+  const gap = (fix: string) => [expect.objectContaining({ capability: "inbound.ports", fix })];
+  expect(gaps({ inbound: [4_000] })).toEqual([]);
+  expect(gaps({ inbound: [4_000], network: allowlist })).toEqual([]);
+  expect(gaps({ network })).toEqual([]);
+  expect(gaps({ inbound: [5_432], network: allowlist })).toEqual(gap("use another port inside"));
+  expect(gaps({ inbound: [3_128] })).toEqual(gap("use another port"));
+  expect(gaps({ inbound: [4_000], network })).toEqual(
+    gap('set sandboxPermission.network to "off" or to an allowlist'),
+  );
+  const opening = backend.open(specOf({ boundary: { ...closed, network, inbound: [4_000] } }), scope);
+  await expect(opening).rejects.toThrow(/inbound.ports: the network is the host's own/);
 });

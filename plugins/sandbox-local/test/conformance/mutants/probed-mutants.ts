@@ -69,4 +69,23 @@ export const probedMutants: readonly ProbedMutant[] = [
     reason: /another session's user reached its workspace, home/,
     needsRoot: true,
   },
+  {
+    name: "inbound ports not looked up in the list",
+    patches: plugin("confined/enter.js", "boundary.inbound?.includes(port) !== true", "false"),
+    capability: "inbound.ports",
+    reason: /a port that isn't listed was reached/,
+  },
+  {
+    name: "inbound connections of all sessions",
+    patches: [
+      ...plugin("confined/sandbox.js", "#jails = new Set();", "#jails = jails;"),
+      ...plugin(
+        "confined/sandbox.js",
+        "export class ConfinedSandbox",
+        "const jails = new Set();\nexport class ConfinedSandbox",
+      ),
+    ],
+    capability: "inbound.ports",
+    reason: /another session's server was reached/,
+  },
 ];

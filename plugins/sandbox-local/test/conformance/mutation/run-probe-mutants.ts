@@ -41,6 +41,8 @@ const enforced: readonly (readonly [RemovableMechanism, readonly Capability[]])[
   ["hidden host files", files],
   ["workspace mode", ["filesystem.read-only", ...files]],
   ["cleared environment", ["environment.named-only"]],
+  ["inbound port list", ["inbound.ports"]],
+  ["inbound relay", ["inbound.ports"]],
 ];
 
 /** The calls that it tries of every backend, since no namespace separates what they reach. */

@@ -11,7 +11,12 @@ export function weakenedBoundary(
   const { network, filesystem, resources } = boundary;
   return {
     ...boundary,
-    network: lacks("network namespace") ? { mode: "on", rules: [] } : lacks("allowlist") ? listed : network,
+    network:
+      lacks("network namespace") || lacks("inbound relay")
+        ? { mode: "on", rules: [] }
+        : lacks("allowlist")
+          ? listed
+          : network,
     filesystem: {
       ...filesystem,
       ...(lacks("workspace mode") ? { mode: "workspace" } : {}),

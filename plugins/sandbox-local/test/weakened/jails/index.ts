@@ -32,6 +32,7 @@ import { reap } from "../../../dist/reaper/reap.js";
 import { weakenedArguments } from "./arguments.ts";
 import { weakenedBoundary } from "./boundary.ts";
 import { weakenedChecks } from "./checks.ts";
+import { weakenedEntrance } from "./entrance.ts";
 import { LinkedFiles } from "./linked-files.ts";
 import type { JailDecoys, RemovableMechanism } from "./mechanisms.ts";
 import { type PartProbe, probeInTurn } from "./part-probe.ts";
@@ -217,6 +218,7 @@ export class WeakenedSandboxes {
         ...wholeParts,
         complete,
         egressChecks: weakenedChecks(without),
+        enter: weakenedEntrance(without),
         refuse: (difference, of) => {
           const isExpected = of === "first process" && lacks("guard of the first process");
           if (!isExpected && change.isOpenedAnyway !== true) throw difference;

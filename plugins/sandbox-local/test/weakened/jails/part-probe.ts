@@ -15,6 +15,7 @@ const heldElsewhere = new Set<Capability>([
   "resources.cpu",
   "resources.disk",
   "secrets.hidden",
+  "inbound.ports",
 ]);
 
 /** Runs one trial after the other, up to the first that proves nothing. */

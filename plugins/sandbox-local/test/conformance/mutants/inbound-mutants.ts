@@ -1,0 +1,67 @@
+import type { Patch } from "./make-mutant.js";
+import type { MutantCase } from "./mutants.js";
+
+const capability = "inbound.ports";
+
+const plugin = (file: string, find: string, replace: string): Patch => ({
+  of: "plugin",
+  file,
+  find,
+  replace,
+});
+
+/** The local sandbox with a careless way for the runner's connections into a jail. */
+export const inboundMutants: readonly MutantCase[] = [
+  {
+    name: "inbound ports not compared with the list",
+    patches: [plugin("confined/enter.js", "boundary.inbound?.includes(port) !== true", "false")],
+    capability,
+    caughtBy: [`${capability}/unlisted-port`],
+  },
+  {
+    name: "inbound connections made by the runner where no jail answers",
+    patches: [
+      plugin(
+        "confined/enter.js",
+        "throw new SandboxFailed(`Nothing listens",
+        `const { createConnection } = await import("node:net");
+    const { once } = await import("node:events");
+    const made = createConnection({ host: "localhost", port });
+    if (await once(made, "connect").then(() => true, () => false)) return made;
+    throw new SandboxFailed(\`Nothing listens`,
+      ),
+    ],
+    capability,
+    caughtBy: [`${capability}/host-loopback`],
+  },
+  {
+    name: "inbound connections shared between sessions",
+    patches: [
+      plugin("confined/sandbox.js", "#jails = new Set();", "#jails = jails;"),
+      {
+        of: "plugin",
+        file: "confined/sandbox.js",
+        find: "export class ConfinedSandbox",
+        replace: "const jails = new Set();\nexport class ConfinedSandbox",
+      },
+    ],
+    capability,
+    caughtBy: [`${capability}/another-session`],
+  },
+  {
+    name: "inbound connections and their jail kept after the end",
+    patches: [
+      plugin("confined/process.js", "await inbound?.close();", ""),
+      plugin("confined/process.js", "this.#init = init;", "this.#init = init; this.launcher = child;"),
+      plugin(
+        "confined/process.js",
+        "this.#killed ||= !hasEnded(this.#init);\n        endProcess(this.#init);",
+        'this.launcher.kill("SIGKILL");',
+      ),
+      plugin("confined/process.js", "endProcess(init);\n            await untilEnded(init);", ""),
+      plugin("confined/launch/arguments.js", '"--die-with-parent", ', ""),
+    ],
+    capability,
+    caughtBy: [`${capability}/outlive-close`],
+  },
+];
