@@ -122,6 +122,7 @@ export function kitImports(files: readonly SourceFile[]): string[] {
         specifier === "@ambit/attacks" ||
         specifier === "@ambit/model-server" ||
         specifier === "@ambit/durable/store" ||
+        specifier === "@ambit/workspace" ||
         specifier === "@ambit/workspace/blobs",
   );
 }
