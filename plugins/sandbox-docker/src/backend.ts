@@ -17,7 +17,6 @@ import {
   type ActorGap,
   type Boundary,
   type Capability,
-  capabilities,
   type Domain,
   domains,
   type Finding,
@@ -31,6 +30,7 @@ import {
 import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
 import { mountsAgents, preparedBy } from "./address.js";
+import { claims } from "./claims.js";
 import type { DockerConfig } from "./config.js";
 import { exemptFor } from "./exempt.js";
 import { type EngineFacts, lacksDropping } from "./open/hiding.js";
@@ -41,8 +41,7 @@ export class DockerSandbox implements VerifiableBackend {
   readonly name: string;
   readonly site = "sandbox";
   readonly rootfs: Rootfs;
-  /** All. The probe finds what an engine or a runtime can't enforce. */
-  readonly claims = capabilities;
+  readonly claims = claims;
   readonly verification: Verification;
   readonly #config: DockerConfig;
   readonly #lookup: Lookup | undefined;

@@ -1,13 +1,7 @@
 import { probeSandboxes, type SandboxOverrides } from "@ambit/attacks/standard-probe";
 import { refusedByProfile } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
-import {
-  type Capability,
-  capabilities,
-  type Finding,
-  type SandboxSpec,
-  type Scope,
-} from "@ambit/core/plugin";
+import type { Capability, Finding, SandboxSpec, Scope } from "@ambit/core/plugin";
 import { makeAuthority } from "@ambit/egress/credentials";
 import type { DockerConfig } from "./config.js";
 import { fixFor } from "./engine/failure.js";
@@ -24,7 +18,7 @@ export function probeEngine(
   open: (spec: SandboxSpec, scope: Scope, options: SandboxOverrides) => Promise<RemoteSandbox>,
   config: DockerConfig,
   signal: AbortSignal,
-  claims: readonly Capability[] = capabilities,
+  claims: readonly Capability[],
 ): Promise<readonly Finding[]> {
   const probe = {
     claims,

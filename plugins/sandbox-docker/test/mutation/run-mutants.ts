@@ -2,9 +2,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { probeSpec } from "@ambit/backend-kit";
-import { type Capability, capabilities, messageOf } from "@ambit/core/plugin";
+import { type Capability, messageOf } from "@ambit/core/plugin";
 import type { z } from "zod";
 import { DockerSandbox } from "../../dist/backend.js";
+import { claims } from "../../dist/claims.js";
 import { configSchema } from "../../dist/config.js";
 import { changingEngine, type EngineChange } from "./changing-engine.ts";
 import { type Mutant, mutants } from "./mutants.ts";
@@ -64,7 +65,7 @@ const complete: Mutant = {
   name: "nothing",
   change: (order) => order,
   // A busy host may have too few processors to show their limit.
-  breaks: capabilities.filter((capability) => capability !== "resources.cpu"),
+  breaks: claims.filter((capability) => capability !== "resources.cpu"),
 };
 
 /** Otherwise a mutant might be noticed for another reason than what was taken out. @throws Error */
