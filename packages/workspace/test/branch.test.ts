@@ -4,12 +4,12 @@ import { branchIn, namesOf } from "../src/git/head.js";
 const id = "a".repeat(40);
 const listed = (...names: readonly string[]) => names.map((name) => `${id}\t${name}\n`).join("");
 
-describe("the branch that a name stands for", () => {
+describe("the branch that a name refers to", () => {
   it.for<[what: string, ref: string | undefined, listed: string, branch: string | undefined]>([
     ["HEAD's own", undefined, `ref: refs/heads/main\tHEAD\n${listed("HEAD")}`, "main"],
     ["none where HEAD names no branch", undefined, listed("HEAD"), undefined],
     [
-      "none where HEAD stands for something else",
+      "none where HEAD refers to something else",
       undefined,
       `ref: refs/tags/v1\tHEAD\n${listed("HEAD")}`,
       undefined,

@@ -60,7 +60,7 @@ export class CredentialCallbacks implements CredentialRefreshService {
   #whyClosed(url: URL, address: string): string | undefined {
     const forbidden = whyForbidden([this.#policy], address, portOf(url));
     if (forbidden !== undefined || url.protocol === "https:") return forbidden;
-    // The new value would cross networks that nobody here knows.
+    // The new value would be readable on every network on the way.
     const isPublic = whyClosed(address, []) === undefined;
     return isPublic ? `${address} is public, and the value would be sent unencrypted: use https` : undefined;
   }

@@ -82,7 +82,7 @@ describe("a callback for a new value", { retry: 0 }, () => {
     await expect(ask(open, `http://127.0.0.1:${port}/`, signal)).rejects.toBe(await reasonOf(signal));
   });
 
-  it("says why nobody was reached, without the address", async () => {
+  it("says why the platform was not reached, without the address", async () => {
     await expect(ask(open, "http://127.0.0.1:1/secret-path")).rejects.toMatchObject({
       message: "could not be reached (ECONNREFUSED)",
     });

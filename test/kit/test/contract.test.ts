@@ -27,7 +27,7 @@ const merits = [
   "makes a handler reachable from inside, with its method, path, headers and body",
   "streams a response as it is written, and a large one completely",
   "takes a request's sources, and the agent can run and change them",
-  "lets regular files of the workspace leave, and nothing that a link or a device stands for",
+  "lets regular files of the workspace leave, and nothing that a link or a device leads to",
   "gives its workspace and home to another sandbox, with links and modes, and nothing through a link",
 ];
 

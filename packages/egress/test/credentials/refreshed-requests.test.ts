@@ -87,7 +87,7 @@ describe("a request with a credential that expires", () => {
     expect(questions).toHaveLength(0);
   });
 
-  test("is sent to nobody if its client has left meanwhile", async () => {
+  test("isn't sent if its client has left meanwhile", async () => {
     const { world, questions, answer } = await openRefreshed();
     vi.advanceTimersByTime(600 * second);
     const leaving = new AbortController();

@@ -1,7 +1,6 @@
 import type { EnvironmentRequest, RunRequest } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
-import { searchPathOf } from "../program/inside-program.js";
-import { endOf } from "../program/streams.js";
+import { runScript } from "../program/run-script.js";
 import {
   type Devcontainer,
   devcontainerIn,
@@ -62,26 +61,10 @@ async function textOf(
   folder: string,
   signal: AbortSignal,
 ): Promise<string> {
-  const child = await sandbox.spawn({
-    argv: [
-      "/bin/sh",
-      "-c",
-      script,
-      "sh",
-      String(maxDevcontainerBytes + 1),
-      ...paths.map((path) => `${folder}/${path}`),
-    ],
-    env: { PATH: searchPathOf(sandbox), LC_ALL: "C" },
-    role: "agent",
-    signal,
-  });
-  const [text, { code }] = await Promise.all([
-    endOf(child.stdout, maxDevcontainerBytes + 1),
-    child.exit,
-    endOf(child.stderr, 0),
-    child.stdin.close().catch(() => {}),
-  ]);
-  signal.throwIfAborted();
+  const files = paths.map((path) => `${folder}/${path}`);
+  const maxCharacters = maxDevcontainerBytes + 1;
+  const asked = { maxCharacters, signal };
+  const { code, stdout: text } = await runScript(sandbox, script, [String(maxCharacters), ...files], asked);
   if (code === notThere)
     throw wrong(
       `isn't there: the commit has no ${paths.join(" and no ")}; set environment.devcontainer.path`,

@@ -51,7 +51,7 @@ function commitIn(listed: string, names: readonly string[]): string | undefined 
   return name === undefined ? undefined : (ids.get(`${name}^{}`) ?? ids.get(name));
 }
 
-/** The branch that a name stands for; undefined where it is a tag's, or the host's is no name of a branch. Pure. */
+/** The branch that a name refers to; undefined for a tag, and for a branch whose name git doesn't accept. Pure. */
 export function branchIn(listed: string, names: readonly string[]): string | undefined {
   const symbolic = /^ref: refs\/heads\/(.+)\tHEAD$/m.exec(listed)?.[1];
   const there = new Set([...listed.matchAll(/^[0-9a-f]+\t(.+)$/gm)].map(([, name]) => name));

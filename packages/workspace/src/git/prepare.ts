@@ -87,7 +87,7 @@ async function repositoryOf(
     taken = await takeRepository(root, source, came, spool, limits);
   } catch (error) {
     if (!(error instanceof RepositoryIncomplete || error instanceof OutputsFailed)) throw error;
-    const reason = error.message === "too_large" ? "too_large" : "checkout_failed";
+    const reason = error instanceof RepositoryIncomplete ? error.reason : "checkout_failed";
     throw sourceFailed(index, reason, `${fixOf(reason)} (its .git: ${error.message})`, error);
   }
   return repositoryEntries(taken, { url: source.url, commit: root.commit }, spool);

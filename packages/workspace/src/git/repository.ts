@@ -10,8 +10,15 @@ import type { Git } from "./program.js";
 const taken = ["objects/pack/*.pack", "objects/pack/*.idx", "shallow", "index"];
 const isTaken = /^(?:objects\/pack\/pack-[0-9a-f]{40,64}\.(?:pack|idx)|shallow|index)$/;
 
-/** Why a repository can't come out. */
-export class RepositoryIncomplete extends Error {}
+/** A repository that can't come out whole. */
+export class RepositoryIncomplete extends Error {
+  constructor(
+    readonly reason: "too_large" | "checkout_failed",
+    detail: string,
+  ) {
+    super(detail);
+  }
+}
 
 /** What is in the workspace: git inside must not take the rest for deleted. */
 export interface Came {
@@ -47,9 +54,11 @@ export async function takeRepository(
   const wish = { workspace: git.folder, include: taken, patch: false, known: [], ...limits };
   const { files, omitted } = await collect(sandbox, wish, spool, signal);
   const wanted = files.filter(({ path }) => isTaken.test(path));
-  for (const ending of [".pack", ".idx", "index"])
-    if (!wanted.some(({ path }) => path.endsWith(ending)))
-      throw new RepositoryIncomplete(omitted[0]?.reason ?? `no ${ending}`);
+  const missing = [".pack", ".idx", "index"].find((end) => !wanted.some(({ path }) => path.endsWith(end)));
+  if (missing !== undefined) {
+    const isLarge = omitted.some(({ reason }) => reason === "too_large" || reason === "too_many");
+    throw new RepositoryIncomplete(isLarge ? "too_large" : "checkout_failed", `no ${missing}`);
+  }
   return { files: wanted, branch };
 }
 
@@ -77,10 +86,10 @@ async function completeIndex({ git, entries }: CheckedOut, came: Came): Promise<
 async function update(git: Git, how: readonly string[], names: readonly string[]): Promise<void> {
   if (names.length === 0) return;
   const ended = await git.run(["update-index", "-z", ...how], Buffer.from(names.join(""), "latin1"));
-  if (ended.code !== 0) throw new RepositoryIncomplete("the index couldn't be written");
+  if (ended.code !== 0) throw new RepositoryIncomplete("checkout_failed", "its index couldn't be written");
 }
 
-/** The host is asked which branch `HEAD` stands for, and whether a name is one. */
+/** Asks the host which branch `HEAD` refers to, and whether a name is a branch's. */
 async function branchOf(git: Git, { url, ref, commit }: GitSource): Promise<string | undefined> {
   if (commit !== undefined) return undefined;
   const names = namesOf(ref);

@@ -53,7 +53,7 @@ export const workspaceChecks: readonly ContractCheck[] = [
     },
   },
   {
-    title: "lets regular files of the workspace leave, and nothing that a link or a device stands for",
+    title: "lets regular files of the workspace leave, and nothing that a link or a device leads to",
     check: async (contract) => {
       const sandbox = await contract.open();
       const { workspace } = sandbox;
@@ -61,7 +61,7 @@ export const workspaceChecks: readonly ContractCheck[] = [
         { path: `${workspace}/kept.txt`, content: "kept" },
         { path: `${workspace}/gone.txt`, content: "gone" },
       ]);
-      // The control: a process that opens these gets what they stand for.
+      // The control: a process that opens these gets what they lead to.
       const seen = await shell(sandbox, agentsWork, { role: "agent" });
       assert.match(seen.stdout, /kept/, seen.stderr);
       await withSpool(async (spool) => {

@@ -90,7 +90,7 @@ export class BareSandbox implements Sandbox {
     return readFile(path);
   }
 
-  /** To any port of this host's loopback, whoever listens there, also after the end. */
+  /** To any port of this host's loopback, whatever listens there, also after the end. */
   async connect(port: number): Promise<Duplex> {
     const connection = createConnection({ host: "127.0.0.1", port });
     await once(connection, "connect");

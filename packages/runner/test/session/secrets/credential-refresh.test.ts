@@ -35,7 +35,7 @@ async function openWorld(answer: Answer, more: WorldOptions = {}) {
   const asked: Asked[] = [];
   const logged: (readonly string[])[] = [];
   const service: CredentialRefreshService = {
-    whyRefused: ({ hostname }) => (hostname === "refused.test" ? "nobody goes there" : undefined),
+    whyRefused: ({ hostname }) => (hostname === "refused.test" ? "the operator closed it" : undefined),
     ask: (request, signal) => {
       asked.push(request);
       return answer(request, signal);
@@ -187,7 +187,7 @@ describe("a request with a callback is refused", () => {
     const { world } = await openWorld(minted({}));
     const other = { ...credential, refresh: { url: "https://refused.test/" } };
     await expect(world.admit({ ...named, credentials: [other] })).rejects.toMatchObject({
-      issues: [{ path: "credentials[0].refresh.url", message: "is refused: nobody goes there" }],
+      issues: [{ path: "credentials[0].refresh.url", message: "is refused: the operator closed it" }],
     });
   });
 
