@@ -161,7 +161,10 @@ describe("a sandbox over one direct pipe", () => {
 
 describe("an untrusted guest daemon on a direct pipe", () => {
   /** Sends anything, and receives everything unless it is deaf. */
-  async function opening(say: (output: PassThrough) => void | Promise<void>, isDeaf = false) {
+  async function opening(
+    say: (output: PassThrough) => void | Promise<void>,
+    { isDeaf = false, whyLost }: { isDeaf?: boolean; whyLost?: DirectPlatform["whyLost"] } = {},
+  ) {
     const failures: SandboxFailed[] = [];
     let destroyed = 0;
     const platform: DirectPlatform = {
@@ -172,6 +175,7 @@ describe("an untrusted guest daemon on a direct pipe", () => {
         return { input, output, close: async () => void output.destroy() };
       },
       upload: async () => undefined,
+      whyLost,
       destroy: async () => {
         destroyed += 1;
       },
@@ -213,6 +217,14 @@ describe("an untrusted guest daemon on a direct pipe", () => {
     expect(destroyed).toBe(1);
   });
 
+  it("that ends without a word is given up with the platform's reason, if it knows one", async () => {
+    const end = (output: PassThrough) => void output.end();
+    const known = await opening(end, { whyLost: async () => new SandboxFailed("too much memory") });
+    expect(String(known.outcome)).toMatch(/: too much memory$/);
+    const unknown = await opening(end, { whyLost: () => Promise.reject(new Error("no answer")) });
+    expect(String(unknown.outcome)).toMatch(/can't be started in the sandbox: its command ended$/);
+  });
+
   it("that sends too much is disconnected", async () => {
     const { outcome, failures } = await opening((output) => {
       output.write(hello);
@@ -227,19 +239,22 @@ describe("an untrusted guest daemon on a direct pipe", () => {
 
   it("that causes responses and reads none fills no memory", { timeout: 60_000 }, async () => {
     let isOver = false;
-    const { outcome, failures } = await opening(async (output) => {
-      output.write(hello);
-      output.once("close", () => {
-        isOver = true;
-      });
-      // Each gets its refusal, which isn't read.
-      const flood = Buffer.concat(
-        Array.from({ length: 5_000 }, (_, at) => plainBytes(["open", 2 * at + 2, "?"])),
-      );
-      while (!isOver) {
-        if (!output.write(flood)) await Promise.race([once(output, "drain"), once(output, "close")]);
-      }
-    }, true);
+    const { outcome, failures } = await opening(
+      async (output) => {
+        output.write(hello);
+        output.once("close", () => {
+          isOver = true;
+        });
+        // Each gets its refusal, which isn't read.
+        const flood = Buffer.concat(
+          Array.from({ length: 5_000 }, (_, at) => plainBytes(["open", 2 * at + 2, "?"])),
+        );
+        while (!isOver) {
+          if (!output.write(flood)) await Promise.race([once(output, "drain"), once(output, "close")]);
+        }
+      },
+      { isDeaf: true },
+    );
     expect(outcome).toBeInstanceOf(SandboxFailed);
     expect(String([outcome, ...failures])).toMatch(/reads nothing/);
   });

@@ -241,7 +241,8 @@ describe("a canary, in an organisation that", () => {
     const { canary } = settingsFor(daytona);
     const backend = await backendFor(daytona, { canary: { ...canary, settleMs: 10_000 } });
     const found = await findingsOf(backend);
-    expect(found["network.deny"]).toMatchObject({ proven: true });
+    for (const claim of ["network.deny", "network.allow-cidr", "network.allow-host"])
+      expect(found[claim], claim).toMatchObject({ proven: true });
     const sandbox = await backend.open(specOf({ boundary: closed }), scopeOf());
     expect(sandbox.evidence["daytona.tried"]).toMatch(/none was reached/);
     await sandbox.close();

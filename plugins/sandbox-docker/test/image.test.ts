@@ -7,8 +7,9 @@ import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import Docker from "dockerode";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { fixFor } from "../src/engine/failure.js";
-import { configSchema, DockerSandbox } from "../src/index.js";
+import { configSchema, type DockerConfig, DockerSandbox } from "../src/index.js";
 import { buildImage } from "./support/built-image.js";
+import { EngineProxy } from "./support/engine-proxy.js";
 import { scope, settingsFor, specOf } from "./support/on-engine.js";
 
 const deployment = `image-${process.pid}`;
@@ -111,23 +112,41 @@ describe.skipIf(unavailableReason() !== undefined)("an image of one's own", () =
     await expect(opening).rejects.toThrow(/environment.per-tool isn't possible in this sandbox/);
   });
 
+  /** @returns its name; its `node` ends after a command like a shell that doesn't find it. */
+  async function withoutNode(label: string, command: string): Promise<string> {
+    const name = `ambit-test-no-node:${process.pid}-${label}`;
+    const script = `printf '#!/bin/sh\\n${command}; exec node-of-this-image\\n' > node && chmod 755 node`;
+    await image(name, [`RUN cd /usr/local/bin && rm node && ${command === "" ? "true" : script}`]);
+    return name;
+  }
+  const fixOfOpening = async (config: DockerConfig) => {
+    const opening = new DockerSandbox(config).open(specOf(workspaceOnly), scope);
+    const error: unknown = await opening.catch((thrown: unknown) => thrown);
+    return fixFor(error, config, "network.deny");
+  };
+  const fixWithoutNode = (name: string) =>
+    `use an image with Node.js 18 or newer (${name} has none on its PATH), or set sandbox-docker's bridge.node`;
+
   // The container ends at different moments of its opening.
   it.each([0, 10, 40, 100])(
     "is refused with a fix where it lacks Node.js, noticed after %d ms",
     async (ms) => {
-      const name = `ambit-test-no-node:${process.pid}-${ms}`;
-      const shell = `#!/bin/sh\nsleep ${ms / 1_000}; exec node-of-this-image\n`;
-      const script = ms === 0 ? "true" : `printf '${shell.replaceAll("\n", "\\n")}' > node && chmod 755 node`;
-      await image(name, [`RUN cd /usr/local/bin && rm node && ${script}`]);
-      const config = configWith({ image: name });
-      const error = await new DockerSandbox(config)
-        .open(specOf(workspaceOnly), scope)
-        .catch((thrown) => thrown);
-      expect(fixFor(error, config, "network.deny")).toBe(
-        `use an image with Node.js 18 or newer (${name} has none on its PATH), or set sandbox-docker's bridge.node`,
-      );
+      const name = await withoutNode(`${ms}`, ms === 0 ? "" : `sleep ${ms / 1_000}`);
+      expect(await fixOfOpening(configWith({ image: name }))).toBe(fixWithoutNode(name));
     },
   );
+
+  it("is refused with the same fix where the shell's message is lost with its connection", async () => {
+    const name = await withoutNode("lost", "head -c 1 > /dev/null");
+    const proxy = new EngineProxy(folder);
+    await proxy.open();
+    onTestFinished(() => proxy.close());
+    // The guest daemon's program, on its way to the first command.
+    proxy.dropNext(/process\.umask/);
+    const fix = await fixOfOpening(configWith({ image: name, engine: proxy.address }));
+    expect(proxy.hasDropped).toBe(true);
+    expect(fix).toBe(fixWithoutNode(name));
+  });
 
   it("is refused with a fix once it is removed, and the session that it has runs on", async () => {
     const name = `ambit-test-removed:${process.pid}`;

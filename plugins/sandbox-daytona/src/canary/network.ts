@@ -63,7 +63,7 @@ export const networkTrials: readonly CanaryTrial[] = [
         await untilSettled(bench, async () => {
           const reached = reachedIn(await attempts(bench));
           if (!reached.includes(idOf(name))) return;
-          throw new Leak(
+          throw new Unsettled(
             `${suffix} lets ${name.host} itself through`,
             'set sandbox-daytona\'s wildcards to "refuse"',
           );
@@ -75,12 +75,15 @@ export const networkTrials: readonly CanaryTrial[] = [
   },
 ];
 
-/** Something was reached that must not be. */
-class Leak extends NotProven {}
+/** What differs from the rules, and may only do so because they don't apply yet. */
+class Unsettled extends NotProven {}
 
 const againMs = 250;
 
-/** The platform applies its rules after its response, so what leaks at first is retried for a while. */
+/**
+ * The platform applies its rules after its response: what leaks at first, or is still closed by the rules before, is
+ * tried again for a while. So is what a busy platform answers too late.
+ */
 async function untilSettled<Result>(
   { account, signal }: CanaryBench,
   trial: () => Promise<Result>,
@@ -90,7 +93,7 @@ async function untilSettled<Result>(
     try {
       return await trial();
     } catch (error) {
-      if (!(error instanceof Leak) || performance.now() >= end || signal.aborted) throw error;
+      if (!(error instanceof Unsettled) || performance.now() >= end || signal.aborted) throw error;
       await pauseFor(againMs, signal);
     }
   }
@@ -155,14 +158,14 @@ function compare(
     const after = reachedIn(outcomes);
     const leaks = after.filter(counts);
     if (leaks.length > 0) {
-      throw new Leak(
+      throw new Unsettled(
         `${leaks.map((id) => `${id} (${outcomes[id]})`).join(", ")} is reached nevertheless`,
         leakFix,
       );
     }
     const lost = allowed.filter((id) => !after.includes(id));
     if (lost.length > 0) {
-      throw new NotProven(`${lost.join(", ")} is listed and not reached`, controlFix);
+      throw new Unsettled(`${lost.join(", ")} is listed and not reached`, controlFix);
     }
   }
   return tried;

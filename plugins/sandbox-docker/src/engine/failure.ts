@@ -52,7 +52,8 @@ const byWords: readonly (readonly [words: RegExp, fix: (config: DockerConfig) =>
         : 'pull it, set sandbox-docker\'s pull to "missing", or its image to one that the engine has',
   ],
   [
-    /(failed to execute|exec:) "?\S*node\b|node\S*: (command )?(not found|no such file)/i,
+    // The shell's exit code for a missing program, where its message was lost with the connection.
+    /(failed to execute|exec:) "?\S*node\b|node\S*: (command )?(not found|no such file)|\bexit code 127\b(?!: \S)/i,
     ({ image }) =>
       `use an image with Node.js 18 or newer (${image} has none on its PATH), or set sandbox-docker's bridge.node`,
   ],

@@ -180,15 +180,26 @@ export class Container implements DirectPlatform {
     return this.#explained(found, error, await this.lastWords());
   }
 
-  /** Why its pipe ended; undefined while the container runs. The engine may report its end later than the pipe. */
+  /** Why its pipe ended; undefined while the container runs. */
   async whyLost(signal: AbortSignal): Promise<SandboxFailed | undefined> {
+    try {
+      return await this.whyEnded(signal);
+    } catch (error) {
+      return asSandboxFailed(error, `say why the container ${this.id.slice(0, 12)} ended`, this.#config);
+    }
+  }
+
+  /** Undefined if it still runs, or never ran. The engine may report its end later than a pipe or a command shows it. */
+  async whyEnded(signal: AbortSignal): Promise<SandboxFailed | undefined> {
     for (let looks = 0; ; looks += 1) {
       try {
         const found = await this.inspect(signal);
-        if (!found.State.Running || found.State.OOMKilled) return this.#explained(found);
+        const { Status, Running, OOMKilled } = found.State;
+        if (Status === "created") return undefined;
+        if (!Running || OOMKilled) return this.#explained(found, undefined, await this.lastWords());
       } catch (error) {
-        if (statusOf(error) === 404) return new SandboxFailed("The container was removed", { cause: error });
-        return asSandboxFailed(error, `say why the container ${this.id.slice(0, 12)} ended`, this.#config);
+        if (statusOf(error) !== 404) throw error;
+        return new SandboxFailed("The container was removed", { cause: error });
       }
       if (looks === maxAttempts) return undefined;
       await after(pollMs, undefined, { signal });

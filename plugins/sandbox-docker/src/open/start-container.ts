@@ -87,13 +87,18 @@ export async function startContainer(
     const evidence = { ...readBack(applied, requested, host.isDocker), "docker.hiding": hiding };
     const others = unaskedVolumes(applied, requested);
     if (whyNot === undefined && others.length === 0) return { container, requested, evidence };
+    // A command in a container that is just ending fails too, which says nothing about this engine.
+    const ended = whyNot === undefined ? undefined : await container.whyEnded(signal);
+    if (ended !== undefined) throw ended;
     if (host.imageVolumes.length === 0) host.imageVolumes = others;
     if (whyNot !== undefined) host.hiding = isMissing.test(whyNot) ? "none" : "drop";
     log.debug({ whyNot, others }, "a container is made again, with what the first one showed");
   } catch (error) {
+    const isExplained = error instanceof SandboxFailed || signal.aborted;
+    const ended = isExplained ? undefined : await container?.whyEnded(signal).catch(() => undefined);
     // What can't be removed now is the reaper's.
     await container?.destroy().catch(() => undefined);
-    throw asSandboxFailed(error, "start a container", config);
+    throw asSandboxFailed(ended ?? error, "start a container", config);
   }
   await container.destroy();
   return startContainer(options, log, signal);

@@ -26,7 +26,7 @@ const closeMs = 2_000;
 /** Milliseconds for the output of a command that no longer reads its input. */
 const finalOutputMs = 500;
 /** Milliseconds for a platform to report why a pipe ended. */
-const explainMs = 2_000;
+const explainMs = 5_000;
 
 /** One pipe for the whole lifetime of a sandbox. */
 export class DirectConnection {
@@ -71,8 +71,12 @@ export class DirectConnection {
       await this.close();
       if (error instanceof SandboxFailed || signal.aborted) throw error;
       const said = this.#noise.trim();
+      // Its output may be lost with the pipe.
+      const ended = said === "" ? await this.#platformsReason() : undefined;
       const why = messageOf(error) + (said === "" ? "" : `: ${said}`);
-      throw new SandboxFailed(`The bridge can't be started in the sandbox: ${why}`, { cause: error });
+      throw (
+        ended ?? new SandboxFailed(`The bridge can't be started in the sandbox: ${why}`, { cause: error })
+      );
     }
   }
 
@@ -156,20 +160,18 @@ export class DirectConnection {
     const unknown = new SandboxFailed(`The sandbox can't be reached any more: ${messageOf(why)}`, {
       cause: why,
     });
-    this.#end(unknown, () => this.#whyLost(unknown));
+    this.#end(unknown, async () => (await this.#platformsReason()) ?? unknown);
   }
 
-  /** The platform's message, if it arrives in time. */
-  async #whyLost(unknown: SandboxFailed): Promise<SandboxFailed> {
+  /** Why the sandbox ended, if the platform says so in time. */
+  async #platformsReason(): Promise<SandboxFailed | undefined> {
     const { platform, log } = this.#options;
     const limit = AbortSignal.timeout(explainMs);
     try {
-      return (
-        (await awaitUnlessAborted(limit, platform.whyLost?.(limit) ?? Promise.resolve(undefined))) ?? unknown
-      );
+      return await awaitUnlessAborted(limit, platform.whyLost?.(limit) ?? Promise.resolve(undefined));
     } catch (error) {
       log.warn({ error }, "the platform doesn't say why a sandbox was lost");
-      return unknown;
+      return undefined;
     }
   }
 
