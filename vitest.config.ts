@@ -25,6 +25,8 @@ const retried = [
   "plugins/harness-acp",
   "plugins/mcp-http",
   "plugins/sandbox-daytona",
+  "plugins/sandbox-docker",
+  "plugins/sandbox-kubernetes",
   "server",
   "test",
   "test/daytona",

@@ -6,7 +6,7 @@ import { type DockerMutantRow, runDockerMutants } from "./mutation/run-mutants.t
 const table = readFileSync(new URL("../../../docs/mutations.md", import.meta.url), "utf8");
 const reason = unavailableReason("runc");
 
-describe("a container without one mechanism of its order", () => {
+describe("a container without one mechanism of its order", { retry: 0 }, () => {
   let rows: readonly DockerMutantRow[] = [];
   beforeAll(async () => {
     if (reason !== undefined) return;

@@ -7,7 +7,7 @@ const reason = process.env.AMBIT_SOAK
   ? await ownUnavailableReason()
   : "the mutants of pods take minutes: set AMBIT_SOAK=1";
 
-describe("a pod without one mechanism of its specification", () => {
+describe("a pod without one mechanism of its specification", { retry: 0 }, () => {
   it("is refused when the cluster left it out, and noticed when the plugin forgot it", {
     timeout: 1_800_000,
   }, async (context) => {
