@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, it } from "vitest";
-import { demo, emptyFolder, type Server, serve } from "./support/ambit.js";
+import { demo, emptyFolder, type Server, serve } from "../support/ambit.js";
 
 /** Says what it was sent, tries to reach beyond its origin, and echoes WebSocket frames. */
 const program = `
