@@ -121,6 +121,19 @@ describe("ambit run with a prompt", () => {
     ]);
   });
 
+  it("names what it would have asked where there is no terminal", async () => {
+    const folder = await project();
+    const line = ["run", "--agent", "demo", "--folder", folder, "--apply", "write a.txt 1"];
+    const paused = await ambit(line);
+    expect(paused.code).toBe(5);
+    expect(paused.stderr).toContain("needs permission to call write");
+    expect(paused.stderr).toContain("--permissions allow");
+    expect(existsSync(join(folder, "a.txt"))).toBe(false);
+    // The control: the fix that it names.
+    expect((await ambit([...line, ...allowed])).code).toBe(0);
+    expect(existsSync(join(folder, "a.txt"))).toBe(true);
+  });
+
   it("asks at the terminal what a request's client tool gives", async () => {
     const file = join(await emptyFolder(), "request.json");
     const request = {

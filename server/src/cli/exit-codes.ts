@@ -11,6 +11,8 @@ export const exitCodes = {
   boundaryRefused: 3,
   /** The request can't be used; the result lists every issue. */
   requestInvalid: 4,
+  /** A run by hand asked something, and there was no terminal to answer at. */
+  paused: 5,
   /** Ctrl-C. */
   interrupted: 130,
   /** SIGTERM. */

@@ -1,10 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { messageOf, type RunResult } from "@ambit/core";
+import { type AgentEventOf, messageOf, type RunResult } from "@ambit/core";
 import type { Message } from "@ambit/core/contract";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
+import { printable } from "../../logging/printable.js";
 import type { Ambit } from "../../open.js";
-import { exitCodeOf } from "../exit-codes.js";
+import { exitCodeOf, exitCodes } from "../exit-codes.js";
 import type { Terminal } from "./ask/terminal.js";
 import { Conversation } from "./conversation.js";
 import { filesIn } from "./folder-files.js";
@@ -25,6 +26,8 @@ export interface ByHandRunOptions extends ByHandOptions {
 
 /** Milliseconds that a question waits for its answer at the terminal. */
 const waitMs = 86_400_000;
+/** Tools that a message names. */
+const maxNamed = 10;
 
 /** Names of options that only a run by hand has. */
 const byHandOptions = [
@@ -54,6 +57,8 @@ export function isByHand(options: Readonly<Record<string, unknown>>): boolean {
 export class ByHand {
   readonly #folder: string | undefined;
   #earlier: readonly Message[] = [];
+  /** Tools whose calls needed an answer. */
+  readonly #asked = new Set<string>();
 
   constructor(
     readonly prompt: string,
@@ -90,6 +95,12 @@ export class ByHand {
     return request;
   }
 
+  /** Remembers what a run asked, to name it if that pauses the run. */
+  asked({ kind, payload }: AgentEventOf<"interaction_request">): void {
+    if (kind === "user_approval" && payload?.toolName !== undefined && this.#asked.size < maxNamed)
+      this.#asked.add(payload.toolName);
+  }
+
   /** Shows what the run changed, and applies it. @returns the exit code */
   async end(
     { files }: Pick<Ambit, "files">,
@@ -101,11 +112,20 @@ export class ByHand {
     await this.#keep(result);
     const outputs = result.receipt?.outputs;
     const kept = outputs === undefined ? undefined : await files.of(key);
-    const code = exitCodeOf(result.failure);
+    const code = this.#codeOf(result);
     if (kept === undefined || outputs === undefined) return code;
     const { apply, patch } = options;
     const taken = await takeBack(kept, outputs, { folder: this.#folder, apply, patch, terminal, print });
     return code === 0 ? taken : code;
+  }
+
+  #codeOf({ failure, stopReason }: RunResult): number {
+    if (failure !== undefined || stopReason !== "paused") return exitCodeOf(failure);
+    const calls = [...this.#asked].map((name) => printable(name)).join(", ");
+    const asked = calls === "" ? "it has a question" : `it needs permission to call ${calls}`;
+    const fix = "run it at a terminal, or with --permissions allow";
+    process.stderr.write(`ambit: the run paused: ${asked}, and there is no terminal to ask at: ${fix}\n`);
+    return exitCodes.paused;
   }
 
   async #keep({ messages = [] }: RunResult): Promise<void> {

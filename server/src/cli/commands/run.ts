@@ -92,7 +92,10 @@ async function drive(
       for (const record of recordsIn(records)) {
         if (record.kind === "event") {
           await printer.event(record.event);
-          if (record.event.type === "interaction_request") questions?.ask(record.event);
+          if (record.event.type === "interaction_request") {
+            questions?.ask(record.event);
+            byHand?.asked(record.event);
+          }
         }
         // With the events, if it has them.
         else result = (await started.recorder.done) ?? record.result;
