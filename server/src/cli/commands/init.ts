@@ -61,8 +61,9 @@ export default {
   // Concurrent runs, named sessions kept, and milliseconds from a run's admission to its result.
   //: limits: { concurrentRuns: 100, sessions: 32, runTimeoutMs: 39_600_000 },
 
-  // Where the server listens. Beyond loopback, callers need a token: AMBIT_TOKEN, or \`tokens\`.
-  //: server: { host: "127.0.0.1", port: 8765 },
+  // Where the server listens. Beyond loopback, callers need a token: AMBIT_TOKEN, or \`tokens\`. With \`preview\`, servers
+  // that agents start inside get URLs, on a port of their own.
+  //: server: { host: "127.0.0.1", port: 8765, preview: { port: 8767 } },
 
   // Callers with tokens of their own, each with its own project. \`ambit token\` makes a token and its hash.
   //: tokens: [],
