@@ -1,9 +1,12 @@
 import type { GitSource } from "@ambit/core/contract";
 import { sourceFailed } from "../sources/source-error.js";
 import { fixOf, gitFailureOf, lastWords } from "./failure.js";
+import { branchIn, namesOf } from "./head.js";
 import { lfsSettings, maxPointerBytes } from "./lfs.js";
 import { lfsBytesIn, linkMode, type TreeEntry, treeEntries } from "./listing.js";
-import { Git, type GitOptions, type GitRun, TooMuchOutput } from "./program.js";
+import { Git, type GitOptions, type GitRun } from "./program/git.js";
+import { type CommitIds, idsCommand, idsIn } from "./program/ids.js";
+import type { GitCommand } from "./program/script.js";
 import { submodulesIn, submoduleUrl } from "./submodules.js";
 
 /** Submodules of one source, at any depth. */
@@ -13,6 +16,9 @@ const maxListedBytes = 512;
 /** Bytes of a `.gitmodules`. */
 const maxModulesBytes = 1_048_576;
 
+/** What was fetched. */
+const sourceRef = "refs/ambit/source";
+
 /** One repository whose files are in a folder of the sandbox. */
 export interface CheckedOut {
   /** Where its files belong in the source; empty, or with a slash at the end. */
@@ -21,6 +27,8 @@ export interface CheckedOut {
   readonly folder: string;
   readonly commit: string;
   readonly tree: string;
+  /** That it is of; undefined for none, and where no repository is asked for. */
+  readonly branch: string | undefined;
   readonly git: Git;
   readonly entries: readonly TreeEntry[];
 }
@@ -67,50 +75,74 @@ class Checkout {
   ) {}
 
   async take({ url, below, want }: Wanted): Promise<void> {
-    const { source } = this;
     const isRoot = below === "";
     const git = new Git(this.options, `repository-${this.#started++}`);
-    const sparse = isRoot ? source.sparse?.map(withoutSlash) : undefined;
-    await this.#succeed(git.run(["init", "--quiet", "--template="]));
-    await this.#succeed(git.run(["config", "remote.origin.url", url]));
-    await this.#succeed(
-      git.run([
-        ...[
-          // One pack, however few objects there are.
-          "-c",
-          "fetch.unpackLimit=1",
-          "fetch",
-          "--quiet",
-          "--no-tags",
-          "--no-recurse-submodules",
-          `--depth=${isRoot ? source.depth : 1}`,
-        ],
-        ...(sparse === undefined ? [] : ["--filter=blob:none"]),
-        ...["--refmap=", "origin", `+${want}:refs/ambit/source`],
-      ]),
-    );
-    const { commit, tree } = await this.#idsOf(git);
-    if (want.length >= 40 && /^[0-9a-f]+$/.test(want) && commit !== want)
-      throw this.#failed("ref_missing", `the host sent ${commit} instead`);
-    const entries = await this.#entriesOf(git, commit, sparse);
-    await this.#write(git, url, entries);
-    this.done.push({ below, folder: git.tree, commit, tree, git, entries });
-    if (source.submodules) await this.#takeSubmodules(git, url, below, commit, entries);
+    const sparse = isRoot ? this.source.sparse?.map(withoutSlash) : undefined;
+    const { commit, tree, branch, listed } = await this.#fetch(git, { url, below, want }, sparse);
+    const entries = await this.#withinLimits(git, listed, sparse);
+    const links = this.source.submodules ? linksIn(entries) : new Map<string, string>();
+    const modules = await this.#write(git, url, entries, links.size === 0 ? undefined : commit);
+    this.done.push({ below, folder: git.tree, commit, tree, branch, git, entries });
+    if (modules !== undefined) await this.#takeSubmodules(url, below, links, modules);
   }
 
-  /** What the commit has of the wanted paths, within the limits. */
-  async #entriesOf(
+  /** All that needs no decision in between: the commit, and the list of what it has. Nothing of it is written yet. */
+  async #fetch(
     git: Git,
-    commit: string,
+    { url, below, want }: Wanted,
+    sparse: readonly string[] | undefined,
+  ): Promise<CommitIds & { readonly branch: string | undefined; readonly listed: Buffer }> {
+    const isRoot = below === "";
+    const fetching: GitCommand = {
+      args: [
+        // One pack, however few objects there are.
+        ...["-c", "fetch.unpackLimit=1", "fetch", "--quiet", "--no-tags", "--no-recurse-submodules"],
+        `--depth=${isRoot ? this.source.depth : 1}`,
+        ...(sparse === undefined ? [] : ["--filter=blob:none"]),
+        ...["--refmap=", "origin", `+${want}:${sourceRef}`],
+      ],
+      reachesHost: true,
+    };
+    const asked = idsCommand(sourceRef);
+    const listing = this.#listing(sparse, sparse === undefined);
+    const branches = isRoot ? branchesOf(this.source) : undefined;
+    const ended = await git.run([
+      { args: ["init", "--quiet", "--template="] },
+      { args: ["config", "remote.origin.url", url] },
+      ...[fetching, asked, listing],
+      // The last one: it may fail.
+      ...(branches === undefined ? [] : [branches]),
+    ]);
+    const printed = ended.outputs.get(asked);
+    if (printed === undefined) throw this.#failureOf(ended);
+    const ids = idsIn(printed);
+    if (ids === undefined) throw this.#failed("checkout_failed", "no commit");
+    if (want.length >= 40 && /^[0-9a-f]+$/.test(want) && ids.commit !== want)
+      throw this.#failed("ref_missing", `the host sent ${ids.commit} instead`);
+    const listed = ended.outputs.get(listing);
+    if (listed === undefined) throw this.#failureOf(ended);
+    const heads = branches && ended.outputs.get(branches)?.toString("utf8");
+    const branch = heads === undefined ? undefined : branchIn(heads, namesOf(this.source.ref));
+    return { ...ids, branch, listed };
+  }
+
+  #listing(sparse: readonly string[] = [], isLong: boolean): GitCommand {
+    const how = ["ls-tree", "-r", "-z", "--full-tree", ...(isLong ? ["--long"] : [])];
+    return {
+      args: [...how, "--", sourceRef, ...sparse],
+      maxOutput: Math.max(1_048_576, (this.left.files + 1) * maxListedBytes),
+    };
+  }
+
+  /** What the commit has of the wanted paths. @throws SourceFailed beyond the limits */
+  async #withinLimits(
+    git: Git,
+    listed: Buffer,
     sparse: readonly string[] | undefined,
   ): Promise<readonly TreeEntry[]> {
-    const list = async (...how: readonly string[]) => {
-      const args = ["ls-tree", "-r", "-z", "--full-tree", ...how, "--", commit, ...(sparse ?? [])];
-      const most = Math.max(1_048_576, (this.left.files + 1) * maxListedBytes);
-      return await treeEntries((await this.#succeed(git.run(args, "", most))).stdout);
-    };
-    if (sparse !== undefined) await this.#fetchBlobs(git, blobsIn(await list()));
-    const entries = await list("--long");
+    let entries = await treeEntries(listed);
+    if (sparse !== undefined)
+      entries = await treeEntries(await this.#fetchBlobs(git, blobsIn(entries), sparse));
     const blobs = blobsIn(entries);
     this.left.files -= blobs.length;
     this.left.bytes -= blobs.reduce((sum, { size }) => sum + size, 0);
@@ -119,22 +151,16 @@ class Checkout {
     return entries;
   }
 
-  /** Contents that a fetch without any left out. */
-  async #fetchBlobs(git: Git, blobs: readonly TreeEntry[]): Promise<void> {
+  /** Contents that a fetch without any left out. @returns the list of the tree, with their sizes */
+  async #fetchBlobs(git: Git, blobs: readonly TreeEntry[], sparse: readonly string[]): Promise<Buffer> {
     if (blobs.length > this.left.files) throw this.#failed("too_large", `${blobs.length} files`);
     const args = [
-      ...[
-        "-c",
-        "fetch.negotiationAlgorithm=noop",
-        "fetch",
-        "--quiet",
-        "--no-tags",
-        "--no-recurse-submodules",
-      ],
-      ...["--no-write-fetch-head", "--filter=blob:none", "--stdin", "origin"],
+      ...["-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"],
+      ...["--no-recurse-submodules", "--no-write-fetch-head", "--filter=blob:none", "--stdin", "origin"],
     ];
     const ids = [...new Set(blobs.map(({ id }) => id))];
-    await this.#succeed(git.run(args, ids.map((id) => `${id}\n`).join("")));
+    const fetching = { args, input: ids.map((id) => `${id}\n`).join(""), reachesHost: true } as const;
+    return (await this.#succeed(git.run([fetching, this.#listing(sparse, true)]))).stdout;
   }
 
   /** Of what the pointers among these files stand for. */
@@ -142,17 +168,37 @@ class Checkout {
     const small = blobs.filter(({ size, mode }) => size < maxPointerBytes && mode !== linkMode);
     const ids = small.map(({ id }) => `${id}\n`).join("");
     const most = (small.length + 1) * (maxPointerBytes + 128);
-    const { stdout } = await this.#succeed(git.run(["cat-file", "--batch"], ids, most));
-    return await lfsBytesIn(stdout);
+    const reading = { args: ["cat-file", "--batch"], input: ids, maxOutput: most };
+    return await lfsBytesIn((await this.#succeed(git.run([reading]))).stdout);
   }
 
-  async #write(git: Git, url: string, entries: readonly TreeEntry[]): Promise<void> {
+  /** @returns the settings of submodules, where a commit is given to read them from */
+  async #write(
+    git: Git,
+    url: string,
+    entries: readonly TreeEntry[],
+    commit: string | undefined,
+  ): Promise<Buffer | undefined> {
     const lines = blobsIn(entries).map(({ mode, id, path }) => `${mode} ${id}\t${path}\0`);
     const index = Buffer.from(lines.join(""), "latin1");
-    await this.#succeed(git.run(["update-index", "-z", "--index-info"], index));
-    await this.#succeed(
-      git.run([...this.#lfsSettings(url), "checkout-index", "--all", "--force", "--quiet"]),
+    const writing: GitCommand = {
+      args: [...this.#lfsSettings(url), "checkout-index", "--all", "--force", "--quiet"],
+      ...(this.source.lfs === false ? {} : { reachesHost: true }),
+    };
+    const modules: GitCommand = {
+      args: ["config", "--blob", `${commit}:.gitmodules`, "--null", "--list"],
+      maxOutput: maxModulesBytes,
+      // A sparse source may lack this file until it is read.
+      reachesHost: true,
+    };
+    const { outputs } = await this.#succeed(
+      git.run([
+        { args: ["update-index", "-z", "--index-info"], input: index },
+        writing,
+        ...(commit === undefined ? [] : [modules]),
+      ]),
     );
+    return outputs.get(modules);
   }
 
   /** The one filter that may run: the program that this sandbox has, with settings of ours before the repository's. */
@@ -162,17 +208,12 @@ class Checkout {
   }
 
   async #takeSubmodules(
-    git: Git,
     url: string,
     below: string,
-    commit: string,
-    entries: readonly TreeEntry[],
+    links: ReadonlyMap<string, string>,
+    modules: Buffer,
   ): Promise<void> {
-    const links = new Map(entries.flatMap(({ type, path, id }) => (type === "commit" ? [[path, id]] : [])));
-    if (links.size === 0) return;
-    const args = ["config", "--blob", `${commit}:.gitmodules`, "--null", "--list"];
-    const { stdout } = await this.#succeed(git.run(args, "", maxModulesBytes));
-    for (const { path, url: given } of submodulesIn(stdout.toString("latin1"))) {
+    for (const { path, url: given } of submodulesIn(modules.toString("latin1"))) {
       const want = links.get(path);
       if (want === undefined) continue;
       const place = `${below}${Buffer.from(path, "latin1").toString()}`;
@@ -189,26 +230,16 @@ class Checkout {
     }
   }
 
-  async #idsOf(git: Git): Promise<{ readonly commit: string; readonly tree: string }> {
-    const args = ["rev-parse", "refs/ambit/source^{commit}", "refs/ambit/source^{tree}"];
-    const printed = (await this.#succeed(git.run(args))).stdout.toString();
-    const [, commit, tree] =
-      /^([0-9a-f]{40}|[0-9a-f]{64})\n([0-9a-f]{40}|[0-9a-f]{64})\n$/.exec(printed) ?? [];
-    if (commit === undefined || tree === undefined) throw this.#failed("checkout_failed", "no commit");
-    return { commit, tree };
+  async #succeed(run: Promise<GitRun>): Promise<GitRun> {
+    const ended = await run;
+    if (ended.code === 0) return ended;
+    throw this.#failureOf(ended);
   }
 
-  async #succeed(run: Promise<GitRun>): Promise<GitRun> {
-    let ended: GitRun;
-    try {
-      ended = await run;
-    } catch (error) {
-      if (error instanceof TooMuchOutput) throw this.#failed("too_large", "too many files");
-      throw error;
-    }
-    if (ended.code === 0) return ended;
-    const { reason } = gitFailureOf(ended.printed);
-    throw this.#failed(reason, lastWords(ended.printed) || `git ended with ${ended.code}`);
+  #failureOf({ isTooMuch, printed, code }: GitRun): Error {
+    if (isTooMuch) return this.#failed("too_large", "too many files");
+    const { reason } = gitFailureOf(printed);
+    return this.#failed(reason, lastWords(printed) || `git ended with ${code}`);
   }
 
   #failed(reason: Parameters<typeof fixOf>[0], detail: string): Error {
@@ -216,5 +247,14 @@ class Checkout {
   }
 }
 
+/** Asks the host which branch `HEAD` refers to, and whether a name is a branch's. Undefined where that isn't needed. */
+function branchesOf({ url, ref, commit, repository }: GitSource): GitCommand | undefined {
+  if (!repository || commit !== undefined) return undefined;
+  return { args: ["ls-remote", "--quiet", "--symref", "--", url, ...namesOf(ref)], reachesHost: true };
+}
+
+/** The commit of each submodule, by its path. */
+const linksIn = (entries: readonly TreeEntry[]) =>
+  new Map(entries.flatMap(({ type, path, id }) => (type === "commit" ? [[path, id] as const] : [])));
 const blobsIn = (entries: readonly TreeEntry[]) => entries.filter(({ type }) => type === "blob");
 const withoutSlash = (path: string) => path.replace(/^(?:\.\/)+/, "").replace(/\/+$/, "");

@@ -1,7 +1,7 @@
 import { type GitSource, gitRefSchema } from "@ambit/core/contract";
 import { sourceFailed } from "../sources/source-error.js";
 import { fixOf, gitFailureOf, lastWords } from "./failure.js";
-import { Git, type GitOptions, TooMuchOutput } from "./program.js";
+import { Git, type GitOptions } from "./program/git.js";
 
 /**
  * The commit that a source has now. It asks the host in any case, so that only those who may read the repository learn it.
@@ -18,16 +18,10 @@ export async function headOf(
   const git = new Git(options, "head");
   const names = namesOf(source.ref);
   const asked = names.flatMap((name) => [name, `${name}^{}`]);
-  const ended = await git
-    .run(["ls-remote", "--quiet", "--", source.url, ...asked])
-    .catch((error: unknown): never => {
-      if (!(error instanceof TooMuchOutput)) throw error;
-      throw sourceFailed(
-        index,
-        "checkout_failed",
-        "couldn't be read: its host lists more than was asked for",
-      );
-    });
+  const asking = { args: ["ls-remote", "--quiet", "--", source.url, ...asked], reachesHost: true } as const;
+  const ended = await git.run([asking]);
+  if (ended.isTooMuch)
+    throw sourceFailed(index, "checkout_failed", "couldn't be read: its host lists more than was asked for");
   if (ended.code !== 0) {
     const { reason } = gitFailureOf(ended.printed);
     throw sourceFailed(index, reason, `${fixOf(reason)} (${lastWords(ended.printed)})`);

@@ -84,7 +84,7 @@ async function repositoryOf(
   const came = { files: collected.files, submodules: submodules.map(({ below }) => below.slice(0, -1)) };
   let taken: Repository;
   try {
-    taken = await takeRepository(root, source, came, spool, limits);
+    taken = await takeRepository(root, came, spool, limits);
   } catch (error) {
     if (!(error instanceof RepositoryIncomplete || error instanceof OutputsFailed)) throw error;
     const reason = error instanceof RepositoryIncomplete ? error.reason : "checkout_failed";

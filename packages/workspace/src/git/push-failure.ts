@@ -1,20 +1,12 @@
 import { OutputsFailed, type SourceFailureReason } from "@ambit/core";
 import { gitFailureOf, lastWords } from "./failure.js";
-import { type GitRun, TooMuchOutput } from "./program.js";
+import type { GitRun } from "./program/git.js";
 
-/** What a command printed. @throws OutputsFailed where it failed */
-export async function succeed<Ended extends Pick<GitRun, "code" | "printed"> & { stdout?: Buffer }>(
-  run: Promise<Ended>,
-): Promise<Ended> {
-  let ended: Ended;
-  try {
-    ended = await run;
-  } catch (error) {
-    if (error instanceof TooMuchOutput) throw failed("too_large", "git printed too much");
-    throw error;
-  }
-  if (ended.code === 0) return ended;
-  const said = `${ended.stdout?.toString("utf8") ?? ""}\n${ended.printed}`;
+/** @throws OutputsFailed for commands that failed */
+export function requireSuccess({ code, stdout, printed, isTooMuch }: GitRun): void {
+  if (isTooMuch) throw failed("too_large", "git printed too much");
+  if (code === 0) return;
+  const said = `${stdout.toString("utf8")}\n${printed}`;
   if (/stale info|fetch first|non-fast-forward/.test(said)) throw moved("while it was pushed");
   const { reason } = gitFailureOf(said);
   throw failed(reason === "checkout_failed" ? "push_failed" : reason, lastWords(said));

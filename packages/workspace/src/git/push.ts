@@ -2,11 +2,18 @@ import type { Pushed, PushOptions } from "../outputs/pushing.js";
 import type { PatchedFile } from "../patch/git-patch.js";
 import { type Content, commitOf, contentsOf, sent } from "./commit.js";
 import { isLfsPointer, lfsPointer, lfsSettings, maxPointerBytes } from "./lfs.js";
-import { Git } from "./program.js";
-import { failed, moved, succeed } from "./push-failure.js";
+import { idsCommand, idsIn } from "./program/ids.js";
+import type { GitCommand } from "./program/script.js";
+import { failed } from "./push-failure.js";
+import { commitIdOf, PushedRepository } from "./pushed-repository.js";
 
 /** Contents that one command of git LFS uploads. */
 const lfsBatch = 200;
+
+/** The commit, before it is signed. */
+const resultRef = "refs/ambit/result";
+/** A commit of the attributes that changed. */
+const attributesRef = "refs/ambit/attributes";
 
 /**
  * Makes a commit of the changes on top of the base, keeps it as a bundle, and pushes it. Git gets contents, never a folder of
@@ -16,37 +23,24 @@ const lfsBatch = 200;
  * @throws OutputsFailed; the signal's reason
  */
 export async function pushChanges(given: PushOptions): Promise<Pushed | undefined> {
-  const { output, url, base, sandbox, signal, maxFileBytes, sign } = given;
-  const isPlain = new URL(url).protocol === "http:";
-  const git = new Git({ sandbox, signal, maxFileBytes, isPlain }, "pushed");
-  const branch = `refs/heads/${output.branch}`;
+  const { output, url, base, sign } = given;
   const isPushed = output.push === "branch";
-  await succeed(git.run(["init", "--quiet", "--template="]));
-  await succeed(git.run(["config", "remote.origin.url", url]));
-  const found = isPushed ? await headOf(git, branch) : undefined;
-  if (found !== undefined && found !== base) throw moved(`it is at ${found}`);
-  const fetching = ["fetch", "--quiet", "--no-tags", "--depth=1", "--refmap="];
-  await succeed(git.run([...fetching, "origin", `+${base}:refs/ambit/base`]));
-  const changes = given.isContinued ? await tracked(git, given) : given.changes;
+  const repository = new PushedRepository(given);
+  const changes = given.isContinued ? await tracked(repository, given) : given.changes;
   if (changes.length === 0) return undefined;
   const options = { ...given, changes };
-  const contents = await withPointers(git, options);
-  const unsigned = await imported(git, "refs/ambit/result", contents, options);
-  // Git checks no names while it imports them, but refuses those that some file system takes for `.git` in an index.
-  await succeed(git.run(["read-tree", unsigned]));
-  const commit = sign === undefined ? unsigned : await signed(git, unsigned, options);
-  await succeed(git.run(["update-ref", branch, commit]));
-  const bundle = await kept(git, branch, options);
+  const contents = await withPointers(repository, options);
+  const { commit, bundle } = await committed(repository, contents, options);
   if (isPushed) {
-    await uploadToLfs(git, contents, options);
-    await succeed(
-      git.run([
-        ...["push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"],
-        // It is compared with what the server has: its child replaces the base, or a new branch nothing.
-        `--force-with-lease=${branch}:${found ?? ""}`,
-        ...["origin", `${commit}:${branch}`],
-      ]),
-    );
+    await uploadToLfs(repository, contents, options);
+    const { branch, found } = repository;
+    const args = [
+      ...["push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"],
+      // It is compared with what the server has: its child replaces the base, or a new branch nothing.
+      `--force-with-lease=${branch}:${found ?? ""}`,
+      ...["origin", `${commit}:${branch}`],
+    ];
+    await repository.run([{ args, reachesHost: true }]);
   }
   return {
     url,
@@ -60,73 +54,75 @@ export async function pushChanges(given: PushOptions): Promise<Pushed | undefine
 }
 
 /** Without files that were there when the run began and aren't in the base: earlier runs left them out too. */
-async function tracked(git: Git, { base, changes }: PushOptions): Promise<PushOptions["changes"]> {
-  const asked = changes.map(({ path }) => `${base}:${path}\n`).join("");
-  const most = 2 * Buffer.byteLength(asked) + 1_048_576;
-  const { stdout } = await succeed(git.run(["cat-file", "--batch-check=%(objecttype)"], asked, most));
+async function tracked(
+  repository: PushedRepository,
+  { base, changes }: PushOptions,
+): Promise<PushOptions["changes"]> {
+  const input = changes.map(({ path }) => `${base}:${path}\n`).join("");
+  const maxOutput = 2 * Buffer.byteLength(input) + 1_048_576;
+  const args = ["cat-file", "--batch-check=%(objecttype)"];
+  const { stdout } = await repository.run([{ args, input, maxOutput }]);
   const types = stdout.toString().split("\n");
   return changes.filter(({ before }, at) => before === undefined || types[at] === "blob");
 }
 
-async function headOf(git: Git, branch: string): Promise<string | undefined> {
-  const head = (await succeed(git.run(["ls-remote", "origin", branch]))).stdout.toString();
-  return /^([0-9a-f]{40,64})\t/.exec(head)?.[1];
+/** Makes a commit of contents on top of the base. */
+function importing(ref: string, contents: readonly Content[], options: PushOptions): GitCommand {
+  const args = ["fast-import", "--quiet", "--done", "--date-format=raw"];
+  return { args, input: sent(ref, contents, options) };
 }
 
-/** @returns the commit's id */
-async function imported(
-  git: Git,
-  ref: string,
+/** Makes the commit, and keeps it as a bundle. */
+async function committed(
+  repository: PushedRepository,
   contents: readonly Content[],
   options: PushOptions,
-): Promise<string> {
-  const importing = ["fast-import", "--quiet", "--done", "--date-format=raw"];
-  await succeed(git.run(importing, sent(ref, contents, options)));
-  return await idOf(git, `${ref}^{commit}`);
-}
-
-async function idOf(git: Git, name: string): Promise<string> {
-  const { stdout } = await succeed(git.run(["rev-parse", "--verify", name]));
-  const id = stdout.toString().trim();
-  if (!/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(id)) throw failed("push_failed", "git made no commit");
-  return id;
-}
-
-/** The commit again, with a signature. Of what the sandbox says, only the tree's id is signed: the rest is the runner's own. */
-async function signed(git: Git, unsigned: string, options: PushOptions): Promise<string> {
-  const tree = await idOf(git, `${unsigned}^{tree}`);
-  const { stdout } = await succeed(
-    git.run(["hash-object", "-t", "commit", "-w", "--stdin"], commitOf(tree, options)),
-  );
-  const id = stdout.toString().trim();
-  return await idOf(git, `${id}^{commit}`);
-}
-
-async function kept(git: Git, branch: string, { base, keep }: PushOptions): Promise<Pushed["bundle"]> {
+): Promise<Pick<Pushed, "commit" | "bundle">> {
+  const { base, sign, keep } = options;
+  const asked = idsCommand(resultRef);
+  const making = [
+    importing(resultRef, contents, options),
+    asked,
+    // Git checks no names while it imports them, but refuses those that some file system takes for `.git` in an index.
+    { args: ["read-tree", resultRef] },
+  ];
   let facts: Pushed["bundle"] | undefined;
-  const bundled = git.pass(["bundle", "create", "--quiet", "-", branch, `^${base}`], "", async (bytes) => {
-    facts = await keep(bytes);
-  });
-  await succeed(bundled);
+  const keeping = async (commands: readonly GitCommand[], id: string) => {
+    const naming = { args: ["update-ref", repository.branch, id] };
+    const bundling = { args: ["bundle", "create", "--quiet", "-", repository.branch, `^${base}`] };
+    return await repository.run([...commands, naming, bundling], async (bytes) => {
+      facts = await keep(bytes);
+    });
+  };
+  const ended = await (sign === undefined ? keeping(making, resultRef) : repository.run(making));
+  const ids = idsIn(ended.outputs.get(asked));
+  if (ids === undefined) throw failed("push_failed", "git made no commit");
+  let { commit } = ids;
+  if (sign !== undefined) {
+    // Of what the sandbox says, only the tree's id is signed: the rest is the runner's own.
+    const input = commitOf(ids.tree, options);
+    commit = commitIdOf(input, ids.tree);
+    await keeping([{ args: ["hash-object", "-t", "commit", "-w", "--stdin"], input }], commit);
+  }
   if (facts === undefined) throw failed("push_failed", "git made no bundle");
-  return facts;
+  return { commit, bundle: facts };
 }
 
 /** The changes as git is to have them: a pointer in place of each content that the repository gives to git LFS. */
-async function withPointers(git: Git, options: PushOptions): Promise<readonly Content[]> {
+async function withPointers(repository: PushedRepository, options: PushOptions): Promise<readonly Content[]> {
   const { base, changes, spool } = options;
   const contents = contentsOf(changes, spool);
   const attributes = changes.filter(({ path }) => /(?:^|\/)\.gitattributes$/.test(path));
-  const tree =
-    attributes.length === 0
-      ? base
-      : await imported(git, "refs/ambit/attributes", contentsOf(attributes, spool), options);
-  await succeed(git.run(["read-tree", tree]));
+  if (attributes.length > 0)
+    await repository.run([importing(attributesRef, contentsOf(attributes, spool), options)]);
   const paths = changes.flatMap(({ path, after }) => (after === undefined ? [] : [path]));
-  const asked = paths.map((path) => `${path}\0`).join("");
-  const most = 2 * Buffer.byteLength(asked) + 1_048_576;
-  const checking = ["check-attr", "--cached", "-z", "--stdin", "filter"];
-  const { stdout } = await succeed(git.run(checking, asked, most));
+  const input = paths.map((path) => `${path}\0`).join("");
+  const maxOutput = 2 * Buffer.byteLength(input) + 1_048_576;
+  const args = ["check-attr", "--cached", "-z", "--stdin", "filter"];
+  const { stdout } = await repository.run([
+    { args: ["read-tree", attributes.length > 0 ? attributesRef : base] },
+    { args, input, maxOutput },
+  ]);
   const fields = stdout.toString().split("\0");
   const inLfs = new Set(fields.filter((_path, at) => at % 3 === 0 && fields[at + 2] === "lfs"));
   if (inLfs.size === 0) return contents;
@@ -149,7 +145,7 @@ async function isPointer(
 
 /** Before the commit that names them. */
 async function uploadToLfs(
-  git: Git,
+  repository: PushedRepository,
   contents: readonly Content[],
   { url, spool }: PushOptions,
 ): Promise<void> {
@@ -160,12 +156,13 @@ async function uploadToLfs(
       given.set(content.after.sha256, content);
   for (const { after, pointer } of given.values()) {
     if (after === undefined) continue;
-    const { stdout } = await succeed(git.run([...settings, "lfs", "clean"], spool.read(after)));
+    const cleaning = { args: [...settings, "lfs", "clean"], input: spool.read(after) };
+    const { stdout } = await repository.run([cleaning]);
     if (stdout.toString() !== pointer) throw failed("push_failed", "git LFS made another pointer");
   }
   const ids = [...given.keys()];
-  for (let at = 0; at < ids.length; at += lfsBatch)
-    await succeed(
-      git.run([...settings, "lfs", "push", "--object-id", "origin", ...ids.slice(at, at + lfsBatch)]),
-    );
+  for (let at = 0; at < ids.length; at += lfsBatch) {
+    const args = [...settings, "lfs", "push", "--object-id", "origin", ...ids.slice(at, at + lfsBatch)];
+    await repository.run([{ args, reachesHost: true }]);
+  }
 }

@@ -1,10 +1,8 @@
-import type { GitSource } from "@ambit/core/contract";
 import { type CollectedFile, collect } from "../outputs/collect.js";
 import type { SourceEntry } from "../sources/entry.js";
 import type { Spool } from "../spool/spool.js";
 import type { CheckedOut } from "./checkout.js";
-import { branchIn, namesOf } from "./head.js";
-import type { Git } from "./program.js";
+import type { Git } from "./program/git.js";
 
 /** What git wrote of what it fetched, and what isn't a setting. */
 const taken = ["objects/pack/*.pack", "objects/pack/*.idx", "shallow", "index"];
@@ -42,15 +40,13 @@ export interface Repository {
  */
 export async function takeRepository(
   root: CheckedOut,
-  source: GitSource,
   came: Came,
   spool: Spool,
   limits: { readonly maxEntries: number; readonly maxFiles: number; readonly maxBytes: number },
 ): Promise<Repository> {
-  const { git } = root;
+  const { git, branch } = root;
   const { sandbox, signal } = git.options;
   await completeIndex(root, came);
-  const branch = await branchOf(git, source);
   const wish = { workspace: git.folder, include: taken, patch: false, known: [], ...limits };
   const { files, omitted } = await collect(sandbox, wish, spool, signal);
   const wanted = files.filter(({ path }) => isTaken.test(path));
@@ -85,16 +81,9 @@ async function completeIndex({ git, entries }: CheckedOut, came: Came): Promise<
 
 async function update(git: Git, how: readonly string[], names: readonly string[]): Promise<void> {
   if (names.length === 0) return;
-  const ended = await git.run(["update-index", "-z", ...how], Buffer.from(names.join(""), "latin1"));
+  const input = Buffer.from(names.join(""), "latin1");
+  const ended = await git.run([{ args: ["update-index", "-z", ...how], input }]);
   if (ended.code !== 0) throw new RepositoryIncomplete("checkout_failed", "its index couldn't be written");
-}
-
-/** Asks the host which branch `HEAD` refers to, and whether a name is a branch's. */
-async function branchOf(git: Git, { url, ref, commit }: GitSource): Promise<string | undefined> {
-  if (commit !== undefined) return undefined;
-  const names = namesOf(ref);
-  const { code, stdout } = await git.run(["ls-remote", "--quiet", "--symref", "--", url, ...names]);
-  return code === 0 ? branchIn(stdout.toString("utf8"), names) : undefined;
 }
 
 /** `.git` of a workspace: all settings are written here. */
