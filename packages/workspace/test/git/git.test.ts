@@ -1,9 +1,9 @@
 import { runRequestSchema, sourceSchema } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
-import { gitFailureOf, lastWords } from "../src/git/failure.js";
-import { lfsBytesIn, treeEntries } from "../src/git/listing.js";
-import { submodulesIn, submoduleUrl } from "../src/git/submodules.js";
-import { Workspaces, workspaceSettingsSchema } from "../src/index.js";
+import { gitFailureOf, lastWords } from "../../src/git/failure.js";
+import { lfsBytesIn, treeEntries } from "../../src/git/listing.js";
+import { submodulesIn, submoduleUrl } from "../../src/git/submodules.js";
+import { Workspaces, workspaceSettingsSchema } from "../../src/index.js";
 
 const id = "a".repeat(40);
 

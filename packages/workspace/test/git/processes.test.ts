@@ -9,10 +9,10 @@ import type { Command, Sandbox } from "@ambit/core/plugin";
 import { serveGit } from "@ambit/fakes/git-http-backend";
 import { listening } from "@ambit/fakes/listening";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { prepareGit } from "../src/git/prepare.js";
-import { pushChanges } from "../src/git/push.js";
-import { Spool } from "../src/spool/spool.js";
-import { hostSandbox } from "./host-sandbox.js";
+import { prepareGit } from "../../src/git/prepare.js";
+import { pushChanges } from "../../src/git/push.js";
+import { Spool } from "../../src/spool/spool.js";
+import { hostSandbox } from "../host-sandbox.js";
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "ambit-git-processes-"));

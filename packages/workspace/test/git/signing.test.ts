@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { signerOf } from "../src/git/signing.js";
+import { signerOf } from "../../src/git/signing.js";
 
 const folder = mkdtempSync(join(tmpdir(), "ambit-signing-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
