@@ -20,8 +20,12 @@ export interface Requests {
   readonly read: { readonly path: string };
   /** Unpacks the uploaded archive below a folder. */
   readonly unpack: { readonly archive: string; readonly into: string };
-  /** Listens on the sandbox's loopback; each connection is a channel of kind `connection`. */
-  readonly listen: Readonly<Record<string, never>>;
+  /**
+   * Listens on a port of the sandbox's loopback, but on none of these; each connection is a channel of kind `connection`.
+   */
+  readonly listen: { readonly except: readonly number[] };
+  /** Connects to a server on the sandbox's loopback. main stream: the connection, once the reply says that it is made. */
+  readonly enter: { readonly port: number };
   readonly facts: Readonly<Record<string, never>>;
   /** What is in the session's folders, and the number of its processes. */
   readonly contents: Readonly<Record<string, never>>;

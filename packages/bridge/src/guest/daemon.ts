@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises";
 import type { Channel, ChannelListener } from "../transport/channel.js";
 import { Channels } from "../transport/channels.js";
 import type { Transport } from "../transport/transport.js";
+import { enter } from "./connection/enter.js";
 import { Listeners } from "./connection/listener.js";
 import { Files, unpack } from "./files/files.js";
 import { type Folders, makeFolders } from "./files/folders.js";
@@ -50,6 +51,7 @@ export class Daemon {
       ["read", (channel) => this.#files.read(channel)],
       ["unpack", unpack],
       ["listen", (channel) => this.#listeners.listen(channel)],
+      ["enter", enter],
       [
         "facts",
         (channel) => ({

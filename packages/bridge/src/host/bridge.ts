@@ -9,6 +9,7 @@ import { ask } from "./ask.js";
 import { BridgeConnection, type BridgeConnectionOptions, type BridgeLink } from "./connection/connection.js";
 import { DirectConnection } from "./connection/direct-connection.js";
 import { ByteWriter, LineWriter } from "./connection/pipe-writer.js";
+import { Entrances } from "./entrances.js";
 import { Exposures } from "./exposures.js";
 import { directCommand, type Guest } from "./guest.js";
 import type { RemoteSandboxOptions } from "./remote-sandbox.js";
@@ -24,11 +25,13 @@ export interface Bridge {
   };
   readonly channels: Channels;
   readonly exposures: Exposures;
+  readonly entrances: Entrances;
 }
 
 export function makeBridge(options: RemoteSandboxOptions, guest: Guest): Bridge {
-  const { platform, spec, bridge, takeover } = options;
-  const exposures: Exposures = new Exposures(() => channels);
+  const { platform, spec, bridge, takeover, inbound = () => [] } = options;
+  const exposures: Exposures = new Exposures(() => channels, inbound);
+  const entrances: Entrances = new Entrances(() => channels, inbound);
   const { transport, connect } = connectionMethodOf(platform, () => channels);
   const channels: Channels = new Channels("runner", transport, (kind, channel) =>
     kind === "connection" ? exposures.connected(channel) : undefined,
@@ -41,11 +44,12 @@ export function makeBridge(options: RemoteSandboxOptions, guest: Guest): Bridge 
     log: spec.log,
     onLost: (failure) => {
       exposures.close();
+      entrances.close();
       channels.closeAll();
       spec.onFailure?.(failure);
     },
   });
-  return { connection, channels, exposures };
+  return { connection, channels, exposures, entrances };
 }
 
 interface ConnectOptions
@@ -117,8 +121,9 @@ function directly(platform: DirectPlatform, channels: () => Channels): Connectio
 }
 
 /** Ends every stream and, if the guest daemon is still reachable, everything that runs inside. */
-export async function closeBridge({ channels, connection, exposures }: Bridge): Promise<void> {
+export async function closeBridge({ channels, connection, exposures, entrances }: Bridge): Promise<void> {
   exposures.close();
+  entrances.close();
   const left = new AbortController();
   const tooLong = after(shutdownMs, undefined, { signal: left.signal }).catch(() => undefined);
   if (connection.isOpen)
@@ -129,8 +134,9 @@ export async function closeBridge({ channels, connection, exposures }: Bridge): 
 }
 
 /** Detaches from the sandbox, and leaves its contents to its next owner. */
-export async function leaveBridge({ channels, connection, exposures }: Bridge): Promise<void> {
+export async function leaveBridge({ channels, connection, exposures, entrances }: Bridge): Promise<void> {
   exposures.close();
+  entrances.close();
   channels.closeAll();
   await connection.close();
 }

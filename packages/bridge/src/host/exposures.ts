@@ -13,13 +13,16 @@ import { duplexOf } from "./streams.js";
 /** Handlers on the sandbox's loopback: all at one port, distinguished by their tokens. */
 export class Exposures {
   readonly #channels: () => Channels;
+  /** Ports inside that are for servers of the run. */
+  readonly #foreign: () => readonly number[];
   readonly #handlers = new ExposedHandlers();
   #server: Server;
   readonly #connections = new Set<Duplex>();
   readonly #port = lazy(() => this.#listen());
 
-  constructor(channels: () => Channels) {
+  constructor(channels: () => Channels, foreign: () => readonly number[]) {
     this.#channels = channels;
+    this.#foreign = foreign;
     this.#server = createServer(this.#handlers.listener);
   }
 
@@ -54,18 +57,25 @@ export class Exposures {
   }
 
   #listen(): Promise<number> {
+    const except = this.#foreign();
     return new Promise((resolve, reject) => {
       const channel = this.#channels().open("listen", () => ({
         message: (message) => {
           const parsed = listening.safeParse(message);
-          if (parsed.success) return resolve(parsed.data.port);
+          // A connection into the sandbox must not end at the runner again.
+          const isForeign = parsed.success && except.includes(parsed.data.port);
+          if (parsed.success && !isForeign) return resolve(parsed.data.port);
           const refused = refusal.safeParse(message);
-          const why = refused.success ? `: ${refused.data.refused}` : "";
+          const why = isForeign
+            ? ": its port is the run's"
+            : refused.success
+              ? `: ${refused.data.refused}`
+              : "";
           reject(new SandboxFailed(`Nothing can be exposed in the sandbox${why}`));
         },
         closed: () => reject(new SandboxFailed("The sandbox is closed, or was lost")),
       }));
-      channel.send({}).catch(reject);
+      channel.send({ except }).catch(reject);
     });
   }
 }

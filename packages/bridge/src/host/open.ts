@@ -98,6 +98,7 @@ async function prepareSandbox(
     bridge,
     copied: takeover === undefined ? undefined : spec.requiredPaths.map(({ path }) => path),
     isClosedUnclaimed: options.isClosedUnclaimed === true,
+    letsRunnerIn: options.inbound !== undefined,
     environment: environment ?? (() => ({})),
     destroy: () => platform.destroy(),
   });

@@ -61,6 +61,11 @@ export interface RemoteSandboxOptions {
   readonly takeover?: { readonly fence: number; readonly resume?: BridgeResumption };
   /** Whether the backend's network obeys `SandboxSpec.isUnclaimed`. Default false. */
   readonly isClosedUnclaimed?: boolean;
+  /**
+   * The ports inside that the runner may connect to. Called at each connection, for a session's that gets a prepared sandbox.
+   * Only where the loopback inside is the sandbox's own. Default: the sandbox has no `connect`.
+   */
+  readonly inbound?: () => readonly number[];
   /** Variables that the backend adds to those of a process, and which take precedence. Called at each start. */
   readonly environment?: (command: Command) => Readonly<Record<string, string>>;
 }

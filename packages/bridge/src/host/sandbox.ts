@@ -1,4 +1,5 @@
 import type { Server } from "node:net";
+import type { Duplex } from "node:stream";
 import type {
   Command,
   Evidence,
@@ -29,6 +30,7 @@ export interface BridgedParts {
   /** Digest of the runner's files inside. Undefined if the sandbox can't be taken over. */
   readonly copied: readonly string[] | undefined;
   readonly isClosedUnclaimed: boolean;
+  readonly letsRunnerIn: boolean;
   readonly environment: (command: Command) => Readonly<Record<string, string>>;
   /** Ends the platform's sandbox. */
   destroy(): Promise<void>;
@@ -88,6 +90,16 @@ export class BridgedSandbox implements RemoteSandbox {
   /** Absent where the backend's network isn't closed until a run has the sandbox. */
   get contents(): Sandbox["contents"] {
     return this.#parts.isClosedUnclaimed ? () => this.#contents() : undefined;
+  }
+
+  /** Absent where the backend lets no connection in. */
+  get connect(): Sandbox["connect"] {
+    return this.#parts.letsRunnerIn ? (port) => this.#connect(port) : undefined;
+  }
+
+  async #connect(port: number): Promise<Duplex> {
+    this.#checkOpen();
+    return await this.#parts.bridge.entrances.enter(port, this.#parts.id);
   }
 
   async #contents(): Promise<SandboxContents> {

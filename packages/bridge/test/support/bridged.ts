@@ -46,6 +46,8 @@ export interface BridgedOptions {
   readonly unprivileged?: boolean;
   readonly signal?: AbortSignal;
   readonly takeover?: RemoteSandboxOptions["takeover"];
+  /** Ports that may be entered. Default: none ever. */
+  readonly inbound?: readonly number[];
   /** Default: one of this sandbox's own. */
   readonly in?: string;
 }
@@ -75,7 +77,7 @@ export async function openBridged(options: BridgedOptions = {}): Promise<Bridged
   };
   const settings = { folder, node: process.execPath, orphanTimeoutMs: 5_000, firstUser };
   const bridge = bridgeSchema.parse({ ...settings, ...options.bridge });
-  const { takeover } = options;
+  const { takeover, inbound } = options;
   const sandbox = await openRemoteSandbox(
     {
       platform: options.binary === true ? inBytes(platform) : platform,
@@ -85,6 +87,7 @@ export async function openBridged(options: BridgedOptions = {}): Promise<Bridged
       ownSystem: options.ownSystem ?? false,
       unprivileged: options.unprivileged ?? false,
       ...(takeover === undefined ? {} : { takeover }),
+      ...(inbound === undefined ? {} : { inbound: () => inbound }),
     },
     { signal: options.signal ?? new AbortController().signal, defer: silent },
   );

@@ -1,5 +1,13 @@
 import type { Pipe, RemotePlatform } from "@ambit/bridge";
-import { dataLine, type Frame, frameLine, readLine, signalLine, streams } from "../../src/transport/frame.js";
+import {
+  dataLine,
+  type Frame,
+  frameLine,
+  type PlainFrame,
+  readLine,
+  signalLine,
+  streams,
+} from "../../src/transport/frame.js";
 
 /** What the guest daemon says to a request: a message on its channel. Undefined: nothing. */
 export type Answer = (kind: string, say: (bytes: Uint8Array | string) => void) => object | undefined;
@@ -9,6 +17,10 @@ export class HostilePlatform implements RemotePlatform {
   opened = 0;
   destroyed = 0;
   closed = 0;
+  /** What the runner sent. */
+  readonly received: Frame[] = [];
+  /** Sends the runner a frame that it didn't ask for. */
+  send: (frame: PlainFrame) => void = () => undefined;
   readonly answer: Answer;
   /** Said in place of a greeting. */
   readonly greeting: string | undefined;
@@ -38,7 +50,12 @@ export class HostilePlatform implements RemotePlatform {
       number += 1;
       say(dataLine("inside", number, channel, stream, Buffer.from(content)));
     };
+    this.send = (frame) => {
+      number += 1;
+      say(frameLine("inside", number, frame));
+    };
     const received = (frame: Frame) => {
+      this.received.push(frame);
       if (frame[0] === "open") kinds.set(frame[1], frame[2]);
       if (frame[0] !== "data" || frame[2] !== streams.messages) return;
       const [, channel] = frame;

@@ -1,9 +1,10 @@
+import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
+import { requestOf } from "../../messages.js";
 import type { Channel, ChannelListener } from "../../transport/channel.js";
 import type { Channels } from "../../transport/channels.js";
-import { streams } from "../../transport/frame.js";
-import { OutputPump } from "../output-pump.js";
 import { replyWithFailure } from "../reply-with-failure.js";
+import { carry } from "./carry.js";
 
 /**
  * Concurrent connections of one listener; others are dropped, so that a client can't use up all descriptors.
@@ -27,15 +28,10 @@ export class Listeners {
     server.on("error", () => undefined);
     this.#servers.add(server);
     return {
-      message: () =>
+      message: (message) =>
         replyWithFailure(channel, async () => {
-          await new Promise<void>((resolve, reject) => {
-            server.once("error", reject);
-            server.listen({ host: "127.0.0.1", port: 0 }, resolve);
-          });
-          const address = server.address();
-          if (address === null || typeof address === "string") throw new Error("no port");
-          await channel.send({ port: address.port });
+          const { except } = requestOf("listen", message);
+          await channel.send({ port: await listenExcept(server, except) });
         }),
       closed: () => {
         this.#servers.delete(server);
@@ -49,25 +45,21 @@ export class Listeners {
   }
 
   #carry(socket: Socket): void {
-    this.#channels().open("connection", (channel) => {
-      socket.on("error", () => undefined);
-      socket.once("close", () => channel.close());
-      // A client that drops the connection isn't an error: the runner gets its close.
-      const outputPump = new OutputPump(socket, channel, streams.main);
-      socket.once("end", () => void outputPump.sent().then(() => channel.end(streams.main)));
-      let hasEnded = false;
-      return {
-        data: (_lane, bytes, taken) => {
-          if (socket.destroyed) taken();
-          else socket.write(bytes, taken);
-        },
-        end: () => {
-          hasEnded = true;
-          socket.end();
-        },
-        // What was sent before the end still arrives, no matter how slow the reader is.
-        closed: () => (hasEnded ? socket.destroySoon() : socket.destroy()),
-      };
-    });
+    this.#channels().open("connection", (channel) => carry(socket, channel));
   }
+}
+
+/** Ports that the system may choose before it is given up: few are excepted. */
+const maxChoices = 1_000;
+
+/** @returns the port, which is one that the system chose. */
+async function listenExcept(server: Server, except: readonly number[]): Promise<number> {
+  for (let choices = 0; choices < maxChoices; choices += 1) {
+    await once(server.listen({ host: "127.0.0.1", port: 0 }), "listening");
+    const address = server.address();
+    if (address === null || typeof address === "string") throw new Error("no port");
+    if (!except.includes(address.port)) return address.port;
+    await new Promise((resolve) => server.close(resolve));
+  }
+  throw new Error(`${maxChoices} ports were excepted`);
 }
