@@ -37,10 +37,8 @@ const mustProve = [
   "resources.cpu",
   "resources.disk",
   "secrets.hidden",
+  "inbound.ports",
 ];
-
-/** What only the host's own sandbox does. */
-const mustProveOnHost = ["inbound.ports"];
 
 /** The same for a loopback Daytona: what the kit can attack there. */
 const mustProveOnDaytona = [
@@ -125,7 +123,7 @@ function cluster() {
 function demands() {
   if (!process.env.CI || process.getuid?.() !== 0 || process.env.AMBIT_MUST_PROVE) return {};
   const proofs = [
-    ...[mustProve, mustProveOnHost].flat().map((name) => `local:${name}`),
+    ...mustProve.map((name) => `local:${name}`),
     ...mustProveOnDaytona.map((name) => `daytona:${name}`),
     ...(isDockerDemanded ? mustProve.map((name) => `docker:${name}`) : []),
   ];

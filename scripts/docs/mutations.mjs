@@ -14,7 +14,9 @@ import {
 } from "../../plugins/sandbox-daytona/test/mutation/run-mutants.ts";
 import {
   isNoticed,
+  renderBridgeMutants,
   renderDockerMutants,
+  runBridgeMutants,
   runDockerMutants,
 } from "../../plugins/sandbox-docker/test/mutation/run-mutants.ts";
 import {
@@ -63,6 +65,11 @@ plugin and its engine, with runc. **What is read back**: whether the plugin refu
 mechanism. **The probe doesn't prove**: what it finds if the plugin itself had forgotten it. \`npm test\` repeats it.
 `;
 
+const bridgeHead = `
+Connections into a container are carried by the [bridge](../packages/bridge/README.md). Each of their mechanisms is removed from a
+copy of its code.
+`;
+
 const daytonaHead = `
 ## Daytona
 
@@ -94,7 +101,9 @@ async function dockerTable() {
     const settings = { image: engine.image, runtime: "runc", network: "none", deployment: "mutants" };
     const rows = await runDockerMutants(engine.socket, settings, { isWhole: true });
     expectNone(rows.filter((row) => !isNoticed(row)).map(({ name }) => name));
-    return renderDockerMutants(rows);
+    const carried = await runBridgeMutants(engine.socket, settings);
+    expectNone(carried.filter((row) => row.reason === undefined).map(({ mutant }) => mutant.name));
+    return [renderDockerMutants(rows), bridgeHead, renderBridgeMutants(carried)].join("\n");
   } finally {
     await engine.close();
   }

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import type { Duplex } from "node:stream";
-import { buffer, text } from "node:stream/consumers";
+import { buffer } from "node:stream/consumers";
 import { bridgeSchema, openRemoteSandbox } from "@ambit/bridge";
 import type { Sandbox } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished, test } from "vitest";
@@ -226,5 +226,5 @@ test("exposures listen on no port that the runner enters", async () => {
   const { url, token } = await bridged.sandbox.expose(() => new Response("here"));
   expect(inbound).not.toContain(Number(new URL(url).port));
   const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
-  expect(await text(answer.body ?? [])).toBe("here");
+  expect(await answer.text()).toBe("here");
 });

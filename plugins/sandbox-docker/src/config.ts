@@ -57,7 +57,7 @@ export const configSchema = z.strictObject({
     .string()
     .min(1)
     .refine(
-      (name) => name !== "host" && !name.startsWith("container:"),
+      (name) => name !== "host" && !/^(container|ns):/.test(name),
       "must not be a network of other processes",
     )
     .default("bridge"),

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type DockerMutantRow, runDockerMutants } from "./mutation/run-mutants.ts";
+import { bridgeMutants } from "./mutation/bridge-mutants.ts";
+import { type DockerMutantRow, runBridgeMutants, runDockerMutants } from "./mutation/run-mutants.ts";
 
 const table = readFileSync(new URL("../../../docs/mutations.md", import.meta.url), "utf8");
 const reason = unavailableReason("runc");
@@ -40,4 +41,18 @@ describe("a container without one mechanism of its order", { retry: 0 }, () => {
     const missing = rows.filter(({ name }) => !table.includes(`| ${name} |`)).map(({ name }) => name);
     expect(missing, "run: node scripts/docs/mutations.mjs").toEqual([]);
   });
+});
+
+it("a bridge without one mechanism of connections into containers is noticed by the probe", {
+  timeout: 200_000,
+}, async (context) => {
+  if (reason !== undefined) context.skip(`host: ${reason}`);
+  const { socket, image } = dockerEngine();
+  const settings = { image, runtime: "runc", network: "none", deployment: "mutants" };
+  const rows = await runBridgeMutants(socket, settings);
+  expect(rows.map(({ mutant }) => mutant)).toEqual(bridgeMutants);
+  for (const { mutant, reason } of rows) {
+    expect(reason, mutant.name).toMatch(mutant.reason);
+    expect(table, "run: node scripts/docs/mutations.mjs").toContain(`| ${mutant.name} |`);
+  }
 });

@@ -1,6 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { setTimeout as after } from "node:timers/promises";
 import { ownershipOf, probeSpec, runToEnd } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
@@ -93,6 +95,22 @@ describe("prepared sandboxes", () => {
     await first.close();
     // A closed sandbox is gone, and no session gets it again.
     await expect(engine.getContainer(idOf(first)).inspect()).rejects.toMatchObject({ statusCode: 404 });
+  });
+
+  it("let in what the boundary of their session lists", async () => {
+    await open({ ...closed, inbound: [4_000] });
+    const waiting = await warm();
+    await after(3_000);
+    const sandbox = await open({ ...closed, inbound: [4_001] });
+    expect(waiting.Id.startsWith(idOf(sandbox))).toBe(true);
+    const server = `const { createServer } = require("node:net");
+      const serve = (port, then) => createServer((socket) => socket.end("here")).listen(port, then);
+      serve(4000, () => serve(4001, () => console.log("listening")));`;
+    const env = { PATH: sandbox.image?.searchPath ?? "" };
+    const started = await sandbox.spawn({ argv: ["node", "-e", server], env, role: "agent" });
+    await started.stdout.getReader().read();
+    expect(await text((await sandbox.connect?.(4_001)) ?? Readable.from([]))).toBe("here");
+    await expect(sandbox.connect?.(4_000)).rejects.toThrow("Port 4000 isn't open");
   });
 
   it("are by default one, from the second session on, and none for a remote engine", async () => {

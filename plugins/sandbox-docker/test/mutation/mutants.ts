@@ -74,7 +74,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the network namespace",
     change: host(({ NetworkMode }) => ({ NetworkMode: NetworkMode === "none" ? "host" : NetworkMode })),
-    breaks: ["network.deny", "network.allow-cidr", "network.allow-host"],
+    breaks: ["network.deny", "network.allow-cidr", "network.allow-host", "inbound.ports"],
   },
   { name: "the PID namespace", change: host(() => ({ PidMode: "host" })), breaks: ["process.contained"] },
   { name: "the IPC namespace", change: host(() => ({ IpcMode: "host" })), breaks: ["process.contained"] },

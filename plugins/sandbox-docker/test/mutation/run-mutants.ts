@@ -7,6 +7,8 @@ import type { z } from "zod";
 import { DockerSandbox } from "../../dist/backend.js";
 import { claims } from "../../dist/claims.js";
 import { configSchema } from "../../dist/config.js";
+import { type BridgeMutant, bridgeMutants } from "./bridge-mutants.ts";
+import { removeChangedBridges, withChangedBridge } from "./changed-bridge.ts";
 import { changingEngine, type EngineChange } from "./changing-engine.ts";
 import { type Mutant, mutants } from "./mutants.ts";
 
@@ -126,5 +128,48 @@ async function withBackend<Result>(
     await backend.close();
     await engine.close();
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** What the probe says of `inbound.ports` without one mechanism of the bridge. */
+export interface BridgeMutantRow {
+  readonly mutant: BridgeMutant;
+  /** Why it isn't proven; undefined if nothing is noticed. */
+  readonly reason: string | undefined;
+}
+
+/** As Markdown. */
+export function renderBridgeMutants(rows: readonly BridgeMutantRow[]): string {
+  return [
+    "| removed mechanism | the probe doesn't prove |",
+    "|---|---|",
+    ...rows.map(
+      ({ mutant, reason }) => `| ${mutant.name} | ${reason === undefined ? "–" : "`inbound.ports`"} |`,
+    ),
+  ].join("\n");
+}
+
+/** Takes each mechanism of connections into a container out of the bridge's code, one by one. */
+export async function runBridgeMutants(
+  socket: string,
+  settings: z.input<typeof configSchema>,
+): Promise<readonly BridgeMutantRow[]> {
+  const rows: BridgeMutantRow[] = [];
+  const dataFolder = await mkdtemp(join(tmpdir(), "ambit-docker-mutant-"));
+  const config = configSchema.parse({ ...settings, engine: `unix://${socket}`, dataFolder });
+  const reasonIn = async ({ name, patches }: Pick<BridgeMutant, "name" | "patches">) => {
+    const backend = new (await withChangedBridge(name, patches)).DockerSandbox(config);
+    const [finding] = await backend.probe(AbortSignal.timeout(timeoutMs), ["inbound.ports"]);
+    await backend.close();
+    return finding?.proven === false ? finding.reason : undefined;
+  };
+  try {
+    const unchanged = await reasonIn({ name: "nothing", patches: [] });
+    if (unchanged !== undefined) throw new Error(`nothing was taken out, and yet: ${unchanged}`);
+    for (const mutant of bridgeMutants) rows.push({ mutant, reason: await reasonIn(mutant) });
+    return rows;
+  } finally {
+    removeChangedBridges();
+    await rm(dataFolder, { recursive: true, force: true, maxRetries: 5 });
   }
 }

@@ -37,6 +37,7 @@ const changedByKernel: readonly Capability[] = [
   "filesystem.host-hidden",
   "process.contained",
   "environment.per-tool",
+  "inbound.ports",
 ];
 
 /** The conformance kit, with a runtime. */
