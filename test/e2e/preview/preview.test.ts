@@ -5,8 +5,10 @@ import { type IncomingHttpHeaders, request } from "node:http";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
+import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import { expect, it } from "vitest";
-import { demo, emptyFolder, type Server, serve } from "../support/ambit.js";
+import { demo, emptyFolder, repository, type Server, serve } from "../support/ambit.js";
+import { containers } from "../support/configurations.js";
 
 /** Says what it was sent, tries to reach beyond its origin, and echoes WebSocket frames. */
 const program = `
@@ -49,6 +51,24 @@ async function servePreviews(preview: object): Promise<Server> {
   const file = join(await emptyFolder(), "ambit.config.json");
   writeFileSync(file, JSON.stringify({ extends: "defaults", server: { preview } }));
   return serve({}, ["--config", file]);
+}
+
+/** The same with sandboxes that are containers. */
+async function serveFromContainers(preview: object): Promise<Server> {
+  const folder = await emptyFolder();
+  const file = join(folder, "ambit.config.mjs");
+  const whole = `import plugins from ${JSON.stringify(containers[1])};
+    export default { ...plugins, server: ${JSON.stringify({ preview })} };`;
+  writeFileSync(file, whole);
+  const { socket, image } = dockerEngine();
+  const env = {
+    TEST_DOCKER_SOCKET: socket,
+    TEST_DOCKER_IMAGE: image,
+    TEST_DOCKER_RUNTIMES: "runc",
+    TEST_DOCKER_DATA: folder,
+    TEST_DOCKER_FOLDER: repository,
+  };
+  return serve(env, ["--config", file]);
 }
 
 /** As a browser asks, which finds every name below localhost on this machine. */
@@ -112,11 +132,10 @@ function previewIn({ events }: { readonly events: readonly Event[] }): URL {
   return new URL(preview?.data.url ?? "about:blank");
 }
 
-it("serves what the agent started inside, to everyone who has the URL, until the session ends", {
-  timeout: 120_000,
-}, async () => {
-  const server = await servePreviews({ port: 0 });
-  const result = await run(server, { ports, sessionId: "shown" });
+/** What the agent started inside is served to everyone who has the URL, until the session ends. */
+async function expectPreview(server: Server, sandbox: string): Promise<void> {
+  const shown = { ports, sandbox, sessionId: `shown-${sandbox}` };
+  const result = await run(server, shown);
   expect(result, server.log()).toMatchObject({ ok: true, output: "served", receipt: { ports } });
   const url = previewIn(result);
   expect(url.hostname).toMatch(/^[0-9a-f]{32}\.localhost$/);
@@ -143,9 +162,9 @@ it("serves what the agent started inside, to everyone who has the URL, until the
     referer: `${url.origin}/?${url.search.slice(1)}`,
     origin: url.origin,
   };
-  const shown = await get(page, sent, "POST", "words");
-  expect(shown.status).toBe(200);
-  const inside = JSON.parse(shown.body);
+  const answer = await get(page, sent, "POST", "words");
+  expect(answer.status).toBe(200);
+  const inside = JSON.parse(answer.body);
   expect(inside).toMatchObject({ method: "POST", url: "/page?b=2", body: "words" });
   expect(inside.headers).toMatchObject({
     host: "localhost:4000",
@@ -153,13 +172,13 @@ it("serves what the agent started inside, to everyone who has the URL, until the
     cookie: "theirs=1",
   });
   const ticket = url.searchParams.get("ambit-preview") ?? "none";
-  for (const secret of ["the-api-token", ticket, "10.0.0.1"]) expect(shown.body).not.toContain(secret);
+  for (const secret of ["the-api-token", ticket, "10.0.0.1"]) expect(answer.body).not.toContain(secret);
   // The control: the program sent all of these.
-  expect(shown.headers["set-cookie"]).toEqual(["mine=1; Path=/"]);
-  expect(Object.keys(shown.headers)).not.toEqual(expect.arrayContaining(["strict-transport-security"]));
+  expect(answer.headers["set-cookie"]).toEqual(["mine=1; Path=/"]);
+  expect(Object.keys(answer.headers)).not.toEqual(expect.arrayContaining(["strict-transport-security"]));
   for (const name of ["strict-transport-security", "clear-site-data", "service-worker-allowed"])
-    expect(shown.headers[name], name).toBeUndefined();
-  expect(shown.headers).toMatchObject({ "referrer-policy": "same-origin", "cache-control": "private" });
+    expect(answer.headers[name], name).toBeUndefined();
+  expect(answer.headers).toMatchObject({ "referrer-policy": "same-origin", "cache-control": "private" });
   expect((await get(new URL("/away", url), { cookie })).headers.location).toBe("/here");
 
   // No other caller: without a ticket, with a changed one, another's, or by a page of another origin.
@@ -186,17 +205,29 @@ it("serves what the agent started inside, to everyone who has the URL, until the
   expect(await echoed(socket, "over a WebSocket")).toBe("over a WebSocket");
 
   // The session's next run has the same origin.
-  const again = await run(server, { ports, sessionId: "shown", ...demo("say again") });
+  const again = await run(server, { ...shown, ...demo("say again") });
   expect(previewIn(again).origin).toBe(url.origin);
   expect(await echoed(socket, "still there")).toBe("still there");
 
   const closed = once(socket, "close");
   socket.resume();
-  const ended = await fetch(`${server.url}/sessions/shown`, { method: "DELETE" });
+  const ended = await fetch(`${server.url}/sessions/${shown.sessionId}`, { method: "DELETE" });
   expect(ended.ok).toBe(true);
   await closed;
   expect((await get(page, { cookie })).status).toBe(404);
   expect((await get(url)).status).toBe(404);
+}
+
+it("serves what the agent started inside, to everyone who has the URL, until the session ends", {
+  timeout: 120_000,
+}, async () => {
+  await expectPreview(await servePreviews({ port: 0 }), "local");
+});
+
+it("serves the same from a container", { timeout: 240_000 }, async (context) => {
+  const missing = unavailableReason("runc");
+  if (missing !== undefined) context.skip(`host: ${missing}`);
+  await expectPreview(await serveFromContainers({ port: 0 }), "runc");
 });
 
 it("ends with its time, and has no more connections than it may", { timeout: 120_000 }, async () => {
