@@ -14,7 +14,7 @@ import { TestNamespace } from "./support/on-cluster.js";
 /** In every run, one shape, and what only a pod's own network can break. With AMBIT_SOAK, everything in both shapes. */
 const isThorough = process.env.AMBIT_SOAK !== undefined;
 const shapes: readonly PodShape[] = isThorough ? ["user-namespace", "baseline"] : ["user-namespace"];
-const attacked: readonly Capability[] = ["network.deny"];
+const attacked: readonly Capability[] = ["network.deny", "inbound.ports"];
 
 const reason = await ownUnavailableReason();
 if (reason !== undefined) {

@@ -161,6 +161,8 @@ export class PreparedPod implements Prepared {
         ownSystem: true,
         unprivileged: true,
         workspace: accessOf[boundary.filesystem.mode],
+        // The loopback is the pod's own: one with the node's network, or with another container, is refused when it is read back.
+        inbound: () => this.#session?.boundary.inbound ?? [],
         environment: (command) => this.#egress?.environment(command) ?? {},
         placeholders: () => this.#broker?.placeholders ?? {},
       },
