@@ -7,8 +7,8 @@ import { buffer } from "node:stream/consumers";
 import { bridgeSchema, openRemoteSandbox } from "@ambit/bridge";
 import type { Sandbox } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished, test } from "vitest";
-import { openBridged, silentLog } from "./support/bridged.js";
-import { HostilePlatform } from "./support/hostile-platform.js";
+import { openBridged, silentLog } from "../support/bridged.js";
+import { HostilePlatform } from "../support/hostile-platform.js";
 
 const MB = 2 ** 20;
 

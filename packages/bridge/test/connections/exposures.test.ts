@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { openBridged, textOf } from "./support/bridged.js";
+import { openBridged, textOf } from "../support/bridged.js";
 
 const MB = 2 ** 20;
 

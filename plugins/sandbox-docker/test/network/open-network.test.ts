@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import { bareControl, judgeCapability } from "@ambit/testkit";
 import { expect, it, onTestFinished } from "vitest";
-import { configSchema, DockerSandbox } from "../src/index.js";
-import { changingEngine } from "./mutation/changing-engine.ts";
-import { ownNetwork } from "./support/own-network.js";
+import { configSchema, DockerSandbox } from "../../src/index.js";
+import { changingEngine } from "../mutation/changing-engine.ts";
+import { ownNetwork } from "../support/own-network.js";
 
 const reason = unavailableReason("runc");
 

@@ -5,8 +5,8 @@ import { buffer } from "node:stream/consumers";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
 import { unavailableReason } from "@ambit/docker-engine";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { configSchema, DockerSandbox } from "../src/index.js";
-import { type Runtime, scope, settingsFor, specOf } from "./support/on-engine.js";
+import { configSchema, DockerSandbox } from "../../src/index.js";
+import { type Runtime, scope, settingsFor, specOf } from "../support/on-engine.js";
 
 const closed = { network: { mode: "off", rules: [] } } as const;
 /** Its programs get the proxy, whose port inside is the bridge's own. */
