@@ -1,13 +1,12 @@
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
-import { demo, emptyFolder, type Server, serve } from "../support/ambit.js";
+import { demo, type Server } from "../support/ambit.js";
 import { noBrowser, openBrowser } from "./browser.js";
 import { packedProgram } from "./packed-program.js";
+import { servePreviews } from "./servers.js";
 
 const pageFiles = [
   {
@@ -34,14 +33,6 @@ const session = {
   permissions: { default: "allow" },
   sandboxPermission: { network: "off", filesystem: "workspace" },
 };
-
-async function servePages(): Promise<Server> {
-  const file = join(await emptyFolder(), "ambit.config.json");
-  const server = { preview: { port: 0 } };
-  const workspace = { allowedRanges: ["127.0.0.1/32"] };
-  writeFileSync(file, JSON.stringify({ extends: "defaults", server, workspace }));
-  return serve({}, ["--config", file]);
-}
 
 interface Result {
   readonly ok: boolean;
@@ -92,7 +83,7 @@ it("shows a development server's page in a real browser, with its changes, and t
   timeout: 180_000,
 }, async (context) => {
   if (noBrowser !== undefined) context.skip(`host: ${noBrowser}`);
-  const server = await servePages();
+  const server = await servePreviews({ port: 0 }, { workspace: { allowedRanges: ["127.0.0.1/32"] } });
   const first = await run(server, {
     workspace: { sources: [await packedProgram("vite"), { type: "files", files: pageFiles }] },
     ...demo(`run ${development} > server.log 2>&1 & until grep ready server.log; do sleep 0.2; done`),

@@ -1,14 +1,13 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
 import { type IncomingHttpHeaders, request } from "node:http";
-import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
-import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
+import { unavailableReason } from "@ambit/docker-engine";
+import { ownUnavailableReason } from "@ambit/test-cluster";
 import { expect, it } from "vitest";
-import { demo, emptyFolder, repository, type Server, serve } from "../support/ambit.js";
-import { containers } from "../support/configurations.js";
+import { demo, type Server } from "../support/ambit.js";
+import { serveFromContainers, serveFromPods, servePreviews } from "./servers.js";
 
 /** Says what it was sent, tries to reach beyond its origin, and echoes WebSocket frames. */
 const program = `
@@ -46,30 +45,6 @@ const asking = {
   sandboxPermission: { network: "off", filesystem: "workspace" },
 };
 const ports = [{ port: 4_000, name: "web" }];
-
-async function servePreviews(preview: object): Promise<Server> {
-  const file = join(await emptyFolder(), "ambit.config.json");
-  writeFileSync(file, JSON.stringify({ extends: "defaults", server: { preview } }));
-  return serve({}, ["--config", file]);
-}
-
-/** The same with sandboxes that are containers. */
-async function serveFromContainers(preview: object): Promise<Server> {
-  const folder = await emptyFolder();
-  const file = join(folder, "ambit.config.mjs");
-  const whole = `import plugins from ${JSON.stringify(containers[1])};
-    export default { ...plugins, server: ${JSON.stringify({ preview })} };`;
-  writeFileSync(file, whole);
-  const { socket, image } = dockerEngine();
-  const env = {
-    TEST_DOCKER_SOCKET: socket,
-    TEST_DOCKER_IMAGE: image,
-    TEST_DOCKER_RUNTIMES: "runc",
-    TEST_DOCKER_DATA: folder,
-    TEST_DOCKER_FOLDER: repository,
-  };
-  return serve(env, ["--config", file]);
-}
 
 /** As a browser asks, which finds every name below localhost on this machine. */
 function ask(url: URL, options: { method?: string; headers?: Record<string, string> } = {}) {
@@ -228,6 +203,12 @@ it("serves the same from a container", { timeout: 240_000 }, async (context) => 
   const missing = unavailableReason("runc");
   if (missing !== undefined) context.skip(`host: ${missing}`);
   await expectPreview(await serveFromContainers({ port: 0 }), "runc");
+});
+
+it("serves the same from a pod", { timeout: 300_000 }, async (context) => {
+  const missing = await ownUnavailableReason();
+  if (missing !== undefined) context.skip(`host: ${missing}`);
+  await expectPreview(await serveFromPods({ port: 0 }), "kubernetes");
 });
 
 it("ends with its time, and has no more connections than it may", { timeout: 120_000 }, async () => {
