@@ -107,9 +107,12 @@ describe("a connection into a sandbox", () => {
     await using bridged = await openBridged({ direct: true, inbound: [port] });
     const server = await serve(bridged.sandbox, port, echo);
     const first = await enter(bridged.sandbox, port);
+    // A server that ends before it has accepted a connection resets it.
+    first.write("accepted");
+    await once(first, "data");
+    const ended = once(first.resume(), "end");
     await server.kill();
-    first.resume();
-    await once(first, "end");
+    await ended;
     await expect(enter(bridged.sandbox, port)).rejects.toThrow(nothing);
     await serve(bridged.sandbox, port, `socket.end("last words")`);
     const second = await enter(bridged.sandbox, port);
