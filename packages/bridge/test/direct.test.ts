@@ -9,7 +9,7 @@ import { describe, expect, it } from "vitest";
 import { ByteFrames, header, plainBytes } from "../src/transport/byte-frames.js";
 import type { Frame, PlainFrame, StreamId } from "../src/transport/frame.js";
 import { TransportBroken } from "../src/transport/reliable-transport.js";
-import { openBridged, silentLog, textOf } from "./support/bridged.js";
+import { openBridged, textOf, unlimitedSpec } from "./support/bridged.js";
 import { eventually, processesWith } from "./support/processes.js";
 
 const KB = 1024;
@@ -180,21 +180,7 @@ describe("an untrusted guest daemon on a direct pipe", () => {
         destroyed += 1;
       },
     };
-    const spec = {
-      id: "session",
-      boundary: {
-        network: { mode: "on", rules: [] },
-        filesystem: { mode: "on", readable: [], writable: [], denied: [] },
-        resources: {},
-        secrets: "visible",
-        enforcement: "strict",
-      },
-      required: [],
-      requiredPaths: [],
-      onDecision: () => undefined,
-      onFailure: (failure: SandboxFailed) => failures.push(failure),
-      log: silentLog,
-    } as const;
+    const spec = unlimitedSpec({ onFailure: (failure) => failures.push(failure) });
     const bridge = bridgeSchema.parse({ heartbeatTimeoutMs: 1_000 });
     const scope = { signal: new AbortController().signal, defer: () => undefined };
     const outcome = await openRemoteSandbox({ platform, spec, bridge, evidence: {} }, scope).then(

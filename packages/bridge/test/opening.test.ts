@@ -9,7 +9,7 @@ import {
 } from "@ambit/bridge";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { openBridged, silentLog } from "./support/bridged.js";
+import { openBridged, unlimitedSpec } from "./support/bridged.js";
 import { ExecPlatform } from "./support/exec-platform.js";
 import { HostilePlatform } from "./support/hostile-platform.js";
 import { eventually, processesWith } from "./support/processes.js";
@@ -34,20 +34,7 @@ function open(
   platform: RemotePlatform,
   { bridge = {}, signal = new AbortController().signal, evidence = {} }: Options = {},
 ) {
-  const spec = {
-    id: `s-${randomBytes(8).toString("hex")}`,
-    boundary: {
-      network: { mode: "on", rules: [] },
-      filesystem: { mode: "on", readable: [], writable: [], denied: [] },
-      resources: {},
-      secrets: "visible",
-      enforcement: "strict",
-    },
-    required: [],
-    requiredPaths: [],
-    onDecision: () => undefined,
-    log: silentLog,
-  } as const;
+  const spec = unlimitedSpec({ id: `s-${randomBytes(8).toString("hex")}` });
   const scope = { signal, defer: () => undefined };
   return openRemoteSandbox({ platform, spec, bridge: bridgeSchema.parse(bridge), evidence }, scope);
 }

@@ -33,6 +33,7 @@ import { mountsAgents, preparedBy } from "./address.js";
 import { claims } from "./claims.js";
 import type { DockerConfig } from "./config.js";
 import { exemptFor } from "./exempt.js";
+import { inboundGaps } from "./inbound-gaps.js";
 import { type EngineFacts, lacksDropping } from "./open/hiding.js";
 import type { PreparedSandbox } from "./open/prepared.js";
 
@@ -91,7 +92,8 @@ export class DockerSandbox implements VerifiableBackend {
   }
 
   gaps(boundary: Boundary): readonly ActorGap[] {
-    return containerGaps(boundary, { plugin: "sandbox-docker", ...this.#config });
+    const gaps = containerGaps(boundary, { plugin: "sandbox-docker", ...this.#config });
+    return [...gaps, ...inboundGaps(boundary, this.#config)];
   }
 
   hides(credential: HiddenCredential, boundary: Boundary): Hiding {

@@ -7,7 +7,7 @@ import { buffer } from "node:stream/consumers";
 import { bridgeSchema, openRemoteSandbox } from "@ambit/bridge";
 import type { Sandbox } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished, test } from "vitest";
-import { openBridged, silentLog } from "../support/bridged.js";
+import { openBridged, unlimitedSpec } from "../support/bridged.js";
 import { HostilePlatform } from "../support/hostile-platform.js";
 
 const MB = 2 ** 20;
@@ -162,20 +162,7 @@ async function openHostile(answer: (kind: string) => object | undefined, ports: 
   const sandbox = await openRemoteSandbox(
     {
       platform,
-      spec: {
-        id: "hostile",
-        boundary: {
-          network: { mode: "off", rules: [] },
-          filesystem: { mode: "on", readable: [], writable: [], denied: [] },
-          resources: {},
-          secrets: "visible",
-          enforcement: "strict",
-        },
-        required: [],
-        requiredPaths: [],
-        onDecision: () => undefined,
-        log: silentLog,
-      },
+      spec: unlimitedSpec(),
       bridge: bridgeSchema.parse({}),
       evidence: {},
       inbound: () => ports,

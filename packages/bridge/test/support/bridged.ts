@@ -52,14 +52,9 @@ export interface BridgedOptions {
   readonly in?: string;
 }
 
-/** A sandbox on this machine over the bridge, with nothing that confines it: the bridge itself is what is looked at. */
-export async function openBridged(options: BridgedOptions = {}): Promise<Bridged> {
-  const folder = options.in ?? (await mkdtemp(join(tmpdir(), "ambit-bridge-")));
-  const platform =
-    options.platform?.(folder) ??
-    (options.direct === true ? new DirectExecPlatform(folder, options.whyLost) : new ExecPlatform(folder));
-  const failures: SandboxFailed[] = [];
-  const spec: SandboxSpec = {
+/** Of a sandbox without limits. */
+export function unlimitedSpec(own: Partial<SandboxSpec> = {}): SandboxSpec {
+  return {
     id: "session",
     boundary: {
       network: { mode: "on", rules: [] },
@@ -71,10 +66,19 @@ export async function openBridged(options: BridgedOptions = {}): Promise<Bridged
     required: [],
     requiredPaths: [],
     onDecision: silent,
-    onFailure: (failure) => failures.push(failure),
     log: silentLog,
-    ...options.spec,
+    ...own,
   };
+}
+
+/** A sandbox on this machine over the bridge, with nothing that confines it: the bridge itself is what is looked at. */
+export async function openBridged(options: BridgedOptions = {}): Promise<Bridged> {
+  const folder = options.in ?? (await mkdtemp(join(tmpdir(), "ambit-bridge-")));
+  const platform =
+    options.platform?.(folder) ??
+    (options.direct === true ? new DirectExecPlatform(folder, options.whyLost) : new ExecPlatform(folder));
+  const failures: SandboxFailed[] = [];
+  const spec = unlimitedSpec({ onFailure: (failure) => failures.push(failure), ...options.spec });
   const settings = { folder, node: process.execPath, orphanTimeoutMs: 5_000, firstUser };
   const bridge = bridgeSchema.parse({ ...settings, ...options.bridge });
   const { takeover, inbound } = options;

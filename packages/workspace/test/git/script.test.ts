@@ -127,7 +127,7 @@ describe("what a hostile repository prints", () => {
     expect(guess).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  it("is told apart wherever its parts are cut", async () => {
+  it("is found wherever its parts are cut", async () => {
     const read = outputs(`0123${end.slice(0, -1)}${end}${end}0`);
     expect(String((await read.next(100)).output)).toBe(`0123${end.slice(0, -1)}`);
     expect(await read.next(100)).toEqual({ output: Buffer.alloc(0), isFollowed: true });

@@ -152,7 +152,7 @@ export class PreparedSandbox implements Prepared {
         spec,
         ...(mountsAgents(config) ? { copyRoot } : {}),
         imageName: config.image,
-        // A container's loopback is its own: the configuration accepts no network of the host or of another container.
+        // A container's loopback is its own: the configuration accepts no network of other processes.
         inbound: () => this.#session?.boundary.inbound ?? [],
         environment: (command) => this.#egress?.environment(command) ?? {},
         placeholders: () => this.#broker?.placeholders ?? {},

@@ -5,6 +5,7 @@ import { buffer } from "node:stream/consumers";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
 import { unavailableReason } from "@ambit/docker-engine";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { inboundGaps } from "../../src/inbound-gaps.js";
 import { configSchema, DockerSandbox } from "../../src/index.js";
 import { type Runtime, scope, settingsFor, specOf } from "../support/on-engine.js";
 
@@ -71,6 +72,16 @@ describe.for(["runc", "runsc"] as const)("connections into a container with %s",
     await one.close();
     expect(connection?.destroyed).toBe(true);
   });
+});
+
+it("a network with options is a gap, where the sandbox is in it", () => {
+  const gapsOf = (network: string, boundary: Partial<Boundary>) =>
+    inboundGaps({ ...specOf(boundary).boundary }, { network }).map(({ capability }) => capability);
+  const open = { network: { mode: "on", rules: [] }, inbound: [4_000] } as const;
+  expect(gapsOf("pasta:-T,auto", open)).toEqual(["inbound.ports"]);
+  expect(gapsOf("bridge", open)).toEqual([]);
+  expect(gapsOf("pasta:-T,auto", { ...open, ...closed })).toEqual([]);
+  expect(gapsOf("pasta:-T,auto", { ...open, inbound: undefined })).toEqual([]);
 });
 
 it.for(["host", "container:other", "ns:/proc/1/ns/net"])(

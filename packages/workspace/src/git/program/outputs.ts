@@ -7,7 +7,7 @@ export class Outputs {
   readonly #marker: Buffer;
   #held: Buffer = Buffer.alloc(0);
 
-  /** @param marker that nobody knows who can choose what the commands print */
+  /** @param marker secret: whoever can choose what the commands print must not know it */
   constructor(stream: AsyncIterable<Uint8Array>, marker: string) {
     this.#source = stream[Symbol.asyncIterator]();
     this.#marker = Buffer.from(marker);
