@@ -35,9 +35,10 @@ const declarations = [
 describe.skipIf(unavailableReason() !== undefined)("an image of one's own", () => {
   let folder: string;
   let docker: Docker;
-  const made: string[] = [];
+  /** A second attempt at a test makes the same one again. */
+  const made = new Set<string>();
   const image = async (name: string, lines: readonly string[]) => {
-    made.push(name);
+    made.add(name);
     await buildImage(name, lines);
   };
   beforeAll(async () => {

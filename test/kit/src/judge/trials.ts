@@ -35,6 +35,13 @@ export class GuardedTrials {
 
   async try(trial: Attack | Allowance): Promise<AttackOutcome> {
     if (trial.alone === true) return tryAlone(trial, this.#place);
+    const first = await this.#try(trial);
+    if (!isInLostSandbox(first, this.#shared)) return first;
+    await this.close();
+    return this.#try(trial);
+  }
+
+  async #try(trial: Attack | Allowance): Promise<AttackOutcome> {
     try {
       this.#shared ??= await openStage(this.#place);
     } catch (error) {
@@ -75,7 +82,16 @@ export async function tryUnguarded(
   return outcome;
 }
 
-async function tryAlone(trial: Attack | Allowance, place: TrialPlace): Promise<AttackOutcome> {
+/** Such an attempt says nothing about the guard, so it is made a second time. */
+function isInLostSandbox({ result }: AttackOutcome, stage: OpenStage | undefined): boolean {
+  return result === "not-run" && stage?.whyLost() !== undefined;
+}
+
+async function tryAlone(
+  trial: Attack | Allowance,
+  place: TrialPlace,
+  isFirst = true,
+): Promise<AttackOutcome> {
   let stage: OpenStage;
   try {
     stage = await openStage(place);
@@ -88,15 +104,18 @@ async function tryAlone(trial: Attack | Allowance, place: TrialPlace): Promise<A
   } catch (error) {
     return notRun(`the sandbox didn't close: ${allMessagesOf(error)}`);
   }
-  return outcome;
+  return isFirst && isInLostSandbox(outcome, stage) ? tryAlone(trial, place, false) : outcome;
 }
 
 async function performed(trial: Attack | Allowance, stage: OpenStage): Promise<AttackOutcome> {
-  try {
-    return await trial.perform(stage);
-  } catch (error) {
-    return error instanceof StageRefused ? refused(error.message) : notRun(allMessagesOf(error));
-  }
+  const outcome = await trial
+    .perform(stage)
+    .catch((error: unknown) =>
+      error instanceof StageRefused ? refused(error.message) : notRun(allMessagesOf(error)),
+    );
+  const lost = stage.whyLost();
+  if (outcome.result !== "not-run" || lost === undefined) return outcome;
+  return notRun(`${outcome.detail}; a sandbox was lost: ${lost}`);
 }
 
 export function allMessagesOf(error: unknown): string {

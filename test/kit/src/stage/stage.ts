@@ -29,6 +29,8 @@ export class StageRefused extends Error {
 }
 
 export interface OpenStage extends Stage {
+  /** Why one of its sandboxes was lost; undefined while none was. */
+  whyLost(): string | undefined;
   /** Closes the sandbox, its neighbours and the decoy process. */
   close(): Promise<void>;
 }
@@ -46,6 +48,7 @@ export async function openStage(options: StageOptions): Promise<OpenStage> {
   const { capability, claims, decoys } = options;
   const scope = new KitScope();
   const record = new SandboxRecord();
+  let lost: string | undefined;
   const specFor = (overrides?: BoundaryOverrides): SandboxSpec => ({
     id: freshId(),
     ...demandFor(capability, claims, decoys, overrides),
@@ -54,6 +57,9 @@ export async function openStage(options: StageOptions): Promise<OpenStage> {
       : {}),
     requiredPaths: [],
     onDecision: (decision) => record.keep(decision),
+    onFailure: ({ message }) => {
+      lost ??= message;
+    },
     log: record.log,
   });
   const open = async (spec: SandboxSpec) => {
@@ -70,6 +76,7 @@ export async function openStage(options: StageOptions): Promise<OpenStage> {
     decoys,
     ...(options.near === undefined ? {} : { near: options.near }),
     recordedText: () => record.text,
+    whyLost: () => lost,
     openAnother: async (overrides) => {
       const another = specFor(overrides);
       const [gap] = options.gaps?.(another.boundary) ?? [];
