@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { type MarkedValue, markedValues } from "../contract/index.js";
 import { type LoadFailure, messageOf, PluginLoadFailed } from "../errors.js";
@@ -33,7 +34,8 @@ interface Loaded {
 }
 
 /**
- * Loads every plugin of the configuration, in order.
+ * Loads every plugin of the configuration, in order. One may be listed several times with different configs, which offer
+ * actors of different names.
  * @throws PluginLoadFailed with all failures of all plugins.
  */
 export async function loadPlugins(
@@ -46,6 +48,7 @@ export async function loadPlugins(
   const offered = new OfferCollector();
   const found = await Promise.all(entries.map((entry) => findPlugin(entry, importPlugin)));
   const plugins: LoadedPlugin[] = [];
+  const configs = new Map<string, unknown[]>();
   const secrets: MarkedValue[] = [];
   for (const result of found) {
     if ("failure" in result) {
@@ -53,14 +56,19 @@ export async function loadPlugins(
       continue;
     }
     const { plugin, config } = result;
-    if (plugins.some(({ name }) => name === plugin.name)) {
-      failures.push({ plugin: plugin.name, reason: "is listed twice", fix: "list it once" });
+    const { name } = plugin;
+    const earlier = configs.get(name) ?? [];
+    if (earlier.some((known) => isDeepStrictEqual(known, config))) {
+      const fix = "list it once, or with different configs for actors of different names";
+      failures.push({ plugin: name, reason: "is listed twice", fix });
       continue;
     }
+    configs.set(name, [...earlier, config]);
     const loaded = register(plugin, config, offered, { log, hasTenants });
     if ("failure" in loaded) failures.push(loaded.failure);
     else secrets.push(...loaded.secrets);
-    plugins.push({ name: plugin.name, configSchema: "failure" in loaded ? undefined : loaded.configSchema });
+    if (earlier.length > 0) continue;
+    plugins.push({ name, configSchema: "failure" in loaded ? undefined : loaded.configSchema });
   }
   failures.push(...offered.failures);
   if (failures.length > 0) throw new PluginLoadFailed(failures);

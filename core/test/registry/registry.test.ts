@@ -110,6 +110,24 @@ describe("loading", () => {
     for (const { plugin: name } of error.failures) expect(error.message).toContain(name);
   });
 
+  test("one plugin is listed twice with configs that name two actors", async () => {
+    const named = definePlugin({
+      name: "named",
+      api: 1,
+      config: z.strictObject({ name: z.string().default("local"), size: z.int().default(1) }),
+      register: (registrar, { name }) => registrar.add("sandbox", new FakeSandboxBackend({ name })),
+    });
+    const registry = await load([named, { use: named, config: { name: "other" } }]);
+    expect(registry.plugins.map(({ name }) => name)).toEqual(["named"]);
+    expect((await registry.candidates()).sandboxes.map(({ actor }) => actor.name)).toEqual([
+      "local",
+      "other",
+    ]);
+    await expect(load([named, { use: named, config: { size: 2 } }])).rejects.toThrow(
+      "named: offers the sandbox 'local', which named already offers",
+    );
+  });
+
   const delivery = new FakeDelivery();
   test.each<[what: string, first: Plugin, second: Plugin, collides: boolean]>([
     [
