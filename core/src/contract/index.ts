@@ -6,7 +6,7 @@ export * from "./request/boundary/credentials.js";
 export type { Port } from "./request/boundary/port.js";
 export * from "./request/boundary/sandbox-permission.js";
 export { onDisconnectOf } from "./request/disconnect.js";
-export type { EnvironmentRequest } from "./request/environment.js";
+export { type EnvironmentRequest, hasSetup } from "./request/environment.js";
 export type { ForkRequest } from "./request/fork.js";
 export { type GitSource, gitRefSchema } from "./request/git.js";
 export type { Forge, PullRequestWish } from "./request/git-output.js";

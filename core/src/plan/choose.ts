@@ -12,6 +12,7 @@ import type { PlannedActor, Probed } from "./candidates.js";
 import { gapsOf } from "./gaps.js";
 import { type OwnSandbox, ownGaps } from "./own-sandbox.js";
 import type { BoundedRequest } from "./requirements.js";
+import { isSameImage } from "./same-image.js";
 import { credentialGaps } from "./secrets.js";
 
 /** A choice, or the issues that say why there is none. */
@@ -123,7 +124,7 @@ export function chooseDelivery(
   };
 }
 
-/** The named sandbox, or the first configured one without a gap; if there is none, the gaps of each. */
+/** The named sandbox, or the first configured one without a gap that has the image; if there is none, the gaps of each. */
 export function chooseSandbox(
   bounded: BoundedRequest,
   sandboxes: readonly Probed<SandboxBackend>[],
@@ -132,13 +133,14 @@ export function chooseSandbox(
   readonly gaps: readonly Gap[];
   readonly rootfs: Rootfs;
 } {
-  const named = bounded.request.sandbox;
-  const candidates = named === undefined ? sandboxes : sandboxes.filter(({ actor }) => actor.name === named);
+  const { sandbox: named, environment } = bounded.request;
+  const asked = named === undefined ? sandboxes : sandboxes.filter(({ actor }) => actor.name === named);
+  const image = environment?.image;
+  const candidates =
+    image === undefined ? asked : asked.filter(({ actor }) => isSameImage(image, actor.image));
   if (candidates.length === 0) {
-    const loaded = list(sandboxes.map(({ actor }) => actor.name));
-    const wanted = named === undefined ? "no sandbox is loaded" : `unknown sandbox '${named}'`;
-    const issues = [{ path: "sandbox", message: `${wanted}; expected one of ${loaded}` }];
-    return { chosen: undefined, issues, gaps: [], rootfs: "host" };
+    const issue = asked.length === 0 ? unknownSandbox(named, sandboxes) : unknownImage(image, asked);
+    return { chosen: undefined, issues: [issue], gaps: [], rootfs: "host" };
   }
   const gaps: Gap[] = [];
   for (const probed of candidates) {
@@ -153,6 +155,18 @@ export function chooseSandbox(
     gaps.push(...lacks);
   }
   return { chosen: undefined, issues: [], gaps, rootfs: candidates[0]?.actor.rootfs ?? "host" };
+}
+
+function unknownSandbox(named: string | undefined, sandboxes: readonly Probed<SandboxBackend>[]): Issue {
+  const loaded = list(sandboxes.map(({ actor }) => actor.name));
+  const wanted = named === undefined ? "no sandbox is loaded" : `unknown sandbox '${named}'`;
+  return { path: "sandbox", message: `${wanted}; expected one of ${loaded}` };
+}
+
+function unknownImage(image: string | undefined, asked: readonly Probed<SandboxBackend>[]): Issue {
+  const known = list(asked.map(({ actor }) => `${actor.image ?? "no image"} (${actor.name})`));
+  const message = `no sandbox that the request may use has the image '${image}'; expected one of ${known}, or add a backend with it to the configuration`;
+  return { path: "environment.image", message };
 }
 
 function list(names: readonly string[]): string {

@@ -11,4 +11,5 @@ export {
   type Requirement,
   requirementsOf,
 } from "./requirements.js";
+export { isSameImage } from "./same-image.js";
 export { stillVisible } from "./secrets.js";

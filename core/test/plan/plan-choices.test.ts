@@ -44,6 +44,54 @@ describe("the choice of the sandbox", () => {
   });
 });
 
+describe("the choice of the sandbox by its image", () => {
+  const sandboxes = [
+    sandbox(full),
+    sandbox({ ...full, name: "old", image: "node:20" }),
+    sandbox({ ...remote, name: "new", image: "docker.io/library/node:22" }),
+    sandbox({ ...full, name: "other", image: "node:22" }),
+  ];
+
+  test.each([
+    [{}, "full"],
+    [{ environment: { image: "node:20" } }, "old"],
+    [{ environment: { image: "node:22" } }, "new"],
+    [{ environment: { image: "node:22" }, sandbox: "other" }, "other"],
+    [{ environment: { image: "node:22" }, sandboxPermission: { filesystem: "readonly" } }, "other"],
+  ])("%j → %s", (body, name) => {
+    const plan = planned(body, { sandboxes });
+    expect(plan.accepted && plan.sandbox.actor.name).toBe(name);
+  });
+
+  test.each([
+    [{}, "no image (full), node:20 (old), docker.io/library/node:22 (new), node:22 (other)"],
+    [{ sandbox: "full" }, "no image (full)"],
+    [{ sandbox: "old" }, "node:20 (old)"],
+  ])("none has it, with %j", (body, known) => {
+    expect(planned({ ...body, environment: { image: "python:3" } }, { sandboxes })).toEqual({
+      accepted: false,
+      gaps: [],
+      issues: [
+        {
+          path: "environment.image",
+          message: `no sandbox that the request may use has the image 'python:3'; expected one of ${known}, or add a backend with it to the configuration`,
+        },
+      ],
+    });
+  });
+
+  test("the gaps of one that has it are told", () => {
+    const body = {
+      environment: { image: "node:22" },
+      sandbox: "new",
+      sandboxPermission: { filesystem: "off" },
+    };
+    expect(gapsIn(planned(body, { sandboxes }))).toEqual(
+      lacks("new", ["filesystem.none", "filesystem.host-hidden"]),
+    );
+  });
+});
+
 describe("the choice of the harness", () => {
   const harnesses = [harness({ id: "first", aliases: ["second", "old"] }), harness({ id: "second" })];
 

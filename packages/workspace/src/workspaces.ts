@@ -1,11 +1,12 @@
 import type { OwnSandbox } from "@ambit/core";
-import type {
-  EnvironmentReceipt,
-  GitSource,
-  Issue,
-  RunRequest,
-  SourceReceipt,
-  Warning,
+import {
+  type EnvironmentReceipt,
+  type GitSource,
+  hasSetup,
+  type Issue,
+  type RunRequest,
+  type SourceReceipt,
+  type Warning,
 } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { Blobs } from "./blobs/blobs.js";
@@ -298,8 +299,8 @@ const mebibyte = 1_048_576;
 function forkIssues({ fork, workspace, environment, sessionId }: Needed, isKept: boolean): readonly Issue[] {
   if (fork === undefined) return [];
   const issues: Issue[] = [];
-  if (workspace !== undefined || environment !== undefined)
-    issues.push({ path: "fork", message: "already has files: leave workspace and environment out" });
+  if (workspace !== undefined || hasSetup(environment))
+    issues.push({ path: "fork", message: "already has files: leave workspace and environment.setup out" });
   if (fork.session !== undefined && fork.session === sessionId)
     issues.push({ path: "fork.session", message: "is this request's own session: send another sessionId" });
   if (fork.snapshot !== undefined && !isKept) {

@@ -24,10 +24,12 @@ export class DaytonaSandbox implements SandboxBackend {
   readonly name = "daytona";
   readonly site = "sandbox";
   readonly rootfs = "image";
+  readonly image: string | undefined;
   readonly claims: readonly Capability[];
   readonly #account: Account;
 
   constructor(config: DaytonaConfig) {
+    this.image = config.image;
     this.claims = claimsOf(config);
     this.#account = new Account(config);
   }

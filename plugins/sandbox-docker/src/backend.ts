@@ -42,6 +42,7 @@ export class DockerSandbox implements VerifiableBackend {
   readonly name: string;
   readonly site = "sandbox";
   readonly rootfs: Rootfs;
+  readonly image: string;
   readonly claims = claims;
   readonly verification: Verification;
   readonly #config: DockerConfig;
@@ -60,6 +61,7 @@ export class DockerSandbox implements VerifiableBackend {
   /** @param lookup how the boundary's proxy resolves names; default: like this host. */
   constructor(config: DockerConfig, lookup?: Lookup) {
     this.name = config.name;
+    this.image = config.image;
     this.rootfs = mountsAgents(config) ? "image-with-mounts" : "image";
     this.verification = { exempt: exemptFor(config.runtime) };
     this.#config = config;

@@ -41,6 +41,7 @@ export class KubernetesSandbox implements SandboxBackend {
   readonly name: string;
   readonly site = "sandbox";
   readonly rootfs = "image";
+  readonly image: string;
   readonly claims = claims;
   readonly verification: Verification = { exempt };
   readonly #config: KubernetesConfig;
@@ -57,6 +58,7 @@ export class KubernetesSandbox implements SandboxBackend {
   /** @param lookup how the boundary's proxy resolves names; default: like this host. */
   constructor(config: KubernetesConfig, lookup?: Lookup) {
     this.name = config.name;
+    this.image = config.image;
     this.#config = config;
     this.#lookup = lookup;
     this.#access = lazy(async () => {

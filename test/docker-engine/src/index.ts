@@ -3,6 +3,7 @@
  * where one answers and none may be started.
  */
 
+export { copyImage } from "./copied-image.js";
 export { crashEngine } from "./crash.js";
 export { type DockerEngine, dockerEngine, unavailableReason } from "./shared.js";
 export { startSmallEngine } from "./small-engine.js";

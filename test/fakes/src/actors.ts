@@ -61,10 +61,14 @@ function probed<A extends { readonly claims: readonly Capability[] }>(actor: A, 
 }
 
 export function sandbox(
-  row: ActorRow & Pick<SandboxBackend, "rootfs" | "hides"> = {},
+  row: ActorRow & Pick<SandboxBackend, "rootfs" | "image" | "hides"> = {},
 ): Probed<SandboxBackend> {
-  const { rootfs, hides } = row;
-  const own = { ...(rootfs === undefined ? {} : { rootfs }), ...(hides === undefined ? {} : { hides }) };
+  const { rootfs, image, hides } = row;
+  const own = {
+    ...(rootfs === undefined ? {} : { rootfs }),
+    ...(image === undefined ? {} : { image }),
+    ...(hides === undefined ? {} : { hides }),
+  };
   return probed({ ...actorOf<void>(row, "local", "sandbox"), ...own, open: acts }, row);
 }
 

@@ -10,14 +10,23 @@ const commandSchema = z
   .max(limits.setupCharacters)
   .regex(/^[^\0]*\S[^\0]*$/, "must be a command, without NUL");
 
-/** What is prepared once, before the agent's sandbox is filled, and kept for later runs. */
+/** What the sandbox must have, and what is prepared once, before the agent's is filled, and kept for later runs. */
 export const environmentSchema = z.strictObject({
+  image: z
+    .string()
+    .regex(/^[a-z0-9][\w./:@-]*$/, "must be the name of an image, such as node:22")
+    .max(limits.imageCharacters)
+    .optional()
+    .meta({
+      description:
+        "The image that the run's sandbox must have, by its name: `node:22` is also `docker.io/library/node:22`. Only backends that are configured with it are chosen. Default: that of the chosen backend.",
+    }),
   setup: z
     .array(commandSchema)
     .max(limits.setupCommands)
     .default([])
     .meta({
-      description: `Commands for \`/bin/sh\`, run one after the other in the workspace, at most ${limits.setupCommands}. One that doesn't exit with 0 fails the run. What their processes leave running ends with them. At least one, unless there is a \`devcontainer\`.`,
+      description: `Commands for \`/bin/sh\`, run one after the other in the workspace, at most ${limits.setupCommands}. One that doesn't exit with 0 fails the run. What their processes leave running ends with them. At least one, unless there is a \`devcontainer\`, or nothing but an \`image\`.`,
     }),
   devcontainer: z
     .strictObject({
@@ -63,3 +72,10 @@ export const environmentSchema = z.strictObject({
   }),
 });
 export type EnvironmentRequest = z.infer<typeof environmentSchema>;
+
+/** Whether it has anything to prepare, and not only an image to choose. Pure. */
+export function hasSetup(environment: EnvironmentRequest | undefined): environment is EnvironmentRequest {
+  return (
+    environment !== undefined && (environment.setup.length > 0 || environment.devcontainer !== undefined)
+  );
+}

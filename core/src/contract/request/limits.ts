@@ -13,6 +13,7 @@ export const limits = {
   sources: 16,
   sourceFiles: 10_000,
   sparsePaths: 256,
+  imageCharacters: 512,
   setupCommands: 32,
   /** Characters of a command, or of a variable's value. */
   setupCharacters: 32_768,

@@ -150,7 +150,7 @@ export const runRequestSchema = z.strictObject({
   }),
   environment: environmentSchema.optional().meta({
     description:
-      "What is prepared in a new workspace before the agent starts, by commands with a boundary of their own, and kept for later runs. Needs `sandboxPermission.filesystem` to be `workspace`. Default: nothing.",
+      "The image that the sandbox must have, and what is prepared in a new workspace before the agent starts, by commands with a boundary of their own, and kept for later runs. Commands need `sandboxPermission.filesystem` to be `workspace`. Default: neither.",
   }),
   fork: forkSchema.optional().meta({
     description:

@@ -129,6 +129,11 @@ export interface SandboxBackend extends Actor {
   /** Default `host`. */
   readonly rootfs?: Rootfs;
   /**
+   * The image of its sandboxes, as it is configured: `node:22`. A request may ask for it by `environment.image`. Absent: they
+   * have none that is known by a name.
+   */
+  readonly image?: string | undefined;
+  /**
    * Whether `open` accepts the credential under this boundary: inside is a placeholder, which is replaced on
    * the way to one of its hosts, and only as its other fields say. Absent: it accepts none. Pure.
    */

@@ -1,5 +1,11 @@
 import { type OwnSandbox, toAmbitError } from "@ambit/core";
-import { type OutputsReceipt, projectOf, type RunRequest, type SourceReceipt } from "@ambit/core/contract";
+import {
+  hasSetup,
+  type OutputsReceipt,
+  projectOf,
+  type RunRequest,
+  type SourceReceipt,
+} from "@ambit/core/contract";
 import { type Log, loopTurns, type Sandbox } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../events/run-events.js";
@@ -48,7 +54,7 @@ export class Outputs {
     session.commit = undefined;
     const asked = [
       ...(request.workspace === undefined ? [] : ["workspace.sources"]),
-      ...(request.environment === undefined ? [] : ["environment"]),
+      ...(hasSetup(request.environment) ? ["environment"] : []),
     ];
     if (asked.length === 0) return;
     if (session.isEmpty) {

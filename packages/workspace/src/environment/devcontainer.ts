@@ -1,3 +1,4 @@
+import { isSameImage } from "@ambit/core";
 import type { EnvironmentRequest, RunRequest } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import { runScript } from "../program/run-script.js";
@@ -43,16 +44,6 @@ export async function readDevcontainer(
   throw wrong(
     `is made for the image ${shown}, and the sandbox has another one: name a sandbox whose image it is, or set environment.devcontainer.image to "ignore" if its commands work without it`,
   );
-}
-
-/** Of two names, as a container engine resolves them: Docker Hub and `latest` may be left out. Pure. */
-export function isSameImage(one: string, other: string | undefined): boolean {
-  return other !== undefined && wholeName(one) === wholeName(other);
-}
-
-function wholeName(image: string): string {
-  const named = image.replace(/^(?:docker\.io\/)?(?:library\/)?/, "");
-  return /[:@][^/]*$/.test(named) ? named : `${named}:latest`;
 }
 
 async function textOf(

@@ -1,5 +1,5 @@
 import { normaliseBoundary, type OwnSandbox } from "@ambit/core";
-import type { Issue, RunRequest } from "@ambit/core/contract";
+import { type EnvironmentRequest, hasSetup, type Issue, type RunRequest } from "@ambit/core/contract";
 import type { Boundary } from "@ambit/core/plugin";
 
 /** What asks for the sandbox of setup commands, in gaps and issues. */
@@ -10,7 +10,7 @@ type Asked = Pick<RunRequest, "environment" | "sandboxPermission" | "workspace">
 /** The sandbox of the request's setup commands; undefined without any. Pure. */
 export function setupSandbox(request: Asked): OwnSandbox | undefined {
   const { environment } = request;
-  if (environment === undefined) return undefined;
+  if (!hasSetup(environment)) return undefined;
   return {
     subject: environmentSubject,
     boundary: boundaryOf(request).boundary,
@@ -22,6 +22,7 @@ export function setupSandbox(request: Asked): OwnSandbox | undefined {
 export function environmentIssues(request: Asked): readonly Issue[] {
   const { environment, sandboxPermission, workspace } = request;
   if (environment === undefined) return [];
+  if (!hasSetup(environment)) return withoutSetup(environment);
   const issues: Issue[] = [...boundaryOf(request).issues];
   const { mode, readable, writable, denied } = normaliseBoundary(sandboxPermission).boundary.filesystem;
   if (mode !== "workspace" || readable.length + writable.length + denied.length > 0)
@@ -29,11 +30,6 @@ export function environmentIssues(request: Asked): readonly Issue[] {
       path: "environment",
       message:
         'needs sandboxPermission.filesystem to be "workspace", without lists: what was prepared is written by the agent\'s user, to the paths that it was prepared at',
-    });
-  if (environment.devcontainer === undefined && environment.setup.length === 0)
-    issues.push({
-      path: "environment.setup",
-      message: "must have a command, unless there is a devcontainer",
     });
   const repositories = (workspace?.sources ?? []).filter(({ type }) => type === "git");
   if (environment.devcontainer !== undefined && repositories.length !== 1)
@@ -57,6 +53,22 @@ export function environmentIssues(request: Asked): readonly Issue[] {
     seen.add(name);
   }
   return issues;
+}
+
+/** An image alone is all that such an environment may have. */
+function withoutSetup({
+  image,
+  env,
+  credentials,
+  boundary,
+  prepareOnly,
+}: EnvironmentRequest): readonly Issue[] {
+  const isForCommands =
+    Object.keys(env).length > 0 || credentials.length > 0 || boundary !== undefined || prepareOnly;
+  if (image !== undefined && !isForCommands) return [];
+  const message =
+    "must have a command, unless there is a devcontainer or nothing but an image: the other fields are for commands";
+  return [{ path: "environment.setup", message }];
 }
 
 function boundaryOf({ environment, sandboxPermission }: Asked): {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { AcceptedPlan } from "@ambit/core";
-import type { RunRequest } from "@ambit/core/contract";
+import { hasSetup, type RunRequest } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { CallRouter } from "../../call/call-router.js";
@@ -48,7 +48,7 @@ export class AgentStarter {
   async claim(): Promise<Session | undefined> {
     const { request, plan } = this;
     // What was prepared goes into its home too, where a started agent has its own files.
-    if (request.environment !== undefined) return undefined;
+    if (hasSetup(request.environment)) return undefined;
     const asked = {
       request,
       plan,
