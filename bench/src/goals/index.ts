@@ -29,6 +29,7 @@ import { codeTool } from "./sandboxes/g07-code-tool.js";
 import { jail } from "./sandboxes/g16-jail.js";
 import { spawnInJail } from "./sandboxes/i3-spawn.js";
 import { docker } from "./sandboxes/i8-docker.js";
+import { pods } from "./sandboxes/k1-pods.js";
 
 /** In the order of their numbers. */
 export const goals: readonly Goal[] = [
@@ -65,4 +66,5 @@ export const goals: readonly Goal[] = [
   agentsAhead,
   docker,
   agentsInDocker,
+  pods,
 ];

@@ -1,5 +1,4 @@
 import { setTimeout as pause } from "node:timers/promises";
-import type { RemoteSandbox } from "@ambit/bridge";
 import { relayed } from "../../floors/relay.js";
 import type { Goal, GoalMeasurement } from "../../goal.js";
 import { interleaved, mediansOf, type Side, short, timed } from "../../measure.js";
@@ -8,17 +7,13 @@ import {
   dockerEngine,
   openContainers,
   openEngine,
-  type Streams,
 } from "../../subjects/sandboxes/docker.js";
+import { type Argv, all, cat, echoes, hello, lines, spawned } from "../../subjects/sandboxes/streams.js";
 
 const MB = 2 ** 20;
 const together = 50;
 const rounds = 200;
 const atMost = 1.5;
-const line = Buffer.from(`${"x".repeat(99)}\n`);
-const hello = ["/bin/echo", "here"] as const;
-const cat = ["/bin/cat"] as const;
-type Argv = readonly [string, ...string[]];
 
 /** The cost of a sandbox in a container, and its streams compared with `docker exec` in the same container. */
 export const docker: Goal = {
@@ -44,7 +39,7 @@ export const docker: Goal = {
         const limit = isGoal ? { limit: { atMost } } : {};
         return { what: `${what} ÷ docker exec`, unit: "×", values: measured.ratios, ...limit, note };
       };
-      const echoesOverExec = (argv: Argv) => async () => echoes(containers.exec(sandbox, argv));
+      const echoesOverExec = (argv: Argv) => async () => echoes(containers.exec(sandbox, argv), rounds);
       const inside = (argv: Argv) => () => timed(async () => all((await spawned(sandbox, argv)).output));
       const overExec = (argv: Argv) => () => timed(() => all(containers.exec(sandbox, argv).output));
       return [
@@ -54,7 +49,7 @@ export const docker: Goal = {
         await against("first output", inside(hello), overExec(hello)),
         await against(
           `an echo of 100 bytes (${rounds} in sequence)`,
-          async () => echoes(await spawned(sandbox, cat)),
+          async () => echoes(await spawned(sandbox, cat), rounds),
           echoesOverExec(cat),
         ),
         await against(
@@ -73,17 +68,6 @@ export const docker: Goal = {
   },
 };
 
-const lines = (bytes: number): Argv => [
-  ...(["/bin/sh", "-c", 'yes "some text, line after line" | head -c "$0"'] as const),
-  `${bytes}`,
-];
-
-async function spawned(sandbox: RemoteSandbox, argv: Argv): Promise<Streams> {
-  const child = await sandbox.spawn({ argv, env: { PATH: "/usr/bin:/bin" } });
-  const writer = child.stdin.getWriter();
-  return { output: child.stdout, write: (bytes) => writer.write(bytes), end: () => child.kill() };
-}
-
 /** @param before called before each, outside the measurement. */
 async function opening(
   what: string,
@@ -101,25 +85,6 @@ async function opening(
     await sandbox.close();
   }
   return { what, unit: "ms", values, limit: { atMost: 350 } };
-}
-
-/** The sum, in milliseconds. */
-async function echoes({ output, write, end }: Streams): Promise<number> {
-  const reader = output.getReader();
-  const echo = async () => {
-    await write(line);
-    for (let length = 0; length < line.length; ) length += (await reader.read()).value?.length ?? line.length;
-  };
-  await echo();
-  const ms = await timed(async () => {
-    for (let round = 0; round < rounds; round += 1) await echo();
-  });
-  await end();
-  return ms;
-}
-
-async function all(output: ReadableStream<Uint8Array>): Promise<void> {
-  for await (const _ of output);
 }
 
 async function manyAtOnce(containers: Containers): Promise<GoalMeasurement> {

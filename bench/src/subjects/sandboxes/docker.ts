@@ -7,13 +7,7 @@ import { type StartedEngine, startDockerEngine } from "@ambit/docker-engine";
 import { configSchema, DockerSandbox } from "@ambit/sandbox-docker";
 import type { Need } from "../../goal.js";
 import { temporaryFolder } from "../../machine/temporary-folder.js";
-
-/** A command's streams, over the bridge or `docker exec`. */
-export interface Streams {
-  readonly output: ReadableStream<Uint8Array>;
-  write(bytes: Uint8Array): Promise<void>;
-  end(): Promise<unknown>;
-}
+import type { Streams } from "./streams.js";
 
 /** Containers of a real engine, opened by the backend and used by Docker's own command line. */
 export interface Containers extends AsyncDisposable {
