@@ -14,13 +14,22 @@ export interface OwnSandbox {
   readonly secrets: readonly HiddenCredential[];
 }
 
+const onHostFiles = {
+  capability: "filesystem.workspace-only",
+  reason: 'filesystem is "on", and its sandboxes have the files of this host',
+  fix: 'set sandboxPermission.filesystem to "workspace", or name a sandbox with an image',
+} as const;
+
 /** What the backend doesn't cover of it. Pure. */
 export function ownGaps(
   { subject, boundary, secrets }: OwnSandbox,
   probed: Probed<SandboxBackend>,
 ): readonly Gap[] {
   const required = ofBoundary(boundary);
+  const { actor } = probed;
+  const isOnHost = boundary.filesystem.mode === "on" && (actor.rootfs ?? "host") === "host";
   return [
+    ...(isOnHost ? [{ actor: actor.name, subject, ...onHostFiles }] : []),
     ...gapsOf({ boundary, required }, { probed, use: undefined, binding: required, subject }),
     ...hidingGaps({ boundary, required }, probed, secrets).map((gap) => ({ ...gap, subject })),
   ];

@@ -20,6 +20,23 @@ test("a further sandbox is covered by a backend that proves all of its boundary 
   expect(gapsOn({ ...full, hides: () => true })).toEqual([]);
 });
 
+test("without rules for paths it isn't opened on this host's files", () => {
+  const open = {
+    ...own,
+    boundary: { ...boundary, filesystem: { ...boundary.filesystem, mode: "on" } },
+  } as const;
+  const inImage = sandbox({ ...full, hides: () => true, rootfs: "image" });
+  expect(ownGaps(open, inImage)).toEqual([]);
+  expect(ownGaps(open, sandbox({ ...full, hides: () => true }))).toEqual([
+    expect.objectContaining({
+      actor: "full",
+      capability: "filesystem.workspace-only",
+      subject: "workspace.sources[0]",
+      fix: expect.stringContaining("sandboxPermission.filesystem"),
+    }),
+  ]);
+});
+
 test("what it lacks is a gap of what asks for it, whatever the run's own boundary is", () => {
   const unproven = gapsOn({ ...full, proven: [], hides: () => true });
   expect(unproven.map(({ capability }) => capability).sort()).toEqual([

@@ -7,7 +7,8 @@ import { unavailableReason } from "@ambit/docker-engine";
 import { ownUnavailableReason } from "@ambit/test-cluster";
 import { expect, it } from "vitest";
 import { demo, type Server } from "../support/ambit.js";
-import { serveFromContainers, serveFromPods, servePreviews } from "./servers.js";
+import { serveFromContainers, serveFromPods } from "../support/backends/serve-from.js";
+import { servePreviews } from "./servers.js";
 
 /** Says what it was sent, tries to reach beyond its origin, and echoes WebSocket frames. */
 const program = `
@@ -45,6 +46,7 @@ const asking = {
   sandboxPermission: { network: "off", filesystem: "workspace" },
 };
 const ports = [{ port: 4_000, name: "web" }];
+const preview = { port: 0 };
 
 /** As a browser asks, which finds every name below localhost on this machine. */
 function ask(url: URL, options: { method?: string; headers?: Record<string, string> } = {}) {
@@ -202,13 +204,13 @@ it("serves what the agent started inside, to everyone who has the URL, until the
 it("serves the same from a container", { timeout: 240_000 }, async (context) => {
   const missing = unavailableReason("runc");
   if (missing !== undefined) context.skip(`host: ${missing}`);
-  await expectPreview(await serveFromContainers({ port: 0 }), "runc");
+  await expectPreview(await serveFromContainers({ server: { preview } }), "runc");
 });
 
 it("serves the same from a pod", { timeout: 300_000 }, async (context) => {
   const missing = await ownUnavailableReason();
   if (missing !== undefined) context.skip(`host: ${missing}`);
-  await expectPreview(await serveFromPods({ port: 0 }), "kubernetes");
+  await expectPreview(await serveFromPods({ server: { preview } }), "kubernetes");
 });
 
 it("ends with its time, and has no more connections than it may", { timeout: 120_000 }, async () => {

@@ -60,7 +60,7 @@ export const environmentSchema = z.strictObject({
     }),
   boundary: sandboxPermissionSchema.optional().meta({
     description:
-      "What the commands may touch, as in `sandboxPermission`; its `filesystem` is `workspace` always. Default: the run's `sandboxPermission`.",
+      "What the commands may touch, as in `sandboxPermission`; its `filesystem` is the agent's always. Default: the run's `sandboxPermission`.",
   }),
   cache: z.enum(["use", "refresh", "off"]).default("use").meta({
     description:

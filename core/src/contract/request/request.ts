@@ -150,7 +150,7 @@ export const runRequestSchema = z.strictObject({
   }),
   environment: environmentSchema.optional().meta({
     description:
-      "The image that the sandbox must have, and what is prepared in a new workspace before the agent starts, by commands with a boundary of their own, and kept for later runs. Commands need `sandboxPermission.filesystem` to be `workspace`. Default: neither.",
+      "The image that the sandbox must have, and what is prepared in a new workspace before the agent starts, by commands with a boundary of their own, and kept for later runs. Commands need `sandboxPermission.filesystem` to be `workspace`, or `on` in a sandbox with an image. Default: neither.",
   }),
   fork: forkSchema.optional().meta({
     description:

@@ -25,11 +25,11 @@ export function environmentIssues(request: Asked): readonly Issue[] {
   if (!hasSetup(environment)) return withoutSetup(environment);
   const issues: Issue[] = [...boundaryOf(request).issues];
   const { mode, readable, writable, denied } = normaliseBoundary(sandboxPermission).boundary.filesystem;
-  if (mode !== "workspace" || readable.length + writable.length + denied.length > 0)
+  if (!isWritten(mode) || readable.length + writable.length + denied.length > 0)
     issues.push({
       path: "environment",
       message:
-        'needs sandboxPermission.filesystem to be "workspace", without lists: what was prepared is written by the agent\'s user, to the paths that it was prepared at',
+        'needs sandboxPermission.filesystem to be "workspace", without lists, or "on": what was prepared is written by the agent\'s user, to the paths that it was prepared at',
     });
   const repositories = (workspace?.sources ?? []).filter(({ type }) => type === "git");
   if (environment.devcontainer !== undefined && repositories.length !== 1)
@@ -40,9 +40,12 @@ export function environmentIssues(request: Asked): readonly Issue[] {
   const own = environment.boundary?.filesystem;
   if (
     own !== undefined &&
-    (typeof own === "object" ? JSON.stringify(own) !== '{"mode":"workspace"}' : own !== "workspace")
+    (typeof own === "object" ? JSON.stringify(own) !== JSON.stringify({ mode }) : own !== mode)
   )
-    issues.push({ path: "environment.boundary.filesystem", message: 'must be "workspace", or left out' });
+    issues.push({
+      path: "environment.boundary.filesystem",
+      message: "must be the same as sandboxPermission.filesystem, or left out",
+    });
   const seen = new Set(Object.keys(environment.env));
   for (const [index, { name }] of environment.credentials.entries()) {
     if (seen.has(name))
@@ -71,12 +74,19 @@ function withoutSetup({
   return [{ path: "environment.setup", message }];
 }
 
+type Mode = Boundary["filesystem"]["mode"];
+
+const isWritten = (mode: Mode) => mode === "workspace" || mode === "on";
+
 function boundaryOf({ environment, sandboxPermission }: Asked): {
   readonly boundary: Boundary;
   readonly issues: readonly Issue[];
 } {
   const asked = environment?.boundary ?? sandboxPermission;
-  const { boundary, issues } = normaliseBoundary({ ...asked, filesystem: "workspace" });
+  const { mode } = normaliseBoundary(sandboxPermission).boundary.filesystem;
+  // What isn't written is an issue, and the boundary isn't used.
+  const filesystem = isWritten(mode) ? mode : "workspace";
+  const { boundary, issues } = normaliseBoundary({ ...asked, filesystem });
   const hides = (environment?.credentials ?? []).length > 0;
   return {
     boundary: { ...boundary, secrets: hides ? "hidden" : boundary.secrets, enforcement: "strict" },

@@ -15,8 +15,8 @@ import type { Boundary, Finding, HiddenCredential, Scope } from "@ambit/core/plu
 import type { Account } from "../account.js";
 import { type Claim, claimsOf } from "../claims.js";
 import { allAttempts } from "../inside/attempts.js";
-import { daemon } from "../inside/daemon.js";
 import { tryFrom } from "../inside/try-from.js";
+import { bridgeSettings } from "../open/bridge-settings.js";
 import { type StartedMachine, startMachine } from "../open/start-machine.js";
 import { ServiceFailure } from "../platform/failure.js";
 import { pauseFor } from "../platform/retries.js";
@@ -104,10 +104,7 @@ async function makeBench(
   const spec = probeSpec(limitedBoundary, { id: limited.session });
   const { platform } = limited.started;
   const [sandbox, control] = await Promise.all([
-    openRemoteSandbox(
-      { platform, spec, bridge: config.bridge, evidence: {}, ownSystem: true, supervisor: daemon },
-      scope,
-    ),
+    openRemoteSandbox({ platform, spec, bridge: config.bridge, evidence: {}, ...bridgeSettings }, scope),
     tryFrom(open.started.machine, allAttempts(config.canary), config),
   ]);
   return {

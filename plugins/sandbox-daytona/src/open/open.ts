@@ -2,9 +2,10 @@ import { openRemoteSandbox, type RemoteSandbox, type RemoteSandboxOptions } from
 import type { Evidence, NetworkBoundary, SandboxSpec, Scope } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import { addressId, attemptsAgainst, leaksIn } from "../inside/attempts.js";
-import { daemon, daemonFix, lostToDaemon, whyDaemonAnswers } from "../inside/daemon.js";
+import { daemonFix, lostToDaemon, whyDaemonAnswers } from "../inside/daemon.js";
 import { tryFrom } from "../inside/try-from.js";
 import { pauseFor } from "../platform/retries.js";
+import { bridgeSettings } from "./bridge-settings.js";
 import { writeHandover } from "./handover.js";
 import { LimitsNotApplied, type StartedMachine, startMachine } from "./start-machine.js";
 import { watch } from "./watch.js";
@@ -51,7 +52,6 @@ export async function openBridge(
   // Both take a while and are independent.
   const [tried, entered] = await Promise.allSettled([
     tryAgain(account, started, boundary.network, scope.signal),
-    // Each sandbox is a separate container or machine, so its /proc belongs to it alone.
     openRemoteSandbox(
       {
         platform,
@@ -60,8 +60,7 @@ export async function openBridge(
         evidence,
         imageName: config.image,
         placeholders: () => secrets.placeholders,
-        ownSystem: true,
-        supervisor: daemon,
+        ...bridgeSettings,
         ...(takeover === undefined ? {} : { takeover }),
       },
       scope,

@@ -1,4 +1,4 @@
-import { join } from "node:path/posix";
+import { dirname } from "node:path/posix";
 import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
 import { type DialTarget, dialUntilClosed, forwardingLog, type Prepared } from "@ambit/backend-kit";
 import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
@@ -86,7 +86,7 @@ export class PreparedPod implements Prepared {
             return { code, output };
           },
         };
-        const folder = join(config.bridge.folder, this.#options.id);
+        const folder = dirname(sandbox.workspace);
         this.#egress = await openSessionEgress({ sandbox, access, spec, folder, broker, lookup, signal });
       }
       return sandbox;
@@ -152,6 +152,8 @@ export class PreparedPod implements Prepared {
           destroy,
         },
         spec,
+        // No pod shares a file system with another: each has a folder of its own mounted here.
+        folderName: "session",
         bridge: config.bridge,
         evidence: () => ({
           ...evidence,
