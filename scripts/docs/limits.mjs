@@ -29,6 +29,7 @@ const ofRequests = {
   ports: "`ports`.",
   sourceFiles: "Files of one source.",
   sparsePaths: "`sparse` of a git source.",
+  imageCharacters: "Characters of `environment.image`.",
   setupCommands: "Commands of `environment.setup`.",
   setupCharacters: "Characters of one of them, and of a value in `environment.env`.",
   pullRequestLabels: "`labels` of a pull request.",

@@ -6,7 +6,7 @@ const require = createRequire(import.meta.url);
 export const bothSandboxes = ["--config", require.resolve("./both-sandboxes.config.mjs")];
 export const containers = ["--config", require.resolve("./docker.config.mjs")];
 /** Two backends, each with an image of its own. */
-export const imageChoice = ["--config", require.resolve("./image-choice.config.mjs")];
+export const imageChoice = ["--config", require.resolve("./backends/image-choice.config.mjs")];
 export const noJail = ["--config", require.resolve("./no-jail.config.mjs")];
 /** Every name is a server of the test's: see `forge/forge.ts`. */
 export const withForge = ["--config", require.resolve("./forge/forge.config.mjs")];
