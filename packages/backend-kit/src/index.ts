@@ -2,6 +2,7 @@
 
 export * from "@ambit/attacks/probe";
 export * from "./container-gaps.js";
+export * from "./lifetime/assignment.js";
 export * from "./lifetime/at-exit.js";
 export * from "./lifetime/data-folder.js";
 export * from "./lifetime/lifeline.js";

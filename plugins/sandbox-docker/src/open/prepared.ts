@@ -1,8 +1,8 @@
 import { dirname } from "node:path/posix";
 import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
-import { forwardingLog, type Prepared, type Shape } from "@ambit/backend-kit";
+import { Assignment, type Prepared, type Shape, workspaceAccess } from "@ambit/backend-kit";
 import { directCommandOf, type GuestOptions, openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
-import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
+import type { Log, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
 import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
 import { mountsAgents } from "../address.js";
@@ -19,15 +19,13 @@ export interface PrepareContainerOptions extends Omit<StartContainerOptions, "gu
   onEnded(): void;
 }
 
-const accessOf = { on: "write", workspace: "write", readonly: "read", off: "none" } as const;
-
 const bridgeOf = ({ id, config, shape }: PrepareContainerOptions): GuestOptions => ({
   spec: { id },
   folderName: "session",
   bridge: config.bridge,
   ownSystem: true,
   unprivileged: true,
-  workspace: accessOf[shape.boundary.filesystem.mode],
+  workspace: workspaceAccess[shape.boundary.filesystem.mode],
 });
 
 /**
@@ -36,9 +34,8 @@ const bridgeOf = ({ id, config, shape }: PrepareContainerOptions): GuestOptions 
 export class PreparedSandbox implements Prepared {
   readonly #options: PrepareContainerOptions;
   readonly #started: StartedContainer;
+  readonly #assignment = new Assignment();
   #sandbox: RemoteSandbox | undefined;
-  #session: SandboxSpec | undefined;
-  #failure: SandboxFailed | undefined;
   #broker: CredentialBroker | undefined;
   #egress: SessionEgress | undefined;
 
@@ -61,7 +58,7 @@ export class PreparedSandbox implements Prepared {
   }
 
   get isUsable(): boolean {
-    return this.#failure === undefined;
+    return this.#assignment.isUsable;
   }
 
   /**
@@ -78,10 +75,8 @@ export class PreparedSandbox implements Prepared {
     const { container, requested } = this.#started;
     const sandbox = this.#sandbox;
     try {
-      if (sandbox === undefined || this.#session !== undefined)
-        throw new Error("the container belongs to a session already");
-      if (this.#failure !== undefined) throw this.#failure;
-      this.#session = spec;
+      if (sandbox === undefined) throw new Error("the container has no guest daemon");
+      this.#assignment.give(spec);
       const trust = { plugin: "sandbox-docker", trustedAuthorities: config.trustedAuthorities, trusted };
       const broker = await openSessionBroker(spec, trust);
       this.#broker = broker;
@@ -112,7 +107,6 @@ export class PreparedSandbox implements Prepared {
 
   async #bridge(signal: AbortSignal): Promise<RemoteSandbox> {
     const { id, shape, config, onEnded } = this.#options;
-    const { boundary, required, requiredPaths } = shape;
     const { container, evidence } = this.#started;
     const destroy = async () => {
       try {
@@ -122,20 +116,6 @@ export class PreparedSandbox implements Prepared {
         // What couldn't be removed is the reaper's from now on.
         onEnded();
       }
-    };
-    // The session's log once it belongs to one: no other log may mention it.
-    const log = forwardingLog(() => this.#session?.log);
-    const spec: SandboxSpec = {
-      id,
-      boundary,
-      required,
-      requiredPaths,
-      onDecision: () => undefined,
-      log,
-      onFailure: (failure) => {
-        this.#failure ??= failure;
-        this.#session?.onFailure?.(failure);
-      },
     };
     return await openRemoteSandbox(
       {
@@ -149,11 +129,11 @@ export class PreparedSandbox implements Prepared {
         evidence,
         ...bridgeOf(this.#options),
         isClosedUnclaimed: true,
-        spec,
+        spec: this.#assignment.specOf(id, shape),
         ...(mountsAgents(config) ? { copyRoot } : {}),
         imageName: config.image,
         // A container's loopback is its own: the configuration accepts no network of other processes.
-        inbound: () => this.#session?.boundary.inbound ?? [],
+        inbound: () => this.#assignment.session?.boundary.inbound ?? [],
         environment: (command) => this.#egress?.environment(command) ?? {},
         placeholders: () => this.#broker?.placeholders ?? {},
       },

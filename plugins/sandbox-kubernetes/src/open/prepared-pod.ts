@@ -1,8 +1,14 @@
 import { dirname } from "node:path/posix";
 import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
-import { type DialTarget, dialUntilClosed, forwardingLog, type Prepared } from "@ambit/backend-kit";
+import {
+  Assignment,
+  type DialTarget,
+  dialUntilClosed,
+  type Prepared,
+  workspaceAccess,
+} from "@ambit/backend-kit";
 import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
-import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
+import type { Log, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
 import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
 import { asSandboxFailed } from "../api/failure.js";
@@ -18,17 +24,14 @@ export interface PreparePodOptions extends Omit<StartOptions, "onFailure"> {
   onEnded(): void;
 }
 
-const accessOf = { on: "write", workspace: "write", readonly: "read", off: "none" } as const;
-
 /** A pod with a guest daemon that belongs to no session yet. It holds nothing of a session, and serves only one. */
 export class PreparedPod implements Prepared {
   readonly #options: PreparePodOptions;
+  readonly #assignment = new Assignment();
   #started: StartedPod | undefined;
   #sandbox: RemoteSandbox | undefined;
   /** How its network is closed, for the receipt. */
   #network: string | undefined;
-  #session: SandboxSpec | undefined;
-  #failure: SandboxFailed | undefined;
   #broker: CredentialBroker | undefined;
   #egress: SessionEgress | undefined;
 
@@ -39,8 +42,12 @@ export class PreparedPod implements Prepared {
   /** @throws SandboxFailed */
   static async make(options: PreparePodOptions, log: Log, signal: AbortSignal): Promise<PreparedPod> {
     const prepared = new PreparedPod(options);
-    const onFailure = (failure: SandboxFailed) => prepared.#failed(failure);
-    const started = await startPod({ ...options, onFailure }, log, signal);
+    const assignment = prepared.#assignment;
+    const started = await startPod(
+      { ...options, onFailure: (failure) => assignment.fail(failure) },
+      log,
+      signal,
+    );
     prepared.#started = started;
     const sandbox = await prepared.#bridge(started, signal);
     prepared.#sandbox = sandbox;
@@ -54,7 +61,7 @@ export class PreparedPod implements Prepared {
   }
 
   get isUsable(): boolean {
-    return this.#failure === undefined;
+    return this.#assignment.isUsable;
   }
 
   /**
@@ -70,10 +77,8 @@ export class PreparedPod implements Prepared {
     const { config } = this.#options;
     const [sandbox, started] = [this.#sandbox, this.#started];
     try {
-      if (sandbox === undefined || started === undefined || this.#session !== undefined)
-        throw new Error("the pod belongs to a session already");
-      if (this.#failure !== undefined) throw this.#failure;
-      this.#session = spec;
+      if (sandbox === undefined || started === undefined) throw new Error("the pod has no guest daemon");
+      this.#assignment.give(spec);
       const trust = { plugin: "sandbox-kubernetes", trustedAuthorities: config.trustedAuthorities, trusted };
       const broker = await openSessionBroker(spec, trust);
       this.#broker = broker;
@@ -100,13 +105,6 @@ export class PreparedPod implements Prepared {
     await this.#sandbox?.close();
   }
 
-  /** The watch and the bridge may both notice: the first reason counts. */
-  #failed(failure: SandboxFailed): void {
-    if (this.#failure !== undefined) return;
-    this.#failure = failure;
-    this.#session?.onFailure?.(failure);
-  }
-
   /** @returns how the network is closed, for the receipt. @throws SandboxFailed while it isn't */
   async #closeNetwork(sandbox: RemoteSandbox, signal: AbortSignal): Promise<string> {
     const { shape, podShape, config, targets } = this.#options;
@@ -121,7 +119,6 @@ export class PreparedPod implements Prepared {
 
   async #bridge(started: StartedPod, signal: AbortSignal): Promise<RemoteSandbox> {
     const { id, shape, config, onEnded } = this.#options;
-    const { boundary, required, requiredPaths } = shape;
     const { machine, evidence, unfollow } = started;
     const destroy = async () => {
       unfollow();
@@ -133,17 +130,6 @@ export class PreparedPod implements Prepared {
         onEnded();
       }
     };
-    // The session's log once it belongs to one: no other log may mention it.
-    const log = forwardingLog(() => this.#session?.log);
-    const spec: SandboxSpec = {
-      id,
-      boundary,
-      required,
-      requiredPaths,
-      onDecision: () => undefined,
-      log,
-      onFailure: (failure) => this.#failed(failure),
-    };
     return await openRemoteSandbox(
       {
         platform: {
@@ -151,7 +137,7 @@ export class PreparedPod implements Prepared {
           upload: (path, content, within) => machine.upload(path, content, within),
           destroy,
         },
-        spec,
+        spec: this.#assignment.specOf(id, shape),
         // No pod shares a file system with another: each has a folder of its own mounted here.
         folderName: "session",
         bridge: config.bridge,
@@ -162,9 +148,9 @@ export class PreparedPod implements Prepared {
         imageName: config.image,
         ownSystem: true,
         unprivileged: true,
-        workspace: accessOf[boundary.filesystem.mode],
+        workspace: workspaceAccess[shape.boundary.filesystem.mode],
         // The loopback is the pod's own: one with the node's network, or with another container, is refused when it is read back.
-        inbound: () => this.#session?.boundary.inbound ?? [],
+        inbound: () => this.#assignment.session?.boundary.inbound ?? [],
         environment: (command) => this.#egress?.environment(command) ?? {},
         placeholders: () => this.#broker?.placeholders ?? {},
       },
