@@ -16,8 +16,8 @@ const root = "0:0";
 const pollMs = 50;
 /** Milliseconds for the last output of a command that has ended. */
 const lastWordsMs = 1_000;
-/** Further checks of a container whose pipe ended. */
-const maxAttempts = 10;
+/** Milliseconds in which a busy engine notices that a container has ended. */
+const noticeMs = 2_000;
 
 export interface ContainerExit {
   readonly code: number | null;
@@ -189,9 +189,12 @@ export class Container implements DirectPlatform {
     }
   }
 
-  /** Undefined if it still runs, or never ran. The engine may report its end later than a pipe or a command shows it. */
-  async whyEnded(signal: AbortSignal): Promise<SandboxFailed | undefined> {
-    for (let looks = 0; ; looks += 1) {
+  /**
+   * Undefined if it still runs, or never ran. The engine may report its end later than a pipe or a command shows it.
+   * @param withinMs how long it is asked again.
+   */
+  async whyEnded(signal: AbortSignal, withinMs = noticeMs): Promise<SandboxFailed | undefined> {
+    for (const end = Date.now() + withinMs; ; ) {
       try {
         const found = await this.inspect(signal);
         const { Status, Running, OOMKilled } = found.State;
@@ -201,7 +204,7 @@ export class Container implements DirectPlatform {
         if (statusOf(error) !== 404) throw error;
         return new SandboxFailed("The container was removed", { cause: error });
       }
-      if (looks === maxAttempts) return undefined;
+      if (Date.now() > end) return undefined;
       await after(pollMs, undefined, { signal });
     }
   }

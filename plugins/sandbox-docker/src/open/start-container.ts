@@ -88,7 +88,7 @@ export async function startContainer(
     const others = unaskedVolumes(applied, requested);
     if (whyNot === undefined && others.length === 0) return { container, requested, evidence };
     // A command in a container that is just ending fails too, which says nothing about this engine.
-    const ended = whyNot === undefined ? undefined : await container.whyEnded(signal);
+    const ended = whyNot === undefined ? undefined : await container.whyEnded(signal, likelyRunsMs);
     if (ended !== undefined) throw ended;
     if (host.imageVolumes.length === 0) host.imageVolumes = others;
     if (whyNot !== undefined) host.hiding = isMissing.test(whyNot) ? "none" : "drop";
@@ -103,6 +103,9 @@ export async function startContainer(
   await container.destroy();
   return startContainer(options, log, signal);
 }
+
+/** Milliseconds that an engine is asked whether a container has ended which most likely runs. */
+const likelyRunsMs = 500;
 
 /** An image without `mount`. */
 const isMissing = /executable file not found|no such file or directory/i;
