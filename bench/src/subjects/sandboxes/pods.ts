@@ -19,8 +19,12 @@ const containerName = "sandbox";
 export interface Pods {
   /** @param prewarm maximum number of prepared pods. */
   backend(prewarm: number): Promise<PodBackend>;
-  /** A pod of the same image that sleeps, named before it runs. */
-  createBare(): Promise<string>;
+  /**
+   * A pod of the same image that sleeps, named before it runs.
+   * @param hasVolume whether it has an empty folder, as every pod has that writes below a read-only root: the kubelet looks for
+   * volumes every 300 ms.
+   */
+  createBare(hasVolume: boolean): Promise<string>;
   removeBare(name: string): Promise<void>;
   /** A command in a pod. @throws what the API server answers before the container runs. */
   exec(pod: string, argv: Argv): Promise<Streams>;
@@ -90,7 +94,7 @@ function podsIn(own: OwnCluster, namespace: string): Pods {
         }
       }
     },
-    createBare: async () => {
+    createBare: async (hasVolume) => {
       const name = `bare-${randomUUID()}`;
       await api.createNamespacedPod({
         namespace,
@@ -107,8 +111,10 @@ function podsIn(own: OwnCluster, namespace: string): Pods {
                 image: sandboxImageName(),
                 imagePullPolicy: "Never",
                 command: ["/bin/sleep", "infinity"],
+                ...(hasVolume ? { volumeMounts: [{ name: "work", mountPath: "/work" }] } : {}),
               },
             ],
+            ...(hasVolume ? { volumes: [{ name: "work", emptyDir: {} }] } : {}),
           },
         },
       });
