@@ -6,16 +6,18 @@ import type { IncomingMessage, ServerResponse } from "node:http";
  * `folder`.
  *
  * @param path of the request, where it isn't that of its URL.
+ * @param isPartial whether a fetch may leave contents out.
  */
 export function serveGit(
   folder: string,
   request: IncomingMessage,
   response: ServerResponse,
   path?: string,
+  { isPartial }: { readonly isPartial: boolean } = { isPartial: true },
 ): void {
   const { pathname, search } = new URL(request.url ?? "/", "https://forge");
   const { headers } = request;
-  const settings = ["http.receivepack=true", "uploadpack.allowFilter=true", "safe.directory=*"];
+  const settings = ["http.receivepack=true", `uploadpack.allowFilter=${isPartial}`, "safe.directory=*"];
   const backend = spawn("git", [...settings.flatMap((setting) => ["-c", setting]), "http-backend"], {
     env: {
       PATH: process.env.PATH,

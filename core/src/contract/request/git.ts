@@ -69,7 +69,7 @@ export const gitSourceSchema = z
       .max(limits.sparsePaths)
       .optional()
       .meta({
-        description: `Files and folders of the repository that are wanted, at most ${limits.sparsePaths}; content of others isn't fetched where the host supports that. Default: all.`,
+        description: `Files and folders of the repository that are wanted, at most ${limits.sparsePaths}; content of others isn't fetched where the host supports that, except, for git inside, what the fetched commits changed. Default: all.`,
       }),
     submodules: z.boolean().default(false).meta({
       description: "Whether submodules on the same host come too, at any depth. Default: false.",
@@ -91,7 +91,7 @@ export const gitSourceSchema = z
       }),
     repository: z.boolean().default(false).meta({
       description:
-        "Whether `.git` comes too, with `depth` commits of history, so that git works inside. Not with `sparse` or `lfs`. Default: false, files only.",
+        "Whether `.git` comes too, with `depth` commits of history, so that git works inside. Default: false, files only.",
     }),
     credential: gitCredentialSchema.optional().meta({
       description:
@@ -104,10 +104,5 @@ export const gitSourceSchema = z
   .refine(({ ref, commit }) => ref === undefined || commit === undefined, {
     path: ["commit"],
     error: "must not be given with a ref: name one of the two",
-  })
-  .refine(({ repository, sparse, lfs }) => !repository || (sparse === undefined && lfs === false), {
-    path: ["repository"],
-    error:
-      "must not be given with sparse or lfs: git inside would take what is missing or replaced for a change",
   });
 export type GitSource = z.infer<typeof gitSourceSchema>;

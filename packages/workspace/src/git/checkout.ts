@@ -3,11 +3,13 @@ import { sourceFailed } from "../sources/source-error.js";
 import { fixOf, gitFailureOf, lastWords } from "./failure.js";
 import { branchIn, namesOf } from "./head.js";
 import { lfsSettings, maxPointerBytes } from "./lfs.js";
-import { lfsBytesIn, linkMode, type TreeEntry, treeEntries } from "./listing.js";
 import { Git, type GitOptions, type GitRun } from "./program/git.js";
 import { type CommitIds, idsCommand, idsIn } from "./program/ids.js";
 import type { GitCommand } from "./program/script.js";
-import { submodulesIn, submoduleUrl } from "./submodules.js";
+import { changedContents, changesCommand } from "./tree/history.js";
+import { type LfsContents, lfsContentsIn, linkMode, type TreeEntry, treeEntries } from "./tree/listing.js";
+import { isReadFromIndex, Sparse } from "./tree/sparse.js";
+import { submodulesIn, submoduleUrl } from "./tree/submodules.js";
 
 /** Submodules of one source, at any depth. */
 const maxSubmodules = 200;
@@ -30,7 +32,12 @@ export interface CheckedOut {
   /** That it is of; undefined for none, and where no repository is asked for. */
   readonly branch: string | undefined;
   readonly git: Git;
+  /** Of the commit: where a repository is asked for all, else what is wanted. */
   readonly entries: readonly TreeEntry[];
+  /** What is wanted of it, where that isn't all. */
+  readonly sparse: Sparse | undefined;
+  /** Digests of what git LFS put in place of pointers. */
+  readonly inLfs: ReadonlySet<string>;
 }
 
 /** What is left of the limits of all sources. */
@@ -63,6 +70,17 @@ interface Wanted {
   readonly want: string;
 }
 
+/** What is known of a commit before anything of it is written. */
+interface Fetched extends CommitIds {
+  readonly branch: string | undefined;
+  /** What it has. */
+  readonly listed: Buffer;
+  /** What the commits changed; undefined where it isn't needed. */
+  readonly changes: Buffer | undefined;
+}
+
+const noContents: LfsContents = { bytes: 0, digests: new Set() };
+
 class Checkout {
   readonly done: CheckedOut[] = [];
   #started = 0;
@@ -77,39 +95,43 @@ class Checkout {
   async take({ url, below, want }: Wanted): Promise<void> {
     const isRoot = below === "";
     const git = new Git(this.options, `repository-${this.#started++}`);
-    const sparse = isRoot ? this.source.sparse?.map(withoutSlash) : undefined;
-    const { commit, tree, branch, listed } = await this.#fetch(git, { url, below, want }, sparse);
-    const entries = await this.#withinLimits(git, listed, sparse);
-    const links = this.source.submodules ? linksIn(entries) : new Map<string, string>();
-    const modules = await this.#write(git, url, entries, links.size === 0 ? undefined : commit);
-    this.done.push({ below, folder: git.tree, commit, tree, branch, git, entries });
+    const given = isRoot ? this.source.sparse : undefined;
+    const sparse = given && new Sparse(given);
+    const { listed, changes, ...about } = await this.#fetch(git, { url, below, want }, sparse);
+    const entries = await treeEntries(listed);
+    const wanted = sparse === undefined ? entries : await this.#fetchContents(git, entries, changes, sparse);
+    const { digests: inLfs } = await this.#withinLimits(git, wanted);
+    const links = this.source.submodules ? linksIn(wanted) : new Map<string, string>();
+    const only = sparse && blobsIn(wanted);
+    const modules = await this.#write(git, url, only, links.size === 0 ? undefined : about.commit);
+    this.done.push({ below, folder: git.tree, ...about, git, entries, sparse, inLfs });
     if (modules !== undefined) await this.#takeSubmodules(url, below, links, modules);
   }
 
   /** All that needs no decision in between: the commit, and the list of what it has. Nothing of it is written yet. */
-  async #fetch(
-    git: Git,
-    { url, below, want }: Wanted,
-    sparse: readonly string[] | undefined,
-  ): Promise<CommitIds & { readonly branch: string | undefined; readonly listed: Buffer }> {
+  async #fetch(git: Git, { url, below, want }: Wanted, sparse: Sparse | undefined): Promise<Fetched> {
     const isRoot = below === "";
+    const { depth, repository } = this.source;
     const fetching: GitCommand = {
       args: [
         // One pack, however few objects there are.
         ...["-c", "fetch.unpackLimit=1", "fetch", "--quiet", "--no-tags", "--no-recurse-submodules"],
-        `--depth=${isRoot ? this.source.depth : 1}`,
+        `--depth=${isRoot ? depth : 1}`,
         ...(sparse === undefined ? [] : ["--filter=blob:none"]),
         ...["--refmap=", "origin", `+${want}:${sourceRef}`],
       ],
       reachesHost: true,
     };
     const asked = idsCommand(sourceRef);
-    const listing = this.#listing(sparse, sparse === undefined);
+    const listing = sparse === undefined ? this.#listing(true) : this.#listing(false, this.#listedOf(sparse));
+    const isCompared = sparse !== undefined && repository && depth > 1;
+    const changing = isCompared ? changesCommand(sourceRef, this.#maxListed) : undefined;
     const branches = isRoot ? branchesOf(this.source) : undefined;
     const ended = await git.run([
       { args: ["init", "--quiet", "--template="] },
       { args: ["config", "remote.origin.url", url] },
       ...[fetching, asked, listing],
+      ...(changing === undefined ? [] : [changing]),
       // The last one: it may fail.
       ...(branches === undefined ? [] : [branches]),
     ]);
@@ -120,69 +142,90 @@ class Checkout {
     if (want.length >= 40 && /^[0-9a-f]+$/.test(want) && ids.commit !== want)
       throw this.#failed("ref_missing", `the host sent ${ids.commit} instead`);
     const listed = ended.outputs.get(listing);
-    if (listed === undefined) throw this.#failureOf(ended);
+    const changes = changing && ended.outputs.get(changing);
+    if (listed === undefined || (isCompared && changes === undefined)) throw this.#failureOf(ended);
     const heads = branches && ended.outputs.get(branches)?.toString("utf8");
     const branch = heads === undefined ? undefined : branchIn(heads, namesOf(this.source.ref));
-    return { ...ids, branch, listed };
+    return { ...ids, branch, listed, changes };
   }
 
-  #listing(sparse: readonly string[] = [], isLong: boolean): GitCommand {
-    const how = ["ls-tree", "-r", "-z", "--full-tree", ...(isLong ? ["--long"] : [])];
-    return {
-      args: [...how, "--", sourceRef, ...sparse],
-      maxOutput: Math.max(1_048_576, (this.left.files + 1) * maxListedBytes),
-    };
+  /** A repository's index names all that a commit has. */
+  #listedOf({ paths, attributesAbove }: Sparse): readonly string[] {
+    return this.source.repository ? [] : [...paths, ...attributesAbove];
   }
 
-  /** What the commit has of the wanted paths. @throws SourceFailed beyond the limits */
-  async #withinLimits(
-    git: Git,
-    listed: Buffer,
-    sparse: readonly string[] | undefined,
-  ): Promise<readonly TreeEntry[]> {
-    let entries = await treeEntries(listed);
-    if (sparse !== undefined)
-      entries = await treeEntries(await this.#fetchBlobs(git, blobsIn(entries), sparse));
-    const blobs = blobsIn(entries);
+  #listing(hasSizes: boolean, paths: readonly string[] = []): GitCommand {
+    const how = ["ls-tree", "-r", "-z", "--full-tree", ...(hasSizes ? ["--long"] : [])];
+    return { args: [...how, "--", sourceRef, ...paths], maxOutput: this.#maxListed };
+  }
+
+  get #maxListed(): number {
+    return Math.max(1_048_576, (this.left.files + 1) * maxListedBytes);
+  }
+
+  /** @throws SourceFailed beyond the limits */
+  async #withinLimits(git: Git, wanted: readonly TreeEntry[]): Promise<LfsContents> {
+    const blobs = blobsIn(wanted);
     this.left.files -= blobs.length;
     this.left.bytes -= blobs.reduce((sum, { size }) => sum + size, 0);
-    if (this.source.lfs !== false) this.left.bytes -= await this.#lfsBytes(git, blobs);
+    const inLfs = this.source.lfs === false ? noContents : await this.#lfsContents(git, blobs);
+    this.left.bytes -= inLfs.bytes;
     if (this.left.files < 0 || this.left.bytes < 0) throw this.#failed("too_large", `${blobs.length} files`);
-    return entries;
+    return inLfs;
   }
 
-  /** Contents that a fetch without any left out. @returns the list of the tree, with their sizes */
-  async #fetchBlobs(git: Git, blobs: readonly TreeEntry[], sparse: readonly string[]): Promise<Buffer> {
-    if (blobs.length > this.left.files) throw this.#failed("too_large", `${blobs.length} files`);
+  /**
+   * Contents that a fetch without any left out: those that are wanted, and those that git needs to tell what changed.
+   * @returns what is wanted, with sizes
+   */
+  async #fetchContents(
+    git: Git,
+    entries: readonly TreeEntry[],
+    changes: Buffer | undefined,
+    sparse: Sparse,
+  ): Promise<readonly TreeEntry[]> {
+    const all = blobsIn(entries);
+    const wanted = all.filter(({ path }) => sparse.has(path));
+    if (wanted.length > this.left.files) throw this.#failed("too_large", `${wanted.length} files`);
+    const read = all.filter(({ path }) => isReadFromIndex(path));
+    const changed = changes === undefined ? [] : await changedContents(changes);
+    const ids = new Set([...[...wanted, ...read].map(({ id }) => id), ...changed]);
     const args = [
       ...["-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"],
       ...["--no-recurse-submodules", "--no-write-fetch-head", "--filter=blob:none", "--stdin", "origin"],
     ];
-    const ids = [...new Set(blobs.map(({ id }) => id))];
-    const fetching = { args, input: ids.map((id) => `${id}\n`).join(""), reachesHost: true } as const;
-    return (await this.#succeed(git.run([fetching, this.#listing(sparse, true)]))).stdout;
+    const input = [...ids].map((id) => `${id}\n`).join("");
+    const fetching = ids.size === 0 ? [] : [{ args, input, reachesHost: true } as const];
+    const listing = this.#listing(true, sparse.paths);
+    return treeEntries((await this.#succeed(git.run([...fetching, listing]))).stdout);
   }
 
-  /** Of what the pointers among these files stand for. */
-  async #lfsBytes(git: Git, blobs: readonly TreeEntry[]): Promise<number> {
+  /** What the pointers among these files stand for. */
+  async #lfsContents(git: Git, blobs: readonly TreeEntry[]): Promise<LfsContents> {
     const small = blobs.filter(({ size, mode }) => size < maxPointerBytes && mode !== linkMode);
     const ids = small.map(({ id }) => `${id}\n`).join("");
     const most = (small.length + 1) * (maxPointerBytes + 128);
     const reading = { args: ["cat-file", "--batch"], input: ids, maxOutput: most };
-    return await lfsBytesIn((await this.#succeed(git.run([reading]))).stdout);
+    return await lfsContentsIn((await this.#succeed(git.run([reading]))).stdout);
   }
 
-  /** @returns the settings of submodules, where a commit is given to read them from */
+  /**
+   * The index has the whole commit: git reads attributes in it that aren't written.
+   *
+   * @param only undefined: all is written
+   * @returns the settings of submodules, where a commit is given to read them from
+   */
   async #write(
     git: Git,
     url: string,
-    entries: readonly TreeEntry[],
+    only: readonly TreeEntry[] | undefined,
     commit: string | undefined,
   ): Promise<Buffer | undefined> {
-    const lines = blobsIn(entries).map(({ mode, id, path }) => `${mode} ${id}\t${path}\0`);
-    const index = Buffer.from(lines.join(""), "latin1");
+    const names = only && Buffer.from(only.map(({ path }) => `${path}\0`).join(""), "latin1");
+    const which = names === undefined ? ["--all"] : ["-z", "--stdin"];
     const writing: GitCommand = {
-      args: [...this.#lfsSettings(url), "checkout-index", "--all", "--force", "--quiet"],
+      args: [...this.#lfsSettings(url), "checkout-index", ...which, "--force", "--quiet"],
+      ...(names === undefined ? {} : { input: names }),
       ...(this.source.lfs === false ? {} : { reachesHost: true }),
     };
     const modules: GitCommand = {
@@ -192,11 +235,7 @@ class Checkout {
       reachesHost: true,
     };
     const { outputs } = await this.#succeed(
-      git.run([
-        { args: ["update-index", "-z", "--index-info"], input: index },
-        writing,
-        ...(commit === undefined ? [] : [modules]),
-      ]),
+      git.run([{ args: ["read-tree", sourceRef] }, writing, ...(commit === undefined ? [] : [modules])]),
     );
     return outputs.get(modules);
   }
@@ -257,4 +296,3 @@ function branchesOf({ url, ref, commit, repository }: GitSource): GitCommand | u
 const linksIn = (entries: readonly TreeEntry[]) =>
   new Map(entries.flatMap(({ type, path, id }) => (type === "commit" ? [[path, id] as const] : [])));
 const blobsIn = (entries: readonly TreeEntry[]) => entries.filter(({ type }) => type === "blob");
-const withoutSlash = (path: string) => path.replace(/^(?:\.\/)+/, "").replace(/\/+$/, "");

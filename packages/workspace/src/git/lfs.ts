@@ -21,6 +21,11 @@ export function lfsPointer({ sha256, size }: { readonly sha256: string; readonly
   return `version https://git-lfs.github.com/spec/v1\noid sha256:${sha256}\nsize ${size}\n`;
 }
 
+/** Where git LFS keeps a content, below `.git`. Pure. */
+export function lfsPath(sha256: string): string {
+  return `lfs/objects/${sha256.slice(0, 2)}/${sha256.slice(2, 4)}/${sha256}`;
+}
+
 /** Whether a content is a pointer already, as where a workspace's contents weren't downloaded. Pure. */
 export function isLfsPointer(text: string): boolean {
   return /^version https:\/\/(?:git-lfs\.github\.com|hawser\.github\.com|git-media\.io)\/spec\/v1\n(?:ext-\d-[^\n]*\n)*oid sha256:[0-9a-f]{64}\nsize \d+\n$/.test(

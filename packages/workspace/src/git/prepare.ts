@@ -90,7 +90,7 @@ async function repositoryOf(
     const reason = error instanceof RepositoryIncomplete ? error.reason : "checkout_failed";
     throw sourceFailed(index, reason, `${fixOf(reason)} (its .git: ${error.message})`, error);
   }
-  return repositoryEntries(taken, { url: source.url, commit: root.commit }, spool);
+  return repositoryEntries(taken, source, spool);
 }
 
 async function broughtOut(

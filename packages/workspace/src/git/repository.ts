@@ -1,7 +1,10 @@
+import type { GitSource } from "@ambit/core/contract";
 import { type CollectedFile, collect } from "../outputs/collect.js";
 import type { SourceEntry } from "../sources/entry.js";
 import type { Spool } from "../spool/spool.js";
 import type { CheckedOut } from "./checkout.js";
+import { settingsOf } from "./config.js";
+import { lfsPath } from "./lfs.js";
 import type { Git } from "./program/git.js";
 
 /** What git wrote of what it fetched, and what isn't a setting. */
@@ -20,7 +23,7 @@ export class RepositoryIncomplete extends Error {
 
 /** What is in the workspace: git inside must not take the rest for deleted. */
 export interface Came {
-  readonly files: readonly { readonly path: string }[];
+  readonly files: readonly CollectedFile[];
   /** Paths of submodules. */
   readonly submodules: readonly string[];
 }
@@ -28,8 +31,11 @@ export interface Came {
 export interface Repository {
   /** Its files below `.git`. */
   readonly files: readonly CollectedFile[];
-  /** Undefined: no branch is checked out. */
-  readonly branch: string | undefined;
+  /** Contents that git LFS put in place of pointers: git inside finds them again, without a download. */
+  readonly contents: readonly CollectedFile[];
+  /** Paths of the commit that aren't in the workspace. */
+  readonly missing: readonly string[];
+  readonly root: Pick<CheckedOut, "commit" | "branch" | "sparse">;
 }
 
 /**
@@ -44,74 +50,64 @@ export async function takeRepository(
   spool: Spool,
   limits: { readonly maxEntries: number; readonly maxFiles: number; readonly maxBytes: number },
 ): Promise<Repository> {
-  const { git, branch } = root;
+  const { git, inLfs } = root;
   const { sandbox, signal } = git.options;
-  await completeIndex(root, came);
+  const missing = missingOf(root, came);
+  await markMissing(git, missing);
   const wish = { workspace: git.folder, include: taken, patch: false, known: [], ...limits };
   const { files, omitted } = await collect(sandbox, wish, spool, signal);
   const wanted = files.filter(({ path }) => isTaken.test(path));
-  const missing = [".pack", ".idx", "index"].find((end) => !wanted.some(({ path }) => path.endsWith(end)));
-  if (missing !== undefined) {
+  const lost =
+    omitted.find(({ path }) => isTaken.test(path))?.path ??
+    [".pack", ".idx", "index"].find((end) => !wanted.some(({ path }) => path.endsWith(end)));
+  if (lost !== undefined) {
     const isLarge = omitted.some(({ reason }) => reason === "too_large" || reason === "too_many");
-    throw new RepositoryIncomplete(isLarge ? "too_large" : "checkout_failed", `no ${missing}`);
+    throw new RepositoryIncomplete(isLarge ? "too_large" : "checkout_failed", `no ${lost}`);
   }
-  return { files: wanted, branch };
+  const contents = came.files.filter(({ sha256 }) => inLfs.has(sha256));
+  return { files: wanted, contents: withoutRepeats(contents), missing, root };
 }
 
-/**
- * Completes the index with submodules, of which only the files come, and marks what isn't in the workspace as not checked out:
- * links, files whose names can't come in, and submodules that were left out.
- */
-async function completeIndex({ git, entries }: CheckedOut, came: Came): Promise<void> {
+/** What isn't wanted, links, files whose names can't come in, and submodules that were left out. */
+function missingOf({ entries }: CheckedOut, came: Came): readonly string[] {
   const there = new Set(came.files.map(({ path }) => Buffer.from(path).toString("latin1")));
   for (const path of came.submodules) there.add(Buffer.from(path).toString("latin1"));
-  const submodules = entries.filter(({ type }) => type === "commit");
-  const missing = entries.filter(({ path }) => !there.has(path));
-  await update(
-    git,
-    ["--index-info"],
-    submodules.map(({ mode, id, path }) => `${mode} ${id}\t${path}\0`),
-  );
-  await update(
-    git,
-    ["--skip-worktree", "--stdin"],
-    missing.map(({ path }) => `${path}\0`),
-  );
+  return entries.flatMap(({ path }) => (there.has(path) ? [] : [path]));
 }
 
-async function update(git: Git, how: readonly string[], names: readonly string[]): Promise<void> {
-  if (names.length === 0) return;
-  const input = Buffer.from(names.join(""), "latin1");
-  const ended = await git.run([{ args: ["update-index", "-z", ...how], input }]);
+/** In the index, as not checked out. */
+async function markMissing(git: Git, paths: readonly string[]): Promise<void> {
+  if (paths.length === 0) return;
+  const input = Buffer.from(paths.map((path) => `${path}\0`).join(""), "latin1");
+  const ended = await git.run([{ args: ["update-index", "-z", "--skip-worktree", "--stdin"], input }]);
   if (ended.code !== 0) throw new RepositoryIncomplete("checkout_failed", "its index couldn't be written");
 }
 
+const withoutRepeats = (files: readonly CollectedFile[]) => [
+  ...new Map(files.map((file) => [file.sha256, file])).values(),
+];
+
 /** `.git` of a workspace: all settings are written here. */
 export async function* repositoryEntries(
-  { files, branch }: Repository,
-  { url, commit }: { readonly url: string; readonly commit: string },
+  { files, contents, missing, root: { branch, commit, sparse } }: Repository,
+  { url, lfs }: Pick<GitSource, "url" | "lfs">,
   spool: Spool,
 ): AsyncGenerator<SourceEntry, void, undefined> {
-  for (const file of files) yield entry(file.path, await spool.whole(file));
-  const remote = [
-    `[remote "origin"]`,
-    `\turl = ${quoted(url)}`,
-    "\tfetch = +refs/heads/*:refs/remotes/origin/*",
-  ];
-  const core = ["[core]", "\trepositoryformatversion = 0", "\tfilemode = true", "\tbare = false"];
+  for (const file of files) {
+    yield entry(file.path, await spool.whole(file));
+    // What it refers to may be missing.
+    if (sparse !== undefined && file.path.endsWith(".pack"))
+      yield entry(file.path.replace(/pack$/, "promisor"), lines([]));
+  }
+  for (const file of contents) yield entry(lfsPath(file.sha256), await spool.whole(file));
+  if (sparse !== undefined) yield entry("info/sparse-checkout", sparse.patterns(missing));
+  yield entry("config", settingsOf({ url, branch, isSparse: sparse !== undefined, hasLfs: lfs !== false }));
   if (branch === undefined) {
-    yield entry("config", lines([...core, "\tlogallrefupdates = true", ...remote]));
     yield entry("HEAD", lines([commit]));
     // Git takes a folder without `refs` for no repository.
     yield entry("refs/ambit/source", lines([commit]));
     return;
   }
-  const tracking = [
-    `[branch ${quoted(branch)}]`,
-    "\tremote = origin",
-    `\tmerge = ${quoted(`refs/heads/${branch}`)}`,
-  ];
-  yield entry("config", lines([...core, "\tlogallrefupdates = true", ...remote, ...tracking]));
   yield entry("HEAD", lines([`ref: refs/heads/${branch}`]));
   yield entry(`refs/heads/${branch}`, lines([commit]));
   yield entry(`refs/remotes/origin/${branch}`, lines([commit]));
@@ -121,7 +117,4 @@ function entry(name: string, content: Uint8Array): SourceEntry {
   return { path: `.git/${name}`, content, executable: false };
 }
 
-const lines = (all: readonly string[]) => Buffer.from(`${all.join("\n")}\n`);
-
-/** As a file of git's settings has text (git-config, "Syntax"). */
-const quoted = (text: string) => `"${text.replace(/["\\]/g, "\\$&")}"`;
+const lines = (all: readonly string[]) => Buffer.from(all.map((line) => `${line}\n`).join(""));

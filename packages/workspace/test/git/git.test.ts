@@ -1,8 +1,8 @@
 import { runRequestSchema, sourceSchema } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
 import { gitFailureOf, lastWords } from "../../src/git/failure.js";
-import { lfsBytesIn, treeEntries } from "../../src/git/listing.js";
-import { submodulesIn, submoduleUrl } from "../../src/git/submodules.js";
+import { lfsContentsIn, treeEntries } from "../../src/git/tree/listing.js";
+import { submodulesIn, submoduleUrl } from "../../src/git/tree/submodules.js";
 import { Workspaces, workspaceSettingsSchema } from "../../src/index.js";
 
 const id = "a".repeat(40);
@@ -93,8 +93,11 @@ test("every file that git LFS takes for a pointer counts with its size", async (
     "",
   ];
   const printed = contents.map((content) => `${id} blob ${content.length}\n${content}\n`).join("");
-  expect(await lfsBytesIn(Buffer.from(printed))).toBe(321);
-  await expect(lfsBytesIn(Buffer.from(`${id} missing\n`))).rejects.toThrow("can't be read");
+  expect(await lfsContentsIn(Buffer.from(printed))).toEqual({
+    bytes: 321,
+    digests: new Set(["0".repeat(64)]),
+  });
+  await expect(lfsContentsIn(Buffer.from(`${id} missing\n`))).rejects.toThrow("can't be read");
 });
 
 const unused = () => Promise.reject(new Error("no request is sent"));

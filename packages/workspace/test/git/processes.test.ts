@@ -1,47 +1,12 @@
-import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { sourceSchema } from "@ambit/core/contract";
 import type { Command, Sandbox } from "@ambit/core/plugin";
-import { serveGit } from "@ambit/fakes/git-http-backend";
-import { listening } from "@ambit/fakes/listening";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { prepareGit } from "../../src/git/prepare.js";
 import { pushChanges } from "../../src/git/push.js";
 import { Spool } from "../../src/spool/spool.js";
 import { hostSandbox } from "../host-sandbox.js";
-
-function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "ambit-git-processes-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
-const people = ["-c", "user.name=Host", "-c", "user.email=host@example.com"];
-
-/** A repository that a host serves, and its one commit. */
-async function served(files: Readonly<Record<string, string>>, link?: string) {
-  const folder = newFolder();
-  const made = join(folder, "app.git");
-  const git = (...args: readonly string[]) =>
-    execFileSync("git", [...people, ...args], { cwd: made })
-      .toString()
-      .trim();
-  for (const [name, content] of Object.entries(files)) {
-    mkdirSync(dirname(join(made, name)), { recursive: true });
-    writeFileSync(join(made, name), content);
-  }
-  if (link !== undefined) symlinkSync("a.txt", join(made, link));
-  git("init", "-q", "-b", "main");
-  git("add", "-A");
-  git("commit", "-qm", "First");
-  const server = createServer((request, response) => serveGit(folder, request, response));
-  const port = await listening(server, onTestFinished);
-  return { url: `http://127.0.0.1:${port}/app.git/.git`, commit: git("rev-parse", "HEAD"), git };
-}
+import { newFolder, served } from "./served.js";
 
 /** A sandbox that keeps which processes were started in it. */
 function counting(): { readonly sandbox: Sandbox; readonly commands: Command[] } {
@@ -76,6 +41,7 @@ describe("a git source starts few processes, since each one has a jail of its ow
     ["as a repository: it is collected too", { repository: true }, undefined, 4],
     ["as a repository with a link: the index is marked", { repository: true }, "link", 5],
     ["sparse: its contents are fetched", { sparse: ["b", "a.txt"] }, undefined, 4],
+    ["sparse, as a repository", { sparse: ["b", "a.txt"], repository: true, depth: 2 }, undefined, 5],
     ["with git LFS: pointers are read", { lfs: true }, undefined, 4],
     ["with submodules: there are none", { submodules: true }, undefined, 3],
   ])("%s", async ([, more, link, processes]) => {

@@ -40,24 +40,36 @@ export async function treeEntries(listed: Buffer): Promise<readonly TreeEntry[]>
 /** A name that git LFS has or had: it takes a file with one of them for a pointer (git-lfs lfs/pointer.go). */
 const lfsName = /git-lfs|git-media|hawser/;
 const lfsSize = /^size (\d{1,15})/m;
+const lfsDigest = /^oid sha256:([0-9a-f]{64})/m;
+
+/** What git LFS's pointers stand for. */
+export interface LfsContents {
+  /** Of all: at most that much is fetched for them. */
+  readonly bytes: number;
+  readonly digests: ReadonlySet<string>;
+}
 
 /**
- * Bytes of what git LFS's pointers stand for: at most that much is fetched for them.
  * @param contents as `git cat-file --batch` prints blobs.
  * @throws Error for anything else
  */
-export async function lfsBytesIn(contents: Buffer): Promise<number> {
+export async function lfsContentsIn(contents: Buffer): Promise<LfsContents> {
+  const digests = new Set<string>();
   let bytes = 0;
   for (let at = 0, read = 1; at < contents.length; read += 1) {
     const end = contents.indexOf("\n", at);
     const [, size] = /^[0-9a-f]+ blob (\d+)$/.exec(contents.toString("latin1", at, Math.max(at, end))) ?? [];
     if (size === undefined) throw new Error("contents of files that can't be read");
     const content = contents.toString("latin1", end + 1, end + 1 + Number(size));
-    if (lfsName.test(content)) bytes += Number(lfsSize.exec(content)?.[1] ?? 0);
+    if (lfsName.test(content)) {
+      bytes += Number(lfsSize.exec(content)?.[1] ?? 0);
+      const digest = lfsDigest.exec(content)?.[1];
+      if (digest !== undefined) digests.add(digest);
+    }
     at = end + 1 + Number(size) + 1;
     if (read % entriesPerTurn === 0) await loopTurns.take(loopTurnSize);
   }
-  return bytes;
+  return { bytes, digests };
 }
 
 /** A symbolic link in a tree. */
