@@ -8,6 +8,13 @@ import { startForge } from "../support/forge/forge.js";
 
 const token = `ghp_${"container".repeat(4)}`;
 
+/** Git tells no difference before a change, and after it only that. */
+const partly = [
+  "git status --porcelain; echo begun; ls -A",
+  "printf two > src/a.txt; git commit -qam Inside; git show --name-only --format=%s; git status --porcelain",
+  "git log -p --format= > /dev/null && git show HEAD:docs/b.txt; echo ended $?",
+].join("; ");
+
 const work =
   "cat a.txt; env; printf two > a.txt; echo; echo status:; git status --short; git commit -qam Inside; git log -1 --format='%an %s'";
 
@@ -74,6 +81,18 @@ it.for(["runc", "runsc"] as const)(
       const tree = (branch: string) => forge.git("acme/app", "rev-parse", `${branch}^{tree}`);
       expect(tree(runtime)).toBe(tree("local"));
       expect(forge.git("acme/app", "show", `${runtime}:a.txt`)).toBe("two");
+
+      forge.repository("acme/part", { "src/a.txt": "one", "docs/b.txt": "three" });
+      const whole = request(runtime);
+      const [source] = whole.workspace.sources;
+      const part = { ...source, url: forge.url("acme/part"), sparse: ["src"] };
+      const workspace = { ...whole.workspace, sources: [part] };
+      const asked = { ...whole, ...demo(`run ${partly}`, "say done"), workspace };
+      const text = await (await server.post("/run", asked)).text();
+      expect(text + server.log()).not.toContain(token);
+      expect(JSON.parse(text), server.log()).toMatchObject({ ok: true, output: "done" });
+      expect(text).toMatch(/"begun\\n\.git\\nsrc\\nInside\\n\\nsrc\/a\.txt\\n.*could not fetch .*ended 128/);
+      expect(forge.git("acme/part", "diff", "--name-status", "main", runtime)).toBe("M\tsrc/a.txt");
     } finally {
       await forge.close();
     }
