@@ -1,7 +1,7 @@
 /** For backends with remote sandboxes: a whole `Sandbox` over any pipe to a command. */
 
 import type { Scope } from "@ambit/core/plugin";
-import type { GuestOptions } from "./host/guest.js";
+import type { Guest, GuestOptions } from "./host/guest.js";
 import type { RemoteSandbox, RemoteSandboxOptions } from "./host/remote-sandbox.js";
 
 export type { GuestOptions } from "./host/guest.js";
@@ -43,4 +43,15 @@ export async function openRemoteSandbox(options: RemoteSandboxOptions, scope: Sc
 export async function directCommandOf(options: GuestOptions): Promise<[string, ...string[]]> {
   const { directCommand, guestOf } = await import("./host/guest.js");
   return directCommand(options.bridge.node, await guestOf(options));
+}
+
+/**
+ * The program that such a sandbox's guest daemon is, for a platform that can put it there while the sandbox starts. `upload` is
+ * called for it all the same.
+ *
+ * @throws SandboxFailed when it wasn't bundled.
+ */
+export async function guestProgramOf(options: GuestOptions): Promise<Guest["program"]> {
+  const { guestOf } = await import("./host/guest.js");
+  return (await guestOf(options)).program;
 }

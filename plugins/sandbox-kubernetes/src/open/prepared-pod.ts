@@ -7,15 +7,15 @@ import {
   type Prepared,
   workspaceAccess,
 } from "@ambit/backend-kit";
-import { openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
-import type { Log, SandboxSpec } from "@ambit/core/plugin";
+import { type GuestOptions, guestProgramOf, openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
+import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
 import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
 import { asSandboxFailed } from "../api/failure.js";
 import { NetworkOpen } from "../network/network-open.js";
 import { type StartedPod, type StartOptions, startPod } from "./start-pod.js";
 
-export interface PreparePodOptions extends Omit<StartOptions, "onFailure"> {
+export interface PreparePodOptions extends Omit<StartOptions, "onFailure" | "program"> {
   /** Its name in folders: the session's, or a separate one. */
   readonly id: string;
   /** What a pod without a policy reaches, according to the probe. */
@@ -23,6 +23,16 @@ export interface PreparePodOptions extends Omit<StartOptions, "onFailure"> {
   /** Called once the pod is gone, or is the reaper's. */
   onEnded(): void;
 }
+
+const bridgeOf = ({ id, config, shape }: PreparePodOptions): GuestOptions => ({
+  spec: { id },
+  // No pod shares a file system with another: each has a folder of its own mounted here.
+  folderName: "session",
+  bridge: config.bridge,
+  ownSystem: true,
+  unprivileged: true,
+  workspace: workspaceAccess[shape.boundary.filesystem.mode],
+});
 
 /** A pod with a guest daemon that belongs to no session yet. It holds nothing of a session, and serves only one. */
 export class PreparedPod implements Prepared {
@@ -43,11 +53,9 @@ export class PreparedPod implements Prepared {
   static async make(options: PreparePodOptions, log: Log, signal: AbortSignal): Promise<PreparedPod> {
     const prepared = new PreparedPod(options);
     const assignment = prepared.#assignment;
-    const started = await startPod(
-      { ...options, onFailure: (failure) => assignment.fail(failure) },
-      log,
-      signal,
-    );
+    const program = await guestProgramOf(bridgeOf(options));
+    const onFailure = (failure: SandboxFailed) => assignment.fail(failure);
+    const started = await startPod({ ...options, program, onFailure }, log, signal);
     prepared.#started = started;
     const sandbox = await prepared.#bridge(started, signal);
     prepared.#sandbox = sandbox;
@@ -137,18 +145,13 @@ export class PreparedPod implements Prepared {
           upload: (path, content, within) => machine.upload(path, content, within),
           destroy,
         },
+        ...bridgeOf(this.#options),
         spec: this.#assignment.specOf(id, shape),
-        // No pod shares a file system with another: each has a folder of its own mounted here.
-        folderName: "session",
-        bridge: config.bridge,
         evidence: () => ({
           ...evidence,
           ...(this.#network === undefined ? {} : { "kubernetes.network": this.#network }),
         }),
         imageName: config.image,
-        ownSystem: true,
-        unprivileged: true,
-        workspace: workspaceAccess[shape.boundary.filesystem.mode],
         // The loopback is the pod's own: one with the node's network, or with another container, is refused when it is read back.
         inbound: () => this.#assignment.session?.boundary.inbound ?? [],
         environment: (command) => this.#egress?.environment(command) ?? {},

@@ -7,7 +7,7 @@ import type { PodShape } from "../enter/shape.js";
 import type { Cluster } from "../pod/cluster.js";
 import { enteringProgramName } from "../pod/holder.js";
 import { type LeaseReference, manifestOf } from "../pod/manifest.js";
-import { deleted, PodMachine } from "../pod/pod-machine.js";
+import { deleted, PodMachine, uploadScript } from "../pod/pod-machine.js";
 import { differencesOf } from "../pod/read-back.js";
 import { failureOf, type Pod, type Trouble, troubleInEvent, troubleOf } from "../pod/status.js";
 import type { PodWatch } from "../pod/watch.js";
@@ -20,6 +20,8 @@ export interface StartOptions {
   readonly podShape: PodShape;
   readonly owner: Ownership;
   readonly lease: LeaseReference;
+  /** The guest daemon's. */
+  readonly program: { readonly path: string; readonly content: Uint8Array };
   /** Called when the pod can't be used any more, while it opens and later. */
   onFailure(failure: SandboxFailed): void;
 }
@@ -40,9 +42,11 @@ const soonTries = 80;
 const eventsAfterMs = 2_000;
 const eventsEveryMs = 2_000;
 
-/** What the first command answers before the pod's first process has prepared everything. */
+/** What the first command answers before the pod's first process has prepared everything, or if its connection broke. */
 const notPrepared = 75;
-const inspectScript = `[ -x "$1/${enteringProgramName}" ] || exit ${notPrepared}; cat /proc/self/uid_map; uname -r`;
+/** It brings the guest daemon along: each command takes the node some tens of milliseconds. */
+const firstScript = `[ -x "$1/${enteringProgramName}" ] || exit ${notPrepared}; cat /proc/self/uid_map; uname -r; shift
+{ ${uploadScript}; } || exit ${notPrepared}`;
 
 /**
  * Creates a pod, reads back what the server stored, and waits for its first command.
@@ -135,7 +139,7 @@ interface Inside {
 
 /** Tries the first command until it works. Events say of a node what the pod's status doesn't. */
 async function firstAnswer(
-  { cluster, config }: StartOptions,
+  { cluster, config, program }: StartOptions,
   machine: PodMachine,
   state: { readonly trouble: Trouble | undefined; readonly failure: SandboxFailed | undefined },
   signal: AbortSignal,
@@ -148,8 +152,10 @@ async function firstAnswer(
   for (let tries = 0; !limit.aborted; tries += 1) {
     if (state.failure !== undefined) throw state.failure;
     try {
-      const { code, output } = await machine.run(
-        ["/bin/sh", "-c", inspectScript, "sh", config.bridge.folder],
+      const { path, content } = program;
+      const { code, output } = await machine.runAndPlace(
+        ["/bin/sh", "-c", firstScript, "sh", config.bridge.folder, path, `${content.length}`],
+        program,
         limit,
       );
       if (code === 0) {

@@ -11,7 +11,7 @@ import { containerName } from "./manifest.js";
 import { failureOf, troubleOf } from "./status.js";
 
 /** Writes a whole file or none, also if the connection breaks in between. */
-const uploadScript = `umask 022; d=\${1%/*}; mkdir -p "$d" && head -c "$2" > "$1.part" &&
+export const uploadScript = `umask 022; d=\${1%/*}; mkdir -p "$d" && head -c "$2" > "$1.part" &&
 [ "$(wc -c < "$1.part")" -eq "$2" ] && chmod a+r "$1.part" && mv "$1.part" "$1"`;
 
 const maxOutputCharacters = 4_000;
@@ -30,6 +30,8 @@ export class PodMachine {
   readonly #config: KubernetesConfig;
   #destroyed: Promise<void> | undefined;
   #hasPipe = false;
+  /** A file that is there already. */
+  #placed: string | undefined;
 
   constructor(
     cluster: Cluster,
@@ -58,20 +60,46 @@ export class PodMachine {
     };
   }
 
-  /** Runs one of the plugin's own commands to its end, as root and outside the sandbox's own network. */
-  async run(argv: readonly string[], signal: AbortSignal, input?: Uint8Array): Promise<Ended> {
+  /** Runs a command that writes a file after its first output, so that a failed try costs nothing. */
+  async runAndPlace(
+    argv: readonly string[],
+    { path, content }: { readonly path: string; readonly content: Uint8Array },
+    signal: AbortSignal,
+  ): Promise<Ended> {
+    const ended = await this.run(argv, signal, content, true);
+    if (ended.code === 0) this.#placed = path;
+    return ended;
+  }
+
+  /**
+   * Runs one of the plugin's own commands to its end, as root and outside the sandbox's own network.
+   *
+   * @param isAsked whether its input is sent only after its first output.
+   */
+  async run(
+    argv: readonly string[],
+    signal: AbortSignal,
+    input?: Uint8Array,
+    isAsked = false,
+  ): Promise<Ended> {
     const limit = signalWithin(this.#config.requestTimeoutMs, signal);
     const stream = await this.#exec(argv, limit);
     const stop = () => stream.close();
     limit.addEventListener("abort", stop, { once: true });
     try {
-      const written = input === undefined ? undefined : stream.write(input);
-      // A command that ends early doesn't read the rest: its exit code says why.
-      written?.catch(() => undefined);
+      let unsent = input;
+      const send = () => {
+        // A command that ends early doesn't read the rest: its exit code says why.
+        if (unsent !== undefined) stream.write(unsent).catch(() => undefined);
+        unsent = undefined;
+      };
+      if (!isAsked) send();
       let output = "";
       const decoder = new TextDecoder();
-      for await (const bytes of stream.output)
+      for await (const bytes of stream.output) {
+        send();
         output = `${output}${decoder.decode(bytes, { stream: true })}`.slice(-maxOutputCharacters);
+      }
       const { code, reason, message } = await stream.end;
       if (code === undefined) throw new ApiError(500, reason, message);
       return { code, output: `${output}\n${stream.errors}`.trim() };
@@ -85,6 +113,7 @@ export class PodMachine {
   }
 
   async upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void> {
+    if (path === this.#placed) return;
     const argv = ["/bin/sh", "-c", uploadScript, "sh", path, `${content.length}`];
     for (let tries = 1; ; tries += 1) {
       try {
