@@ -3,7 +3,7 @@ import type { RunRequest, Source } from "@ambit/core/contract";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
 
 /** Counted up when what is kept changes its form or meaning. */
-const version = 1;
+const version = 2;
 
 export interface KeyFacts {
   readonly request: Pick<RunRequest, "environment" | "workspace">;

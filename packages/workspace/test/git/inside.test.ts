@@ -132,6 +132,17 @@ describe.for([true, false])(
 );
 
 describe("git in a part of a repository", { timeout: 60_000 }, () => {
+  it("has the same files as without .git", async () => {
+    const { url } = await host();
+    const { workspace } = await filled(url, { sparse: ["src"], repository: false });
+    expect(readdirSync(workspace, { recursive: true }).map(String).toSorted()).toEqual([
+      "src",
+      "src/b.txt",
+      "src/lines.crlf",
+    ]);
+    expect(readFileSync(join(workspace, "src/lines.crlf"), "utf8")).toBe("x\r\n");
+  });
+
   it("gets objects, index and what Ambit writes, and nothing else of the host's", async () => {
     const { url } = await host();
     const { workspace } = await filled(url, { sparse: ["src"], depth: 2 });
