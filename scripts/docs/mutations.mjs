@@ -6,6 +6,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { sandboxImageName } from "../../packages/sandbox-image/dist/index.js";
+import { runDaytonaBridgeMutants } from "../../plugins/sandbox-daytona/test/mutation/run-bridge-mutants.ts";
 import {
   isNoticed as isDaytonaNoticed,
   renderDaytonaMutants,
@@ -74,7 +75,7 @@ const daytonaHead = `
 ## Daytona
 
 What [sandbox-daytona](../plugins/sandbox-daytona/README.md) rests on is removed from its orders between the plugin and a loopback
-Daytona, from the loopback, and from the bridge's guest daemon on its way into the sandbox. **Each start**: whether no sandbox opens,
+Daytona, from the loopback, from the bridge's guest daemon on its way into the sandbox, and from a copy of the bridge's code. **Each start**: whether no sandbox opens,
 where the platform reports what it applied, or by what is tried from inside. **The canary doesn't prove**: what its attempts find
 where the platform reports the order as applied. A setting that no capability rests on is read back at each start. It shows what the
 plugin notices, not what Daytona's cloud enforces: that is what the canary is for. \`npm test\` repeats it.
@@ -110,7 +111,8 @@ async function dockerTable() {
 }
 
 async function daytonaTable() {
-  const rows = [...(await runDaytonaMutants()), ...(await runSizeMutants())];
+  const bridge = await runDaytonaBridgeMutants();
+  const rows = [...(await runDaytonaMutants()), ...(await runSizeMutants()), ...bridge];
   expectNone(rows.filter((row) => !isDaytonaNoticed(row)).map(({ mutant }) => mutant.name));
   return renderDaytonaMutants(rows);
 }

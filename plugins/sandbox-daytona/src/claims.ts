@@ -1,5 +1,6 @@
 import type { ActorGap, Boundary, Capability } from "@ambit/core/plugin";
 import type { DaytonaConfig } from "./config.js";
+import { inboundGaps } from "./inside/daemon.js";
 import { networkGaps } from "./limits/network.js";
 import { resourceGaps } from "./limits/resources.js";
 
@@ -11,6 +12,7 @@ const always = [
   "environment.named-only",
   "environment.per-tool",
   "secrets.hidden",
+  "inbound.ports",
 ] as const satisfies readonly Capability[];
 
 const withImage = [
@@ -33,6 +35,7 @@ export function limitsOf(
 ): readonly ActorGap[] {
   return [
     ...networkGaps(boundary.network, config),
+    ...inboundGaps(boundary),
     ...filesystemGaps(boundary.filesystem),
     ...resourceGaps(boundary.resources, config),
   ];

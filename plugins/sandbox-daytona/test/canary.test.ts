@@ -55,6 +55,7 @@ describe("a canary, in an organisation that may restrict the network", () => {
       "environment.named-only": proof(/not in a process of the run.*and none of a tool/),
       "environment.per-tool": proof(/by no other.*and none of a tool/),
       "secrets.hidden": proof(/only its placeholder.*and none of a tool/),
+      "inbound.ports": proof(/answered until its sandbox closed; no other port, no other session's server/),
     });
     await expectNothingLeft(daytona);
     // The findings are stored on disk, without the key.

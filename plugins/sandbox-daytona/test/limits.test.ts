@@ -174,6 +174,22 @@ describe("what Daytona doesn't support is a gap", () => {
   });
 });
 
+describe("ports inside", () => {
+  const gapsOf = (inbound: readonly number[]) =>
+    new DaytonaSandbox(configOf()).gaps({ ...unlimited, inbound });
+
+  it("are any but those of Daytona's own daemon, which serves root", () => {
+    expect(gapsOf([3_000, 8_080])).toEqual([]);
+    for (const port of [2_280, 22_220, 22_222, 33_333])
+      expect(gapsOf([3_000, port])).toEqual([
+        expect.objectContaining({
+          capability: "inbound.ports",
+          reason: expect.stringMatching(`the port ${port} `),
+        }),
+      ]);
+  });
+});
+
 describe("secrets are accepted", () => {
   it.each<[string, string[], Boundary, boolean]>([
     ["for a listed name", ["api.example.com"], listing("api.example.com"), true],

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
+import { bridgeMutants } from "@ambit/fakes/bridge-mutants";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { bridgeMutants } from "./mutation/bridge-mutants.ts";
 import { type DockerMutantRow, runBridgeMutants, runDockerMutants } from "./mutation/run-mutants.ts";
 
 const table = readFileSync(new URL("../../../docs/mutations.md", import.meta.url), "utf8");

@@ -3,11 +3,12 @@ import { once } from "node:events";
 import { type IncomingHttpHeaders, request } from "node:http";
 import type { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
+import { unavailableReason as whyNoDaytona } from "@ambit/daytona-loopback";
 import { unavailableReason } from "@ambit/docker-engine";
 import { ownUnavailableReason } from "@ambit/test-cluster";
 import { expect, it } from "vitest";
 import { demo, type Server } from "../support/ambit.js";
-import { serveFromContainers, serveFromPods } from "../support/backends/serve-from.js";
+import { serveFromContainers, serveFromDaytona, serveFromPods } from "../support/backends/serve-from.js";
 import { servePreviews } from "./servers.js";
 
 /** Says what it was sent, tries to reach beyond its origin, and echoes WebSocket frames. */
@@ -110,8 +111,8 @@ function previewIn({ events }: { readonly events: readonly Event[] }): URL {
 }
 
 /** What the agent started inside is served to everyone who has the URL, until the session ends. */
-async function expectPreview(server: Server, sandbox: string): Promise<void> {
-  const shown = { ports, sandbox, sessionId: `shown-${sandbox}` };
+async function expectPreview(server: Server, sandbox: string, more: object = {}): Promise<void> {
+  const shown = { ports, sandbox, sessionId: `shown-${sandbox}`, ...more };
   const result = await run(server, shown);
   expect(result, server.log()).toMatchObject({ ok: true, output: "served", receipt: { ports } });
   const url = previewIn(result);
@@ -211,6 +212,22 @@ it("serves the same from a pod", { timeout: 300_000 }, async (context) => {
   const missing = await ownUnavailableReason();
   if (missing !== undefined) context.skip(`host: ${missing}`);
   await expectPreview(await serveFromPods({ server: { preview } }), "kubernetes");
+});
+
+it("serves the same from Daytona, on any port but those of its own daemon", {
+  timeout: 240_000,
+}, async (context) => {
+  const missing = whyNoDaytona();
+  if (missing !== undefined) context.skip(`host: ${missing}`);
+  const server = await serveFromDaytona({ server: { preview } });
+  const sandboxPermission = { network: "off" };
+  await expectPreview(server, "daytona", { sandboxPermission });
+  const taken = { sandbox: "daytona", sandboxPermission, ports: [...ports, { port: 2_280, name: "daemon" }] };
+  expect(await run(server, taken)).toMatchObject({
+    failure: {
+      gaps: [{ actor: "daytona", capability: "inbound.ports", fix: expect.stringContaining("another port") }],
+    },
+  });
 });
 
 it("ends with its time, and has no more connections than it may", { timeout: 120_000 }, async () => {

@@ -9,4 +9,5 @@ export type {
   SandboxOverrides,
   StandardProbe,
 } from "./standard-probe.js";
+export { type InboundStage, tryInbound } from "./trials/inbound.js";
 export { limitTrials } from "./trials/resources.js";

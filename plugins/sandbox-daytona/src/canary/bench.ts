@@ -13,6 +13,10 @@ export interface CanaryBench {
   readonly control: Reached;
   readonly limited: StartedMachine;
   readonly sandbox: RemoteSandbox;
+  /** Names the ports inside it that the runner may connect to. */
+  letIn(ports: readonly number[]): void;
+  /** Opens one more with these ports, which is closed with the others. */
+  openAnother(ports: readonly number[]): Promise<RemoteSandbox>;
   /** Why the network of the limited sandbox couldn't be limited; undefined if it is. */
   readonly unrestricted: unknown;
   /** Why no secret could be stored for it; undefined if one was stored. */

@@ -36,8 +36,8 @@ export const triedBy = {
   "cleared environment": ["ownEnvironment", "names"],
   "credential broker": ["ownEnvironment", "environment", "arguments", "holding"],
   limits: ["memory", "cpu", "disk"],
-  "inbound port list": "no connection of the runner comes in, and none is claimed",
-  "inbound relay": "no connection of the runner comes in, and none is claimed",
+  "inbound port list": "no process inside makes a connection of the runner: `inbound.ts` makes them",
+  "inbound relay": "no process inside makes a connection of the runner: `inbound.ts` makes them",
 } as const satisfies {
   readonly [Wanted in Mechanism]: readonly [AttemptAgainst<Wanted>, ...AttemptAgainst<Wanted>[]] | string;
 };

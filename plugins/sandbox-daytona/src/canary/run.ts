@@ -25,6 +25,7 @@ import type { CanaryBench, CanaryDecoys, CanaryTrial } from "./bench.js";
 import { isRestriction } from "./contradiction.js";
 import { daemonTrial } from "./daemon.js";
 import { fixOf } from "./findings.js";
+import { inboundTrial } from "./inbound.js";
 import { isolationTrials } from "./isolation.js";
 import { networkTrials } from "./network.js";
 import { resourceTrials, sizes } from "./resources.js";
@@ -36,7 +37,10 @@ export interface CanaryReport {
   readonly complete: boolean;
 }
 
-/** Runs two short-lived sandboxes, one without limits and one with them, and returns a finding for every claim. */
+/**
+ * Runs two short-lived sandboxes, one without limits and one with them, and a third to connect to. Returns a finding for every
+ * claim.
+ */
 export async function runCanary(account: Account, signal: AbortSignal): Promise<CanaryReport> {
   const claims = claimsOf(account.config);
   const opened: StartedMachine[] = [];
@@ -49,6 +53,7 @@ export async function runCanary(account: Account, signal: AbortSignal): Promise<
         inTurn(networkTrials),
         inTurn([...isolationTrials, ...secretTrials]),
         inTurn([daemonTrial]),
+        inTurn([inboundTrial]),
       ]);
       const sized = resourceTrials.filter(({ shows }) => shows.every((claim) => claims.includes(claim)));
       outcomes.push(await inTurn(sized));
@@ -95,16 +100,25 @@ async function makeBench(
       return start("limited", { ...limitedBoundary, network: unlimitedBoundary.network }, additions);
     });
   const openBoundary = { ...unlimitedBoundary, resources: config.image === undefined ? {} : sizes.open };
+  // Its network doesn't matter, and an organisation may be unable to limit it.
+  const anotherBoundary = { ...limitedBoundary, network: unlimitedBoundary.network };
   // Waits for both, so that one that starts after the other has failed is closed too.
   const [opening, limiting] = await Promise.allSettled([start("open", openBoundary), startLimited()]);
   if (opening.status === "rejected") throw opening.reason;
   if (limiting.status === "rejected") throw limiting.reason;
   const [open, limited] = [opening.value, limiting.value];
   const scope: Scope = { signal, defer: () => undefined };
-  const spec = probeSpec(limitedBoundary, { id: limited.session });
-  const { platform } = limited.started;
+  const bridged = (
+    { session: id, started: { platform } }: Awaited<ReturnType<typeof start>>,
+    inbound: () => readonly number[],
+  ) => {
+    const spec = probeSpec(limitedBoundary, { id });
+    const { bridge } = config;
+    return openRemoteSandbox({ platform, spec, bridge, evidence: {}, ...bridgeSettings, inbound }, scope);
+  };
+  let entered: readonly number[] = [];
   const [sandbox, control] = await Promise.all([
-    openRemoteSandbox({ platform, spec, bridge: config.bridge, evidence: {}, ...bridgeSettings }, scope),
+    bridged(limited, () => entered),
     tryFrom(open.started.machine, allAttempts(config.canary), config),
   ]);
   return {
@@ -113,6 +127,10 @@ async function makeBench(
     control,
     limited: limited.started,
     sandbox,
+    letIn: (ports) => {
+      entered = ports;
+    },
+    openAnother: async (ports) => bridged(await start("entered", anotherBoundary), () => ports),
     unrestricted,
     withoutSecret,
     decoys,

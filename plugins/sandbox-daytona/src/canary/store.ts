@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { type Finding, findingSchema } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { Account } from "../account.js";
+import { claimsOf } from "../claims.js";
 
 const entrySchema = z.strictObject({ at: z.number(), until: z.number(), findings: z.array(findingSchema) });
 
@@ -64,7 +65,10 @@ export class FindingStore {
 
   #path(key: string): string {
     const { apiUrl, target, snapshot, image, canary, bridge, wildcards, maximum } = this.#account.config;
-    const facts = JSON.stringify([key, apiUrl, target, snapshot, image, canary, bridge, wildcards, maximum]);
+    // Another version may claim more.
+    const claims = claimsOf(this.#account.config);
+    const settings = [apiUrl, target, snapshot, image, canary, bridge, wildcards, maximum, claims];
+    const facts = JSON.stringify([key, ...settings]);
     const hash = createHash("sha256").update(facts).digest("hex");
     return join(this.#account.dataFolder, `canary-${hash}.json`);
   }

@@ -1,5 +1,5 @@
 import type { BridgeFacts } from "@ambit/bridge";
-import type { Capability } from "@ambit/core/plugin";
+import type { ActorGap, Boundary, Capability } from "@ambit/core/plugin";
 
 /**
  * Daytona's daemon inside. It accepts requests of every process that reaches it, and executes them as the image's user:
@@ -12,6 +12,19 @@ export const daemon = {
   files: ["~/.daytona", "/tmp/daytona-daemon.log"],
   scripts: ["daytona_repl_worker.py"],
 } as const;
+
+/** The daemon serves root, as whom connections of the runner come in: none may lead to it. Pure. */
+export function inboundGaps({ inbound = [] }: Pick<Boundary, "inbound">): readonly ActorGap[] {
+  const taken = inbound.filter((port) => daemon.ports.some((one) => one === port));
+  if (taken.length === 0) return [];
+  return [
+    {
+      capability: "inbound.ports",
+      reason: `Daytona's own daemon has the port ${taken.join(", ")} inside`,
+      fix: "let the server inside listen on another port, and name that in ports",
+    },
+  ];
+}
 
 /**
  * Capabilities that a process bypasses by sending requests to the daemon, which runs them as another user, in another

@@ -61,6 +61,7 @@ export async function openBridge(
         imageName: config.image,
         placeholders: () => secrets.placeholders,
         ...bridgeSettings,
+        inbound: () => boundary.inbound ?? [],
         ...(takeover === undefined ? {} : { takeover }),
       },
       scope,
@@ -126,7 +127,7 @@ function opened(
   more: Evidence,
   onClose: () => void,
 ): RemoteSandbox {
-  const { workspace, home, confinement, image, placeholders, facts, resumption } = sandbox;
+  const { workspace, home, confinement, image, placeholders, facts, resumption, connect } = sandbox;
   return {
     resumption,
     ...(resumption === undefined
@@ -147,6 +148,7 @@ function opened(
     writeFiles: (files) => sandbox.writeFiles(files),
     readFile: (path) => sandbox.readFile(path),
     expose: (handler) => sandbox.expose(handler),
+    ...(connect === undefined ? {} : { connect }),
     handOver: (server) => sandbox.handOver(server),
     close: () => {
       onClose();

@@ -2,10 +2,10 @@ import type { Capability } from "@ambit/core/plugin";
 import type { LoopbackOptions } from "@ambit/daytona-loopback";
 import type { GuestChange, Order, PlatformChange } from "./changing-platform.ts";
 
-/** One mechanism that is taken out: of what the platform is ordered, of what it does, or of the guest daemon. */
+/** One mechanism that is taken out: of what the platform is ordered, of what it does, of the guest daemon, or of the bridge. */
 export interface Mutant {
   readonly name: string;
-  readonly of: "order" | "platform" | "guest daemon";
+  readonly of: "order" | "platform" | "guest daemon" | "bridge";
   readonly change?: PlatformChange;
   /** The loopback without it. Default: one that all mutants share that need no other. */
   readonly loopback?: LoopbackOptions;

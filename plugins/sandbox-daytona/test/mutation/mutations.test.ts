@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { unavailableReason } from "@ambit/daytona-loopback";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { mutants, sizeMutants } from "./mutants.ts";
+import { bridgeMutants, runDaytonaBridgeMutants } from "./run-bridge-mutants.ts";
 import { type DaytonaMutantRow, isNoticed, runDaytonaMutants } from "./run-mutants.ts";
 
 const table = readFileSync(new URL("../../../../docs/mutations.md", import.meta.url), "utf8");
@@ -46,8 +47,21 @@ describe("a Daytona without one mechanism", { retry: 0 }, () => {
   });
 });
 
+it("a bridge without one mechanism of connections into sandboxes is noticed by the canary", {
+  timeout: 300_000,
+  retry: 0,
+}, async (context) => {
+  if (reason !== undefined) context.skip(`host: ${reason}`);
+  const rows = await runDaytonaBridgeMutants();
+  expect(rows.map(({ mutant }) => mutant)).toEqual(bridgeMutants);
+  expect(rows.filter((row) => !isNoticed(row))).toEqual([]);
+  // Nothing else rests on it.
+  for (const { canary } of rows)
+    expect(canary.map(({ capability }) => capability)).toEqual(["inbound.ports"]);
+});
+
 it("every mutant is listed in docs/mutations.md", () => {
-  const missing = [...mutants, ...sizeMutants].filter(
+  const missing = [...mutants, ...sizeMutants, ...bridgeMutants].filter(
     ({ name, of }) => !table.includes(`| ${of} | ${name} |`),
   );
   expect(missing, "run: node scripts/docs/mutations.mjs").toEqual([]);

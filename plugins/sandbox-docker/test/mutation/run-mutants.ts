@@ -1,14 +1,15 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { probeSpec } from "@ambit/backend-kit";
 import { type Capability, messageOf } from "@ambit/core/plugin";
+import { type BridgeMutant, bridgeMutants } from "@ambit/fakes/bridge-mutants";
+import { removeChangedBridges, withChangedBridge } from "@ambit/fakes/changed-bridge";
 import type { z } from "zod";
 import { DockerSandbox } from "../../dist/backend.js";
 import { claims } from "../../dist/claims.js";
 import { configSchema } from "../../dist/config.js";
-import { type BridgeMutant, bridgeMutants } from "./bridge-mutants.ts";
-import { removeChangedBridges, withChangedBridge } from "./changed-bridge.ts";
 import { changingEngine, type EngineChange } from "./changing-engine.ts";
 import { type Mutant, mutants } from "./mutants.ts";
 
@@ -37,6 +38,7 @@ export function renderDockerMutants(rows: readonly DockerMutantRow[]): string {
 }
 
 const timeoutMs = 120_000;
+const plugin = fileURLToPath(new URL("../../", import.meta.url));
 
 /**
  * Takes each mechanism out of the orders of containers, one by one, and records what notices: what is read back from an engine
@@ -158,7 +160,10 @@ export async function runBridgeMutants(
   const dataFolder = await mkdtemp(join(tmpdir(), "ambit-docker-mutant-"));
   const config = configSchema.parse({ ...settings, engine: `unix://${socket}`, dataFolder });
   const reasonIn = async ({ name, patches }: Pick<BridgeMutant, "name" | "patches">) => {
-    const backend = new (await withChangedBridge(name, patches)).DockerSandbox(config);
+    const changed: typeof import("../../dist/backend.js") = await import(
+      withChangedBridge(plugin, ["dist"], name, patches)
+    );
+    const backend = new changed.DockerSandbox(config);
     const [finding] = await backend.probe(AbortSignal.timeout(timeoutMs), ["inbound.ports"]);
     await backend.close();
     return finding?.proven === false ? finding.reason : undefined;
@@ -169,7 +174,7 @@ export async function runBridgeMutants(
     for (const mutant of bridgeMutants) rows.push({ mutant, reason: await reasonIn(mutant) });
     return rows;
   } finally {
-    removeChangedBridges();
+    removeChangedBridges(plugin);
     await rm(dataFolder, { recursive: true, force: true, maxRetries: 5 });
   }
 }

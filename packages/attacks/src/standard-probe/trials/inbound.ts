@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { createConnection } from "node:net";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
 import { enter, isAnswered, tryPort } from "../../attacks/inbound-ports/enter.js";
-import { nodeWords, pathFor } from "../../inside/look.js";
+import { type Looking, nodeWords, pathFor } from "../../inside/look.js";
 import { freePorts } from "../../probe/free-ports.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
 import { waitForLine } from "../../programs/wait-for.js";
-import type { StandardBench, StandardTrial } from "../bench.js";
+import type { StandardTrial } from "../bench.js";
 
 /** Answers whatever it receives with its word, on each of its ports. */
 const server = `
@@ -19,53 +19,74 @@ for (const port of ports)
     socket.on("data", () => socket.write(word));
   }).listen(Number(port), "127.0.0.1", () => { if (--waiting === 0) console.log("listening"); });`;
 
-/** Two sandboxes have the same list of ports. What one of them serves must be reached there only, and only while it is open. */
+/** Two sandboxes with the same list of ports, and what one of them must not lead to. */
+export interface InboundStage extends Pick<Looking, "probe" | "signal"> {
+  /** It is closed. */
+  readonly one: Sandbox;
+  readonly other: Sandbox;
+  /** `own`, `others` and `ofHost` are listed. Nothing inside listens on one of them yet. */
+  readonly ports: Readonly<Record<"own" | "others" | "unlisted" | "ofHost", number>>;
+  /** What a server of this host's loopback answers on `ofHost`. */
+  readonly secret: string;
+}
+
+/** What one of two sandboxes serves must be reached there only, and only while it is open. */
 export const inboundTrial: StandardTrial = {
   shows: ["inbound.ports"],
   async run(bench) {
-    const { host, listedPort: ofHost, secret } = bench.decoys;
+    const { listedPort: ofHost, secret } = bench.decoys;
     const [own = 0, others = 0, unlisted = 0] = await freePorts(3);
     // With a network of their own: else the ports inside would be this host's.
     const network: Boundary["network"] = { mode: "off", rules: [] };
     const boundary = { ...bench.files, network, inbound: [own, others, ofHost] };
     const [one, other] = await Promise.all([bench.open(boundary), bench.open(boundary)]);
-    const word = `word-${randomUUID()}`;
-    await Promise.all([serve(bench, one, word, [own, unlisted]), serve(bench, other, word, [others])]);
-    for (const [sandbox, port] of [
-      [one, own],
-      [other, others],
-    ] as const) {
-      const { isReached, detail } = await tryPort(sandbox, port, word);
-      expectConclusive(isReached, `a server on a listed port isn't reached: ${detail}`);
-    }
-    const outside = createConnection({ host, port: ofHost });
-    await once(outside, "connect");
-    const isThere = await isAnswered(outside, secret);
-    outside.destroy();
-    expectConclusive(isThere, "a server of this host doesn't answer a plain process either");
-
-    const reached = async (port: number, words: string) => (await tryPort(one, port, words)).isReached;
-    expectThat(!(await reached(unlisted, word)), "a port that isn't listed was reached");
-    expectThat(!(await reached(ofHost, secret)), "a server on this host's loopback was reached");
-    expectThat(!(await reached(others, word)), "another session's server was reached");
-
-    const earlier = await enter(one, own);
-    expectConclusive(typeof earlier !== "string", "a second connection didn't come in");
-    expectConclusive(await isAnswered(earlier, word), "a second connection wasn't answered");
-    await one.close();
-    const isOver = !(await isAnswered(earlier, word)) && (earlier.destroyed || earlier.readableEnded);
-    earlier.destroy();
-    expectThat(isOver, "a connection outlived its sandbox");
-    expectThat(!(await reached(own, word)), "a sandbox that was closed was entered");
-    return {
-      "inbound.ports":
-        "a server on a listed port answered until its sandbox closed; no other port, no other session's server and none of this host's loopback did",
-    };
+    const { probe, signal } = bench;
+    return await tryInbound({ probe, signal, one, other, ports: { own, others, unlisted, ofHost }, secret });
   },
 };
 
+/** @returns how it was proven. @throws NotProven */
+export async function tryInbound(stage: InboundStage): Promise<{ readonly "inbound.ports": string }> {
+  const { one, other, ports, secret } = stage;
+  const word = `word-${randomUUID()}`;
+  await Promise.all([
+    serve(stage, one, word, [ports.own, ports.unlisted]),
+    serve(stage, other, word, [ports.others]),
+  ]);
+  for (const [sandbox, port] of [
+    [one, ports.own],
+    [other, ports.others],
+  ] as const) {
+    const { isReached, detail } = await tryPort(sandbox, port, word);
+    expectConclusive(isReached, `a server on a listed port isn't reached: ${detail}`);
+  }
+  const outside = createConnection({ host: "127.0.0.1", port: ports.ofHost });
+  await once(outside, "connect");
+  const isThere = await isAnswered(outside, secret);
+  outside.destroy();
+  expectConclusive(isThere, "a server of this host doesn't answer a plain process either");
+
+  const reached = async (port: number, words: string) => (await tryPort(one, port, words)).isReached;
+  expectThat(!(await reached(ports.unlisted, word)), "a port that isn't listed was reached");
+  expectThat(!(await reached(ports.ofHost, secret)), "a server on this host's loopback was reached");
+  expectThat(!(await reached(ports.others, word)), "another session's server was reached");
+
+  const earlier = await enter(one, ports.own);
+  expectConclusive(typeof earlier !== "string", "a second connection didn't come in");
+  expectConclusive(await isAnswered(earlier, word), "a second connection wasn't answered");
+  await one.close();
+  const isOver = !(await isAnswered(earlier, word)) && (earlier.destroyed || earlier.readableEnded);
+  earlier.destroy();
+  expectThat(isOver, "a connection outlived its sandbox");
+  expectThat(!(await reached(ports.own, word)), "a sandbox that was closed was entered");
+  return {
+    "inbound.ports":
+      "a server on a listed port answered until its sandbox closed; no other port, no other session's server and none of this host's loopback did",
+  };
+}
+
 async function serve(
-  { probe, signal }: StandardBench,
+  { probe, signal }: InboundStage,
   sandbox: Sandbox,
   word: string,
   ports: readonly number[],

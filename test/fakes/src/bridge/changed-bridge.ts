@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 
 /** A piece of the bridge's built code, and its replacement. */
 export interface Patch {
@@ -13,19 +13,26 @@ export interface Patch {
   readonly replace: string;
 }
 
-const plugin = fileURLToPath(new URL("../../", import.meta.url));
-const bridge = dirname(dirname(createRequire(import.meta.url).resolve("@ambit/bridge")));
-/** Inside this package, so that the copies find their imports, and where vitest doesn't transform them. */
-const workshop = join(plugin, "node_modules", `.mutants-${randomBytes(4).toString("hex")}`);
+/** Inside the plugin's package, so that the copies find their imports, and where vitest doesn't transform them. */
+const workshopIn = (plugin: string) => join(plugin, "node_modules", workshop);
+const workshop = `.mutants-${randomBytes(4).toString("hex")}`;
 
-/** A copy of the built plugin with a changed bridge. A copy, so that the product has no switch that weakens it. */
-export async function withChangedBridge(
+/**
+ * Copies a built plugin with a changed bridge. A copy, so that the product has no switch that weakens it.
+ *
+ * @param plugin the folder of its package. @param folders of that package.
+ * @returns the URL of the copy's `dist/backend.js`.
+ */
+export function withChangedBridge(
+  plugin: string,
+  folders: readonly string[],
   name: string,
   patches: readonly Patch[],
-): Promise<typeof import("../../dist/backend.js")> {
-  const folder = join(workshop, name.replaceAll(" ", "-"));
+): string {
+  const folder = join(workshopIn(plugin), name.replaceAll(" ", "-"));
+  const bridge = dirname(dirname(createRequire(join(plugin, "package.json")).resolve("@ambit/bridge")));
   const ownBridge = join(folder, "node_modules", "@ambit", "bridge");
-  copyPackage(plugin, folder, ["dist"]);
+  copyPackage(plugin, folder, folders);
   copyPackage(bridge, ownBridge, ["dist"]);
   for (const { file, find, replace } of patches) {
     const path = join(ownBridge, "dist", file);
@@ -38,11 +45,11 @@ export async function withChangedBridge(
       text.replace(find, () => replace),
     );
   }
-  return await import(pathToFileURL(join(folder, "dist", "backend.js")).href);
+  return pathToFileURL(join(folder, "dist", "backend.js")).href;
 }
 
-export function removeChangedBridges(): void {
-  rmSync(workshop, { recursive: true, force: true });
+export function removeChangedBridges(plugin: string): void {
+  rmSync(workshopIn(plugin), { recursive: true, force: true });
 }
 
 function copyPackage(from: string, to: string, folders: readonly string[]): void {

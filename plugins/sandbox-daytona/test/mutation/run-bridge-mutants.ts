@@ -1,0 +1,56 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { startLoopbackDaytona } from "@ambit/daytona-loopback";
+import { type BridgeMutant, bridgeMutants as mutants } from "@ambit/fakes/bridge-mutants";
+import { removeChangedBridges, withChangedBridge } from "@ambit/fakes/changed-bridge";
+import { configSchema } from "../../dist/config.js";
+import { loopbackOptions, settingsFor } from "../support/settings.ts";
+import type { Mutant } from "./mutants.ts";
+import type { DaytonaMutantRow } from "./run-mutants.ts";
+
+const plugin = fileURLToPath(new URL("../../", import.meta.url));
+const timeoutMs = 120_000;
+
+const mutantOf = ({ name, reason }: Pick<BridgeMutant, "name" | "reason">): Mutant => ({
+  name,
+  of: "bridge",
+  breaks: ["inbound.ports"],
+  reason,
+});
+
+/** Of connections into a sandbox. */
+export const bridgeMutants: readonly Mutant[] = mutants.map(mutantOf);
+
+/**
+ * Takes each mechanism of connections into a sandbox out of the bridge's code, one by one.
+ *
+ * @throws Error if something is noticed although nothing is missing
+ */
+export async function runDaytonaBridgeMutants(): Promise<readonly DaytonaMutantRow[]> {
+  const daytona = await startLoopbackDaytona(loopbackOptions());
+  const rowOf = async ({ name, patches, reason }: BridgeMutant): Promise<DaytonaMutantRow> => {
+    const changed: typeof import("../../dist/backend.js") = await import(
+      withChangedBridge(plugin, ["dist", "inside"], name, patches)
+    );
+    const dataFolder = await mkdtemp(join(tmpdir(), "ambit-daytona-mutant-"));
+    try {
+      const backend = new changed.DaytonaSandbox(configSchema.parse({ ...settingsFor(daytona), dataFolder }));
+      const findings = await backend.probe(AbortSignal.timeout(timeoutMs));
+      const canary = findings.flatMap((one) => (one.proven ? [] : [one]));
+      return { mutant: mutantOf({ name, reason }), start: undefined, canary };
+    } finally {
+      await rm(dataFolder, { recursive: true, force: true, maxRetries: 5 });
+    }
+  };
+  try {
+    const { canary } = await rowOf({ name: "nothing", patches: [], reason: /^$/ });
+    const [found] = canary;
+    if (found !== undefined) throw new Error(`nothing was taken out, and yet: ${found.reason}`);
+    return await Promise.all(mutants.map(rowOf));
+  } finally {
+    removeChangedBridges(plugin);
+    await daytona.close();
+  }
+}
