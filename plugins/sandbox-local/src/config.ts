@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import { z } from "zod";
 
 const protectedPaths = [
@@ -62,11 +63,19 @@ export const configSchema = z.strictObject({
    * Paths in the workspace that are read-only once they exist, because other programs trust their content. Those below
    * `.git` apply to every repository in it, up to 64.
    */
-  protectedPaths: z.array(z.string().min(1)).default([...protectedPaths]),
+  protectedPaths: z
+    .array(z.string().min(1).refine(isInWorkspace, "must be relative to the workspace, and stay in it"))
+    .default([...protectedPaths]),
   /** What happens when the workspace holds a file that also has a name outside it: `refuse`, or `copy` the file. */
   hardLinks: z.enum(["refuse", "copy"]).default("refuse"),
   /** Time limit for the start of a jail, in milliseconds. */
   startMs: z.int().min(100).default(10_000),
 });
+
+/** Another path would be found nowhere, and protect nothing. */
+function isInWorkspace(path: string): boolean {
+  const [first] = posix.normalize(path).split("/");
+  return first !== "" && first !== "." && first !== "..";
+}
 
 export type LocalConfig = z.output<typeof configSchema>;
