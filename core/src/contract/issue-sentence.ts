@@ -20,6 +20,7 @@ export function readUnion(found: z.core.$ZodIssueInvalidUnion, value: unknown): 
   if (enumerated !== undefined && typeof value === "string")
     return { sentence: issueSentence(enumerated, value) };
   const expected = found.errors.flat().map(expectation).join(", or ");
+  if (value === undefined) return { sentence: `is required: ${expected}` };
   return { sentence: `must be ${expected}${receivedValue(value)}` };
 }
 

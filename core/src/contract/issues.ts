@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { issueSentence, readUnion } from "./issue-sentence.js";
-import { type KnownShape, knownShapeAt } from "./known-shape.js";
+import { type KnownShape, validatedShapeAt } from "./known-shape.js";
 import type { Issue } from "./result/failure.js";
 import { nearestKey } from "./spelling.js";
 
@@ -58,7 +58,7 @@ function issueAt({ path }: Validated, message: string): Issue {
 function below({ value, level, path, keyName }: Validated, steps: Path): Validated {
   return {
     value: valueAt(value, steps),
-    level: knownShapeAt(level, steps),
+    level: validatedShapeAt(level, steps),
     path: [...path, ...steps],
     keyName,
   };
@@ -66,12 +66,17 @@ function below({ value, level, path, keyName }: Validated, steps: Path): Validat
 
 function unknownKey(key: string, at: Validated): Issue {
   const { level, path, keyName = "field" } = at;
-  const known = level?.kind === "object" ? [...level.keys.keys()] : [];
+  const known = namesAt(level);
   const meant = nearestKey(key, known);
   const settings = known.filter((name) => !name.startsWith("$")).join(", ");
-  const otherwise = keyName === "field" ? "remove it" : `known are ${settings || "none"}`;
+  const otherwise = keyName === "field" || settings === "" ? "remove it" : `known are ${settings}`;
   const fix = meant === undefined ? otherwise : `did you mean \`${meant}\`?`;
   return { path: pathText([...path, key]), message: `is not a known ${keyName}: ${fix}` };
+}
+
+function namesAt(level: KnownShape | undefined): readonly string[] {
+  if (level?.kind === "object") return [...level.keys.keys()];
+  return level?.kind === "map" ? level.names : [];
 }
 
 /** The issues of the variant that fits the value's type; if none does, what each expects. */

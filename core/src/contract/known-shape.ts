@@ -22,6 +22,10 @@ interface KnownList {
 /** An object whose keys are the caller's own: headers, an environment. */
 interface KnownMap {
   readonly kind: "map";
+  /** Those that it may have; empty: any. */
+  readonly names: readonly string[];
+  /** Of each entry. */
+  readonly value: KnownShape | undefined;
 }
 
 /** Unions merge: an object is known by the keys of all its variants. */
@@ -30,7 +34,8 @@ export function knownShapeOf(schema: z.core.$ZodType): KnownShape | undefined {
     return knownShapeOf(schema.unwrap());
   if (schema instanceof z.ZodObject) return isOpen(schema) ? undefined : knownObject(schema);
   if (schema instanceof z.ZodArray) return knownList(schema);
-  if (schema instanceof z.ZodRecord) return { kind: "map" };
+  if (schema instanceof z.ZodRecord)
+    return { kind: "map", names: namesOf(schema.keyType), value: knownShapeOf(schema.valueType) };
   if (schema instanceof z.ZodUnion)
     return schema.options.map(knownShapeOf).reduce(mergeKnownShapes, undefined);
   return undefined;
@@ -52,6 +57,10 @@ function knownList(schema: z.ZodArray): KnownList {
   };
 }
 
+function namesOf(schema: z.core.$ZodType): readonly string[] {
+  return schema instanceof z.ZodEnum ? schema.options.map(String) : [];
+}
+
 function isOpen(schema: z.ZodObject): boolean {
   return !(schema.def.catchall instanceof z.ZodNever);
 }
@@ -67,15 +76,26 @@ export function mergeKnownShapes(
   return { kind: "object", keys };
 }
 
-/** The level that a path of an issue leads to. */
+/** The level that a path leads to, but not into a map, whose entries are the caller's own. */
 export function knownShapeAt(
   level: KnownShape | undefined,
   path: readonly PropertyKey[],
 ): KnownShape | undefined {
-  let current = level;
-  for (const step of path) {
-    if (current?.kind === "list") current = current.element;
-    else current = current?.kind === "object" ? current.keys.get(String(step)) : undefined;
-  }
-  return current;
+  return path.reduce<KnownShape | undefined>(
+    (current, step) => (current?.kind === "map" ? undefined : shapeBelow(current, step)),
+    level,
+  );
+}
+
+/** The level that a path of an issue leads to, also into entries of maps. */
+export function validatedShapeAt(
+  level: KnownShape | undefined,
+  path: readonly PropertyKey[],
+): KnownShape | undefined {
+  return path.reduce(shapeBelow, level);
+}
+
+function shapeBelow(level: KnownShape | undefined, step: PropertyKey): KnownShape | undefined {
+  if (level?.kind === "list") return level.element;
+  return level?.kind === "map" ? level.value : level?.keys.get(String(step));
 }
