@@ -136,6 +136,8 @@ describe("ambit runs, attach, answer, deliveries and redeliver", () => {
   it("show another project's token nothing", async () => {
     const next = await bodyOf<{ runId: string }>(await post("/run", { ...turn, sessionId: "t" }));
     const own = JSON.parse((await ambit(["runs", "--session", "t", "--json"])).stdout);
+    const others = await ambit(["runs", "--session", "nobody's", "--json"]);
+    expect(JSON.parse(others.stdout)).toEqual({ runs: [], interactions: [] });
     expect(own.interactions).toMatchObject([{ runId: next.runId }]);
     const [all, followed, answered] = await Promise.all([
       ambit(["runs", "--json"], asTwo),

@@ -1,6 +1,7 @@
-import { deliveriesResponseSchema, storedDeliverySchema } from "@ambit/durable";
+import { deliveriesResponseSchema, type StoredDelivery, storedDeliverySchema } from "@ambit/durable";
 import { table } from "../display/table.js";
 import { exitCodes } from "../exit-codes.js";
+import { allOf, type PagedList, pagesOf } from "../pages.js";
 import { type ClientOptions, ServerClient, ServerRefused } from "../server-client.js";
 
 export interface DeliveriesCommandOptions extends ClientOptions {
@@ -12,15 +13,12 @@ export interface DeliveriesCommandOptions extends ClientOptions {
 /** `ambit deliveries`: webhook messages and their state. */
 export async function deliveries(options: DeliveriesCommandOptions): Promise<number> {
   const client = new ServerClient(options);
-  const query = new URLSearchParams();
-  if (options.state !== undefined) query.set("state", options.state);
-  if (options.run !== undefined) query.set("runId", options.run);
-  const found = deliveriesResponseSchema.parse(await client.json("GET", `/deliveries?${query}`));
+  const found = await allOf(client, deliveriesOf({ state: options.state, runId: options.run }));
   if (options.json === true) {
-    process.stdout.write(`${JSON.stringify(found, undefined, 2)}\n`);
+    process.stdout.write(`${JSON.stringify({ deliveries: found }, undefined, 2)}\n`);
     return exitCodes.ok;
   }
-  const rows = found.deliveries.map(({ id, event, state, attempts, host, runId, error = "" }) => {
+  const rows = found.map(({ id, event, state, attempts, host, runId, error = "" }) => {
     return [id, event, state, String(attempts), host, runId, error];
   });
   const columns = ["message", "event", "state", "attempts", "host", "run", "error"];
@@ -46,13 +44,17 @@ export async function redeliver(ids: readonly string[], options: RedeliverOption
   for (const id of ids) await again(id);
   if (ids.length > 0) return exitCodes.ok;
   // Page by page, newest first, so that a message that fails again meanwhile isn't listed twice.
-  let after = "";
-  for (;;) {
-    const path = `/deliveries?state=failed&limit=1000${after === "" ? "" : `&after=${encodeURIComponent(after)}`}`;
-    const { deliveries: failed } = deliveriesResponseSchema.parse(await client.json("GET", path));
+  for await (const failed of pagesOf(client, deliveriesOf({ state: "failed" }))) {
     for (const { id } of failed) await again(id);
-    const last = failed.at(-1);
-    if (last === undefined) return exitCodes.ok;
-    after = last.id;
   }
+  return exitCodes.ok;
+}
+
+function deliveriesOf(filter: PagedList<StoredDelivery>["filter"]): PagedList<StoredDelivery> {
+  return {
+    path: "/deliveries",
+    filter,
+    rowsOf: (body) => deliveriesResponseSchema.parse(body).deliveries,
+    idOf: ({ id }) => id,
+  };
 }
