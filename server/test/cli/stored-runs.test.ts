@@ -120,7 +120,9 @@ describe("ambit runs, attach, answer, deliveries and redeliver", () => {
   it.each([
     ["a run that isn't there", ["attach", "none"], {}, "There is no run 'none'"],
     ["a state that isn't one", ["runs", "--state", "done"], {}, "must be one of queued, running, ended"],
-    ["an answer that says nothing", ["answer", "ask_1"], {}, "no open question ask_1"],
+    ["an answer that says nothing", ["answer", "ask_1"], {}, "say one of --approve, --deny and --output"],
+    ["two answers", ["answer", "ask_1", "--approve", "--output", "1"], {}, "say one of"],
+    ["a question that isn't there", ["answer", "ask_1", "--deny"], {}, "no open question ask_1"],
     ["a message that isn't there", ["redeliver", "none"], {}, "There is no delivery 'none'"],
     ["no message to send again", ["redeliver"], {}, "say --failed"],
     ["a wrong token", ["runs"], { AMBIT_TOKEN: "wrong" }, "set AMBIT_TOKEN"],
