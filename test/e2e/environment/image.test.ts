@@ -41,7 +41,7 @@ describe.skipIf(missing !== undefined)("the image of a request", { timeout: 120_
   const closed = { network: "off", filesystem: "workspace" };
   async function run(more: object) {
     const body = { ...demo("run echo $PATH", "say done"), sandboxPermission: closed, ...more };
-    const result = await (await server.post("/run", body)).json();
+    const result = JSON.parse(await (await server.post("/run", body)).text());
     const ended = (result.events ?? []).find(({ type }: { type: string }) => type === "tool_result");
     return { result, printed: String(ended?.output) };
   }
@@ -65,7 +65,7 @@ describe.skipIf(missing !== undefined)("the image of a request", { timeout: 120_
   it("is refused with those that are configured, and with a field that only commands use", async () => {
     const issuesOf = async (environment: object, more: object = {}) => {
       const body = { ...demo("say hi"), sandboxPermission: closed, environment, ...more };
-      return (await (await server.post("/plan", body)).json()).failure.issues;
+      return JSON.parse(await (await server.post("/plan", body)).text()).failure.issues;
     };
     expect(await issuesOf({ image: "python:3" })).toEqual([
       { path: "environment.image", message: expect.stringContaining(`${other} (second)`) },
