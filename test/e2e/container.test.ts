@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
+import { freePort } from "@ambit/backend-kit";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -45,14 +45,6 @@ async function composeProblem(): Promise<string | undefined> {
   if (!existsSync("/usr/bin/docker")) return "docker's command line is missing: apt-get install docker.io";
   if (existsSync(join(repository, ".cache/docker-compose"))) return undefined;
   return "Compose 2 is missing: node scripts/docker-engine.mjs brings it";
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
 }
 
 const post = (body: object, headers: Record<string, string> = {}) =>

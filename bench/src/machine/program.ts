@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
 
 /** A Node program, started for a measurement. */
 export interface Program {
@@ -55,17 +54,6 @@ export function startProgram(entry: string, options: ProgramOptions = {}): Progr
       clearTimeout(timer);
     },
   };
-}
-
-/** A port that was unused a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("loopback gave no port");
-  server.close();
-  await once(server, "close");
-  return address.port;
 }
 
 export function pause(ms: number): Promise<void> {

@@ -4,9 +4,10 @@ import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { demoAgentEntry } from "@ambit/agent-demo";
+import { freePort } from "@ambit/backend-kit";
 import { z } from "zod";
 import { HttpCaller } from "../http.js";
-import { freePort, pause } from "../machine/program.js";
+import { pause } from "../machine/program.js";
 import { temporaryFolder } from "../machine/temporary-folder.js";
 import { installPeer, type Peer } from "./install-peer.js";
 

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "@ambit/backend-kit";
 import { postgresIsMissing, startPostgres } from "@ambit/test-postgres";
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { readAll, submit } from "./callers.js";
-import { freePort, Replica } from "./cluster.js";
+import { Replica } from "./cluster.js";
 
 /** The number of runs, and of steps of each. All of them with AMBIT_SOAK. */
 const { runs, steps } =

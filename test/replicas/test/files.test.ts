@@ -2,11 +2,12 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "@ambit/backend-kit";
 import { S3Server } from "@ambit/fakes/s3-server";
 import { postgresIsMissing, startPostgres } from "@ambit/test-postgres";
 import { expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
-import { freePort, Replica } from "./cluster.js";
+import { Replica } from "./cluster.js";
 
 const resultSchema = z.object({ ok: z.boolean(), runId: z.string(), error: z.string().optional() });
 

@@ -3,10 +3,11 @@ import { once } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "@ambit/backend-kit";
 import { postgresIsMissing, startPostgres } from "@ambit/test-postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { freePort, Replica } from "./cluster.js";
+import { Replica } from "./cluster.js";
 import { CuttableProxy } from "./cuttable-proxy.js";
 
 const infoSchema = z.looseObject({

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
+import { freePort } from "@ambit/backend-kit";
 import { type Postgres, postgresIsMissing, startPostgres } from "@ambit/test-postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { freePort, Replica } from "./cluster.js";
+import { Replica } from "./cluster.js";
 
 const runSchema = z.looseObject({
   runId: z.string(),

@@ -1,7 +1,8 @@
+import { freePort } from "@ambit/backend-kit";
 import type { Goal } from "../../goal.js";
 import { HttpCaller } from "../../http.js";
 import { memoryMibOf } from "../../machine/processes.js";
-import { freePort, type ProgramOptions, pause, startProgram } from "../../machine/program.js";
+import { type ProgramOptions, pause, startProgram } from "../../machine/program.js";
 import { temporaryFolder } from "../../machine/temporary-folder.js";
 import { interleaved, mediansOf } from "../../measure.js";
 import { linux } from "../../needs.js";

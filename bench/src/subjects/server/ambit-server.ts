@@ -1,8 +1,9 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { freePort } from "@ambit/backend-kit";
 import { HttpCaller } from "../../http.js";
-import { freePort, type Program, pause, startProgram } from "../../machine/program.js";
+import { type Program, pause, startProgram } from "../../machine/program.js";
 import { type TemporaryFolder, temporaryFolder } from "../../machine/temporary-folder.js";
 
 /** The installed command. */

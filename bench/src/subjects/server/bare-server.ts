@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
+import { freePort } from "@ambit/backend-kit";
 import { HttpCaller } from "../../http.js";
-import { freePort, type Program, startProgram } from "../../machine/program.js";
+import { type Program, startProgram } from "../../machine/program.js";
 import { healthy } from "./ambit-server.js";
 
 export const bareEntry = fileURLToPath(new URL("../../floors/bare-http.js", import.meta.url));

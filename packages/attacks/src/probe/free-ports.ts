@@ -9,6 +9,12 @@ export async function freePorts(count: number): Promise<readonly number[]> {
     for (const server of servers) await once(server.listen(0, "127.0.0.1"), "listening");
     return servers.map(listeningPort);
   } finally {
-    for (const server of servers) server.close();
+    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
   }
+}
+
+/** One of them. */
+export async function freePort(): Promise<number> {
+  const [port = 0] = await freePorts(1);
+  return port;
 }

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { createServer } from "node:net";
 import type { Duplex } from "node:stream";
 import { buffer } from "node:stream/consumers";
+import { freePort } from "@ambit/backend-kit";
 import { bridgeSchema, openRemoteSandbox } from "@ambit/bridge";
 import type { Sandbox } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished, test } from "vitest";
@@ -11,16 +11,6 @@ import { openBridged, unlimitedSpec } from "../support/bridged.js";
 import { HostilePlatform } from "../support/hostile-platform.js";
 
 const MB = 2 ** 20;
-
-/** A free port: these sandboxes share this host's loopback. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
-}
 
 const echo = "socket.pipe(socket)";
 

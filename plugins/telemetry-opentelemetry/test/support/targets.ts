@@ -1,10 +1,8 @@
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePorts } from "@ambit/backend-kit";
 import { OtlpReceiver } from "@ambit/otlp-receiver";
 import { onTestFinished } from "vitest";
 
@@ -25,7 +23,7 @@ export async function receiver(): Promise<Target> {
 /** The official collector, which passes everything on to a receiver. @param program its path */
 export async function collector(program: string): Promise<Target> {
   const { received } = await receiver();
-  const [http, grpc] = await freePorts();
+  const [http = 0, grpc = 0] = await freePorts(2);
   const folder = await mkdtemp(join(tmpdir(), "ambit-collector-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const config = join(folder, "collector.yaml");
@@ -58,16 +56,4 @@ function configuration(http: number, grpc: number, to: string): string {
       pipelines: { traces: pipeline, metrics: pipeline, logs: pipeline },
     },
   });
-}
-
-async function freePorts(): Promise<readonly [number, number]> {
-  const one = createServer().listen(0, "127.0.0.1");
-  const other = createServer().listen(0, "127.0.0.1");
-  await Promise.all([once(one, "listening"), once(other, "listening")]);
-  // TCP servers that listen have one.
-  const ports = [one, other].map((server) => (server.address() as AddressInfo).port);
-  one.close();
-  other.close();
-  const [http = 0, grpc = 0] = ports;
-  return [http, grpc];
 }

@@ -1,8 +1,8 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { setTimeout as after } from "node:timers/promises";
+import { freePort } from "@ambit/backend-kit";
 import type { Log } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ConfigurationInvalid } from "../../../src/configuration/problems.js";
@@ -15,15 +15,6 @@ import { serveStored } from "../../support/stored-server.js";
 import { unsteadyStore } from "../../support/unsteady-store.js";
 
 const health = { port: 0 };
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : 0;
-}
 
 /** A server with a health listener, whose address isn't undefined. */
 async function serveHealth(options: Parameters<typeof serveScript>[1] = {}, script = saying("x")) {

@@ -2,11 +2,12 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "@ambit/backend-kit";
 import { type LoopbackDaytona, startLoopbackDaytona, unavailableReason } from "@ambit/daytona-loopback";
 import { type Postgres, postgresIsMissing, startPostgres } from "@ambit/test-postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { freePort, Replica } from "../cluster.js";
+import { Replica } from "../cluster.js";
 
 const resultSchema = z.object({
   ok: z.boolean(),
