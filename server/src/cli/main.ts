@@ -6,6 +6,7 @@ import { fixYoungHeapSize } from "../young-heap.js";
 import { isClosedPipe } from "./closed-pipe.js";
 import { completionScript, shells } from "./completion.js";
 import { exitCodes } from "./exit-codes.js";
+import { help } from "./help.js";
 
 /** Each command is imported when it is called, so that its dependencies don't slow the others. */
 function program(): Command {
@@ -213,30 +214,7 @@ function program(): Command {
   return ambit;
 }
 
-const serverOption = "the server (default: where AMBIT_HOST and AMBIT_PORT say)";
-
-const help = `
-Results go to stdout, logs to stderr.
-
-Exit codes:
-  0    success
-  1    the run failed; a capability didn't hold (verify)
-  2    invalid command line, configuration or environment
-  3    the boundary can't be guaranteed: every gap is in the result; nothing is proven (verify)
-  4    the request can't be used: every issue is in the result
-  130  interrupted with Ctrl-C (143: by SIGTERM)
-
-Environment:
-  AMBIT_HOST, AMBIT_PORT   where to listen
-  AMBIT_ADDRESS            where callers reach this replica, for other replicas to tell
-  AMBIT_TOKEN              the token callers must send; required beyond loopback
-  AMBIT_AUTH               "none": a server on loopback requires no token
-  AMBIT_CONFIG             the configuration file
-  AMBIT_CONCURRENT_RUNS    runs at once; overrides limits.concurrentRuns
-  AMBIT_INTERACTION_KEY_FILE  the key that replicas share to accept answers to each other's questions
-  AMBIT_WEBHOOK_SECRET     signs webhooks: "whsec_" and 24 to 64 random bytes in base64
-  AMBIT_DENY_PERMISSIONS   tools that no request can allow: "true", or comma-separated patterns
-  AMBIT_LOG_LEVEL          debug, info, warn, error or silent`;
+const serverOption = "the server (default: AMBIT_ADDRESS, else where AMBIT_HOST and AMBIT_PORT say)";
 
 function collected(value: string, earlier: readonly string[] = []): readonly string[] {
   return [...earlier, value];

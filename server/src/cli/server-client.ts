@@ -1,4 +1,5 @@
 import { type Environment, takeEnvironment } from "../configuration/environment.js";
+import { urlOf } from "../http/address.js";
 import { localTokenFor } from "../local-token.js";
 
 /** A request to a running server that it refused, or that didn't reach it. */
@@ -11,13 +12,13 @@ export interface ClientOptions {
   readonly url?: string;
 }
 
-/** Where the server is: `--url`, else what `AMBIT_HOST` and `AMBIT_PORT` say. */
+/** Where the server is: `--url`, else `AMBIT_ADDRESS`, else what `AMBIT_HOST` and `AMBIT_PORT` say. */
 export function addressOf({ url }: ClientOptions, environment: Environment): string {
   const { AMBIT_HOST: host = "127.0.0.1", AMBIT_PORT: port = 8765, AMBIT_ADDRESS: address } = environment;
-  return (url ?? address ?? `http://${host}:${port}`).replace(/\/+$/, "");
+  return (url ?? address ?? urlOf(host, port)).replace(/\/+$/, "");
 }
 
-/** Client of a running `ambit serve`: at `--url`, else at `AMBIT_HOST` and `AMBIT_PORT`. */
+/** Client of a running `ambit serve`: at `--url`, else where the environment says. */
 export class ServerClient {
   readonly #base: string;
   /** What the environment sets, else what the server of this machine keeps for its callers. */
