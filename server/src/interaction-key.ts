@@ -42,18 +42,28 @@ export function interactionKey(file: string, log: Log): () => Promise<KeyObject>
  * @throws ConfigurationInvalid when it can't be used
  */
 export async function namedInteractionKey(file: string): Promise<() => Promise<KeyObject>> {
-  const key = await namedKey("interactions.keyFile", file);
+  const fix = `name the one that all replicas share, or make it: (umask 077; openssl rand -hex 32 > ${file})`;
+  const key = await namedKey("interactions.keyFile", file, fix);
   return () => Promise.resolve(key);
 }
 
-/** @param setting that names the file. @throws ConfigurationInvalid when it can't be used */
-export async function namedKey(setting: string, file: string): Promise<KeyObject> {
+/**
+ * A key that was used before `interactions.keyFile` was changed. A new one would decrypt nothing.
+ * @param setting that names the file. @throws ConfigurationInvalid when it can't be used
+ */
+export function earlierKey(setting: string, file: string): Promise<KeyObject> {
+  return namedKey(
+    setting,
+    file,
+    "put the earlier key back, or leave it out: what it encrypted isn't read then",
+  );
+}
+
+async function namedKey(setting: string, file: string, fix: string): Promise<KeyObject> {
   try {
     return await read(file);
   } catch (cause) {
-    const reason = isErrno(cause, "ENOENT")
-      ? `there is no file ${file}: name the one that all replicas share, or make it: (umask 077; openssl rand -hex 32 > ${file})`
-      : messageOf(cause);
+    const reason = isErrno(cause, "ENOENT") ? `there is no file ${file}: ${fix}` : messageOf(cause);
     throw new ConfigurationInvalid(setting, [`can't be used: ${reason}`], { cause });
   }
 }

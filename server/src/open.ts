@@ -11,10 +11,10 @@ import { EvidenceFile } from "./evidence-file.js";
 import { KeptFiles, type KeptFilesOptions } from "./files/kept-files.js";
 import {
   defaultKeyFile,
+  earlierKey,
   interactionKey,
   lastingKey,
   namedInteractionKey,
-  namedKey,
 } from "./interaction-key.js";
 import { LineCopies } from "./logging/line-copies.js";
 import { openLog } from "./logging/log.js";
@@ -134,7 +134,7 @@ async function sealingOf(
   key: () => Promise<KeyObject>,
 ): Promise<Pick<KeptFilesOptions, "sealing" | "stateSealing">> {
   const earlier = await Promise.all(
-    earlierKeyFiles.map((file, index) => namedKey(`workspace.earlierKeyFiles[${index}]`, file)),
+    earlierKeyFiles.map((file, index) => earlierKey(`workspace.earlierKeyFiles[${index}]`, file)),
   );
   // What ends with this process may have a key that does.
   const newest = keyFile === undefined && !temporary ? () => lastingKey(defaultKeyFile()) : key;

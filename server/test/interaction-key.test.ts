@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Log } from "@ambit/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { defaultKeyFile, interactionKey, namedInteractionKey } from "../src/interaction-key.js";
+import { defaultKeyFile, earlierKey, interactionKey, namedInteractionKey } from "../src/interaction-key.js";
 
 let folder: string;
 let warnings: unknown[];
@@ -73,6 +73,15 @@ describe("interactionKey", () => {
       `there is no file ${file}: name the one that all replicas share, or make it: (umask 077; openssl rand`,
     );
     expect(await readdir(folder)).toEqual([]);
+  });
+
+  it("isn't made anew where an earlier one isn't there, since that would decrypt nothing", async () => {
+    const file = join(folder, "earlier");
+    const refused = earlierKey("workspace.earlierKeyFiles[0]", file);
+    await expect(refused).rejects.toThrow(
+      `workspace.earlierKeyFiles[0]: can't be used: there is no file ${file}: put the earlier key back, or leave it out`,
+    );
+    await expect(refused).rejects.not.toThrow("openssl");
   });
 
   it("is in the data folder by default", () => {
