@@ -1,5 +1,12 @@
 import { RequestInvalid } from "@ambit/core";
-import { type AgentEventOf, type Issue, interactionAnswerSchema } from "@ambit/core/contract";
+import {
+  type AgentEventOf,
+  type Issue,
+  interactionAnswerSchema,
+  knownShapeOf,
+  readableIssues,
+} from "@ambit/core/contract";
+import type { z } from "zod";
 
 export type InteractionKind = AgentEventOf<"interaction_request">["kind"];
 
@@ -9,20 +16,24 @@ export interface UserAnswer {
   readonly isError: boolean;
 }
 
+const [approvalSchema, outputSchema] = interactionAnswerSchema.options;
+const noApproval = {
+  path: "approved",
+  message: "must be true or false: this interaction asks for an approval",
+};
+const noOutput = { path: "output", message: "must hold the call's output: this interaction asks for it" };
+
 /** Parses a user's answer. @throws RequestInvalid when it doesn't fit the question. */
 export function readAnswer(kind: InteractionKind, body: unknown): UserAnswer {
-  const parsed = interactionAnswerSchema.safeParse(body);
   if (kind === "user_approval") {
-    if (parsed.success && "approved" in parsed.data) return { output: parsed.data, isError: false };
-    throw misfit({
-      path: "approved",
-      message: "must be true or false: this interaction asks for an approval",
-    });
+    const approval = approvalSchema.safeParse(body);
+    if (approval.success) return { output: approval.data, isError: false };
+    throw misfit(approvalSchema, approval.error, body, noApproval);
   }
-  if (parsed.success && "output" in parsed.data) {
-    return { output: parsed.data.output, isError: parsed.data.isError };
-  }
-  throw misfit({ path: "output", message: "must hold the call's output: this interaction asks for it" });
+  const answer = outputSchema.safeParse(body);
+  if (!answer.success) throw misfit(outputSchema, answer.error, body, noOutput);
+  if (!("output" in answer.data)) throw new RequestInvalid([noOutput]);
+  return { output: answer.data.output, isError: answer.data.isError };
 }
 
 /** Whether the user approved; undefined when the answer isn't about that. */
@@ -31,6 +42,8 @@ export function approvalIn({ output }: UserAnswer): boolean | undefined {
   return typeof output.approved === "boolean" ? output.approved : undefined;
 }
 
-function misfit(issue: Issue): RequestInvalid {
-  return new RequestInvalid([issue]);
+/** What else is wrong is named too: an answer with one field too many isn't one without an approval. */
+function misfit(schema: z.ZodType, error: z.ZodError, body: unknown, lacks: Issue): RequestInvalid {
+  const found = readableIssues(error.issues, { value: body, level: knownShapeOf(schema), path: [] });
+  return new RequestInvalid(found.map((issue) => (["", lacks.path].includes(issue.path) ? lacks : issue)));
 }
