@@ -1,10 +1,11 @@
-import { NotFound, projectOf, RequestInvalid } from "@ambit/core";
+import { NotFound, projectOf } from "@ambit/core";
 import { FairMap, type Runner } from "@ambit/runner";
 import type { z } from "zod";
 import { sendJson } from "./response/send.js";
 import { type CancelTurnResponse, cancelTurnRequestSchema } from "./route-schemas.js";
 import { callersProjects } from "./runs/projects.js";
 import type { Exchange, ServerContext } from "./server-context.js";
+import { validBody } from "./valid-body.js";
 
 type Command = z.infer<typeof cancelTurnRequestSchema>;
 
@@ -40,13 +41,7 @@ export class TurnCancellation {
 
   /** @throws NotFound for a session that this runner doesn't have; RequestInvalid */
   async handle({ bodies, log }: ServerContext, { incoming, outgoing }: Exchange): Promise<void> {
-    const parsed = cancelTurnRequestSchema.safeParse(await bodies.json(incoming, maxBodyBytes));
-    if (!parsed.success) {
-      throw new RequestInvalid(
-        parsed.error.issues.map(({ path, message }) => ({ path: path.join("."), message })),
-      );
-    }
-    const command = parsed.data;
+    const command = validBody(cancelTurnRequestSchema, await bodies.json(incoming, maxBodyBytes));
     const own = callersProjects(incoming);
     const project = own === "all" ? projectOf({ projectId: command.projectId ?? undefined }) : own;
     const answer = await this.answer(command, project);

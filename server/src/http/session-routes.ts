@@ -3,6 +3,7 @@ import { sendJson } from "./response/send.js";
 import { type EndedResponse, killRequestSchema } from "./route-schemas.js";
 import { callersProjects } from "./runs/projects.js";
 import type { Exchange, ServerContext } from "./server-context.js";
+import { validBody } from "./valid-body.js";
 
 /** Bytes of the body, which holds two short names. */
 const killLimit = 16 * 1024;
@@ -12,13 +13,7 @@ export async function handleKill(
   { runner, log, bodies }: ServerContext,
   { incoming, outgoing }: Exchange,
 ): Promise<void> {
-  const parsed = killRequestSchema.safeParse(await bodies.json(incoming, killLimit));
-  if (!parsed.success) {
-    throw new RequestInvalid(
-      parsed.error.issues.map(({ path, message }) => ({ path: path.join("."), message })),
-    );
-  }
-  const { sessionId, projectId } = parsed.data;
+  const { sessionId, projectId } = validBody(killRequestSchema, await bodies.json(incoming, killLimit));
   const own = callersProjects(incoming);
   if (own !== "all" && (projectId ?? own) !== own) {
     const message = "is not the project of this token: leave it out";

@@ -215,7 +215,20 @@ describe("routes", () => {
     const { post } = await serveScript(saying("x"));
     const none = await post("/kill", {});
     expect(none.status).toBe(400);
-    expect(await none.json()).toMatchObject({ failure: { issues: [{ path: "sessionId" }] } });
+    expect(await none.json()).toMatchObject({
+      failure: { issues: [{ path: "sessionId", message: "is required: a string" }] },
+    });
+    expect(await (await post("/kill", { sessionid: "s" })).json()).toMatchObject({
+      failure: {
+        issues: [
+          { path: "sessionId", message: "is required: a string" },
+          { path: "sessionid", message: "is not a known field: did you mean `sessionId`?" },
+        ],
+      },
+    });
+    expect(await (await post("/cancel", {})).json()).toMatchObject({
+      failure: { issues: [{ path: "id", message: "is required: a string" }, { path: "sessionId" }] },
+    });
     expect((await post("/kill", { sessionId: "x".repeat(20_000) })).status).toBe(413);
   });
 
