@@ -20,6 +20,21 @@ export const lines = (bytes: number): Argv => [
   `${bytes}`,
 ];
 
+const piece = Buffer.alloc(1_048_576, "some text, line after line\n");
+
+/** A command that reads this many bytes, and then says so. */
+export const reading = (bytes: number): Argv => [
+  ...(["/bin/sh", "-c", 'head -c "$0" > /dev/null; echo read'] as const),
+  `${bytes}`,
+];
+
+/** Gives such a command its input, a multiple of a MiB, until it has read it. */
+export async function giveAll({ output, write, end }: Streams, bytes: number): Promise<void> {
+  for (let given = 0; given < bytes; given += piece.length) await write(piece);
+  await readBytes(output, 1);
+  await end();
+}
+
 /** Over the bridge. */
 export async function spawned(sandbox: RemoteSandbox, argv: Argv): Promise<Streams> {
   const child = await sandbox.spawn({ argv, env: { PATH: "/usr/bin:/bin" } });
