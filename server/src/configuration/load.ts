@@ -114,7 +114,7 @@ export async function loadSettings(
     token: environment.AMBIT_TOKEN,
     secrets: [...markedInConfiguration(parsed.data), ...markedInEnvironment(environment)],
     importPlugin,
-    notices: environment.notices ?? [],
+    notices: [...(environment.notices ?? []), ...withoutEffect(environment, server.health.port)],
     file,
   };
 }
@@ -139,6 +139,15 @@ async function read(file: string): Promise<unknown> {
   }
   if (typeof module === "object" && module !== null && "default" in module) return module.default;
   throw new ConfigurationInvalid(file, ["has no default export: export default { plugins: […] }"]);
+}
+
+/** The health listener needs a port, which the environment or the configuration names. */
+function withoutEffect(
+  { AMBIT_HEALTH_HOST: host, AMBIT_HEALTH_PORT: port }: Environment,
+  configured: number | undefined,
+): readonly string[] {
+  if (host === undefined || (port ?? configured) !== undefined) return [];
+  return ["AMBIT_HEALTH_HOST has no effect without a port: set AMBIT_HEALTH_PORT too, or unset it"];
 }
 
 function strictest(one: PermissionCeiling, other: PermissionCeiling): PermissionCeiling {

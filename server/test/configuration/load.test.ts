@@ -116,10 +116,24 @@ describe("loadSettings", () => {
     ['{"require":{"network":"on"}}', 'require.network must be one of "allowlist", "off"'],
     ['{"server":{"xyz":1}}', "server.xyz is not a known setting: known are host, auth, port, allowedHosts"],
     ['{"permissions":{"deny":["Bash(rm *)"]}}', "Name(prefix:*)"],
+    ['{"server":{"preview":{"url":"https://*.a.example"}}}', "server.preview.port is needed beside `url`"],
     ["{", "is not JSON"],
   ])("says what is wrong with %s", async (content, message) => {
     const folder = await folderWith({ "ambit.config.json": content });
     await expect(load(folder)).rejects.toThrow(message);
+  });
+
+  it("notices a health listener's host that has no port", async () => {
+    const [folder, withPort] = [
+      await folderWith({ "ambit.config.json": "{}" }),
+      await folderWith({ "ambit.config.json": '{"server":{"health":{"port":0}}}' }),
+    ];
+    const host = { AMBIT_HEALTH_HOST: "0.0.0.0" };
+    expect((await load(folder, host)).notices).toEqual([
+      "AMBIT_HEALTH_HOST has no effect without a port: set AMBIT_HEALTH_PORT too, or unset it",
+    ]);
+    expect((await load(folder, { ...host, AMBIT_HEALTH_PORT: "0" })).notices).toEqual([]);
+    expect((await load(withPort, host)).notices).toEqual([]);
   });
 
   it("reports all problems at once", async () => {
