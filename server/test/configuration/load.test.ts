@@ -116,6 +116,11 @@ describe("loadSettings", () => {
     ['{"require":{"network":"on"}}', 'require.network must be one of "allowlist", "off"'],
     ['{"server":{"xyz":1}}', "server.xyz is not a known setting: known are host, auth, port, allowedHosts"],
     ['{"permissions":{"deny":["Bash(rm *)"]}}', "Name(prefix:*)"],
+    [
+      '{"permissions":{"deny":["Bash","mcp__*"]}}',
+      "permissions.deny[1] must name the tool: a name has no wildcard",
+    ],
+    ['{"permissions":{"deny":["*(rm:*)"]}}', "permissions.deny[0] must name the tool"],
     ['{"server":{"preview":{"url":"https://*.a.example"}}}', "server.preview.port is needed beside `url`"],
     ["{", "is not JSON"],
   ])("says what is wrong with %s", async (content, message) => {
