@@ -1,9 +1,11 @@
 import { readFileSync } from "node:fs";
+import { configurationJsonSchema } from "ambit";
 import { globbySync } from "globby";
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-const plugins = new URL("../../../plugins/", import.meta.url);
+const root = new URL("../../../", import.meta.url);
+const plugins = new URL("plugins/", root);
 const moduleSchema = z.object({ default: z.object({ name: z.string(), config: z.instanceof(z.ZodType) }) });
 const levelSchema = z.object({ properties: z.record(z.string(), z.unknown()).default({}) });
 const defaultSchema = z.object({ default: z.union([z.string(), z.number()]) });
@@ -39,5 +41,20 @@ test.each(globbySync("*/README.md", { cwd: plugins }))("plugins/%s names every s
       if (!isNamed(inner) && !isAsOnPage) missing.push(`${setting}.${inner}`);
     }
   }
+  expect(missing).toEqual([]);
+});
+
+test("the server's README and the pages of docs name every setting of the configuration", () => {
+  const pages = globbySync(["README.md", "server/README.md", "docs/*.md"], { cwd: root });
+  const text = pages.map((path) => readFileSync(new URL(path, root), "utf8")).join("\n");
+  const missing: string[] = [];
+  const visit = (schema: unknown, prefix: string) => {
+    for (const [setting, inner] of propertiesOf(schema)) {
+      // An editor's key, which sets nothing.
+      if (setting !== "$schema" && !new RegExp(`\\b${setting}\\b`).test(text)) missing.push(prefix + setting);
+      visit(inner, `${prefix}${setting}.`);
+    }
+  };
+  visit(configurationJsonSchema(), "");
   expect(missing).toEqual([]);
 });
