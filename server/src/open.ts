@@ -6,6 +6,7 @@ import type { Environment } from "./configuration/environment.js";
 import { loadSettings, type Overrides, type Settings } from "./configuration/load.js";
 import { ConfigurationInvalid } from "./configuration/problems.js";
 import type { ConfigurationInput, LogLevel } from "./configuration/schema.js";
+import { signerIn } from "./configuration/signing-key.js";
 import { CredentialCallbacks } from "./credentials/callbacks.js";
 import { EvidenceFile } from "./evidence-file.js";
 import { KeptFiles, type KeptFilesOptions } from "./files/kept-files.js";
@@ -91,6 +92,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     settings: settings.workspace,
     log,
     temporary,
+    sign: signerIn(settings.workspace.signingKeyFile),
     ...(await sealingOf(settings, temporary, key)),
   });
   const previews = new Previews(settings.server.preview, key, log);

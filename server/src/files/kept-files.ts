@@ -6,6 +6,7 @@ import {
   KeptOutputs,
   OutputsRetention,
   Snapshots,
+  type signerOf,
   type WorkspaceSettings,
   Workspaces,
 } from "@ambit/workspace";
@@ -13,7 +14,6 @@ import { type Blobs, type FileSealing, openedBlobs, sealedBlobs } from "@ambit/w
 import { dataFolder } from "../data-folder.js";
 import { openGuarded } from "./guarded-download.js";
 import { sendGuarded } from "./guarded-request.js";
-import { signerIn } from "./signing-key.js";
 
 export interface KeptFilesOptions {
   readonly registry: Registry;
@@ -25,6 +25,8 @@ export interface KeptFilesOptions {
   readonly sealing: (() => Promise<FileSealing>) | undefined;
   /** Encrypts what belongs to a session besides its files, in any case. */
   readonly stateSealing: () => Promise<FileSealing>;
+  /** Signs commits. Undefined: they aren't signed. */
+  readonly sign: ReturnType<typeof signerOf> | undefined;
 }
 
 /** The files of runs' outputs, in the place that a plugin offers. It is opened when it is first needed. */
@@ -36,7 +38,7 @@ export class KeptFiles {
   #retention: OutputsRetention | undefined;
 
   constructor(readonly options: KeptFilesOptions) {
-    const { registry, settings, stateSealing: sealing } = options;
+    const { registry, settings, sign, stateSealing: sealing } = options;
     const addresses = operatorPolicy({ privateHosts: "refuse", allowedRanges: settings.allowedRanges });
     const { maxEntries, maxSnapshotMiB, maxSnapshotsPerProject: maxPerProject } = settings;
     const folder = join(dataFolder(), "spool");
@@ -59,7 +61,7 @@ export class KeptFiles {
       snapshots: this.snapshots,
       send: (request, signal) => sendGuarded(request, addresses, signal),
       openDownload: (request, signal) => openGuarded(request, addresses, signal),
-      sign: signerIn(settings.signingKeyFile),
+      sign,
     });
   }
 

@@ -2,10 +2,10 @@ import { NotFound, projectOf } from "@ambit/core";
 import { FairMap, type Runner } from "@ambit/runner";
 import type { z } from "zod";
 import { sendJson } from "./response/send.js";
+import { validBody } from "./route/valid-body.js";
 import { type CancelTurnResponse, cancelTurnRequestSchema } from "./route-schemas.js";
 import { callersProjects } from "./runs/projects.js";
 import type { Exchange, ServerContext } from "./server-context.js";
-import { validBody } from "./valid-body.js";
 
 type Command = z.infer<typeof cancelTurnRequestSchema>;
 

@@ -1,9 +1,9 @@
 import { projectOf, RequestInvalid } from "@ambit/core";
 import { sendJson } from "./response/send.js";
+import { validBody } from "./route/valid-body.js";
 import { type EndedResponse, killRequestSchema } from "./route-schemas.js";
 import { callersProjects } from "./runs/projects.js";
 import type { Exchange, ServerContext } from "./server-context.js";
-import { validBody } from "./valid-body.js";
 
 /** Bytes of the body, which holds two short names. */
 const killLimit = 16 * 1024;

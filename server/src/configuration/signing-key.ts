@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { messageOf } from "@ambit/core";
 import { signerOf } from "@ambit/workspace";
-import { ConfigurationInvalid } from "../configuration/problems.js";
+import { ConfigurationInvalid } from "./problems.js";
 
 const fix = "name an Ed25519 key without a passphrase, as `ssh-keygen -t ed25519 -N ''` makes it";
 
