@@ -8,7 +8,7 @@ import { removeChangedBridges, withChangedBridge } from "@ambit/fakes/changed-br
 import { configSchema } from "../../dist/config.js";
 import { loopbackOptions, settingsFor } from "../support/settings.ts";
 import type { Mutant } from "./mutants.ts";
-import type { DaytonaMutantRow } from "./run-mutants.ts";
+import { conclusiveFindings, type DaytonaMutantRow } from "./run-mutants.ts";
 
 const plugin = fileURLToPath(new URL("../../", import.meta.url));
 const timeoutMs = 120_000;
@@ -34,21 +34,27 @@ export async function runDaytonaBridgeMutants(): Promise<readonly DaytonaMutantR
     const changed: typeof import("../../dist/backend.js") = await import(
       withChangedBridge(plugin, ["dist", "inside"], name, patches)
     );
-    const dataFolder = await mkdtemp(join(tmpdir(), "ambit-daytona-mutant-"));
-    try {
-      const backend = new changed.DaytonaSandbox(configSchema.parse({ ...settingsFor(daytona), dataFolder }));
-      const findings = await backend.probe(AbortSignal.timeout(timeoutMs));
-      const canary = findings.flatMap((one) => (one.proven ? [] : [one]));
-      return { mutant: mutantOf({ name, reason }), start: undefined, canary };
-    } finally {
-      await rm(dataFolder, { recursive: true, force: true, maxRetries: 5 });
-    }
+    // Findings that are kept aren't made again.
+    const probe = async () => {
+      const dataFolder = await mkdtemp(join(tmpdir(), "ambit-daytona-mutant-"));
+      try {
+        const config = configSchema.parse({ ...settingsFor(daytona), dataFolder });
+        return await new changed.DaytonaSandbox(config).probe(AbortSignal.timeout(timeoutMs));
+      } finally {
+        await rm(dataFolder, { recursive: true, force: true, maxRetries: 5 });
+      }
+    };
+    const findings = await conclusiveFindings(probe);
+    const canary = findings.flatMap((one) => (one.proven ? [] : [one]));
+    return { mutant: mutantOf({ name, reason }), start: undefined, canary };
   };
   try {
     const { canary } = await rowOf({ name: "nothing", patches: [], reason: /^$/ });
     const [found] = canary;
     if (found !== undefined) throw new Error(`nothing was taken out, and yet: ${found.reason}`);
-    return await Promise.all(mutants.map(rowOf));
+    const rows: DaytonaMutantRow[] = [];
+    for (const mutant of mutants) rows.push(await rowOf(mutant));
+    return rows;
   } finally {
     removeChangedBridges(plugin);
     await daytona.close();

@@ -108,16 +108,24 @@ async function rowOf(
 /** What the canary says when a control didn't work, or what is allowed. */
 const inconclusive = /without limits|so nothing is proven|is listed and not reached/;
 
-/** Repeated if it shows nothing, since a busy machine answered its control too late. */
-async function findingsOf(
+function findingsOf(
   daytona: LoopbackDaytona,
   change: PlatformChange,
   settings: object,
 ): Promise<readonly Finding[]> {
-  for (let left = 3; ; left -= 1) {
-    const findings = await withBackend(daytona, { ...change, isConcealed: true }, settings, (backend) =>
+  return conclusiveFindings(() =>
+    withBackend(daytona, { ...change, isConcealed: true }, settings, (backend) =>
       backend.probe(AbortSignal.timeout(timeoutMs)),
-    );
+    ),
+  );
+}
+
+/** A canary's, repeated if they show nothing, since a busy machine answered a control too late. */
+export async function conclusiveFindings(
+  probe: () => Promise<readonly Finding[]>,
+): Promise<readonly Finding[]> {
+  for (let left = 3; ; left -= 1) {
+    const findings = await probe();
     const isConclusive = findings.every((one) => one.proven || !inconclusive.test(one.reason));
     if (isConclusive || left === 1) return findings;
   }
