@@ -74,7 +74,8 @@ it("three replicas neither lose nor duplicate events that a reader received, des
     const info = infoSchema.parse(await (await fetch(`${any()}/runs/${id}`)).json());
     const outcome = info.result?.failure?.code ?? "ok";
     outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
-    expect(["ok", "runner_lost"]).toContain(outcome);
+    // A replica that lives, but is too slow for its lease while the store is away, ends its run itself: docs/scaling.md.
+    expect(["ok", "runner_lost", "store_failed"]).toContain(outcome);
     if (outcome === "ok") expect(said).toHaveLength(steps);
   }
   const open = await Promise.all(
