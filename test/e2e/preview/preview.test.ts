@@ -240,7 +240,7 @@ it("ends with its time, and has no more connections than it may", { timeout: 120
   expect((await get(url)).status).toBe(403);
 });
 
-it("refuses ports that can't be reached, at plan time, with the fix", async () => {
+it("refuses ports that can't be reached, at plan time, with the fix", { timeout: 120_000 }, async () => {
   const without = await servePreviews({});
   expect(await run(without, { ports })).toMatchObject({
     failure: { issues: [{ path: "ports", message: expect.stringContaining("server.preview.port") }] },
