@@ -80,7 +80,7 @@ describe("the choice of the sandbox by its image", () => {
     });
   });
 
-  test("the gaps of one that has it are told", () => {
+  test("the gaps of one that has it are reported", () => {
     const body = {
       environment: { image: "node:22" },
       sandbox: "new",

@@ -13,6 +13,7 @@ export type {
   RemoteSandboxOptions,
 } from "./host/remote-sandbox.js";
 export { type BridgeOptions, bridgeSchema } from "./options.js";
+export { ownSystemOptions } from "./own-system.js";
 export type {
   BinaryPipe,
   BinaryPlatform,

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { configSchema } from "../src/config.js";
 
-// A path that isn't found protects nothing, and nobody would notice.
+// A path that isn't found protects nothing, without a sign of it.
 it.each(["/workspace/.env", "/etc", "..", "../x", "a/../..", "."])(
   "refuses %s as a protected path",
   (path) => {

@@ -11,8 +11,8 @@ import type { Need } from "../../goal.js";
 import { temporaryFolder } from "../../machine/temporary-folder.js";
 import { type Argv, all, type Streams } from "./streams.js";
 
-/** Milliseconds between two tries of a command in a pod that is just starting. */
-const retryMs = 25;
+/** Milliseconds between two tries of a command in a pod that is just starting, and for the first that works. */
+const [retryMs, startMs] = [25, 60_000];
 const containerName = "sandbox";
 
 /** Pods of a real cluster: the backend's, and bare ones over Kubernetes' own client. */
@@ -85,12 +85,12 @@ function podsIn(own: OwnCluster, namespace: string): Pods {
   return {
     exec,
     execAtOnce: async (pod, argv) => {
-      for (;;) {
+      for (const end = Date.now() + startMs; ; await pause(retryMs)) {
         try {
           return await all((await exec(pod, argv)).output);
-        } catch {
-          // The container doesn't run yet.
-          await pause(retryMs);
+        } catch (error) {
+          // Until then, the container may just not run yet.
+          if (Date.now() > end) throw error;
         }
       }
     },

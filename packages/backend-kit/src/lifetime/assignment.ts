@@ -1,14 +1,6 @@
 import { forwardingLog } from "@ambit/attacks/probe";
-import type { Boundary, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
+import type { SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import type { Shape } from "./shape.js";
-
-/** What the processes of a run may do with the workspace, as the bridge takes it. */
-export const workspaceAccess = {
-  on: "write",
-  workspace: "write",
-  readonly: "read",
-  off: "none",
-} as const satisfies Readonly<Record<Boundary["filesystem"]["mode"], string>>;
 
 /** The one session that a prepared sandbox is given to, which it doesn't know while it is made. */
 export class Assignment {

@@ -1,7 +1,7 @@
 import { dirname } from "node:path/posix";
 import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
-import { Assignment, type Prepared, type Shape, workspaceAccess } from "@ambit/backend-kit";
-import { directCommandOf, type GuestOptions, openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
+import { Assignment, type Prepared, type Shape } from "@ambit/backend-kit";
+import { directCommandOf, openRemoteSandbox, ownSystemOptions, type RemoteSandbox } from "@ambit/bridge";
 import type { Log, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
 import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
@@ -19,14 +19,8 @@ export interface PrepareContainerOptions extends Omit<StartContainerOptions, "gu
   onEnded(): void;
 }
 
-const bridgeOf = ({ id, config, shape }: PrepareContainerOptions): GuestOptions => ({
-  spec: { id },
-  folderName: "session",
-  bridge: config.bridge,
-  ownSystem: true,
-  unprivileged: true,
-  workspace: workspaceAccess[shape.boundary.filesystem.mode],
-});
+const bridgeOf = ({ id, config, shape: { boundary } }: PrepareContainerOptions) =>
+  ownSystemOptions({ id, boundary }, config.bridge);
 
 /**
  * A container with a guest daemon that belongs to no session yet. It holds nothing of a session, and serves only one.

@@ -1,13 +1,7 @@
 import { dirname } from "node:path/posix";
 import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
-import {
-  Assignment,
-  type DialTarget,
-  dialUntilClosed,
-  type Prepared,
-  workspaceAccess,
-} from "@ambit/backend-kit";
-import { type GuestOptions, guestProgramOf, openRemoteSandbox, type RemoteSandbox } from "@ambit/bridge";
+import { Assignment, type DialTarget, dialUntilClosed, type Prepared } from "@ambit/backend-kit";
+import { guestProgramOf, openRemoteSandbox, ownSystemOptions, type RemoteSandbox } from "@ambit/bridge";
 import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
 import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
@@ -24,15 +18,9 @@ export interface PreparePodOptions extends Omit<StartOptions, "onFailure" | "pro
   onEnded(): void;
 }
 
-const bridgeOf = ({ id, config, shape }: PreparePodOptions): GuestOptions => ({
-  spec: { id },
-  // No pod shares a file system with another: each has a folder of its own mounted here.
-  folderName: "session",
-  bridge: config.bridge,
-  ownSystem: true,
-  unprivileged: true,
-  workspace: workspaceAccess[shape.boundary.filesystem.mode],
-});
+/** No pod shares a file system with another: each has a folder of its own mounted at the bridge's. */
+const bridgeOf = ({ id, config, shape: { boundary } }: PreparePodOptions) =>
+  ownSystemOptions({ id, boundary }, config.bridge);
 
 /** A pod with a guest daemon that belongs to no session yet. It holds nothing of a session, and serves only one. */
 export class PreparedPod implements Prepared {

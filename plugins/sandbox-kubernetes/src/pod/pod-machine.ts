@@ -24,6 +24,12 @@ export interface Ended {
   readonly output: string;
 }
 
+/** What a command reads. */
+export interface CommandInput {
+  readonly content: Uint8Array;
+  readonly sent: "at once" | "after its first output";
+}
+
 /** A pod, as the bridge needs it. */
 export class PodMachine {
   readonly #cluster: Cluster;
@@ -66,34 +72,25 @@ export class PodMachine {
     { path, content }: { readonly path: string; readonly content: Uint8Array },
     signal: AbortSignal,
   ): Promise<Ended> {
-    const ended = await this.run(argv, signal, content, true);
+    const ended = await this.run(argv, signal, { content, sent: "after its first output" });
     if (ended.code === 0) this.#placed = path;
     return ended;
   }
 
-  /**
-   * Runs one of the plugin's own commands to its end, as root and outside the sandbox's own network.
-   *
-   * @param isAsked whether its input is sent only after its first output.
-   */
-  async run(
-    argv: readonly string[],
-    signal: AbortSignal,
-    input?: Uint8Array,
-    isAsked = false,
-  ): Promise<Ended> {
+  /** Runs one of the plugin's own commands to its end, as root and outside the sandbox's own network. */
+  async run(argv: readonly string[], signal: AbortSignal, input?: CommandInput): Promise<Ended> {
     const limit = signalWithin(this.#config.requestTimeoutMs, signal);
     const stream = await this.#exec(argv, limit);
     const stop = () => stream.close();
     limit.addEventListener("abort", stop, { once: true });
     try {
-      let unsent = input;
+      let unsent = input?.content;
       const send = () => {
         // A command that ends early doesn't read the rest: its exit code says why.
         if (unsent !== undefined) stream.write(unsent).catch(() => undefined);
         unsent = undefined;
       };
-      if (!isAsked) send();
+      if (input?.sent === "at once") send();
       let output = "";
       const decoder = new TextDecoder();
       for await (const bytes of stream.output) {
@@ -117,7 +114,7 @@ export class PodMachine {
     const argv = ["/bin/sh", "-c", uploadScript, "sh", path, `${content.length}`];
     for (let tries = 1; ; tries += 1) {
       try {
-        const { code, output } = await this.run(argv, signal, content);
+        const { code, output } = await this.run(argv, signal, { content, sent: "at once" });
         if (code === 0) return;
         throw new SandboxFailed(`${path} couldn't be written in the pod: ${output}`, { concerns: "session" });
       } catch (error) {

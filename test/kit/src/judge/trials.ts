@@ -37,7 +37,11 @@ export class GuardedTrials {
     if (trial.alone === true) return tryAlone(trial, this.#place);
     const first = await this.#try(trial);
     if (!isInLostSandbox(first, this.#shared)) return first;
-    await this.close();
+    try {
+      await this.close();
+    } catch (error) {
+      return notRun(`the sandbox didn't close: ${allMessagesOf(error)}`);
+    }
     return this.#try(trial);
   }
 
