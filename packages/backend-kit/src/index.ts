@@ -9,6 +9,7 @@ export * from "./lifetime/lifeline.js";
 export * from "./lifetime/ownership.js";
 export * from "./lifetime/reaper.js";
 export * from "./lifetime/replica.js";
+export * from "./lifetime/sandbox-supply.js";
 export * from "./lifetime/shape.js";
 export * from "./lifetime/warm-pool.js";
 export * from "./limits.js";

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { claimReplica, defaultDataFolder, lazy, quietLog, Reaper } from "../src/index.js";
+import { claimReplica, defaultDataFolder, lazy, type Ownership, quietLog, Reaper } from "../src/index.js";
 
 const folder = async () => {
   const path = await mkdtemp(join(tmpdir(), "ambit-replica-"));
@@ -101,4 +101,28 @@ it("a reaper deletes what no session needs, and continues after a failed deletio
   reaper.end("open");
   await reaper.keepReaping(quietLog);
   expect(removed).toEqual(["ended", "expired", "open", "ended", "expired"]);
+});
+
+it("a reaper keeps what a second attempt made, whose first attempt has ended", async () => {
+  const left: { readonly name: string; readonly owner: Ownership }[] = [];
+  const removed: string[] = [];
+  const reaper = new Reaper({
+    platform: "Test",
+    plugin: "p",
+    dataFolder: await folder(),
+    deployment: "d",
+    ttlMinutes: 1,
+    reapMinutes: 60,
+    async *leftovers() {
+      for (const { name, owner } of left) yield { name, owner, remove: async () => void removed.push(name) };
+    },
+  });
+  const end = await reaper.holding("session", async (owner, end) => {
+    end();
+    left.push({ name: "second", owner });
+    return end;
+  });
+  expect((await reaper.reap()).deleted).toEqual([]);
+  end();
+  expect((await reaper.reap()).deleted).toEqual(["second"]);
 });

@@ -1,16 +1,12 @@
-import { randomUUID } from "node:crypto";
 import type { VerifiableBackend, Verification } from "@ambit/attacks";
 import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
 import {
   containerGaps,
   defaultDataFolder,
   lazy,
-  quietLog,
-  Reaper,
   refuseBeyond,
-  type Shape,
-  shapeOf,
-  WarmPool,
+  type SandboxOrder,
+  SandboxSupply,
 } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
 import {
@@ -46,15 +42,10 @@ export class DockerSandbox implements VerifiableBackend {
   readonly claims = claims;
   readonly verification: Verification;
   readonly #config: DockerConfig;
-  readonly #lookup: Lookup | undefined;
   /** dockerode is loaded with the first sandbox or probe, so that a server starts without it. */
   readonly #engine = lazy(async () => (await import("./engine/engine.js")).connectTo(this.#config));
   readonly #host: () => Promise<EngineFacts>;
-  readonly #reaper: Reaper;
-  readonly #warm: WarmPool<Shape, PreparedSandbox>;
-  #log: Log = quietLog;
-  /** Whether a session has used this engine. Probes don't count. */
-  #hasOpened = false;
+  readonly #supply: SandboxSupply<RemoteSandbox, SandboxOverrides>;
   /** From the last probe: which runtime an engine uses decides what it enforces. */
   #findings: readonly Finding[] = [];
 
@@ -65,14 +56,13 @@ export class DockerSandbox implements VerifiableBackend {
     this.rootfs = mountsAgents(config) ? "image-with-mounts" : "image";
     this.verification = { exempt: exemptFor(config.runtime) };
     this.#config = config;
-    this.#lookup = lookup;
     const { deployment, ttlMinutes, reapMinutes } = config;
     const dataFolder = config.dataFolder ?? defaultDataFolder("docker");
     this.#host = lazy(async () => {
       const { factsOf } = await import("./open/start-container.js");
       return await factsOf(await this.#engine(), config, dataFolder);
     });
-    this.#reaper = new Reaper({
+    this.#supply = new SandboxSupply({
       platform: "the engine",
       plugin: "sandbox-docker",
       deployment,
@@ -80,12 +70,10 @@ export class DockerSandbox implements VerifiableBackend {
       reapMinutes,
       dataFolder,
       leftovers: () => this.#leftovers(),
-    });
-    this.#warm = new WarmPool({
-      size: preparedBy(config),
-      make: (shape, signal) => this.#prepare(`warm-${randomUUID()}`, shape, quietLog, signal),
-      onFault: (error) =>
-        this.#log.warn({ error }, "a sandbox couldn't be prepared, or a prepared one couldn't be used"),
+      prewarm: preparedBy(config),
+      isPrewarmAsked: config.prewarm !== undefined,
+      overrides: { lookup },
+      make: (order, log, signal) => this.#prepare(order, log, signal),
     });
   }
 
@@ -104,9 +92,10 @@ export class DockerSandbox implements VerifiableBackend {
 
   /** @param claims default: all. Tests ask for those that a change concerns. */
   async probe(signal: AbortSignal, claims: readonly Capability[] = this.claims): Promise<readonly Finding[]> {
-    this.#reaper.reapInBackground(this.#log);
+    this.#supply.reapInBackground();
     const { probeEngine } = await import("./probe.js");
-    this.#findings = await probeEngine((...given) => this.#open(...given), this.#config, signal, claims);
+    const openNew = this.#supply.openNew.bind(this.#supply);
+    this.#findings = await probeEngine(openNew, this.#config, signal, claims);
     return this.#findings;
   }
 
@@ -116,44 +105,26 @@ export class DockerSandbox implements VerifiableBackend {
   }
 
   async open(spec: SandboxSpec, scope: Scope): Promise<RemoteSandbox> {
-    const { boundary, log } = spec;
+    const { boundary } = spec;
     const limits = { claims: this.claims, gaps: this.gaps(boundary), findings: this.#findings };
     const hides = (secret: HiddenCredential) => this.hides(secret, boundary);
     refuseBeyond({ sandbox: `The sandbox ${this.name}`, ...limits, hides }, spec);
-    this.#reaper.reapInBackground(log);
-    this.#log = log;
-    const shape = shapeOf(spec);
-    const give = (warm: PreparedSandbox) => warm.assign(spec, { lookup: this.#lookup }, scope.signal);
-    try {
-      return (await this.#warm.using(shape, give, scope.signal)) ?? (await this.#open(spec, scope, {}));
-    } finally {
-      // By default the second session shows that more may follow: a command that runs one agent prepares nothing.
-      if (this.#config.prewarm !== undefined || this.#hasOpened) this.#warm.want(shape);
-      this.#hasOpened = true;
-    }
+    return await this.#supply.open(spec, scope);
   }
 
   async close(): Promise<void> {
-    await this.#warm.close();
+    await this.#supply.close();
   }
 
-  async #open(spec: SandboxSpec, scope: Scope, test: SandboxOverrides): Promise<RemoteSandbox> {
-    const prepared = await this.#prepare(spec.id, shapeOf(spec), spec.log, scope.signal);
-    return await prepared.assign(spec, { lookup: this.#lookup, ...test }, scope.signal);
-  }
-
-  async #prepare(id: string, shape: Shape, log: Log, signal: AbortSignal): Promise<PreparedSandbox> {
+  async #prepare(order: SandboxOrder, log: Log, signal: AbortSignal): Promise<PreparedSandbox> {
     const { PreparedSandbox } = await import("./open/prepared.js");
     const [engine, host] = [await this.#engine(), await this.#host()];
     try {
-      return await this.#reaper.holding(id, (owner, onEnded) => {
-        const options = { engine, config: this.#config, owner, shape, host, id, onEnded };
-        return PreparedSandbox.make(options, log, signal);
-      });
+      return await PreparedSandbox.make({ engine, config: this.#config, host, ...order }, log, signal);
     } catch (error) {
       if (host.hiding !== "drop" || !(error instanceof Error && lacksDropping(error))) throw error;
       host.hiding = "none";
-      return await this.#prepare(id, shape, log, signal);
+      return await this.#prepare(order, log, signal);
     }
   }
 

@@ -73,7 +73,7 @@ export class Reaper {
 
   /**
    * The same for what `make` creates, which calls `end` once it is deleted. If `make` fails, it must leave nothing
-   * behind.
+   * behind. It may try several times: the end of what it gave up doesn't count.
    *
    * @throws what `make` throws.
    */
@@ -82,11 +82,16 @@ export class Reaper {
     make: (owner: Ownership, end: () => void) => Promise<Made>,
   ): Promise<Made> {
     const owner = await this.begin(session);
-    const end = () => this.end(session);
+    let isMade = false;
+    const end = () => {
+      if (isMade) this.end(session);
+    };
     try {
-      return await make(owner, end);
+      const made = await make(owner, end);
+      isMade = true;
+      return made;
     } catch (error) {
-      end();
+      this.end(session);
       throw error;
     }
   }

@@ -1,6 +1,6 @@
 import { dirname } from "node:path/posix";
 import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
-import { Assignment, type Prepared, type Shape } from "@ambit/backend-kit";
+import { Assignment, type PreparedSandbox as Prepared, type SandboxOrder } from "@ambit/backend-kit";
 import { directCommandOf, openRemoteSandbox, ownSystemOptions, type RemoteSandbox } from "@ambit/bridge";
 import type { Log, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
@@ -11,13 +11,7 @@ import { copyRoot } from "./container-options.js";
 import { readBack } from "./read-back.js";
 import { type StartContainerOptions, type StartedContainer, startContainer } from "./start-container.js";
 
-export interface PrepareContainerOptions extends Omit<StartContainerOptions, "guest"> {
-  /** Its name in labels and folders: the session's, or a separate one. */
-  readonly id: string;
-  readonly shape: Shape;
-  /** Called once the container is gone. */
-  onEnded(): void;
-}
+export type PrepareContainerOptions = Omit<StartContainerOptions, "guest"> & SandboxOrder;
 
 const bridgeOf = ({ id, config, shape: { boundary } }: PrepareContainerOptions) =>
   ownSystemOptions({ id, boundary }, config.bridge);
@@ -25,7 +19,7 @@ const bridgeOf = ({ id, config, shape: { boundary } }: PrepareContainerOptions) 
 /**
  * A container with a guest daemon that belongs to no session yet. It holds nothing of a session, and serves only one.
  */
-export class PreparedSandbox implements Prepared {
+export class PreparedSandbox implements Prepared<RemoteSandbox, SandboxOverrides> {
   readonly #options: PrepareContainerOptions;
   readonly #started: StartedContainer;
   readonly #assignment = new Assignment();
@@ -60,7 +54,7 @@ export class PreparedSandbox implements Prepared {
    *
    * @throws SandboxFailed
    */
-  async assign(
+  async give(
     spec: SandboxSpec,
     { lookup, trusted }: SandboxOverrides,
     signal: AbortSignal,

@@ -1,4 +1,4 @@
-import { type DialTarget, type Ownership, quietLog, type Shape } from "@ambit/backend-kit";
+import { type DialTarget, type Ownership, quietLog, type SandboxOrder } from "@ambit/backend-kit";
 import { type Log, messageOf, SandboxFailed } from "@ambit/core/plugin";
 import { asSandboxFailed } from "../api/failure.js";
 import type { KubernetesConfig } from "../config.js";
@@ -8,13 +8,6 @@ import { type Policy, policyListSchema } from "../network/policies.js";
 import { Cluster } from "../pod/cluster.js";
 import { PodWatch } from "../pod/watch.js";
 import { PreparedPod } from "./prepared-pod.js";
-
-export interface Preparation {
-  readonly id: string;
-  readonly shape: Shape;
-  readonly owner: Ownership;
-  onEnded(): void;
-}
 
 interface Held {
   readonly lease: ReplicaLease;
@@ -77,8 +70,8 @@ export class ClusterAccess {
   }
 
   /** @throws SandboxFailed */
-  async prepare(preparation: Preparation, log: Log, signal: AbortSignal): Promise<PreparedPod> {
-    const make = (podShape: PodShape) => this.#make(preparation, podShape, log, signal);
+  async prepare(order: SandboxOrder, log: Log, signal: AbortSignal): Promise<PreparedPod> {
+    const make = (podShape: PodShape) => this.#make(order, podShape, log, signal);
     if (this.#podShape !== undefined) return await make(this.#podShape);
     try {
       const prepared = await make("user-namespace");
@@ -102,16 +95,11 @@ export class ClusterAccess {
     [this.#podShape, this.whyBaseline] = ["baseline", why];
   }
 
-  async #make(
-    preparation: Preparation,
-    podShape: PodShape,
-    log: Log,
-    signal: AbortSignal,
-  ): Promise<PreparedPod> {
+  async #make(order: SandboxOrder, podShape: PodShape, log: Log, signal: AbortSignal): Promise<PreparedPod> {
     const { cluster, config, targets } = this;
     try {
-      const { lease, watch } = await this.#hold(preparation.owner, log);
-      const options = { cluster, config, watch, podShape, lease: lease.reference, targets, ...preparation };
+      const { lease, watch } = await this.#hold(order.owner, log);
+      const options = { cluster, config, watch, podShape, lease: lease.reference, targets, ...order };
       return await PreparedPod.make(options, log, signal);
     } catch (error) {
       signal.throwIfAborted();
