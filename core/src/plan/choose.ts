@@ -10,7 +10,7 @@ import type {
 import { callPure } from "./call-pure.js";
 import type { PlannedActor, Probed } from "./candidates.js";
 import { gapsOf } from "./gaps.js";
-import { type OwnSandbox, ownGaps } from "./own-sandbox.js";
+import { chooseOwn, type OwnSandbox } from "./own-sandbox.js";
 import type { BoundedRequest } from "./requirements.js";
 import { isSameImage } from "./same-image.js";
 import { credentialGaps } from "./secrets.js";
@@ -132,7 +132,10 @@ export function chooseSandbox(
 ): Choice<Probed<SandboxBackend> | undefined> & {
   readonly gaps: readonly Gap[];
   readonly rootfs: Rootfs;
+  /** Which backend opens each further sandbox, by its subject. */
+  readonly own: ReadonlyMap<string, Probed<SandboxBackend>>;
 } {
+  const none = { chosen: undefined, own: new Map() };
   const { sandbox: named, environment } = bounded.request;
   const asked = named === undefined ? sandboxes : sandboxes.filter(({ actor }) => actor.name === named);
   const image = environment?.image;
@@ -140,7 +143,7 @@ export function chooseSandbox(
     image === undefined ? asked : asked.filter(({ actor }) => isSameImage(image, actor.image));
   if (candidates.length === 0) {
     const issue = asked.length === 0 ? unknownSandbox(named, sandboxes) : unknownImage(image, asked);
-    return { chosen: undefined, issues: [issue], gaps: [], rootfs: "host" };
+    return { ...none, issues: [issue], gaps: [], rootfs: "host" };
   }
   const gaps: Gap[] = [];
   for (const probed of candidates) {
@@ -148,13 +151,18 @@ export function chooseSandbox(
       // Everything inside acts through the sandbox, so its claims must cover every requirement.
       ...gapsOf(bounded, { probed, use: undefined, binding: bounded.required }),
       ...credentialGaps(bounded, probed),
-      ...own.flatMap((one) => ownGaps(one, probed)),
     ];
+    const further = new Map<string, Probed<SandboxBackend>>();
+    for (const one of own) {
+      const choice = chooseOwn(one, probed, sandboxes);
+      if ("gaps" in choice) lacks.push(...choice.gaps);
+      else further.set(one.subject, choice.chosen);
+    }
     const { rootfs = "host" } = probed.actor;
-    if (lacks.length === 0) return { chosen: probed, issues: [], gaps: [], rootfs };
+    if (lacks.length === 0) return { chosen: probed, issues: [], gaps: [], rootfs, own: further };
     gaps.push(...lacks);
   }
-  return { chosen: undefined, issues: [], gaps, rootfs: candidates[0]?.actor.rootfs ?? "host" };
+  return { ...none, issues: [], gaps, rootfs: candidates[0]?.actor.rootfs ?? "host" };
 }
 
 function unknownSandbox(named: string | undefined, sandboxes: readonly Probed<SandboxBackend>[]): Issue {

@@ -1,7 +1,7 @@
 export { callPure } from "./call-pure.js";
 export * from "./candidates.js";
 export { carriedBy, type PlannedGateway } from "./choose-gateway.js";
-export type { OwnSandbox } from "./own-sandbox.js";
+export { lacksBackend, type OwnSandbox } from "./own-sandbox.js";
 export * from "./plan.js";
 export { type RunFacts, receiptOf } from "./receipt.js";
 export {

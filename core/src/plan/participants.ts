@@ -11,7 +11,7 @@ export interface Participant {
   readonly probed: Probed<Actor<never>>;
   /** The domains that its uses act in. */
   readonly touches: readonly Domain[];
-  /** The tools or MCP servers it acts for; empty for other actors. */
+  /** The tools or MCP servers it acts for, or what further sandboxes of its are for; empty for other actors. */
   readonly subjects: readonly string[];
   /** Whether its channel is the run's own, which doesn't count as egress: tool delivery and the model gateway. */
   readonly isMediated: boolean;
@@ -31,10 +31,25 @@ export interface Role<Use> {
   readonly further?: readonly ActorGap[];
 }
 
-/** The sandbox that was chosen, which has no gap. Pure. */
-export function sandboxParticipant(probed: Probed<SandboxBackend>): Participant {
+/** The sandbox that was chosen, which has no gap. Pure. @param subjects of sandboxes of Ambit's own. Default: the agent's */
+export function sandboxParticipant(
+  probed: Probed<SandboxBackend>,
+  subjects: readonly string[] = [],
+): Participant {
   const touches = callPure(probed.actor, "touches", () => probed.actor.touches());
-  return { kind: "sandbox", probed, touches, subjects: [], isMediated: false, gaps: [] };
+  return { kind: "sandbox", probed, touches, subjects, isMediated: false, gaps: [] };
+}
+
+/** Backends other than the run's that open sandboxes for Ambit's own programs. Pure. */
+export function ownParticipants(
+  run: Probed<SandboxBackend>,
+  own: ReadonlyMap<string, Probed<SandboxBackend>>,
+): readonly Participant[] {
+  const others = new Set([...own.values()].filter((one) => one !== run));
+  return [...others].map((other) => {
+    const subjects = [...own].filter(([, one]) => one === other).map(([subject]) => subject);
+    return sandboxParticipant(other, subjects);
+  });
 }
 
 /** Any other actor. Pure. */

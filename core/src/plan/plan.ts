@@ -20,7 +20,13 @@ import {
 } from "./choose.js";
 import { budgetIssues, carriedBy, chooseGateway, type PlannedGateway } from "./choose-gateway.js";
 import type { OwnSandbox } from "./own-sandbox.js";
-import { type Participant, participantOf, type Role, sandboxParticipant } from "./participants.js";
+import {
+  ownParticipants,
+  type Participant,
+  participantOf,
+  type Role,
+  sandboxParticipant,
+} from "./participants.js";
 import type { BoundedRequest, Requirement } from "./requirements.js";
 import { hideableCredentials, secretsInside } from "./secrets.js";
 import { undeliveredIssues } from "./undelivered.js";
@@ -30,6 +36,8 @@ export interface AcceptedPlan {
   readonly boundary: Boundary;
   readonly required: readonly Requirement[];
   readonly sandbox: Probed<SandboxBackend>;
+  /** The backend of each further sandbox, by its subject. */
+  readonly own: ReadonlyMap<string, Probed<SandboxBackend>>;
   readonly harness: Probed<Harness>;
   /** Undefined when the agent has no model, or connects to it directly. */
   readonly gateway: PlannedGateway | undefined;
@@ -78,7 +86,8 @@ export function planRun(
 
   const participants: Participant[] = [];
   const add = <Use>(role: Role<Use>) => participants.push(participantOf(bounded, role));
-  if (sandbox.chosen !== undefined) participants.push(sandboxParticipant(sandbox.chosen));
+  if (sandbox.chosen !== undefined)
+    participants.push(sandboxParticipant(sandbox.chosen), ...ownParticipants(sandbox.chosen, sandbox.own));
   if (agent.role !== undefined) add(agent.role);
   if (gateway.chosen !== undefined) {
     const { probed, use } = gateway.chosen;
@@ -141,6 +150,7 @@ export function planRun(
     boundary,
     required,
     sandbox: sandbox.chosen,
+    own: sandbox.own,
     harness: harness.chosen,
     gateway: gateway.chosen,
     delivery: delivery.chosen,

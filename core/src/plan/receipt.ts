@@ -45,9 +45,13 @@ export function receiptOf(plan: AcceptedPlan, facts: RunFacts): Receipt {
 }
 
 /** What the sandbox and each actor on the runner guarantee. Other actors have the sandbox's guarantees, or none. */
-function guaranteesBy({ kind, probed }: Participant, { required, outside }: AcceptedPlan): Guarantee[] {
+function guaranteesBy(
+  { kind, probed }: Participant,
+  { sandbox, required, outside }: AcceptedPlan,
+): Guarantee[] {
   const { actor, findings, probedAt } = probed;
-  if (kind !== "sandbox" && actor.site !== "runner") return [];
+  // Another sandbox holds the boundary of what is in it, which isn't the agent's.
+  if (kind === "sandbox" ? probed !== sandbox : actor.site !== "runner") return [];
   return required.flatMap(({ capability }) => {
     const finding = findings.get(capability);
     // A claim is no guarantee in a domain where the actor stated a gap for this run.

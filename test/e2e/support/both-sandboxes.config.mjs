@@ -2,24 +2,27 @@ import daytona from "@ambit/sandbox-daytona";
 
 const { LOOPBACK_DAYTONA_URL, LOOPBACK_DAYTONA_DATA } = process.env;
 
-/** Two sandboxes to choose from by name; the second on a loopback Daytona, whose key is in DAYTONA_API_KEY. */
+/** Sandboxes of a loopback Daytona, whose key is in DAYTONA_API_KEY. */
+export const onDaytona = {
+  use: daytona,
+  config: {
+    apiUrl: LOOPBACK_DAYTONA_URL,
+    snapshot: "agents",
+    dataFolder: LOOPBACK_DAYTONA_DATA,
+    canary: {
+      address: "10.99.0.20:80",
+      name: "name.example.test:80",
+      forbidden: ["other.example.test:80"],
+      attemptMs: 2_000,
+    },
+  },
+};
+
+/** Two sandboxes to choose from by name. */
 export default {
   plugins: [
     "@ambit/sandbox-local",
-    {
-      use: daytona,
-      config: {
-        apiUrl: LOOPBACK_DAYTONA_URL,
-        snapshot: "agents",
-        dataFolder: LOOPBACK_DAYTONA_DATA,
-        canary: {
-          address: "10.99.0.20:80",
-          name: "name.example.test:80",
-          forbidden: ["other.example.test:80"],
-          attemptMs: 2_000,
-        },
-      },
-    },
+    onDaytona,
     "@ambit/harness-acp",
     "@ambit/mcp-http",
     "@ambit/executor-callback",

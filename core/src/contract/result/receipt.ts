@@ -38,7 +38,10 @@ export const receiptActorSchema = z.strictObject({
   /** `inherited`: acts only through the sandbox · `mediated`: its channel is the run's own · `outside`: not bound. */
   assurance: z.enum(["guaranteed", "inherited", "mediated", "outside"]),
   touches: z.array(z.enum(domains)),
-  /** The tools or MCP servers that it acts for; for a gateway, the model's host. */
+  /**
+   * The tools or MCP servers that it acts for; for a gateway, the model's host; for a sandbox that isn't the agent's, what
+   * Ambit's own program in it is for: `workspace.sources[0]`.
+   */
   subjects: z.array(z.string()).optional(),
 });
 export type ReceiptActor = z.infer<typeof receiptActorSchema>;

@@ -5,6 +5,7 @@ import {
   type BoundedRequest,
   boundedRequest,
   type Candidates,
+  lacksBackend,
   normaliseBoundary,
   type OwnSandbox,
   type Plan,
@@ -152,8 +153,6 @@ export async function admit(
   const isProofNeeded = asked.required.length > 0 || own.length > 0;
   // Read before waiting: meanwhile another request may have started the new probe.
   const { isRestoredInPart } = registry;
-  const all = isProofNeeded ? await registry.candidates(request.sandbox) : registry.knownCandidates();
-  const candidates = caller === undefined ? all : candidatesFor(all, caller);
   const ceiling =
     caller === undefined
       ? rules.permissionCeiling
@@ -168,7 +167,15 @@ export async function admit(
     ...setupIssues(own, rules.minimum ?? {}, "this server"),
     ...setupIssues(own, caller?.minimum ?? {}, "this token"),
   ];
-  const decided = plan(asked, secrets, candidates, ceiling, rules, others, own);
+  const planWith = async (sandbox?: string) => {
+    const all = isProofNeeded ? await registry.candidates(sandbox) : registry.knownCandidates();
+    const candidates = caller === undefined ? all : candidatesFor(all, caller);
+    return plan(asked, secrets, candidates, ceiling, rules, others, own);
+  };
+  let decided = await planWith(request.sandbox);
+  // What the named backend can't open for a program of Ambit's own, another may: only then is its proof waited for.
+  if (request.sandbox !== undefined && !decided.accepted && lacksBackend(decided, own))
+    decided = await planWith();
   if (decided.accepted)
     return { request, plan: decided, secrets, warnings: [...warnings, ...warningsOf(request, decided)] };
   if (decided.gaps.length === 0) throw new RequestInvalid(decided.issues);

@@ -7,16 +7,20 @@ import type { OwnedScope } from "../lifetime/scope.js";
 import { requireOpened } from "./session.js";
 
 /**
- * Opens a sandbox of the run's backend for a program of Ambit's own. It ends with the run if it isn't closed before.
+ * Opens a sandbox for a program of Ambit's own, of the backend that the plan names. It ends with the run if it isn't closed
+ * before.
  * @throws SandboxFailed, PluginBrokeContract; the run's reason
  */
 export async function openOwnSandbox(
-  { sandbox: { actor } }: AcceptedPlan,
+  plan: AcceptedPlan,
   { subject, boundary, secrets }: OwnSandbox,
   scope: OwnedScope,
   log: Log,
   decided: (decision: ConnectionDecision) => void,
 ): Promise<Sandbox> {
+  const planned = plan.own.get(subject);
+  if (planned === undefined) throw new TypeError(`the plan has no sandbox for ${subject}`);
+  const { actor } = planned;
   const required = ofBoundary(boundary).map(({ capability }) => capability);
   const spec = {
     id: randomUUID(),

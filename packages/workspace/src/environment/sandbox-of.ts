@@ -13,6 +13,7 @@ export function setupSandbox(request: Asked): OwnSandbox | undefined {
   if (!hasSetup(environment)) return undefined;
   return {
     subject: environmentSubject,
+    backend: "run",
     boundary: boundaryOf(request).boundary,
     secrets: environment.credentials,
   };

@@ -41,7 +41,7 @@ export function gitSandbox(options: GitSandboxOptions): OwnSandbox {
     secrets: repository.credential === undefined ? "visible" : "hidden",
     enforcement: "strict",
   };
-  return { subject, boundary, secrets: credentialOf(repository, services, own) };
+  return { subject, backend: "any", boundary, secrets: credentialOf(repository, services, own) };
 }
 
 /** `host:port`, as rules have it. */

@@ -127,6 +127,7 @@ describe("the sandbox of git", () => {
     const request = asking({ url, credential }, { sandboxPermission: { resources: { memoryMb: 512 } } });
     expect(own(request)).toEqual({
       subject: "workspace.sources[0]",
+      backend: "any",
       boundary: {
         network: {
           mode: "allowlist",

@@ -52,8 +52,8 @@ export async function serveFromPods(more: object, own: object = {}): Promise<Ser
   return serveWith(pathOf("../../boundary/pods.config.mjs"), more, { TEST_PODS: JSON.stringify(settings) });
 }
 
-/** Its sandboxes are `local`, and those of a loopback Daytona as `daytona`. */
-export async function serveFromDaytona(more: object): Promise<Server> {
+/** Its sandboxes are `local`, and those of a loopback Daytona as `daytona`. @param env for servers of the test's forge */
+export async function serveFromDaytona(more: object, env?: Record<string, string>): Promise<Server> {
   const daytona = await startLoopbackDaytona({
     startDelayMs: 0,
     snapshots: { agents: { user: "root" } },
@@ -64,9 +64,14 @@ export async function serveFromDaytona(more: object): Promise<Server> {
     ],
   });
   onTestFinished(() => daytona.close());
-  return serveWith(pathOf("../both-sandboxes.config.mjs"), more, {
-    LOOPBACK_DAYTONA_URL: daytona.apiUrl,
-    LOOPBACK_DAYTONA_DATA: await emptyFolder(),
-    DAYTONA_API_KEY: daytona.apiKey,
-  });
+  return serveWith(
+    pathOf(env === undefined ? "../both-sandboxes.config.mjs" : "../forge/forge.config.mjs"),
+    more,
+    {
+      ...env,
+      LOOPBACK_DAYTONA_URL: daytona.apiUrl,
+      LOOPBACK_DAYTONA_DATA: await emptyFolder(),
+      DAYTONA_API_KEY: daytona.apiKey,
+    },
+  );
 }

@@ -1,6 +1,7 @@
 import { definePlugin } from "@ambit/core/plugin";
 import { DockerSandbox, configSchema as dockerSchema } from "@ambit/sandbox-docker";
 import { configSchema, LocalSandbox } from "@ambit/sandbox-local";
+import { onDaytona } from "../both-sandboxes.config.mjs";
 
 const { TEST_DOCKER_SOCKET, TEST_DOCKER_IMAGE, TEST_DOCKER_RUNTIME, TEST_DOCKER_DATA } = process.env;
 const trustedAuthorities = [process.env.TEST_FORGE_AUTHORITY, process.env.TEST_REGISTRY_AUTHORITY].filter(
@@ -39,6 +40,7 @@ export default {
   plugins: [
     { use: local, config: { trustedAuthorities } },
     ...(TEST_DOCKER_SOCKET === undefined ? [] : [onDocker]),
+    ...(process.env.LOOPBACK_DAYTONA_URL === undefined ? [] : [onDaytona]),
     "@ambit/harness-acp",
     "@ambit/model-route",
     "@ambit/blobs-folder",
