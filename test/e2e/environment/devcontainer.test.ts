@@ -1,29 +1,19 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { demo, type Server, startServer } from "../support/ambit.js";
-import { withForge } from "../support/configurations.js";
-import { type Forge, startForge } from "../support/forge/forge.js";
+import { beforeAll, describe, expect, it } from "vitest";
+import { demo, type Server } from "../support/ambit.js";
+import type { Forge } from "../support/forge/forge.js";
+import { startForgeServer } from "../support/forge/forge-server.js";
 
-const folder = mkdtempSync(join(tmpdir(), "ambit-devcontainer-"));
 const token = `ghp_${"reader00".repeat(5)}`;
 let forge: Forge;
 let server: Server;
 
 beforeAll(async () => {
-  forge = await startForge({ [token]: { fetch: /^\/acme\// } });
-  const authority = join(folder, "authority.pem");
-  writeFileSync(authority, forge.authority);
-  const workspace = JSON.stringify({ preparedFolder: join(folder, "prepared") });
-  server = await startServer({ TEST_FORGE_AUTHORITY: authority, TEST_WORKSPACE: workspace }, withForge);
+  const started = await startForgeServer({ [token]: { fetch: /^\/acme\// } });
+  ({ forge, server } = started);
+  return started.close;
 }, 120_000);
-afterAll(async () => {
-  server.process.kill("SIGTERM");
-  await server.exit;
-  await forge.close();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 const git = (name: string, more: object = {}) => ({
   type: "git",

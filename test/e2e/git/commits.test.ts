@@ -3,10 +3,10 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { demo, type Server, startServer } from "../support/ambit.js";
-import { withForge } from "../support/configurations.js";
-import { type Forge, startForge } from "../support/forge/forge.js";
+import { beforeAll, describe, expect, it } from "vitest";
+import { demo, type Server } from "../support/ambit.js";
+import type { Forge } from "../support/forge/forge.js";
+import { startForgeServer } from "../support/forge/forge-server.js";
 
 const reader = `ghp_${"reader00".repeat(5)}`;
 const pusher = `ghp_${"pusher00".repeat(5)}`;
@@ -17,30 +17,22 @@ let forge: Forge;
 let server: Server;
 
 beforeAll(async () => {
-  forge = await startForge({
-    [reader]: { fetch: /^\/acme\// },
-    [pusher]: { push: /^\/acme\/(?!locked)/, fetch: /^\/acme\// },
-  });
-  const authority = join(folder, "authority.pem");
-  writeFileSync(authority, forge.authority);
   if (hasKeygen) execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", "robot", "-f", key]);
   const workspace = {
     allowedRanges: ["127.0.0.0/8", "::1"],
     ...(hasKeygen ? { signingKeyFile: key } : {}),
   };
-  const env = {
-    TEST_FORGE_AUTHORITY: authority,
-    TEST_WORKSPACE: JSON.stringify(workspace),
-    NODE_EXTRA_CA_CERTS: authority,
+  const rights = {
+    [reader]: { fetch: /^\/acme\// },
+    [pusher]: { push: /^\/acme\/(?!locked)/, fetch: /^\/acme\// },
   };
-  server = await startServer({ ...env, AMBIT_BLOBS_FOLDER: join(folder, "blobs") }, withForge);
+  const started = await startForgeServer(rights, { workspace, isTrustedByServer: true });
+  ({ forge, server } = started);
+  return async () => {
+    await started.close();
+    rmSync(folder, { recursive: true, force: true });
+  };
 }, 120_000);
-afterAll(async () => {
-  server.process.kill("SIGTERM");
-  await server.exit;
-  await forge.close();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 const closed = { sandboxPermission: { network: "off", filesystem: "workspace" } };
 const git = (path: string, more: object = {}) => ({

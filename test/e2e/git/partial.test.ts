@@ -1,29 +1,19 @@
-import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
-import { demo, type Server, startServer } from "../support/ambit.js";
-import { withForge } from "../support/configurations.js";
-import { type Forge, startForge } from "../support/forge/forge.js";
+import { beforeAll, describe, expect, it, type TestContext } from "vitest";
+import { demo, type Server } from "../support/ambit.js";
+import type { Forge } from "../support/forge/forge.js";
+import { startForgeServer } from "../support/forge/forge-server.js";
 
 const token = `ghp_${"partial0".repeat(5)}`;
-const folder = mkdtempSync(join(tmpdir(), "ambit-git-partial-"));
 let forge: Forge;
 let server: Server;
 
 beforeAll(async () => {
-  forge = await startForge({ [token]: { fetch: /^\/acme\//, push: /^\/acme\// } });
-  const authority = join(folder, "authority.pem");
-  writeFileSync(authority, forge.authority);
-  const env = { TEST_FORGE_AUTHORITY: authority, AMBIT_BLOBS_FOLDER: join(folder, "blobs") };
-  server = await startServer(env, withForge);
+  const started = await startForgeServer({ [token]: { fetch: /^\/acme\//, push: /^\/acme\// } });
+  ({ forge, server } = started);
+  return started.close;
 }, 120_000);
-afterAll(async () => {
-  server.process.kill("SIGTERM");
-  await server.exit;
-  await forge.close();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 function needLfs(context: TestContext): void {
   if (!existsSync("/usr/bin/git-lfs")) context.skip("host: no git-lfs: apt-get install git-lfs");

@@ -1,19 +1,15 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server as HttpServer } from "node:http";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { listening } from "@ambit/fakes/listening";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { demo, type Server, startServer } from "../support/ambit.js";
-import { withForge } from "../support/configurations.js";
-import { type Forge, forgeHost, startForge } from "../support/forge/forge.js";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { demo, type Server } from "../support/ambit.js";
+import { type Forge, forgeHost } from "../support/forge/forge.js";
+import { startForgeServer } from "../support/forge/forge-server.js";
 
 const tokens = { first: `ghs_${"first000".repeat(5)}`, second: `ghs_${"second00".repeat(5)}` };
 const platformKey = "Bearer key-of-the-platform-00";
 /** Seconds that the first token is valid: the runner asks for the next one in their second half. */
 const validSeconds = 40;
-const folder = mkdtempSync(join(tmpdir(), "ambit-git-refreshed-"));
 const rights = { fetch: /^\/acme\//, push: /^\/acme\// };
 let forge: Forge;
 let server: Server;
@@ -21,20 +17,13 @@ let server: Server;
 const accepted: Record<string, typeof rights> = {};
 
 beforeAll(async () => {
-  forge = await startForge(accepted);
+  const started = await startForgeServer(accepted);
+  ({ forge, server } = started);
   forge.repository("acme/app", { "a.txt": "one\n" });
-  const authority = join(folder, "authority.pem");
-  writeFileSync(authority, forge.authority);
-  server = await startServer({ TEST_FORGE_AUTHORITY: authority }, withForge);
   // The sandbox is probed now, and not while a token expires.
   await run("true", {});
+  return started.close;
 }, 120_000);
-afterAll(async () => {
-  server.process.kill("SIGTERM");
-  await server.exit;
-  await forge.close();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 interface Question {
   readonly authorization: string | undefined;

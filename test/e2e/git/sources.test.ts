@@ -1,35 +1,24 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { demo, type Server, startServer } from "../support/ambit.js";
-import { withForge } from "../support/configurations.js";
-import { type Forge, startForge } from "../support/forge/forge.js";
+import { beforeAll, describe, expect, it } from "vitest";
+import { demo, emptyFolder, type Server } from "../support/ambit.js";
+import type { Forge } from "../support/forge/forge.js";
+import { startForgeServer } from "../support/forge/forge-server.js";
 
 const reader = `ghp_${"reader00".repeat(5)}`;
 const pusher = `ghp_${"pusher00".repeat(5)}`;
-const folder = mkdtempSync(join(tmpdir(), "ambit-git-sources-"));
 let forge: Forge;
 let server: Server;
 
 beforeAll(async () => {
-  forge = await startForge({
-    [reader]: { fetch: /^\/acme\// },
-    [pusher]: { push: /^\/acme\/(?!locked)/, fetch: /^\/acme\// },
-  });
-  const authority = join(folder, "authority.pem");
-  writeFileSync(authority, forge.authority);
-  const workspace = { maxSourceFiles: 50, maxSourceMiB: 2 };
-  const env = { TEST_FORGE_AUTHORITY: authority, TEST_WORKSPACE: JSON.stringify(workspace) };
-  server = await startServer({ ...env, AMBIT_BLOBS_FOLDER: join(folder, "blobs") }, withForge);
+  const started = await startForgeServer(
+    { [reader]: { fetch: /^\/acme\// }, [pusher]: { push: /^\/acme\/(?!locked)/, fetch: /^\/acme\// } },
+    { workspace: { maxSourceFiles: 50, maxSourceMiB: 2 } },
+  );
+  ({ forge, server } = started);
+  return started.close;
 }, 120_000);
-afterAll(async () => {
-  server.process.kill("SIGTERM");
-  await server.exit;
-  await forge.close();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 const closed = { sandboxPermission: { network: "off", filesystem: "workspace" } };
 const git = (path: string, more: object = {}) => ({
@@ -120,6 +109,7 @@ describe("a git repository as a source", { timeout: 60_000 }, () => {
   });
 
   it("executes nothing that a repository carries, and follows none of its links", async () => {
+    const folder = await emptyFolder();
     const marker = join(folder, "executed");
     const touch = `touch ${marker}`;
     const bad = [
