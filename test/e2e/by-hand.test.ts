@@ -167,8 +167,10 @@ describe("ambit run with a prompt", () => {
       { role: "assistant", content: "It is 42." },
       { role: "user", content: "say It is even." },
     ]);
-    const nowhere = await ambit(["run", "--agent", "demo", "--resume", "say hi"]);
-    expect(nowhere).toMatchObject({ code: 2, stderr: expect.stringContaining("needs --folder") });
+    for (const option of [["--resume"], ["--apply"], ["--patch", "run.patch"]]) {
+      const nowhere = await ambit(["run", "--agent", "demo", ...option, "say hi"]);
+      expect(nowhere).toMatchObject({ code: 2, stderr: expect.stringContaining("needs --folder") });
+    }
   });
 
   it("gives the agent a skill's folder", async () => {

@@ -32,6 +32,12 @@ export function pluginSet(
     );
   }
   const own = (plugins ?? []).map(nameOf);
+  const both = without.filter((name) => own.includes(name));
+  if (both.length > 0)
+    throw new ConfigurationInvalid(
+      where,
+      both.map((name) => `without: '${name}' is listed in plugins too: remove it from one of them`),
+    );
   const others = defaultPlugins.filter((name) => !own.includes(name));
   if (base === "none" || (base === undefined && plugins !== undefined))
     return { plugins: plugins ?? [], leftOut: base === undefined ? others : [] };

@@ -40,6 +40,10 @@ describe("the plugins of a configuration", () => {
   it.each([
     [{ extends: "default" }, "extends"],
     [{ extends: "defaults", without: ["@ambit/store-sqlit"] }, "'@ambit/store-sqlit' is no default plugin"],
+    [
+      { extends: "defaults", plugins: [local], without: ["@ambit/sandbox-local"] },
+      "'@ambit/sandbox-local' is listed in plugins too",
+    ],
     [{ plugins: ["x"], without: ["@ambit/store-sqlite"] }, 'without needs `extends: "defaults"`'],
   ])("are refused as %j", async (given, message) => {
     await expect(load(given)).rejects.toThrow(message);

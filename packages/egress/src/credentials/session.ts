@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import { codeOf, SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openCredentialBroker } from "./broker.js";
 
 export interface SessionBrokerOptions {
@@ -23,13 +23,17 @@ export async function openSessionBroker(
   const { secrets = [] } = spec;
   if (secrets.length === 0) return undefined;
   const refresh = spec.refreshSecret?.bind(spec);
-  if (trusted !== undefined) return openCredentialBroker(secrets, { trusted, refresh });
-  const added = trustedAuthorities.map(async (path) => {
-    try {
-      return await readFile(path, "utf8");
-    } catch (cause) {
-      throw new SandboxFailed(`${plugin}'s trustedAuthorities names ${path}, which can't be read`, { cause });
-    }
-  });
-  return openCredentialBroker(secrets, { added: await Promise.all(added), refresh });
+  // Also for a probe, which trusts other authorities: a file that can't be read is found before a run needs it.
+  const added = await Promise.all(trustedAuthorities.map((path) => authorityIn(path, plugin)));
+  return openCredentialBroker(secrets, trusted === undefined ? { added, refresh } : { trusted, refresh });
+}
+
+async function authorityIn(path: string, plugin: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (cause) {
+    const fix = "correct the path, or let the runner read the file";
+    const message = `${plugin}'s trustedAuthorities names ${path}, which can't be read (${codeOf(cause)}): ${fix}`;
+    throw new SandboxFailed(message, { cause });
+  }
 }

@@ -72,6 +72,7 @@ export class ByHand {
   /** @throws ConfigurationInvalid for a folder that can't be copied, an unusable skill, or nothing to resume */
   async request(environment: Readonly<Record<string, string | undefined>>): Promise<object> {
     const { prompt, options, terminal } = this;
+    if (this.#folder === undefined) requireFolder(options);
     const { files, leftOut } =
       this.#folder === undefined ? { files: [], leftOut: [] } : await filesIn(this.#folder);
     if (leftOut.length > 0)
@@ -143,6 +144,13 @@ export class ByHand {
       throw new ConfigurationInvalid(option, ["needs --folder, whose last run it continues"]);
     return Conversation.of(this.#folder);
   }
+}
+
+/** @throws ConfigurationInvalid for what would have no effect without a folder */
+function requireFolder({ apply, patch }: ByHandRunOptions): void {
+  const option = patch !== undefined ? "--patch" : apply === true ? "--apply" : undefined;
+  if (option !== undefined)
+    throw new ConfigurationInvalid(option, ["needs --folder, whose files the run's changes are for"]);
 }
 
 function list(paths: readonly string[]): string {
