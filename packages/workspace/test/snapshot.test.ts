@@ -184,6 +184,23 @@ describe("a hostile snapshot", () => {
     },
   );
 
+  // As latin1, each of these characters is the byte of a dot or a slash.
+  test.each(["\u012e\u012e", "\u012e\u012e\u012fplanted", "a\u022fb"])(
+    "can't hide a path in the characters of the name %j",
+    async (name) => {
+      const to = sandboxIn("to");
+      const archive = archiveOf(workspaceRoot, file(name), content("x"), leave, end);
+      await expect(unpack(to, archive)).rejects.toThrow(/isn't bytes/);
+      expect(readdirSync(join(folder, "to")).sort()).toEqual(["home", "workspace"]);
+      expect(readdirSync(to.workspace)).toEqual([]);
+    },
+  );
+
+  test("can't have a link to what isn't bytes", async () => {
+    const archive = archiveOf(workspaceRoot, { type: "link", name: "x", target: "\u012f" }, leave, end);
+    await expect(unpack(sandboxIn("to"), archive)).rejects.toThrow(/isn't bytes/);
+  });
+
   test.each(["../..", "..", "a/../.."])("can't enter a folder %j", async (name) => {
     const archive = archiveOf(workspaceRoot, { type: "folder", name, mode: 0o755 }, leave, leave, end);
     await expect(unpack(sandboxIn("to"), archive)).rejects.toThrow(/name that can't be one/);

@@ -70,9 +70,16 @@ export class SnapshotError extends Error {
 /** Folders within each other; each holds a descriptor while it is looked at. */
 export const maxDepth = 200;
 
+/** The bytes of a name or a link's target. */
+export function bytesOf(text: string): Buffer {
+  // Of a larger character only the last byte would be left, such as that of a slash.
+  if (/[^\0-\xff]/.test(text)) throw new SnapshotError("damaged", "it has a name or target that isn't bytes");
+  return Buffer.from(text, "latin1");
+}
+
 /** A name that stays in its folder. */
 export function requireName(name: string): Buffer {
-  const bytes = Buffer.from(name, "latin1");
+  const bytes = bytesOf(name);
   const isName = name !== "" && name !== "." && name !== ".." && !/[/\0]/.test(name) && bytes.length <= 255;
   if (!isName) throw new SnapshotError("damaged", "it has a name that can't be one");
   return bytes;

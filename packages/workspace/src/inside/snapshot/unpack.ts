@@ -16,6 +16,7 @@ import { closeFolder, type Folder, inFolder, openFolder } from "../folder.js";
 import { lineOf } from "./checked-line.js";
 import {
   type ArchiveLine,
+  bytesOf,
   maxDepth,
   type RootName,
   requireName,
@@ -75,7 +76,7 @@ export class Unpacking {
       case "file":
         return this.#file(here, line);
       case "link": {
-        const target = Buffer.from(line.target, "latin1");
+        const target = bytesOf(line.target);
         made(here, requireName(line.name), (path) => symlinkSync(target, path));
         return;
       }
