@@ -4,6 +4,7 @@ import { chmod, open, rename, rm } from "node:fs/promises";
 import { inFolder, type OpenFolder, openBeneath } from "@ambit/backend-kit/safe-fs";
 import type { OutputChange } from "@ambit/core/contract";
 import { codeOf } from "@ambit/core/plugin";
+import { openParent } from "./open-parent.js";
 
 /** What stands at a path of the user's folder. */
 type Present =
@@ -45,19 +46,26 @@ export function whyConflict(change: OutputChange, present: Present): string | un
   return present.sha256 === change.before ? undefined : "it was changed meanwhile";
 }
 
-/** Applies one change, without following a link. @param content of a file that isn't deleted */
+/**
+ * Applies one change, without following a link.
+ * @param content of a file that isn't deleted
+ * @returns why it wasn't, where the path isn't as it was any more
+ */
 export async function applyChange(
   folder: string,
   change: OutputChange,
   content: AsyncIterable<Uint8Array>,
-): Promise<void> {
+): Promise<string | undefined> {
   const names = change.path.split("/");
   const name = names.pop() ?? "";
   const isDeletion = change.change === "deleted";
+  if (isDeletion && (await presentAt(folder, change.path)).kind === "missing") return undefined;
   const parent = await openBeneath(folder, names, isDeletion ? undefined : { owner: undefined });
   try {
-    if (isDeletion) await rm(inFolder(parent, name), { force: true });
-    else await replace(parent, name, content, change.executable === true);
+    if (!isDeletion) return await replace(parent, name, change, content);
+    const reason = whyConflict(change, await presentIn(parent, name));
+    if (reason === undefined) await rm(inFolder(parent, name), { force: true });
+    return reason;
   } finally {
     await parent.handle.close();
   }
@@ -66,11 +74,10 @@ export async function applyChange(
 async function replace(
   parent: OpenFolder,
   name: string,
+  change: Exclude<OutputChange, { change: "deleted" }>,
   content: AsyncIterable<Uint8Array>,
-  executable: boolean,
-): Promise<void> {
-  const path = inFolder(parent, name);
-  const mode = await modeOf(path);
+): Promise<string | undefined> {
+  const executable = change.executable === true;
   const draft = inFolder(parent, `.ambit-${randomBytes(8).toString("hex")}`);
   try {
     const handle = await open(draft, "wx", executable ? 0o755 : 0o644);
@@ -79,25 +86,18 @@ async function replace(
     } finally {
       await handle.close();
     }
+    // Again: other changes, and this content, took their time.
+    const present = await presentIn(parent, name);
+    const reason = whyConflict(change, present);
     // As private as it was.
-    if (mode !== undefined) await chmod(draft, executable ? mode | 0o100 : mode & ~0o111);
-    await rename(draft, path);
+    if (present.kind === "file")
+      await chmod(draft, executable ? present.mode | 0o100 : present.mode & ~0o111);
+    if (reason === undefined) await rename(draft, inFolder(parent, name));
+    else await rm(draft);
+    return reason;
   } catch (error) {
     await rm(draft, { force: true });
     throw error;
-  }
-}
-
-async function modeOf(path: string): Promise<number | undefined> {
-  try {
-    const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    try {
-      return (await handle.stat()).mode & 0o777;
-    } finally {
-      await handle.close();
-    }
-  } catch {
-    return undefined;
   }
 }
 
@@ -106,11 +106,18 @@ async function presentAt(folder: string, path: string): Promise<Present> {
   const name = names.pop() ?? "";
   let parent: OpenFolder;
   try {
-    parent = await openBeneath(folder, names);
+    parent = await openParent(folder, names);
   } catch (error) {
-    const cause = error instanceof Error ? error.cause : undefined;
-    return { kind: codeOf(cause) === "ENOENT" ? "missing" : "other" };
+    return { kind: codeOf(error) === "ENOENT" ? "missing" : "other" };
   }
+  try {
+    return await presentIn(parent, name);
+  } finally {
+    await parent.handle.close();
+  }
+}
+
+async function presentIn(parent: OpenFolder, name: string): Promise<Present> {
   try {
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
     const handle = await open(inFolder(parent, name), flags);
@@ -119,13 +126,11 @@ async function presentAt(folder: string, path: string): Promise<Present> {
       if (!found.isFile()) return { kind: "other" };
       const hash = createHash("sha256");
       for await (const bytes of handle.createReadStream({ autoClose: false })) hash.update(bytes);
-      return { kind: "file", sha256: hash.digest("hex"), mode: found.mode };
+      return { kind: "file", sha256: hash.digest("hex"), mode: found.mode & 0o777 };
     } finally {
       await handle.close();
     }
   } catch (error) {
     return { kind: codeOf(error) === "ENOENT" ? "missing" : "other" };
-  } finally {
-    await parent.handle.close();
   }
 }

@@ -1,4 +1,4 @@
-import { writeFile } from "node:fs/promises";
+import { realpath, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type AgentEventOf, messageOf, type RunResult } from "@ambit/core";
 import type { Message } from "@ambit/core/contract";
@@ -116,7 +116,9 @@ export class ByHand {
     const code = this.#codeOf(result);
     if (kept === undefined || outputs === undefined) return code;
     const { apply, patch } = options;
-    const taken = await takeBack(kept, outputs, { folder: this.#folder, apply, patch, terminal, print });
+    // It may be named by a link; below it, none is followed.
+    const folder = this.#folder === undefined ? undefined : await realpath(this.#folder);
+    const taken = await takeBack(kept, outputs, { folder, apply, patch, terminal, print });
     return code === 0 ? taken : code;
   }
 
@@ -154,7 +156,7 @@ function requireFolder({ apply, patch }: ByHandRunOptions): void {
 }
 
 function list(paths: readonly string[]): string {
-  const shown = paths.slice(0, 5).map((path) => JSON.stringify(path));
+  const shown = paths.slice(0, 5).map((path) => printable(JSON.stringify(path)));
   return paths.length > shown.length
     ? `${shown.join(", ")} and ${paths.length - shown.length} more`
     : shown.join(", ");

@@ -9,7 +9,7 @@ import type { KeptOutputs } from "@ambit/workspace";
 import { printable } from "../../logging/printable.js";
 import { colors } from "../display/colors.js";
 import { exitCodes } from "../exit-codes.js";
-import { applyChange, conflictsIn } from "./apply.js";
+import { applyChange, type Conflict, conflictsIn } from "./apply.js";
 import { choose, type Terminal } from "./ask/terminal.js";
 
 /** Characters of a patch that are shown. */
@@ -54,21 +54,35 @@ export async function takeBack(
     if (given.startsWith("n")) return exitCodes.ok;
   }
   const conflicts = await conflictsIn(folder, changes);
-  if (conflicts.length > 0) {
-    const file = options.patch ?? join(await mkdtemp(join(tmpdir(), "ambit-patch-")), "run.patch");
-    if (options.patch === undefined) await savePatch(kept, file);
-    for (const { path, reason } of conflicts)
-      await print(`${colors.red("conflict")}: ${printable(path)}: ${reason}\n`);
-    await print(`nothing was applied; the patch is in ${file}\n`);
-    return exitCodes.runFailed;
-  }
+  if (conflicts.length > 0) return await refuse(conflicts, "nothing was applied", kept, options);
+  const late: Conflict[] = [];
   for (const change of changes) {
     const content = change.change === "deleted" ? undefined : await kept.file(change.path);
     if (change.change !== "deleted" && content === undefined) throw new Error(`${change.path} wasn't kept`);
-    await applyChange(folder, change, content?.content ?? Readable.from([]));
+    const reason = await applyChange(folder, change, content?.content ?? Readable.from([]));
+    if (reason !== undefined) late.push({ path: change.path, reason });
+  }
+  if (late.length > 0) {
+    const applied = `applied ${changes.length - late.length} of ${changes.length} changes to ${folder}`;
+    return await refuse(late, applied, kept, options);
   }
   await print(`applied ${changes.length} ${changes.length === 1 ? "change" : "changes"} to ${folder}\n`);
   return exitCodes.ok;
+}
+
+/** Names the conflicts, and keeps the patch. @param outcome what became of the changes. @returns the exit code */
+async function refuse(
+  conflicts: readonly Conflict[],
+  outcome: string,
+  kept: KeptOutputs,
+  { patch, print }: TakeBackOptions,
+): Promise<number> {
+  const file = patch ?? join(await mkdtemp(join(tmpdir(), "ambit-patch-")), "run.patch");
+  if (patch === undefined) await savePatch(kept, file);
+  for (const { path, reason } of conflicts)
+    await print(`${colors.red("conflict")}: ${printable(path)}: ${reason}\n`);
+  await print(`${outcome}; the patch is in ${file}\n`);
+  return exitCodes.runFailed;
 }
 
 async function savePatch(kept: KeptOutputs, file: string): Promise<void> {
