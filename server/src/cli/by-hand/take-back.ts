@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import type { OutputsReceipt } from "@ambit/core/contract";
+import type { OutputChange, OutputsReceipt } from "@ambit/core/contract";
 import type { KeptOutputs } from "@ambit/workspace";
 import { printable } from "../../logging/printable.js";
 import { colors } from "../display/colors.js";
@@ -14,6 +14,8 @@ import { choose, type Terminal } from "./ask/terminal.js";
 
 /** Characters of a patch that are shown. */
 const maxShown = 100_000;
+/** Changes that are named where the patch is longer. */
+const maxNamed = 200;
 
 export interface TakeBackOptions {
   /** Undefined: nothing can be applied. */
@@ -41,7 +43,7 @@ export async function takeBack(
     await print("no changes\n");
     return exitCodes.ok;
   }
-  await print(await shownPatch(kept));
+  await print(await shownPatch(kept, changes));
   if (folder === undefined || options.apply === false) return exitCodes.ok;
   if (options.apply === undefined) {
     if (terminal === undefined) return exitCodes.ok;
@@ -90,7 +92,7 @@ async function savePatch(kept: KeptOutputs, file: string): Promise<void> {
   await pipeline(Readable.from(patch?.content ?? []), createWriteStream(file, { mode: 0o600 }));
 }
 
-async function shownPatch(kept: KeptOutputs): Promise<string> {
+async function shownPatch(kept: KeptOutputs, changes: readonly OutputChange[]): Promise<string> {
   const patch = await kept.patch();
   let text = "";
   const decoder = new TextDecoder();
@@ -100,8 +102,16 @@ async function shownPatch(kept: KeptOutputs): Promise<string> {
   }
   const isCut = text.length > maxShown;
   const lines = printable(text.slice(0, maxShown)).trimEnd().split("\n").map(colored);
-  const more = isCut ? `… ${patch?.size ?? 0} bytes in all: --patch <file> keeps the whole patch\n` : "";
-  return `${lines.join("\n")}\n${more}`;
+  if (!isCut) return `${lines.join("\n")}\n`;
+  const more = `… ${patch?.size ?? 0} bytes in all: --patch <file> keeps the whole patch`;
+  return `${[...lines, more, ...namesOf(changes)].join("\n")}\n`;
+}
+
+/** What changes, where not all of it is shown. */
+function namesOf(changes: readonly OutputChange[]): readonly string[] {
+  const names = changes.slice(0, maxNamed).map(({ change, path }) => printable(`${change}: ${path}`));
+  const left = changes.length - names.length;
+  return left === 0 ? names : [...names, `and ${left} more`];
 }
 
 function colored(line: string): string {

@@ -16,9 +16,12 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
+import { KeptOutputs } from "@ambit/workspace";
+import type { Blobs } from "@ambit/workspace/blobs";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { applyChange, conflictsIn } from "../../../src/cli/by-hand/apply.js";
 import { filesIn } from "../../../src/cli/by-hand/folder-files.js";
+import { takeBack } from "../../../src/cli/by-hand/take-back.js";
 
 let folder: string;
 beforeEach(() => {
@@ -165,5 +168,51 @@ describe("a change that is applied", () => {
     await expect(applyChange(folder, change, Readable.from([Buffer.from("new")]))).rejects.toThrow(/links/);
     await expect(applyChange(folder, deleted, Readable.from([]))).rejects.toThrow(/links/);
     expect(readFileSync(join(elsewhere, "a"), "utf8")).toBe("old");
+  });
+});
+
+describe("a patch that is shown", () => {
+  async function printedOf(patch: string): Promise<string> {
+    const unused = () => Promise.reject(new Error("not part of this test"));
+    const manifest = { version: 1, createdAt: 0, files: [], patch: { size: patch.length, sha256: "" } };
+    const texts: Readonly<Record<string, string>> = { manifest: JSON.stringify(manifest), patch };
+    const blobs: Blobs = {
+      get: async (_owner, name) => {
+        const text = texts[name];
+        return text === undefined
+          ? undefined
+          : { size: text.length, content: Readable.from([Buffer.from(text)]) };
+      },
+      put: unused,
+      files: () => Readable.from([]),
+      deleteFile: unused,
+      owners: () => Readable.from([]),
+      delete: unused,
+      close: unused,
+    };
+    const kept = await KeptOutputs.of("run", blobs);
+    if (kept === undefined) throw new TypeError("it has a manifest");
+    const changes = ["first", "last\u009b2J"].map(
+      (path) => ({ change: "added", path, size: 1, sha256: "" }) as const,
+    );
+    const receipt = { files: [], omitted: [], patch: { size: 1, sha256: "", complete: true, changes } };
+    const printed: string[] = [];
+    const print = async (text: string) => void printed.push(text);
+    await takeBack(kept, receipt, {
+      folder: undefined,
+      apply: undefined,
+      patch: undefined,
+      terminal: undefined,
+      print,
+    });
+    return printed.join("");
+  }
+
+  it("names every change where it is too long to be shown whole", async () => {
+    expect(await printedOf("+x\n".repeat(50_000))).toMatch(
+      /\n… 150000 bytes in all: .*\nadded: first\nadded: last\ufffd2J\n$/,
+    );
+    // Control: a short one says it all.
+    expect(await printedOf("+x\n")).toBe("+x\n");
   });
 });

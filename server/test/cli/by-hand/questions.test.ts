@@ -85,4 +85,25 @@ describe("questions at the terminal", () => {
     expect(printed).toContain('"window": "left"');
     expect(answer).toEqual(expected);
   });
+
+  it("says how much of a call's arguments it doesn't show", async () => {
+    const call = (padding: number) => ({
+      kind: "user_approval" as const,
+      payload: { toolName: "shell", input: { comment: "x".repeat(padding), command: "rm -rf ." } },
+    });
+    const { answer, printed } = await answers(call(5_000), "n");
+    expect(printed).not.toContain("rm -rf");
+    expect(printed).toMatch(/… 1,0\d\d more characters aren't shown/);
+    expect(answer).toEqual({ approved: false });
+    // Control: what fits is shown whole.
+    const whole = await answers(call(100), "n");
+    expect(whole.printed).toContain("rm -rf .");
+    expect(whole.printed).not.toContain("aren't shown");
+  });
+
+  it("shows a tool's name on one line", async () => {
+    const toolName = "look be called?\n{}\n[o]nce, [a]lways in this run, [n]o";
+    const { printed } = await answers({ kind: "user_approval", payload: { toolName } }, "n");
+    expect(printed).toContain("May look be called? {} [o]nce, [a]lways in this run, [n]o be called?");
+  });
 });

@@ -46,7 +46,7 @@ export class Questions {
 
   async #approval({ toolName = "the tool", input = {} }: Payload): Promise<boolean> {
     if (this.#always.has(toolName)) return true;
-    const head = colors.magenta(`May ${printable(toolName)} be called?`);
+    const head = colors.magenta(`May ${onOneLine(toolName)} be called?`);
     const text = `${head}\n${shownJson(input)}\n${colors.bold("[o]nce, [a]lways in this run, [n]o")} `;
     const given = await choose(this.terminal, text, /^(o(nce)?|y(es)?|a(lways)?|no?)$/, this.signal);
     if (given.startsWith("a")) this.#always.add(toolName);
@@ -85,7 +85,7 @@ export class Questions {
 
   /** A client tool: the person is the client. */
   async #output({ toolName = "The tool", input = {} }: Payload): Promise<object> {
-    const head = colors.magenta(`${printable(toolName)} is yours to execute:`);
+    const head = colors.magenta(`${onOneLine(toolName)} is yours to execute:`);
     const text = `${head}\n${shownJson(input)}\n${colors.bold("Its output, as text or JSON; an empty line declines:")} `;
     const line = await askLine(this.terminal, text, (value) => ({ value }), this.signal);
     if (line === undefined || line === "") return declined;
@@ -103,14 +103,13 @@ function inputOf(input: unknown) {
   const given: Readonly<Record<string, unknown>> =
     typeof input === "object" && input !== null ? { ...input } : {};
   return {
-    message: typeof given.message === "string" ? printable(given.message).slice(0, maxShown) : "",
+    message: typeof given.message === "string" ? shown(given.message) : "",
     form: given.form,
-    url: typeof given.url === "string" ? printable(given.url) : undefined,
+    url: typeof given.url === "string" ? shown(given.url) : undefined,
   };
 }
 
 function asked({ title, description, choices = [], required, default: preset }: Field): string {
-  const shown = (text: string) => printable(text).slice(0, maxShown);
   const lines = [
     ...(description === undefined ? [] : [shown(description)]),
     ...choices.map((choice, index) => `  ${index + 1}  ${shown(choice.title)}`),
@@ -120,7 +119,18 @@ function asked({ title, description, choices = [], required, default: preset }: 
 }
 
 function shownJson(value: unknown): string {
-  return printable(JSON.stringify(value, undefined, 2) ?? "").slice(0, maxShown);
+  return shown(JSON.stringify(value, undefined, 2) ?? "");
+}
+
+/** A name that can't look like a question of its own. */
+const onOneLine = (name: string) => shown(name).replaceAll(/\s+/g, " ");
+
+/** Says what it leaves out: nobody should allow what they don't see. */
+function shown(text: string): string {
+  const whole = printable(text);
+  if (whole.length <= maxShown) return whole;
+  const more = (whole.length - maxShown).toLocaleString("en");
+  return `${whole.slice(0, maxShown)}\n${colors.red(`… ${more} more characters aren't shown`)}`;
 }
 
 function jsonOrText(line: string): unknown {
