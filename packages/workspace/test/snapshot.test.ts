@@ -18,9 +18,10 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SnapshotFailed } from "@ambit/core";
+import { SetupFailed, SnapshotFailed } from "@ambit/core";
 import type { Sandbox } from "@ambit/core/plugin";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { withoutSecrets } from "../src/environment/search.js";
 import { packSnapshot, type SnapshotFacts, unpackSnapshot } from "../src/snapshot/index.js";
 import { hostSandbox } from "./host-sandbox.js";
 
@@ -268,5 +269,49 @@ describe("a hostile snapshot", () => {
     await expect(unpack(sandboxIn("to"), archiveOf(workspaceRoot, ...deep))).rejects.toThrow(
       /within each other/,
     );
+  });
+});
+
+describe("the search of a snapshot for secrets", () => {
+  const secret = "npm_0123456789abcdef";
+  /** The snapshot of a sandbox with this. */
+  async function archiveWith(make: (workspace: string) => void): Promise<Buffer> {
+    const from = sandboxIn("from");
+    make(from.workspace);
+    return (await packed(from)).archive;
+  }
+  async function searched(archive: Buffer, pieceBytes: number): Promise<Buffer> {
+    const parts: Uint8Array[] = [];
+    for await (const part of withoutSecrets(inPieces(archive, pieceBytes), [secret])) parts.push(part);
+    return Buffer.concat(parts);
+  }
+  /** Where the packing program ends a chunk. */
+  const chunk = 262_144;
+  const withSecretAt = (at: number) => (workspace: string) =>
+    writeFileSync(join(workspace, "log"), `${"x".repeat(at)}${secret}${"x".repeat(1_000)}`);
+
+  test.each([
+    ["at the beginning of a file", withSecretAt(0)],
+    ["across the end of a chunk", withSecretAt(chunk - 5)],
+    ["at the end of a chunk", withSecretAt(chunk - secret.length)],
+    ["in the name of a file", (workspace: string) => writeFileSync(join(workspace, `a"${secret}`), "")],
+    ["in the target of a link", (workspace: string) => symlinkSync(`/é/${secret}`, join(workspace, "a"))],
+  ])("finds one %s", async (_where, make) => {
+    const archive = await archiveWith(make);
+    for (const pieceBytes of [1_000, 100_000])
+      await expect(searched(archive, pieceBytes)).rejects.toThrow(SetupFailed);
+  });
+
+  test("finds none that only two files together have", async () => {
+    const archive = await archiveWith((workspace) => {
+      mkdirSync(join(workspace, "d"));
+      writeFileSync(join(workspace, "d/a"), `\n1\n${secret.slice(0, 10)}`);
+      writeFileSync(join(workspace, "d/b"), `${secret.slice(10)}0\n{"type":"end"}\n`);
+    });
+    expect((await searched(archive, 11)).equals(archive)).toBe(true);
+  });
+
+  test.each(["nonsense", `"${"x".repeat(100_000)}`])("refuses what is no archive: %.10s", async (text) => {
+    await expect(searched(Buffer.from(`${text}\n`), 10_000)).rejects.toThrow(SnapshotFailed);
   });
 });

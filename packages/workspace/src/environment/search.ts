@@ -2,6 +2,7 @@ import { SetupFailed } from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
 import { loopTurns } from "@ambit/core/plugin";
 import { Automaton, formsOf } from "@ambit/secret-forms";
+import { ArchiveContents } from "./archive-contents.js";
 
 /** Shorter ones occur in any data. */
 const minSecretLength = 8;
@@ -25,7 +26,8 @@ export function usedSecrets({
 /**
  * The same bytes, searched for secrets in every form in which a run's output is searched for them. What is compressed or
  * encrypted can't be searched.
- * @throws SetupFailed in place of the bytes that have one
+ * @param archive of a snapshot.
+ * @throws SetupFailed in place of the bytes that have one; SnapshotFailed for what is no such archive
  */
 export async function* withoutSecrets(
   archive: AsyncIterable<Uint8Array>,
@@ -33,14 +35,18 @@ export async function* withoutSecrets(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   if (secrets.length === 0) return yield* archive;
   const automaton = new Automaton(secrets.flatMap(formsOf));
+  const contents = new ArchiveContents();
   let state = 0;
   for await (const piece of archive) {
-    for (const byte of piece) {
-      state = automaton.step(state, byte);
-      if (automaton.ending(state) >= 0)
-        throw new SetupFailed(
-          "What environment.setup prepared has a credential in it, so it isn't used: a command wrote one that came in by another way than environment.credentials or a source's credential. Remove it from the commands, environment.env and the sources.",
-        );
+    for (const { bytes, begins } of contents.in(piece)) {
+      if (begins) state = 0;
+      for (const byte of bytes) {
+        state = automaton.step(state, byte);
+        if (automaton.ending(state) >= 0)
+          throw new SetupFailed(
+            "What environment.setup prepared has a credential in it, so it isn't used: a command wrote one that came in by another way than environment.credentials or a source's credential. Remove it from the commands, environment.env and the sources.",
+          );
+      }
     }
     // Others are served meanwhile.
     await loopTurns.take(piece.length);

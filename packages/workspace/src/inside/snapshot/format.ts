@@ -70,6 +70,15 @@ export class SnapshotError extends Error {
 /** Folders within each other; each holds a descriptor while it is looked at. */
 export const maxDepth = 200;
 
+/** Bytes of a line: a name and a link's target, escaped. */
+export const maxLineBytes = 65_536;
+
+/** The line before a chunk. @throws SnapshotError */
+export function chunkSizeIn(line: string): number {
+  if (!/^(?:0|[1-9]\d{0,8})$/.test(line)) throw new SnapshotError("damaged", "it has a chunk without a size");
+  return Number(line);
+}
+
 /** The bytes of a name or a link's target. */
 export function bytesOf(text: string): Buffer {
   // Of a larger character only the last byte would be left, such as that of a slash.

@@ -1,10 +1,8 @@
 import { readSync } from "node:fs";
-import { SnapshotError } from "./format.js";
+import { maxLineBytes, SnapshotError } from "./format.js";
 
 const wait = new Int32Array(new SharedArrayBuffer(4));
 const stdin = 0;
-/** Of a line: a name and a link's target, escaped. */
-const maxLineBytes = 65_536;
 
 /** Stdin, as lines and bytes. */
 export class Input {

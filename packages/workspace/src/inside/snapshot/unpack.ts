@@ -17,6 +17,7 @@ import { lineOf } from "./checked-line.js";
 import {
   type ArchiveLine,
   bytesOf,
+  chunkSizeIn,
   maxDepth,
   type RootName,
   requireName,
@@ -134,10 +135,7 @@ export class Unpacking {
   }
 
   #chunk(): number {
-    const text = this.#input.line();
-    if (!/^(?:0|[1-9]\d{0,8})$/.test(text))
-      throw new SnapshotError("damaged", "it has a chunk without a size");
-    const size = Number(text);
+    const size = chunkSizeIn(this.#input.line());
     this.#bytes += size;
     if (this.#bytes > this.wish.maxBytes) throw new SnapshotError("too_large", "");
     return size;
