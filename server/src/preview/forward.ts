@@ -20,18 +20,20 @@ export function forwardRequest(
   { preview, path, connection }: Forwarded,
   failed: () => void,
 ): void {
-  const sent = open(caller, preview, path, connection, {});
-  sent.once("response", (answer) => {
-    response.writeHead(answer.statusCode ?? 502, headersOutside(answer.headers, preview));
-    pipeline(answer, response, () => connection.destroy());
-  });
-  sent.once("error", () => {
+  const sent = open(caller, preview, path, connection, framingOf(caller));
+  const fail = () => {
     connection.destroy();
     if (response.headersSent) response.destroy();
     else failed();
+  };
+  sent.once("response", (answer) => {
+    if (!isFinal(answer)) return fail();
+    response.writeHead(answer.statusCode, headersOutside(answer.headers, preview));
+    pipeline(answer, response, () => connection.destroy());
   });
-  // An answer that switches protocols without being asked.
-  sent.once("upgrade", () => sent.destroy(new Error("The program inside switched protocols unasked.")));
+  sent.once("error", fail);
+  // An answer that switches protocols without being asked. No error follows: the connection is no longer the request's.
+  sent.once("upgrade", fail);
   response.once("close", () => sent.destroy());
   pipeline(caller, sent, () => {
     // Either side's errors are handled above.
@@ -62,20 +64,37 @@ export function forwardUpgrade(
     };
     pipeline(socket, inside, socket, end);
   });
+  const fail = () => {
+    connection.destroy();
+    failed();
+  };
   sent.once("response", (answer) => {
-    const { statusCode = 502, headers } = answer;
+    if (!isFinal(answer)) return fail();
+    const { statusCode, headers } = answer;
     const safe = headersOutside(headers, preview);
     delete safe["content-length"];
     socket.write(headOf(statusCode, { ...safe, connection: "close" }));
     pipeline(answer, socket, () => connection.destroy());
     setTimeout(() => socket.destroy(), refusalMs).unref();
   });
-  sent.once("error", () => {
-    connection.destroy();
-    failed();
-  });
+  sent.once("error", fail);
   socket.once("close", () => sent.destroy());
   sent.end();
+}
+
+/**
+ * Whether it is an answer to pass on. Node's parser also lets through numbers that are none, which its server refuses to write, and a
+ * 101 without `Upgrade`: a proxy between here and the caller would take what follows for another protocol.
+ */
+function isFinal(answer: IncomingMessage): answer is IncomingMessage & { statusCode: number } {
+  return answer.statusCode !== undefined && answer.statusCode >= 200;
+}
+
+/** How the caller's body ends. Without it, Node sends one of DELETE as it is, and the program would read the next request in it. */
+function framingOf({ headers }: IncomingMessage): Readonly<Record<string, string>> {
+  if (headers["transfer-encoding"] !== undefined) return { "transfer-encoding": "chunked" };
+  const length = headers["content-length"];
+  return length === undefined ? {} : { "content-length": length };
 }
 
 function open(

@@ -21,9 +21,13 @@ const hopByHop = [
   ...["te", "trailer", "transfer-encoding", "upgrade"],
 ];
 
-/** What the program inside has no business with: a caller's credential for the API, and what proxies say of the caller. */
+/**
+ * What the program inside has no business with: a caller's credential for the API, what proxies say of the caller, and how long its body
+ * is, which whoever sends that says anew.
+ */
 const keptOutside = new Set([
   ...hopByHop,
+  "content-length",
   ...["authorization", "cookie", "host", "expect", "origin", "referer"],
   ...["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port"],
   ...["x-forwarded-server", "x-forwarded-ssl", "x-real-ip", "via"],

@@ -1,0 +1,109 @@
+import { createSecretKey, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { text } from "node:stream/consumers";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { previewSettingsSchema } from "../../src/configuration/preview-settings.js";
+import { Previews } from "../../src/preview/previews.js";
+
+const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
+
+/** Says something to each connection as soon as it has a request's header, and remembers what it got. */
+async function program(answer: string) {
+  const got: string[] = [];
+  const server = createServer((socket) => {
+    const at = got.push("") - 1;
+    socket.on("error", () => {});
+    socket.on("data", (bytes) => {
+      if (got[at] === "") socket.write(answer);
+      got[at] += bytes.toString("latin1");
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return { got, port: portOf(server.address()) };
+}
+
+/** One preview of a program that answers this, and what a caller with its URL gets for a request. */
+async function preview(answer: string) {
+  const key = createSecretKey(randomBytes(32));
+  const inside = await program(answer);
+  const previews = new Previews(previewSettingsSchema.parse({ port: 0 }), async () => key, log);
+  await previews.listen();
+  onTestFinished(() => previews.close());
+  const opened = previews.open({
+    port: 4_000,
+    project: undefined,
+    connect: async () => connected(inside.port),
+  });
+  const { host, port, search } = new URL((await opened.link()).url);
+  const ask = async (method: string, ...lines: readonly string[]) => {
+    const socket = await connected(Number(port));
+    socket.write([`${method} /${search} HTTP/1.1`, `host: ${host}`, ...lines].join("\r\n"));
+    return text(socket);
+  };
+  return { ask, got: inside.got };
+}
+
+async function connected(port: number): Promise<Socket> {
+  const socket = connect(port, "127.0.0.1");
+  onTestFinished(() => void socket.destroy());
+  await once(socket, "connect");
+  return socket;
+}
+
+function portOf(address: AddressInfo | string | null): number {
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+const handshake = [
+  "connection: upgrade",
+  "upgrade: websocket",
+  "sec-websocket-version: 13",
+  "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==",
+];
+
+describe("a program inside that answers what is no answer", () => {
+  const end = ["connection: close", "content-length: 0", "", ""];
+
+  it.each([
+    ["a number that is no status", "HTTP/1.1 000 None\r\ncontent-length: 2\r\n\r\nok"],
+    ["another one", "HTTP/1.1 099 None\r\ncontent-length: 2\r\n\r\nok"],
+    ["another protocol, unasked", "HTTP/1.1 101 Yes\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"],
+    ["another protocol, without its name", "HTTP/1.1 101 Yes\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"],
+  ])("gets a 502 to its caller: %s", async (_what, answer) => {
+    const { ask } = await preview(answer);
+    expect(await ask("POST", ...end)).toMatch(/^HTTP\/1\.1 502 /);
+  });
+
+  it.each([
+    ["a number that is no status", "HTTP/1.1 000 None\r\ncontent-length: 2\r\n\r\nok"],
+    ["another protocol, without its name", "HTTP/1.1 101 Yes\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"],
+  ])("gets a 502 to a WebSocket: %s", async (_what, answer) => {
+    const { ask } = await preview(answer);
+    expect(await ask("GET", ...handshake, "", "")).toMatch(/^HTTP\/1\.1 502 /);
+  });
+
+  it("doesn't change what an answer gets", async () => {
+    const { ask } = await preview("HTTP/1.1 299 Fine\r\ncontent-length: 2\r\n\r\nok");
+    expect(await ask("POST", ...end)).toMatch(/^HTTP\/1\.1 299 .*\r\n\r\nok$/s);
+  });
+});
+
+it.each([
+  [
+    "in chunks",
+    ["connection: close", "transfer-encoding: chunked", "", "5\r\nhello\r\n0\r\n\r\n"],
+    /^DELETE .*\r\ntransfer-encoding: chunked\r\n.*\r\n5\r\nhello\r\n0\r\n\r\n$/is,
+  ],
+  [
+    "of a length that is said to be the connection's",
+    ["connection: close, content-length", "content-length: 5", "", "hello"],
+    /^DELETE .*\r\ncontent-length: 5\r\n(?:.*\r\n)?\r\nhello$/is,
+  ],
+])("passes on where a body ends that is sent %s", async (_how, lines, expected) => {
+  const { ask, got } = await preview("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+  expect(await ask("DELETE", ...lines)).toMatch(/^HTTP\/1\.1 200 /);
+  await expect.poll(() => got[0]).toMatch(expected);
+});
