@@ -49,7 +49,10 @@ export function forwardUpgrade(
   failed: () => void,
 ): void {
   const sent = open(caller, preview, path, connection, { connection: "Upgrade", upgrade: "websocket" });
+  const leave = () => sent.destroy();
   sent.once("upgrade", (answer, inside, first) => {
+    // Either side ends the other from now on.
+    socket.off("close", leave);
     const headers = {
       ...headersOutside(answer.headers, preview),
       connection: "Upgrade",
@@ -78,7 +81,7 @@ export function forwardUpgrade(
     setTimeout(() => socket.destroy(), refusalMs).unref();
   });
   sent.once("error", fail);
-  socket.once("close", () => sent.destroy());
+  socket.once("close", leave);
   sent.end();
 }
 

@@ -2,23 +2,35 @@ import { type KeyObject, randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Log } from "@ambit/core";
+import { AtCapacity, type Log } from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
 import { noPreviews, type PortOfSession, type Preview, type PreviewService } from "@ambit/runner";
 import type { PreviewSettings } from "../configuration/preview-settings.js";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { isLoopback } from "../http/caller/loopback.js";
+import { type ConnectionOwner, Connections } from "../http/connections/connections.js";
+import type { ConnectionShares } from "../http/connections/shares.js";
 import { admitCaller } from "./admit.js";
 import { type Forwarded, forwardRequest, forwardUpgrade } from "./forward.js";
 import { type PreviewOrigin, ticketName } from "./headers.js";
 import { makeTicket, type TicketScope } from "./ticket.js";
 
-/** Connections of all previews, those of callers without a ticket included. */
-const maxConnections = 1_024;
+/**
+ * Connections of all previews. Callers without a ticket displace only each other, and one project leaves half of the places to others.
+ * One address may have all of them: a reverse proxy has one.
+ */
+const sharesByDefault: ConnectionShares = {
+  unknown: 256,
+  unknownPerPeer: 256,
+  known: 1_024,
+  tenants: 1_024,
+  perTenant: 512,
+};
 /** Milliseconds within which a request's header must arrive. */
 const headersMs = 10_000;
 
 interface OpenPreview extends PreviewOrigin, TicketScope {
+  readonly owner: ConnectionOwner;
   readonly connect: PortOfSession["connect"];
   /** Ends each of its connections. */
   readonly ending: Set<() => void>;
@@ -30,6 +42,7 @@ interface OpenPreview extends PreviewOrigin, TicketScope {
  */
 export class Previews implements PreviewService {
   readonly #open = new Map<string, OpenPreview>();
+  readonly #connections: Connections;
   #server: Server | undefined;
   /** `{ scheme: "http:", domain: "localhost", authority: "localhost:8767" }`. */
   #at: { readonly scheme: string; readonly domain: string; readonly authority: string } | undefined;
@@ -38,7 +51,10 @@ export class Previews implements PreviewService {
     private readonly settings: PreviewSettings,
     private readonly key: () => Promise<KeyObject>,
     private readonly log: Log,
-  ) {}
+    shares = sharesByDefault,
+  ) {
+    this.#connections = new Connections(shares);
+  }
 
   issues(request: RunRequest): ReturnType<PreviewService["issues"]> {
     return this.#at === undefined ? noPreviews.issues(request) : [];
@@ -56,7 +72,7 @@ export class Previews implements PreviewService {
       { headersTimeout: headersMs, requestTimeout: 0, connectionsCheckingInterval: 1_000 },
       (request, response) => void this.#request(request, response),
     );
-    server.maxConnections = maxConnections;
+    this.#connections.count(server);
     server.setTimeout(idleMs);
     server.on("upgrade", (request, socket, head) => void this.#upgrade(request, socket, head));
     const bound = await new Promise<number>((resolve, reject) => {
@@ -80,11 +96,12 @@ export class Previews implements PreviewService {
     this.log.info({ host, port: bound, origins: wildcard }, "previews are served");
   }
 
-  open({ port, connect }: PortOfSession): Preview {
+  open({ port, project, connect }: PortOfSession): Preview {
     if (this.#at === undefined) throw new Error("Previews aren't served.");
     const label = randomBytes(16).toString("hex");
     const origin = `${this.#at.scheme}//${label}.${this.#at.authority}`;
-    const preview: OpenPreview = { label, port, origin, connect, ending: new Set() };
+    const owner = project === undefined ? "operator" : { project };
+    const preview: OpenPreview = { label, port, origin, owner, connect, ending: new Set() };
     this.#open.set(label, preview);
     return {
       link: async () => {
@@ -138,6 +155,7 @@ export class Previews implements PreviewService {
       return refuse(400, "Only WebSocket is passed on.");
     const entered = await this.#enter(request, socket, refuse);
     if (entered === undefined) return;
+    this.#connections.upgraded(socket);
     forwardUpgrade(request, socket, head, entered, () => refuse(502, unavailable));
   }
 
@@ -157,8 +175,8 @@ export class Previews implements PreviewService {
         const { location, cookie } = admission;
         return void refuse(303, "See the preview.", { location, "set-cookie": cookie });
       }
-      if (preview.ending.size >= this.settings.maxConnections)
-        return void refuse(503, "This preview has too many connections.");
+      if (preview.ending.size >= this.settings.maxConnections) return void refuse(503, tooMany);
+      this.#connections.admit(request.socket, preview.owner);
       let connection: Duplex | undefined;
       const end = () => {
         clearTimeout(expiry);
@@ -177,6 +195,7 @@ export class Previews implements PreviewService {
       if (!preview.ending.has(end)) return void connection.destroy();
       return { preview, path: admission.path, connection };
     } catch (error) {
+      if (error instanceof AtCapacity) return void refuse(503, tooMany);
       this.log.error({ error }, "a preview failed");
       return void refuse(500, "The preview failed.");
     }
@@ -189,6 +208,7 @@ export class Previews implements PreviewService {
   }
 }
 
+const tooMany = "This preview, or its project, has too many connections.";
 const unavailable = "Nothing answers on this port inside the sandbox.";
 
 const plain = {

@@ -4,7 +4,9 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { previewSettingsSchema } from "../../src/configuration/preview-settings.js";
+import type { ConnectionShares } from "../../src/http/connections/shares.js";
 import { Previews } from "../../src/preview/previews.js";
+import { alive, halfOpen } from "../support/half-open.js";
 
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
 
@@ -25,25 +27,32 @@ async function program(answer: string) {
   return { got, port: portOf(server.address()) };
 }
 
-/** One preview of a program that answers this, and what a caller with its URL gets for a request. */
-async function preview(answer: string) {
+/** Previews of a program that answers this, and what a caller with the URL of one gets for a request. */
+async function previewsOf(answer: string, shares?: ConnectionShares) {
   const key = createSecretKey(randomBytes(32));
   const inside = await program(answer);
-  const previews = new Previews(previewSettingsSchema.parse({ port: 0 }), async () => key, log);
+  const previews = new Previews(previewSettingsSchema.parse({ port: 0 }), async () => key, log, shares);
   await previews.listen();
   onTestFinished(() => previews.close());
-  const opened = previews.open({
-    port: 4_000,
-    project: undefined,
-    connect: async () => connected(inside.port),
-  });
-  const { host, port, search } = new URL((await opened.link()).url);
-  const ask = async (method: string, ...lines: readonly string[]) => {
-    const socket = await connected(Number(port));
-    socket.write([`${method} /${search} HTTP/1.1`, `host: ${host}`, ...lines].join("\r\n"));
-    return text(socket);
+  const open = async (project?: string) => {
+    const connect = async () => connected(inside.port);
+    const { host, port, search } = new URL(
+      (await previews.open({ port: 4_000, project, connect }).link()).url,
+    );
+    const send = async (method: string, ...lines: readonly string[]) => {
+      const socket = await connected(Number(port));
+      socket.write([`${method} /${search} HTTP/1.1`, `host: ${host}`, ...lines].join("\r\n"));
+      return socket;
+    };
+    const ask = async (method: string, ...lines: readonly string[]) => text(await send(method, ...lines));
+    return { url: `http://127.0.0.1:${port}`, send, ask };
   };
-  return { ask, got: inside.got };
+  return { open, got: inside.got };
+}
+
+async function preview(answer: string) {
+  const { open, got } = await previewsOf(answer);
+  return { ...(await open()), got };
 }
 
 async function connected(port: number): Promise<Socket> {
@@ -106,4 +115,43 @@ it.each([
   const { ask, got } = await preview("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
   expect(await ask("DELETE", ...lines)).toMatch(/^HTTP\/1\.1 200 /);
   await expect.poll(() => got[0]).toMatch(expected);
+});
+
+describe("connections of all previews", () => {
+  const shares = { unknown: 8, unknownPerPeer: 8, known: 8, tenants: 8, perTenant: 4 };
+  const end = ["connection: close", "content-length: 0", "", ""];
+
+  it("of callers without a ticket displace only each other", async () => {
+    const { open } = await previewsOf("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", shares);
+    const { url, ask } = await open();
+    const flood = await halfOpen(url, 40);
+    // Before the deadline of their headers, which ends them too.
+    await expect.poll(() => alive(flood).length, { timeout: 5_000 }).toBeLessThanOrEqual(8);
+    expect(await ask("POST", ...end)).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it("of one project leave places for another one's", async () => {
+    const { open } = await previewsOf("HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\nunfinished", shares);
+    const [one, same, other] = [await open("one"), await open("one"), await open("other")];
+    const held = [];
+    for (const { send } of [one, one, one, same]) held.push(await send("POST", ...end));
+    await Promise.all(held.map((socket) => once(socket, "data")));
+    expect(await same.ask("POST", ...end)).toMatch(/^HTTP\/1\.1 503 .*its project/s);
+    const [answered] = await once(await other.send("POST", ...end), "data");
+    expect(String(answered)).toMatch(/^HTTP\/1\.1 200 /);
+    expect(held.map(({ destroyed }) => destroyed)).not.toContain(true);
+  });
+
+  it("that are WebSockets are in use", async () => {
+    const { open } = await previewsOf(
+      "HTTP/1.1 101 Yes\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
+      shares,
+    );
+    const { send, ask } = await open("one");
+    const held = [];
+    for (let count = 0; count < 4; count += 1) held.push(await send("GET", ...handshake, "", ""));
+    await Promise.all(held.map((socket) => once(socket, "data")));
+    expect(await ask("GET", ...handshake, "", "")).toMatch(/^HTTP\/1\.1 503 /);
+    expect(held.map(({ destroyed }) => destroyed)).not.toContain(true);
+  });
 });

@@ -37,10 +37,15 @@ export class Connections {
 
   constructor(readonly shares: ConnectionShares) {}
 
-  /** @param writeTimeoutMs within which a caller must take some of its response. */
-  watch(server: Server, writeTimeoutMs: number): void {
+  /** Counts the server's connections. */
+  count(server: Server): void {
     server.on("connection", (socket) => this.#opened(socket));
     server.on("request", (request, response) => this.#asked(request.socket, response));
+  }
+
+  /** Counts them, and ends slow ones. @param writeTimeoutMs within which a caller must take some of its response. */
+  watch(server: Server, writeTimeoutMs: number): void {
+    this.count(server);
     server.timeout = writeTimeoutMs;
     server.on("timeout", (socket) => {
       const isWaiting = socket.writableLength === 0 && this.isAnswering(socket);
@@ -53,6 +58,12 @@ export class Connections {
   /** Whether a request of this connection has no complete response yet. */
   isAnswering(socket: Duplex): boolean {
     return (this.#bySocket.get(socket)?.requests ?? 0) > 0;
+  }
+
+  /** From now on it carries another protocol, and is in use until it ends. */
+  upgraded(socket: Duplex): void {
+    const connection = this.#bySocket.get(socket);
+    if (connection !== undefined) connection.requests += 1;
   }
 
   /**
