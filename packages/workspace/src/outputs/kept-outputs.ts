@@ -1,4 +1,5 @@
 import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { StoreFailed } from "@ambit/core";
 import type { JsonLimits } from "@ambit/core/contract";
 import { parseJsonInTurns, textInTurns } from "@ambit/json-turns";
@@ -73,14 +74,9 @@ export class KeptOutputs {
     for (const { path, name, size, executable } of this.manifest.files) {
       const found = await this.#blobs.get(this.#owner, name);
       if (found === undefined) throw new Error(`the content of ${path} is missing`);
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const entry = archive.entry({ name: path, size, mode: executable ? 0o755 : 0o644, mtime }, (error) =>
-        error ? reject(error) : resolve(),
-      );
-      const content = Readable.from(found.content);
-      content.once("error", reject);
-      content.pipe(entry);
-      await promise;
+      const entry = archive.entry({ name: path, size, mode: executable ? 0o755 : 0o644, mtime });
+      // If its reader leaves, both end: the content's file is closed, and nobody else listens to the entry's error.
+      await pipeline(found.content, entry);
     }
   }
 }
