@@ -19,6 +19,6 @@ export async function handleRun(
     await beginRun(context, server, exchange, form);
   } catch (error) {
     if (!(error instanceof CommandExecuted)) throw error;
-    await sendCommand(error, form, exchange);
+    await sendCommand(error, form, exchange, context);
   }
 }

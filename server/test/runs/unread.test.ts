@@ -1,23 +1,34 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
+import { Readable } from "node:stream";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import blobsFolder from "@ambit/blobs-folder";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { saying } from "../support/scripted-agent.js";
+import { type Script, saying } from "../support/scripted-agent.js";
 import { asking } from "../support/server.js";
-import { serveStored } from "../support/stored-server.js";
+import { databaseFile, serveStored } from "../support/stored-server.js";
 
 const words = "x".repeat(60_000);
 const long = saying(...Array.from({ length: 150 }, () => words));
 
+/** Says a lot at once, and asks as much. */
+const large: Script = async function* () {
+  // A result has it twice, and what commands did is kept up to 16 MiB.
+  yield { type: "message", text: "x".repeat(7_000_000) };
+  const payload = { toolCallId: "ask", toolName: "note", input: { text: "x".repeat(12_000_000) } };
+  yield { type: "interaction_request", id: "ask", kind: "user_approval", payload };
+  yield { type: "done", stopReason: "paused" };
+};
+
 /** A reader that never reads. Resolves with its response. */
-async function unread(url: string, path: string): Promise<IncomingMessage> {
-  const sent = request(`${url}${path}`);
+async function unread(url: string, path: string, body?: string): Promise<IncomingMessage> {
+  const sent = request(`${url}${path}`, { method: body === undefined ? "GET" : "POST" });
   sent.on("error", () => {
     // The server may end it: that is what these tests provoke.
   });
   onTestFinished(() => void sent.destroy());
-  sent.end();
+  sent.end(body);
   const [response]: IncomingMessage[] = await once(sent, "response");
   if (response === undefined) throw new Error("no response");
   response.on("error", () => undefined);
@@ -68,6 +79,35 @@ describe("readers that don't read", () => {
     await expect
       .poll(async () => (await get(`/runs/${id}/events?after=149`)).status, { timeout: 30_000 })
       .toBe(200);
+  });
+
+  it.each([
+    ["a run with its result", "/runs/large", undefined],
+    ["the questions of runs", "/interactions", undefined],
+    ["the list of a run's files", "/runs/large/files", undefined],
+    [
+      "what a command did",
+      "/stream",
+      JSON.stringify({ ...asking, controlCommandId: "once", runId: "another" }),
+    ],
+  ])("displace only each other where they ask for %s", { timeout: 60_000 }, async (_what, path, body) => {
+    const folder = await databaseFile();
+    const plugins = [{ use: blobsFolder, config: { folder } }];
+    const { url, post, files } = await serveStored(large, { plugins });
+    const file = { path: "x".repeat(12_000_000), name: "file-0", size: 0, sha256: "0".repeat(64) };
+    const manifest = JSON.stringify({ version: 1, createdAt: 0, files: [file] });
+    await (await files.blobs()).put("large", "manifest", Readable.from([Buffer.from(manifest)]));
+    const asked = { ...asking, controlCommandId: "once", runId: "large" };
+    expect((await post("/run", asked)).status).toBe(200);
+    const kept = [];
+    for (let count = 0; count < 6; count += 1) {
+      const response = await unread(url, path, body);
+      await once(response, "readable");
+      kept.push(response);
+    }
+    const closed = kept.map((response) => new Promise((resolve) => response.resume().once("close", resolve)));
+    await Promise.all(closed);
+    expect(kept.map(({ complete }) => complete)).toMatchObject({ 0: false, 5: true });
   });
 
   async function runIdOf(response: Response): Promise<string> {

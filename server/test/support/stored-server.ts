@@ -30,10 +30,13 @@ export async function serveStored(
     readonly file?: string;
     /** In place of a SQLite file. */
     readonly store?: PluginEntry;
+    /** In addition to the store. */
+    readonly plugins?: readonly PluginEntry[];
   } = {},
 ) {
   const file = options.file ?? (await databaseFile());
-  const served = await serveWith(script, options, [options.store ?? { use: sqlite, config: { file } }]);
+  const store = options.store ?? { use: sqlite, config: { file } };
+  const served = await serveWith(script, options, [store, ...(options.plugins ?? [])]);
   return { ...served, file };
 }
 

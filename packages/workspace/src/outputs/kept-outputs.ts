@@ -20,6 +20,8 @@ export class KeptOutputs {
     blobs: Blobs,
     owner: string,
     readonly manifest: OutputsManifest,
+    /** Characters of the manifest. */
+    readonly length: number,
   ) {
     this.#blobs = blobs;
     this.#owner = owner;
@@ -38,7 +40,7 @@ export class KeptOutputs {
     }
     const { value } = await parseJsonInTurns(text, manifestLimits);
     const manifest = manifestSchema.parse(value);
-    return new KeptOutputs(blobs, owner, manifest);
+    return new KeptOutputs(blobs, owner, manifest, text.length);
   }
 
   /** Undefined where no file with this path left the workspace. */

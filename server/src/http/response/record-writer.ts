@@ -1,4 +1,8 @@
 import type { ServerResponse } from "node:http";
+import { loopTurns } from "@ambit/core/plugin";
+
+/** Characters that are handed to the connection at a time. */
+const partLength = 65_536;
 
 /**
  * Writes texts to a response as fast as its reader takes them. It holds none of them: a log's writer gathers what comes
@@ -17,6 +21,17 @@ export class RecordWriter {
     const { response } = this;
     if (response.destroyed || response.write(text) || response.destroyed) return undefined;
     return new Promise((resolve) => this.#waiting.add(resolve));
+  }
+
+  /** A text of any size, in parts: the connection copies what its reader doesn't take at once. */
+  async writeInParts(text: string): Promise<void> {
+    for (let start = 0; start < text.length; start += partLength) {
+      const part = text.slice(start, start + partLength);
+      const turn = loopTurns.take(part.length);
+      if (turn !== undefined) await turn;
+      const room = this.write(part);
+      if (room !== undefined) await room;
+    }
   }
 
   /** Whether the reader has taken everything. */

@@ -54,6 +54,7 @@ export function encodeRecord(
   return framed(form, JSON.stringify(record), index);
 }
 
-function framed(form: Exclude<ResponseFormat, "json">, json: string, index: number): string {
+/** The JSON of a record in its wire format. @param index from 1, so that a reader knows its position. */
+export function framed(form: Exclude<ResponseFormat, "json">, json: string, index: number): string {
   return form === "ndjson" ? `${json}\n` : `id: ${index}\ndata: ${json}\n\n`;
 }

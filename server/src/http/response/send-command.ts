@@ -1,9 +1,10 @@
 import type { CommandExecuted } from "@ambit/core";
+import { jsonInTurns } from "@ambit/json-turns";
 import { failedBy } from "../../failed-result.js";
-import type { Exchange } from "../server-context.js";
+import type { Exchange, ServerContext } from "../server-context.js";
 import { leftSignal } from "./left-signal.js";
 import { RecordWriter } from "./record-writer.js";
-import { encodeRecord, keepAlive, mediaTypes, type ResponseFormat } from "./response-format.js";
+import { framed, keepAlive, mediaTypes, type ResponseFormat } from "./response-format.js";
 import { sendLargeJson } from "./send.js";
 
 /**
@@ -15,6 +16,7 @@ export async function sendCommand(
   executed: CommandExecuted,
   form: ResponseFormat,
   { outgoing }: Exchange,
+  { unread }: Pick<ServerContext, "unread">,
 ): Promise<void> {
   if (form === "json") {
     const result = await executed.result;
@@ -29,7 +31,9 @@ export async function sendCommand(
   const gone = new Promise<undefined>((resolve) => left.addEventListener("abort", () => resolve(undefined)));
   const result = await Promise.race([executed.result, gone]);
   const record = result === undefined ? refused(executed) : ({ kind: "result", result } as const);
-  void writer.write(encodeRecord(form, record, 1));
+  const text = framed(form, await jsonInTurns(record), 1);
+  const wasRead = unread.hold(text.length, () => outgoing.destroy());
+  await writer.writeInParts(text).finally(wasRead);
   writer.end();
 }
 

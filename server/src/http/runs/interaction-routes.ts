@@ -25,7 +25,8 @@ const maxInteractions = 1_000;
 
 /** `GET /interactions` */
 export async function handleInteractions(route: StoredRoute): Promise<void> {
-  const { server, exchange, query } = route;
+  const { server, exchange, query, context } = route;
+  const { outgoing } = exchange;
   const state = query.read(interactionState);
   const session = query.read(onlySession);
   const after = query.read(afterQuestion);
@@ -38,9 +39,15 @@ export async function handleInteractions(route: StoredRoute): Promise<void> {
     limit: query.read(limit),
     maxCharacters: limits.bodyBytes,
   });
-  const interactions: InteractionsResponse["interactions"][number][] = [];
-  for (const one of found) interactions.push(await interactionInfo(one));
-  await sendLargeJson(exchange.outgoing, 200, { interactions } satisfies InteractionsResponse);
+  const length = found.reduce((sum, { payload }) => sum + payload.length, 0);
+  const wasRead = context.unread.hold(length, () => outgoing.destroy());
+  try {
+    const interactions: InteractionsResponse["interactions"][number][] = [];
+    for (const one of found) interactions.push(await interactionInfo(one));
+    await sendLargeJson(outgoing, 200, { interactions } satisfies InteractionsResponse);
+  } finally {
+    wasRead();
+  }
 }
 
 async function interactionInfo(

@@ -2,7 +2,8 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { NotFound } from "@ambit/core";
 import type { KeptOutputs } from "@ambit/workspace";
-import { sendJson } from "../response/send.js";
+import type { Blob } from "@ambit/workspace/blobs";
+import { sendLargeJson } from "../response/send.js";
 import type { OutputFilesResponse } from "../route-schemas.js";
 import { visibleRun } from "./find-run.js";
 import type { StoredRoute } from "./stored-route.js";
@@ -15,11 +16,16 @@ const untrusted = {
   "x-content-type-options": "nosniff",
 };
 
+/** Answers a request. */
+type Answer = () => Promise<void>;
+
 /** `GET /runs/:runId/files` */
 export async function handleOutputFiles(route: StoredRoute): Promise<void> {
-  await withOutputs(route, async ({ manifest }) => {
+  const { outgoing } = route.exchange;
+  await withOutputs(route, ({ manifest, length }) => {
     const files = manifest.files.map(({ name: _name, ...file }) => file);
-    sendJson(route.exchange.outgoing, 200, { files } satisfies OutputFilesResponse);
+    const body = { files } satisfies OutputFilesResponse;
+    return whileUnread(route, length, () => sendLargeJson(outgoing, 200, body));
   });
 }
 
@@ -29,10 +35,7 @@ export async function handleOutputFile(route: StoredRoute): Promise<void> {
   await withOutputs(route, async (outputs) => {
     const file = await outputs.file(path);
     if (file === undefined) throw new NotFound(`The run's outputs have no file '${path}'.`);
-    await send(route, file.content, {
-      "content-type": "application/octet-stream",
-      "content-length": file.size,
-    });
+    return sending(route, file, "application/octet-stream");
   });
 }
 
@@ -42,7 +45,7 @@ export async function handlePatch(route: StoredRoute): Promise<void> {
     const patch = await outputs.patch();
     if (patch === undefined)
       throw new NotFound("The run has no patch: its request must have outputs.patch: true.");
-    await send(route, patch.content, { "content-type": "text/x-diff", "content-length": patch.size });
+    return sending(route, patch, "text/x-diff");
   });
 }
 
@@ -54,30 +57,55 @@ export async function handleBundle(route: StoredRoute): Promise<void> {
       throw new NotFound(
         "The run has no commit: its request must have outputs.git, and something must have changed.",
       );
-    const headers = { "content-type": "application/octet-stream", "content-length": bundle.size };
-    await send(route, bundle.content, headers);
+    return sending(route, bundle, "application/octet-stream");
   });
 }
 
 /** `GET /runs/:runId/archive` */
 export async function handleArchive(route: StoredRoute): Promise<void> {
   await withOutputs(route, (outputs) =>
-    send(route, outputs.archive(), { "content-type": "application/x-tar" }),
+    whileUnread(route, outputs.length, () =>
+      send(route, outputs.archive(), { "content-type": "application/x-tar" }),
+    ),
   );
 }
 
-/** @throws NotFound, AtCapacity */
-async function withOutputs(route: StoredRoute, use: (outputs: KeptOutputs) => Promise<void>): Promise<void> {
+/** @param choose what answers: the list of files, which may be large, is kept no longer than it needs it. @throws NotFound, AtCapacity */
+async function withOutputs(
+  route: StoredRoute,
+  choose: (outputs: KeptOutputs) => Answer | Promise<Answer>,
+): Promise<void> {
   const id = route.path("runId");
   const run = await visibleRun(route, id);
   await route.context.readers.reading(run, async () => {
-    const outputs = await route.context.files.of(run.id);
-    if (outputs === undefined)
-      throw new NotFound(
-        `The run '${id}' has no outputs: its request asked for none, or it hasn't ended, or failed before.`,
-      );
-    await use(outputs);
+    const answer = await chosen(route, run, choose);
+    await answer();
   });
+}
+
+async function chosen(
+  { context, path }: StoredRoute,
+  run: { readonly id: string },
+  choose: (outputs: KeptOutputs) => Answer | Promise<Answer>,
+): Promise<Answer> {
+  const outputs = await context.files.of(run.id);
+  if (outputs === undefined)
+    throw new NotFound(
+      `The run '${path("runId")}' has no outputs: its request asked for none, or it hasn't ended, or failed before.`,
+    );
+  return choose(outputs);
+}
+
+/** For what keeps the list of files, of so many characters, until its reader has taken everything. */
+function whileUnread({ context, exchange }: StoredRoute, length: number, answer: Answer): Answer {
+  return async () => {
+    const wasRead = context.unread.hold(length, () => exchange.outgoing.destroy());
+    await answer().finally(wasRead);
+  };
+}
+
+function sending(route: StoredRoute, { content, size }: Blob, mediaType: string): Answer {
+  return () => send(route, content, { "content-type": mediaType, "content-length": size });
 }
 
 /** As fast as its reader takes it. */

@@ -19,19 +19,25 @@ export async function handleRunInfo(route: StoredRoute): Promise<void> {
   const id = route.path("runId");
   const { id: key, webhook } = await visibleRun(route, id);
   const { runs } = route.server;
-  const waits = answerSignal(route.exchange.outgoing, runs.options.settings.answerTimeoutMs);
+  const { outgoing } = route.exchange;
+  const waits = answerSignal(outgoing, runs.options.settings.answerTimeoutMs);
   const run = await runs.get(key, waits);
   if (run === undefined) throw noRun(id);
-  const deliveries =
-    webhook === undefined
-      ? undefined
-      : await route.server.runs.store.deliveries({ runId: key, limit: maxDeliveries });
-  const info = {
-    ...summaryOf(run),
-    result: await resultOf(run),
-    ...(deliveries === undefined ? {} : { deliveries: deliveries.map(deliveryInfo) }),
-  } satisfies RunInfo;
-  await sendLargeJson(route.exchange.outgoing, 200, info);
+  const wasRead = route.context.unread.hold(run.result?.length ?? 0, () => outgoing.destroy());
+  try {
+    const deliveries =
+      webhook === undefined
+        ? undefined
+        : await route.server.runs.store.deliveries({ runId: key, limit: maxDeliveries });
+    const info = {
+      ...summaryOf(run),
+      result: await resultOf(run),
+      ...(deliveries === undefined ? {} : { deliveries: deliveries.map(deliveryInfo) }),
+    } satisfies RunInfo;
+    await sendLargeJson(outgoing, 200, info);
+  } finally {
+    wasRead();
+  }
 }
 
 /** `GET /runs` */

@@ -1,13 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { messageOf } from "@ambit/core";
-import { loopTurns } from "@ambit/core/plugin";
 import type { Records } from "@ambit/durable";
 import { RecordWriter } from "../response/record-writer.js";
 import { keepAlive, mediaTypes, type ResponseFormat } from "../response/response-format.js";
 import type { ServerContext } from "../server-context.js";
-
-/** Characters that are handed to the connection at a time. */
-const partLength = 65_536;
 
 /**
  * Sends records as they are committed, at the reader's own pace. If the log can't be read any further, it ends the
@@ -37,14 +33,7 @@ export async function sendRecords(
       clearImmediate(flush);
       const page = form === "ndjson" ? text : asEvents(first, text);
       wasRead = unread.hold(page.length, () => response.destroy());
-      // In parts: the connection copies what its reader doesn't take at once.
-      for (let start = 0; start < page.length; start += partLength) {
-        const part = page.slice(start, start + partLength);
-        const turn = loopTurns.take(part.length);
-        if (turn !== undefined) await turn;
-        const room = writer.write(part);
-        if (room !== undefined) await room;
-      }
+      await writer.writeInParts(page);
       wasRead();
     }
     writer.end();
