@@ -25,8 +25,8 @@ async function* content(text = "x"): AsyncGenerator<Buffer, void, undefined> {
   yield Buffer.from(text);
 }
 
-/** What another server exported. */
-function exported(archive: string): string {
+/** What another server exported, or what its header has instead. */
+function exported(archive: string, changes: object = {}, changedInfo: object = {}): string {
   const info = {
     id: "0".repeat(32),
     sessionId: "s",
@@ -36,8 +36,9 @@ function exported(archive: string): string {
     bytes: archive.length,
     entries: 1,
     skipped: 0,
+    ...changedInfo,
   };
-  const header = { format: "ambit-snapshot", version: 1, info, userMessages: [] };
+  const header = { format: "ambit-snapshot", version: 1, info, userMessages: [], ...changes };
   return `${JSON.stringify(header)}\n${archive}`;
 }
 
@@ -74,6 +75,24 @@ test("one that can't be read says so, and can be deleted", async () => {
   await snapshots.delete(id, "acme");
   expect(blobs.kept.get(owner)?.size).toBe(0);
   expect(await snapshots.list("acme")).toEqual([]);
+});
+
+const digests = Array.from({ length: 1_000 }, () => "0".repeat(64));
+const keys = Object.fromEntries(Array.from({ length: 90_000 }, (_, at) => [at.toString(36), 0]));
+
+test.each([
+  ["many keys", exported("x", keys), "more than 2,000 values"],
+  ["many messages", exported("x", { userMessages: [...digests, ...digests] }), "more than 2,000 values"],
+  ["a name as long as it can be", exported("x", {}, { sessionId: "s".repeat(100_000) }), "sessionId"],
+])("a header with %s is refused for its size", async (_what, text, reason) => {
+  const snapshots = snapshotsIn(memoryBlobs());
+  const refused = snapshots.import(content(text), "acme");
+  await expect(refused).rejects.toMatchObject({
+    code: "snapshot_failed",
+    message: expect.stringContaining(reason),
+  });
+  // The control.
+  await snapshots.import(content(exported("x", { userMessages: digests })), "acme");
 });
 
 test("a project imports one at a time, and another project meanwhile", async () => {

@@ -1,5 +1,10 @@
 import { messageOf, SnapshotFailed } from "@ambit/core";
+import type { JsonLimits } from "@ambit/core/contract";
+import { parseJsonInTurns } from "@ambit/json-turns";
 import { type ExportHeader, exportSchema, maxHeaderBytes } from "./manifest.js";
+
+/** Of the header: 1,000 digests. What has more is refused before it is parsed, since its complaint would be as long. */
+const headerLimits: JsonLimits = { maxLength: maxHeaderBytes, maxValues: 2_000, maxDepth: 4 };
 
 /** The header of an exported snapshot, and its archive, which is read once. @throws SnapshotFailed */
 export async function readExported(
@@ -23,13 +28,13 @@ export async function readExported(
       yield rest;
       yield* { [Symbol.asyncIterator]: () => iterator };
     };
-    return { header: headerIn(line), archive: archive() };
+    return { header: await headerIn(line), archive: archive() };
   }
 }
 
-function headerIn(line: string): ExportHeader {
+async function headerIn(line: string): Promise<ExportHeader> {
   try {
-    return exportSchema.parse(JSON.parse(line));
+    return exportSchema.parse((await parseJsonInTurns(line, headerLimits)).value);
   } catch (cause) {
     throw notExported(messageOf(cause).slice(0, 200), cause);
   }

@@ -23,7 +23,8 @@ export const stateSchema = z.strictObject({
 export const exportSchema = z.strictObject({
   format: z.literal("ambit-snapshot"),
   version: z.literal(1),
-  info: snapshotInfoSchema,
+  // As long as a request's: lists of snapshots have them.
+  info: snapshotInfoSchema.extend({ sessionId: z.string().max(256), sandbox: z.string().max(256) }),
   conversation: conversationSchema.optional(),
   userMessages: userMessagesSchema,
 });
