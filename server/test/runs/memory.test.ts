@@ -142,6 +142,39 @@ describe("runs in memory", () => {
     expect(runs.length).toBeLessThan(35);
   });
 
+  it("count the answers that wait for the next turn", async () => {
+    const configuration = { memory: { maxMiB: 2 } };
+    const script: Script = async function* ({ prompt }) {
+      const id = JSON.stringify(prompt).includes("second") ? "second" : "first";
+      yield { type: "interaction_request", id, kind: "user_input", payload: {} };
+      yield { type: "done", stopReason: "paused" };
+    };
+    const { post, get } = await serveInMemory(script, { configuration });
+    for (const runId of ["first", "second"])
+      await post("/run", { messages: [{ role: "user", content: runId }], runId });
+    const answer = (runId: string, length: number) =>
+      post(`/runs/${runId}/interactions/${runId}`, { output: "x".repeat(length) });
+    const status = async (runId: string) => (await get(`/runs/${runId}`)).status;
+    expect((await answer("first", 1_000_000)).status).toBe(200);
+    expect(await status("first")).toBe(200);
+    expect((await answer("second", 1_000_000)).status).toBe(200);
+    // As after any other run that is too much: the one that ended first went.
+    expect([await status("first"), await status("second")]).toEqual([404, 200]);
+  });
+
+  it("refuse an answer that takes more memory than all may", async () => {
+    const configuration = { memory: { maxMiB: 1 } };
+    const script: Script = async function* () {
+      yield { type: "interaction_request", id: "one", kind: "user_input", payload: {} };
+      yield { type: "done", stopReason: "paused" };
+    };
+    const { post } = await serveInMemory(script, { configuration });
+    await post("/run", { ...asking, runId: "run" });
+    const refused = await post("/runs/run/interactions/one", { output: "x".repeat(1_000_000) });
+    expect(refused.status).toBe(429);
+    expect(await refused.text()).toContain("memory.maxMiB");
+  });
+
   it("that wait for a place hold no more memory than all may", async () => {
     const configuration = { memory: { maxMiB: 1 }, limits: { concurrentRuns: 1 } };
     const { script } = counting();

@@ -39,6 +39,8 @@ export class MemoryRun implements MemoryRows {
   readonly log: MemoryLog;
   readonly questions = new Map<string, MemoryQuestion>();
   #questionSize = 0;
+  /** Characters of answers that wait for the session's next turn. */
+  #answerSize = 0;
 
   constructor(
     readonly created: NewRun,
@@ -64,7 +66,7 @@ export class MemoryRun implements MemoryRows {
 
   /** Characters that it holds. */
   get size(): number {
-    return rowSize + this.recent.size + this.#questionSize + (this.sealedRequest?.length ?? 0);
+    return rowSize + this.recent.size + this.#questionSize + this.#answerSize + (this.sealedRequest?.length ?? 0);
   }
 
   get head(): RunHead {
@@ -128,11 +130,24 @@ export class MemoryRun implements MemoryRows {
       [...this.questions.values()].some(({ state }) => state === "open" || state === "answered");
   }
 
+  /** Keeps the answer to an open question. @returns the question as it is then; undefined if there is none. */
+  answer(id: string, answer: string): StoredInteraction | undefined {
+    const question = this.questions.get(id);
+    if (question === undefined) return undefined;
+    if (question.state === "open") {
+      question.state = "answered";
+      question.answer = answer;
+      this.#answerSize += answer.length;
+    }
+    return { ...question };
+  }
+
   /** Marks an answer as used. */
   use(id: string): void {
     const question = this.questions.get(id);
     if (question === undefined || question.state === "expired") return;
     question.state = "used";
+    this.#answerSize -= question.answer?.length ?? 0;
     question.answer = undefined;
     if (this.isWaiting) this.#look();
   }
@@ -165,6 +180,7 @@ export class MemoryRun implements MemoryRows {
       if (this.#questionSize <= maxQuestionCharacters || oldest === id) return;
       this.questions.delete(oldest);
       this.#questionSize -= questionSize + question.payload.length;
+      this.#answerSize -= question.answer?.length ?? 0;
     }
   }
 }

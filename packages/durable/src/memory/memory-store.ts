@@ -1,4 +1,4 @@
-import { NotFound } from "@ambit/core";
+import { AtCapacity, NotFound } from "@ambit/core";
 import { idOfRun } from "@ambit/core/contract";
 import type { RunLog, RunLogs } from "../log/run-log.js";
 import type { MemorySettings } from "../settings.js";
@@ -149,14 +149,13 @@ export class MemoryStore {
     return all.reverse().sort((one, other) => other.createdAt - one.createdAt);
   }
 
+  /** @throws AtCapacity where it takes more memory than all runs may, so that its run had to go */
   #answer(id: string, answer: string): StoredInteraction | undefined {
-    for (const { questions } of this.#runs.all) {
-      const question = questions.get(id);
-      if (question === undefined) continue;
-      if (question.state === "open") Object.assign(question, { state: "answered", answer });
-      return { ...question };
-    }
-    return undefined;
+    const run = this.#runs.all.find(({ questions }) => questions.has(id));
+    if (run === undefined) return undefined;
+    const answered = this.#runs.changing(run, () => run.answer(id, answer));
+    if (this.#runs.get(run.created.id) === run) return answered;
+    throw new AtCapacity("The answer takes too much memory: send a shorter one, or raise memory.maxMiB.");
   }
 
   #useAnswer(id: string): boolean {
@@ -164,7 +163,7 @@ export class MemoryStore {
     this.#usedAnswers.add(id);
     const [oldest] = this.#usedAnswers;
     if (this.#usedAnswers.size > maxUsedAnswers && oldest !== undefined) this.#usedAnswers.delete(oldest);
-    for (const run of this.#runs.all) run.use(id);
+    for (const run of this.#runs.all) if (run.questions.has(id)) this.#runs.changing(run, () => run.use(id));
     return true;
   }
 
