@@ -32,6 +32,7 @@ export * from "./kinds/store.js";
 export * from "./kinds/tool-source.js";
 export * from "./log.js";
 export * from "./loop-turns.js";
+export * from "./piece-end.js";
 export * from "./plugin-abort.js";
 export * from "./scope.js";
 export * from "./trace-context.js";

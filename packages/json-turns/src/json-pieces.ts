@@ -1,4 +1,4 @@
-import { loopTurnSize, loopTurns } from "@ambit/core/plugin";
+import { loopTurnSize, loopTurns, pieceEnd } from "@ambit/core/plugin";
 
 /** Characters of a value that is written in one step: well below a millisecond of work. */
 const pieceLength = 32_768;
@@ -38,9 +38,7 @@ function* textPieces(text: string): Generator<string, void, undefined> {
   }
   yield '"';
   for (let at = 0; at < text.length; ) {
-    let end = Math.min(text.length, at + pieceLength);
-    // Not between the halves of a surrogate pair: each would be escaped.
-    if (isHighSurrogate(text.charCodeAt(end - 1)) && end < text.length) end -= 1;
+    const end = Math.min(text.length, pieceEnd(text, at + pieceLength));
     yield JSON.stringify(text.slice(at, end)).slice(1, -1);
     at = end;
   }
@@ -66,10 +64,6 @@ function* objectPieces(object: object): Generator<string, void, undefined> {
     separator = ",";
   }
   yield separator === "{" ? "{}" : "}";
-}
-
-function isHighSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff;
 }
 
 /** Whether a value has more characters and values than that. Stops as soon as that is known. */

@@ -42,6 +42,23 @@ it("a stored run with a large result is sent in parts", async () => {
   expect(await response.json()).toMatchObject({ runId, result: { ok: true, output: million.repeat(2) } });
 });
 
+it.each(["", "x"])(
+  "the events of a run arrive whole, whatever character a part of them ends in (%j before)",
+  async (before) => {
+    const { url, post } = await serveScript(saying(`${before}${"😀".repeat(200_000)}`));
+    const runId = `characters-${before}`;
+    const streamed = await post("/run", { ...asking, runId }, { accept: "application/x-ndjson" });
+    const stored = await fetch(`${url}/runs/${runId}/events`, {
+      headers: { accept: "application/x-ndjson" },
+    });
+    for (const response of [streamed, stored]) {
+      const text = await response.text();
+      expect(text).not.toContain("\ufffd");
+      expect(text.match(/😀/gu)?.length).toBeGreaterThanOrEqual(200_000);
+    }
+  },
+);
+
 describe("a large response", () => {
   const body = { output: million.repeat(8), events: Array.from({ length: 8 }, () => ({ text: million })) };
   const small = { ok: true };

@@ -66,7 +66,9 @@ export class MemoryRun implements MemoryRows {
 
   /** Characters that it holds. */
   get size(): number {
-    return rowSize + this.recent.size + this.#questionSize + this.#answerSize + (this.sealedRequest?.length ?? 0);
+    return (
+      rowSize + this.recent.size + this.#questionSize + this.#answerSize + (this.sealedRequest?.length ?? 0)
+    );
   }
 
   get head(): RunHead {

@@ -6,6 +6,7 @@ import {
   interactionKindSchema,
   type RunResult,
 } from "@ambit/core/contract";
+import { pieceEnd } from "@ambit/core/plugin";
 import type { NewDelivery, RunWebhook, StoredInteraction } from "../store/index.js";
 import type { WebhookMessage } from "../wire/webhook-message.js";
 
@@ -76,8 +77,7 @@ function payloadOf(json: string) {
 
 function shortened(text: string | undefined): string | undefined {
   if (text === undefined || text.length <= maxTextLength) return text;
-  // No half of a surrogate pair at the end.
-  return text.slice(0, maxTextLength).replace(/[\uD800-\uDBFF]$/, "");
+  return text.slice(0, pieceEnd(text, maxTextLength));
 }
 
 const now = () => new Date().toISOString();

@@ -1,5 +1,6 @@
 import { HarnessFailed } from "@ambit/core";
 import type { AgentEvent, Usage } from "@ambit/core/contract";
+import { pieceEnd } from "@ambit/core/plugin";
 import { sizeOf } from "../lifetime/memory/size.js";
 
 /** Characters of a text's event in addition to the text. */
@@ -158,8 +159,7 @@ export class TurnRecord {
       this.#room -= text.length;
       return text;
     }
-    // Not between the two halves of a surrogate pair.
-    const fitting = text.slice(0, this.#room).replace(/[\uD800-\uDBFF]$/, "");
+    const fitting = text.slice(0, pieceEnd(text, this.#room));
     this.#room = 0;
     this.#markGap();
     this.#leftOut.characters += text.length - fitting.length;

@@ -15,7 +15,7 @@ import type {
   OutputsReceipt,
   Usage,
 } from "@ambit/core/contract";
-import { type Agent, loopTurnSize, loopTurns, type Sandbox } from "@ambit/core/plugin";
+import { type Agent, loopTurnSize, loopTurns, pieceEnd, type Sandbox } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { Elicitation } from "../call/ask/elicitation.js";
 import { CallEvents } from "../call/reports/call-events.js";
@@ -192,7 +192,7 @@ export class TurnRunner {
   async #passPieces(event: AgentEventOf<"message_delta"> | AgentEventOf<"thought_delta">): Promise<void> {
     const { delta } = event;
     for (let at = 0; at < delta.length; ) {
-      const end = endOfPiece(delta, at + loopTurnSize);
+      const end = pieceEnd(delta, at + loopTurnSize);
       const room = this.#pass({ ...event, delta: delta.slice(at, end) });
       if (room !== undefined) await this.#waitFor(room);
       if (end < delta.length) await loopTurns.take(loopTurnSize);
@@ -297,10 +297,4 @@ export class TurnRunner {
 function requireShallow(event: AgentEvent, who: string): void {
   if (pathBeyondDepth(event) === undefined) return;
   throw new HarnessFailed(`${who} sent a '${event.type}' with too many levels of lists and objects in it.`);
-}
-
-/** Not between the halves of a surrogate pair. */
-function endOfPiece(text: string, end: number): number {
-  const unit = text.charCodeAt(end - 1);
-  return end < text.length && unit >= 0xd800 && unit <= 0xdbff ? end - 1 : end;
 }

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { loopTurns } from "@ambit/core/plugin";
+import { loopTurns, pieceEnd } from "@ambit/core/plugin";
 
 /** Characters that are handed to the connection at a time. */
 const partLength = 65_536;
@@ -25,8 +25,9 @@ export class RecordWriter {
 
   /** A text of any size, in parts: the connection copies what its reader doesn't take at once. */
   async writeInParts(text: string): Promise<void> {
-    for (let start = 0; start < text.length; start += partLength) {
-      const part = text.slice(start, start + partLength);
+    for (let start = 0; start < text.length; ) {
+      const part = text.slice(start, pieceEnd(text, start + partLength));
+      start += part.length;
       const turn = loopTurns.take(part.length);
       if (turn !== undefined) await turn;
       const room = this.write(part);
