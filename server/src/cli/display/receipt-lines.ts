@@ -21,6 +21,9 @@ export function receiptLines(receipt: Receipt, withEvidence: boolean): readonly 
   return [
     ["receipt", `${receipt.sandbox} · ${receipt.confinement} · ${boundary}`],
     ...required.flatMap((capability) => linesOfCapability(receipt, capability, withEvidence)),
+    ...actors.flatMap(({ kind, name, subjects = [] }) =>
+      kind === "sandbox" && subjects.length > 0 ? [entry("also in", `${name}: ${subjects.join(", ")}`)] : [],
+    ),
     ...[...warnings].map((warning) => entry("warning", warning)),
     ...outside.map(({ kind, name, site }) => entry("outside", `${kind} ${name}, on the ${site}`)),
     ...accepted.map((gap) => entry("accepted", gapLine(gap))),
