@@ -1,6 +1,6 @@
 import { request } from "node:http";
 import { describe, expect, it } from "vitest";
-import type { Script } from "../support/scripted-agent.js";
+import { type Script, waiting } from "../support/scripted-agent.js";
 import { asking } from "../support/server.js";
 import { serveStored } from "../support/stored-server.js";
 
@@ -60,4 +60,14 @@ describe("a slow reader", () => {
     const runId = answer.headers.get("x-ambit-run-id") ?? "";
     expect((await (await get(`/runs/${runId}/events`)).text()).trim().split("\n")).toEqual(records);
   });
+});
+
+it("HEAD of a run's events gets the headers while the run goes on", async () => {
+  const { url, post, get } = await serveStored(waiting);
+  await post("/run", { ...asking, runId: "quiet" }, { prefer: "respond-async" });
+  const signal = AbortSignal.timeout(5_000);
+  const response = await fetch(`${url}/runs/quiet/events`, { method: "HEAD", signal });
+  expect(response.status).toBe(200);
+  expect(response.headers.get("content-type")).toBe("application/x-ndjson");
+  expect(await (await get("/runs/quiet")).json()).toMatchObject({ state: "running" });
 });

@@ -61,14 +61,18 @@ export class KeptOutputs {
     return await this.#blobs.get(this.#owner, blobNames.bundle);
   }
 
-  /** Every file, as a tar archive. */
+  /** Every file, as a tar archive. Nothing is opened before it is read. */
   archive(): Readable {
+    return Readable.from(this.#archived());
+  }
+
+  async *#archived(): AsyncGenerator<Uint8Array, void, undefined> {
     const archive = pack();
     void this.#fill(archive).then(
       () => archive.finalize(),
       (error: unknown) => archive.destroy(error instanceof Error ? error : new Error(String(error))),
     );
-    return Readable.from(archive);
+    yield* Readable.from(archive);
   }
 
   async #fill(archive: ReturnType<typeof pack>): Promise<void> {

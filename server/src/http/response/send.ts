@@ -40,6 +40,13 @@ export function send(
   response.end(text);
 }
 
+/** Ends the response to a `HEAD` request, once it has its headers: what would follow isn't even read. */
+export function endsWithHeaders(response: ServerResponse): boolean {
+  if (response.req.method !== "HEAD") return false;
+  response.end();
+  return true;
+}
+
 /**
  * The same for a body of any size: a large one is sent in parts, as fast as its reader takes them, and others are
  * served in between. Resolves when everything was handed over, or the caller has disconnected.

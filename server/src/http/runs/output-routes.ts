@@ -3,7 +3,7 @@ import { pipeline } from "node:stream/promises";
 import { NotFound } from "@ambit/core";
 import type { KeptOutputs } from "@ambit/workspace";
 import type { Blob } from "@ambit/workspace/blobs";
-import { sendLargeJson } from "../response/send.js";
+import { endsWithHeaders, sendLargeJson } from "../response/send.js";
 import type { OutputFilesResponse } from "../route-schemas.js";
 import { visibleRun } from "./find-run.js";
 import type { StoredRoute } from "./stored-route.js";
@@ -116,6 +116,7 @@ async function send(
 ): Promise<void> {
   if (outgoing.destroyed) return;
   outgoing.writeHead(200, { ...untrusted, ...headers });
+  if (endsWithHeaders(outgoing)) return;
   try {
     await pipeline(Readable.from(content), outgoing);
   } catch (error) {

@@ -3,6 +3,7 @@ import { messageOf } from "@ambit/core";
 import type { Records } from "@ambit/durable";
 import { RecordWriter } from "../response/record-writer.js";
 import { keepAlive, mediaTypes, type ResponseFormat } from "../response/response-format.js";
+import { endsWithHeaders } from "../response/send.js";
 import type { ServerContext } from "../server-context.js";
 
 /**
@@ -23,6 +24,7 @@ export async function sendRecords(
     "x-accel-buffering": "no",
     "x-ambit-run-id": runId,
   });
+  if (endsWithHeaders(response)) return;
   // The first records often follow at once: then the headers go with them.
   const flush = setImmediate(() => response.flushHeaders());
   const writer = new RecordWriter(response);

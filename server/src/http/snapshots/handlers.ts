@@ -3,7 +3,7 @@ import { pipeline } from "node:stream/promises";
 import { NotFound, RequestInvalid, SessionElsewhere, SnapshotFailed } from "@ambit/core";
 import type { SnapshotInfo } from "@ambit/core/contract";
 import { leftSignal } from "../response/left-signal.js";
-import { sendJson } from "../response/send.js";
+import { endsWithHeaders, sendJson } from "../response/send.js";
 import type { RouteCall } from "../route/route.js";
 import type { EndedResponse, SnapshotsResponse } from "../route-schemas.js";
 import { projectFilter } from "../runs/parameters.js";
@@ -65,6 +65,7 @@ export async function handleExport(call: Call): Promise<void> {
     "content-security-policy": "sandbox",
     "x-content-type-options": "nosniff",
   });
+  if (endsWithHeaders(outgoing)) return;
   try {
     await pipeline(Readable.from(content), outgoing);
   } catch (error) {
