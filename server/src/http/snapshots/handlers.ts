@@ -79,11 +79,14 @@ export const exportType = "application/vnd.ambit.snapshot";
 /** `POST /snapshots` */
 export async function handleImport(call: Call): Promise<void> {
   const { context, exchange } = call;
+  const { incoming, outgoing } = exchange;
   const project = projectIn(call);
   try {
-    const info = await context.files.snapshots.import(exchange.incoming, project);
-    sendJson(exchange.outgoing, 201, info satisfies SnapshotInfo);
+    const info = await context.files.snapshots.import(incoming, project);
+    sendJson(outgoing, 201, info satisfies SnapshotInfo);
   } catch (error) {
+    // Nobody reads the rest of the body, so the connection can't carry another request.
+    if (!incoming.complete) outgoing.setHeader("connection", "close");
     if (!(error instanceof SnapshotFailed)) throw error;
     throw new RequestInvalid([{ path: "", message: error.message }]);
   }
