@@ -259,7 +259,7 @@ export class RecordedRuns {
     }
     void this.sessions.releaseClosed();
     for (const { runId, interactionId, answer } of answers) {
-      this.#forward(runId, interactionId, answer);
+      void this.#forward(runId, interactionId, answer);
     }
     this.#leftOvers.end(runs);
   }
@@ -303,9 +303,9 @@ export class RecordedRuns {
     recorder.lose(new RunCancelled(takenOver));
   }
 
-  #forward(runId: string, interactionId: string, answer: string): void {
+  async #forward(runId: string, interactionId: string, answer: string): Promise<void> {
     const recorder = this.#recorders.get(runId);
-    const body = recorder === undefined ? undefined : this.answers.unsealed(interactionId, answer);
+    const body = recorder === undefined ? undefined : await this.answers.unsealed(interactionId, answer);
     if (body === undefined) return;
     try {
       recorder?.run.answer(interactionId, body.value);

@@ -25,7 +25,7 @@ export class StoredAnswers {
 
   /** Stores an answer to an open question. @returns the state of one that isn't open; undefined if there is none. */
   async keep(id: string, body: unknown): Promise<"kept" | InteractionState | undefined> {
-    const sealed = this.options.sealing.seal(id, body);
+    const sealed = await this.options.sealing.sealInTurns(id, body);
     const question = await this.asked.answer(id, sealed);
     return question?.state === "answered" && question.answer === sealed ? "kept" : question?.state;
   }
@@ -50,13 +50,15 @@ export class StoredAnswers {
       store.interactions({ project, session, limit: maxQuestions }),
     );
     const answered = questions.find(({ state }) => state === "answered");
+    const answers: { id: string; kind: StoredInteraction["kind"]; body: unknown }[] = [];
+    for (const question of questions) {
+      const body = question.state === "answered" ? await this.#unsealed(question) : undefined;
+      if (body !== undefined) answers.push({ id: question.id, kind: question.kind, body: body.value });
+    }
     return {
       newest: questions[0]?.id,
       trace: answered === undefined ? undefined : await this.#traceOf(answered.runId),
-      answers: questions.flatMap((question) => {
-        const body = question.state === "answered" ? this.#unsealed(question) : undefined;
-        return body === undefined ? [] : [{ id: question.id, kind: question.kind, body: body.value }];
-      }),
+      answers,
     };
   }
 
@@ -67,9 +69,9 @@ export class StoredAnswers {
   }
 
   /** An answer that was given on another replica. Undefined for one sealed with another key. */
-  unsealed(id: string, answer: string): { readonly value: unknown } | undefined {
+  async unsealed(id: string, answer: string): Promise<{ readonly value: unknown } | undefined> {
     try {
-      return { value: this.options.sealing.unseal(id, answer) };
+      return { value: await this.options.sealing.unsealInTurns(id, answer) };
     } catch (error) {
       const hint = "do all replicas have the same interactions.keyFile?";
       this.options.log.error({ error: messageOf(error) }, `an answer can't be read: ${hint}`);
@@ -77,7 +79,7 @@ export class StoredAnswers {
     }
   }
 
-  #unsealed({ id, answer }: StoredInteraction) {
-    return answer === undefined ? undefined : this.unsealed(id, answer);
+  async #unsealed({ id, answer }: StoredInteraction) {
+    return answer === undefined ? undefined : await this.unsealed(id, answer);
   }
 }

@@ -48,7 +48,7 @@ export async function beginRun(
   const command = commandKey(body, caller);
   const id = idempotencyKey(incoming) ?? command;
   // A command may be sent again with other facts around it.
-  const digest = id === undefined ? "" : server.sealing.digest(id === command ? command : body);
+  const digest = id === undefined ? "" : await server.sealing.digest(id === command ? command : body);
   const key = id === undefined ? undefined : runKey(id, tenantOf(caller));
   const { answerTimeoutMs } = server.runs.options.settings;
   const waits = answerSignal(exchange.outgoing, answerTimeoutMs);

@@ -71,7 +71,7 @@ export class RunQueue {
     const existing = await runs.store.create({
       ...runs.newRun({ key, request, plan }, digest),
       state: "queued",
-      sealedRequest: sealing.seal(key, { body, project, trace } satisfies Queued),
+      sealedRequest: await sealing.sealInTurns(key, { body, project, trace } satisfies Queued),
     });
     return existing === undefined ? { runId } : { existing };
   }
@@ -148,7 +148,9 @@ export class RunQueue {
       return;
     }
     try {
-      const { body, project, trace } = queuedSchema.parse(sealing.unseal(id, claim.sealedRequest));
+      const { body, project, trace } = queuedSchema.parse(
+        await sealing.unsealInTurns(id, claim.sealedRequest),
+      );
       const caller = this.#callerOf(project);
       const options = {
         keepsEvents: false,
