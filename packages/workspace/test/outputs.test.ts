@@ -302,6 +302,52 @@ describe("a patch", () => {
     expect(same(copy, workspace)).toBe("");
   });
 
+  test.each([
+    // Control: what is compared shows one line.
+    [40_000, "\n", /^@@ -19998,7 \+19998,7 @@$/m],
+    [60_000, "\n", /^@@ -1,60000 \+1,60000 @@$/m],
+    [60_000, "", /^@@ -1,60000 \+1,60000 @@$/m],
+  ])("of a text of %i lines that ends with %j still applies", async (count, end, hunk) => {
+    const lines = Array.from({ length: count }, (_, index) => String(index % 7));
+    const { copy, patch } = await applied(
+      () => write("long.txt", lines.join("\n") + end),
+      () => write("long.txt", lines.with(20_000, "new").join("\n") + end),
+    );
+    expect(same(copy, workspace)).toBe("");
+    expect(patch.toString()).toMatch(hunk);
+  });
+
+  test("isn't made to its end where the run ends meanwhile", async () => {
+    const blobs = memoryBlobs();
+    const ending = new AbortController();
+    let pieces = 0;
+    const run = new RunOutputs({
+      owner: "run",
+      outputs: outputsSchema.parse({ patch: true }),
+      settings: workspaceSettingsSchema.parse({}),
+      folder: join(folder, "spool"),
+      blobs: async () => ({
+        ...blobs,
+        put: async (_owner, name, content) => {
+          for await (const _bytes of content) {
+            if (name !== "patch") continue;
+            pieces += 1;
+            ending.abort(new Error("the run was cancelled"));
+          }
+        },
+      }),
+    });
+    const sandbox = hostSandbox(workspace);
+    try {
+      await run.started(sandbox, ending.signal);
+      for (const name of ["a", "b", "c"]) write(name, "new\n");
+      await expect(run.collect(sandbox, ending.signal)).rejects.toThrow("the run was cancelled");
+      expect(pieces).toBe(1);
+    } finally {
+      await run.close();
+    }
+  });
+
   test("leaves out new files that .gitignore excludes, but not changes of others", async () => {
     const { receipt } = await applied(
       () => {

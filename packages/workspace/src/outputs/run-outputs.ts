@@ -189,7 +189,7 @@ export class RunOutputs {
         await blobs.put(owner, name, spool.read(file));
         files.push({ ...fileOf(file), name });
       }
-      const patch = outputs.patch ? await this.#keepPatch(blobs, changes, spool) : undefined;
+      const patch = outputs.patch ? await this.#keepPatch(blobs, changes, spool, signal) : undefined;
       const manifest: OutputsManifest = { version: 1, createdAt: Date.now(), files, patch };
       await blobs.put(owner, blobNames.manifest, one(await jsonInTurns(manifest)));
       if (patch === undefined) return receipt;
@@ -208,8 +208,16 @@ export class RunOutputs {
     blobs: Blobs,
     changes: readonly PatchedFile[],
     spool: Spool,
+    signal: AbortSignal,
   ): Promise<{ readonly size: number; readonly sha256: string }> {
-    return await this.#keepCounted(blobs, blobNames.patch, gitPatch(changes, spool));
+    const patch = async function* () {
+      for await (const bytes of gitPatch(changes, spool)) {
+        // It may take longer than the run may.
+        signal.throwIfAborted();
+        yield bytes;
+      }
+    };
+    return await this.#keepCounted(blobs, blobNames.patch, patch());
   }
 
   async #keepBundle(bundle: AsyncIterable<Uint8Array>): Promise<Pushed["bundle"]> {

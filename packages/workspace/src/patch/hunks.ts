@@ -2,12 +2,15 @@ import { type StructuredPatchHunk, structuredPatch } from "diff";
 
 /** Lines that may differ before a file is shown as replaced: beyond, finding the shortest difference takes too long. */
 const maxEditLength = 1_000;
+/** Lines of a text, beyond which a file is shown as replaced too: nobody else is served while all its lines are read. */
+const maxLines = 50_000;
 
 /**
  * The difference of two texts as a patch has it. Texts hold one character for each byte, so that any encoding survives.
  * Others are served in between.
  */
 export async function hunksOf(before: string, after: string): Promise<string> {
+  if (linesIn(before) > maxLines || linesIn(after) > maxLines) return replaced(before, after);
   const found = await new Promise<readonly StructuredPatchHunk[] | undefined>((resolve) => {
     structuredPatch("", "", before, after, "", "", {
       context: 3,
@@ -26,16 +29,22 @@ function textOf({ oldStart, oldLines, newStart, newLines, lines }: StructuredPat
 }
 
 function replaced(before: string, after: string): string {
-  const old = linesOf(before);
-  const now = linesOf(after);
-  const side = (sign: string, lines: readonly string[], text: string) =>
-    lines.map((line) => `${sign}${line}\n`).join("") +
-    (text === "" || text.endsWith("\n") ? "" : "\\ No newline at end of file\n");
-  const head = `@@ -${old.length === 0 ? 0 : 1},${old.length} +${now.length === 0 ? 0 : 1},${now.length} @@\n`;
-  return head + side("-", old, before) + side("+", now, after);
+  const old = linesIn(before);
+  const now = linesIn(after);
+  const head = `@@ -${old === 0 ? 0 : 1},${old} +${now === 0 ? 0 : 1},${now} @@\n`;
+  return head + marked("-", before) + marked("+", after);
 }
 
-function linesOf(text: string): readonly string[] {
-  if (text === "") return [];
-  return (text.endsWith("\n") ? text.slice(0, -1) : text).split("\n");
+/** Each line with the sign before it. */
+function marked(sign: string, text: string): string {
+  if (text === "") return "";
+  const isWhole = text.endsWith("\n");
+  const lines = (isWhole ? text.slice(0, -1) : text).replaceAll("\n", `\n${sign}`);
+  return `${sign}${lines}\n${isWhole ? "" : "\\ No newline at end of file\n"}`;
+}
+
+function linesIn(text: string): number {
+  let count = text === "" || text.endsWith("\n") ? 0 : 1;
+  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) count += 1;
+  return count;
 }
