@@ -205,6 +205,7 @@ describe("ambit run with a prompt", () => {
     expect(code).toBe(0);
     const saved = readFileSync(file, "utf8");
     expect(saved).not.toContain("must-not-be-saved");
+    expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(JSON.parse(saved)).toMatchObject({
       harness: "demo",
       sandboxPermission: {

@@ -90,7 +90,9 @@ export class ByHand {
       waitMs: terminal === undefined ? 0 : waitMs,
     });
     if (options.save !== undefined) {
-      await writeFile(options.save, `${JSON.stringify(withoutCredentials(request), undefined, 2)}\n`);
+      const text = `${JSON.stringify(withoutCredentials(request), undefined, 2)}\n`;
+      // It has the folder's files.
+      await writeFile(options.save, text, { mode: 0o600 });
       process.stderr.write(`ambit: the request is in ${options.save}, without its credentials\n`);
     }
     return request;
