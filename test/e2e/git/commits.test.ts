@@ -246,6 +246,29 @@ describe("a commit that is kept", { timeout: 60_000 }, () => {
     expect(JSON.stringify(result) + server.log()).not.toContain(readFileSync(key, "utf8").split("\n")[2]);
   });
 
+  it("keeps submodules, and isn't made where a file of one changed", async () => {
+    const part = forge.repository("acme/part", { "part.txt": "of the submodule", "more.txt": "more" });
+    const modules = `[submodule "part"]\npath = vendor/part\nurl = ../part\n`;
+    forge.repository("acme/whole", { ".gitmodules": modules, "a.txt": "one" }, (git) =>
+      git("update-index", "--add", "--cacheinfo", `160000,${part},vendor/part`),
+    );
+    const credential = { value: reader, paths: ["/acme/part/*"] };
+    const sources = [git("acme/whole", { submodules: true, credential })];
+    const plain = await runWith(sources, "printf two > a.txt", { outputs: pushing() });
+    expect(plain, server.log()).toMatchObject({ ok: true });
+    expect(forge.git("acme/whole", "ls-tree", "fix/one", "vendor/")).toBe(
+      `160000 commit ${part}\tvendor/part`,
+    );
+
+    const outputs = pushing({ branch: "fix/two" });
+    const changed = await runWith(sources, "printf two > vendor/part/part.txt", { outputs });
+    expect(changed).toMatchObject({ ok: false, failure: { code: "outputs_failed", reason: "push_failed" } });
+    expect(changed.error).toContain("'vendor/part' is a submodule");
+    expect(() => forge.git("acme/whole", "rev-parse", "fix/two")).toThrow();
+    expect((await fetch(`${server.url}/runs/${changed.runId}/bundle`)).status).toBe(404);
+    expect(changed.receipt.outputs.patch.changes).toMatchObject([{ path: "vendor/part/part.txt" }]);
+  });
+
   it("has pointers in place of what its attributes give to git LFS, which gets the contents", async (context) => {
     if (!existsSync("/usr/bin/git-lfs")) context.skip("host: no git-lfs: apt-get install git-lfs");
     forge.repository("acme/lfs", {

@@ -1,6 +1,7 @@
 import type { Pushed, PushOptions } from "../outputs/pushing.js";
 import type { PatchedFile } from "../patch/git-patch.js";
 import { type Content, commitOf, contentsOf, sent } from "./commit.js";
+import { lastWords } from "./failure.js";
 import { isLfsPointer, lfsPointer, lfsSettings, maxPointerBytes } from "./lfs.js";
 import { idsCommand, idsIn } from "./program/ids.js";
 import type { GitCommand } from "./program/script.js";
@@ -72,6 +73,20 @@ function importing(ref: string, contents: readonly Content[], options: PushOptio
   return { args, input: sent(ref, contents, options) };
 }
 
+/** Lists what the commit replaces by something of another kind, or takes away. */
+function replacing({ base, changes }: PushOptions): GitCommand {
+  const how = ["-r", "-z", "--no-renames", "--diff-filter=DT"];
+  const maxOutput = changes.reduce((sum, { path }) => sum + Buffer.byteLength(path) + 256, 1_048_576);
+  return { args: ["diff-tree", ...how, base, resultRef], maxOutput };
+}
+
+/** Its files are another repository's: only what changed of them is known here. @throws OutputsFailed */
+function requireSubmodules(replaced: Buffer | undefined): void {
+  const [, path] = /:160000 [^\0]*\0([^\0]*)\0/.exec(replaced?.toString() ?? "") ?? [];
+  if (path === undefined) return;
+  throw failed("push_failed", `'${lastWords(path)}' is a submodule, and the run changed a file in it`);
+}
+
 /** Makes the commit, and keeps it as a bundle. */
 async function committed(
   repository: PushedRepository,
@@ -80,21 +95,25 @@ async function committed(
 ): Promise<Pick<Pushed, "commit" | "bundle">> {
   const { base, sign, keep } = options;
   const asked = idsCommand(resultRef);
+  const replaced = replacing(options);
   const making = [
     importing(resultRef, contents, options),
     asked,
     // Git checks no names while it imports them, but refuses those that some file system takes for `.git` in an index.
     { args: ["read-tree", resultRef] },
+    replaced,
   ];
   let facts: Pushed["bundle"] | undefined;
   const keeping = async (commands: readonly GitCommand[], id: string) => {
     const naming = { args: ["update-ref", repository.branch, id] };
     const bundling = { args: ["bundle", "create", "--quiet", "-", repository.branch, `^${base}`] };
-    return await repository.run([...commands, naming, bundling], async (bytes) => {
+    return await repository.run([...commands, naming, bundling], async (bytes, outputs) => {
+      requireSubmodules(outputs.get(replaced));
       facts = await keep(bytes);
     });
   };
   const ended = await (sign === undefined ? keeping(making, resultRef) : repository.run(making));
+  requireSubmodules(ended.outputs.get(replaced));
   const ids = idsIn(ended.outputs.get(asked));
   if (ids === undefined) throw failed("push_failed", "git made no commit");
   let { commit } = ids;

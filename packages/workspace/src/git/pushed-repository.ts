@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { PushOptions } from "../outputs/pushing.js";
-import { Git, type GitRun } from "./program/git.js";
+import { Git, type GitRun, type TakeLast } from "./program/git.js";
 import type { GitCommand } from "./program/script.js";
 import { moved, requireSuccess } from "./push-failure.js";
 
@@ -35,13 +35,10 @@ export class PushedRepository {
 
   /**
    * Runs commands in one process.
-   * @param take gets what the last one prints, while it prints it
+   * @param take as for `Git.run`
    * @throws OutputsFailed where one fails, or the branch is neither new nor the base; the signal's reason
    */
-  async run(
-    commands: readonly GitCommand[],
-    take?: (stdout: AsyncIterable<Uint8Array>) => Promise<void>,
-  ): Promise<GitRun> {
+  async run(commands: readonly GitCommand[], take?: TakeLast): Promise<GitRun> {
     const opening = this.#opening;
     this.#opening = [];
     const ended = await this.#git.run([...opening, ...commands], take);

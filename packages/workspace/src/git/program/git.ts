@@ -58,6 +58,12 @@ export interface GitRun {
   readonly outputs: ReadonlyMap<GitCommand, Buffer>;
 }
 
+/** Takes what the last command prints, knowing what those before printed. */
+export type TakeLast = (
+  stdout: AsyncIterable<Uint8Array>,
+  outputs: ReadonlyMap<GitCommand, Buffer>,
+) => Promise<void>;
+
 export interface GitOptions {
   readonly sandbox: Sandbox;
   readonly signal: AbortSignal;
@@ -87,13 +93,10 @@ export class Git {
    * Runs commands one after the other in one process, since each process has a jail of its own. It stops at the first that
    * fails.
    *
-   * @param take gets what the last command prints, while it prints it, if that one is started
+   * @param take gets what the last command prints, while it prints it, if that one is started; and what those before printed
    * @throws what `take` does; the signal's reason
    */
-  async run(
-    commands: readonly GitCommand[],
-    take?: (stdout: AsyncIterable<Uint8Array>) => Promise<void>,
-  ): Promise<GitRun> {
+  async run(commands: readonly GitCommand[], take?: TakeLast): Promise<GitRun> {
     const { sandbox, signal, isPlain, maxFileBytes } = this.options;
     signal.throwIfAborted();
     // Nothing that a repository or its host sends can have it in it: no command of git gets it.
@@ -153,11 +156,7 @@ interface Read {
   readonly isTooMuch: boolean;
 }
 
-async function readAll(
-  printed: Outputs,
-  commands: readonly GitCommand[],
-  take?: (stdout: AsyncIterable<Uint8Array>) => Promise<void>,
-): Promise<Read> {
+async function readAll(printed: Outputs, commands: readonly GitCommand[], take?: TakeLast): Promise<Read> {
   const outputs: Buffer[] = [];
   try {
     for (const { maxOutput = defaultOutput } of take === undefined ? commands : commands.slice(0, -1)) {
@@ -165,7 +164,7 @@ async function readAll(
       outputs.push(output);
       if (!isFollowed) return { outputs, isTooMuch: false };
     }
-    await take?.(printed.rest());
+    await take?.(printed.rest(), byCommand(commands, outputs));
     return { outputs: [...outputs, Buffer.alloc(0)], isTooMuch: false };
   } catch (error) {
     await printed.close();
@@ -183,10 +182,17 @@ function ranOf(
   // A sandbox that ends a script early with 0 didn't run all of it.
   const isWhole = !isTooMuch && outputs.length === commands.length;
   const code = isTooMuch || (ended === 0 && !isWhole) ? null : ended;
-  const succeeded = code === 0 ? outputs : outputs.slice(0, -1);
+  const succeeded = byCommand(commands, code === 0 ? outputs : outputs.slice(0, -1));
+  return { code, printed, stdout: outputs.at(-1) ?? Buffer.alloc(0), isTooMuch, outputs: succeeded };
+}
+
+function byCommand(
+  commands: readonly GitCommand[],
+  outputs: readonly Buffer[],
+): ReadonlyMap<GitCommand, Buffer> {
   const pairs = commands.flatMap((command, at): [GitCommand, Buffer][] => {
-    const output = succeeded[at];
+    const output = outputs[at];
     return output === undefined ? [] : [[command, output]];
   });
-  return { code, printed, stdout: outputs.at(-1) ?? Buffer.alloc(0), isTooMuch, outputs: new Map(pairs) };
+  return new Map(pairs);
 }
