@@ -106,6 +106,12 @@ describe("a devcontainer.json", () => {
       /localEnv:TOKEN/,
     ],
     ["one in an argument", { onCreateCommand: ["echo", variable("localWorkspaceFolder")] }, /no value here/],
+    // To look for the end of each would take a second.
+    [
+      "ones that don't end",
+      { onCreateCommand: variable("env:").slice(0, -1).repeat(5_000) },
+      /env:.*of the host/,
+    ],
     ["a value that isn't text", { containerEnv: { A: 1 } }, /containerEnv\.A has another form/],
     ["a name that isn't a variable's", { containerEnv: { "A B": "1" } }, /containerEnv/],
     ["a NUL", { onCreateCommand: "echo \0" }, /NUL/],

@@ -158,6 +158,10 @@ function commandsOf(
   return [{ ...named, argv, shown: [first, ...rest].join(" ") }];
 }
 
+/** The beginning of a variable of `devcontainer.json` that has no meaning here. */
+const others =
+  /\$\{(?:(?:localEnv|env|containerEnv):|(?:localWorkspaceFolder(?:Basename)?|devcontainerId)\})/;
+
 /** With the variables of `devcontainer.json` that have a meaning here. */
 function replaced(text: string, key: string, folder: string): string {
   if (text.includes("\0")) throw wrong(`has a NUL in ${key}`);
@@ -165,16 +169,15 @@ function replaced(text: string, key: string, folder: string): string {
   const result = text
     .replace(/\$\{containerWorkspaceFolder\}/g, () => folder)
     .replace(/\$\{containerWorkspaceFolderBasename\}/g, () => base);
-  const [, unknown] =
-    /\$\{((?:localEnv|env|containerEnv):[^}]*|localWorkspaceFolder(?:Basename)?|devcontainerId)\}/.exec(
-      result,
-    ) ?? [];
-  if (unknown === undefined) return result;
+  // Also one that doesn't end: to look for each one's end would take time with the square of the text's length.
+  const { index } = others.exec(result) ?? {};
+  if (index === undefined) return result;
+  const [unknown = ""] = result.slice(index + 2, index + 2 + maxName).split("}");
   const why = /^(?:localEnv|env):/.test(unknown)
     ? "is of the host, which nothing inside learns of"
     : "has no value here";
   throw wrong(
-    `has \${${unknown.slice(0, maxName)}} in ${key.slice(0, 2 * maxName)}, which ${why}: write the value itself, or set environment.env`,
+    `has \${${unknown}} in ${key.slice(0, 2 * maxName)}, which ${why}: write the value itself, or set environment.env`,
   );
 }
 
