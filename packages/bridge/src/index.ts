@@ -1,7 +1,7 @@
 /** For backends with remote sandboxes: a whole `Sandbox` over any pipe to a command. */
 
 import type { Scope } from "@ambit/core/plugin";
-import type { Guest, GuestOptions } from "./host/guest.js";
+import type { GuestOptions } from "./host/guest.js";
 import type { RemoteSandbox, RemoteSandboxOptions } from "./host/remote-sandbox.js";
 
 export type { GuestOptions } from "./host/guest.js";
@@ -46,13 +46,20 @@ export async function directCommandOf(options: GuestOptions): Promise<[string, .
   return directCommand(options.bridge.node, await guestOf(options));
 }
 
+export interface FirstCommand {
+  readonly argv: readonly [string, ...string[]];
+  /** What its standard input begins with. */
+  readonly input: Uint8Array;
+}
+
 /**
- * The program that such a sandbox's guest daemon is, for a platform that can put it there while the sandbox starts. `upload` is
- * called for it all the same.
+ * A command that starts the guest daemon and is the first pipe to it, for a platform of binary pipes that starts it as soon as the
+ * sandbox can run one. It writes nothing before the bridge has written to it. See `firstPipe` of the platform.
  *
- * @throws SandboxFailed when it wasn't bundled.
+ * @throws SandboxFailed when the guest daemon wasn't bundled.
  */
-export async function guestProgramOf(options: GuestOptions): Promise<Guest["program"]> {
-  const { guestOf } = await import("./host/guest.js");
-  return (await guestOf(options)).program;
+export async function firstCommandOf(options: GuestOptions): Promise<FirstCommand> {
+  const { firstCommand, guestOf } = await import("./host/guest.js");
+  const guest = await guestOf(options);
+  return { argv: firstCommand(options.bridge.node, guest), input: guest.program.content };
 }

@@ -5,6 +5,9 @@ export const protocolVersion = 1;
 export const workspaceName = "workspace";
 export const homeName = "home";
 
+/** Descriptor of the guest daemon that the command of a first pipe waits for: it ends when nothing holds it any more. */
+export const pipeOfFirstCommand = 3;
+
 /** First message of a channel, from the runner, by the channel's kind. */
 export interface Requests {
   /** streams: standard input in; standard output and error out. */

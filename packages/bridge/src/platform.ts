@@ -60,6 +60,11 @@ export interface RemotePlatform extends Platform {
 
 /** The same for a platform whose pipes carry any bytes: a kubelet's, behind an API server. */
 export interface BinaryPlatform extends Platform {
+  /**
+   * A pipe to the command of `firstCommandOf`, which has been given its input, whether or not all has arrived. It is used before
+   * any other. Default: the guest daemon is uploaded, and started by the command of the first pipe that is opened.
+   */
+  readonly firstPipe?: BinaryPipe;
   /** @throws SandboxFailed as `openPipe` */
   openBinaryPipe(
     argv: readonly [program: string, ...args: string[]],

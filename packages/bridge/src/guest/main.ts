@@ -1,13 +1,16 @@
 import { attach } from "./connection/attach.js";
 import { serveDirectly } from "./connection/direct.js";
+import { ownPipes } from "./connection/hand-over.js";
 import { serve } from "./connection/serve.js";
 import { readSettings } from "./settings.js";
 
 // `attach` is the pipe's command, started again for each pipe; `serve` outlives them and holds everything. Both are for lines,
-// or for bytes. `direct` is both, for a single permanent pipe. A rejection ends the process with its error.
+// or for bytes. `first` serves bytes, and its own standard streams are the first pipe. `direct` is both, for a single permanent
+// pipe. A rejection ends the process with its error.
 const [mode, ...rest] = process.argv.slice(2);
 const settings = readSettings(rest);
 if (mode === "serve" || mode === "serve-bytes") void serve(settings, mode === "serve-bytes");
+else if (mode === "first") void serve(settings, true, ownPipes());
 else if (mode === "direct") serveDirectly(settings);
 else
   attach(settings, mode === "attach-bytes").catch((error: Error) => {

@@ -87,16 +87,27 @@ function inBytes(platform: BinaryPlatform, channels: () => Channels): Connection
     frame: (frame) => channels().deliver(frame),
     data: (channel, stream, bytes) => channels().deliverData(channel, stream, bytes),
   });
-  const connect = ({ guest: { program, settings }, ...rest }: ConnectOptions) =>
-    new BridgeConnection({
+  let first = platform.firstPipe;
+  const connect = ({ guest: { program, settings }, ...rest }: ConnectOptions) => {
+    const openNext = async (signal: AbortSignal) => {
+      // A first pipe that broke before its end answered may not have brought the program.
+      if (platform.firstPipe !== undefined && connection.link === undefined)
+        await platform.upload(program.path, program.content, signal);
+      const argv = [rest.bridge.node, program.path, "attach-bytes", ...settings] as const;
+      return await platform.openBinaryPipe(argv, signal);
+    };
+    const connection: BridgeConnection<Uint8Array> = new BridgeConnection({
       format,
       openPipe: async (signal) => {
-        const argv = [rest.bridge.node, program.path, "attach-bytes", ...settings] as const;
-        const pipe = await platform.openBinaryPipe(argv, signal);
+        const begun = first;
+        first = undefined;
+        const pipe = begun ?? (await openNext(signal));
         return { pipe, format, newWriter: (failed) => new ByteWriter(pipe, failed) };
       },
       ...rest,
     });
+    return connection;
+  };
   return { transport: format.transport, connect };
 }
 

@@ -1,4 +1,5 @@
 import { join } from "node:path/posix";
+import { pipeOfFirstCommand } from "../messages.js";
 import { guestDaemon } from "./guest-daemon.js";
 import { nodeArgumentsFromInput } from "./node-arguments.js";
 import type { RemoteSandboxOptions } from "./remote-sandbox.js";
@@ -45,4 +46,24 @@ export async function guestOf(options: GuestOptions): Promise<Guest> {
 /** The command of a direct pipe. It waits for the program, which its standard input begins with. */
 export function directCommand(node: string, { program, settings }: Guest): [string, ...string[]] {
   return [node, ...nodeArgumentsFromInput(program.content), program.path, "direct", ...settings];
+}
+
+/**
+ * Starts the guest daemon with this command's own standard input and output, and lives until the daemon has let go of them: the
+ * platform takes its end for the command's. The daemon has no parent and, where the image has `setsid`, a session of its own,
+ * since a platform that ends a pipe may also end all descendants of its command. Standard error stays open as long: a container's
+ * runtime ends the input of a command that closes it.
+ */
+const firstScript = `folder=$1; shift; mkdir -p "$folder" && umask 077 && exec 4<&0 5>&1 || exit 1
+{ $(command -v setsid) "$@" ${pipeOfFirstCommand}>&1 <&4 >&5 2> "$folder/bridge.log" 4<&- 5>&- & } | cat > /dev/null 4<&- 5>&-`;
+
+/** The command of a first pipe. It waits for the program, which its standard input begins with. */
+export function firstCommand(node: string, { folder, program, settings }: Guest): [string, ...string[]] {
+  const daemon = [
+    ...nodeArgumentsFromInput(program.content, { isKept: true }),
+    program.path,
+    "first",
+    ...settings,
+  ];
+  return ["/bin/sh", "-c", firstScript, "sh", folder, node, ...daemon];
 }

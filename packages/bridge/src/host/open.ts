@@ -48,8 +48,9 @@ async function uploadFiles(
   const { platform, spec, bridge } = options;
   const upload = (name: string, content: Uint8Array) =>
     awaitUnlessAborted(signal, platform.upload(join(folder, name), content, signal));
-  // A direct pipe begins with it.
-  const isCarried = "openDirectPipe" in platform || options.takeover?.resume !== undefined;
+  // A direct pipe begins with it, and so does a first one.
+  const isCarried =
+    "openDirectPipe" in platform || "firstPipe" in platform || options.takeover?.resume !== undefined;
   if (!isCarried) await upload(programName, program);
   if (needsCopies(options)) await upload(archiveName, await archiveOf(spec.requiredPaths, bridge.copyBytes));
 }

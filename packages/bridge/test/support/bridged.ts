@@ -7,6 +7,8 @@ import { Readable } from "node:stream";
 import {
   bridgeSchema,
   type DirectPlatform,
+  type FirstCommand,
+  firstCommandOf,
   openRemoteSandbox,
   type RemoteSandbox,
   type RemoteSandboxOptions,
@@ -38,6 +40,8 @@ export interface BridgedOptions {
   readonly direct?: boolean;
   /** Whether its pipes carry any bytes, and break. Default false. */
   readonly binary?: boolean;
+  /** Gives the command of a first binary pipe its input. Default: there is no first pipe. */
+  readonly begin?: (pipe: AnyPipe, input: FirstCommand["input"]) => Promise<void>;
   /** What such a platform says of its pipe's end. */
   readonly whyLost?: DirectPlatform["whyLost"];
   readonly bridge?: object;
@@ -81,15 +85,25 @@ export async function openBridged(options: BridgedOptions = {}): Promise<Bridged
   const spec = unlimitedSpec({ onFailure: (failure) => failures.push(failure), ...options.spec });
   const settings = { folder, node: process.execPath, orphanTimeoutMs: 5_000, firstUser };
   const bridge = bridgeSchema.parse({ ...settings, ...options.bridge });
-  const { takeover, inbound } = options;
+  const { takeover, inbound, begin } = options;
+  const guest = {
+    spec,
+    bridge,
+    ownSystem: options.ownSystem ?? false,
+    unprivileged: options.unprivileged ?? false,
+  };
+  const firstPipe = async () => {
+    if (begin === undefined) return {};
+    const { argv, input } = await firstCommandOf(guest);
+    const pipe = await platform.openPipe([...argv]);
+    await begin(pipe, input);
+    return { firstPipe: pipe };
+  };
   const sandbox = await openRemoteSandbox(
     {
-      platform: options.binary === true ? inBytes(platform) : platform,
-      spec,
-      bridge,
+      platform: options.binary === true ? { ...inBytes(platform), ...(await firstPipe()) } : platform,
+      ...guest,
       evidence: {},
-      ownSystem: options.ownSystem ?? false,
-      unprivileged: options.unprivileged ?? false,
       ...(takeover === undefined ? {} : { takeover }),
       ...(inbound === undefined ? {} : { inbound: () => inbound }),
     },

@@ -1,15 +1,15 @@
 import { dirname } from "node:path/posix";
 import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
 import { Assignment, type DialTarget, dialUntilClosed, type Prepared } from "@ambit/backend-kit";
-import { guestProgramOf, openRemoteSandbox, ownSystemOptions, type RemoteSandbox } from "@ambit/bridge";
-import type { Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
+import { firstCommandOf, openRemoteSandbox, ownSystemOptions, type RemoteSandbox } from "@ambit/bridge";
+import type { Evidence, Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
 import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
 import { asSandboxFailed } from "../api/failure.js";
 import { NetworkOpen } from "../network/network-open.js";
 import { type StartedPod, type StartOptions, startPod } from "./start-pod.js";
 
-export interface PreparePodOptions extends Omit<StartOptions, "onFailure" | "program"> {
+export interface PreparePodOptions extends Omit<StartOptions, "onFailure" | "first"> {
   /** Its name in folders: the session's, or a separate one. */
   readonly id: string;
   /** What a pod without a policy reaches, according to the probe. */
@@ -28,6 +28,7 @@ export class PreparedPod implements Prepared {
   readonly #assignment = new Assignment();
   #started: StartedPod | undefined;
   #sandbox: RemoteSandbox | undefined;
+  #evidence: Evidence = {};
   /** How its network is closed, for the receipt. */
   #network: string | undefined;
   #broker: CredentialBroker | undefined;
@@ -41,13 +42,16 @@ export class PreparedPod implements Prepared {
   static async make(options: PreparePodOptions, log: Log, signal: AbortSignal): Promise<PreparedPod> {
     const prepared = new PreparedPod(options);
     const assignment = prepared.#assignment;
-    const program = await guestProgramOf(bridgeOf(options));
+    const first = await firstCommandOf(bridgeOf(options));
     const onFailure = (failure: SandboxFailed) => assignment.fail(failure);
-    const started = await startPod({ ...options, program, onFailure }, log, signal);
+    const started = await startPod({ ...options, first, onFailure }, log, signal);
     prepared.#started = started;
+    // The bridge's opening takes longer, and may fail first.
+    started.evidence.catch(() => undefined);
     const sandbox = await prepared.#bridge(started, signal);
     prepared.#sandbox = sandbox;
     try {
+      prepared.#evidence = await started.evidence;
       prepared.#network = await prepared.#closeNetwork(sandbox, signal);
     } catch (error) {
       await sandbox.close();
@@ -115,7 +119,7 @@ export class PreparedPod implements Prepared {
 
   async #bridge(started: StartedPod, signal: AbortSignal): Promise<RemoteSandbox> {
     const { id, shape, config, onEnded } = this.#options;
-    const { machine, evidence, unfollow } = started;
+    const { machine, firstPipe, unfollow } = started;
     const destroy = async () => {
       unfollow();
       try {
@@ -129,6 +133,7 @@ export class PreparedPod implements Prepared {
     return await openRemoteSandbox(
       {
         platform: {
+          firstPipe,
           openBinaryPipe: (argv, within) => machine.openBinaryPipe(argv, within),
           upload: (path, content, within) => machine.upload(path, content, within),
           destroy,
@@ -136,7 +141,7 @@ export class PreparedPod implements Prepared {
         ...bridgeOf(this.#options),
         spec: this.#assignment.specOf(id, shape),
         evidence: () => ({
-          ...evidence,
+          ...this.#evidence,
           ...(this.#network === undefined ? {} : { "kubernetes.network": this.#network }),
         }),
         imageName: config.image,

@@ -11,7 +11,7 @@ import { containerName } from "./manifest.js";
 import { failureOf, troubleOf } from "./status.js";
 
 /** Writes a whole file or none, also if the connection breaks in between. */
-export const uploadScript = `umask 022; d=\${1%/*}; mkdir -p "$d" && head -c "$2" > "$1.part" &&
+const uploadScript = `umask 022; d=\${1%/*}; mkdir -p "$d" && head -c "$2" > "$1.part" &&
 [ "$(wc -c < "$1.part")" -eq "$2" ] && chmod a+r "$1.part" && mv "$1.part" "$1"`;
 
 const maxOutputCharacters = 4_000;
@@ -24,10 +24,10 @@ export interface Ended {
   readonly output: string;
 }
 
-/** What a command reads. */
-export interface CommandInput {
-  readonly content: Uint8Array;
-  readonly sent: "at once" | "after its first output";
+/** A command that runs, after the lines that it began with. */
+export interface Begun {
+  readonly lines: readonly string[];
+  readonly pipe: BinaryPipe;
 }
 
 /** A pod, as the bridge needs it. */
@@ -36,8 +36,6 @@ export class PodMachine {
   readonly #config: KubernetesConfig;
   #destroyed: Promise<void> | undefined;
   #hasPipe = false;
-  /** A file that is there already. */
-  #placed: string | undefined;
 
   constructor(
     cluster: Cluster,
@@ -58,48 +56,62 @@ export class PodMachine {
     const lost = this.#hasPipe ? await this.whyLost(signal) : undefined;
     if (lost !== undefined) throw lost;
     this.#hasPipe = true;
-    const stream = await this.#exec(enteringCommand(bridge.folder, argv, searchPath), signal);
-    return {
-      output: stream.output,
-      write: (bytes) => stream.write(bytes),
-      close: async () => stream.close(),
-    };
+    return pipeOf(await this.#exec(enteringCommand(bridge.folder, argv, searchPath), signal));
   }
 
-  /** Runs a command that writes a file after its first output, so that a failed try costs nothing. */
-  async runAndPlace(
+  /**
+   * Starts a command that says this many lines and then reads. It is given its input after them, so that a failed try costs
+   * nothing.
+   *
+   * @returns how it ended, if it did before
+   */
+  async begin(
     argv: readonly string[],
-    { path, content }: { readonly path: string; readonly content: Uint8Array },
+    { count, input }: { readonly count: number; readonly input: Uint8Array },
     signal: AbortSignal,
-  ): Promise<Ended> {
-    const ended = await this.run(argv, signal, { content, sent: "after its first output" });
-    if (ended.code === 0) this.#placed = path;
-    return ended;
+  ): Promise<Begun | Ended> {
+    const limit = signalWithin(this.#config.requestTimeoutMs, signal);
+    const stream = await this.#exec(argv, limit);
+    const stop = () => stream.close();
+    limit.addEventListener("abort", stop, { once: true });
+    let isPipe = false;
+    try {
+      const reader = stream.output.getReader();
+      let said = "";
+      while (said.split("\n").length <= count) {
+        const { done, value } = await reader.read();
+        if (done) return await this.#endOf(stream, said);
+        said += Buffer.from(value).toString("latin1");
+        if (said.length > maxOutputCharacters) throw new Error("the command says something else");
+      }
+      reader.releaseLock();
+      [isPipe, this.#hasPipe] = [true, true];
+      // Whether it arrives shows in what the command answers.
+      stream.write(input).catch(() => undefined);
+      return { lines: said.split("\n"), pipe: pipeOf(stream) };
+    } catch (error) {
+      limit.throwIfAborted();
+      throw error;
+    } finally {
+      limit.removeEventListener("abort", stop);
+      if (!isPipe) stream.close();
+    }
   }
 
   /** Runs one of the plugin's own commands to its end, as root and outside the sandbox's own network. */
-  async run(argv: readonly string[], signal: AbortSignal, input?: CommandInput): Promise<Ended> {
+  async run(argv: readonly string[], signal: AbortSignal, input?: Uint8Array): Promise<Ended> {
     const limit = signalWithin(this.#config.requestTimeoutMs, signal);
     const stream = await this.#exec(argv, limit);
     const stop = () => stream.close();
     limit.addEventListener("abort", stop, { once: true });
     try {
-      let unsent = input?.content;
-      const send = () => {
-        // A command that ends early doesn't read the rest: its exit code says why.
-        if (unsent !== undefined) stream.write(unsent).catch(() => undefined);
-        unsent = undefined;
-      };
-      if (input?.sent === "at once") send();
+      // A command that ends early doesn't read the rest: its exit code says why.
+      if (input !== undefined) stream.write(input).catch(() => undefined);
       let output = "";
       const decoder = new TextDecoder();
-      for await (const bytes of stream.output) {
-        send();
+      for await (const bytes of stream.output)
         output = `${output}${decoder.decode(bytes, { stream: true })}`.slice(-maxOutputCharacters);
-      }
-      const { code, reason, message } = await stream.end;
-      if (code === undefined) throw new ApiError(500, reason, message);
-      return { code, output: `${output}\n${stream.errors}`.trim() };
+      return await this.#endOf(stream, output);
     } catch (error) {
       limit.throwIfAborted();
       throw error;
@@ -109,12 +121,17 @@ export class PodMachine {
     }
   }
 
+  async #endOf(stream: ExecStream, output: string): Promise<Ended> {
+    const { code, reason, message } = await stream.end;
+    if (code === undefined) throw new ApiError(500, reason, message);
+    return { code, output: `${output}\n${stream.errors}`.trim() };
+  }
+
   async upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void> {
-    if (path === this.#placed) return;
     const argv = ["/bin/sh", "-c", uploadScript, "sh", path, `${content.length}`];
     for (let tries = 1; ; tries += 1) {
       try {
-        const { code, output } = await this.run(argv, signal, { content, sent: "at once" });
+        const { code, output } = await this.run(argv, signal, content);
         if (code === 0) return;
         throw new SandboxFailed(`${path} couldn't be written in the pod: ${output}`, { concerns: "session" });
       } catch (error) {
@@ -149,6 +166,12 @@ export class PodMachine {
     return this.#destroyed;
   }
 }
+
+const pipeOf = (stream: ExecStream): BinaryPipe => ({
+  output: stream.output,
+  write: (bytes) => stream.write(bytes),
+  close: async () => stream.close(),
+});
 
 export const deleted = () =>
   new SandboxFailed("The pod was deleted: leave pods with the label ambit=sandbox to Ambit", {

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { Socket } from "node:net";
+import { pipeOfFirstCommand } from "../../messages.js";
 
 /** First bytes of an attachment that offers its pipes. What a runner sends never begins like that. */
 const mark = "ambit pipes ";
@@ -47,6 +48,24 @@ export function takeOver(socket: Socket, first: Buffer): TakenPipes | "none" | u
   const pipes = /^\d+$/.test(pid) ? open(pid, input, output) : undefined;
   socket.write(Buffer.of(pipes === undefined ? refused : taken));
   return pipes;
+}
+
+/** A pipe that this process was started with. */
+export interface OwnPipes extends TakenPipes {
+  /** As long as it is open, the command at the pipe's end lives. */
+  readonly command: Socket;
+}
+
+/** Takes this process's own standard input and output, as if an attachment had offered them. */
+export function ownPipes(): OwnPipes {
+  const pipes = open("self", identityOf(0), identityOf(1));
+  if (pipes === undefined) throw new Error("the pipes of the guest daemon can't be opened");
+  // Closed, so that their ends are noticed; and no later file gets these numbers.
+  for (const fd of [0, 1]) {
+    closeSync(fd);
+    openSync("/dev/null", constants.O_RDWR);
+  }
+  return { ...pipes, command: new Socket({ fd: pipeOfFirstCommand, readable: false, writable: true }) };
 }
 
 function open(pid: string, input: string, output: string): TakenPipes | undefined {

@@ -9,7 +9,7 @@ import type { PipeEvent, PipeFormat } from "../../transport/pipe-format.js";
 import { FrameMissing } from "../../transport/reliable-transport.js";
 import { Daemon } from "../daemon.js";
 import { type DaemonSettings, socketOf } from "../settings.js";
-import { type TakenPipes, takeOver } from "./hand-over.js";
+import { type OwnPipes, type TakenPipes, takeOver } from "./hand-over.js";
 import { ByteSink, type GuestSink, LineSink } from "./socket-sink.js";
 
 type Hello = Extract<PipeSignal, readonly ["hello", ...unknown[]]>;
@@ -41,9 +41,13 @@ const byteWire: Wire<Uint8Array> = {
   newSink: (socket) => new ByteSink(socket),
 };
 
-/** Holds the sandbox's processes and streams as long as the runner reconnects. */
-export async function serve(settings: DaemonSettings, isBinary: boolean): Promise<void> {
-  if (isBinary) await new SocketServer(settings, byteWire).listen();
+/**
+ * Holds the sandbox's processes and streams as long as the runner reconnects.
+ *
+ * @param first a pipe that is there already. It is served once others can be.
+ */
+export async function serve(settings: DaemonSettings, isBinary: boolean, first?: OwnPipes): Promise<void> {
+  if (isBinary) await new SocketServer(settings, byteWire).listen(first);
   else await new SocketServer(settings, lineWire).listen();
 }
 
@@ -71,13 +75,16 @@ class SocketServer<Written> {
     this.#server = createServer((socket) => this.#connected(socket));
   }
 
-  async listen(): Promise<void> {
+  async listen(first?: OwnPipes): Promise<void> {
     const path = socketOf(this.#settings.folder);
     await new Promise<void>((resolve, reject) => {
       this.#server.once("error", reject);
       this.#server.listen(path, resolve);
     });
     chmodSync(path, 0o600);
+    if (first === undefined) return;
+    first.command.on("error", () => undefined);
+    this.#attach(first.command, first);
   }
 
   /** What it sends first says whether it offers its pipes. */
