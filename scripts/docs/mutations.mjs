@@ -15,14 +15,14 @@ import {
 } from "../../plugins/sandbox-daytona/test/mutation/run-mutants.ts";
 import {
   isNoticed,
-  renderBridgeMutants,
   renderDockerMutants,
-  runBridgeMutants,
+  runDockerBridgeMutants,
   runDockerMutants,
 } from "../../plugins/sandbox-docker/test/mutation/run-mutants.ts";
 import {
   isNoticed as isPodNoticed,
   renderPodMutants,
+  runPodBridgeMutants,
   runPodMutants,
 } from "../../plugins/sandbox-kubernetes/test/mutation/run-mutants.ts";
 import { configSchema } from "../../plugins/sandbox-local/dist/index.js";
@@ -34,6 +34,7 @@ import {
 } from "../../plugins/sandbox-local/test/conformance/mutation/run-probe-mutants.ts";
 import { OwnCluster, startCluster } from "../../test/cluster/dist/index.js";
 import { startDockerEngine } from "../../test/docker-engine/dist/index.js";
+import { renderBridgeMutants } from "../../test/fakes/src/bridge/run-bridge-mutants.ts";
 import { root } from "../setup.mjs";
 
 const head = `# What each mechanism protects
@@ -66,8 +67,9 @@ plugin and its engine, with runc. **What is read back**: whether the plugin refu
 mechanism. **The probe doesn't prove**: what it finds if the plugin itself had forgotten it. \`npm test\` repeats it.
 `;
 
-const bridgeHead = `
-Connections into a container are carried by the [bridge](../packages/bridge/README.md). Each of their mechanisms is removed from a
+/** @param {string} sandbox */
+const bridgeHead = (sandbox) => `
+Connections into a ${sandbox} are carried by the [bridge](../packages/bridge/README.md). Each of their mechanisms is removed from a
 copy of its code.
 `;
 
@@ -102,9 +104,9 @@ async function dockerTable() {
     const settings = { image: engine.image, runtime: "runc", network: "none", deployment: "mutants" };
     const rows = await runDockerMutants(engine.socket, settings, { isWhole: true });
     expectNone(rows.filter((row) => !isNoticed(row)).map(({ name }) => name));
-    const carried = await runBridgeMutants(engine.socket, settings);
+    const carried = await runDockerBridgeMutants(engine.socket, settings);
     expectNone(carried.filter((row) => row.reason === undefined).map(({ mutant }) => mutant.name));
-    return [renderDockerMutants(rows), bridgeHead, renderBridgeMutants(carried)].join("\n");
+    return [renderDockerMutants(rows), bridgeHead("container"), renderBridgeMutants(carried)].join("\n");
   } finally {
     await engine.close();
   }
@@ -124,7 +126,7 @@ async function podTable(dataFolder) {
     await ready;
     const own = new OwnCluster(place);
     const { name } = await own.createNamespace({}, { enforced: false });
-    const rows = await runPodMutants({
+    const settings = /** @type {const} */ ({
       kubeconfig: own.kubeconfig,
       image: sandboxImageName(),
       namespace: name,
@@ -136,8 +138,11 @@ async function podTable(dataFolder) {
       scratchMb: 64,
       reserve: { cpus: 0.01, memoryMb: 32 },
     });
+    const rows = await runPodMutants(settings);
     expectNone(rows.filter((row) => !isPodNoticed(row)).map((row) => row.name));
-    return renderPodMutants(rows);
+    const carried = await runPodBridgeMutants(settings);
+    expectNone(carried.filter((row) => row.reason === undefined).map(({ mutant }) => mutant.name));
+    return [renderPodMutants(rows), bridgeHead("pod"), renderBridgeMutants(carried)].join("\n");
   } finally {
     await close();
   }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import { bridgeMutants } from "@ambit/fakes/bridge-mutants";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type DockerMutantRow, runBridgeMutants, runDockerMutants } from "./mutation/run-mutants.ts";
+import { type DockerMutantRow, runDockerBridgeMutants, runDockerMutants } from "./mutation/run-mutants.ts";
 
 const table = readFileSync(new URL("../../../docs/mutations.md", import.meta.url), "utf8");
 const reason = unavailableReason("runc");
@@ -49,7 +49,7 @@ it("a bridge without one mechanism of connections into containers is noticed by 
   if (reason !== undefined) context.skip(`host: ${reason}`);
   const { socket, image } = dockerEngine();
   const settings = { image, runtime: "runc", network: "none", deployment: "mutants" };
-  const rows = await runBridgeMutants(socket, settings);
+  const rows = await runDockerBridgeMutants(socket, settings);
   expect(rows.map(({ mutant }) => mutant)).toEqual(bridgeMutants);
   for (const { mutant, reason } of rows) {
     expect(reason, mutant.name).toMatch(mutant.reason);

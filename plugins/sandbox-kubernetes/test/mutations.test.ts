@@ -1,6 +1,7 @@
+import { bridgeMutants } from "@ambit/fakes/bridge-mutants";
 import { ownUnavailableReason } from "@ambit/test-cluster";
 import { describe, expect, it } from "vitest";
-import { isNoticed, renderPodMutants, runPodMutants } from "./mutation/run-mutants.ts";
+import { isNoticed, renderPodMutants, runPodBridgeMutants, runPodMutants } from "./mutation/run-mutants.ts";
 import { TestNamespace } from "./support/on-cluster.js";
 
 const reason = process.env.AMBIT_SOAK
@@ -21,4 +22,16 @@ describe("a pod without one mechanism of its specification", { retry: 0 }, () =>
       renderPodMutants(rows),
     ).toEqual([]);
   });
+});
+
+it("a bridge without one mechanism of connections into pods is noticed by the probe", {
+  timeout: 600_000,
+  retry: 0,
+}, async (context) => {
+  if (reason !== undefined) context.skip(`host: ${reason}`);
+  const namespace = await TestNamespace.open({ enforced: false });
+  const rows = await runPodBridgeMutants({ ...namespace.settings, hostUsers: "require" });
+  await namespace.close();
+  expect(rows.map(({ mutant }) => mutant)).toEqual(bridgeMutants);
+  for (const { mutant, reason } of rows) expect(reason, mutant.name).toMatch(mutant.reason);
 });

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { probeSpec } from "@ambit/backend-kit";
 import { type Capability, messageOf } from "@ambit/core/plugin";
-import { type BridgeMutant, bridgeMutants } from "@ambit/fakes/bridge-mutants";
-import { removeChangedBridges, withChangedBridge } from "@ambit/fakes/changed-bridge";
+import { type BridgeMutantRow, runBridgeMutants } from "@ambit/fakes/run-bridge-mutants";
 import type { z } from "zod";
 import { DockerSandbox } from "../../dist/backend.js";
 import { claims } from "../../dist/claims.js";
@@ -133,48 +132,22 @@ async function withBackend<Result>(
   }
 }
 
-/** What the probe says of `inbound.ports` without one mechanism of the bridge. */
-export interface BridgeMutantRow {
-  readonly mutant: BridgeMutant;
-  /** Why it isn't proven; undefined if nothing is noticed. */
-  readonly reason: string | undefined;
-}
-
-/** As Markdown. */
-export function renderBridgeMutants(rows: readonly BridgeMutantRow[]): string {
-  return [
-    "| removed mechanism | the probe doesn't prove |",
-    "|---|---|",
-    ...rows.map(
-      ({ mutant, reason }) => `| ${mutant.name} | ${reason === undefined ? "–" : "`inbound.ports`"} |`,
-    ),
-  ].join("\n");
-}
-
 /** Takes each mechanism of connections into a container out of the bridge's code, one by one. */
-export async function runBridgeMutants(
+export async function runDockerBridgeMutants(
   socket: string,
   settings: z.input<typeof configSchema>,
 ): Promise<readonly BridgeMutantRow[]> {
-  const rows: BridgeMutantRow[] = [];
   const dataFolder = await mkdtemp(join(tmpdir(), "ambit-docker-mutant-"));
   const config = configSchema.parse({ ...settings, engine: `unix://${socket}`, dataFolder });
-  const reasonIn = async ({ name, patches }: Pick<BridgeMutant, "name" | "patches">) => {
-    const changed: typeof import("../../dist/backend.js") = await import(
-      withChangedBridge(plugin, ["dist"], name, patches)
-    );
-    const backend = new changed.DockerSandbox(config);
-    const [finding] = await backend.probe(AbortSignal.timeout(timeoutMs), ["inbound.ports"]);
-    await backend.close();
-    return finding?.proven === false ? finding.reason : undefined;
-  };
   try {
-    const unchanged = await reasonIn({ name: "nothing", patches: [] });
-    if (unchanged !== undefined) throw new Error(`nothing was taken out, and yet: ${unchanged}`);
-    for (const mutant of bridgeMutants) rows.push({ mutant, reason: await reasonIn(mutant) });
-    return rows;
+    return await runBridgeMutants(plugin, async (url) => {
+      const changed: typeof import("../../dist/backend.js") = await import(url);
+      const backend = new changed.DockerSandbox(config);
+      const findings = await backend.probe(AbortSignal.timeout(timeoutMs), ["inbound.ports"]);
+      await backend.close();
+      return findings;
+    });
   } finally {
-    removeChangedBridges(plugin);
     await rm(dataFolder, { recursive: true, force: true, maxRetries: 5 });
   }
 }

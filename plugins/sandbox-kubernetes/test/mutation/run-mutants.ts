@@ -1,5 +1,7 @@
+import { fileURLToPath } from "node:url";
 import { probeSpec } from "@ambit/backend-kit";
 import { type Capability, messageOf } from "@ambit/core/plugin";
+import { type BridgeMutantRow, runBridgeMutants } from "@ambit/fakes/run-bridge-mutants";
 import type { V1Pod } from "@kubernetes/client-node";
 import type { z } from "zod";
 import { KubernetesSandbox } from "../../dist/backend.js";
@@ -32,6 +34,7 @@ export function renderPodMutants(rows: readonly PodMutantRow[]): string {
   ].join("\n");
 }
 
+const plugin = fileURLToPath(new URL("../../", import.meta.url));
 const timeoutMs = 180_000;
 const scope = { signal: new AbortController().signal, defer: () => undefined };
 
@@ -42,6 +45,19 @@ export async function runPodMutants(
   const rows: PodMutantRow[] = [];
   for (const mutant of mutants) rows.push(await rowOf(mutant, settings));
   return rows;
+}
+
+/** Takes each mechanism of connections into a pod out of the bridge's code, one by one. */
+export function runPodBridgeMutants(
+  settings: z.input<typeof configSchema>,
+): Promise<readonly BridgeMutantRow[]> {
+  return runBridgeMutants(plugin, async (url) => {
+    const changed: typeof import("../../dist/backend.js") = await import(url);
+    const backend = new changed.KubernetesSandbox(configSchema.parse(settings));
+    const findings = await backend.probe(AbortSignal.timeout(timeoutMs), ["inbound.ports"]);
+    await backend.close();
+    return findings;
+  });
 }
 
 async function rowOf(
