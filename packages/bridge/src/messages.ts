@@ -21,8 +21,8 @@ export interface Requests {
   readonly write: { readonly path: string; readonly executable: boolean };
   /** main stream out: the content. */
   readonly read: { readonly path: string };
-  /** Unpacks the uploaded archive below a folder. */
-  readonly unpack: { readonly archive: string; readonly into: string };
+  /** Unpacks an archive below a folder. main stream in: the archive, where it wasn't uploaded to a path. */
+  readonly unpack: { readonly archive?: string; readonly into: string };
   /**
    * Listens on a port of the sandbox's loopback, but on none of these; each connection is a channel of kind `connection`.
    */

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { openBridged, textOf } from "./support/bridged.js";
 import { type AnyPipe, ExecPlatform, inKernelPipes } from "./support/exec-platform.js";
@@ -9,20 +10,24 @@ import { eventually } from "./support/processes.js";
 const kernelPipes = (folder: string) => new ExecPlatform(folder, inKernelPipes);
 const give = (pipe: AnyPipe, input: Uint8Array) => pipe.write(input);
 
-const pipesIn = (listed: string) => listed.match(/pipe:\[\d+\]/g) ?? [];
+const pipesIn = (listed: string): readonly string[] => listed.match(/pipe:\[\d+\]/g) ?? [];
 /** What started the tests may have left some open. */
 const ownPipes = () =>
   pipesIn(execFileSync("/bin/ls", ["-l", `/proc/${process.pid}/fd`], { encoding: "utf8" }));
 
 describe("a first pipe, whose command brings and starts the guest daemon", () => {
-  it("is the only command, and no process of a run inherits it", async () => {
-    await using bridged = await openBridged({ binary: true, platform: kernelPipes, begin: give });
+  it("is the only command, carries the runner's files too, and no process of a run inherits it", async () => {
+    const path = fileURLToPath(import.meta.url);
+    const spec = { requiredPaths: [{ path, what: "the agent" }] };
+    await using bridged = await openBridged({ binary: true, platform: kernelPipes, begin: give, spec });
     const { sandbox, platform, folder } = bridged;
     const listing = await sandbox.spawn({ argv: ["/bin/ls", "-l", "/proc/self/fd"], env: {} });
     const inherited = pipesIn(await textOf(listing.stdout)).filter((pipe) => !ownPipes().includes(pipe));
     expect(inherited).toEqual([]);
     expect(platform.opened).toBe(1);
     expect(existsSync(join(folder, "bridge.cjs"))).toBe(true);
+    const copied = join(sandbox.image?.copyRoot ?? "", path);
+    expect(readFileSync(copied)).toEqual(readFileSync(path));
   });
 
   it("ends with its input, and its successor loses and repeats nothing", { timeout: 60_000 }, async () => {

@@ -52,7 +52,22 @@ async function uploadFiles(
   const isCarried =
     "openDirectPipe" in platform || "firstPipe" in platform || options.takeover?.resume !== undefined;
   if (!isCarried) await upload(programName, program);
-  if (needsCopies(options)) await upload(archiveName, await archiveOf(spec.requiredPaths, bridge.copyBytes));
+  if (needsCopies(options) && !("firstPipe" in platform))
+    await upload(archiveName, await archiveOf(spec.requiredPaths, bridge.copyBytes));
+}
+
+/** Over a first pipe, which is there already; elsewhere they were uploaded. */
+async function unpackCopies(
+  options: RemoteSandboxOptions,
+  folder: string,
+  into: string,
+  { channels }: Bridge,
+): Promise<void> {
+  if (!needsCopies(options)) return;
+  const { platform, spec, bridge } = options;
+  if ("firstPipe" in platform)
+    await ask(channels, "unpack", { into }, done, await archiveOf(spec.requiredPaths, bridge.copyBytes));
+  else await ask(channels, "unpack", { archive: join(folder, archiveName), into }, done);
 }
 
 /** Whether the runner's files still have to be copied into the sandbox. */
@@ -67,16 +82,16 @@ async function prepareSandbox(
   bridge: Bridge,
 ): Promise<RemoteSandbox> {
   const { platform, spec, evidence, placeholders, copyRoot: given, environment, takeover } = options;
-  const { reply } = await ask(bridge.channels, "facts", {}, insideFacts);
+  const copyRoot = given ?? join(folder, "copies");
+  const [{ reply }] = await Promise.all([
+    ask(bridge.channels, "facts", {}, insideFacts),
+    unpackCopies(options, folder, copyRoot, bridge),
+  ]);
   const { searchPath, node, uid, ownUsers, whyShared, openPorts, whyOpen, closedBy } = reply;
   if (spec.required.includes("environment.per-tool") && !ownUsers) {
     throw new SandboxFailed(
       `environment.per-tool isn't possible in this sandbox: ${whyShared ?? "no reason given"}`,
     );
-  }
-  const copyRoot = given ?? join(folder, "copies");
-  if (needsCopies(options)) {
-    await ask(bridge.channels, "unpack", { archive: join(folder, archiveName), into: copyRoot }, done);
   }
   return new BridgedSandbox({
     id: spec.id,

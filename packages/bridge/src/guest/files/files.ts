@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
-import { chmod, mkdir } from "node:fs/promises";
+import { chmodSync, mkdirSync } from "node:fs";
+import type { Writable } from "node:stream";
 import { SafeSessionFiles } from "@ambit/backend-kit/safe-fs";
 import { type Requests, requestOf } from "../../messages.js";
 import type { Channel, ChannelListener } from "../../transport/channel.js";
@@ -71,23 +72,34 @@ export class Files {
 
 /** Unpacks the uploaded archive. */
 export function unpack(channel: Channel): ChannelListener {
+  let input: Writable | undefined;
   return {
     message: (message) =>
       replyWithFailure(channel, async () => {
         const { archive, into } = requestOf("unpack", message);
-        await mkdir(into, { recursive: true });
-        await chmod(into, 0o755);
-        await untar(archive, into);
+        mkdirSync(into, { recursive: true });
+        chmodSync(into, 0o755);
+        await untar(archive ?? "-", into, (stdin) => {
+          if (archive === undefined) input = stdin;
+          else stdin.end();
+        });
         await channel.send({ done: true });
       }),
+    data: (_lane, bytes, taken) => input?.write(bytes, () => taken()),
+    end: () => input?.end(),
+    // Without its end, the archive isn't complete.
+    closed: () => input?.destroy(),
   };
 }
 
-function untar(archive: string, into: string): Promise<void> {
+function untar(archive: string, into: string, onStarted: (stdin: Writable) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     // Every user must be able to run them, so the folders in between are opened too, despite the bridge's umask.
     const argv = ["-c", 'umask 022 && exec tar "$@"', "tar", "--no-same-owner", "-xzf", archive, "-C", into];
-    const tar = spawn("/bin/sh", argv, { stdio: ["ignore", "ignore", "pipe"] });
+    const tar = spawn("/bin/sh", argv, { stdio: ["pipe", "ignore", "pipe"] });
+    // Its exit code says why it doesn't read the rest.
+    tar.stdin.on("error", () => undefined);
+    onStarted(tar.stdin);
     let said = "";
     tar.stderr.on("data", (bytes: Buffer) => {
       said = (said + bytes.toString("utf8")).slice(-500);
