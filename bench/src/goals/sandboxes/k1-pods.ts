@@ -15,6 +15,7 @@ import {
   reading,
   spawned,
 } from "../../subjects/sandboxes/streams.js";
+import { firstWords } from "./k1-first-word.js";
 
 const MB = 2 ** 20;
 const streamed = 64 * MB;
@@ -27,12 +28,16 @@ const prepareMs = 4_000;
 export const pods: Goal = {
   id: "K1",
   title: "a sandbox in a pod: opened, closed, and its streams ÷ a bare pod's",
-  goal: "open ≤ 1.2, prepared ≤ 60 ms, streams ≤ 1.25, echo ≤ 1.5 of a bare pod; closed ≤ 2 s",
+  goal: "open ≤ 1.2, prepared ≤ 60 ms, streams ≤ 1.25, echo ≤ 1.5 of a bare pod; closed ≤ 2 s; first word ≤ 1.2 s, prepared ≤ 0.5 s",
   needs: [cluster],
   async run({ pairs }) {
     await using on = await openPods();
     await using backend = await on.backend(0);
-    const measured = [...(await openings(on, backend, pairs(8))), ...(await prepared(on, pairs(6)))];
+    const measured = [
+      ...(await openings(on, backend, pairs(8))),
+      ...(await prepared(on, pairs(6))),
+      ...(await firstWords(on, pairs(6), prepareMs)),
+    ];
     const sandbox = await backend.open();
     try {
       const few = pairs(6);

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { PassThrough, Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { probeSpec } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
 import { sandboxImageName } from "@ambit/sandbox-image";
@@ -9,16 +10,21 @@ import { OwnCluster, startCluster, whyNotStarted } from "@ambit/test-cluster";
 import { CoreV1Api, Exec, KubeConfig } from "@kubernetes/client-node";
 import type { Need } from "../../goal.js";
 import { temporaryFolder } from "../../machine/temporary-folder.js";
+import { type AmbitServer, startAmbit } from "../server/ambit-server.js";
 import { type Argv, all, type Streams } from "./streams.js";
 
 /** Milliseconds between two tries of a command in a pod that is just starting, and for the first that works. */
 const [retryMs, startMs] = [25, 60_000];
+/** A probe opens a dozen pods. */
+const probeMs = 300_000;
 const containerName = "sandbox";
 
 /** Pods of a real cluster: the backend's, and bare ones over Kubernetes' own client. */
 export interface Pods {
   /** @param prewarm maximum number of prepared pods. */
   backend(prewarm: number): Promise<PodBackend>;
+  /** A server that opens its sandboxes as pods, once it has probed the cluster. */
+  server(prewarm: number): Promise<PodServer>;
   /**
    * A pod of the same image that sleeps, named before it runs.
    * @param hasVolume whether it has an empty folder, as every pod has that writes below a read-only root: the kubelet looks for
@@ -31,6 +37,8 @@ export interface Pods {
   /** The command's whole output, tried from the first moment of the pod. */
   execAtOnce(pod: string, argv: Argv): Promise<void>;
 }
+
+export interface PodServer extends AsyncDisposable, Pick<AmbitServer, "caller"> {}
 
 export interface PodBackend extends AsyncDisposable {
   open(): Promise<RemoteSandbox>;
@@ -60,6 +68,19 @@ function podsIn(own: OwnCluster, namespace: string): Pods {
   const access = new KubeConfig();
   access.loadFromFile(own.kubeconfig);
   const api = access.makeApiClient(CoreV1Api);
+  const settings = (prewarm: number, dataFolder: string) => ({
+    kubeconfig: own.kubeconfig,
+    image: sandboxImageName(),
+    namespace,
+    dataFolder,
+    pull: "Never" as const,
+    hostUsers: "require" as const,
+    cpus: 2,
+    reserve: { cpus: 0.01, memoryMb: 32 },
+    scratchMb: 64,
+    deployment: `bench-${process.pid}-${prewarm}`,
+    prewarm,
+  });
   const exec = async (pod: string, argv: Argv): Promise<Streams> => {
     const [input, output] = [new PassThrough(), new PassThrough()];
     const socket = await new Exec(access).exec(
@@ -125,21 +146,7 @@ function podsIn(own: OwnCluster, namespace: string): Pods {
     },
     backend: async (prewarm) => {
       const folder = await temporaryFolder();
-      const backend = new KubernetesSandbox(
-        configSchema.parse({
-          kubeconfig: own.kubeconfig,
-          image: sandboxImageName(),
-          namespace,
-          dataFolder: folder.path,
-          pull: "Never",
-          hostUsers: "require",
-          cpus: 2,
-          reserve: { cpus: 0.01, memoryMb: 32 },
-          scratchMb: 64,
-          deployment: `bench-${process.pid}-${prewarm}`,
-          prewarm,
-        }),
-      );
+      const backend = new KubernetesSandbox(configSchema.parse(settings(prewarm, folder.path)));
       const scope = { signal: new AbortController().signal, defer: () => undefined };
       return {
         open: () =>
@@ -149,6 +156,19 @@ function podsIn(own: OwnCluster, namespace: string): Pods {
           ),
         [Symbol.asyncDispose]: async () => {
           await backend.close();
+          await folder[Symbol.asyncDispose]();
+        },
+      };
+    },
+    server: async (prewarm) => {
+      const folder = await temporaryFolder();
+      const use = fileURLToPath(import.meta.resolve("@ambit/sandbox-kubernetes"));
+      const config = { ...settings(prewarm, folder.path), deployment: `bench-server-${prewarm}` };
+      const server = await startAmbit({ plugins: [{ use, config }], probes: { timeoutMs: probeMs } });
+      return {
+        caller: server.caller,
+        [Symbol.asyncDispose]: async () => {
+          await server[Symbol.asyncDispose]();
           await folder[Symbol.asyncDispose]();
         },
       };
