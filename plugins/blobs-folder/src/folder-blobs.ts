@@ -57,9 +57,7 @@ class FolderBlobs implements Blobs {
     const unfinished = join(folder, `${draft.prefix}${randomBytes(8).toString("hex")}`);
     const handle = await orFailed("keep a file", async () => {
       await mkdir(folder, { recursive: true, mode: 0o700 });
-      await writeFile(join(folder, ownerFile), owner, { mode: 0o600, flag: "wx" }).catch((error: unknown) => {
-        if (codeOf(error) !== "EEXIST") throw error;
-      });
+      await nameOwner(folder, owner);
       return open(unfinished, "wx", 0o600);
     });
     try {
@@ -140,6 +138,19 @@ class FolderBlobs implements Blobs {
   #folderOf(owner: string): string {
     return join(this.#folder, createHash("sha256").update(owner).digest("hex"));
   }
+}
+
+/** Renamed into place when it is complete: with half a name, what is in the folder would never be deleted. */
+async function nameOwner(folder: string, owner: string): Promise<void> {
+  const path = join(folder, ownerFile);
+  const isNamed = await stat(path).then(
+    ({ size }) => size === Buffer.byteLength(owner),
+    () => false,
+  );
+  if (isNamed) return;
+  const unfinished = join(folder, `${draft.prefix}${randomBytes(8).toString("hex")}`);
+  await writeFile(unfinished, owner, { mode: 0o600, flag: "wx" });
+  await rename(unfinished, path);
 }
 
 /** Undefined where it has just been deleted, or isn't there yet. */

@@ -67,3 +67,16 @@ test("what a killed process had begun to write is removed after a day, never see
   expect(names).toEqual(["patch"]);
   expect(readdirSync(join(folder, own)).sort()).toEqual([".draft-1", "owner", "patch"]);
 });
+
+test("the next file names its owner again where a killed process left half a name", async () => {
+  const folder = emptyFolder();
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const blobs = await folderBlobs({ folder }).open({ log, temporary: false });
+  await blobs.put("run-1", "patch", Readable.from([Buffer.from("x")]));
+  const [own = ""] = readdirSync(folder);
+  writeFileSync(join(folder, own, "owner"), "ru");
+  await blobs.put("run-1", "archive", Readable.from([Buffer.from("x")]));
+  const owners: string[] = [];
+  for await (const { owner } of blobs.owners(Date.now() + 1_000)) owners.push(owner);
+  expect(owners).toEqual(["run-1"]);
+});

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
-import { chmod, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, link, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { codeOf, messageOf, SandboxFailed } from "@ambit/core/plugin";
@@ -79,10 +79,15 @@ async function removeDeadSockets(folder: OpenFolder): Promise<void> {
 /** The same for all runners that share this folder on this host. A folder on a network disk has one per host. */
 async function homeKey(dataFolder: string): Promise<string> {
   const path = join(dataFolder, `host-${hostname().replaceAll(/[^\w.-]/g, "_")}`);
+  // Linked into place when it is complete, since runners may start at the same time, or end in between.
+  const draft = `${path}.${randomBytes(6).toString("hex")}`;
   try {
-    await writeFile(path, randomBytes(6).toString("hex"), { flag: "wx", mode: 0o600 });
+    await writeFile(draft, randomBytes(6).toString("hex"), { flag: "wx", mode: 0o600 });
+    await link(draft, path);
   } catch (error) {
     if (codeOf(error) !== "EEXIST") throw error;
+  } finally {
+    await rm(draft, { force: true });
   }
   const key = await readFile(path, "utf8");
   if (!/^[0-9a-f]{12}$/.test(key)) throw new Error(`${path} holds no key`);
