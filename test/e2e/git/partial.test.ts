@@ -144,7 +144,8 @@ describe("git in a repository with contents in git LFS", { timeout: 60_000 }, ()
     needLfs(context);
     repository("acme/without", { "src/large.bin": forge.lfs("the large content") });
     const { printed } = await run("acme/without", { lfs: true }, "fix", [
-      "echo two >> src/a.txt; mkdir /tmp/bin; ln -s /usr/bin/git /tmp/bin; export PATH=/tmp/bin",
+      // In the order in which it is said.
+      "exec 2>&1; echo two >> src/a.txt; mkdir /tmp/bin; ln -s /usr/bin/git /tmp/bin; export PATH=/tmp/bin",
       "git commit --all --message Mine; echo first $?; git log --format=subject:%s",
       // The control: without Ambit's settings, git takes them.
       "git -c filter.lfs.process= -c filter.lfs.clean= -c filter.lfs.required=false commit --quiet --all -m Mine; echo second $?",

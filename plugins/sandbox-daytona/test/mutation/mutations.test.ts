@@ -12,7 +12,7 @@ describe("a Daytona without one mechanism", { retry: 0 }, () => {
   let rows: readonly DaytonaMutantRow[] = [];
   beforeAll(async () => {
     if (reason === undefined) rows = await runDaytonaMutants();
-  }, 600_000);
+  }, 900_000);
   beforeEach((context) => {
     if (reason !== undefined) context.skip(`host: ${reason}`);
   });

@@ -30,8 +30,11 @@ export interface DaytonaMutantRow {
 }
 
 /** Whether what notices it, notices this mechanism: the canary each capability, or the start. */
-export function isNoticed({ mutant: { breaks, reason }, start, canary }: DaytonaMutantRow): boolean {
-  if (breaks.length === 0) return start !== undefined;
+export function isNoticed({ mutant, start, canary }: DaytonaMutantRow): boolean {
+  return mutant.breaks.length === 0 ? start !== undefined : isNoticedBy(canary, mutant);
+}
+
+function isNoticedBy(canary: DaytonaMutantRow["canary"], { breaks, reason }: Mutant): boolean {
   return breaks.every((broken) =>
     canary.some((found) => found.capability === broken && reason.test(`${found.reason}: ${found.fix}`)),
   );
@@ -101,8 +104,14 @@ async function rowOf(
   const start = await withBackend(daytona, change, settingsOf(mutant), (backend) =>
     whyNoneOpens(backend, boundariesFor(mutant)),
   );
-  const findings = runsCanary ? await findingsOf(daytona, change, settingsOf(mutant)) : [];
-  return { mutant, start, canary: findings.flatMap((one) => (one.proven ? [] : [one])) };
+  const findings = runsCanary
+    ? await findingsOf(daytona, change, settingsOf(mutant), (found) => isNoticedBy(unprovenOf(found), mutant))
+    : [];
+  return { mutant, start, canary: unprovenOf(findings) };
+}
+
+function unprovenOf(findings: readonly Finding[]): DaytonaMutantRow["canary"] {
+  return findings.flatMap((one) => (one.proven ? [] : [one]));
 }
 
 /** What the canary says when a control didn't work, or what is allowed. */
@@ -112,21 +121,24 @@ function findingsOf(
   daytona: LoopbackDaytona,
   change: PlatformChange,
   settings: object,
+  isNoticed?: (findings: readonly Finding[]) => boolean,
 ): Promise<readonly Finding[]> {
-  return conclusiveFindings(() =>
+  const probe = () =>
     withBackend(daytona, { ...change, isConcealed: true }, settings, (backend) =>
       backend.probe(AbortSignal.timeout(timeoutMs)),
-    ),
-  );
+    );
+  return conclusiveFindings(probe, isNoticed);
 }
 
-/** A canary's, repeated if they show nothing, since a busy machine answered a control too late. */
+/** A canary's, repeated if they show nothing, or not what is missing, since a busy machine answered too late. */
 export async function conclusiveFindings(
   probe: () => Promise<readonly Finding[]>,
+  isNoticed: (findings: readonly Finding[]) => boolean = () => true,
 ): Promise<readonly Finding[]> {
   for (let left = 3; ; left -= 1) {
     const findings = await probe();
-    const isConclusive = findings.every((one) => one.proven || !inconclusive.test(one.reason));
+    const isConclusive =
+      findings.every((one) => one.proven || !inconclusive.test(one.reason)) && isNoticed(findings);
     if (isConclusive || left === 1) return findings;
   }
 }
