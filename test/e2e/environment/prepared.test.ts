@@ -104,7 +104,7 @@ async function run(script: string, environment: object, more: object = {}, at: S
   return { result, setup, printed, environment: result.receipt?.environment };
 }
 
-describe("an environment", { timeout: 120_000 }, () => {
+describe("an environment", { timeout: 300_000 }, () => {
   it.for(["local", "runc"] as const)(
     "is prepared from a private repository with a registry, once, for an agent without a network: %s",
     async (sandbox, context) => {
