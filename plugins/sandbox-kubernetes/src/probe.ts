@@ -1,5 +1,5 @@
 import { probeSandboxes, type SandboxOverrides } from "@ambit/attacks/standard-probe";
-import { type DialTarget, probeSpec, reachedTargets, refusedByProfile } from "@ambit/backend-kit";
+import { type DialTarget, NotProven, probeSpec, reachedTargets, refusedByProfile } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
 import {
   type Capability,
@@ -12,7 +12,7 @@ import {
 import { makeAuthority } from "@ambit/egress/credentials";
 import { fixFor } from "./api/failure.js";
 import { isNetwork } from "./claims.js";
-import { NetworkOpen } from "./network/network-open.js";
+import { NetworkOpen, policyFix } from "./network/network-open.js";
 import { reviewPolicies, whyNotClosed } from "./network/policies.js";
 import { candidates } from "./network/targets.js";
 import type { ClusterAccess } from "./open/access.js";
@@ -83,7 +83,11 @@ function standardProbe(access: ClusterAccess, open: Open, claims: readonly Capab
     closedPaths: [`${config.bridge.folder}/put`],
     ...(access.podShape === "baseline" ? { hasPlainScratch: true, beyond } : {}),
     perToolFix: `${access.whyBaseline ?? "the pod's node doesn't hide processes"}: ${userNamespaceFix}`,
-    fixFor,
+    // What a pod reaches although a policy should close it is the network's.
+    fixFor: (error: unknown, capability: Capability) =>
+      access.podShape === "baseline" && isNetwork(capability) && error instanceof NotProven
+        ? policyFix
+        : fixFor(error),
   };
 }
 

@@ -223,6 +223,20 @@ if (isThere)
       await namespace.close();
     });
 
+    it("proves no network where pods reach each other, with or without a list", async () => {
+      const namespace = await TestNamespace.open({ neighboursAreOpen: true });
+      const backend = namespace.backend({ hostUsers: "off" });
+      const claims = ["network.deny", "network.allow-cidr", "network.allow-host"] as const;
+      const findings = await backend.probe(AbortSignal.timeout(120_000), claims);
+      const reason = expect.stringMatching(/reached .*connect 10\.\d+\.\d+\.\d+ \d+/);
+      const fix = expect.stringMatching(/over IPv6/);
+      expect(findings).toMatchObject(
+        claims.map((capability) => ({ capability, proven: false, reason, fix })),
+      );
+      await backend.close();
+      await namespace.close();
+    });
+
     if (isThorough)
       it("isn't proven where another policy opens what ours denies, by its name", async () => {
         const namespace = await TestNamespace.open();

@@ -26,6 +26,8 @@ export interface PolicyBehaviour {
   readonly nodeIsOpen?: boolean;
   /** Whether only TCP is refused. Default false. */
   readonly onlyTcp?: boolean;
+  /** Whether its pods reach each other whatever a policy says. Default false. */
+  readonly neighboursAreOpen?: boolean;
 }
 
 export function policyLabels({
@@ -33,12 +35,14 @@ export function policyLabels({
   delayMs = 0,
   nodeIsOpen = false,
   onlyTcp = false,
+  neighboursAreOpen = false,
 }: PolicyBehaviour) {
   return {
     ...(enforced ? {} : { "tests.ambit/policy": "absent" }),
     ...(delayMs === 0 ? {} : { "tests.ambit/policy-delay-ms": String(delayMs) }),
     ...(nodeIsOpen ? { "tests.ambit/policy-node": "open" } : {}),
     ...(onlyTcp ? { "tests.ambit/policy-protocols": "tcp" } : {}),
+    ...(neighboursAreOpen ? { "tests.ambit/policy-neighbours": "open" } : {}),
   };
 }
 

@@ -7,6 +7,7 @@ import type * as probe from "../probe/trial.js";
 import type { ProbeDecoys } from "./decoys.js";
 import { kernelOf } from "./kernel.js";
 import type { KernelInside, ProbedSandbox, SandboxOverrides, StandardProbe } from "./standard-probe.js";
+import { findTargets, type Targets } from "./targets.js";
 
 export interface StandardBench<Box extends ProbedSandbox = ProbedSandbox> extends Looking {
   readonly probe: StandardProbe<Box>;
@@ -15,6 +16,8 @@ export interface StandardBench<Box extends ProbedSandbox = ProbedSandbox> extend
   kernel(): Promise<KernelInside>;
   /** Without any limit. */
   unlimited(): Promise<Box>;
+  /** What one without limits reaches. */
+  targets(): Promise<Targets>;
   /** Network off and only the workspace, if claimed. */
   closed(): Promise<Box>;
   /** One service of this host listed, and the workspace read-only. */
@@ -69,7 +72,7 @@ export function makeBench<Box extends ProbedSandbox>(
   const once = (boundary: Partial<Boundary>) => lazy(() => open(boundary));
   const closed = once({ ...network, ...files });
   const looking: Looking = { probe, signal, batcher: new LookBatcher() };
-  return {
+  const bench: StandardBench<Box> = {
     ...looking,
     probe,
     decoys,
@@ -78,6 +81,7 @@ export function makeBench<Box extends ProbedSandbox>(
     open,
     shared,
     unlimited: once({}),
+    targets: lazy(() => findTargets(bench)),
     closed,
     kernel: lazy(async () => probe.kernel ?? kernelOf(await closed(), looking)),
     listed: once({
@@ -86,6 +90,7 @@ export function makeBench<Box extends ProbedSandbox>(
     }),
     empty: once({ ...network, ...filesWith("filesystem.none", "off") }),
   };
+  return bench;
 }
 
 function listedNetwork({ host, listedPort: port }: ProbeDecoys): Boundary["network"] {

@@ -11,11 +11,13 @@ const wordsOf = (targets: readonly DialTarget[]) =>
     })
     .join(", ");
 
+export const policyFix =
+  'use a network that enforces policies also towards its nodes and over IPv6 (Cilium with its host firewall, Calico with DefaultEndpointToHostAction=Drop), or nodes with user namespaces (hostUsers: "require")';
+
 /** A pod that policies should close reaches something. */
 export class NetworkOpen extends SandboxFailed {
   readonly reason: string;
-  readonly fix =
-    'use a network that enforces policies also towards its nodes (Cilium with its host firewall, Calico with DefaultEndpointToHostAction=Drop, kube-router), or nodes with user namespaces (hostUsers: "require")';
+  readonly fix = policyFix;
 
   constructor(open: readonly DialTarget[], settleMs: number) {
     const others = open.length > maxNamed ? ` and ${open.length - maxNamed} more` : "";

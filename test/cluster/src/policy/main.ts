@@ -26,6 +26,8 @@ const label = {
   node: "tests.ambit/policy-node",
   /** `tcp`: what isn't TCP passes whatever a policy says. */
   protocols: "tests.ambit/policy-protocols",
+  /** `open`: its pods reach each other whatever a policy says. */
+  neighbours: "tests.ambit/policy-neighbours",
 } as const;
 
 const [server = "", keys = ""] = process.argv.slice(2);
@@ -69,6 +71,7 @@ function rules(): string {
     namespaces: labels,
     nodeIsOpen: (namespace) => labels.get(namespace)?.[label.node] === "open",
     isOnlyTcp: (namespace) => labels.get(namespace)?.[label.protocols] === "tcp",
+    neighboursAreOpen: (namespace) => labels.get(namespace)?.[label.neighbours] === "open",
   });
 }
 

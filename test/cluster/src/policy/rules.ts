@@ -11,6 +11,8 @@ export interface State {
   readonly nodeIsOpen: (namespace: string) => boolean;
   /** Of these, only connections over TCP are refused. */
   readonly isOnlyTcp?: (namespace: string) => boolean;
+  /** Pods of these reach each other, whatever their policies say. */
+  readonly neighboursAreOpen?: (namespace: string) => boolean;
 }
 
 type Direction = "Egress" | "Ingress";
@@ -27,10 +29,15 @@ const replies = "-m conntrack --ctstate ESTABLISHED,RELATED -j RETURN";
 export function firewall(state: State): string {
   const declared: string[] = Object.values(chains);
   const rules = Object.values(chains).map((chain) => `-A ${chain} ${replies}`);
-  const restrict = (chain: string, { namespace }: Pod, allowed: readonly string[]) => {
+  const restrict = (chain: string, { namespace }: Pod, direction: Direction, allowed: readonly string[]) => {
     declared.push(chain);
     const refused = state.isOnlyTcp?.(namespace) ? "-p tcp " : "";
+    const flag = direction === "Egress" ? "-d" : "-s";
+    const neighbours = state.neighboursAreOpen?.(namespace)
+      ? state.everyPod.filter((pod) => pod.namespace === namespace)
+      : [];
     rules.push(
+      ...neighbours.map(({ address }) => `-A ${chain} ${flag} ${address}/32 -j RETURN`),
       ...allowed.map((match) => `-A ${chain} ${match} -j RETURN`),
       `-A ${chain} ${refused}-j REJECT`,
     );
@@ -42,6 +49,7 @@ export function firewall(state: State): string {
       restrict(
         chain,
         pod,
+        "Egress",
         egress.flatMap((policy) => allowedBy(state, policy, "Egress")),
       );
       rules.push(`-A ${chains.forward} -s ${pod.address}/32 -j ${chain}`);
@@ -53,6 +61,7 @@ export function firewall(state: State): string {
       restrict(
         chain,
         pod,
+        "Ingress",
         ingress.flatMap((policy) => allowedBy(state, policy, "Ingress")),
       );
       rules.push(`-A ${chains.forward} -d ${pod.address}/32 -j ${chain}`);
