@@ -2,7 +2,7 @@ import { gateway, harness, sandbox } from "@ambit/fakes/actors";
 import { describe, expect, it } from "vitest";
 import { receiptOf } from "../../src/plan/index.js";
 import type { ModelUse } from "../../src/plugin/index.js";
-import { full, gapsIn, planned } from "./planning.js";
+import { facts, full, gapsIn, planned } from "./planning.js";
 
 const model: ModelUse = {
   protocol: "openai",
@@ -61,13 +61,7 @@ describe("a model gateway in the plan", () => {
   it("is listed on the receipt as a mediated channel, with the model's host", () => {
     const plan = planned(closed, { sandboxes, harnesses: [agent], gateways: [carrying] });
     if (!plan.accepted) throw new Error("the plan is refused");
-    const receipt = receiptOf(plan, {
-      confinement: "confined",
-      evidence: {},
-      visibleCredentials: [],
-      decisions: { allowed: 0, refused: 0 },
-      session: { id: "s", history: "new" },
-    });
+    const receipt = receiptOf(plan, facts);
     expect(receipt.actors).toContainEqual({
       kind: "gateway",
       name: "model-route",

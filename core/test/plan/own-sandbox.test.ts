@@ -4,7 +4,7 @@ import { normaliseBoundary } from "../../src/boundary/index.js";
 import { sandboxPermissionSchema } from "../../src/contract/index.js";
 import { boundedRequest, planRun, receiptOf } from "../../src/plan/index.js";
 import { chooseOwn, lacksBackend, ownGaps } from "../../src/plan/own-sandbox.js";
-import { full } from "./planning.js";
+import { facts, full } from "./planning.js";
 
 const { boundary } = normaliseBoundary(
   sandboxPermissionSchema.parse({
@@ -101,13 +101,7 @@ describe("the backend of a further sandbox", () => {
     );
     if (!plan.accepted) throw new Error("refused");
     expect(plan.own.get("environment")?.actor.name).toBe("run");
-    const receipt = receiptOf(plan, {
-      confinement: "confined",
-      evidence: {},
-      visibleCredentials: [],
-      decisions: { allowed: 0, refused: 0 },
-      session: { id: "s", history: "new" },
-    });
+    const receipt = receiptOf(plan, facts);
     expect(receipt.sandbox).toBe("run");
     expect(receipt.actors.filter(({ kind }) => kind === "sandbox")).toMatchObject([
       { name: "run", assurance: "guaranteed" },

@@ -1,6 +1,6 @@
 import { type ActorRow, boundaryOf, candidates, executor, request } from "@ambit/fakes/actors";
 import { type Capability, capabilities } from "../../src/contract/index.js";
-import { boundedRequest, type Candidates, planRun } from "../../src/plan/index.js";
+import { boundedRequest, type Candidates, planRun, type RunFacts } from "../../src/plan/index.js";
 
 export const needed = ["process.contained", "environment.named-only"] as const;
 export const tool = { name: "look_up", callRef: "r" };
@@ -20,6 +20,15 @@ export const callback = () => executor({ touches: ["network"] });
 export const code = () =>
   executor({ kind: "code", site: "sandbox", touches: ["network", "process", "environment"] });
 export const client = () => executor({ kind: "client", site: "caller" });
+
+/** Of a run in which nothing happened. */
+export const facts: RunFacts = {
+  confinement: "confined",
+  evidence: {},
+  visibleCredentials: [],
+  decisions: { allowed: 0, refused: 0 },
+  session: { id: "s", history: "new" },
+};
 
 export function planned(body: object, rows: Partial<Candidates> = {}) {
   const asked = request(body);

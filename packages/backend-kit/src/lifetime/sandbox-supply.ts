@@ -71,15 +71,19 @@ export class SandboxSupply<Opened extends Sandbox, Overrides extends object> {
     const shape = shapeOf(spec);
     try {
       const prepared = await this.#warm.using(shape, (warm) => warm.give(spec, overrides, signal), signal);
-      return prepared ?? (await this.openNew(spec, { signal }, overrides));
+      return prepared ?? (await this.openNew(spec, { signal }));
     } finally {
       if (isPrewarmAsked || this.#hasOpened) this.#warm.want(shape);
       this.#hasOpened = true;
     }
   }
 
-  /** @throws SandboxFailed, the signal's reason */
-  async openNew(spec: SandboxSpec, { signal }: Pick<Scope, "signal">, overrides: Overrides): Promise<Opened> {
+  /** A new one. @param overrides for a probe. Default: a session's. @throws SandboxFailed, the signal's reason */
+  async openNew(
+    spec: SandboxSpec,
+    { signal }: Pick<Scope, "signal">,
+    overrides: Partial<Overrides> = {},
+  ): Promise<Opened> {
     const prepared = await this.#make(spec.id, shapeOf(spec), spec.log, signal);
     return await prepared.give(spec, { ...this.#options.overrides, ...overrides }, signal);
   }
