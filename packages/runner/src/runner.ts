@@ -309,8 +309,12 @@ export class Runner {
       free();
       const { plan, stage } = run;
       for (const kind of failure === undefined ? [] : actorsToProbeAgain(failure, stage)) {
-        this.registry.invalidate(plan[kind].actor);
-        this.#pool.doubt(plan[kind].actor);
+        // It may be one of git's that failed.
+        const others = kind === "sandbox" ? plan.own.values() : [];
+        for (const { actor } of new Set([plan[kind], ...others])) {
+          this.registry.invalidate(actor);
+          this.#pool.doubt(actor);
+        }
       }
       this.#pool.refill();
     });
