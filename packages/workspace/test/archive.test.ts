@@ -27,7 +27,7 @@ it("a reader of an archive that leaves in the middle leaves no file open behind"
     get: (owner, name) =>
       name === "manifest" ? get(owner, name) : Promise.resolve({ size, content: content() }),
   });
-  // Nobody reads this one.
+  // This one isn't read.
   kept?.archive().destroy();
   for await (const bytes of kept?.archive() ?? []) {
     expect(bytes).toBeInstanceOf(Buffer);

@@ -22,8 +22,8 @@ const hopByHop = [
 ];
 
 /**
- * What the program inside has no business with: a caller's credential for the API, what proxies say of the caller, and how long its body
- * is, which whoever sends that says anew.
+ * What isn't passed on to the program inside: a caller's credential for the API, what proxies say of the caller, and the length of the
+ * body, which is set again when it is sent.
  */
 const keptOutside = new Set([
   ...hopByHop,

@@ -81,7 +81,7 @@ export class KeptOutputs {
       const found = await this.#blobs.get(this.#owner, name);
       if (found === undefined) throw new Error(`the content of ${path} is missing`);
       const entry = archive.entry({ name: path, size, mode: executable ? 0o755 : 0o644, mtime });
-      // If its reader leaves, both end: the content's file is closed, and nobody else listens to the entry's error.
+      // If its reader leaves, both end: the content's file is closed, and the entry's error is handled.
       await pipeline(found.content, entry);
     }
   }

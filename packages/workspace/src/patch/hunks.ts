@@ -2,7 +2,7 @@ import { type StructuredPatchHunk, structuredPatch } from "diff";
 
 /** Lines that may differ before a file is shown as replaced: beyond, finding the shortest difference takes too long. */
 const maxEditLength = 1_000;
-/** Lines of a text, beyond which a file is shown as replaced too: nobody else is served while all its lines are read. */
+/** Lines of a text, beyond which a file is shown as replaced too: no other caller is served while all its lines are read. */
 const maxLines = 50_000;
 
 /**

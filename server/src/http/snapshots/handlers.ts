@@ -85,7 +85,7 @@ export async function handleImport(call: Call): Promise<void> {
     const info = await context.files.snapshots.import(incoming, project);
     sendJson(outgoing, 201, info satisfies SnapshotInfo);
   } catch (error) {
-    // Nobody reads the rest of the body, so the connection can't carry another request.
+    // The rest of the body isn't read, so the connection can't carry another request.
     if (!incoming.complete) outgoing.setHeader("connection", "close");
     if (!(error instanceof SnapshotFailed)) throw error;
     throw new RequestInvalid([{ path: "", message: error.message }]);

@@ -125,7 +125,7 @@ function shownJson(value: unknown): string {
 /** A name that can't look like a question of its own. */
 const onOneLine = (name: string) => shown(name).replaceAll(/\s+/g, " ");
 
-/** Says what it leaves out: nobody should allow what they don't see. */
+/** Says what it leaves out, so that a person knows what they allow unseen. */
 function shown(text: string): string {
   const whole = printable(text);
   if (whole.length <= maxShown) return whole;
