@@ -19,7 +19,7 @@ import { callPlugin } from "./lifetime/plugin-error.js";
 import { SessionSpending } from "./model/session-spending.js";
 import { askedIn, type RequestedTelemetry } from "./parse/callers-trace.js";
 import { pathBeyondDepth, tooDeep } from "./parse/depth.js";
-import { actorsToProbeAgain } from "./run/doubt.js";
+import { actorsInDoubt } from "./run/doubt.js";
 import { Run } from "./run/run.js";
 import type { RunnerOptions } from "./runner-options.js";
 import { AgentPool } from "./session/pool/agent-pool.js";
@@ -307,14 +307,9 @@ export class Runner {
       if (this.#runs.size === 0) this.#memory.rest();
       void container.dispose();
       free();
-      const { plan, stage } = run;
-      for (const kind of failure === undefined ? [] : actorsToProbeAgain(failure, stage)) {
-        // It may be one of git's that failed.
-        const others = kind === "sandbox" ? plan.own.values() : [];
-        for (const { actor } of new Set([plan[kind], ...others])) {
-          this.registry.invalidate(actor);
-          this.#pool.doubt(actor);
-        }
+      for (const actor of failure === undefined ? [] : actorsInDoubt(failure, run)) {
+        this.registry.invalidate(actor);
+        this.#pool.doubt(actor);
       }
       this.#pool.refill();
     });
