@@ -1,7 +1,7 @@
 import type { Capability, Sandbox } from "@ambit/core/plugin";
 import { expect, it } from "vitest";
-import { makeBench } from "../src/standard-probe/bench.js";
 import { makeDecoys } from "../src/standard-probe/decoys.js";
+import { makeBench } from "../src/standard-probe/make-bench.js";
 
 it.each<[readonly Capability[]]>([[[]], [["process.contained"]], [["network.deny", "filesystem.none"]]])(
   "opens a sandbox for each purpose when only %j is claimed",

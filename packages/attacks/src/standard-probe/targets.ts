@@ -2,17 +2,8 @@ import type { Process, Sandbox } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { Attempts, Reached } from "../inside/attempts.js";
 import { nodeWords, searchPathOf, tryInside } from "../inside/look.js";
-import type { StandardBench } from "./bench.js";
+import type { StandardBench, Targets } from "./bench.js";
 import type { ProbeTarget } from "./standard-probe.js";
-
-/** Where decoys listen, and which of them a sandbox without limits reaches: an unreachable one shows nothing. */
-export interface Targets {
-  readonly targets: readonly ProbeTarget[];
-  /** Undefined if it reaches none. */
-  readonly reached: (ProbeTarget & { readonly what: string }) | undefined;
-  /** The network links of a sandbox without limits, except `lo`. */
-  readonly links: string | null;
-}
 
 /** Servers on this host, by each of its addresses and by the sandbox's router; then one in another sandbox. */
 export async function findTargets(bench: StandardBench): Promise<Targets> {
