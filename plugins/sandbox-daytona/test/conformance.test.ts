@@ -33,7 +33,8 @@ if (reason !== undefined) {
   // ranges at once, which Daytona can't be asked for. `open.test.ts` tries them at hosts of the loopback's network.
   const nobody = { address: "10.99.0.77:80", name: "nobody.example.test:80" };
   // A sandbox is opened for each of a hundred attacks. Without limits, a connection must succeed in that time on a busy machine too.
-  const canary = { ...settings.canary, ...nobody, attemptMs: 400 };
+  // There it may need several tries.
+  const canary = { ...settings.canary, ...nobody, attemptMs: 400, settleMs: 30_000 };
   /** As on a host of its own: with a separate data folder. */
   const settingsOn = (host: string) => ({ ...settings, dataFolder: join(dataFolder, host), canary });
   const configOn = (host: string) => configSchema.parse(settingsOn(host));
