@@ -48,7 +48,10 @@ function program(): Command {
     .option("--apply", "apply the changes to the folder without asking")
     .option("--no-apply", "only show them")
     .option("--patch <file>", "write them to this file, as a patch")
-    .option("--save <file>", "write the request to this file, without its credentials, to send it later")
+    .option(
+      "--save <file>",
+      "write the request to this file, without its credentials and the queries of its URLs, to send it later",
+    )
     .option("--stream", "print NDJSON records as they happen")
     .option("--json", "print the result, even at a terminal")
     .option("--timeline", "print a readable timeline, even if stdout is not a terminal")

@@ -93,7 +93,9 @@ export class ByHand {
       const text = `${JSON.stringify(withoutCredentials(request), undefined, 2)}\n`;
       // It has the folder's files.
       await writeFile(options.save, text, { mode: 0o600 });
-      process.stderr.write(`ambit: the request is in ${options.save}, without its credentials\n`);
+      process.stderr.write(
+        `ambit: the request is in ${options.save}, without its credentials and the queries of its URLs\n`,
+      );
     }
     return request;
   }

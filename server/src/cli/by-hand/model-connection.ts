@@ -17,6 +17,15 @@ const providers: readonly ProviderVariables[] = [
 /** The provider of agents that have one of their own. */
 const ofAgents: Readonly<Record<string, string>> = { claude: "anthropic", codex: "openai", gemini: "google" };
 
+export interface ModelConnectionInput {
+  readonly provider: string;
+  readonly endpoint?: { readonly baseUrl: string };
+  readonly credentials: readonly {
+    readonly binding: { readonly kind: "environment"; readonly name: string };
+    readonly value: string | undefined;
+  }[];
+}
+
 /**
  * How the agent reaches its model, from the user's own variables: the provider that `model` names (`provider/model`), else the
  * agent's own, else the only one with a key. Undefined where there is no key: the agent says what it lacks. Pure.
@@ -25,7 +34,7 @@ export function modelConnectionFrom(
   environment: Readonly<Record<string, string | undefined>>,
   agent: string | undefined,
   model: string | undefined,
-): object | undefined {
+): ModelConnectionInput | undefined {
   const withKeys = providers.filter(({ key }) => (environment[key] ?? "") !== "");
   const named = model?.includes("/") === true ? model.slice(0, model.indexOf("/")) : undefined;
   const wanted = named ?? ofAgents[agent ?? ""];

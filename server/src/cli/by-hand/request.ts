@@ -1,7 +1,7 @@
 import type { Message, RunRequest, runRequestSchema } from "@ambit/core/contract";
 import type { z } from "zod";
 import type { FolderFile } from "./folder-files.js";
-import { modelConnectionFrom } from "./model-connection.js";
+import { type ModelConnectionInput, modelConnectionFrom } from "./model-connection.js";
 import type { SkillInput } from "./skill-folder.js";
 
 /** What a person says on the command line. */
@@ -25,6 +25,16 @@ export interface ByHandOptions {
 
 type RequestInput = z.input<typeof runRequestSchema>;
 
+interface HttpServer {
+  readonly name: string;
+  readonly connection: { readonly type: "http"; readonly url: string };
+}
+
+interface ByHandBody extends Readonly<Record<string, unknown>> {
+  readonly modelConnection?: ModelConnectionInput;
+  readonly mcpServers?: readonly HttpServer[] | undefined;
+}
+
 export interface ByHandRequest {
   readonly prompt: string;
   readonly options: ByHandOptions;
@@ -38,7 +48,7 @@ export interface ByHandRequest {
 }
 
 /** The request that these words make. It is validated like any other. Pure. */
-export function requestByHand(asked: ByHandRequest): object {
+export function requestByHand(asked: ByHandRequest): ByHandBody {
   const { prompt, options, earlier, files, skills, environment, waitMs } = asked;
   const { agent, sandbox, model, filesystem = "workspace", secrets, memory, permissions } = options;
   const modelConnection = modelConnectionFrom(environment, agent, model);
@@ -65,14 +75,43 @@ export function requestByHand(asked: ByHandRequest): object {
   } satisfies { [Key in keyof RunRequest]?: unknown } & Pick<RequestInput, "messages">;
 }
 
-/** The same without its credentials: a file isn't the place for them. */
-export function withoutCredentials(request: object): object {
-  if (!("modelConnection" in request) || typeof request.modelConnection !== "object") return request;
-  return { ...request, modelConnection: { ...request.modelConnection, credentials: [] } };
+/**
+ * The same without its credentials, and without what may be one in a URL: its user and its query. A file isn't the place
+ * for them. Pure.
+ */
+export function withoutCredentials({ modelConnection, mcpServers, ...rest }: ByHandBody): object {
+  return {
+    ...rest,
+    ...(modelConnection === undefined ? {} : { modelConnection: withoutKeys(modelConnection) }),
+    mcpServers: mcpServers?.map(({ name, connection }) => ({
+      name,
+      connection: { ...connection, url: withoutSecretParts(connection.url) },
+    })),
+  };
+}
+
+function withoutKeys({ endpoint, ...rest }: ModelConnectionInput): ModelConnectionInput {
+  return {
+    ...rest,
+    ...(endpoint === undefined ? {} : { endpoint: { baseUrl: withoutSecretParts(endpoint.baseUrl) } }),
+    credentials: [],
+  };
+}
+
+/** Empty for what is no URL, and refused anyway. */
+function withoutSecretParts(text: string): string {
+  if (!URL.canParse(text)) return "";
+  const url = new URL(text);
+  if (`${url.username}${url.password}${url.search}${url.hash}` === "") return text;
+  url.username = "";
+  url.password = "";
+  url.search = "";
+  url.hash = "";
+  return url.href;
 }
 
 /** The name is the host's, unless one is given. */
-function mcpServer(text: string): NonNullable<RequestInput["mcpServers"]>[number] {
+function mcpServer(text: string): HttpServer {
   const named = /^([A-Za-z0-9_-]{1,64})=(.*)$/.exec(text);
   const url = named?.[2] ?? text;
   const host = URL.canParse(url) ? new URL(url).hostname : "server";
