@@ -1,10 +1,16 @@
 import { expect, test } from "vitest";
 import { UnreadTexts } from "../../src/http/response/unread.js";
 
-test("large texts that aren't read displace the oldest of them, and pages of a log nothing", () => {
-  const texts = new UnreadTexts(1_000_000);
+function openTexts(max: number) {
+  const texts = new UnreadTexts(max);
   const ended: string[] = [];
-  const hold = (name: string, length: number) => texts.hold(length, () => ended.push(name));
+  const hold = (name: string, length: number, tenant?: string) =>
+    texts.hold(length, { tenant, giveUp: () => ended.push(name) });
+  return { hold, ended };
+}
+
+test("large texts that aren't read displace the oldest of them, and pages of a log nothing", () => {
+  const { hold, ended } = openTexts(1_000_000);
   for (const page of Array.from({ length: 100 }, (_, index) => `page ${index}`)) hold(page, 131_072);
   hold("first", 400_000);
   const readSecond = hold("second", 400_000);
@@ -18,4 +24,15 @@ test("large texts that aren't read displace the oldest of them, and pages of a l
   // One that is larger than all may have is read alone.
   hold("fifth", 2_000_000);
   expect(ended).toEqual(["first", "third", "fourth"]);
+});
+
+test("those of one tenant displace their own before another's", () => {
+  const { hold, ended } = openTexts(1_000_000);
+  hold("a neighbour's", 300_000, "neighbour");
+  const many = Array.from({ length: 6 }, (_, index) => `flood ${index}`);
+  for (const name of many) hold(name, 200_000, "flooder");
+  expect(ended).toEqual(["flood 0", "flood 1", "flood 2"]);
+  // The neighbour's second one is no reason to lose its first: the other still has more.
+  hold("its second", 250_000, "neighbour");
+  expect(ended).toEqual(["flood 0", "flood 1", "flood 2", "flood 3"]);
 });

@@ -6,6 +6,7 @@ import { leftSignal } from "./left-signal.js";
 import { RecordWriter } from "./record-writer.js";
 import { framed, keepAlive, mediaTypes, type ResponseFormat } from "./response-format.js";
 import { sendLargeJson } from "./send.js";
+import { readerOf } from "./unread.js";
 
 /**
  * Responds to a request whose command began a run before: with that run's result, once it has ended. In a stream it is
@@ -32,7 +33,7 @@ export async function sendCommand(
   const result = await Promise.race([executed.result, gone]);
   const record = result === undefined ? refused(executed) : ({ kind: "result", result } as const);
   const text = framed(form, await jsonInTurns(record), 1);
-  const wasRead = unread.hold(text.length, () => outgoing.destroy());
+  const wasRead = unread.hold(text.length, readerOf(outgoing));
   await writer.writeInParts(text).finally(wasRead);
   writer.end();
 }

@@ -20,6 +20,7 @@ import { callerOptions, callersTrace } from "../caller/caller-options.js";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
 import type { ResponseFormat } from "../response/response-format.js";
 import { sendJson, sendLargeJson } from "../response/send.js";
+import { readerOf } from "../response/unread.js";
 import type { Exchange, ServedRuns, ServerContext } from "../server-context.js";
 import { asksToDetach, commandKey, idempotencyKey, prefersAsync } from "./run-body.js";
 import { sendRecords } from "./send-records.js";
@@ -172,7 +173,7 @@ async function sendRun(
   if (result !== undefined) {
     const failure = result.ok ? undefined : await run.ended;
     // Its events count as much again.
-    const wasRead = unread.hold(2 * recorder.resultLength, () => outgoing.destroy());
+    const wasRead = unread.hold(2 * recorder.resultLength, readerOf(outgoing));
     await sendLargeJson(outgoing, failure?.status ?? 200, result, { "x-ambit-run-id": run.id }).finally(
       wasRead,
     );

@@ -13,6 +13,7 @@ import type { InteractionsResponse, SessionsResponse } from "@ambit/durable";
 import type { InteractionState, StoredInteraction } from "@ambit/durable/store";
 import { pathBeyondDepth, readAnswer } from "@ambit/runner";
 import { sendJson, sendLargeJson } from "../response/send.js";
+import { readerOf } from "../response/unread.js";
 import type { EndedResponse, ForwardedResponse } from "../route-schemas.js";
 import { runFilter, visibleRun } from "./find-run.js";
 import { afterQuestion, interactionState, limit, onlySession, projectFilter } from "./parameters.js";
@@ -40,7 +41,7 @@ export async function handleInteractions(route: StoredRoute): Promise<void> {
     maxCharacters: limits.bodyBytes,
   });
   const length = found.reduce((sum, { payload }) => sum + payload.length, 0);
-  const wasRead = context.unread.hold(length, () => outgoing.destroy());
+  const wasRead = context.unread.hold(length, readerOf(outgoing));
   try {
     const interactions: InteractionsResponse["interactions"][number][] = [];
     for (const one of found) interactions.push(await interactionInfo(one));

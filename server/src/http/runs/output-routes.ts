@@ -4,6 +4,7 @@ import { NotFound } from "@ambit/core";
 import type { KeptOutputs } from "@ambit/workspace";
 import type { Blob } from "@ambit/workspace/blobs";
 import { endsWithHeaders, sendLargeJson } from "../response/send.js";
+import { readerOf } from "../response/unread.js";
 import type { OutputFilesResponse } from "../route-schemas.js";
 import { visibleRun } from "./find-run.js";
 import type { StoredRoute } from "./stored-route.js";
@@ -99,7 +100,7 @@ async function chosen(
 /** For what keeps the list of files, of so many characters, until its reader has taken everything. */
 function whileUnread({ context, exchange }: StoredRoute, length: number, answer: Answer): Answer {
   return async () => {
-    const wasRead = context.unread.hold(length, () => exchange.outgoing.destroy());
+    const wasRead = context.unread.hold(length, readerOf(exchange.outgoing));
     await answer().finally(wasRead);
   };
 }

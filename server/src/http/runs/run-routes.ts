@@ -3,6 +3,7 @@ import type { RunInfo, RunsResponse } from "@ambit/durable";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
 import { responseFormat } from "../response/response-format.js";
 import { sendJson, sendLargeJson } from "../response/send.js";
+import { readerOf } from "../response/unread.js";
 import { countOf } from "../route/query.js";
 import type { EndedResponse } from "../route-schemas.js";
 import { noRun, visibleRun } from "./find-run.js";
@@ -23,7 +24,7 @@ export async function handleRunInfo(route: StoredRoute): Promise<void> {
   const waits = answerSignal(outgoing, runs.options.settings.answerTimeoutMs);
   const run = await runs.get(key, waits);
   if (run === undefined) throw noRun(id);
-  const wasRead = route.context.unread.hold(run.result?.length ?? 0, () => outgoing.destroy());
+  const wasRead = route.context.unread.hold(run.result?.length ?? 0, readerOf(outgoing));
   try {
     const deliveries =
       webhook === undefined

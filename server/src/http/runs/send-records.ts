@@ -4,6 +4,7 @@ import type { Records } from "@ambit/durable";
 import { RecordWriter } from "../response/record-writer.js";
 import { keepAlive, mediaTypes, type ResponseFormat } from "../response/response-format.js";
 import { endsWithHeaders } from "../response/send.js";
+import { readerOf } from "../response/unread.js";
 import type { ServerContext } from "../server-context.js";
 
 /**
@@ -34,7 +35,7 @@ export async function sendRecords(
     for await (const { first, text } of records) {
       clearImmediate(flush);
       const page = form === "ndjson" ? text : asEvents(first, text);
-      wasRead = unread.hold(page.length, () => response.destroy());
+      wasRead = unread.hold(page.length, readerOf(response));
       await writer.writeInParts(page);
       wasRead();
     }

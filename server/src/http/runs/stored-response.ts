@@ -12,7 +12,7 @@ import type { Delivery, StoredRun } from "@ambit/durable/store";
 import { storedJsonInTurns } from "@ambit/json-turns";
 import { coalesced } from "@ambit/runner";
 import { sendLargeJson } from "../response/send.js";
-import type { UnreadTexts } from "../response/unread.js";
+import { readerOf, type UnreadTexts } from "../response/unread.js";
 
 export function statusOfResult({ ok, failure }: RunResult): number {
   if (ok) return 200;
@@ -36,7 +36,7 @@ export async function sendStoredResult(
   if (result === undefined) return;
   const events = await coalesced(eventsOf(runs, run.id, signal), maxCharacters);
   // Its events count as much again.
-  const wasRead = unread.hold(2 * (run.result?.length ?? 0), () => response.destroy());
+  const wasRead = unread.hold(2 * (run.result?.length ?? 0), readerOf(response));
   const headers = { "x-ambit-run-id": idOfRun(run.id) };
   await sendLargeJson(response, statusOfResult(result), { ...result, events }, headers).finally(wasRead);
 }
