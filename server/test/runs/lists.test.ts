@@ -30,6 +30,11 @@ describePlaces("a list of runs", (serve) => {
       expect.stringContaining("expected one of state, runId"),
     ]);
     expect(await refused("/sessions?limit=many")).toEqual([expect.stringContaining("limit must be")]);
+    for (const size of [0, 1_001])
+      expect(await refused(`/runs?limit=${size}`)).toEqual(["limit must be 1 to 1000"]);
+    expect(await refused("/runs?state=ended&state=queued")).toEqual([
+      "state is given more than once: give it once",
+    ]);
   });
 
   it("loses what retention deletes", async () => {

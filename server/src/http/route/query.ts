@@ -20,11 +20,17 @@ export class Query {
     return parameter.read(this.given.get(parameter.name));
   }
 
-  /** @throws RequestInvalid for a parameter that isn't one of these: a misspelled filter would show everything. */
+  /**
+   * @throws RequestInvalid for a parameter that isn't one of these, since a misspelled filter would show everything; or for one
+   * that is given more than once.
+   */
   requireKnown(parameters: readonly QueryParameter<unknown>[]): void {
     const known = parameters.map(({ name }) => name);
     const issues = [...new Set(this.given.keys())].flatMap((name) => {
-      if (known.includes(name)) return [];
+      if (known.includes(name)) {
+        const isSingle = this.given.getAll(name).length === 1;
+        return isSingle ? [] : [{ path: name, message: "is given more than once: give it once" }];
+      }
       const meant = nearestKey(name, known);
       const fix = meant === undefined ? `expected one of ${known.join(", ")}` : `did you mean ${meant}?`;
       return [{ path: name, message: `is unknown here: ${fix}` }];

@@ -33,9 +33,12 @@ export const sessionsProject = text("projectId", "The project of its runs.");
 export const limit: QueryParameter<number> = {
   name: "limit",
   description: "The size of a page: 1 to 1,000. Default: 100.",
-  schema: countSchema,
-  read: (given) =>
-    Math.min(Math.max(countOf("limit", given ?? undefined, pageSize.byDefault), 1), pageSize.max),
+  schema: { ...countSchema, minimum: 1, maximum: pageSize.max },
+  read: (given) => {
+    const size = countOf("limit", given ?? undefined, pageSize.byDefault);
+    if (size >= 1 && size <= pageSize.max) return size;
+    throw new RequestInvalid([{ path: "limit", message: `must be 1 to ${pageSize.max}` }]);
+  },
 };
 
 export const lastEventId: JsonObject = {
