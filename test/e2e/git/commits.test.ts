@@ -267,6 +267,9 @@ describe("a commit that is kept", { timeout: 60_000 }, () => {
     expect(() => forge.git("acme/whole", "rev-parse", "fix/two")).toThrow();
     expect((await fetch(`${server.url}/runs/${changed.runId}/bundle`)).status).toBe(404);
     expect(changed.receipt.outputs.patch.changes).toMatchObject([{ path: "vendor/part/part.txt" }]);
+    const deleted = await runWith(sources, "printf two > a.txt; rm vendor/part/more.txt", { outputs });
+    expect(deleted).toMatchObject({ ok: false, failure: { code: "outputs_failed", reason: "push_failed" } });
+    expect(deleted.error).toContain("'vendor/part/more.txt' is a submodule's, and the run deleted it");
   });
 
   it("has pointers in place of what its attributes give to git LFS, which gets the contents", async (context) => {

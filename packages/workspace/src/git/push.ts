@@ -80,11 +80,24 @@ function replacing({ base, changes }: PushOptions): GitCommand {
   return { args: ["diff-tree", ...how, base, resultRef], maxOutput };
 }
 
-/** Its files are another repository's: only what changed of them is known here. @throws OutputsFailed */
-function requireSubmodules(replaced: Buffer | undefined): void {
-  const [, path] = /:160000 [^\0]*\0([^\0]*)\0/.exec(replaced?.toString() ?? "") ?? [];
-  if (path === undefined) return;
-  throw failed("push_failed", `'${lastWords(path)}' is a submodule, and the run changed a file in it`);
+/**
+ * Its files are another repository's: only what changed of them is known here.
+ *
+ * @param replaced what `replacing` printed. Undefined where that wasn't among the commands.
+ * @throws OutputsFailed
+ */
+function requireNoSubmodules({ changes, isContinued }: PushOptions, replaced: Buffer | undefined): void {
+  if (replaced === undefined) return;
+  const listed = replaced.toString();
+  const [, path] = /:160000 [^\0]*\0([^\0]*)\0/.exec(listed) ?? [];
+  if (path !== undefined)
+    throw failed("push_failed", `'${lastWords(path)}' is a submodule, and the run changed a file in it`);
+  // Those of a later run were filtered by what the base has.
+  if (isContinued) return;
+  const taken = new Set(listed.split("\0"));
+  const kept = changes.find((change) => change.after === undefined && !taken.has(change.path));
+  if (kept !== undefined)
+    throw failed("push_failed", `'${lastWords(kept.path)}' is a submodule's, and the run deleted it`);
 }
 
 /** Makes the commit, and keeps it as a bundle. */
@@ -108,12 +121,12 @@ async function committed(
     const naming = { args: ["update-ref", repository.branch, id] };
     const bundling = { args: ["bundle", "create", "--quiet", "-", repository.branch, `^${base}`] };
     return await repository.run([...commands, naming, bundling], async (bytes, outputs) => {
-      requireSubmodules(outputs.get(replaced));
+      requireNoSubmodules(options, outputs.get(replaced));
       facts = await keep(bytes);
     });
   };
   const ended = await (sign === undefined ? keeping(making, resultRef) : repository.run(making));
-  requireSubmodules(ended.outputs.get(replaced));
+  requireNoSubmodules(options, ended.outputs.get(replaced));
   const ids = idsIn(ended.outputs.get(asked));
   if (ids === undefined) throw failed("push_failed", "git made no commit");
   let { commit } = ids;
