@@ -51,7 +51,7 @@ export class HttpToolSource implements ToolSource {
     const { connection } = server;
     if (connection.type !== "http") throw new Error(`'${server.name}' is not an HTTP server.`);
     // The MCP SDK and undici take tens of milliseconds to load, so only runs with such a server load them.
-    const { httpTransport } = await import("./http-transport.js");
+    const { httpTransport } = await import("./transport/http.js");
     const { publicationOf } = await import("./publication.js");
     const guard = new MessageGuard(this.config);
     const whyClosed = addressGuard(scope.boundary, this.config, portOf(new URL(connection.url)));

@@ -1,4 +1,10 @@
-import { type JsonLimits, JsonTooLarge, messageJsonLimits, type PublishedTool } from "@ambit/core/plugin";
+import {
+  isJsonObject,
+  type JsonLimits,
+  JsonTooLarge,
+  messageJsonLimits,
+  type PublishedTool,
+} from "@ambit/core/plugin";
 import { inTurns, parseJsonInTurns, textInTurns } from "@ambit/json-turns";
 import { z } from "zod";
 import type { McpClientConfig } from "./config.js";
@@ -21,6 +27,8 @@ export class MessageRefused extends Error {
  * loop, and the SDK gets what it needs of it.
  */
 export class MessageGuard {
+  /** Called with the id of each request that the server has answered, before the SDK gets the answer. */
+  onAnswer: (id: unknown) => void = () => {};
   readonly #limits: JsonLimits;
   readonly #maxBytes: number;
   readonly #tools: PublishedTool[] = [];
@@ -66,6 +74,7 @@ export class MessageGuard {
       this.#listingValues = this.#listed(values);
       const { message, tools = [] } = await reduced(value, (output) => this.#outputs.keep(output));
       if (this.#listingValues !== undefined) for (const tool of tools) this.#tools.push(tool);
+      if (isJsonObject(value) && value.method === undefined) this.onAnswer(value.id);
       return JSON.stringify(message);
     } catch (error) {
       if (error instanceof SyntaxError) return undefined;

@@ -47,7 +47,7 @@ export class StdioToolSource implements ToolSource {
     if (connection.type !== "stdio") throw new Error(`'${server.name}' is not a stdio server.`);
     // The MCP SDK takes tens of milliseconds to load, so only runs with such a server load it.
     const { publicationOf } = await import("./publication.js");
-    const { SandboxStdioTransport } = await import("./stdio-transport.js");
+    const { SandboxStdioTransport } = await import("./transport/stdio.js");
     const { image } = scope.sandbox;
     const onRunner = [this.config.path, dirname(realpathSync(process.execPath))].join(delimiter);
     const path = image?.searchPath ?? onRunner;

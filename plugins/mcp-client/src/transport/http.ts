@@ -1,8 +1,8 @@
 import { type McpServer, readHost, type Scope } from "@ambit/core/plugin";
 import { AddressRefused, guardedLookup, type Lookup } from "@ambit/egress";
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Agent, DecoratorHandler, type Dispatcher, fetch } from "undici";
-import type { MessageGuard } from "./message-guard.js";
+import type { MessageGuard } from "../message-guard.js";
+import { BoundedTransport } from "./bounded.js";
 import { withError } from "./null-answer.js";
 
 type HttpConnection = Extract<McpServer["connection"], { readonly type: "http" }>;
@@ -17,7 +17,7 @@ export function httpTransport(
   lookup: Lookup | undefined,
   guard: MessageGuard,
   scope: Scope,
-): StreamableHTTPClientTransport {
+): BoundedTransport {
   const agent = new Agent({
     connect: { lookup: guardedLookup(whyClosed, lookup) },
     headersTimeout: 0,
@@ -28,7 +28,7 @@ export function httpTransport(
   const credentials = (connection.credentials ?? []).map(
     ({ binding, value }) => [binding.name, value] as const,
   );
-  return new StreamableHTTPClientTransport(new URL(connection.url), {
+  const transport = new BoundedTransport(new URL(connection.url), {
     requestInit: { headers: { ...connection.headers, ...Object.fromEntries(credentials) } },
     fetch: async (url, init) => {
       const request = typeof init?.body === "string" ? init.body : undefined;
@@ -36,6 +36,8 @@ export function httpTransport(
       return await guard.response(await withError(response, request), request);
     },
   });
+  guard.onAnswer = (id) => transport.answered(id);
+  return transport;
 }
 
 /** Codings whose decoder holds little. Those of `br` and `zstd` hold up to 16 and 128 MiB outside V8's heap. */

@@ -6,10 +6,15 @@ import {
   serializeMessage,
   type Transport,
 } from "@modelcontextprotocol/client";
-import type { MessageGuard } from "./message-guard.js";
+import type { MessageGuard } from "../message-guard.js";
 
 /** Characters of a line of stray output that are reported. */
 const maxStray = 200;
+
+/** Bytes of messages that the server hasn't read yet: the answers that it asks for, and calls that were cancelled. */
+const maxUnread = 16 * 1024 * 1024;
+/** What the smallest message takes while it waits. */
+const costOfOne = 1_024;
 
 /** MCP's stdio transport over a process in the sandbox: one JSON message per line (MCP specification, "stdio"). */
 export class SandboxStdioTransport implements Transport {
@@ -18,6 +23,7 @@ export class SandboxStdioTransport implements Transport {
   onmessage?: Transport["onmessage"];
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   #closed = false;
+  #unread = 0;
 
   constructor(
     readonly process: Process,
@@ -31,14 +37,24 @@ export class SandboxStdioTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    await this.#writer.write(new TextEncoder().encode(serializeMessage(message)));
+    const bytes = new TextEncoder().encode(serializeMessage(message));
+    const cost = bytes.length + costOfOne;
+    if (this.#unread + cost > maxUnread) throw new Error("it doesn't read its input");
+    this.#unread += cost;
+    try {
+      await this.#writer.write(bytes);
+    } finally {
+      this.#unread -= cost;
+    }
   }
 
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    // Closing its input asks a server to exit; one that has exited already can't be asked.
-    await this.#writer.close().catch(() => {});
+    // Closing its input asks a server to exit; one that has exited already can't be asked, and one that doesn't read
+    // would never have been.
+    const asked = this.#writer.close().catch(() => {});
+    if (this.#unread === 0) await asked;
     await this.process.kill();
     this.onclose?.();
   }
