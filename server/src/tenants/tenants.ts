@@ -30,11 +30,6 @@ export class Tenants {
   get projects(): readonly string[] {
     return [...new Set(this.#tenants.map(({ tenant }) => tenant.project))];
   }
-
-  /** The tenant of a project; of several tokens, the first one. */
-  ofProject(project: string): Tenant | undefined {
-    return this.#tenants.find(({ tenant }) => tenant.project === project)?.tenant;
-  }
 }
 
 /** The rules for this tenant's runs. Pure. */

@@ -234,6 +234,65 @@ describe("a tenant's permissions and limits", () => {
     expect(asked).toEqual(["deny", "allow"]);
   });
 
+  describe("of several tokens of a project", () => {
+    const strict = newToken();
+    const tokens = [
+      { token: one.hash, project: "one" },
+      { token: strict.hash, project: "one", permissions: { deny: ["remove"] } },
+    ];
+
+    /** A run of the operator has the only slot, and one of the strict token waits behind it. */
+    async function queueBehind(script: Script) {
+      const file = await databaseFile();
+      const serve = (given: typeof tokens) =>
+        serveScript(script, {
+          token: operator,
+          configuration: {
+            server: { drainMs: 100 },
+            limits: { concurrentRuns: 1 },
+            plugins: [scriptedAgent(script), { use: sqlite, config: { file } }],
+            tokens: given,
+          },
+        });
+      const served = await serve(tokens);
+      void served.post("/run", { ...asking, runId: "first" }, bearer(operator));
+      await expect.poll(() => served.runner.has("first")).toBe(true);
+      const body = { ...asking, runId: "second", permissions: { default: "allow" } };
+      const headers = { ...bearer(strict.token), prefer: "respond-async" };
+      expect((await served.post("/run", body, headers)).status).toBe(202);
+      const ended = async (url: string) => {
+        const second = async () =>
+          bodyOf<{ state: string; result?: object }>(
+            await fetch(`${url}/runs/second`, { headers: bearer(one.token) }),
+          );
+        await expect.poll(async () => (await second()).state, { timeout: 5_000 }).toBe("ended");
+        return (await second()).result;
+      };
+      return { ...served, serve, ended };
+    }
+
+    it("those of the token that queued a run hold for it", async () => {
+      const asked: string[] = [];
+      let turns = 0;
+      const { post, url, ended } = await queueBehind(async function* (turn) {
+        turns += 1;
+        if (turns === 1) return yield* waiting(turn);
+        asked.push(await turn.onPermission({ toolCallId: "c", toolName: "remove", input: {} }));
+        yield { type: "done", stopReason: "end_turn" };
+      });
+      await post("/runs/first/cancel", {}, bearer(operator));
+      expect(await ended(url)).toMatchObject({ ok: true });
+      expect(asked).toEqual(["deny"]);
+    });
+
+    it("a queued run fails when its token was withdrawn, and another of its project wasn't", async () => {
+      const { server, serve, ended } = await queueBehind(waiting);
+      await server.close();
+      const { url } = await serve(tokens.slice(0, 1));
+      expect(await ended(url)).toMatchObject({ ok: false, failure: { code: "unauthorized" } });
+    });
+  });
+
   it("limit simultaneous runs: a further one gets 429 with Retry-After, and another project's starts", async () => {
     const { run, runner, post } = await serveTenants(waiting, { limits: { concurrentRuns: 1 } });
     const running = run(one.token, { runId: "first" });

@@ -34,6 +34,8 @@ interface Queued {
   readonly body: unknown;
   /** Project of the tenant that queued it; null: the operator. */
   readonly project: string | null;
+  /** The hash of that tenant's token: tokens of one project may have different rules. */
+  readonly token: string | null;
   /** The headers of its trace. */
   readonly trace: CallersTrace;
 }
@@ -64,14 +66,14 @@ export class RunQueue {
     const key = runKey(runId, tenantOf(caller));
     const { queuedRuns: waiting } = await runs.store.backlog();
     if (waiting >= maxQueued) throw new AtCapacity(`${maxQueued} runs are already queued.`);
-    const project = projectOfCaller(caller);
+    const { project, token } = senderOf(caller);
     // The rest of the queue is shared: a project may not have more queued runs than there are free places.
     const own = project === null ? 0 : (await runs.store.backlog(project)).queuedRuns;
     if (own >= maxQueued - waiting) throw new AtCapacity(`${own} runs of the project are already queued.`);
     const existing = await runs.store.create({
       ...runs.newRun({ key, request, plan }, digest),
       state: "queued",
-      sealedRequest: await sealing.sealInTurns(key, { body, project, trace } satisfies Queued),
+      sealedRequest: await sealing.sealInTurns(key, { body, project, token, trace } satisfies Queued),
     });
     return existing === undefined ? { runId } : { existing };
   }
@@ -148,10 +150,10 @@ export class RunQueue {
       return;
     }
     try {
-      const { body, project, trace } = queuedSchema.parse(
+      const { body, trace, ...sender } = queuedSchema.parse(
         await sealing.unsealInTurns(id, claim.sealedRequest),
       );
-      const caller = this.#callerOf(project);
+      const caller = this.#callerOf(sender);
       const options = {
         keepsEvents: false,
         runId: idOfRun(id),
@@ -180,9 +182,9 @@ export class RunQueue {
   }
 
   /** @throws Unauthorized where its token was withdrawn while it waited */
-  #callerOf(project: string | null): Caller {
+  #callerOf({ project, token }: Pick<Queued, "project" | "token">): Caller {
     if (project === null) return { kind: "operator" };
-    const tenant = this.options.tenants.ofProject(project);
+    const tenant = this.options.tenants.list.find((one) => one.project === project && one.token === token);
     if (tenant === undefined) throw new Unauthorized();
     return { kind: "tenant", tenant };
   }
@@ -191,6 +193,7 @@ export class RunQueue {
 const queuedSchema = z.object({
   body: z.unknown(),
   project: z.string().nullable(),
+  token: z.string().nullable(),
   // Absent in rows of an earlier version.
   trace: callersTraceSchema.default({}),
 });
@@ -199,6 +202,8 @@ function askerOf(caller: Caller, trace: CallersTrace): Pick<RunOptions, "caller"
   return { trace, ...(caller.kind === "tenant" ? { caller: rulesOf(caller.tenant) } : {}) };
 }
 
-function projectOfCaller(caller: Caller): string | null {
-  return caller.kind === "tenant" ? caller.tenant.project : null;
+function senderOf(caller: Caller): Pick<Queued, "project" | "token"> {
+  if (caller.kind === "operator") return { project: null, token: null };
+  const { project, token } = caller.tenant;
+  return { project, token };
 }
