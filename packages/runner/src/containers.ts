@@ -18,6 +18,7 @@ import { ToolArguments } from "./call/tools/arguments/tool-arguments.js";
 import { ToolExecution } from "./call/tools/execute.js";
 import { GatewayTools } from "./call/tools/gateway/gateway-tools.js";
 import { RequestTools } from "./call/tools/request-tools.js";
+import { ResultSecrets } from "./call/tools/result-secrets.js";
 import { RunTools } from "./call/tools/run-tools.js";
 import { Observation } from "./events/observation.js";
 import { notifyPrewarmed } from "./events/observers.js";
@@ -56,6 +57,7 @@ export const runClasses = [
   RunTools,
   GatewayTools,
   ToolArguments,
+  ResultSecrets,
   ToolExecution,
   RequestTools,
   CallPermissions,

@@ -10,6 +10,7 @@ import {
   type ToolOutcome,
   type ToolScope,
   type ToolUse,
+  wholeWords,
 } from "@ambit/core/plugin";
 import { AddressRefused, type Lookup } from "@ambit/egress";
 import { adviceIn } from "./call/advice.js";
@@ -109,7 +110,7 @@ async function outcomeOf(
   if (answer.kind === "rejected") {
     const { status, location } = answer;
     // The rest of the platform's text stays here: it was written for its operators, not for a model.
-    const excerpt = answer.body.slice(0, maxExcerptLength);
+    const excerpt = wholeWords(answer.body, maxExcerptLength);
     log.warn(
       { tool: tool.name, host: url.host, status, excerpt, location },
       "a callback was answered with an error",

@@ -8,6 +8,7 @@ import {
   type PublishedOutcome,
   type PublishedTool,
   type Scope,
+  wholeWords,
 } from "@ambit/core/plugin";
 import {
   Client,
@@ -117,7 +118,7 @@ async function callTool(
   } catch (error) {
     if (call.signal.aborted) return { output: `The call of '${call.name}' was cancelled.`, isError: true };
     const reason = messageOf(error);
-    return { output: `MCP server '${server.name}' failed: ${reason.slice(0, 1_000)}`, isError: true };
+    return { output: `MCP server '${server.name}' failed: ${wholeWords(reason, 1_000)}`, isError: true };
   }
 }
 

@@ -1,4 +1,4 @@
-import { parseBoundedJson } from "@ambit/core/plugin";
+import { parseBoundedJson, wholeWords } from "@ambit/core/plugin";
 import { readPath } from "./json-path.js";
 
 /** Characters of it that reach the model. */
@@ -15,7 +15,7 @@ export function adviceIn(body: string): string {
   if (typeof detail !== "object" || detail === null) return "";
   if (!isText(readPath(answer, "detail.code")) && !isText(readPath(answer, "detail.next_step"))) return "";
   const text = JSON.stringify(detail);
-  return `: ${text.length > maxAdviceLength ? `${text.slice(0, maxAdviceLength)} (cut)` : text}`;
+  return `: ${text.length > maxAdviceLength ? `${wholeWords(text, maxAdviceLength)} (cut)` : text}`;
 }
 
 function isText(value: unknown): boolean {

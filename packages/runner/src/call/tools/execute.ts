@@ -25,6 +25,7 @@ import type { RunLimits } from "../../limits.js";
 import { tokens } from "../../tokens.js";
 import { ArgumentsChecker } from "./arguments/checker.js";
 import { needsCheck } from "./arguments/tool-arguments.js";
+import { ResultSecrets } from "./result-secrets.js";
 import { shortened } from "./shortened.js";
 
 type Failed = { readonly status: "failed"; readonly output: string };
@@ -49,6 +50,7 @@ export class ToolExecution {
     @inject(RightToAct) private readonly right: RightToAct,
     @inject(tokens.callSlots) private readonly slots: FairSlots,
     @inject(ArgumentsChecker) private readonly checker: ArgumentsChecker,
+    @inject(ResultSecrets) private readonly secrets: ResultSecrets,
   ) {}
 
   /** Prepares what the run's first calls would wait for. @throws PluginBrokeContract */
@@ -69,7 +71,8 @@ export class ToolExecution {
 
   /**
    * One call by its executor, within the tool's time limit. What an executor throws after its signal aborted is the
-   * call's failure; if it throws before, it breaks its contract. The output is cut to the limit of one result.
+   * call's failure; if it throws before, it breaks its contract. The output has no credential that stays outside, and is
+   * cut to the limit of one result.
    * @throws PluginBrokeContract
    */
   async execute(executor: ToolExecutor, call: ToolCall, signal: AbortSignal): Promise<ToolOutcome> {
@@ -88,7 +91,8 @@ export class ToolExecution {
       throw asPluginError(`Executor '${executor.name}'`, error);
     });
     if (outcome?.status === "parked") return outcome;
-    if (typeof outcome?.output === "string") return { ...outcome, output: shortened(outcome.output) };
+    if (typeof outcome?.output === "string")
+      return { ...outcome, output: shortened(await this.secrets.hide(outcome.output)) };
     throw new PluginBrokeContract(
       `Executor '${executor.name}' gave no outcome: its status must be completed, failed or parked, with a text.`,
     );
@@ -113,7 +117,7 @@ export class ToolExecution {
       (signal) => publication.call({ ...made, ...this.observation.trace({ id, name: made.name }), signal }),
     );
     return {
-      output: shortened(outcome.output),
+      output: shortened(await this.secrets.hide(outcome.output)),
       isError: "status" in outcome || outcome.isError,
     };
   }

@@ -41,6 +41,20 @@ export function secretsOf(request: RunRequest): readonly string[] {
   return secretsIn(markedInRequest(request));
 }
 
+/** What is searched for in results of tools: a shorter one occurs in any text, which its reader needs. */
+const minOutsideLength = 8;
+
+/**
+ * The credentials of a request that no process of the sandbox gets, unlike those of its tools' and stdio servers' own
+ * environments. Pure.
+ */
+export function secretsOutside(request: RunRequest): readonly string[] {
+  const { customTools: _own, sandboxCredentials: _inside, mcpServers, ...rest } = request;
+  const remote = mcpServers.filter(({ connection }) => connection.type === "http");
+  const secrets = secretsIn(markedInRequest({ ...rest, mcpServers: remote }));
+  return secrets.filter(({ length }) => length >= minOutsideLength);
+}
+
 /** The same of values that a schema marks, such as settings. Pure. */
 export function secretsIn(marked: readonly MarkedValue[]): readonly string[] {
   const secrets = marked
