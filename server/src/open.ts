@@ -46,6 +46,8 @@ export interface OpenAmbitOptions {
   readonly overrides?: Overrides;
   /** The folder in which a configuration is looked for. Default: the working folder. */
   readonly folder?: string;
+  /** A folder whose files an agent changes: no configuration is taken from it unnamed. */
+  readonly copied?: string | undefined;
   /** Instead of a file, for a program that embeds Ambit. */
   readonly configuration?: ConfigurationInput;
   /** Used if neither the configuration nor the environment sets it. */
@@ -64,8 +66,8 @@ export interface OpenAmbitOptions {
  * @throws ConfigurationInvalid, PluginLoadFailed
  */
 export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
-  const { environment, overrides = {}, folder = process.cwd(), configuration } = options;
-  const settings = await loadSettings(environment, overrides, { folder, given: configuration });
+  const { environment, overrides = {}, folder = process.cwd(), copied, configuration } = options;
+  const settings = await loadSettings(environment, overrides, { folder, copied, given: configuration });
   const redaction = new LogRedaction();
   const webhooks = new Webhooks(settings.webhooks, settings.tokens);
   redaction.hide(secretsIn(settings.secrets));

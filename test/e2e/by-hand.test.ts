@@ -236,6 +236,18 @@ describe("ambit run with a prompt", () => {
     expect(readFileSync(join(folder, "app.txt"), "utf8")).toBe("one\n2\n");
   });
 
+  it("runs no configuration that an agent wrote into the folder", async () => {
+    const folder = await project();
+    const line = ["run", "--agent", "demo", "--folder", ".", "--network", "off", ...allowed];
+    const evil = "write ambit.config.mjs process.stdout.write('escaped'); export default {};";
+    expect((await ambit([...line, "--apply", evil], { cwd: folder })).code).toBe(0);
+    const next = await ambit([...line, "say hi"], { cwd: folder });
+    expect(next).toMatchObject({ code: 2, stdout: "" });
+    expect(next.stderr).toContain("lies in the folder that the agent's changes are for");
+    const named = await ambit([...line, "--config", "ambit.config.mjs", "say hi"], { cwd: folder });
+    expect(named.stdout).toContain("escaped");
+  });
+
   it("says what is wrong with its options", async () => {
     const missing = await ambit(["run", "--agent", "demo", "--folder", "/nowhere/at/all", "say hi"]);
     expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining("/nowhere/at/all") });

@@ -1,5 +1,5 @@
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync, realpathSync } from "node:fs";
+import { dirname, join, resolve, sep } from "node:path";
 import { ConfigurationInvalid } from "./problems.js";
 
 const names = ["ambit.config.mjs", "ambit.config.json"] as const;
@@ -7,9 +7,15 @@ const names = ["ambit.config.mjs", "ambit.config.json"] as const;
 /**
  * The configuration's absolute path: the one that was named, or the one in the folder; undefined for none.
  * @param named by `--config` or AMBIT_CONFIG, relative to the folder.
+ * @param copied of `--folder`: one that is found there isn't the user's by itself. It came with a repository, or an agent wrote it,
+ * and it would run on the host.
  * @throws ConfigurationInvalid
  */
-export function findConfiguration(named: string | undefined, folder: string): string | undefined {
+export function findConfiguration(
+  named: string | undefined,
+  folder: string,
+  copied?: string,
+): string | undefined {
   if (named !== undefined) {
     const path = resolve(folder, named);
     if (!existsSync(path)) throw new ConfigurationInvalid(named, ["there is no such file"]);
@@ -19,5 +25,17 @@ export function findConfiguration(named: string | undefined, folder: string): st
   }
   const found = names.map((name) => join(folder, name)).filter((path) => existsSync(path));
   if (found.length > 1) throw new ConfigurationInvalid(folder, [`has both ${names.join(" and ")}: keep one`]);
-  return found[0];
+  const [path] = found;
+  if (path !== undefined && copied !== undefined && isIn(copied, path))
+    throw new ConfigurationInvalid(path, [
+      `lies in the folder that the agent's changes are for, and would run outside the sandbox: if you trust it, add --config ${path}; else run the command in another folder`,
+    ]);
+  return path;
+}
+
+/** Whether the file, or what it links to, is in a folder that exists. */
+function isIn(folder: string, file: string): boolean {
+  if (!existsSync(folder)) return false;
+  const root = realpathSync(folder);
+  return [dirname(file), file].some((path) => `${realpathSync(path)}${sep}`.startsWith(`${root}${sep}`));
 }

@@ -51,6 +51,8 @@ export interface ConfigurationSource {
   readonly folder: string;
   /** Given by the program that embeds Ambit: no file is looked for. */
   readonly given?: unknown;
+  /** A folder whose files an agent changes: none is taken from it unnamed. */
+  readonly copied?: string | undefined;
 }
 
 /**
@@ -60,11 +62,11 @@ export interface ConfigurationSource {
 export async function loadSettings(
   ownEnvironment: Environment,
   overrides: Overrides,
-  { folder, given }: ConfigurationSource,
+  { folder, given, copied }: ConfigurationSource,
 ): Promise<Settings> {
   const file =
     given === undefined
-      ? findConfiguration(overrides.config ?? ownEnvironment.AMBIT_CONFIG, folder)
+      ? findConfiguration(overrides.config ?? ownEnvironment.AMBIT_CONFIG, folder, copied)
       : undefined;
   const written = file === undefined ? (given ?? {}) : await read(file);
   const parsed = configurationSchema.safeParse(written);

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -38,6 +38,39 @@ describe("loadSettings", () => {
   ])("finds %s", async (name, content) => {
     const folder = await folderWith({ [name]: content });
     expect(await load(folder)).toMatchObject({ server: { port: 1 }, file: join(folder, name) });
+  });
+
+  it.each([
+    ["there", ".", "."],
+    ["in a folder of it", ".", "inner"],
+    ["there, by a link", "link", "."],
+  ])("takes none from a folder that an agent changes, unless it is named: %s", async (_where, copied, at) => {
+    const folder = await folderWith({ [join(at, "ambit.config.mjs")]: "throw new Error('it ran')" });
+    await symlink(folder, join(folder, "link"));
+    const source = { folder: join(folder, at), copied: join(folder, copied) };
+    const found = join(folder, at, "ambit.config.mjs");
+    await expect(loadSettings(takeEnvironment({}), {}, source)).rejects.toThrow(
+      `${found}: lies in the folder that the agent's changes are for, and would run outside the sandbox: if you trust it, add --config ${found}`,
+    );
+    await expect(loadSettings(takeEnvironment({}), { config: found }, source)).rejects.toThrow("it ran");
+  });
+
+  it("takes none whose link leads into such a folder", async () => {
+    const copied = await folderWith({ "mine.json": "{}" });
+    const folder = await folderWith({});
+    await symlink(join(copied, "mine.json"), join(folder, "ambit.config.json"));
+    const source = { folder, copied };
+    await expect(loadSettings(takeEnvironment({}), {}, source)).rejects.toThrow("lies in the folder");
+  });
+
+  it("takes one beside such a folder", async () => {
+    const folder = await folderWith({
+      "ambit.config.json": '{"server":{"port":1}}',
+      "project/a": "",
+      "p/b": "",
+    });
+    const source = { folder, copied: join(folder, "p") };
+    expect(await loadSettings(takeEnvironment({}), {}, source)).toMatchObject({ server: { port: 1 } });
   });
 
   it("never ignores a key similar to a boundary's name", async () => {

@@ -37,6 +37,7 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
       openAmbit({
         environment,
         overrides: options,
+        copied: options.folder,
         logLevel: "warn",
         keepsEvidence: true,
         keepsNoFiles: true,
