@@ -36,12 +36,17 @@ function html(entities: Readonly<Record<string, string>>): Writing {
   return (text) => text.replaceAll(/[&<>"'/=`+]/g, (character) => all[character] ?? character);
 }
 
+const escaped: Writing = (text) => Buffer.from(text).toString("hex").toUpperCase().replaceAll(/../g, "%$&");
+
+/** Of ASCII: to encode one character at a time would take long where most have to be. */
+const escapes = Array.from({ length: 128 }, (_, code) => escaped(String.fromCharCode(code)));
+
 /** @param kept characters that aren't encoded, as a pattern's class. @param space how a space is written. */
 function percent(kept: string, space = "%20"): Writing {
   const others = new RegExp(`[^${kept}]+`, "g");
   return (text) =>
     text
-      .replaceAll(others, (run) => Buffer.from(run).toString("hex").toUpperCase().replaceAll(/../g, "%$&"))
+      .replaceAll(others, (run) => (run.length === 1 && escapes[run.charCodeAt(0)]) || escaped(run))
       .replaceAll("%20", space);
 }
 
@@ -92,6 +97,8 @@ const inUrls = [
 ];
 const inBase64 = [base64, alignedBase64(0), alignedBase64(1), alignedBase64(2)];
 
+const inBytes = [hex, (text: string) => hex(text).toUpperCase(), ...inBase64, ...inBase64.map(inUrlAlphabet)];
+
 /** Every form that is searched for, in responses to a sandbox and in a run's output. */
 const writings: readonly Writing[] = [
   plain,
@@ -113,11 +120,12 @@ const writings: readonly Writing[] = [
   html({ '"': "&quot;", "'": "&#39;", "/": "&#x2F;", "`": "&#x60;", "=": "&#x3D;" }),
   ...inUrls,
   ...inUrls.map(lowerCase),
-  hex,
-  (text) => hex(text).toUpperCase(),
-  ...inBase64,
-  ...inBase64.map(inUrlAlphabet),
+  ...inBytes,
 ];
+
+/** Those of a text that no encoder of text changes. */
+const plainWritings: readonly Writing[] = [plain, ...inBytes];
+const writingsOf = (secret: string) => (/^[A-Za-z0-9._-]*$/.test(secret) ? plainWritings : writings);
 
 /**
  * How a text may contain a secret: plain, escaped in JSON (once, twice) or HTML, encoded for a URL or a form, in hex, in
@@ -126,7 +134,7 @@ const writings: readonly Writing[] = [
 export function formsOf(given: string): readonly string[] {
   // A lone surrogate can't be encoded, and comes out of every encoder as the replacement character.
   const secret = Buffer.from(given).toString();
-  const forms = new Set([given, ...writings.map((writing) => writing(secret))]);
+  const forms = new Set([given, ...writingsOf(secret).map((writing) => writing(secret))]);
   forms.delete("");
   return [...forms];
 }
@@ -142,7 +150,7 @@ export interface PairedForm {
 export function pairedForms(given: string, standIn: string): readonly PairedForm[] {
   const secret = Buffer.from(given).toString();
   const pairs = new Map<string, string>();
-  for (const writing of writings) {
+  for (const writing of writingsOf(secret)) {
     const form = writing(secret);
     if (form !== "" && !pairs.has(form)) pairs.set(form, writing(standIn));
   }

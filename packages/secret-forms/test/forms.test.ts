@@ -71,3 +71,19 @@ describe("forms", () => {
     expect([...pairs.keys()]).toEqual(formsOf(secret));
   });
 });
+
+it("that no encoder of text changes, has only the forms of its bytes besides", () => {
+  const plain = "aB3._-xyz";
+  const bytes = Buffer.from(plain);
+  expect(new Set(formsOf(plain))).toEqual(
+    new Set([
+      plain,
+      bytes.toString("hex"),
+      bytes.toString("hex").toUpperCase(),
+      ...[0, 1, 2].map((before) => {
+        const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString("base64");
+        return encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
+      }),
+    ]),
+  );
+});

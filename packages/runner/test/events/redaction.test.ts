@@ -3,6 +3,7 @@ import { HarnessFailed } from "@ambit/core/plugin";
 import { calls, done, says } from "@ambit/fakes/harness";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { tooManySecrets } from "../../src/events/redaction/secrets.js";
 import { Redactor, secretsOf } from "../../src/index.js";
 import { parseRunRequest } from "../../src/parse/parse.js";
 import { createWorld, eventsOf } from "../fakes/world.js";
@@ -248,6 +249,42 @@ describe("Redactor", () => {
   test("nothing is copied where nothing is hidden", () => {
     const event: AgentEvent = { type: "message", text: "x" };
     expect(new Redactor([]).event(event)[0]).toBe(event);
+  });
+});
+
+describe("a request with far too many characters of credentials", () => {
+  const tool = { name: "t", kind: "code", runtime: "node", code: "x" };
+  const large = 4_000_000;
+  const requests: [string, object][] = [
+    ["in one variable", { customTools: [{ ...tool, env: { KEY: "a".repeat(large) } }] }],
+    ["in lines", { customTools: [{ ...tool, env: { KEY: "password=abcdefghijkl\n".repeat(large / 22) } }] }],
+    [
+      "in many variables",
+      {
+        customTools: [
+          {
+            ...tool,
+            env: Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`K${at}`, "a".repeat(20_000)])),
+          },
+        ],
+      },
+    ],
+    [
+      "in a header",
+      { toolCallback: { endpoint: "https://a.example/", authorization: `Bearer ${"a".repeat(large)}` } },
+    ],
+  ];
+
+  test.each(requests)("%s isn't searched for their parts", (_where, body) => {
+    const parsed = parseRunRequest({ messages: [{ role: "user", content: "hi" }], ...body });
+    if (!("request" in parsed)) throw new Error("refused");
+    const begin = performance.now();
+    const secrets = secretsOf(parsed.request);
+    // Seconds, if they were searched.
+    expect(performance.now() - begin).toBeLessThan(500);
+    expect(tooManySecrets(secrets)).toMatchObject([
+      { message: expect.stringContaining("more than 32,768 characters") },
+    ]);
   });
 });
 

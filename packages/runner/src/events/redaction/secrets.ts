@@ -28,6 +28,8 @@ const ordinaryHeaders = new Set([
 
 /** Characters of a request's credentials, together. */
 const maxSecretCharacters = 32_768;
+/** Characters of all that a request marks in which parts are looked for: URLs and headers hold some that aren't secret. */
+const maxSearchedCharacters = 2 * maxSecretCharacters;
 /**
  * Characters of all their forms, which is what a search for them costs in memory and time. Text in which every
  * character has several spellings (`"'/&<`) reaches it first.
@@ -36,9 +38,19 @@ const maxFormCharacters = 655_360;
 
 const markedInRequest = markedValues(runRequestSchema);
 
-/** Every credential that a request carries: as it was given, and the parts of it that are secret by themselves. Pure. */
+/**
+ * Every credential that a request carries: as it was given, and the parts of it that are secret by themselves. Without the
+ * parts where there is so much that `tooManySecrets` refuses it: to look for them would take seconds. Pure.
+ */
 export function secretsOf(request: RunRequest): readonly string[] {
-  return secretsIn(markedInRequest(request));
+  const marked = markedInRequest(request);
+  const whole = marked.flatMap(({ value }) => wholeTextsIn(value));
+  return charactersOf(whole) > maxSearchedCharacters ? whole : secretsIn(marked);
+}
+
+function wholeTextsIn(value: unknown): readonly string[] {
+  if (typeof value === "string") return [value];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(wholeTextsIn) : [];
 }
 
 /** What is searched for in results of tools: a shorter one occurs in any text, which its reader needs. */
@@ -88,12 +100,21 @@ export function tooManySecrets(secrets: Iterable<string>): Issue[] | undefined {
     const message = `carries more than ${max} characters of credentials and tools' environments: ${fix}`;
     return [{ path: "", message }];
   }
-  if (charactersOf(all.flatMap(formsOf)) > maxFormCharacters) {
+  if (haveLongForms(all)) {
     const max = maxFormCharacters.toLocaleString("en");
     const message = `carries credentials and tools' environments that have more than ${max} characters in all the encodings in which output is searched for them: ${fix}`;
     return [{ path: "", message }];
   }
   return undefined;
+}
+
+function haveLongForms(secrets: readonly string[]): boolean {
+  let characters = 0;
+  // The first ones may be too many already.
+  return secrets.some((secret) => {
+    characters += charactersOf(formsOf(secret));
+    return characters > maxFormCharacters;
+  });
 }
 
 /** About how many characters the forms of a secret have together, for each of its own. */
