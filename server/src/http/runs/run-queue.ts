@@ -184,7 +184,10 @@ export class RunQueue {
   /** @throws Unauthorized where its token was withdrawn while it waited */
   #callerOf({ project, token }: Pick<Queued, "project" | "token">): Caller {
     if (project === null) return { kind: "operator" };
-    const tenant = this.options.tenants.list.find((one) => one.project === project && one.token === token);
+    const ofProject = this.options.tenants.list.filter((one) => one.project === project);
+    // Which of several it was, a row of an earlier version doesn't say.
+    const isOnly = token === null && ofProject.length === 1;
+    const tenant = ofProject.find((one) => isOnly || one.token === token);
     if (tenant === undefined) throw new Unauthorized();
     return { kind: "tenant", tenant };
   }
@@ -193,8 +196,8 @@ export class RunQueue {
 const queuedSchema = z.object({
   body: z.unknown(),
   project: z.string().nullable(),
-  token: z.string().nullable(),
-  // Absent in rows of an earlier version.
+  // Both absent in rows of an earlier version.
+  token: z.string().nullable().default(null),
   trace: callersTraceSchema.default({}),
 });
 
