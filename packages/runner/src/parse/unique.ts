@@ -1,4 +1,3 @@
-import { posix } from "node:path";
 import { type Issue, isJsonObject, type JsonObject } from "@ambit/core/contract";
 
 /** Generated from the skill itself, so no other file may have its name. */
@@ -37,9 +36,8 @@ function repeatedVariables(credentials: unknown): Issue[] {
 /** A header that is both public and secret: whichever were sent, the other one would be lost. */
 function headersTwice({ mcpServers, modelConnection }: JsonObject): Issue[] {
   const issues: Issue[] = [];
-  const compare = (headers: unknown, name: unknown, path: string, place: string) => {
-    if (!isJsonObject(headers) || typeof name !== "string") return;
-    const twin = Object.keys(headers).find((header) => header.toLowerCase() === name.toLowerCase());
+  const compare = (headers: ReadonlyMap<string, string>, name: unknown, path: string, place: string) => {
+    const twin = typeof name === "string" ? headers.get(name.toLowerCase()) : undefined;
     if (twin === undefined) return;
     issues.push({ path, message: `is the header ${place}.${twin} too: send it once, as a secret` });
   };
@@ -47,12 +45,13 @@ function headersTwice({ mcpServers, modelConnection }: JsonObject): Issue[] {
     const connection = isJsonObject(server) ? server.connection : undefined;
     if (!isJsonObject(connection)) continue;
     const place = `mcpServers[${index}].connection`;
+    const headers = namesIn(connection.headers);
     const first = new Set<string>();
     for (const [at, credential] of listOf(connection.credentials).entries()) {
       const binding = isJsonObject(credential) ? credential.binding : undefined;
       const name = isJsonObject(binding) ? binding.name : undefined;
       const path = `${place}.credentials[${at}].binding.name`;
-      compare(connection.headers, name, path, `${place}.headers`);
+      compare(headers, name, path, `${place}.headers`);
       const known = typeof name === "string" ? name.toLowerCase() : undefined;
       if (known === undefined) continue;
       if (first.has(known)) issues.push({ path, message: "is the header of another credential too" });
@@ -63,8 +62,14 @@ function headersTwice({ mcpServers, modelConnection }: JsonObject): Issue[] {
   const { endpoint, gatewayCredentials } = modelConnection;
   if (!isJsonObject(endpoint) || !isJsonObject(gatewayCredentials)) return issues;
   const path = "modelConnection.gatewayCredentials.header";
-  compare(endpoint.headers, gatewayCredentials.header, path, "modelConnection.endpoint.headers");
+  compare(namesIn(endpoint.headers), gatewayCredentials.header, path, "modelConnection.endpoint.headers");
   return issues;
+}
+
+/** Headers as they are written, by their names in lower case. A request may have thousands, and as many credentials. */
+function namesIn(headers: unknown): ReadonlyMap<string, string> {
+  const names = isJsonObject(headers) ? Object.keys(headers).toReversed() : [];
+  return new Map(names.map((name) => [name.toLowerCase(), name]));
 }
 
 function repeatedIn(list: unknown, key: string, path: string, same = (name: string) => name): Issue[] {
@@ -87,11 +92,11 @@ function repeatedIn(list: unknown, key: string, path: string, same = (name: stri
 
 /** Two files with one path, or a file where another one needs a folder. */
 function clashesIn(list: unknown, path: string, taken?: string): Issue[] {
-  const issues = repeatedIn(list, "path", path, posix.normalize);
+  const issues = repeatedIn(list, "path", path, inNormalForm);
   const files = new Map<string, number>();
   for (const [index, entry] of listOf(list).entries()) {
     if (!isJsonObject(entry) || typeof entry.path !== "string") continue;
-    const file = posix.normalize(entry.path);
+    const file = inNormalForm(entry.path);
     files.set(`${file}/`, index);
     if (file !== taken) continue;
     const message = "is generated from the skill's name, description and body: give the file another name";
@@ -107,6 +112,15 @@ function clashesIn(list: unknown, path: string, taken?: string): Issue[] {
     }
   }
   return issues;
+}
+
+/** Without empty and `.` segments. Node's own form of a path with thousands of segments takes a hundred times as long. */
+function inNormalForm(path: string): string {
+  if (!/(?:^|\/)\.?(?:\/|$)/.test(path)) return path;
+  return path
+    .split("/")
+    .filter((segment) => segment !== "" && segment !== ".")
+    .join("/");
 }
 
 function listOf(value: unknown): readonly unknown[] {
