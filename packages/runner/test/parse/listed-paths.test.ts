@@ -34,3 +34,11 @@ describe("paths of a boundary", () => {
     ).toEqual([]);
   });
 });
+
+test("long paths are compared in time with their length", () => {
+  const paths = (last: string) => Array.from({ length: 100 }, (_, at) => `${"a/".repeat(2_000)}${last}${at}`);
+  const filesystem = { mode: "workspace", readable: paths("r"), writable: paths("w"), denied: paths("d") };
+  const begin = performance.now();
+  expect(parseRunRequest({ sandboxPermission: { filesystem } }).ok).toBe(true);
+  expect(performance.now() - begin).toBeLessThan(2_500);
+});

@@ -32,12 +32,12 @@ test.each([
   ],
   [
     "paths of thousands of folders",
-    { harnessFiles: numbers(900).map((at) => ({ path: "a/".repeat(2_000) + at, content: "" })) },
+    { harnessFiles: numbers(2_400).map((at) => ({ path: "a/".repeat(2_000) + at, content: "" })) },
   ],
 ])("%s are compared in time with their number", (_what, request) => {
   const begin = performance.now();
   expect(repeatedNames(request)).toEqual([]);
-  expect(performance.now() - begin).toBeLessThan(800);
+  expect(performance.now() - begin).toBeLessThan(2_500);
 });
 
 test.each([
