@@ -254,34 +254,20 @@ describe("Redactor", () => {
 
 describe("a request with far too many characters of credentials", () => {
   const tool = { name: "t", kind: "code", runtime: "node", code: "x" };
-  const large = 4_000_000;
+  const lines = (count: number) => "password=abcdefghijkl\n".repeat(count);
+  const many = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`K${at}`, lines(1_000)]));
+  const authorization = `Bearer ${"abcdefghijkl,".repeat(10_000)}`;
   const requests: [string, object][] = [
-    ["in one variable", { customTools: [{ ...tool, env: { KEY: "a".repeat(large) } }] }],
-    ["in lines", { customTools: [{ ...tool, env: { KEY: "password=abcdefghijkl\n".repeat(large / 22) } }] }],
-    [
-      "in many variables",
-      {
-        customTools: [
-          {
-            ...tool,
-            env: Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`K${at}`, "a".repeat(20_000)])),
-          },
-        ],
-      },
-    ],
-    [
-      "in a header",
-      { toolCallback: { endpoint: "https://a.example/", authorization: `Bearer ${"a".repeat(large)}` } },
-    ],
+    ["in one variable", { customTools: [{ ...tool, env: { KEY: lines(100_000) } }] }],
+    ["in many variables", { customTools: [{ ...tool, env: many }] }],
+    ["in a header", { toolCallback: { endpoint: "https://a.example/", authorization } }],
   ];
 
   test.each(requests)("%s isn't searched for their parts", (_where, body) => {
     const parsed = parseRunRequest({ messages: [{ role: "user", content: "hi" }], ...body });
     if (!("request" in parsed)) throw new Error("refused");
-    const begin = performance.now();
     const secrets = secretsOf(parsed.request);
-    // Seconds, if they were searched.
-    expect(performance.now() - begin).toBeLessThan(500);
+    expect(secrets.filter((secret) => secret.startsWith("abcdefghijkl"))).toEqual([]);
     expect(tooManySecrets(secrets)).toMatchObject([
       { message: expect.stringContaining("more than 32,768 characters") },
     ]);

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { repeatedNames } from "../../src/parse/unique.js";
 
 const numbers = (count: number) => Array.from({ length: count }, (_, at) => at);
@@ -22,22 +22,16 @@ test("a header that is public and secret is named as it is written", () => {
   ]);
 });
 
-test.each([
-  [
-    "thousands of headers, public and secret",
-    serverWith(
-      numbers(5_000).map((at) => `x-${at}`),
-      numbers(5_000).map((at) => `y-${at}`),
-    ),
-  ],
-  [
-    "paths of thousands of folders",
-    { harnessFiles: numbers(2_400).map((at) => ({ path: "a/".repeat(2_000) + at, content: "" })) },
-  ],
-])("%s are compared in time with their number", (_what, request) => {
-  const begin = performance.now();
+test("thousands of headers, public and secret, are looked at once each", () => {
+  const count = 2_000;
+  const request = serverWith(
+    numbers(count).map((at) => `x-${at}`),
+    numbers(count).map((at) => `y-${at}`),
+  );
+  const lowered = vi.spyOn(String.prototype, "toLowerCase");
+  onTestFinished(() => lowered.mockRestore());
   expect(repeatedNames(request)).toEqual([]);
-  expect(performance.now() - begin).toBeLessThan(2_500);
+  expect(lowered.mock.calls.length).toBeLessThan(10 * count);
 });
 
 test.each([
