@@ -12,7 +12,10 @@ import { scope, settingsFor, specOf } from "./support/on-engine.js";
 const reason = unavailableReason();
 const deployment = `unreachable-${process.pid}`;
 
-describe.skipIf(reason !== undefined)("an engine that is away for a while", () => {
+/** On a machine whose disk is busy, an engine takes as long as a minute to make a container. */
+const patience = { timeout: 60_000 };
+
+describe.skipIf(reason !== undefined)("an engine that is away for a while", { timeout: 300_000 }, () => {
   const left = new Left(deployment);
   let folder: string;
   let proxy: EngineProxy;
@@ -27,7 +30,7 @@ describe.skipIf(reason !== undefined)("an engine that is away for a while", () =
   });
   beforeEach(() => proxy.change("carries"));
 
-  const backend = (requestTimeoutMs = 30_000) =>
+  const backend = (requestTimeoutMs = 120_000) =>
     new DockerSandbox(
       configSchema.parse({
         ...settingsFor("runc", folder),
@@ -44,11 +47,11 @@ describe.skipIf(reason !== undefined)("an engine that is away for a while", () =
     const sandbox = await backend().open(spec, scope);
     expect(await left.sessions()).toEqual([spec.id]);
     proxy.change("refuses");
-    await expect.poll(() => failures.length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => failures.length, patience).toBe(1);
     await expect(sandbox.close()).rejects.toThrow(/couldn't remove the container/);
     expect(await left.sessions()).toEqual([spec.id]);
     proxy.change("carries");
-    await expect.poll(() => left.sessions(), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => left.sessions(), patience).toEqual([]);
     expect(await left.volumes()).toEqual([]);
   });
 
@@ -58,7 +61,7 @@ describe.skipIf(reason !== undefined)("an engine that is away for a while", () =
     await left.sessions();
     await left.remove(spec.id, { v: false });
     await sandbox.close();
-    await expect.poll(() => left.volumes(), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => left.volumes(), patience).toEqual([]);
   });
 
   it("is asked again for a command whose connection it dropped, and the sandbox opens", async () => {

@@ -24,9 +24,9 @@ type Ask = readonly [url: string, token: string | null, body: string | null];
 type Answer = readonly [status: number, body: string];
 
 async function answers(sandbox: Sandbox, asks: readonly Ask[]): Promise<readonly Answer[]> {
-  const { stdout, stderr } = await script(sandbox, ask, { asks });
+  const { stdout, stderr, code, signal } = await script(sandbox, ask, { asks });
   const line = stdout.split("\n").find((one) => one.startsWith("["));
-  assert.ok(line !== undefined, stderr);
+  assert.ok(line !== undefined, `the program ended with ${code ?? signal}: ${stdout}${stderr}`);
   return JSON.parse(line);
 }
 

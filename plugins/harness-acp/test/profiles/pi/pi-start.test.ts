@@ -41,7 +41,8 @@ it("starts Pi without a search for updates, where the image's PATH has pi and np
 
 it("compiles Pi once for all of its starts, and starts it with that", { timeout: 120_000 }, async () => {
   const data = await mkdtemp(join(tmpdir(), "ambit-pi-"));
-  onTestFinished(() => rm(data, { recursive: true }));
+  // An agent that is ending may still write there.
+  onTestFinished(() => rm(data, { recursive: true, force: true, maxRetries: 5 }));
   vi.stubEnv("XDG_DATA_HOME", data);
   onTestFinished(() => void vi.unstubAllEnvs());
   const located = locateProgram(pi, { command: undefined, folder });
