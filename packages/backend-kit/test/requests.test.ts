@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type RequestListener, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import { inspect } from "node:util";
 import { expect, it, onTestFinished } from "vitest";
 import { BoundedAgent, firstByteWithin, isLate, signalWithin } from "../src/index.js";
 
@@ -61,4 +62,18 @@ it("cuts off a response without an end, and no upgraded stream", async () => {
   const ask = await asking(endless, new BoundedAgent(100_000));
   await expect(ask()).rejects.toThrow();
   expect(await ask({ headers: { connection: "Upgrade", upgrade: "tcp" } })).toBe(200_000);
+});
+
+it("is short to inspect, however many connections it has open", async () => {
+  const agent = new BoundedAgent();
+  let open = 0;
+  const ask = await asking(() => {
+    open += 1;
+  }, agent);
+  const stop = new AbortController();
+  const asked = Array.from({ length: 5 }, () => ask({ signal: stop.signal }).catch(() => undefined));
+  await expect.poll(() => open).toBe(5);
+  expect(inspect({ agent }, { showHidden: true, depth: null })).toBe("{ agent: BoundedAgent {} }");
+  stop.abort();
+  await Promise.all(asked);
 });

@@ -1,5 +1,6 @@
 import { Agent } from "node:http";
 import { Socket } from "node:net";
+import { inspect } from "node:util";
 
 /** Milliseconds between two checks. */
 const pollMs = 50;
@@ -12,6 +13,14 @@ export class BoundedAgent extends Agent {
   /** @param maxBytes of one response. Default 64 MiB: a list of a thousand containers has a few. */
   constructor(readonly maxBytes = 64 * 1024 * 1024) {
     super();
+  }
+
+  /**
+   * docker-modem inspects a request's options, of which this is one, to any depth, whether or not it logs them. All open
+   * connections would be in that text, and take seconds of the event loop.
+   */
+  [inspect.custom](): string {
+    return "BoundedAgent {}";
   }
 
   override createConnection(...given: Parameters<Agent["createConnection"]>) {
