@@ -107,7 +107,7 @@ async function runWith(source: object, on = server) {
   return JSON.parse(text);
 }
 
-describe("an archive of a URL", { timeout: 60_000 }, () => {
+describe("an archive of a URL", { timeout: 180_000 }, () => {
   it("comes in with a credential that stays outside, and the agent has no network", async () => {
     const result = await runWith(at("/private/app.tar.gz?key=secret-of-a-query"));
     expect(result, server.log()).toMatchObject({ ok: true, output: "done" });

@@ -57,7 +57,7 @@ const pushing = (more: object = {}) => ({
   git: { branch: "fix/one", message: "Fix it\n\nBecause.", author, credential: { value: pusher }, ...more },
 });
 
-describe("a commit that leaves", { timeout: 60_000 }, () => {
+describe("a commit that leaves", { timeout: 180_000 }, () => {
   const script =
     "printf two > app/src/a.txt; rm app/gone; mkdir -p app/new; printf 'a\\0b' > 'app/new/a \"b'; chmod +x app/run; echo x > out";
 
@@ -214,7 +214,7 @@ async function fetched(runId: string, path: string) {
   return { run, sha256: createHash("sha256").update(bytes).digest("hex"), size: bytes.length };
 }
 
-describe("a commit that is kept", { timeout: 60_000 }, () => {
+describe("a commit that is kept", { timeout: 180_000 }, () => {
   it("is signed outside, and fetched from a bundle; nothing is pushed, and nothing needs a right to", async (context) => {
     if (!hasKeygen) context.skip("host: no ssh-keygen: apt-get install openssh-client");
     const base = forge.repository("acme/kept", { "a.txt": "one" });
@@ -302,7 +302,7 @@ describe("a commit that is kept", { timeout: 60_000 }, () => {
   });
 });
 
-describe("a pull request", { timeout: 60_000 }, () => {
+describe("a pull request", { timeout: 180_000 }, () => {
   const wish = { title: "Fix it", body: "Because.", base: "main", draft: true, labels: ["robot", "fix"] };
   const asked = (host: "github" | "gitlab", more: object = {}) => ({
     ...wish,

@@ -72,7 +72,7 @@ function repository(path: string, files: Readonly<Record<string, string>> = {}):
   );
 }
 
-describe("git in a part of a repository", { timeout: 60_000 }, () => {
+describe("git in a part of a repository", { timeout: 180_000 }, () => {
   it("tells what changed, and neither its commit nor Ambit's lacks what isn't there", async () => {
     const base = repository("acme/part");
     const { printed, changes, commit } = await run("acme/part", { sparse: ["src"], depth: 5 }, "fix", [
@@ -102,7 +102,7 @@ describe("git in a part of a repository", { timeout: 60_000 }, () => {
   });
 });
 
-describe("git in a repository with contents in git LFS", { timeout: 60_000 }, () => {
+describe("git in a repository with contents in git LFS", { timeout: 180_000 }, () => {
   it("commits another file without them, and finds them again", async (context) => {
     needLfs(context);
     const pointer = forge.lfs("the large content");
@@ -157,7 +157,7 @@ describe("git in a repository with contents in git LFS", { timeout: 60_000 }, ()
   });
 });
 
-describe("git inside executes nothing that a repository carries", { timeout: 60_000 }, () => {
+describe("git inside executes nothing that a repository carries", { timeout: 180_000 }, () => {
   it.for<[what: string, source: object]>([
     ["in a part of it", { sparse: ["src"] }],
     ["with git LFS", { lfs: true }],

@@ -52,7 +52,7 @@ function withHistory(path: string): { readonly first: string; readonly last: str
   return { first, last };
 }
 
-describe("a git source that comes as a repository", { timeout: 60_000 }, () => {
+describe("a git source that comes as a repository", { timeout: 180_000 }, () => {
   it("lets git inside tell status, differences and history, and commit as the user that was named", async () => {
     const { last } = withHistory("acme/app");
     const gitUser = { name: 'Ada "The" Agent', email: "ada@example.com" };

@@ -44,7 +44,7 @@ async function printedWith(sources: readonly object[], script?: string) {
   return { printed: JSON.stringify(ended), sources: result.receipt.sources };
 }
 
-describe("a git repository as a source", { timeout: 60_000 }, () => {
+describe("a git repository as a source", { timeout: 180_000 }, () => {
   it("comes in with a credential that is nowhere inside, and the agent has no network", async () => {
     const commit = forge.repository("acme/app", { "src/a.txt": "one\n", "run.sh*": "#!/bin/sh\n" });
     const { printed, sources } = await printedWith(
