@@ -16,6 +16,7 @@ import { start } from "./load/g15-start.js";
 import { refusal } from "./planning/g08-refusal.js";
 import { plan } from "./planning/g09-plan.js";
 import { environment } from "./runs/e1-environment.js";
+import { environmentLayer } from "./runs/e2-layer.js";
 import { coldRun, coldRunCpu } from "./runs/g01-cold-run.js";
 import { warmTurn } from "./runs/g03-warm-turn.js";
 import { firstLine } from "./runs/g04-first-line.js";
@@ -52,6 +53,7 @@ export const goals: readonly Goal[] = [
   clientGone,
   brokenAgent,
   environment,
+  environmentLayer,
   firstCommand,
   coldRunOfPeers,
   spawnInJail,

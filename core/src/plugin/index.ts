@@ -28,6 +28,7 @@ export * from "./kinds/model-gateway.js";
 export * from "./kinds/observer.js";
 export * from "./kinds/own-tools.js";
 export * from "./kinds/sandbox.js";
+export * from "./kinds/sandbox-layers.js";
 export * from "./kinds/store.js";
 export * from "./kinds/tool-source.js";
 export * from "./log.js";

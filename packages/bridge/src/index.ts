@@ -4,6 +4,7 @@ import type { Scope } from "@ambit/core/plugin";
 import type { GuestOptions } from "./host/guest.js";
 import type { RemoteSandbox, RemoteSandboxOptions } from "./host/remote-sandbox.js";
 
+export { foldersOf, type SessionFolders } from "./folders.js";
 export type { GuestOptions } from "./host/guest.js";
 export type {
   BridgeFacts,

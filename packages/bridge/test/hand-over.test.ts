@@ -54,7 +54,7 @@ describe("a pipe that the guest daemon takes over", () => {
     let isRunning = true;
     const cutting = (async () => {
       for (let cuts = 0; cuts < 10 && isRunning; cuts += 1) {
-        await after(150);
+        await after(20);
         platform.cut();
       }
     })();

@@ -10,7 +10,7 @@ import type {
   SourceReceipt,
   Warning,
 } from "@ambit/core/contract";
-import type { Sandbox } from "@ambit/core/plugin";
+import type { Boundary, Log, Sandbox, SandboxBackend } from "@ambit/core/plugin";
 
 /** Calls that no request can allow: `true` denies every call, a list those that match one of its patterns. */
 export type PermissionCeiling = true | readonly string[];
@@ -27,6 +27,11 @@ export interface WorkspaceService {
   /** The sandboxes that such a request needs besides its agent's: the plan covers them too. Pure. */
   ownSandboxes(request: RunRequest): ReadonlyMap<unknown, OwnSandbox>;
   /**
+   * What the new sandbox of a request can begin with, so that `fill` has nothing to put into it. Undefined: it begins empty.
+   * @throws the signal's reason
+   */
+  begin(request: RunRequest, options: BeginOptions): Promise<Beginning | undefined>;
+  /**
    * Puts the sources of a request into its new workspace, and what its setup commands make of them.
    * @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the signal's reason
    */
@@ -35,18 +40,36 @@ export interface WorkspaceService {
   outputsOf(owner: string, request: RunRequest): OutputsOfRun | undefined;
 }
 
-export interface FillOptions {
+/** What a new sandbox can begin with. */
+export interface Beginning {
+  /** The layer's name. */
+  readonly layer: string;
+  /** What the layer has. */
+  readonly filled: FilledWorkspace;
+}
+
+export interface BeginOptions {
   /** Opens one of `ownSandboxes`; it is closed when nothing needs it any more, at the latest with the run. */
   readonly open: (own: OwnSandbox) => Promise<Sandbox>;
-  /** The name of the run's backend. */
-  readonly backend: string;
+  /** The same, for files that become the layer of this name. */
+  readonly openLayer: (own: OwnSandbox, name: string) => Promise<Sandbox>;
+  /** The run's. */
+  readonly backend: Pick<SandboxBackend, "name" | "layers">;
+  /** The agent's. */
+  readonly boundary: Boundary;
   /** Whether what the run prepares may be kept for others of its project. */
   readonly mayKeep: boolean;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+export interface FillOptions extends BeginOptions {
+  /** What the sandbox began with. Undefined for an empty one. */
+  readonly begun: FilledWorkspace | undefined;
   /** Gets what the setup commands do: the data of an event. */
   readonly report: (report: object) => void;
   /** Gets what the caller should know of what was left out. */
   readonly warn: (warning: Warning) => void;
-  readonly signal: AbortSignal;
 }
 
 /** What a new workspace was filled with; undefined for what the request doesn't have. */
@@ -153,6 +176,7 @@ export const noWorkspaces: WorkspaceService = {
         message: "isn't supported here: send the request to a server (`ambit serve`)",
       })),
   ownSandboxes: () => new Map(),
+  begin: async () => undefined,
   fill: async () => ({ sources: undefined, environment: undefined }),
   outputsOf: () => undefined,
 };

@@ -98,6 +98,7 @@ test("a run knows fewer than ten others, and a test replaces one by registering 
     serve: () => {},
     run: async () => ({ how: "completed", stopReason: "replaced" }),
     explained: (error) => error,
+    layer: async () => undefined,
     fill: async () => {},
     forkedFrom: undefined,
     filledWith: { sources: undefined, environment: undefined },

@@ -1,5 +1,7 @@
 /** What comes into a run's workspace, and what leaves it. */
+
 export type { OpenDownload, OpenedDownload } from "./download/open-download.js";
+export type { Beginning, BeginOptions, Filled, FillOptions } from "./filling.js";
 export type { SendToApi } from "./forge/api.js";
 export { signerOf } from "./git/signing.js";
 export { collect } from "./outputs/collect.js";
@@ -11,4 +13,4 @@ export { type WorkspaceSettings, workspaceSettingsSchema } from "./settings.js";
 export { packSnapshot, unpackSnapshot } from "./snapshot/index.js";
 export { Snapshots } from "./snapshots/snapshots.js";
 export { Spool } from "./spool/spool.js";
-export { type Filled, type FillOptions, Workspaces } from "./workspaces.js";
+export { Workspaces } from "./workspaces.js";

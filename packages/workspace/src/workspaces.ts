@@ -1,22 +1,15 @@
 import type { OwnSandbox } from "@ambit/core";
-import {
-  type EnvironmentReceipt,
-  type GitSource,
-  hasSetup,
-  type Issue,
-  type RunRequest,
-  type SourceReceipt,
-  type Warning,
-} from "@ambit/core/contract";
+import type { Issue, RunRequest, SourceReceipt } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { Blobs } from "./blobs/blobs.js";
 import { type DownloadOptions, requireAccess } from "./download/download.js";
 import type { OpenDownload } from "./download/open-download.js";
-import { Environments } from "./environment/environments.js";
-import type { ReportSetup } from "./environment/report.js";
-import { environmentIssues, setupSandbox } from "./environment/sandbox-of.js";
+import { type BeginningRun, Environments, type Prepared } from "./environment/environments.js";
+import { Layers } from "./environment/layers.js";
+import { setupSandbox } from "./environment/sandbox-of.js";
+import type { Beginning, BeginOptions, Filled, FillOptions } from "./filling.js";
 import type { SendToApi } from "./forge/api.js";
-import { openPullRequest, whyNoPullRequest } from "./forge/pull-request.js";
+import { openPullRequest } from "./forge/pull-request.js";
 import { fixOf } from "./git/failure.js";
 import { headOf } from "./git/head.js";
 import { pushChanges } from "./git/push.js";
@@ -25,6 +18,7 @@ import { setGitUser } from "./git/user.js";
 import type { Sign } from "./outputs/pushing.js";
 import { RunOutputs } from "./outputs/run-outputs.js";
 import { preparing } from "./preparing.js";
+import { type Needed, repositoryOf, requestIssues } from "./request-issues.js";
 import type { WorkspaceSettings } from "./settings.js";
 import { KeptSnapshots } from "./snapshot/index.js";
 import type { Snapshots } from "./snapshots/snapshots.js";
@@ -48,30 +42,6 @@ export interface WorkspacesOptions {
   /** Undefined: commits aren't signed. */
   readonly sign?: Sign | undefined;
 }
-
-/** What fills one run's workspace. */
-export interface FillOptions {
-  /** Opens one of `ownSandboxes`. */
-  readonly open: (own: OwnSandbox) => Promise<Sandbox>;
-  /** The name of the run's backend. */
-  readonly backend: string;
-  /** Whether what the run prepares may be kept for others of its project. */
-  readonly mayKeep: boolean;
-  readonly report: ReportSetup;
-  readonly warn: (warning: Warning) => void;
-  readonly signal: AbortSignal;
-}
-
-/** What a workspace was filled with. */
-export interface Filled {
-  readonly sources: readonly SourceReceipt[] | undefined;
-  readonly environment: EnvironmentReceipt | undefined;
-}
-
-type Needed = Pick<
-  RunRequest,
-  "workspace" | "outputs" | "sandboxPermission" | "environment" | "fork" | "sessionId"
->;
 
 /** What a runner does with workspaces beyond the request's own files. */
 export class Workspaces {
@@ -97,31 +67,8 @@ export class Workspaces {
 
   /** Why such a request can't run here. Pure. */
   issues(request: Needed): readonly Issue[] {
-    const { outputs, workspace } = request;
     const { blobs, settings } = this.#options;
-    const issues = [...environmentIssues(request)];
-    const unreached = (workspace?.sources ?? []).flatMap((source, index): Issue[] => {
-      if (source.type === "files" || source.url === undefined) return [];
-      const { url, credential } = source;
-      const message = whyNotReached({ url, credential }, settings.allowedRanges);
-      return message === undefined ? [] : [{ path: `workspace.sources[${index}].url`, message }];
-    });
-    issues.push(...unreached);
-    issues.push(...forkIssues(request, blobs !== undefined));
-    const repository = repositoryOf({ workspace });
-    const wish = outputs?.git?.pullRequest;
-    if (wish !== undefined && repository !== undefined) {
-      const message = whyNoPullRequest(repository.url, wish.host);
-      if (message !== undefined) issues.push({ path: "outputs.git.pullRequest.host", message });
-    }
-    if (outputs?.git !== undefined && repository === undefined) {
-      const message = "needs exactly one git source in workspace.sources, whose repository it is pushed to";
-      issues.push({ path: "outputs.git", message });
-    }
-    if (outputs === undefined || blobs !== undefined) return issues;
-    const message =
-      "can't be kept: no plugin for files is loaded. Add @ambit/blobs-folder or @ambit/blobs-s3 to the configuration's plugins";
-    return [...issues, { path: "outputs", message }];
+    return requestIssues(request, { settings, hasBlobs: blobs !== undefined });
   }
 
   /** The sandboxes that such a request needs besides its agent's, by the index of the source, or for its outputs. Pure. */
@@ -154,16 +101,30 @@ export class Workspaces {
   }
 
   /**
+   * What the request's new sandbox can begin with, so that `fill` has nothing to put into it. Undefined: it begins empty.
+   * @throws the signal's reason
+   */
+  async begin(
+    request: Needed & Pick<RunRequest, "projectId" | "runContext">,
+    options: BeginOptions,
+  ): Promise<Beginning | undefined> {
+    const own = this.ownSandboxes(request).get("environment");
+    if (own === undefined) return undefined;
+    const begun = await this.#environments.begin(this.#beginning(request, own, options));
+    return begun && { layer: begun.layer, filled: filledWith(request, begun.prepared) };
+  }
+
+  /**
    * Puts the request's sources into its new workspace, and what its setup commands make of them.
    * @throws SourceFailed, SetupFailed, SnapshotFailed; SandboxFailed where the sandbox can't write; the signal's reason
    */
   async fill(
     request: Needed & Pick<RunRequest, "projectId" | "runContext">,
     sandbox: Sandbox,
-    { open, ...options }: FillOptions,
+    options: FillOptions,
   ): Promise<Filled> {
     const { signal } = options;
-    const filled = await this.#prepare(request, sandbox, { open, ...options });
+    const filled = await this.#prepare(request, sandbox, options);
     const { gitUser } = request.workspace ?? {};
     if (gitUser !== undefined) await setGitUser(sandbox, gitUser, signal);
     return filled;
@@ -172,20 +133,33 @@ export class Workspaces {
   async #prepare(
     request: Needed & Pick<RunRequest, "projectId" | "runContext">,
     sandbox: Sandbox,
-    { open, ...options }: FillOptions,
+    options: FillOptions,
   ): Promise<Filled> {
-    const { signal } = options;
+    const { open, begun, report, warn, signal } = options;
     const own = this.ownSandboxes(request).get("environment");
     const fill = (into: Sandbox) => this.#fillSources(request, into, open, signal);
     if (own === undefined) {
       const sources = request.workspace === undefined ? undefined : await fill(sandbox);
       return { sources, environment: undefined };
     }
-    const commits = () => this.#commits(request, open, signal);
     const openSetup = () => open(own);
-    const run = { ...options, request, sandbox, own, openSetup, fill, commits };
-    const prepared = await this.#environments.prepare(run);
-    return { ...prepared, sources: request.workspace === undefined ? undefined : prepared.sources };
+    const run = { ...this.#beginning(request, own, options), sandbox, openSetup, fill, report, warn };
+    return begun ?? filledWith(request, await this.#environments.prepare(run));
+  }
+
+  #beginning(
+    request: Needed & Pick<RunRequest, "projectId" | "runContext">,
+    own: OwnSandbox,
+    { open, openLayer, backend, boundary, mayKeep, log, signal }: BeginOptions,
+  ): BeginningRun {
+    const { name, layers: kept } = backend;
+    const hasLayers = kept?.suit(boundary) === true && kept.suit(own.boundary);
+    const layers =
+      kept === undefined || !hasLayers
+        ? undefined
+        : new Layers({ kept, open: (layer) => openLayer(own, layer), log });
+    const commits = () => this.#commits(request, open, signal);
+    return { request, mayKeep, backend: name, layers, own, commits, signal };
   }
 
   async #fillSources(
@@ -296,23 +270,6 @@ export class Workspaces {
 
 const mebibyte = 1_048_576;
 
-function forkIssues({ fork, workspace, environment, sessionId }: Needed, isKept: boolean): readonly Issue[] {
-  if (fork === undefined) return [];
-  const issues: Issue[] = [];
-  if (workspace !== undefined || hasSetup(environment))
-    issues.push({ path: "fork", message: "already has files: leave workspace and environment.setup out" });
-  if (fork.session !== undefined && fork.session === sessionId)
-    issues.push({ path: "fork.session", message: "is this request's own session: send another sessionId" });
-  if (fork.snapshot !== undefined && !isKept) {
-    const message =
-      "can't be kept here: add @ambit/blobs-folder or @ambit/blobs-s3 to the configuration's plugins";
-    issues.push({ path: "fork.snapshot", message });
-  }
-  return issues;
-}
-
-/** The request's one git source. */
-function repositoryOf({ workspace }: Pick<RunRequest, "workspace">): GitSource | undefined {
-  const [first, second] = (workspace?.sources ?? []).filter((source) => source.type === "git");
-  return second === undefined ? first : undefined;
+function filledWith({ workspace }: Pick<RunRequest, "workspace">, prepared: Prepared): Filled {
+  return { ...prepared, sources: workspace === undefined ? undefined : prepared.sources };
 }

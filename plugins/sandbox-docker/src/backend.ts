@@ -20,6 +20,7 @@ import {
   type Hiding,
   type Log,
   type Rootfs,
+  type SandboxLayers,
   type SandboxSpec,
   type Scope,
 } from "@ambit/core/plugin";
@@ -30,6 +31,7 @@ import { claims } from "./claims.js";
 import type { DockerConfig } from "./config.js";
 import { exemptFor } from "./exempt.js";
 import { inboundGaps } from "./inbound-gaps.js";
+import { DockerLayers } from "./layers/docker-layers.js";
 import { type EngineFacts, lacksDropping } from "./open/hiding.js";
 import type { PreparedSandbox } from "./open/prepared.js";
 
@@ -45,6 +47,12 @@ export class DockerSandbox implements VerifiableBackend {
   /** dockerode is loaded with the first sandbox or probe, so that a server starts without it. */
   readonly #engine = lazy(async () => (await import("./engine/engine.js")).connectTo(this.#config));
   readonly #host: () => Promise<EngineFacts>;
+  readonly layers: SandboxLayers;
+  readonly #layers: DockerLayers;
+  readonly #volumes = lazy(async () => {
+    const { LayerVolumes } = await import("./layers/layer-volumes.js");
+    return new LayerVolumes(await this.#engine(), this.#config);
+  });
   readonly #supply: SandboxSupply<RemoteSandbox, SandboxOverrides>;
   /** From the last probe: which runtime an engine uses decides what it enforces. */
   #findings: readonly Finding[] = [];
@@ -62,6 +70,9 @@ export class DockerSandbox implements VerifiableBackend {
       const { factsOf } = await import("./open/start-container.js");
       return await factsOf(await this.#engine(), config, dataFolder);
     });
+    const isDocker = async () => (await this.#host()).isDocker;
+    this.#layers = new DockerLayers({ config, engine: this.#engine, isDocker, volumes: this.#volumes });
+    this.layers = this.#layers;
     this.#supply = new SandboxSupply({
       platform: "the engine",
       plugin: "sandbox-docker",
@@ -118,10 +129,15 @@ export class DockerSandbox implements VerifiableBackend {
 
   async #prepare(order: SandboxOrder, log: Log, signal: AbortSignal): Promise<PreparedSandbox> {
     const { PreparedSandbox } = await import("./open/prepared.js");
-    const [engine, host] = [await this.#engine(), await this.#host()];
+    const [engine, host, volumes] = [await this.#engine(), await this.#host(), await this.#volumes()];
     try {
-      return await PreparedSandbox.make({ engine, config: this.#config, host, ...order }, log, signal);
+      return await PreparedSandbox.make(
+        { engine, config: this.#config, host, volumes, ...order },
+        log,
+        signal,
+      );
     } catch (error) {
+      if (order.layer !== undefined) this.#layers.failed(error);
       if (host.hiding !== "drop" || !(error instanceof Error && lacksDropping(error))) throw error;
       host.hiding = "none";
       return await this.#prepare(order, log, signal);

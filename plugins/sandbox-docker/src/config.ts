@@ -78,6 +78,17 @@ export const configSchema = z.strictObject({
    * from the second session on; else 0.
    */
   prewarm: z.int().min(0).max(100).optional(),
+  /**
+   * Prepared environments that the engine keeps as volumes, so that a sandbox begins with one without a copy. `max`: the most
+   * of this deployment, 0 for none. `maxAgeDays`: older ones are removed when one is made; a server uses none after its
+   * `workspace.rebuildAfterMs`.
+   */
+  layers: z
+    .strictObject({
+      max: z.int().min(0).max(1_000).default(10),
+      maxAgeDays: z.number().positive().max(3_650).default(8),
+    })
+    .prefault({}),
   /** Runners with the same value remove each other's leftover containers. */
   deployment: word.default("ambit"),
   /** Minutes after which runners on other hosts may delete a sandbox. Must be longer than a session lives. */

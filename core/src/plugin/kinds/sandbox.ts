@@ -5,6 +5,7 @@ import type { SandboxFailed } from "../../errors.js";
 import type { Actor, ActorGap } from "../actor.js";
 import type { Log } from "../log.js";
 import type { Scope } from "../scope.js";
+import type { LayerUse, SandboxLayers } from "./sandbox-layers.js";
 
 /**
  * Where the programs in a sandbox come from: the host's files, visible at the same paths; an image, to which a few
@@ -88,6 +89,8 @@ export interface SandboxSpec {
    * owner with the highest one. Default: the sandbox ends with this runner.
    */
   readonly fence?: number;
+  /** Only where the backend's `layers` suit the boundary. Default: workspace and home are empty. */
+  readonly layer?: LayerUse;
   /** Called for every connection that reaches the boundary's proxy, including repeats. */
   onDecision(decision: ConnectionDecision): void;
   /**
@@ -147,6 +150,8 @@ export interface SandboxBackend extends Actor {
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
   /** For remote sandboxes that outlive their runner. Absent: they end with it. */
   readonly takeover?: SandboxTakeover;
+  /** For platforms that keep prepared files. Absent: each sandbox gets a copy of them. */
+  readonly layers?: SandboxLayers;
   /** Closes what it holds besides sessions, after the last session has ended. Abandoned when the signal aborts. */
   close?(signal: AbortSignal): Promise<void>;
 }
@@ -182,7 +187,7 @@ export interface SandboxContents {
 }
 
 export interface Sandbox {
-  /** Absolute path of the session's workspace, as seen inside. Exists, and is empty, after `open`. */
+  /** Absolute path of the session's workspace, as seen inside. Exists after `open`, and is empty unless it begins with a layer. */
   readonly workspace: string;
   /** Absolute path of the agent's home, as seen inside. Outlives the run, ends with the session. */
   readonly home: string;
@@ -215,6 +220,12 @@ export interface Sandbox {
   readonly handover?: string;
   /** Instead of `close`: files stay for the next owner. Present if `handover` is. */
   leave?(): Promise<void>;
+  /**
+   * Instead of `close`: ends it, and keeps workspace and home as the layer. Where there is one of this name by then, that one
+   * stays. Present if `SandboxSpec.layer` is to be made.
+   * @throws SandboxFailed; nothing is kept then
+   */
+  keepAsLayer?(): Promise<void>;
   /** Leaves nothing: no process, folder, socket, group, route. Skips what another runner took over. Safe to call twice. */
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { quietLog } from "@ambit/attacks/probe";
-import type { Log, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
+import type { LayerUse, Log, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
 import type { Ownership } from "./ownership.js";
 import { Reaper, type ReaperOptions } from "./reaper.js";
 import { type Shape, shapeOf } from "./shape.js";
@@ -19,6 +19,8 @@ export interface SandboxOrder {
   readonly shape: Shape;
   /** What the platform is to keep beside everything that is made for it. */
   readonly owner: Ownership;
+  /** As `SandboxSpec.layer`. */
+  readonly layer?: LayerUse;
   /** To be called once it is gone, or is the reaper's. */
   onEnded(): void;
 }
@@ -52,7 +54,7 @@ export class SandboxSupply<Opened extends Sandbox, Overrides extends object> {
     this.#reaper = new Reaper(options);
     this.#warm = new WarmPool({
       size: options.prewarm,
-      make: (shape, signal) => this.#make(`warm-${randomUUID()}`, shape, quietLog, signal),
+      make: (shape, signal) => this.#make(`warm-${randomUUID()}`, shape, undefined, quietLog, signal),
       onFault: (error) =>
         this.#log.warn({ error }, "a sandbox couldn't be prepared, or a prepared one couldn't be used"),
     });
@@ -68,6 +70,8 @@ export class SandboxSupply<Opened extends Sandbox, Overrides extends object> {
     const { overrides, isPrewarmAsked } = this.#options;
     this.#log = spec.log;
     this.#reaper.reapInBackground(spec.log);
+    // Those that wait begin with no layer.
+    if (spec.layer !== undefined) return await this.openNew(spec, { signal });
     const shape = shapeOf(spec);
     try {
       const prepared = await this.#warm.using(shape, (warm) => warm.give(spec, overrides, signal), signal);
@@ -84,7 +88,7 @@ export class SandboxSupply<Opened extends Sandbox, Overrides extends object> {
     { signal }: Pick<Scope, "signal">,
     overrides: Partial<Overrides> = {},
   ): Promise<Opened> {
-    const prepared = await this.#make(spec.id, shapeOf(spec), spec.log, signal);
+    const prepared = await this.#make(spec.id, shapeOf(spec), spec.layer, spec.log, signal);
     return await prepared.give(spec, { ...this.#options.overrides, ...overrides }, signal);
   }
 
@@ -93,9 +97,9 @@ export class SandboxSupply<Opened extends Sandbox, Overrides extends object> {
     await this.#warm.close();
   }
 
-  async #make(id: string, shape: Shape, log: Log, signal: AbortSignal) {
+  async #make(id: string, shape: Shape, layer: LayerUse | undefined, log: Log, signal: AbortSignal) {
     return await this.#reaper.holding(id, (owner, onEnded) =>
-      this.#options.make({ id, shape, owner, onEnded }, log, signal),
+      this.#options.make({ id, shape, layer, owner, onEnded }, log, signal),
     );
   }
 }

@@ -146,6 +146,8 @@ export class Daemon {
   async #clear(): Promise<void> {
     this.#listeners.close();
     await this.#processes.endAll();
+    // They are the platform's.
+    if (this.#settings.hasMountedFolders) return;
     await rm(this.#settings.folder, { recursive: true, force: true, maxRetries: 3 });
   }
 }

@@ -11,6 +11,8 @@ export interface DaemonSettings {
   readonly ownSystem: boolean;
   readonly supervisor: SupervisorSettings;
   readonly workspace: WorkspaceAccess;
+  /** Whether workspace and home exist already, and their files stay at the end. */
+  readonly hasMountedFolders: boolean;
   /** Whether processes get separate users even if those see each other's processes. */
   readonly unprivileged: boolean;
   /** Whether another runner may take over the sandbox: until then, processes end and files stay. */
@@ -49,6 +51,7 @@ export function readSettings([
     ownSystem: system === "own-system",
     supervisor: { ports: [], files: [], scripts: [] },
     workspace: "write",
+    hasMountedFolders: false,
     unprivileged: false,
     resumable: false,
     // Written by the runner's side.

@@ -1,4 +1,5 @@
 import { join } from "node:path/posix";
+import { foldersOf } from "../folders.js";
 import { pipeOfFirstCommand } from "../messages.js";
 import { guestDaemon } from "./guest-daemon.js";
 import { nodeArgumentsFromInput } from "./node-arguments.js";
@@ -9,7 +10,14 @@ export const programName = "bridge.cjs";
 /** What decides how a sandbox's guest daemon is started. */
 export type GuestOptions = Pick<
   RemoteSandboxOptions,
-  "bridge" | "folderName" | "ownSystem" | "supervisor" | "workspace" | "unprivileged" | "takeover"
+  | "bridge"
+  | "folderName"
+  | "ownSystem"
+  | "supervisor"
+  | "workspace"
+  | "hasMountedFolders"
+  | "unprivileged"
+  | "takeover"
 > & { readonly spec: Pick<RemoteSandboxOptions["spec"], "id"> };
 
 /** The guest daemon of one sandbox. */
@@ -23,8 +31,8 @@ export interface Guest {
 
 /** @throws SandboxFailed when it wasn't bundled. */
 export async function guestOf(options: GuestOptions): Promise<Guest> {
-  const { spec, bridge, ownSystem, supervisor, workspace, unprivileged, takeover } = options;
-  const folder = join(bridge.folder, options.folderName ?? spec.id);
+  const { bridge, ownSystem, supervisor, workspace, hasMountedFolders, unprivileged, takeover } = options;
+  const { folder } = foldersOf(options);
   return {
     folder,
     program: { path: join(folder, programName), content: await guestDaemon() },
@@ -36,6 +44,7 @@ export async function guestOf(options: GuestOptions): Promise<Guest> {
       JSON.stringify({
         ...(supervisor === undefined ? {} : { supervisor: { scripts: [], ...supervisor } }),
         workspace,
+        hasMountedFolders,
         unprivileged,
         resumable: takeover !== undefined,
       }),

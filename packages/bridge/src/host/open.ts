@@ -1,7 +1,7 @@
 import { join } from "node:path/posix";
 import type { Scope } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
-import { homeName, workspaceName } from "../messages.js";
+import { foldersOf } from "../folders.js";
 import { ask } from "./ask.js";
 import { awaitUnlessAborted } from "./await-unless-aborted.js";
 import { type Bridge, closeBridge, leaveBridge, makeBridge } from "./bridge.js";
@@ -82,6 +82,7 @@ async function prepareSandbox(
   bridge: Bridge,
 ): Promise<RemoteSandbox> {
   const { platform, spec, evidence, placeholders, copyRoot: given, environment, takeover } = options;
+  const { workspace, home } = foldersOf(options);
   const copyRoot = given ?? join(folder, "copies");
   const [{ reply }] = await Promise.all([
     ask(bridge.channels, "facts", {}, insideFacts),
@@ -95,8 +96,8 @@ async function prepareSandbox(
   }
   return new BridgedSandbox({
     id: spec.id,
-    workspace: join(folder, workspaceName),
-    home: join(folder, homeName),
+    workspace,
+    home,
     evidence: () => ({
       ...(typeof evidence === "function" ? evidence() : evidence),
       uid,

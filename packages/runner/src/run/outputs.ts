@@ -6,11 +6,23 @@ import {
   type RunRequest,
   type SourceReceipt,
 } from "@ambit/core/contract";
-import { type Log, loopTurns, type Sandbox } from "@ambit/core/plugin";
+import {
+  type ConnectionDecision,
+  type LayerUse,
+  type Log,
+  loopTurns,
+  type Sandbox,
+} from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../events/run-events.js";
 import type { OwnedScope } from "../lifetime/scope.js";
-import type { FilledWorkspace, OutputsOfRun, WorkspaceService } from "../operator.js";
+import type {
+  Beginning,
+  BeginOptions,
+  FilledWorkspace,
+  OutputsOfRun,
+  WorkspaceService,
+} from "../operator.js";
 import { openOwnSandbox } from "../session/own-sandbox.js";
 import type { Session, WorkspaceCommit } from "../session/session.js";
 import { type PlannedRun, tokens } from "../tokens.js";
@@ -25,6 +37,7 @@ export class Outputs {
   /** The commit that the workspace is at when this run gets it. */
   #began: WorkspaceCommit | undefined;
   #filled: FilledWorkspace = { sources: undefined, environment: undefined };
+  #beginning: Beginning | undefined;
 
   constructor(
     @inject(tokens.run) private readonly run: PlannedRun,
@@ -45,9 +58,15 @@ export class Outputs {
     return this.#filled;
   }
 
+  /** The layer that a new sandbox can begin with, by its name. Undefined: it begins empty. @throws the run's reason */
+  async layer(): Promise<string | undefined> {
+    this.#beginning = await this.workspaces.begin(this.run.request, this.#beginOptions);
+    return this.#beginning?.layer;
+  }
+
   /** Fills a new workspace. @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the run's reason */
   async fill(session: Session): Promise<void> {
-    const { request, plan } = this.run;
+    const { request } = this.run;
     this.#session = session;
     this.#began = session.commit;
     // From now on, this run may change it.
@@ -59,13 +78,10 @@ export class Outputs {
     if (asked.length === 0) return;
     if (session.isEmpty) {
       this.#filled = await this.workspaces.fill(request, session.sandbox, {
-        open: (own) => this.#openOwn(own),
-        backend: plan.sandbox.actor.name,
-        // Without a project, it would be everyone's.
-        mayKeep: !this.hasTenants || projectOf(request) !== undefined,
+        ...this.#beginOptions,
+        begun: session.layer === undefined ? undefined : this.#beginning?.filled,
         report: (data) => this.events.emit({ type: "data", name: "setup", data }),
         warn: (warning) => this.events.warn(warning),
-        signal: this.scope.signal,
       });
       this.#began = commitOf(request, this.#filled.sources);
       return;
@@ -74,11 +90,28 @@ export class Outputs {
     for (const path of asked) this.events.warn({ path, message });
   }
 
-  #openOwn(own: OwnSandbox): Promise<Sandbox> {
+  get #beginOptions(): BeginOptions {
+    const { request, plan } = this.run;
+    return {
+      open: (own) => this.#openOwn(own),
+      openLayer: (own, name) => this.#openOwn({ ...own, secrets: [] }, { use: "make", name }),
+      backend: plan.sandbox.actor,
+      boundary: plan.boundary,
+      // Without a project, it would be everyone's.
+      mayKeep: !this.hasTenants || projectOf(request) !== undefined,
+      log: this.log,
+      signal: this.scope.signal,
+    };
+  }
+
+  #openOwn(own: OwnSandbox, layer?: LayerUse): Promise<Sandbox> {
     const { events } = this;
-    return openOwnSandbox(this.run.plan, own, this.scope, this.log, (decision) =>
+    const decided = (decision: ConnectionDecision) =>
       // Its commands are the caller's, who must learn what they couldn't reach.
-      own.subject === "environment" ? events.decisions.record(decision) : undefined,
+      own.subject === "environment" ? events.decisions.record(decision) : undefined;
+    return openOwnSandbox(
+      { ...own, layer },
+      { plan: this.run.plan, scope: this.scope, log: this.log, decided },
     );
   }
 

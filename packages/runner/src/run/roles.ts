@@ -36,6 +36,8 @@ export interface AgentTurn {
   run(started: StartedAgent, prompt: readonly ContentBlock[]): Promise<TurnEnd>;
   /** An error of the turn, with its real cause where that is known. */
   explained(error: AmbitError): AmbitError;
+  /** The layer that a new sandbox can begin with, by its name. Undefined: it begins empty. @throws the run's reason */
+  layer(): Promise<string | undefined>;
   /** Fills a new workspace. @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the run's reason */
   fill(session: Session): Promise<void>;
   /** What its session began as a copy of. */
@@ -58,7 +60,7 @@ type Public<Class> = Pick<Class, keyof Class>;
 export type TimeLimits = Pick<Deadlines, "admitted" | "starting">;
 export type RightOfRun = Public<RightToAct>;
 export type EventsOfRun = Public<RunEvents>;
-export type SessionSource = Pick<Sessions, "borrow">;
+export type SessionSource = Pick<Sessions, "borrow" | "keeps">;
 export type AgentSource = Pick<AgentStarter, "start" | "claim">;
 
 /** What a run needs of others, by name. `containers.ts` says which class has which role; a test can register another. */

@@ -222,10 +222,12 @@ export class Run {
     await calls.begin();
 
     // 3 open: the session's sandbox, and what the request puts into it
+    const layer = this.sessions.keeps(request) ? undefined : await turn.layer();
     const session = await this.deadlines.starting("Opening the sandbox", async () => {
       const loan = await this.sessions.borrow(request, plan, {
         signal: scope.signal,
         secrets: this.#secrets,
+        layer,
         decided: (decision, count) => events.decisions.record(decision, count),
         failed: (failure) => scope.abort(failure),
         hide: (secrets, forgotten) => events.redactor.hide(secrets, forgotten),

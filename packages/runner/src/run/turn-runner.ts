@@ -74,6 +74,11 @@ export class TurnRunner {
     return this.#agentEnded;
   }
 
+  /** The layer that a new sandbox can begin with, by its name. Undefined: it begins empty. @throws the run's reason */
+  layer(): Promise<string | undefined> {
+    return this.taken.layer();
+  }
+
   /** Fills a new workspace, and opens the ports. @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the run's reason */
   async fill(session: Session): Promise<void> {
     await this.fork.into(session);

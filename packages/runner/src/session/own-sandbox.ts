@@ -1,10 +1,18 @@
 import { randomUUID } from "node:crypto";
 import { type AcceptedPlan, type OwnSandbox, ofBoundary } from "@ambit/core";
-import type { ConnectionDecision, Log, Sandbox, SandboxFailed } from "@ambit/core/plugin";
+import type { ConnectionDecision, Log, Sandbox, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { requireOpened } from "./session.js";
+
+interface OpenOptions {
+  readonly plan: AcceptedPlan;
+  readonly scope: OwnedScope;
+  readonly log: Log;
+  /** Called for every connection that reaches the boundary's proxy. */
+  readonly decided: (decision: ConnectionDecision) => void;
+}
 
 /**
  * Opens a sandbox for a program of Ambit's own, of the backend that the plan names. It ends with the run if it isn't closed
@@ -12,11 +20,8 @@ import { requireOpened } from "./session.js";
  * @throws SandboxFailed, PluginBrokeContract; the run's reason
  */
 export async function openOwnSandbox(
-  plan: AcceptedPlan,
-  { subject, boundary, secrets }: OwnSandbox,
-  scope: OwnedScope,
-  log: Log,
-  decided: (decision: ConnectionDecision) => void,
+  { subject, boundary, secrets, layer }: OwnSandbox & Pick<SandboxSpec, "layer">,
+  { plan, scope, log, decided }: OpenOptions,
 ): Promise<Sandbox> {
   const planned = plan.own.get(subject);
   if (planned === undefined) throw new TypeError(`the plan has no sandbox for ${subject}`);
@@ -35,6 +40,7 @@ export async function openOwnSandbox(
     },
     onFailure: (failure: SandboxFailed) => scope.abort(failure),
     secrets: secrets.length > 0 ? secrets : undefined,
+    layer,
     log,
   };
   return unlessAborted(scope.signal, async () => {

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { AcceptedPlan } from "@ambit/core";
-import { PluginBrokeContract, type SandboxFailed } from "@ambit/core";
+import { messageOf, PluginBrokeContract, type SandboxFailed } from "@ambit/core";
 import type {
   ConnectionDecision,
   HiddenCredential,
@@ -37,6 +37,8 @@ export interface SessionOrigin {
   readonly record?: SessionRecord;
   /** Whether it is opened before a run asks for it: it belongs to nobody, and its network is closed. Default false. */
   readonly isAhead?: boolean;
+  /** The layer that its sandbox begins with. Default: it is empty. */
+  readonly layer?: string | undefined;
   /** What refreshes its credentials. Default: none of them is refreshed. */
   readonly refresh?: SessionRefresh;
 }
@@ -100,13 +102,16 @@ export class Session {
   readonly id: string;
   /** The fence of this runner's hold on it. Undefined: no other runner can have it. */
   readonly fence: number | undefined;
+  /** The layer that its sandbox began with. */
+  readonly layer: string | undefined;
 
   private constructor(
     readonly scope: OwnedScope,
     readonly fingerprint: string,
-    { fence, record, isAhead = false }: SessionOrigin,
+    { fence, record, layer, isAhead = false }: SessionOrigin,
   ) {
     this.fence = fence;
+    this.layer = layer;
     this.#isUnclaimed = isAhead;
     this.#between = isAhead ? new DecidedBetween() : undefined;
     this.isEmpty = record === undefined;
@@ -220,6 +225,7 @@ export class Session {
           log,
         ),
         fence: origin.fence,
+        layer: origin.layer === undefined ? undefined : ({ use: "begin", name: origin.layer } as const),
         log,
       };
       const sandbox = await unlessAborted(during, async () => {
@@ -264,6 +270,22 @@ export class Session {
     await this.scope.close();
     this.secrets.reveal();
   }
+}
+
+/** A new session. Where its sandbox can't begin with the layer, it is empty, and what else is wrong shows there too. */
+export async function openSession(
+  ...[plan, log, closeMs, during, origin]: Required<Parameters<typeof Session.open>>
+) {
+  const { layer, ...rest } = origin;
+  if (layer !== undefined) {
+    try {
+      return await Session.open(plan, log, closeMs, during, origin);
+    } catch (error) {
+      during.throwIfAborted();
+      log.warn({ error: messageOf(error) }, "a sandbox couldn't begin with a layer");
+    }
+  }
+  return await Session.open(plan, log, closeMs, during, rest);
 }
 
 /** Checks what a backend opened. @throws PluginBrokeContract */

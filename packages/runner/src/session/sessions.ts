@@ -7,10 +7,10 @@ import type { RunLimits } from "../limits.js";
 import type { CredentialRefreshService, HideSecrets } from "../operator.js";
 import { tokens } from "../tokens.js";
 import { evictedFor, requireRoomFor } from "./room.js";
-import { type Borrower, Session, sessionFingerprintOf } from "./session.js";
+import { type Borrower, openSession, type Session } from "./session.js";
 import type { SessionHolding, SessionKeeper } from "./session-keeper.js";
 import { keyOf, nameOf, type SessionName } from "./session-name.js";
-import { takeOver } from "./take-over.js";
+import { canGoOn, takeOver } from "./take-over.js";
 
 interface Kept {
   readonly session: Session;
@@ -27,6 +27,7 @@ export interface Loan {
 interface Opening {
   readonly signal: AbortSignal;
   readonly claim?: () => Promise<Session | undefined>;
+  readonly layer?: string | undefined;
 }
 
 /** The named sessions between their runs. A session has one run at a time. */
@@ -58,6 +59,8 @@ export class Sessions {
       readonly warn: (message: string) => void;
       /** A session with an agent that was started ahead. Default: none. */
       readonly claim?: () => Promise<Session | undefined>;
+      /** What a new sandbox begins with. Default: it is empty. */
+      readonly layer?: string | undefined;
     },
   ): Promise<Loan> {
     const { secrets } = borrower;
@@ -195,7 +198,7 @@ export class Sessions {
   async #openNew(
     plan: AcceptedPlan,
     secrets: readonly string[],
-    { signal, claim }: Opening,
+    { signal, claim, layer }: Opening,
     fence?: number,
   ): Promise<Session> {
     if (this.#closed) throw new RunCancelled("The runner is shutting down.");
@@ -205,7 +208,14 @@ export class Sessions {
     const { hide, service } = this;
     const refresh = { service, hide };
     const origin = fence === undefined ? { refresh } : { fence, refresh };
-    return this.#add(await Session.open(plan, this.log, this.limits.closeMs, signal, origin), secrets);
+    const opened = await openSession(plan, this.log, this.limits.closeMs, signal, { ...origin, layer });
+    return this.#add(opened, secrets);
+  }
+
+  /** Whether a session of this request's name waits for its next run. */
+  keeps(request: RunRequest): boolean {
+    const key = keyOf(request.sessionId, projectOf(request));
+    return key !== undefined && this.#kept.has(key);
   }
 
   async #add(session: Session, secrets: readonly string[]): Promise<Session> {
@@ -307,13 +317,4 @@ export class Sessions {
     this.#open.delete(session);
     await session.close();
   }
-}
-
-/** Another boundary needs another sandbox, and one that failed has no boundary. Nothing is carried over. */
-function canGoOn(kept: Session, plan: AcceptedPlan, secrets: readonly string[]): boolean {
-  return (
-    kept.failure === undefined &&
-    kept.fingerprint === sessionFingerprintOf(plan) &&
-    kept.secrets.mayRemember(secrets)
-  );
 }

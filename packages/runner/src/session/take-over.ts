@@ -80,3 +80,12 @@ async function discard(
     log.warn({ error }, "a session's earlier sandbox could not be removed");
   });
 }
+
+/** Another boundary needs another sandbox, and one that failed has no boundary. Nothing is carried over. */
+export function canGoOn(kept: Session, plan: AcceptedPlan, secrets: readonly string[]): boolean {
+  return (
+    kept.failure === undefined &&
+    kept.fingerprint === sessionFingerprintOf(plan) &&
+    kept.secrets.mayRemember(secrets)
+  );
+}

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { type OwnSandbox, SetupFailed, SnapshotFailed } from "@ambit/core";
 import {
   type EnvironmentReceipt,
@@ -12,6 +13,7 @@ import type { KeptFacts } from "../snapshot/kept-file.js";
 import { requestedCommands, runCommands } from "./commands.js";
 import { readDevcontainer, repositoryFolder } from "./devcontainer.js";
 import { environmentKey, systemOf } from "./key.js";
+import type { Layers } from "./layers.js";
 import type { ReportSetup } from "./report.js";
 import { usedSecrets, withoutSecrets } from "./search.js";
 import { readSystem } from "./system.js";
@@ -23,29 +25,42 @@ export interface EnvironmentsOptions {
   readonly setupTimeoutMs: number;
 }
 
-/** One run that has an `environment`. */
-export interface PreparedRun {
+/** One run that has an `environment`, before its agent's sandbox is open. */
+export interface BeginningRun {
   readonly request: Pick<RunRequest, "environment" | "workspace" | "projectId" | "runContext">;
   /** Whether what it prepares may be kept. */
   readonly mayKeep: boolean;
   /** The backend's name. */
   readonly backend: string;
+  /** Of the backend. Undefined where it keeps none for sandboxes with the run's boundary. */
+  readonly layers: Layers | undefined;
+  readonly own: OwnSandbox;
+  /** The commit of each git source now, by its index; undefined where one has none. */
+  readonly commits: () => Promise<ReadonlyMap<number, string> | undefined>;
+  readonly signal: AbortSignal;
+}
+
+/** One run whose agent's sandbox is open. */
+export interface PreparedRun extends BeginningRun {
   /** The agent's, which is new. */
   readonly sandbox: Sandbox;
-  readonly own: OwnSandbox;
   readonly openSetup: () => Promise<Sandbox>;
   /** Puts the request's sources into a sandbox. */
   readonly fill: (into: Sandbox) => Promise<readonly SourceReceipt[]>;
-  /** The commit of each git source now, by its index; undefined where one has none. */
-  readonly commits: () => Promise<ReadonlyMap<number, string> | undefined>;
   readonly report: ReportSetup;
   readonly warn: (warning: Warning) => void;
-  readonly signal: AbortSignal;
 }
 
 export interface Prepared {
   readonly sources: readonly SourceReceipt[];
   readonly environment: EnvironmentReceipt;
+}
+
+/** What a sandbox begins with instead of being filled. */
+export interface Beginning {
+  /** The layer's name. */
+  readonly layer: string;
+  readonly prepared: Prepared;
 }
 
 /** Prepares environments, once for each that is asked for. */
@@ -56,6 +71,41 @@ export class Environments {
 
   constructor(options: EnvironmentsOptions) {
     this.#options = options;
+  }
+
+  /**
+   * The layer with what is kept for this run, which is made where there is none yet. Undefined: `prepare` does everything, and says
+   * what failed here too.
+   * @throws the signal's reason
+   */
+  async begin(run: BeginningRun): Promise<Beginning | undefined> {
+    const { request, layers, mayKeep, signal } = run;
+    if (layers === undefined || !mayKeep || (request.environment?.cache ?? "use") !== "use") return undefined;
+    try {
+      const system = await layers.system(signal);
+      const commits = system === undefined ? undefined : await run.commits();
+      if (system === undefined || commits === undefined) return undefined;
+      const key = keyOf(run, system, commits);
+      const project = projectOf(request);
+      const kept = await this.#options.kept.find(project, key);
+      if (kept === undefined) return undefined;
+      try {
+        const { facts, archive } = kept;
+        const layer = layerName(project, key, facts);
+        const isThere = await layers.ensure(
+          layer,
+          (into) => this.#write(into, facts, archive, signal),
+          signal,
+        );
+        const environment = receiptOf(key, facts, "cache", true);
+        return isThere ? { layer, prepared: { sources: facts.sources, environment } } : undefined;
+      } finally {
+        await kept.close();
+      }
+    } catch {
+      signal.throwIfAborted();
+      return undefined;
+    }
   }
 
   /** @throws SetupFailed, SnapshotFailed, SourceFailed, SandboxFailed; the signal's reason */
@@ -91,10 +141,11 @@ export class Environments {
     }
   }
 
-  async #keyOf({ request, own, backend, sandbox, signal }: PreparedRun) {
-    const system = await systemOf(sandbox, () => readSystem(sandbox, signal));
-    return (commits: ReadonlyMap<number, string>) =>
-      environmentKey({ request, boundary: own.boundary, backend, system, commits });
+  async #keyOf(run: PreparedRun) {
+    const { sandbox, layers, signal } = run;
+    const system =
+      (await layers?.system(signal)) ?? (await systemOf(sandbox, () => readSystem(sandbox, signal)));
+    return (commits: ReadonlyMap<number, string>) => keyOf(run, system, commits);
   }
 
   async #use(
@@ -125,7 +176,14 @@ export class Environments {
       // A branch may have moved since its commit was looked up.
       const key = keyOf(commitsIn(facts.sources));
       const isKept = keeps && (await draft.keep(key, facts));
-      await this.#unpack(run, facts, draft.read(facts));
+      const write = (into: Sandbox) => this.#write(into, facts, draft.read(facts), run.signal);
+      const layer = layerName(projectOf(run.request), key, facts);
+      const making = isKept ? run.layers?.ensure(layer, write, run.signal) : undefined;
+      try {
+        await this.#unpack(run, facts, draft.read(facts));
+      } finally {
+        await making;
+      }
       return { sources: facts.sources, environment: receiptOf(key, facts, "built", isKept) };
     } finally {
       await draft.close();
@@ -191,17 +249,40 @@ export class Environments {
     facts: KeptFacts,
     archive: AsyncIterable<Uint8Array>,
   ): Promise<void> {
-    if (request.environment?.prepareOnly === true) return;
+    if (request.environment?.prepareOnly !== true) await this.#write(sandbox, facts, archive, signal);
+  }
+
+  async #write(
+    into: Sandbox,
+    facts: KeptFacts,
+    archive: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { limits, setupTimeoutMs } = this.#options;
     const late = AbortSignal.timeout(setupTimeoutMs);
     try {
-      await unpackSnapshot(sandbox, archive, facts, limits, AbortSignal.any([signal, late]));
+      await unpackSnapshot(into, archive, facts, limits, AbortSignal.any([signal, late]));
     } catch (error) {
       signal.throwIfAborted();
       if (!late.aborted) throw error;
       throw tooSlow("What environment.setup prepared wasn't in the agent's sandbox", setupTimeoutMs, error);
     }
   }
+}
+
+function keyOf(
+  { request, own: { boundary }, backend }: BeginningRun,
+  system: string,
+  commits: ReadonlyMap<number, string>,
+): string {
+  return environmentKey({ request, boundary, backend, system, commits });
+}
+
+/** Of this content, for this project. Pure. */
+function layerName(project: string | undefined, key: string, { sha256 }: KeptFacts): string {
+  return createHash("sha256")
+    .update(JSON.stringify([project, key, sha256]))
+    .digest("hex");
 }
 
 function tooSlow(what: string, timeoutMs: number, cause: unknown): SetupFailed {

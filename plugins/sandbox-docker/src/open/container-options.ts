@@ -24,6 +24,7 @@ const smallNode = ["NODE_OPTIONS=--v8-pool-size=0", "UV_THREADPOOL_SIZE=1"];
  * The options of a boundary's container. Pure.
  *
  * @param guest the guest daemon's command.
+ * @param layerMounts of the layer that it has to do with. Default: none.
  * @throws SandboxFailed for a path that no mount can have.
  */
 export function containerOptions(
@@ -32,6 +33,7 @@ export function containerOptions(
   config: DockerConfig,
   guest: readonly string[],
   { hiding, imageVolumes, seccomp }: EngineFacts,
+  layerMounts: readonly MountSettings[] = [],
 ): ContainerCreateOptions {
   const { network, resources } = shape.boundary;
   const { memoryMb, processes, cpus, diskMb } = resources;
@@ -43,6 +45,7 @@ export function containerOptions(
     mounts.push({ Type: "bind", Source: source, Target: target, ReadOnly: true });
   }
   if (diskMb === undefined) mounts.push(volumeAt(folder, true, labels));
+  mounts.push(...layerMounts);
   // A copy of the image's store: root adds to it, and no process of a run is root.
   if (shape.hasSecrets) mounts.push(volumeAt(imageStore, false, labels));
   // The engine mounts them anyway, writable in spite of the read-only root: these are empty and read-only.

@@ -1,20 +1,31 @@
 import { dirname } from "node:path/posix";
 import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
 import { Assignment, type PreparedSandbox as Prepared, type SandboxOrder } from "@ambit/backend-kit";
-import { directCommandOf, openRemoteSandbox, ownSystemOptions, type RemoteSandbox } from "@ambit/bridge";
+import {
+  directCommandOf,
+  foldersOf,
+  openRemoteSandbox,
+  ownSystemOptions,
+  type RemoteSandbox,
+} from "@ambit/bridge";
 import type { Log, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
 import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
 import { mountsAgents } from "../address.js";
 import { asSandboxFailed } from "../engine/failure.js";
+import type { LayerVolumes } from "../layers/layer-volumes.js";
+import { type MountedLayer, mountLayer } from "../layers/mounted-layer.js";
 import { copyRoot } from "./container-options.js";
 import { readBack } from "./read-back.js";
 import { type StartContainerOptions, type StartedContainer, startContainer } from "./start-container.js";
 
-export type PrepareContainerOptions = Omit<StartContainerOptions, "guest"> & SandboxOrder;
+export type PrepareContainerOptions = Omit<StartContainerOptions, "guest" | "layerMounts"> &
+  SandboxOrder & { readonly volumes: LayerVolumes };
 
-const bridgeOf = ({ id, config, shape: { boundary } }: PrepareContainerOptions) =>
-  ownSystemOptions({ id, boundary }, config.bridge);
+const bridgeOf = ({ id, config, shape: { boundary }, layer }: PrepareContainerOptions) => ({
+  ...ownSystemOptions({ id, boundary }, config.bridge),
+  hasMountedFolders: layer !== undefined,
+});
 
 /**
  * A container with a guest daemon that belongs to no session yet. It holds nothing of a session, and serves only one.
@@ -22,14 +33,22 @@ const bridgeOf = ({ id, config, shape: { boundary } }: PrepareContainerOptions) 
 export class PreparedSandbox implements Prepared<RemoteSandbox, SandboxOverrides> {
   readonly #options: PrepareContainerOptions;
   readonly #started: StartedContainer;
+  readonly #layer: MountedLayer | undefined;
   readonly #assignment = new Assignment();
   #sandbox: RemoteSandbox | undefined;
+  /** Whether its files become a layer. */
+  #isKept = false;
   #broker: CredentialBroker | undefined;
   #egress: SessionEgress | undefined;
 
-  private constructor(options: PrepareContainerOptions, started: StartedContainer) {
+  private constructor(
+    options: PrepareContainerOptions,
+    started: StartedContainer,
+    layer: MountedLayer | undefined,
+  ) {
     this.#options = options;
     this.#started = started;
+    this.#layer = layer;
   }
 
   /** @throws SandboxFailed */
@@ -39,8 +58,18 @@ export class PreparedSandbox implements Prepared<RemoteSandbox, SandboxOverrides
     signal: AbortSignal,
   ): Promise<PreparedSandbox> {
     const guest = await directCommandOf(bridgeOf(options));
-    const started = await startContainer({ ...options, guest }, log, signal);
-    const prepared = new PreparedSandbox(options, started);
+    const { layer: use, volumes, owner } = options;
+    const layer = use && (await mountLayer(use, foldersOf(bridgeOf(options)), volumes, owner, signal));
+    let started: StartedContainer | undefined;
+    try {
+      started = await startContainer({ ...options, guest, layerMounts: layer?.mounts ?? [] }, log, signal);
+      await layer?.confirm(signal);
+    } catch (error) {
+      await started?.container.destroy().catch(() => undefined);
+      await layer?.ended();
+      throw error;
+    }
+    const prepared = new PreparedSandbox(options, started, layer);
     prepared.#sandbox = await prepared.#bridge(signal);
     return prepared;
   }
@@ -82,7 +111,16 @@ export class PreparedSandbox implements Prepared<RemoteSandbox, SandboxOverrides
           signal,
         });
       }
-      return sandbox;
+      const publish = this.#layer?.publish;
+      return publish === undefined
+        ? sandbox
+        : Object.assign(sandbox, {
+            keepAsLayer: async () => {
+              this.#isKept = true;
+              await sandbox.close();
+              await publish();
+            },
+          });
     } catch (error) {
       await this.close();
       throw asSandboxFailed(error, "open a sandbox", config);
@@ -94,12 +132,17 @@ export class PreparedSandbox implements Prepared<RemoteSandbox, SandboxOverrides
   }
 
   async #bridge(signal: AbortSignal): Promise<RemoteSandbox> {
-    const { id, shape, config, onEnded } = this.#options;
-    const { container, evidence } = this.#started;
+    const { id, shape, config, layer, onEnded } = this.#options;
+    const { container } = this.#started;
+    const evidence =
+      layer?.use === "begin"
+        ? { ...this.#started.evidence, "docker.layer": layer.name.slice(0, 12) }
+        : this.#started.evidence;
     const destroy = async () => {
       try {
         await this.#egress?.close();
         await container.destroy();
+        if (!this.#isKept) await this.#layer?.ended();
       } finally {
         // What couldn't be removed is the reaper's from now on.
         onEnded();

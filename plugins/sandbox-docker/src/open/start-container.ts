@@ -8,7 +8,7 @@ import {
 } from "@ambit/backend-kit";
 import { type Evidence, type Log, SandboxFailed } from "@ambit/core/plugin";
 import type Docker from "dockerode";
-import type { ContainerCreateOptions } from "dockerode";
+import type { ContainerCreateOptions, MountSettings } from "dockerode";
 import { mountsAgents } from "../address.js";
 import type { DockerConfig } from "../config.js";
 import type { Engine } from "../engine/engine.js";
@@ -45,6 +45,8 @@ export interface StartContainerOptions {
   readonly host: EngineFacts;
   /** The guest daemon's command. */
   readonly guest: readonly string[];
+  /** Of the layer that it has to do with. */
+  readonly layerMounts: readonly MountSettings[];
 }
 
 export interface StartedContainer {
@@ -64,11 +66,11 @@ export async function startContainer(
   log: Log,
   signal: AbortSignal,
 ): Promise<StartedContainer> {
-  const { config, owner, host, shape, guest } = options;
+  const { config, owner, host, shape, guest, layerMounts } = options;
   const { hiding } = host;
   if (mountsAgents(config))
     await requireOutside(config.dataFolder ?? defaultDataFolder(), shape.requiredPaths);
-  const requested = containerOptions(shape, owner, config, guest, host);
+  const requested = containerOptions(shape, owner, config, guest, host, layerMounts);
   let container: Container | undefined;
   try {
     container = await create(options, requested, signal);

@@ -11,6 +11,7 @@ import {
   Workspaces,
   workspaceSettingsSchema,
 } from "@ambit/workspace";
+import { silentLog } from "../stage/kit-scope.js";
 import type { ContractCheck } from "./contract.js";
 import { shell } from "./contract.js";
 
@@ -36,8 +37,12 @@ export const workspaceChecks: readonly ContractCheck[] = [
         });
         const filled = await workspaces.fill(requestWith(sources), sandbox, {
           open: refuse,
-          backend: contract.backend.name,
+          openLayer: refuse,
+          backend: contract.backend,
+          boundary: contract.shape.boundary,
+          begun: undefined,
           mayKeep: false,
+          log: silentLog,
           report: () => undefined,
           warn: () => undefined,
           signal: new AbortController().signal,

@@ -12,10 +12,12 @@ import {
   type Finding,
   promises,
   type SandboxBackend,
+  type SandboxLayers,
 } from "@ambit/core/plugin";
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
 import { contractChecks } from "../contract/checks.js";
 import { Contract, type SessionShape, SharedSandbox, shapesOf } from "../contract/contract.js";
+import { layerChecks } from "../contract/layer-checks.js";
 import { bareControl, type Control } from "../control/control.js";
 import { applicable, type CapabilityReport, judgeCapability } from "../judge/judge-capability.js";
 import { probeWithin } from "../stage/kit-scope.js";
@@ -96,7 +98,10 @@ export function describeSandboxBackend(
     }
     const shapes = shapesOf(findings);
     const tried = options.contractWithoutBoundary === false ? shapes.slice(-1) : shapes;
-    for (const shape of tried) describeContract(backend, shape);
+    for (const shape of tried) {
+      describeContract(backend, shape);
+      if (backend.layers?.suit(shape.boundary)) describeLayers(backend, backend.layers, shape);
+    }
     if (shapes.length === 1 && backend.claims.length > 0) {
       it("fulfils the contract within a boundary", (context) => {
         context.skip(`host: no boundary is proven here for ${backend.name}`);
@@ -112,6 +117,22 @@ export function describeSandboxBackend(
     if (remains === undefined) return;
     // What a closed sandbox leaves may still be being removed.
     it("leaves nothing behind", () => expect.poll(remains, { timeout: 10_000 }).toEqual([]), 20_000);
+  });
+}
+
+/** The requirements on a backend whose platform keeps prepared files. */
+function describeLayers(backend: SandboxBackend, layers: SandboxLayers, shape: SessionShape): void {
+  describe(`a sandbox that begins with prepared files, ${shape.name}`, () => {
+    for (const { title, check } of layerChecks) {
+      it(title, { timeout: checkMs }, async () => {
+        const contract = new Contract(backend, shape);
+        try {
+          await check(contract, layers);
+        } finally {
+          await contract.close();
+        }
+      });
+    }
   });
 }
 

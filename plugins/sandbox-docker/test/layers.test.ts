@@ -1,0 +1,140 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runToEnd } from "@ambit/backend-kit";
+import { type Sandbox, SandboxFailed } from "@ambit/core/plugin";
+import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
+import Docker from "dockerode";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { configSchema, DockerSandbox } from "../src/index.js";
+import { layersToRemove } from "../src/layers/eviction.js";
+import { scope, settingsFor, specOf } from "./support/on-engine.js";
+
+describe("of the layers that an engine has", () => {
+  const layers = [3, 1, 2].map((createdAt) => ({ name: `of ${createdAt}`, createdAt }));
+  it.for([
+    ["none too old, and no more than may be", { max: 3, before: 1 }, []],
+    ["the oldest of too many", { max: 1, before: 0 }, ["of 2", "of 1"]],
+    ["those that are too old", { max: 3, before: 3 }, ["of 2", "of 1"]],
+    ["all where none may be kept", { max: 0, before: 0 }, ["of 3", "of 2", "of 1"]],
+  ] as const)("removes %s", ([, limits, removed]) => {
+    expect(layersToRemove(layers, limits)).toEqual(removed);
+  });
+});
+
+describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
+  const closed = {
+    network: { mode: "off", rules: [] },
+    filesystem: { mode: "workspace", readable: [], writable: [], denied: [] },
+  } as const;
+  const freshName = () => randomBytes(32).toString("hex");
+  const noSignal = new AbortController().signal;
+  let dataFolder: string;
+  beforeAll(async () => {
+    dataFolder = await mkdtemp(join(tmpdir(), "ambit-docker-layers-"));
+  });
+  afterAll(() => rm(dataFolder, { recursive: true, force: true, maxRetries: 5 }));
+
+  /** A deployment's backend, and its volumes, which are removed after the test. */
+  function deploymentWith(layers: object = {}) {
+    const deployment = `layers-${randomBytes(4).toString("hex")}`;
+    const backend = new DockerSandbox(
+      configSchema.parse({ ...settingsFor("runc", dataFolder), deployment, layers }),
+    );
+    const docker = new Docker({ socketPath: dockerEngine().socket });
+    const volumes = async () => {
+      const { Volumes } = await docker.listVolumes({
+        filters: { label: [`ambit-deployment=${deployment}`] },
+      });
+      return Volumes.map(({ Name }) => Name).sort();
+    };
+    onTestFinished(async () => {
+      for (const name of await volumes()) await docker.getVolume(name).remove();
+    });
+    const open = async (use: "begin" | "make", name: string, more: object = {}) => {
+      const sandbox = await backend.open(specOf(closed, { layer: { use, name }, ...more }), scope);
+      onTestFinished(() => sandbox.close());
+      return sandbox;
+    };
+    const make = async (name: string) => {
+      const sandbox = await open("make", name);
+      await run(sandbox, "printf prepared > file");
+      await sandbox.keepAsLayer?.();
+    };
+    return { backend, docker, volumes, open, make };
+  }
+
+  async function run(sandbox: Sandbox, line: string): Promise<string> {
+    const { stdout, stderr } = await runToEnd(sandbox, {
+      argv: ["/bin/sh", "-c", line],
+      env: { PATH: "/usr/bin:/bin" },
+      role: "agent",
+    });
+    return stdout + stderr;
+  }
+
+  it("leaves of a sandbox that began with a layer nothing but the layer", async () => {
+    const { volumes, open, make } = deploymentWith();
+    const name = freshName();
+    await make(name);
+    const before = await volumes();
+    expect(before).toHaveLength(3);
+    const sandbox = await open("begin", name);
+    expect(await run(sandbox, "cat file; printf more > other")).toBe("prepared");
+    expect((await volumes()).length).toBeGreaterThan(before.length);
+    await sandbox.close();
+    expect(await volumes()).toEqual(before);
+  });
+
+  it("leaves nothing of a layer whose sandbox was closed, or couldn't be opened", async () => {
+    const { volumes, open } = deploymentWith();
+    await (await open("make", freshName())).close();
+    await expect(open("begin", freshName())).rejects.toThrow("were removed");
+    const memoryMb = 1; // Less than an engine accepts.
+    const resources = { memoryMb };
+    await expect(
+      open("make", freshName(), { boundary: specOf({ ...closed, resources }).boundary }),
+    ).rejects.toThrow(SandboxFailed);
+    expect(await volumes()).toEqual([]);
+  });
+
+  it("removes the oldest layers, and the files of one in use only once it isn't", async () => {
+    const { backend, volumes, open, make } = deploymentWith({ max: 1 });
+    const [first, second, third] = [freshName(), freshName(), freshName()];
+    const has = (name: string) => backend.layers.has(name, noSignal);
+    await make(first);
+    const using = await open("begin", first);
+    await nextSecond();
+    await make(second);
+    expect([await has(first), await has(second)]).toEqual([false, true]);
+    expect(await run(using, "cat file; printf more >> file; cat file")).toBe("preparedpreparedmore");
+    await using.close();
+    await nextSecond();
+    await make(third);
+    expect([await has(second), await has(third)]).toEqual([false, true]);
+    // The first one's files have no layer, and may be those of one that is being made.
+    expect((await volumes()).length).toBe(3 + 2);
+  });
+
+  it("opens no sandbox with a layer that is removed meanwhile", async () => {
+    const { backend, docker, volumes, open, make } = deploymentWith();
+    const name = freshName();
+    await make(name);
+    const [layer] = (await volumes()).filter((one) => one.endsWith(name));
+    await docker.getVolume(layer ?? "").remove();
+    expect(await backend.layers.has(name, noSignal)).toBe(false);
+    await expect(open("begin", name)).rejects.toThrow("were removed");
+  });
+
+  it("keeps no layer for a workspace with a limit, which is in memory, nor where none may be kept", () => {
+    const limited = specOf({ ...closed, resources: { diskMb: 100 } }).boundary;
+    const { backend } = deploymentWith();
+    expect(backend.layers.suit(limited)).toBe(false);
+    expect(backend.layers.suit(specOf(closed).boundary)).toBe(true);
+    expect(deploymentWith({ max: 0 }).backend.layers.suit(specOf(closed).boundary)).toBe(false);
+  });
+
+  /** The engine says in whole seconds when a volume was made. */
+  const nextSecond = () => new Promise((resolve) => setTimeout(resolve, 1_001 - (Date.now() % 1_000)));
+});
