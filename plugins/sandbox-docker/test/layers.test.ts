@@ -9,6 +9,7 @@ import Docker from "dockerode";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { configSchema, DockerSandbox } from "../src/index.js";
 import { layersToRemove } from "../src/layers/eviction.js";
+import { changingEngine, type EngineChange } from "./mutation/changing-engine.js";
 import { scope, settingsFor, specOf } from "./support/on-engine.js";
 
 describe("of the layers that an engine has", () => {
@@ -37,10 +38,10 @@ describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
   afterAll(() => rm(dataFolder, { recursive: true, force: true, maxRetries: 5 }));
 
   /** A deployment's backend, and its volumes, which are removed after the test. */
-  function deploymentWith(layers: object = {}) {
+  function deploymentWith(layers: object = {}, more: object = {}) {
     const deployment = `layers-${randomBytes(4).toString("hex")}`;
     const backend = new DockerSandbox(
-      configSchema.parse({ ...settingsFor("runc", dataFolder), deployment, layers }),
+      configSchema.parse({ ...settingsFor("runc", dataFolder), deployment, layers, ...more }),
     );
     const docker = new Docker({ socketPath: dockerEngine().socket });
     const volumes = async () => {
@@ -125,6 +126,23 @@ describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
     await docker.getVolume(layer ?? "").remove();
     expect(await backend.layers.has(name, noSignal)).toBe(false);
     await expect(open("begin", name)).rejects.toThrow("were removed");
+  });
+
+  it("opens no sandbox whose engine mounts the layer that it holds writable", async () => {
+    const socket = join(dataFolder, "changing.sock");
+    const change: EngineChange["change"] = ({ HostConfig, ...order }) => {
+      const Mounts = HostConfig?.Mounts?.map((mount) => ({ ...mount, ReadOnly: false }));
+      return { ...order, HostConfig: { ...HostConfig, Mounts } };
+    };
+    const engine = changingEngine(dockerEngine().socket, { change, isConcealed: false });
+    await engine.listen(socket);
+    onTestFinished(() => engine.close());
+    const { open, make } = deploymentWith({}, { engine: `unix://${socket}` });
+    const name = freshName();
+    await make(name);
+    await expect(open("begin", name)).rejects.toThrow(
+      "asked to mount /opt/ambit-layer/workspace read-only, and mounted it writable",
+    );
   });
 
   it("keeps no layer for a workspace with a limit, which is in memory, nor where none may be kept", () => {

@@ -101,18 +101,17 @@ const missingIn = (others: readonly string[], words: readonly string[]) =>
     .map((word) => word.slice(0, 60))
     .join(", ") || "nothing else";
 
-/** The host's folders that are shown, and which of them can be written. */
+/** The host's folders that are shown, and which folders and volumes can be written. */
 function checkMounts(
   { Mounts: asked = [] }: RequestedHostConfig,
   applied: ContainerInspectInfo["Mounts"],
 ): void {
   for (const { Type, Source, Destination, RW } of applied) {
-    if (Type !== "bind") continue;
-    const requested = asked.find((one) => one.Type === "bind" && one.Target === Destination);
-    if (requested === undefined) {
+    const requested = asked.find((one) => one.Type === Type && one.Target === Destination);
+    if (requested === undefined && Type === "bind") {
       throw new SandboxFailed(`The engine wasn't asked to mount ${Source}, and did so at ${Destination}`);
     }
-    if (RW && requested.ReadOnly === true) {
+    if (RW && requested?.ReadOnly === true) {
       throw new SandboxFailed(
         `The engine was asked to mount ${Destination} read-only, and mounted it writable`,
       );
