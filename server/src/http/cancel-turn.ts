@@ -74,7 +74,8 @@ export class TurnCancellation {
         result: "obsolete",
         execution: { id, state: decision === "stop" ? "not_running" : decision },
       };
-    runner.cancel(run.id);
+    // By its key: another tenant, or the operator, may have a run of the same id.
+    runner.cancel(run.key);
     await run.ended;
     return { ok: true, result: "applied", execution: { id, state: "stopped" } };
   }

@@ -137,6 +137,20 @@ describe("a tenant's token", () => {
     expect((await running).status).toBe(200);
   });
 
+  it("stops its own session's turn by POST /cancel, and no other caller's run of the same id", async () => {
+    const { run, post, runner } = await serveTenants(waiting);
+    const running = [
+      run(operator, { runId: "same", projectId: "two" }),
+      run(one.token, { runId: "same", sessionId: "s" }),
+    ];
+    for (const key of ["same", "one/same"]) await expect.poll(() => runner.has(key)).toBe(true);
+    const stopping = post("/cancel", { id: "c", sessionId: "s" }, bearer(one.token));
+    await expect.poll(() => ["same", "one/same"].map((key) => runner.has(key))).toEqual([true, false]);
+    expect(await (await stopping).json()).toMatchObject({ result: "applied" });
+    await post("/runs/same/cancel?projectId=two", {}, bearer(operator));
+    await Promise.all(running);
+  });
+
   it("sees its own project's stored runs, sessions and interactions, and no other's", async () => {
     const { run, get, post, url } = await serveStoredTenants(saying("secret of one"));
     const { runId } = await bodyOf<Body>(await run(one.token, { sessionId: "s" }));
