@@ -52,6 +52,12 @@ describe("what a server requires of every boundary", () => {
     ["network", "on", "network: require.network"],
     ["network", { allowlist: ["0.0.0.0/0"] }, "network.allowlist: require.network"],
     ["network", { allowlist: ["0.0.0.0/1", "128.0.0.0/1"] }, "network.allowlist: require.network"],
+    [
+      "network",
+      { allowlist: ["0.0.0.0/2", "64.0.0.0/2", "128.0.0.0/2", "192.0.0.0/2"] },
+      "network.allowlist: require.network",
+    ],
+    ["network", { allowlist: ["[2000::/3]:443"] }, "network.allowlist: require.network"],
     ["filesystem", "on", "filesystem: require.filesystem"],
     ["resources", { memoryMb: 1_025, processes: 1 }, "resources.memoryMb: require.resources.memoryMb"],
     ["enforcement", "best_effort", "enforcement: require.enforcement"],

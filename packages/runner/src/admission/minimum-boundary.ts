@@ -1,4 +1,4 @@
-import type { Boundary, NetworkRule } from "@ambit/core";
+import { type Boundary, listsHalfOfAddresses } from "@ambit/core";
 import type { filesystemModes, Issue, networkModes } from "@ambit/core/contract";
 import { z } from "zod";
 
@@ -12,7 +12,8 @@ const most = (what: string) =>
 /** The least that the boundary of a request must restrict. */
 export const minimumBoundarySchema = z.strictObject({
   network: z.enum(["allowlist", "off"]).optional().meta({
-    description: "`allowlist`: an allowlist, which doesn't list all addresses, or `off`. `off`: only that.",
+    description:
+      "`allowlist`: an allowlist whose ranges hold less than half of the IPv4 addresses and of the public IPv6 addresses, or `off`. `off`: only that.",
   }),
   filesystem: z.enum(["workspace", "readonly", "off"]).optional().meta({
     description: "This mode, or a stricter one: `workspace`, `readonly`, `off`.",
@@ -48,11 +49,10 @@ export function belowMinimum(boundary: Boundary, minimum: MinimumBoundary, whose
     const fix = network === "off" ? 'send "off"' : 'send an allowlist, or "off"';
     issues.push(issue("network", "network", network, fix));
   }
-  const everything = network === undefined ? undefined : boundary.network.rules.find(listsAllAddresses);
-  if (everything !== undefined)
-    issues.push(
-      issue("network.allowlist", "network", network, "list the destinations instead of all addresses"),
-    );
+  if (network !== undefined && listsHalfOfAddresses(boundary.network.rules)) {
+    const fix = "list the destinations; its ranges hold half of all addresses, or more";
+    issues.push(issue("network.allowlist", "network", network, fix));
+  }
   if (filesystem !== undefined && isLess(filesystemStrictness, boundary.filesystem.mode, filesystem))
     issues.push(
       issue("filesystem", "filesystem", filesystem, `send ${JSON.stringify(filesystem)}, or a stricter mode`),
@@ -81,9 +81,4 @@ const filesystemStrictness: readonly (typeof filesystemModes)[number][] = [
 
 function isLess<Mode>(order: readonly Mode[], mode: Mode, than: Mode): boolean {
   return order.indexOf(mode) < order.indexOf(than);
-}
-
-/** `0.0.0.0/0` and the like, or halves of it: a list of them is no allowlist. */
-function listsAllAddresses(rule: NetworkRule): boolean {
-  return rule.kind === "range" && Number(rule.cidr.split("/")[1]) < 2;
 }
