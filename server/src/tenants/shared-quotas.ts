@@ -1,5 +1,5 @@
-import { AtCapacity, isJsonObject } from "@ambit/core";
-import type { RunQuota, Store } from "@ambit/durable/store";
+import { AtCapacity } from "@ambit/core";
+import type { RunQuota, Store, StoredRun } from "@ambit/durable/store";
 import type { Caller } from "./caller.js";
 import { waitFor } from "./quota-wait.js";
 import type { Tenant } from "./schema.js";
@@ -19,22 +19,36 @@ export class SharedQuotas {
     this.#tenants = new Map(tenants.toReversed().map((tenant) => [tenant.project, tenant]));
   }
 
-  /** Why no run of the caller may begin now; undefined if one may. @param body of its request, as it came. */
-  async refusal(caller: Caller, body: unknown): Promise<AtCapacity | undefined> {
+  /** Why no run of the caller may begin now; undefined if one may. */
+  async refusal(caller: Caller): Promise<AtCapacity | undefined> {
     if (caller.kind === "operator") return undefined;
     const { project, limits } = caller.tenant;
-    const { concurrentRuns, runsPerMinute, usdPerDay, sessions } = limits;
-    if (concurrentRuns !== undefined || runsPerMinute !== undefined || usdPerDay !== undefined) {
-      const [used] = await this.store.usage([project]);
-      const wait = used === undefined ? undefined : waitFor(used, limits);
-      if (wait !== undefined)
-        return new AtCapacity(`The project has reached its quota: ${wait.why}.`, wait.ms);
-    }
-    const named = isJsonObject(body) ? body.sessionId : undefined;
-    if (sessions === undefined || typeof named !== "string") return undefined;
-    const open = await this.store.sessions({ project, limit: sessions + 1 });
-    if (open.length < sessions || open.some(({ session }) => session === named)) return undefined;
+    const { concurrentRuns, runsPerMinute, usdPerDay } = limits;
+    if (concurrentRuns === undefined && runsPerMinute === undefined && usdPerDay === undefined)
+      return undefined;
+    const [used] = await this.store.usage([project]);
+    const wait = used === undefined ? undefined : waitFor(used, limits);
+    return wait && new AtCapacity(`The project has reached its quota: ${wait.why}.`, wait.ms);
+  }
+
+  /** Why the caller's request can't have this session; undefined if it can. @param session as the request was read. */
+  async refusalOfSession(caller: Caller, session: string | undefined): Promise<AtCapacity | undefined> {
+    if (caller.kind === "operator" || (await this.#hasRoomFor(session, caller.tenant))) return undefined;
+    const { sessions } = caller.tenant.limits;
     return new AtCapacity(`The project has reached its quota: ${sessions} open sessions. End one of them.`);
+  }
+
+  /** Whether a queued run would open one session more than its project may have. */
+  async lacksSession({ project, session }: Pick<StoredRun, "project" | "session">): Promise<boolean> {
+    const tenant = project === undefined ? undefined : this.#tenants.get(project);
+    return tenant !== undefined && !(await this.#hasRoomFor(session, tenant));
+  }
+
+  async #hasRoomFor(session: string | undefined, { project, limits }: Tenant): Promise<boolean> {
+    const { sessions } = limits;
+    if (sessions === undefined || session === undefined) return true;
+    const open = await this.store.sessions({ project, limit: sessions + 1 });
+    return open.length < sessions || open.some((one) => one.session === session);
   }
 
   /** The quota that the store checks when it creates the run. */

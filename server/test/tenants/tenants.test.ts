@@ -331,6 +331,53 @@ describe("a tenant's permissions and limits", () => {
     expect((await run(one.token)).status).toBe(200);
   });
 
+  describe("limit open sessions", () => {
+    const limits = { limits: { sessions: 1 } };
+    const namesOf = ({ runner }: Awaited<ReturnType<typeof serveTenants>>) =>
+      runner.sessions.map(({ session }) => session);
+
+    it.for([{ sessionId: "second" }, { session_id: "second" }])("in any spelling: %j", async (body) => {
+      const plugins = [scriptedAgent(saying("x")), "@ambit/compat-agenta"];
+      const served = await serveTenants(saying("x"), limits, { plugins });
+      const statusOf = async (more: object) => (await served.run(one.token, more)).status;
+      expect(await statusOf({ sessionId: "first" })).toBe(200);
+      const refused = await served.run(one.token, body);
+      expect([refused.status, await refused.json()]).toMatchObject([
+        429,
+        { error: "The project has reached its quota: 1 open sessions. End one of them." },
+      ]);
+      expect([await statusOf({ sessionId: "first" }), await statusOf({})]).toEqual([200, 200]);
+      expect(namesOf(served)).toEqual(["first"]);
+    });
+
+    it("of detached runs too: they wait until a session ends, and keep no other project waiting", async () => {
+      let turns = 0;
+      const script: Script = async function* (turn) {
+        turns += 1;
+        yield* (turns === 2 ? waiting : saying("x"))(turn);
+      };
+      const served = await serveStoredTenants(script, limits, { limits: { concurrentRuns: 1 } });
+      const { run, get, post, url } = served;
+      await run(one.token, { sessionId: "first" });
+      // It has the only slot, so that all later ones are queued.
+      const before = run(operator, { runId: "before" });
+      await expect.poll(() => turns).toBe(2);
+      const detached = async (token: string, sessionId: string) =>
+        (await bodyOf<Body>(await run(token, { sessionId }, { prefer: "respond-async" }))).runId;
+      const stateOf = async (id: string) =>
+        (await bodyOf<{ state: string }>(await get(`/runs/${id}`, operator))).state;
+      const waits = await detached(one.token, "second");
+      const other = await detached(two.token, "third");
+      await post("/runs/before/cancel", {}, bearer(operator));
+      await before;
+      await expect.poll(() => stateOf(other)).toBe("ended");
+      expect([await stateOf(waits), namesOf(served).toSorted()]).toEqual(["queued", ["first", "third"]]);
+      await fetch(`${url}/sessions/first`, { method: "DELETE", headers: bearer(one.token) });
+      await expect.poll(() => stateOf(waits), { timeout: 5_000 }).toBe("ended");
+      expect(namesOf(served).toSorted()).toEqual(["second", "third"]);
+    });
+  });
+
   it("gets no more of the queue than it leaves to others", async () => {
     const { run } = await serveStoredTenants(
       waiting,

@@ -64,7 +64,7 @@ export async function beginRun(
     const queued = await server.queue.add({ body, trace: callersTrace(incoming) }, id, digest, caller);
     return "existing" in queued ? respond(queued.existing) : accept(exchange, queued.runId, "queued");
   };
-  const refusal = await server.quotas.refusal(caller, body);
+  const refusal = await server.quotas.refusal(caller);
   if (isDetached && (refusal !== undefined || !hasRoom(context))) return wait();
   if (refusal !== undefined) throw refusal;
   const keepsEvents = form === "json" && !isDetached;
@@ -78,10 +78,15 @@ export async function beginRun(
   const run = await slot.admit(body, options);
   // The caller's own time for the run's first row: whether a run goes on without its caller is decided after that.
   const started = await begin(server, run, digest, caller, AbortSignal.timeout(answerTimeoutMs));
-  // Another replica took the project's last slot at the same moment.
+  // Its session is one too many, or another replica took the project's last slot at the same moment.
   if (started === "over_quota") {
     if (isDetached) return wait();
-    throw (await server.quotas.refusal(caller, body)) ?? new AtCapacity("The project has reached its quota.");
+    const { quotas } = server;
+    throw (
+      (await quotas.refusalOfSession(caller, run.request.sessionId)) ??
+      (await quotas.refusal(caller)) ??
+      new AtCapacity("The project has reached its quota.")
+    );
   }
   if ("existing" in started) return respond(started.existing);
   const { harness, sandbox } = run.plan;
@@ -125,6 +130,10 @@ async function begin(
   signal: AbortSignal,
 ) {
   try {
+    if ((await quotas.refusalOfSession(caller, run.request.sessionId)) !== undefined) {
+      run.withdraw();
+      return "over_quota";
+    }
     await unlessAborted(signal, () => runs.sessions.bind(run)).catch((cause: unknown) => {
       throw isAmbitError(cause) ? cause : new StoreFailed("The store can't be reached.", { cause });
     });

@@ -132,9 +132,16 @@ export class RunQueue {
   /** Projects with fewer runs in progress, on all replicas, come before those with more. */
   async #next(): Promise<string | undefined> {
     const { runs, quotas } = this.options;
+    const withoutSessions: (string | null)[] = [];
     for (const except of await quotas.excludedInTurn()) {
-      const [id] = await runs.store.nextQueued(1, except);
-      if (id !== undefined) return id;
+      for (;;) {
+        const [id] = await runs.store.nextQueued(1, [...except, ...withoutSessions]);
+        const run = id === undefined ? undefined : await runs.summary(id);
+        if (run === undefined) break;
+        if (!(await quotas.lacksSession(run))) return run.id;
+        // The project's other runs wait behind it: they began after it.
+        withoutSessions.push(run.project ?? null);
+      }
     }
     return undefined;
   }
