@@ -5,8 +5,16 @@ import { Questions } from "../../../src/cli/by-hand/ask/questions.js";
 
 type Request = AgentEventOf<"interaction_request">;
 
+type Question = Omit<Request, "type" | "id">;
+
 /** Answers to one question, for a person who types these lines. */
-async function answers(question: Omit<Request, "type" | "id">, ...lines: readonly string[]) {
+async function answers(question: Question, ...lines: readonly string[]) {
+  const { given, printed } = await answersToAll([question], ...lines);
+  return { answer: given[0], printed };
+}
+
+/** Answers to the questions of one run. */
+async function answersToAll(asked: readonly Question[], ...lines: readonly string[]) {
   const input = new PassThrough();
   const output = new PassThrough();
   let printed = "";
@@ -24,14 +32,15 @@ async function answers(question: Omit<Request, "type" | "id">, ...lines: readonl
     AbortSignal.timeout(30_000),
   );
   const expiresAt = "2030-01-01T00:00:00Z";
-  questions.ask({
-    type: "interaction_request",
-    id: "ask_1",
-    ...question,
-    payload: { expiresAt, ...question.payload },
-  });
-  await expect.poll(() => given.length, { timeout: 20_000 }).toBe(1);
-  return { answer: given[0], printed };
+  for (const question of asked)
+    questions.ask({
+      type: "interaction_request",
+      id: "ask_1",
+      ...question,
+      payload: { expiresAt, ...question.payload },
+    });
+  await expect.poll(() => given.length, { timeout: 20_000 }).toBe(asked.length);
+  return { given, printed };
 }
 
 const form = {
@@ -99,6 +108,25 @@ describe("questions at the terminal", () => {
     const whole = await answers(call(100), "n");
     expect(whole.printed).toContain("rm -rf .");
     expect(whole.printed).not.toContain("aren't shown");
+  });
+
+  it("allows always just the tool that was asked about: no other server's, and no budget, of the same name", async () => {
+    const about = (more: object): Question => ({
+      kind: "user_approval",
+      payload: { toolName: "budget", ...more },
+    });
+    const [own, docs, other, money] = [
+      about({ input: { query: "a" } }),
+      about({ server: "docs" }),
+      about({ server: "other\n" }),
+      about({ used: "2 of 2 requests" }),
+    ];
+    const { given, printed } = await answersToAll(
+      [own, own, docs, docs, other, money],
+      ...["always", "always", "no", "no"],
+    );
+    expect(given).toEqual([true, true, true, true, false, false].map((approved) => ({ approved })));
+    expect(printed.match(/^MCP server: .*/gm)).toEqual(["MCP server: docs", "MCP server: other "]);
   });
 
   it("shows a tool's name on one line", async () => {

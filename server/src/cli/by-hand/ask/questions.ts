@@ -44,12 +44,15 @@ export class Questions {
     }
   }
 
-  async #approval({ toolName = "the tool", input = {} }: Payload): Promise<boolean> {
-    if (this.#always.has(toolName)) return true;
+  async #approval({ toolName = "the tool", server, input = {}, used }: Payload): Promise<boolean> {
+    // Another server's tool, or the run's budget, may have the same name.
+    const subject = JSON.stringify([toolName, server, used !== undefined]);
+    if (this.#always.has(subject)) return true;
     const head = colors.magenta(`May ${onOneLine(toolName)} be called?`);
-    const text = `${head}\n${shownJson(input)}\n${colors.bold("[o]nce, [a]lways in this run, [n]o")} `;
+    const of = server === undefined ? "" : `MCP server: ${onOneLine(server)}\n`;
+    const text = `${head}\n${of}${shownJson(input)}\n${colors.bold("[o]nce, [a]lways in this run, [n]o")} `;
     const given = await choose(this.terminal, text, /^(o(nce)?|y(es)?|a(lways)?|no?)$/, this.signal);
-    if (given.startsWith("a")) this.#always.add(toolName);
+    if (given.startsWith("a")) this.#always.add(subject);
     return !given.startsWith("n");
   }
 
