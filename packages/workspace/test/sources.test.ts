@@ -102,6 +102,38 @@ describe("an archive", () => {
     },
   );
 
+  /** Attributes of a header of that type, `x`: of the next file, `g`: of all that follow. */
+  const attributes = (type: "x" | "g", count: number, isBinary = false): Buffer => {
+    const records = Array.from({ length: count }, (_, index) => `10 ${String(index).padStart(5, "0")}=\n`);
+    const content = Buffer.from(records.join(""));
+    const header = Buffer.alloc(512);
+    header.write("attributes", 0);
+    if (isBinary) header.writeUInt32BE(content.length, 132);
+    else header.write(content.length.toString(8).padStart(11, "0"), 124);
+    if (isBinary) header[124] = 0x80;
+    header.write(type, 156);
+    header.write("ustar\u{0}00", 257);
+    header.fill(" ", 148, 156);
+    const sum = header.reduce((one, other) => one + other, 0);
+    header.write(`${sum.toString(8).padStart(6, "0")}\u{0} `, 148);
+    return Buffer.concat([header, content, Buffer.alloc((512 - (content.length % 512)) % 512)]);
+  };
+
+  test.each([
+    ["of all files", attributes("g", 400), attributes("g", 500)],
+    ["of all files, with a size in another form", attributes("g", 400), attributes("g", 400, true)],
+    ["of one file", attributes("x", 20_000), attributes("x", 30_000)],
+  ])("can't have any number of attributes %s, each of which would be copied", async (_, few, many) => {
+    const files = await tarWith("a", "b".repeat(2_000));
+    const { texts } = await fill([archive(Buffer.concat([few, files]))]);
+    expect(texts).toHaveLength(2);
+    const refused = fill([archive(Buffer.concat([many, files]))]);
+    await expect(refused).rejects.toMatchObject({
+      reason: "invalid",
+      message: /without extended attributes/,
+    });
+  });
+
   test.each(["../x", "/etc/x", "a/../../x", "a\\b", "a\nb"])("can't place %j", async (name) => {
     const { texts, receipts } = await fill([archive(await tarWith(name, "fine"))]);
     expect(texts).toEqual([["/workspace/fine", "x"]]);

@@ -4,6 +4,7 @@ import { createGunzip, createZstdDecompress } from "node:zlib";
 import { extract } from "tar-stream";
 import type { ArchiveBytes } from "./archive-bytes.js";
 import { type LeftOut, maxNameLength, pathOf, type SourceEntry } from "./entry.js";
+import { boundedHeaders } from "./tar-headers.js";
 import { ArchiveTooLarge } from "./too-large.js";
 import { zipEntries } from "./zip.js";
 
@@ -16,7 +17,7 @@ const maxHeaderBytes = 128 * 1024 * 1024;
  * The files of an archive, one after the other. What is decompressed is never more than was asked for: a small archive can
  * hold any amount.
  *
- * @throws Error for what isn't such an archive; ArchiveTooLarge beyond `maxBytes`
+ * @throws Error for what isn't such an archive; TarHeaderTooLong; ArchiveTooLarge beyond `maxBytes`
  */
 export async function* archiveEntries(
   archive: ArchiveBytes,
@@ -29,8 +30,10 @@ export async function* archiveEntries(
   const unpacked =
     format === "tar" ? source : source.pipe(format === "tar.gz" ? createGunzip() : createZstdDecompress());
   const counted = bounded(maxBytes + maxHeaderBytes);
-  for (const stream of [source, unpacked, counted]) stream.on("error", (error) => reader.destroy(error));
-  unpacked.pipe(counted).pipe(reader);
+  const checked = boundedHeaders();
+  for (const stream of [source, unpacked, counted, checked])
+    stream.on("error", (error) => reader.destroy(error));
+  unpacked.pipe(counted).pipe(checked).pipe(reader);
   try {
     for await (const entry of reader) {
       const { name, type, mode = 0, size = 0 } = entry.header;

@@ -5,6 +5,7 @@ import { type FileEntry, loopTurns, type Sandbox } from "@ambit/core/plugin";
 import type { LeftOut, SourceEntry } from "./entry.js";
 import type { PreparedSource } from "./prepared.js";
 import { sourceFailed } from "./source-error.js";
+import { TarHeaderTooLong } from "./tar-headers.js";
 import { ArchiveTooLarge } from "./too-large.js";
 
 /** Bytes and files that are written at a time. */
@@ -56,6 +57,7 @@ export async function fillFrom(
       signal.throwIfAborted();
       if (isAmbitError(error)) throw error;
       if (error instanceof ArchiveTooLarge) throw tooLarge(index);
+      if (error instanceof TarHeaderTooLong) throw sourceFailed(index, "invalid", headerTooLong, error);
       throw sourceFailed(
         index,
         "invalid",
@@ -134,6 +136,9 @@ class Filling {
     if (entries.length > 0) await this.sandbox.writeFiles(entries);
   }
 }
+
+const headerTooLong =
+  "has more than 256 KiB of attributes or names of one file, or 4 KiB of all files: make it without extended attributes (`tar --no-xattrs`)";
 
 function tooLarge(index: number): SourceFailed {
   return sourceFailed(

@@ -1,0 +1,63 @@
+import { Transform } from "node:stream";
+import { loopTurns } from "@ambit/core/plugin";
+
+/** A block of an archive: headers begin at its multiples. */
+const block = 512;
+const kilobyte = 1_024;
+/** Bytes that are read in one turn of the event loop. */
+const pieceBytes = 64 * kilobyte;
+
+/**
+ * Bytes of what an archive says of a file beside its header, by its type: names (`L`, `K`) and attributes (`x`) of the next
+ * file, and attributes of all that follow (`g`), which are copied for each of them.
+ */
+const maxBytes: ReadonlyMap<string, number> = new Map([
+  ["L", 256 * kilobyte],
+  ["K", 256 * kilobyte],
+  ["x", 256 * kilobyte],
+  ["g", 4 * kilobyte],
+]);
+
+/** An archive says too much of a file beside its content. */
+export class TarHeaderTooLong extends Error {}
+
+/**
+ * Passes a tar archive on in turns of the event loop, and fails before a header that is too long. It looks at every block, not
+ * only where this header or that says the next one begins: whoever reads the archive may read their sizes differently.
+ */
+export function boundedHeaders(): Transform {
+  let rest: Buffer = Buffer.alloc(0);
+  return new Transform({
+    async transform(chunk: Buffer, _encoding, done) {
+      const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+      const whole = bytes.length - (bytes.length % block);
+      rest = bytes.subarray(whole);
+      for (let at = 0; at < whole; at += pieceBytes) {
+        const piece = bytes.subarray(at, Math.min(at + pieceBytes, whole));
+        await loopTurns.take(piece.length);
+        if (hasTooLong(piece)) return done(new TarHeaderTooLong());
+        this.push(piece);
+      }
+      done();
+    },
+    flush(done) {
+      done(null, rest);
+    },
+  });
+}
+
+function hasTooLong(bytes: Buffer): boolean {
+  for (let at = 0; at < bytes.length; at += block) if (isTooLong(bytes.subarray(at, at + block))) return true;
+  return false;
+}
+
+function isTooLong(bytes: Buffer): boolean {
+  const max = maxBytes.get(String.fromCharCode(bytes[156] ?? 0));
+  return max !== undefined && bytes.toString("latin1", 257, 262) === "ustar" && sizeIn(bytes) > max;
+}
+
+/** Infinite where it isn't written in octal digits, as any size of such a header can be. */
+function sizeIn(bytes: Buffer): number {
+  const [, digits] = /^[\0 ]*([0-7]+)[\0 ]*$/.exec(bytes.toString("latin1", 124, 136)) ?? [];
+  return digits === undefined ? Number.POSITIVE_INFINITY : Number.parseInt(digits, 8);
+}
