@@ -3,9 +3,9 @@ import type { Log } from "@ambit/core/plugin";
 import { retryWhileDown } from "./outage.js";
 import type { Sealing } from "./sealing.js";
 import type { StoreSettings } from "./settings.js";
-import type { InteractionState, Store, StoredInteraction } from "./store/index.js";
+import type { InteractionQuery, InteractionState, Store, StoredInteraction } from "./store/index.js";
 
-/** Questions of one conversation that are read. */
+/** Answers to questions of one run that are read. */
 const maxQuestions = 1_000;
 
 export interface StoredAnswersOptions {
@@ -46,18 +46,23 @@ export class StoredAnswers {
   async given(conversation: { readonly project: string | undefined; readonly session: string }) {
     const { store, settings, log } = this.options;
     const { project = null, session } = conversation;
-    const questions = await retryWhileDown("read answers", settings.retryTimeoutMs, log, () =>
-      store.interactions({ project, session, limit: maxQuestions }),
-    );
-    const answered = questions.find(({ state }) => state === "answered");
+    const read = (query: Omit<InteractionQuery, "project" | "session">) =>
+      retryWhileDown("read answers", settings.retryTimeoutMs, log, () =>
+        store.interactions({ project, session, ...query }),
+      );
+    const [newest] = await read({ limit: 1, without: ["payload", "answer"] });
+    if (newest === undefined) return { newest: undefined, answers: [] };
+    const { runId } = newest;
+    // Answers to the questions of an earlier run don't count any more.
+    const answered = await read({ runId, state: "answered", limit: maxQuestions, without: ["payload"] });
     const answers: { id: string; kind: StoredInteraction["kind"]; body: unknown }[] = [];
-    for (const question of questions) {
-      const body = question.state === "answered" ? await this.#unsealed(question) : undefined;
+    for (const question of answered) {
+      const body = await this.#unsealed(question);
       if (body !== undefined) answers.push({ id: question.id, kind: question.kind, body: body.value });
     }
     return {
-      newest: questions[0]?.id,
-      trace: answered === undefined ? undefined : await this.#traceOf(answered.runId),
+      newest: newest.id,
+      trace: answered.length === 0 ? undefined : await this.#traceOf(runId),
       answers,
     };
   }

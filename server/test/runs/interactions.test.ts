@@ -1,4 +1,8 @@
+import { definePlugin } from "@ambit/core/plugin";
+import type { InteractionQuery, StoredInteraction } from "@ambit/durable/store";
+import { sqliteStore } from "@ambit/store-sqlite";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import type { Script } from "../support/scripted-agent.js";
 import { asking, bodyOf } from "../support/server.js";
 import { databaseFile, describePlaces, serveStored } from "../support/stored-server.js";
@@ -67,6 +71,69 @@ describe("a question of a paused run", () => {
     const again = await bodyOf<Result>(await two.post("/run", answered));
     expect(again).toMatchObject({ stopReason: "paused" });
   });
+});
+
+/** SQLite, with the questions that it was asked for. */
+function watched(file: string, read: StoredInteraction[]) {
+  const backend = sqliteStore({ file, durability: "process" });
+  return definePlugin({
+    name: "watched",
+    api: 1,
+    config: z.strictObject({}),
+    register: (registrar) =>
+      registrar.add("store", {
+        ...backend,
+        open: async (context) => {
+          const store = await backend.open(context);
+          return {
+            ...store,
+            interactions: async (query: InteractionQuery) => {
+              const found = await store.interactions(query);
+              read.push(...found);
+              return found;
+            },
+          };
+        },
+      }),
+  });
+}
+
+it("reads no question's arguments and no other answers to answer one, however many a run has asked", async () => {
+  const input = { path: "x".repeat(50_000) };
+  const script: Script = async function* ({ onPermission }) {
+    const ask = (id: string) => onPermission({ toolCallId: id, toolName: "wipe", input: { ...input, id } });
+    const verdicts = await Promise.all(["c1", "c2", "c3"].map(ask));
+    if (verdicts.includes("park")) return;
+    yield { type: "message", text: verdicts.join() };
+    yield { type: "done", stopReason: "end_turn" };
+  };
+  const read: StoredInteraction[] = [];
+  const file = await databaseFile();
+  const { post, get } = await serveStored(script, { file, store: watched(file, read) });
+  const { runId } = await bodyOf<Result>(await post("/run", turn));
+  const { interactions } = await bodyOf<Listed>(await get("/interactions?state=open"));
+  expect(interactions).toHaveLength(3);
+  // Control: a list has the arguments.
+  expect(read.map(({ payload }) => payload.length > 50_000)).toEqual([true, true, true]);
+  read.length = 0;
+  expect((await post(`/runs/${runId}/interactions/none`, { approved: true })).status).toBe(404);
+  for (const { id } of interactions)
+    expect((await post(`/runs/${runId}/interactions/${id}`, { approved: true })).status).toBe(200);
+  expect(read.map(({ id, payload, answer }) => [id, payload, answer])).toEqual(
+    interactions.map(({ id }) => [id, "", undefined]),
+  );
+  read.length = 0;
+  const next = { sessionId: "s", permissions: { default: "ask" } };
+  expect((await post("/plan", next)).status).toBe(200);
+  // The newest, and the answered ones with their answers.
+  expect(read.map(({ payload, answer }) => [payload, answer !== undefined])).toEqual([
+    ["", false],
+    ...interactions.map(() => ["", true]),
+  ]);
+  read.length = 0;
+  await get("/interactions?state=answered");
+  expect(read.map(({ answer }) => answer)).toEqual([undefined, undefined, undefined]);
+  expect(await bodyOf<Result>(await post("/run", next))).toMatchObject({ output: "allow,allow,allow" });
 });
 
 describePlaces("a question of a paused run", (serve) => {

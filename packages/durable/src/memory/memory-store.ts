@@ -123,13 +123,15 @@ export class MemoryStore {
   }
 
   #interactions(query: InteractionQuery): readonly StoredInteraction[] {
-    const { project, state, runId, session, after, limit, maxCharacters = Infinity } = query;
+    const { id, project, state, runId, session, after, limit, maxCharacters = Infinity } = query;
+    const { without = [] } = query;
     const found: StoredInteraction[] = [];
     let characters = 0;
     let isPast = after === undefined;
     for (const one of this.#questions()) {
       const isWanted =
         isPast &&
+        (id === undefined || one.id === id) &&
         isOf(one, project) &&
         (state === undefined || one.state === state) &&
         (runId === undefined || one.runId === runId) &&
@@ -137,7 +139,11 @@ export class MemoryStore {
       isPast ||= one.id === after;
       if (!isWanted) continue;
       if (found.length === limit || (found.length > 0 && characters >= maxCharacters)) break;
-      found.push({ ...one });
+      found.push({
+        ...one,
+        ...(without.includes("payload") ? { payload: "" } : {}),
+        ...(without.includes("answer") ? { answer: undefined } : {}),
+      });
       characters += one.payload.length;
     }
     return found;

@@ -184,6 +184,7 @@ export interface StoredInteraction extends OfProject {
 }
 
 export interface InteractionQuery {
+  readonly id?: string;
   readonly project?: string | null;
   readonly state?: InteractionState;
   readonly runId?: string;
@@ -193,4 +194,6 @@ export interface InteractionQuery {
   readonly limit: number;
   /** Total characters of payloads; beyond that, entries are left out, but never the first. Default: no limit. */
   readonly maxCharacters?: number;
+  /** What isn't read, since it may be large: payloads are empty then, and answers undefined. Default: nothing. */
+  readonly without?: readonly ("payload" | "answer")[];
 }

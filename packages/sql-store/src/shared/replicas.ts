@@ -95,13 +95,16 @@ export class ReplicaRows {
   }
 
   async interactions(query: InteractionQuery): Promise<readonly StoredInteraction[]> {
-    const { project, state, runId, session, after, limit, maxCharacters } = query;
+    const { id, project, state, runId, session, after, limit, maxCharacters, without = [] } = query;
     const wanted = [
-      ...equal({ project, state, run_id: runId, session }),
+      ...equal({ id, project, state, run_id: runId, session }),
       ...before("ambit_interactions", after),
     ];
     const order = sql`ORDER BY created_at DESC, id DESC`;
-    const page = sql`SELECT * FROM ambit_interactions WHERE ${all(wanted)} ${order} LIMIT ${limit}`;
+    const payload = without.includes("payload") ? sql`'' AS payload` : sql`payload`;
+    const answer = without.includes("answer") ? sql`NULL AS answer` : sql`answer`;
+    const page = sql`SELECT id, run_id, project, session, kind, state, created_at, ${payload}, ${answer}
+      FROM ambit_interactions WHERE ${all(wanted)} ${order} LIMIT ${limit}`;
     const rows = await this.#rows(
       maxCharacters === undefined
         ? page

@@ -21,9 +21,6 @@ import { callersProjects } from "./projects.js";
 import { timeOf } from "./stored-response.js";
 import type { StoredRoute } from "./stored-route.js";
 
-/** Questions of one run that are read for one answer. */
-const maxInteractions = 1_000;
-
 /** `GET /interactions` */
 export async function handleInteractions(route: StoredRoute): Promise<void> {
   const { server, exchange, query, context } = route;
@@ -39,6 +36,7 @@ export async function handleInteractions(route: StoredRoute): Promise<void> {
     after,
     limit: query.read(limit),
     maxCharacters: limits.bodyBytes,
+    without: ["answer"],
   });
   const length = found.reduce((sum, { payload }) => sum + payload.length, 0);
   const wasRead = context.unread.hold(length, readerOf(outgoing));
@@ -81,8 +79,8 @@ export async function handleAnswer(route: StoredRoute): Promise<void> {
   if (!answeredHere(() => runner.answer(key, id, body))) {
     if (pathBeyondDepth(body) !== undefined) throw new RequestInvalid([{ path: "", message: "is too deep" }]);
     const { store } = server.runs;
-    const asked = await store.interactions({ runId: key, limit: maxInteractions });
-    const question = asked.find((one) => one.id === id);
+    const without = ["payload", "answer"] as const;
+    const [question] = await store.interactions({ runId: key, id, limit: 1, without });
     if (question?.state !== "open") throw closed(id, question?.state);
     readAnswer(interactionKindSchema.parse(question.kind), body);
     const kept = await server.runs.answers.keep(id, body);

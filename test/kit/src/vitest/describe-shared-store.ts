@@ -96,6 +96,13 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await ids({})).toEqual(["c", "b", "a"]);
     expect(await ids({ maxCharacters: 150_000 })).toEqual(["c", "b"]);
     expect(await ids({ maxCharacters: 1, after: "b" })).toEqual(["a"]);
+    expect(await ids({ id: "b" })).toEqual(["b"]);
+    await store.answer("b", "given");
+    const [read, bare] = [[], ["payload", "answer"] as const].map((without) =>
+      store.interactions({ id: "b", limit: 1, without }),
+    );
+    expect(await read).toMatchObject([{ id: "b", runId: "r", state: "answered", payload, answer: "given" }]);
+    expect(await bare).toEqual([{ ...(await read)?.[0], payload: "", answer: undefined }]);
   });
 
   it("keeps a run's trace, and what its observers need if it is lost until it ends, out of lists", async () => {
