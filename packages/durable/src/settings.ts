@@ -14,7 +14,10 @@ export const storeSettingsSchema = z.strictObject({
     .int()
     .positive()
     .default(1_024)
-    .meta({ description: "MiB of all events and results; beyond, the runs that ended first are deleted." }),
+    .meta({
+      description:
+        "MiB of all events, results, and answers to paused runs; beyond, the runs that ended first are deleted.",
+    }),
   runMiB: z
     .int()
     .positive()

@@ -30,6 +30,24 @@ export function countExpiry(question: string, characters: number): Statement {
   );
 }
 
+/**
+ * Counts an answer that an ended run gets, while its question is being answered, until the run is deleted. That of a running one is
+ * used at once.
+ */
+export function countAnswer(question: string, characters: number): readonly Statement[] {
+  const answered = sql`ambit_runs WHERE state = 'ended' AND id =
+    (SELECT run_id FROM ambit_interactions WHERE id = ${question} AND state = 'answering')`;
+  return [
+    statement(
+      sql`UPDATE ambit_sizes SET size = size + ${asInteger(characters)} WHERE shard = ${anyShard()}
+      AND EXISTS (SELECT 1 FROM ${answered})`,
+    ),
+    statement(
+      sql`UPDATE ambit_runs SET size = size + ${asInteger(characters)} WHERE id IN (SELECT id FROM ${answered})`,
+    ),
+  ];
+}
+
 /** Takes ended runs out of the count that are about to be deleted. @param chosen a condition over `ambit_runs`. */
 export function uncount(chosen: Sql): Statement {
   return statement(

@@ -70,7 +70,7 @@ export interface StoredRun extends OfProject {
   readonly sealedRecovery: string | undefined;
   /** Events in the log: the last one's number, counted from 1. */
   readonly events: number;
-  /** Characters of its events. */
+  /** Characters of its events, and of the answers that it got after its end. */
   readonly size: number;
   readonly cancelRequested: boolean;
   readonly createdAt: number;

@@ -7,9 +7,9 @@ import type {
   StoredRun,
 } from "@ambit/durable/store";
 import { Columns, type Database, type Essential, type Row } from "../database.js";
-import { all, asInteger, asText, before, clock, equal, type Sql, sql, statement } from "../query.js";
+import { all, asInteger, asText, before, clock, equal, locking, type Sql, sql, statement } from "../query.js";
 import { interactionOf, runOf } from "../rows.js";
-import { countExpiry } from "../sizes.js";
+import { countAnswer, countExpiry } from "../sizes.js";
 import { addDelivery } from "./deliveries.js";
 import { lives } from "./lease.js";
 
@@ -115,15 +115,23 @@ export class ReplicaRows {
   }
 
   async answer(id: string, answer: string): Promise<StoredInteraction | undefined> {
-    const [, rows] = await this.database.run([
+    const results = await this.database.run([
+      // It may end meanwhile, and is counted then.
+      statement(
+        sql`SELECT id FROM ambit_runs WHERE id = (SELECT run_id FROM ambit_interactions WHERE id = ${id})
+        ${locking(this.database)}`,
+      ),
+      // A state within this transaction only: a second answer changes and counts nothing.
+      statement(sql`UPDATE ambit_interactions SET state = 'answering' WHERE id = ${id} AND state = 'open'`),
+      ...countAnswer(id, answer.length),
       statement(
         sql`UPDATE ambit_interactions
         SET state = 'answered', answer = ${answer}, answered_at = ${clock(this.database)}
-        WHERE id = ${id} AND state = 'open'`,
+        WHERE id = ${id} AND state = 'answering'`,
       ),
       statement(sql`SELECT * FROM ambit_interactions WHERE id = ${id}`),
     ]);
-    const [row] = rows ?? [];
+    const [row] = results.at(-1) ?? [];
     return row === undefined ? undefined : interactionOf(row);
   }
 

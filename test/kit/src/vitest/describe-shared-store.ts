@@ -181,11 +181,13 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
       });
       await store.finish(id, 1, { ...ending(), paused: true });
     }
-    await store.answer("ask_answered", "1");
-    await store.answer("ask_used", "1");
+    const { size = 0 } = (await store.get("open")) ?? {};
+    // What is kept of an answer counts, and once.
+    const answer = "1".repeat(100_000);
+    for (const given of [answer, answer, `${answer}2`]) await store.answer("ask_answered", given);
+    await store.answer("ask_used", answer);
     await store.useAnswer("ask_used");
     const ids = async () => (await store.list({ limit: 10 })).map(({ id }) => id).toSorted();
-    const { size = 0 } = (await store.get("open")) ?? {};
     const kept = { interactionMs: 3_600_000, maxSize: 1_000_000 };
     await expect
       .poll(async () => {
@@ -195,11 +197,14 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
       .toEqual(["answered", "open"]);
     expect(await store.retain({ ...kept, maxAgeMs: 3_600_000, maxSize: 1 })).toEqual({
       deleted: 0,
-      excess: 2 * (size + 1_024) - 1,
+      excess: 2 * (size + 1_024) + answer.length - 1,
     });
     // An answer that no turn has used waits no longer than a question.
     await store.retain({ interactionMs: 0, maxAgeMs: 1, maxSize: 1_000_000 });
     expect(await ids()).toEqual(["open"]);
+    expect(await store.retain({ ...kept, maxAgeMs: 3_600_000, maxSize: 1 })).toMatchObject({
+      excess: size + 1_024 - 1,
+    });
     expect(await store.interactions({ state: "open", limit: 10 })).toMatchObject([{ id: "ask_open" }]);
   });
 
