@@ -26,30 +26,38 @@ const partBytes = 8 * 1024 * 1024;
 /** Owners whose mark this process has written lately. */
 const maxMarked = 1_000;
 
-/** Connections at a time: others wait. */
-const maxSockets = 32;
+/** Connections at a time: others wait. Those of contents are held by whoever reads them slowly, so nothing else waits for them. */
+const maxSockets = { contents: 1_024, others: 32 } as const;
 
 export function openS3(config: S3BlobsConfig, temporary: boolean): Blobs {
   const { endpoint, region, timeoutMs, maxAttempts, accessKeyId, secretAccessKey, sessionToken } = config;
-  const client = new S3Client({
-    maxAttempts,
-    forcePathStyle: config.forcePathStyle ?? endpoint !== undefined,
-    // Not every service with S3's API knows the newer checksums. A signature covers what is uploaded.
-    requestChecksumCalculation: "WHEN_REQUIRED",
-    responseChecksumValidation: "WHEN_REQUIRED",
-    requestHandler: {
-      connectionTimeout: Math.min(timeoutMs, 10_000),
-      socketTimeout: timeoutMs,
-      httpAgent: { keepAlive: true, maxSockets },
-      httpsAgent: { keepAlive: true, maxSockets },
-    },
-    ...(endpoint === undefined ? {} : { endpoint, region: "us-east-1" }),
-    ...(region === undefined ? {} : { region }),
-    ...(accessKeyId === undefined || secretAccessKey === undefined
-      ? {}
-      : { credentials: { accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) } }),
-  });
-  return new S3Blobs(client, config, temporary ? `${config.prefix}temporary/${randomUUID()}/` : undefined);
+  const clientWith = (most: number) =>
+    new S3Client({
+      maxAttempts,
+      forcePathStyle: config.forcePathStyle ?? endpoint !== undefined,
+      // Not every service with S3's API knows the newer checksums. A signature covers what is uploaded.
+      requestChecksumCalculation: "WHEN_REQUIRED",
+      responseChecksumValidation: "WHEN_REQUIRED",
+      requestHandler: {
+        connectionTimeout: Math.min(timeoutMs, 10_000),
+        socketTimeout: timeoutMs,
+        httpAgent: { keepAlive: true, maxSockets: most },
+        httpsAgent: { keepAlive: true, maxSockets: most },
+      },
+      ...(endpoint === undefined ? {} : { endpoint, region: "us-east-1" }),
+      ...(region === undefined ? {} : { region }),
+      ...(accessKeyId === undefined || secretAccessKey === undefined
+        ? {}
+        : { credentials: { accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) } }),
+    });
+  const client = clientWith(maxSockets.others);
+  const contents = clientWith(maxSockets.contents);
+  return new S3Blobs(
+    client,
+    contents,
+    config,
+    temporary ? `${config.prefix}temporary/${randomUUID()}/` : undefined,
+  );
 }
 
 /**
@@ -58,6 +66,8 @@ export function openS3(config: S3BlobsConfig, temporary: boolean): Blobs {
  */
 class S3Blobs implements Blobs {
   readonly #client: S3Client;
+  /** For what callers read at their own pace. */
+  readonly #contents: S3Client;
   readonly #prefix: string;
   readonly #isTemporary: boolean;
   readonly #bucket: { readonly Bucket: string };
@@ -66,10 +76,12 @@ class S3Blobs implements Blobs {
 
   constructor(
     client: S3Client,
+    contents: S3Client,
     { bucket, prefix, serverSideEncryption, kmsKeyId }: S3BlobsConfig,
     temporary: string | undefined,
   ) {
     this.#client = client;
+    this.#contents = contents;
     this.#prefix = temporary ?? prefix;
     this.#isTemporary = temporary !== undefined;
     this.#bucket = { Bucket: bucket };
@@ -153,6 +165,7 @@ class S3Blobs implements Blobs {
       if (this.#isTemporary) await this.#deleteAll(this.#prefix);
     } finally {
       this.#client.destroy();
+      this.#contents.destroy();
     }
   }
 
@@ -160,7 +173,7 @@ class S3Blobs implements Blobs {
     let body: Readable | undefined;
     let read = 0;
     try {
-      const { Body } = await this.#client.send(new GetObjectCommand(input));
+      const { Body } = await this.#contents.send(new GetObjectCommand(input));
       if (!(Body instanceof Readable)) throw new TypeError("S3's client returned no stream");
       body = Body;
       for await (const bytes of body) {

@@ -54,6 +54,23 @@ async function opened(settings: object = {}) {
 
 const put = (blobs: Blobs, content = "x") => blobs.put("1", "f", Readable.from([Buffer.from(content)]));
 
+test("readers that stop in the middle of a file keep nobody from keeping and finding another", async () => {
+  const { blobs } = await opened({ timeoutMs: 20_000 });
+  // More than the connection takes of it beforehand.
+  const piece = Buffer.alloc(4_000_000);
+  await blobs.put("1", "large", Readable.from([piece, piece]));
+  const readers = await Promise.all(
+    Array.from({ length: 40 }, async () => {
+      const reader = (await blobs.get("1", "large"))?.content[Symbol.asyncIterator]();
+      onTestFinished(async () => void (await reader?.return?.()));
+      return (await reader?.next())?.done;
+    }),
+  );
+  expect(readers).toEqual(readers.map(() => false));
+  await put(blobs);
+  expect(await blobs.get("1", "f")).toMatchObject({ size: 1 });
+});
+
 test("a service that doesn't answer is given up, and named", async () => {
   const { s3, blobs } = await opened();
   s3.fault = "silent";

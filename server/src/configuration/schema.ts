@@ -63,7 +63,7 @@ const serverSchema = z.strictObject({
     description: "Readers of one stored run's events, besides the caller that began it; beyond that, 429.",
   }),
   maxReadersPerProject: z.int().positive().max(100_000).default(256).meta({
-    description: "Readers of all stored runs of one project; beyond that, 429.",
+    description: "Readers of all stored runs of one project, and of its snapshots; beyond that, 429.",
   }),
   bodyMs: z
     .int()

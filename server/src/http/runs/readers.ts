@@ -7,7 +7,7 @@ export interface ReaderLimits {
   readonly perProject: number;
 }
 
-/** Who reads the logs of stored runs. Each reader may hold a page of a log for as long as it doesn't read. */
+/** Who reads the logs and files of stored runs, and snapshots. Each reader may hold a page of a log for as long as it doesn't read. */
 export class Readers {
   readonly #ofRuns = new Map<string, number>();
   readonly #ofProjects = new Map<string | undefined, number>();
@@ -22,7 +22,7 @@ export class Readers {
     const { id, project } = run;
     const { perRun, perProject } = this.limits;
     if ((this.#ofRuns.get(id) ?? 0) >= perRun)
-      throw new AtCapacity(`The run has ${perRun} readers already (server.maxReadersPerRun).`);
+      throw new AtCapacity(`The run or snapshot has ${perRun} readers already (server.maxReadersPerRun).`);
     if ((this.#ofProjects.get(project) ?? 0) >= perProject)
       throw new AtCapacity(`The project has ${perProject} readers already (server.maxReadersPerProject).`);
     add(this.#ofRuns, id, 1);

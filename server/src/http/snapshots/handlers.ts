@@ -54,8 +54,14 @@ export async function handleDeleteSnapshot(call: Call): Promise<void> {
 
 /** `GET /snapshots/:snapshotId/archive` */
 export async function handleExport(call: Call): Promise<void> {
-  const { context, exchange } = call;
-  const { info, content } = await context.files.snapshots.export(call.path("snapshotId"), projectIn(call));
+  const id = call.path("snapshotId");
+  const project = projectIn(call);
+  // No run's key has a space.
+  await call.context.readers.reading({ id: `snapshot ${id}`, project }, () => exported(call, id, project));
+}
+
+async function exported({ context, exchange }: Call, id: string, project: string | undefined): Promise<void> {
+  const { info, content } = await context.files.snapshots.export(id, project);
   const { outgoing } = exchange;
   if (outgoing.destroyed) return;
   outgoing.writeHead(200, {
