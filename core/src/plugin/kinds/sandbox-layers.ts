@@ -11,7 +11,7 @@ export interface SandboxLayers {
    * @throws SandboxFailed; the signal's reason
    */
   system(signal: AbortSignal): Promise<string | undefined>;
-  /** Whether sandboxes with this boundary can begin with a layer, and become one. Pure. */
+  /** Whether sandboxes with this boundary can begin with a layer, and become one. Synchronous. */
   suit(boundary: Boundary): boolean;
   /** Whether there is one of this name, which a sandbox can begin with. @throws SandboxFailed; the signal's reason */
   has(name: string, signal: AbortSignal): Promise<boolean>;
