@@ -1,4 +1,4 @@
-import { realpath, writeFile } from "node:fs/promises";
+import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type AgentEventOf, messageOf, type RunResult } from "@ambit/core";
 import type { Message } from "@ambit/core/contract";
@@ -12,6 +12,7 @@ import { filesIn } from "./folder-files.js";
 import { type ByHandOptions, requestByHand, withoutCredentials } from "./request.js";
 import { skillFrom } from "./skill-folder.js";
 import { takeBack } from "./take-back.js";
+import { requireWritable, writeOwn } from "./writable.js";
 
 export interface ByHandRunOptions extends ByHandOptions {
   /** `--apply`, `--no-apply`. Default: the terminal is asked. */
@@ -69,10 +70,11 @@ export class ByHand {
     this.#folder = options.folder === undefined ? undefined : resolve(options.folder);
   }
 
-  /** @throws ConfigurationInvalid for a folder that can't be copied, an unusable skill, or nothing to resume */
+  /** @throws ConfigurationInvalid for a folder that can't be copied, an unusable skill or file, or nothing to resume */
   async request(environment: Readonly<Record<string, string | undefined>>): Promise<object> {
     const { prompt, options, terminal } = this;
     if (this.#folder === undefined) requireFolder(options);
+    if (options.patch !== undefined) await requireWritable("--patch", options.patch);
     const { files, leftOut } =
       this.#folder === undefined ? { files: [], leftOut: [] } : await filesIn(this.#folder);
     if (leftOut.length > 0)
@@ -92,7 +94,7 @@ export class ByHand {
     if (options.save !== undefined) {
       const text = `${JSON.stringify(withoutCredentials(request), undefined, 2)}\n`;
       // It has the folder's files.
-      await writeFile(options.save, text, { mode: 0o600 });
+      await writeOwn("--save", options.save, text);
       process.stderr.write(
         `ambit: the request is in ${options.save}, without its credentials and the queries of its URLs\n`,
       );

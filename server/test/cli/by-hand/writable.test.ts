@@ -1,0 +1,34 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { ByHand } from "../../../src/cli/by-hand/by-hand.js";
+import { ConfigurationInvalid } from "../../../src/configuration/problems.js";
+
+async function emptyFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "ambit-writable-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  return folder;
+}
+
+describe("a file that a run by hand writes", () => {
+  it.each(["patch", "save"] as const)(
+    "is refused before the run where --%s can't be written",
+    async (name) => {
+      const folder = await emptyFolder();
+      const file = join(folder, "none", "file");
+      const asked = new ByHand("hi", { agent: "demo", folder, [name]: file }, undefined).request({});
+      await expect(asked).rejects.toThrow(`--${name}: ${file} can't be written (ENOENT): name a file`);
+      await expect(asked).rejects.toThrow(ConfigurationInvalid);
+    },
+  );
+
+  it("is left as it was until the run has ended", async () => {
+    const [folder, out] = [await emptyFolder(), await emptyFolder()];
+    await writeFile(join(out, "kept"), "earlier");
+    for (const name of ["kept", "new"])
+      await new ByHand("hi", { agent: "demo", folder, patch: join(out, name) }, undefined).request({});
+    expect(await readdir(out)).toEqual(["kept"]);
+    expect(await readFile(join(out, "kept"), "utf8")).toBe("earlier");
+  });
+});
