@@ -73,6 +73,25 @@ describe("ambit run", () => {
     expect({ code, complaint }).toEqual({ code: 0, complaint: "" });
   });
 
+  it("cancels a run whose output's reader exits, with an exit code of its own", async () => {
+    const child = startAmbit([
+      "run",
+      "--agent",
+      "demo",
+      "--folder",
+      await emptyFolder(),
+      "--stream",
+      "stream 20000",
+    ]);
+    let complaint = "";
+    child.stderr?.on("data", (chunk) => {
+      complaint += chunk;
+    });
+    child.stdout?.once("data", () => child.stdout?.destroy());
+    const [code] = await once(child, "close");
+    expect({ code, complaint }).toEqual({ code: 141, complaint: "" });
+  });
+
   it("ends with its result when it is interrupted", async () => {
     const marker = `sleep ${700_000 + process.pid}`;
     const child = startAmbit(["run", "-"]);

@@ -13,6 +13,8 @@ export const exitCodes = {
   requestInvalid: 4,
   /** A run by hand asked something, and there was no terminal to answer at. */
   paused: 5,
+  /** What read the output closed its pipe, as after SIGPIPE. */
+  outputClosed: 141,
   /** Ctrl-C. */
   interrupted: 130,
   /** SIGTERM. */

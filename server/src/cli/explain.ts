@@ -7,12 +7,12 @@ import { ServerRefused } from "./server-client.js";
 
 /** Prints why a command couldn't start, one line per problem. Returns the exit code. */
 export function explain(error: unknown, output: { write(text: string): unknown }): number {
+  if (isClosedPipe(error)) return exitCodes.outputClosed;
   for (const line of linesOf(error)) output.write(`ambit: ${printable(line)}\n`);
   return exitCodes.usage;
 }
 
 function linesOf(error: unknown): readonly string[] {
-  if (isClosedPipe(error)) return [];
   if (error instanceof ConfigurationInvalid) {
     return error.problems.map((problem) => `${error.where}: ${problem}`);
   }

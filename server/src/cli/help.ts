@@ -10,6 +10,7 @@ Exit codes:
   4    the request can't be used: every issue is in the result
   5    a run by hand paused: it asked something, and there was no terminal to answer at
   130  interrupted with Ctrl-C (143: by SIGTERM)
+  141  what read the output closed its pipe, as \`head\` does: a run is cancelled
 
 Environment:
   AMBIT_HOST, AMBIT_PORT   where to listen

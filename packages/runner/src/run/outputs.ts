@@ -149,7 +149,9 @@ export class Outputs {
       return end;
     } catch (thrown) {
       const failure = toAmbitError(signal.aborted ? signal.reason : thrown);
-      this.log.error({ runId: this.run.id, error: thrown }, "a run's outputs could not be taken out");
+      // Whoever aborted the run says why: that is no fault of its outputs.
+      if (thrown !== signal.reason)
+        this.log.error({ runId: this.run.id, error: thrown }, "a run's outputs could not be taken out");
       if (end.how === "completed" || signal.aborted) return { how: "failed", failure };
       // The question of a paused run, or an earlier failure, counts for more.
       this.events.warn({ path: "outputs", message: failure.message });
