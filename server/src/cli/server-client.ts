@@ -1,4 +1,5 @@
 import { type Environment, takeEnvironment } from "../configuration/environment.js";
+import { ConfigurationInvalid } from "../configuration/problems.js";
 import { urlOf } from "../http/address.js";
 import { localTokenFor } from "../local-token.js";
 
@@ -12,9 +13,14 @@ export interface ClientOptions {
   readonly url?: string;
 }
 
-/** Where the server is: `--url`, else `AMBIT_ADDRESS`, else what `AMBIT_HOST` and `AMBIT_PORT` say. */
+/**
+ * Where the server is: `--url`, else `AMBIT_ADDRESS`, else what `AMBIT_HOST` and `AMBIT_PORT` say.
+ * @throws ConfigurationInvalid for a `--url` that is none
+ */
 export function addressOf({ url }: ClientOptions, environment: Environment): string {
   const { AMBIT_HOST: host = "127.0.0.1", AMBIT_PORT: port = 8765, AMBIT_ADDRESS: address } = environment;
+  if (url !== undefined && !/^https?:$/.test(URL.parse(url)?.protocol ?? ""))
+    throw new ConfigurationInvalid("--url", [`must be an http:// or https:// URL: ${urlOf(host, port)}`]);
   return (url ?? address ?? urlOf(host, port)).replace(/\/+$/, "");
 }
 

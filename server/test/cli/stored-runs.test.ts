@@ -130,6 +130,8 @@ describe("ambit runs, attach, answer, deliveries and redeliver", () => {
     ["no server, to follow", ["attach", "none", ...nowhere], {}, "start it with `ambit serve`"],
   ])("say what to do about %s", async (_, args, variables, message) => {
     const { code, stdout, stderr } = await ambit(args, variables);
+    ["a run to cancel that isn't there", ["cancel", "none"], {}, "There is no run 'none'"],
+    ["an address without its scheme", ["runs", "--url", "127.0.0.1:1"], {}, "--url: must be an http://"],
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/\n {4}at /);
