@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { constants } from "node:fs";
-import { lstat, open, readdir, realpath } from "node:fs/promises";
+import { lstat, open, readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { inFolder, type OpenFolder } from "@ambit/backend-kit/safe-fs";
@@ -37,6 +37,8 @@ export async function filesIn(given: string): Promise<FolderFiles> {
   const folder = await realpath(given).catch((cause: unknown) => {
     throw unreadable(given, cause);
   });
+  if (!(await stat(folder)).isDirectory())
+    throw new ConfigurationInvalid(given, ["is no folder: name the one that holds it"]);
   const paths = (await gitsList(folder)) ?? (await allPaths(folder));
   const tooMany = `has more than ${limits.sourceFiles.toLocaleString("en")} files: name a folder below it`;
   if (paths.length > limits.sourceFiles) throw new ConfigurationInvalid(given, [tooMany]);

@@ -49,6 +49,12 @@ const write = (path: string, text: string) => {
 const pathsIn = async (from: string) => (await filesIn(from)).files.map(({ path }) => path);
 
 describe("the copy of a folder", () => {
+  it("is refused for a file, in a git repository too", async () => {
+    git("init", "-q");
+    write("notes.md", "one");
+    await expect(filesIn(join(folder, "notes.md"))).rejects.toThrow("notes.md: is no folder");
+  });
+
   it("has nothing from behind a link in place of a folder that git knows", async () => {
     git("init", "-q");
     write("plain/key", "as committed");
