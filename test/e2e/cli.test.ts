@@ -158,7 +158,11 @@ describe("problems at the start of a command", () => {
     [["bogus"], {}, "unknown command 'bogus'"],
     [["run"], {}, "missing required argument 'request'"],
     [["serve", "--port", "x"], {}, "It must be 0 to 65535"],
-    [["run", "none.json"], {}, "none.json: can't be read"],
+    [
+      ["run", "none.json"],
+      {},
+      "none.json: there is no such file: if these words are a prompt, add --folder .",
+    ],
     [["serve"], { AMBIT_PORT: "x" }, "AMBIT_PORT must be a port: 0 to 65535"],
     [["serve"], { AMBIT_HOST: "0.0.0.0" }, "set AMBIT_TOKEN to a long random value, or listen on 127.0.0.1"],
     [["run", "-", "--config", "none.json"], {}, "none.json: there is no such file"],

@@ -14,6 +14,9 @@ import { exitCodeOf } from "../exit-codes.js";
 import { readRequest } from "../read-request.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
 
+/** For words where a request's file is expected. */
+const orPrompt = ": if these words are a prompt, add --folder . or --agent demo";
+
 export type RunCommandOptions = Overrides & PrinterOptions & ByHandRunOptions;
 
 /**
@@ -43,7 +46,7 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
         keepsNoFiles: true,
       }),
     );
-    const reading = byHand?.request(variables) ?? Promise.resolve(given ?? readRequest(words));
+    const reading = byHand?.request(variables) ?? Promise.resolve(given ?? readRequest(words, orPrompt));
     const body = await interruption.before(reading);
     return await drive(ambit, printer, { body, byHand, terminal }, interruption);
   } catch (error) {
