@@ -111,6 +111,14 @@ function program(): Command {
       await finish(attach(run, options));
     });
   ambit
+    .command("cancel <run>")
+    .description("end a run of a server early; it still has its result")
+    .option("--url <url>", serverOption)
+    .action(async (run, options) => {
+      const { cancel } = await import("./commands/runs.js");
+      await finish(cancel(run, options));
+    });
+  ambit
     .command("answer <question>")
     .description("answer what a run of a server asks its user, live or for the next turn")
     .option("--approve", "the call may be made")

@@ -70,7 +70,7 @@ async function ambit(args: readonly string[], variables: NodeJS.ProcessEnv = {})
 const asTwo = { AMBIT_TOKEN: two.token };
 const nowhere = ["--url", "http://127.0.0.1:1"];
 
-describe("ambit runs, attach, answer, deliveries and redeliver", () => {
+describe("ambit runs, attach, cancel, answer, deliveries and redeliver", () => {
   it("list a server's runs and questions, follow a run, and answer it for the next turn", async () => {
     const listed = await ambit(["runs", "--session", "s", "--json"]);
     const { runs, interactions } = JSON.parse(listed.stdout);
@@ -101,6 +101,18 @@ describe("ambit runs, attach, answer, deliveries and redeliver", () => {
     expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining(`no open question ${id}`) });
   });
 
+  it("end a run early, which has its result", async () => {
+    const held = { ...turn, runId: "held", sessionId: "h", detach: true, interactions: { waitMs: 60_000 } };
+    expect((await post("/run", held)).status).toBe(202);
+    expect(await ambit(["cancel", "held"])).toEqual({
+      code: 0,
+      stderr: "",
+      stdout: "cancelled; `ambit attach held` shows its result\n",
+    });
+    const { stdout } = await ambit(["attach", "held", "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject({ ok: true, stopReason: "cancelled" });
+  });
+
   it("list webhook messages, and send failed ones again", async () => {
     const webhook = { url: "http://127.0.0.1:1/", events: ["run.finished"] };
     await post("/run", { ...asking, permissions: { default: "allow" }, webhook });
@@ -118,6 +130,8 @@ describe("ambit runs, attach, answer, deliveries and redeliver", () => {
   });
 
   it.each([
+    ["a run to cancel that isn't there", ["cancel", "none"], {}, "There is no run 'none'"],
+    ["an address without its scheme", ["runs", "--url", "127.0.0.1:1"], {}, "--url: must be an http://"],
     ["a run that isn't there", ["attach", "none"], {}, "There is no run 'none'"],
     ["a state that isn't one", ["runs", "--state", "done"], {}, "must be one of queued, running, ended"],
     ["an answer that says nothing", ["answer", "ask_1"], {}, "say one of --approve, --deny and --output"],
@@ -130,8 +144,6 @@ describe("ambit runs, attach, answer, deliveries and redeliver", () => {
     ["no server, to follow", ["attach", "none", ...nowhere], {}, "start it with `ambit serve`"],
   ])("say what to do about %s", async (_, args, variables, message) => {
     const { code, stdout, stderr } = await ambit(args, variables);
-    ["a run to cancel that isn't there", ["cancel", "none"], {}, "There is no run 'none'"],
-    ["an address without its scheme", ["runs", "--url", "127.0.0.1:1"], {}, "--url: must be an http://"],
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/\n {4}at /);

@@ -51,3 +51,10 @@ function namesOf(payload: unknown): string {
   const isNamed = typeof payload === "object" && payload !== null && "toolName" in payload;
   return isNamed ? String(payload.toolName) : "";
 }
+
+/** `ambit cancel`: ends a running or queued run early. It still has its result. */
+export async function cancel(runId: string, options: ClientOptions): Promise<number> {
+  await new ServerClient(options).json("POST", `/runs/${encodeURIComponent(runId)}/cancel`);
+  process.stdout.write(`cancelled; \`ambit attach ${runId}\` shows its result\n`);
+  return exitCodes.ok;
+}
