@@ -218,7 +218,7 @@ function program(): Command {
   ambit
     .command("completion")
     .description("print a script that completes commands and options in a shell")
-    .addArgument(new Argument("<shell>").choices(shells))
+    .addArgument(new Argument("<shell>", "the shell").choices(shells))
     .action((shell) => {
       process.stdout.write(completionScript(shell, ambit));
     });
