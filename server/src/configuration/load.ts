@@ -126,8 +126,13 @@ async function read(file: string): Promise<unknown> {
     const text = await readFile(file, "utf8");
     try {
       return JSON.parse(text);
+    } catch {
+      // Imported only for a file that has comments, or a mistake.
+    }
+    const { parseCommented, whyNotJson } = await import("./syntax-error.js");
+    try {
+      return parseCommented(text);
     } catch (cause) {
-      const { whyNotJson } = await import("./syntax-error.js");
       throw new ConfigurationInvalid(file, [whyNotJson(text)], { cause });
     }
   }

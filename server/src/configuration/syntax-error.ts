@@ -1,10 +1,15 @@
 import { execFile } from "node:child_process";
-import { type ParseError, parse, printParseErrorCode } from "jsonc-parser";
+import { type ParseError, parse, printParseErrorCode, stripComments } from "jsonc-parser";
 
-/** Why `JSON.parse` refuses a text, with the line of the first fault. */
+/** JSON that may have comments. @throws SyntaxError, as `JSON.parse` does */
+export function parseCommented(text: string): unknown {
+  return JSON.parse(stripComments(text, " "));
+}
+
+/** Why `parseCommented` refuses a text, with the line of the first fault. */
 export function whyNotJson(text: string): string {
   const errors: ParseError[] = [];
-  parse(text, errors, { disallowComments: true, allowTrailingComma: false });
+  parse(text, errors, { disallowComments: false, allowTrailingComma: false });
   const [first] = errors;
   if (first === undefined) return "is not JSON";
   const before = text.slice(0, first.offset).split("\n");

@@ -156,6 +156,7 @@ describe("loadSettings", () => {
     ['{"permissions":{"deny":["*(rm:*)"]}}', "permissions.deny[0] must name the tool"],
     ['{"server":{"preview":{"url":"https://*.a.example"}}}', "server.preview.port is needed beside `url`"],
     ["{", "is not JSON"],
+    ['// A comment.\n{"server":{"port":1},}', "is not JSON: line 2, column 22"],
   ])("says what is wrong with %s", async (content, message) => {
     const folder = await folderWith({ "ambit.config.json": content });
     await expect(load(folder)).rejects.toThrow(message);
@@ -172,6 +173,12 @@ describe("loadSettings", () => {
     ]);
     expect((await load(folder, { ...host, AMBIT_HEALTH_PORT: "0" })).notices).toEqual([]);
     expect((await load(withPort, host)).notices).toEqual([]);
+  });
+
+  it("reads JSON with comments", async () => {
+    const text = '// As on the page.\n{ "server": { "port": 1 /* one */, "allowedHosts": ["//not-one"] } }';
+    const { server } = await load(await folderWith({ "ambit.config.json": text }));
+    expect(server).toMatchObject({ port: 1, allowedHosts: ["//not-one"] });
   });
 
   it("reports all problems at once", async () => {
