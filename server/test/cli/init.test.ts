@@ -23,10 +23,11 @@ const choices = initialConfiguration.split("\n").filter((line) => line.trimStart
 
 describe("ambit init", () => {
   it("writes the defaults", async () => {
-    vi.spyOn(process.stdout, "write").mockReturnValue(true);
+    const said = vi.spyOn(process.stdout, "write").mockReturnValue(true);
     onTestFinished(() => void vi.restoreAllMocks());
     const file = join(await emptyFolder(), "ambit.config.mjs");
     expect(await init(file)).toBe(0);
+    expect(said).toHaveBeenCalledWith(expect.stringContaining("uses it only if --config names it"));
     expect((await settingsOf(await readFile(file, "utf8"))).plugins).toEqual(defaultPlugins);
   });
 

@@ -17,7 +17,7 @@ export async function init(file = "ambit.config.mjs"): Promise<number> {
     throw new ConfigurationInvalid(file, [reason], { cause });
   }
   process.stdout.write(
-    `${resolve(file)} is written. Commands in this folder use it; \`ambit doctor\` says what it guarantees here.\n`,
+    `${resolve(file)} is written. Commands in this folder use it; \`ambit doctor\` says what it guarantees here. \`ambit run --folder\` with this folder uses it only if --config names it.\n`,
   );
   return exitCodes.ok;
 }
