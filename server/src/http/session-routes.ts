@@ -21,13 +21,14 @@ export async function handleKill(
   }
   const project = own === "all" ? (projectId ?? undefined) : own;
   const ended = await runner.endSession(sessionId, project);
-  const message = ended ? undefined : nothingEnded(sessionId, projectId);
+  const message = ended ? undefined : nothingEnded(sessionId, projectId, own !== "all");
   if (message !== undefined) log.info({ sessionId, projectId }, "there was no session to end");
   sendJson(outgoing, 200, { ok: true, ended, message } satisfies EndedResponse);
 }
 
-function nothingEnded(sessionId: string, projectId: string | null | undefined): string {
+function nothingEnded(sessionId: string, projectId: string | null | undefined, isTenant: boolean): string {
   const session = JSON.stringify(sessionId);
+  if (isTenant) return `There is no session ${session}: it has ended already, or never began.`;
   const fix =
     "send the projectId of its runs (their projectId, or else their runContext.project.id), unless it has ended already";
   if (projectOf({ projectId: projectId ?? undefined }) === undefined)

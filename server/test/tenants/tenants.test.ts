@@ -131,6 +131,7 @@ describe("a tenant's token", () => {
     expect(kill.status).toBe(400);
     expect(await (await post("/kill", { sessionId: "s" }, bearer(two.token))).json()).toMatchObject({
       ended: false,
+      message: 'There is no session "s": it has ended already, or never began.',
     });
     expect(runner.has("one/mine")).toBe(true);
     expect((await post("/runs/mine/cancel", {}, bearer(one.token))).status).toBe(200);
