@@ -66,10 +66,10 @@ export class ServerClient {
     const refusal: unknown = await response.json().catch(() => ({}));
     const reason =
       typeof refusal === "object" && refusal !== null && "error" in refusal ? String(refusal.error) : "";
-    const fix =
+    const why =
       response.status === 401
-        ? ": set AMBIT_TOKEN to a token of this server, or be the user that started it"
-        : "";
-    throw new ServerRefused(`${this.#base} refused it (${response.status}): ${reason}${fix}`);
+        ? "set AMBIT_TOKEN to a token of this server, or be the user that started it"
+        : reason;
+    throw new ServerRefused(`${this.#base} refused it (${response.status}): ${why}`);
   }
 }

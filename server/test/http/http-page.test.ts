@@ -88,7 +88,9 @@ describe("the client in Python", () => {
     });
     const [code] = await once(child, "close");
     expect(code).toBe(1);
-    expect(errorOutput).toMatch(/^HTTP 401: \{"kind":"result","result":\{"ok":false,"error":"Unauthorized/);
+    expect(errorOutput).toMatch(
+      /^HTTP 401: \{"kind":"result","result":\{"ok":false,"error":"Unauthorized: send a token of this server/,
+    );
   });
 
   it.for([

@@ -23,11 +23,11 @@ export async function admitCaller(
   if (tenant !== undefined) return setTenant(incoming, tenant);
   const isEveryone = operator.kind === "everyone";
   const isLocal = operator.kind === "local" && presentsToken(presented, operator.token);
-  if (!isEveryone && !isLocal)
-    throw operator.kind === "local" ? new Unauthorized(localFix) : new Unauthorized();
+  if (!isEveryone && !isLocal) throw new Unauthorized(operator.kind === "local" ? localFix : tokenFix);
   await refuseCallersOfRuns(incoming.socket, runner);
 }
 
+const tokenFix = "Unauthorized: send a token of this server, as `Authorization: Bearer …`.";
 const localFix =
   "Unauthorized: send the token that `ambit token --local` prints, as `Authorization: Bearer …`, or start the server with AMBIT_TOKEN.";
 
