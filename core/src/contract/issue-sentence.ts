@@ -14,14 +14,19 @@ export function readUnion(found: z.core.$ZodIssueInvalidUnion, value: unknown): 
   }
   const chosen = found.errors.find((issues) => !issues.some(isOfAnotherType));
   if (chosen !== undefined) return { issues: chosen };
-  const isOfNames = (issue: Found) =>
-    issue.code === "invalid_value" && issue.values.some((one) => typeof one === "string");
-  const enumerated = found.errors.flat().find(isOfNames);
-  if (enumerated !== undefined && typeof value === "string")
-    return { sentence: issueSentence(enumerated, value) };
+  const enumerated = found.errors
+    .flat()
+    .find((issue) => issue.code === "invalid_value" && issue.values.some((one) => typeof one === "string"));
+  if (enumerated?.code === "invalid_value" && typeof value === "string")
+    return { sentence: oneOf(enumerated.values, value, otherTypes(found.errors.flat())) };
   const expected = found.errors.flat().map(expectation).join(", or ");
   if (value === undefined) return { sentence: `is required: ${expected}` };
   return { sentence: `must be ${expected}${receivedValue(value)}` };
+}
+
+/** What a union takes beside its names, such as the object that says more than they can. */
+function otherTypes(issues: readonly Found[]): readonly string[] {
+  return issues.filter((issue) => issue.code === "invalid_type").map(expectation);
 }
 
 function isOfAnotherType(issue: Found): boolean {
@@ -71,7 +76,7 @@ function tooMuch(found: z.core.$ZodIssueTooBig, value: unknown): string {
   return found.origin === "string" ? `must have ${max} characters at most` : `must be ${max} at most`;
 }
 
-function oneOf(allowed: readonly unknown[], value: unknown): string {
+function oneOf(allowed: readonly unknown[], value: unknown, others: readonly string[] = []): string {
   const meant =
     typeof value === "string"
       ? nearestKey(
@@ -79,7 +84,7 @@ function oneOf(allowed: readonly unknown[], value: unknown): string {
           allowed.filter((name) => typeof name === "string"),
         )
       : undefined;
-  return `must be ${choices(allowed)}${meant === undefined ? "" : `; did you mean "${meant}"?`}`;
+  return `must be ${[choices(allowed), ...others].join(", or ")}${meant === undefined ? "" : `; did you mean "${meant}"?`}`;
 }
 
 function choices(allowed: readonly unknown[]): string {

@@ -320,13 +320,13 @@ describe("refused requests and their messages", () => {
     ],
     [
       "sandboxPermission.network",
-      'must be one of "on", "off", "restricted"; did you mean "restricted"?',
+      'must be one of "on", "off", "restricted", or an object; did you mean "restricted"?',
       { sandboxPermission: { network: "restrictd" } },
     ],
     [
       "sandboxPermission.network",
-      'must be one of "on", "off", "restricted"',
-      { sandboxPermission: { network: "of" } },
+      /^must be one of "on", "off", "restricted", or an object$/,
+      { sandboxPermission: { network: "allowlist" } },
     ],
     [
       "sandboxPermission.network",
