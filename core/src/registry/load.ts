@@ -4,7 +4,7 @@ import { type MarkedValue, markedValues } from "../contract/index.js";
 import { type LoadFailure, messageOf, PluginLoadFailed } from "../errors.js";
 import type { Log, Plugin } from "../plugin/index.js";
 import { isPlugin, type PluginEntry } from "./configuration.js";
-import { OfferCollector, type Offered } from "./registrar.js";
+import { OfferCollector, type Offered, OfferInvalid } from "./registrar.js";
 import { settingsProblems } from "./settings-problems.js";
 
 /** Finds a package by name, from the deployer's folder: resolves with its default export. */
@@ -140,10 +140,10 @@ function register(
     returned.catch(() => undefined);
     return failed("register returned a promise", "its author moves what waits into probe() or open()");
   } catch (cause) {
-    return failed(
-      `register threw (${messageOf(cause)})`,
-      "its author moves what can fail into probe() or open()",
-      cause,
-    );
+    const fix =
+      cause instanceof OfferInvalid
+        ? "its author corrects what register adds; TypeScript reports it too"
+        : "its author moves what can fail into probe() or open()";
+    return failed(`register threw (${messageOf(cause)})`, fix, cause);
   }
 }

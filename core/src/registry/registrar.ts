@@ -33,6 +33,11 @@ export interface Offered {
   readonly dialects: readonly Dialect[];
 }
 
+/** Something that a plugin adds and no compiler checked. */
+export class OfferInvalid extends Error {
+  override readonly name = "OfferInvalid";
+}
+
 /** Takes what plugins offer, and refuses duplicates. */
 export class OfferCollector implements Offered {
   readonly failures: LoadFailure[] = [];
@@ -78,6 +83,11 @@ export class OfferCollector implements Offered {
         add: (kind, given) => {
           if (over)
             throw new Error(`Plugin '${plugin}' offers the ${kind} '${given.name}' after it has registered.`);
+          // A plugin in JavaScript has no compiler that says so.
+          if (!Object.hasOwn(this.#accept, kind)) {
+            const known = Object.keys(this.#accept).join(", ");
+            throw new OfferInvalid(`There is no kind '${String(kind)}': a plugin adds one of ${known}.`);
+          }
           this.#accept[kind](plugin, typeof given === "function" ? construct(container, given) : given);
         },
       });
@@ -113,6 +123,9 @@ export class OfferCollector implements Offered {
   };
 
   #addActor<Kind extends ActorKind>(plugin: string, kind: Kind, actor: ActorKinds[Kind]): void {
+    const missing = missingIn(actor);
+    if (missing.length > 0)
+      throw new OfferInvalid(`Its ${kind} ${JSON.stringify(actor.name)} lacks ${missing.join(", ")}.`);
     const offer = keyOf(kind, actor);
     const fix = "load only one of them, or rename one in its config";
     if (!this.#isFirst(plugin, offer, { offer, fix })) return;
@@ -129,6 +142,17 @@ export class OfferCollector implements Offered {
     }
     return owner === undefined;
   }
+}
+
+/** What every actor has, and one of a plugin in JavaScript may lack. */
+function missingIn(actor: Actor<never>): readonly string[] {
+  const { name, site, claims } = actor;
+  const values = Object.entries({ name, site }).filter(([, value]) => typeof value !== "string");
+  const methods = (["touches", "gaps", "probe"] as const).filter(
+    (method) => typeof actor[method] !== "function",
+  );
+  const list = Array.isArray(claims) ? [] : ["claims (a list)"];
+  return [...values.map(([key]) => key), ...list, ...methods.map((method) => `${method}()`)];
 }
 
 /** Actors that do the same work collide even with different names; others are identified by their names. */

@@ -53,6 +53,25 @@ async function failuresOf(entries: readonly PluginEntry[], packages?: Readonly<R
 }
 
 describe("loading", () => {
+  test("says what a plugin in JavaScript adds wrongly", async () => {
+    const adding = (name: string, kind: string, offer: object) =>
+      plugin(name, ({ add }) => Reflect.apply(add, undefined, [kind, offer]));
+    const incomplete = { name: "x", site: "runner", touches: () => [], gaps: () => [] };
+    const error = await load([
+      adding("unknown", "executer", incomplete),
+      adding("lacking", "executor", incomplete),
+    ]).catch((thrown: unknown) => thrown);
+    if (!(error instanceof PluginLoadFailed)) throw error;
+    expect(error.failures.map(({ reason, fix }) => `${reason}: ${fix}`)).toEqual([
+      expect.stringMatching(
+        /There is no kind 'executer': a plugin adds one of sandbox, executor, .*corrects/,
+      ),
+      expect.stringMatching(
+        /Its executor "x" lacks claims \(a list\), probe\(\).*corrects what register adds/,
+      ),
+    ]);
+  });
+
   test("a plugin as itself, by name, with a config, whose defaults are filled in", async () => {
     const seen: unknown[] = [];
     const config = z.strictObject({ size: z.int().default(7) });
