@@ -36,7 +36,8 @@ export function describeToolExecutor(
     afterAll(() => world.close());
 
     it("has test cases", () => {
-      expect(ending.filter(({ status }) => status !== "failed").length).toBeGreaterThan(0);
+      const working = ending.filter(({ status }) => status !== "failed");
+      expect(working.length, "pass at least one case that completes or is parked").toBeGreaterThan(0);
     });
 
     it("finds no gap for its own tools, and reports without a side effect", () => {
@@ -84,7 +85,7 @@ export function describeToolExecutor(
         const stated = executor.touches(useOf(one));
         expect(
           [...observed].filter((domain) => !stated.includes(domain)),
-          one.name,
+          `${one.name}: touches() must name every domain in which the call acts`,
         ).toEqual([]);
       }
     });
@@ -119,9 +120,10 @@ export function describeToolExecutor(
         for (const one of onNetwork) {
           const before = world.requests();
           await executeCase(executor, one, world);
-          expect(world.requests(), `${one.name}: the control didn't reach the server`).toBeGreaterThan(
-            before,
-          );
+          expect(
+            world.requests(),
+            `${one.name}: without a boundary, its calls must reach world.url`,
+          ).toBeGreaterThan(before);
           const reached = world.requests();
           for (const boundary of [
             boundaryOf({ network: "off" }),

@@ -8,7 +8,10 @@ const probeMs = 60_000;
 export async function expectProven(actor: Actor<never>, context: TestContext): Promise<void> {
   const findings = await probeWithin(actor, probeMs);
   const found = [...new Set(findings.map(({ capability }) => capability))];
-  expect(found.sort(), "the probe's findings match the claims").toEqual([...actor.claims].sort());
+  expect(
+    found.sort(),
+    "probe() must return a finding for each of the actor's claims, and for no other",
+  ).toEqual([...actor.claims].sort());
   const unproven = findings.flatMap((one) => (one.proven ? [] : [`${one.capability}: ${one.reason}`]));
   if (unproven.length > 0) {
     context.skip(`host: the probe of ${actor.name} doesn't prove its claims: ${unproven.join("; ")}`);
