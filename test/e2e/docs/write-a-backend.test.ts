@@ -11,7 +11,7 @@ import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { ambit, demo } from "../support/ambit.js";
 import { callbackServer } from "../support/callback-server.js";
 import { installPacked } from "../support/outside.js";
-import { pageJson, writePageCode } from "../support/page-code.js";
+import { pageJson, toolsOf, writePageCode } from "../support/page-code.js";
 
 const name = "ambit-containers";
 let folder = "";
@@ -20,13 +20,13 @@ afterEach(() => vi.unstubAllEnvs());
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "ambit-page-"));
+  const [manifest] = await pageJson("docs/write-a-backend.md");
   await installPacked(
     folder,
     ["core", "packages/attacks", "packages/backend-kit", "packages/bridge", "test/kit"],
-    ["vitest", "typescript", "@types/node"],
+    toolsOf(manifest),
   );
   expect(await writePageCode("docs/write-a-backend.md", name, folder)).toBe(2);
-  const [manifest] = await pageJson("docs/write-a-backend.md");
   const [, tsconfig] = await pageJson("docs/write-a-plugin.md");
   await writeFile(join(folder, name, "package.json"), JSON.stringify(manifest));
   await writeFile(join(folder, name, "tsconfig.json"), JSON.stringify(tsconfig));

@@ -9,7 +9,7 @@ import { execa } from "execa";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ambit, demo } from "../support/ambit.js";
 import { installPacked } from "../support/outside.js";
-import { pageJson, writePageCode } from "../support/page-code.js";
+import { pageJson, toolsOf, writePageCode } from "../support/page-code.js";
 
 const page = "docs/write-a-plugin.md";
 /** Each plugin of the page, with its number of files. */
@@ -24,6 +24,7 @@ let folder = "";
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "ambit-page-"));
+  const [manifest, tsconfig] = await pageJson(page);
   await installPacked(
     folder,
     [
@@ -35,9 +36,8 @@ beforeAll(async () => {
       "plugins/sandbox-local",
       "plugins/harness-acp",
     ],
-    ["vitest", "typescript", "@types/node"],
+    toolsOf(manifest),
   );
-  const [manifest, tsconfig] = await pageJson(page);
   for (const [name, files] of Object.entries(plugins)) {
     expect(await writePageCode(page, name, folder), name).toBe(files);
     await writeFile(join(folder, name, "package.json"), JSON.stringify({ ...Object(manifest), name }));

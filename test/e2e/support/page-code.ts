@@ -21,6 +21,12 @@ export async function pageJson(page: string): Promise<readonly unknown[]> {
   return blocks.filter(({ language }) => language === "json").map(({ code }) => JSON.parse(code));
 }
 
+/** What a plugin's author installs from a registry to build and test it. */
+export function toolsOf(manifest: unknown): readonly string[] {
+  const { devDependencies = {} }: { devDependencies?: object } = Object(manifest);
+  return Object.keys(devDependencies).filter((name) => !name.startsWith("@ambit/"));
+}
+
 async function codeBlocks(page: string): Promise<readonly { language: string; code: string }[]> {
   const text = await readFile(join(repository, page), "utf8");
   return Array.from(text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm), ([, language = "", code = ""]) => ({
