@@ -121,6 +121,15 @@ describe("ambit run with a prompt", () => {
     ]);
   });
 
+  it("applies nothing when it is interrupted at the question", async () => {
+    const folder = await project();
+    const child = startTerminal(["run", "--agent", "demo", "--folder", folder, ...allowed, "write a.txt 1"]);
+    await child.answer(/Apply 1 change [\s\S]*\[y\/n\]/, "\u0003");
+    expect(await child.exit, child.printed()).toBe(130);
+    expect(child.printed()).toContain("nothing was applied");
+    expect(existsSync(join(folder, "a.txt"))).toBe(false);
+  });
+
   it("names what it would have asked where there is no terminal", async () => {
     const folder = await project();
     const line = ["run", "--agent", "demo", "--folder", folder, "--apply", "write a.txt 1"];

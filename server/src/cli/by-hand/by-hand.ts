@@ -108,12 +108,13 @@ export class ByHand {
       this.#asked.add(payload.toolName);
   }
 
-  /** Shows what the run changed, and applies it. @returns the exit code */
+  /** Shows what the run changed, and applies it, unless `signal` aborts before. @returns the exit code */
   async end(
     { files }: Pick<Ambit, "files">,
     key: string,
     result: RunResult,
     print: (text: string) => Promise<void>,
+    signal?: AbortSignal,
   ): Promise<number> {
     const { terminal, options } = this;
     await this.#keep(result);
@@ -124,7 +125,7 @@ export class ByHand {
     const { apply, patch } = options;
     // It may be named by a link; below it, none is followed.
     const folder = this.#folder === undefined ? undefined : await realpath(this.#folder);
-    const taken = await takeBack(kept, outputs, { folder, apply, patch, terminal, print });
+    const taken = await takeBack(kept, outputs, { folder, apply, patch, terminal, print, signal });
     return code === 0 ? taken : code;
   }
 

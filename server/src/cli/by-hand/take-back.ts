@@ -27,6 +27,8 @@ export interface TakeBackOptions {
   /** Undefined without one. */
   readonly terminal: Terminal | undefined;
   readonly print: (text: string) => Promise<void>;
+  /** Ends the question whether to apply. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Shows what the run changed, and brings it into the user's folder if they say so. @returns the exit code */
@@ -35,7 +37,7 @@ export async function takeBack(
   receipt: OutputsReceipt,
   options: TakeBackOptions,
 ): Promise<number> {
-  const { folder, terminal, print } = options;
+  const { folder, terminal, print, signal } = options;
   const changes = receipt.patch?.changes ?? [];
   for (const { path, reason } of receipt.omitted) await print(`left out: ${printable(path)} (${reason})\n`);
   if (options.patch !== undefined) await savePatch(kept, options.patch);
@@ -52,7 +54,13 @@ export async function takeBack(
       terminal,
       colors.bold(`Apply ${count} to ${folder}? [y/n] `),
       /^(y(es)?|no?)$/,
-    );
+      signal,
+    ).catch(async (error: unknown) => {
+      if (signal?.aborted !== true) throw error;
+      await print("\nnothing was applied\n");
+      return undefined;
+    });
+    if (given === undefined) return exitCodes.interrupted;
     if (given.startsWith("n")) return exitCodes.ok;
   }
   const conflicts = await conflictsIn(folder, changes);

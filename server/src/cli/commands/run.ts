@@ -107,8 +107,11 @@ async function drive(
     }
     leaving.abort();
     if (result !== undefined) await printer.result(result);
-    if (result !== undefined && byHand !== undefined && interruption.exitCode === undefined)
-      return await byHand.end(ambit, run.key, result, (text) => printText(text, printer));
+    if (result !== undefined && byHand !== undefined && interruption.exitCode === undefined) {
+      const print = (text: string) => printText(text, printer);
+      const code = await byHand.end(ambit, run.key, result, print, interruption.signal);
+      return interruption.exitCode ?? code;
+    }
   } finally {
     leaving.abort();
     // If its output can't be written any more.
@@ -139,6 +142,7 @@ async function printText(text: string, { isForProgram }: RecordPrinter): Promise
 /** Ctrl-C or SIGTERM. A second one ends the process immediately: the next start cleans up what is left. */
 class Interruption {
   readonly #reason: Promise<RunCancelled>;
+  readonly #abort = new AbortController();
   /** Set by the first signal. */
   exitCode: number | undefined;
 
@@ -147,8 +151,15 @@ class Interruption {
     this.#reason = signals.next().then((signal) => {
       this.exitCode = exitCodeOfSignal(signal);
       void signals.next().then(() => process.exit(this.exitCode));
-      return new RunCancelled("The run was interrupted.", "caller");
+      const reason = new RunCancelled("The run was interrupted.", "caller");
+      this.#abort.abort(reason);
+      return reason;
     });
+  }
+
+  /** Aborts with it. */
+  get signal(): AbortSignal {
+    return this.#abort.signal;
   }
 
   whenItHappens(act: (reason: RunCancelled) => void): void {
