@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -20,6 +20,7 @@ const plugins = {
   "ambit-delivery": 2,
   "ambit-source": 2,
 };
+const observer = "ambit-audit";
 let folder = "";
 
 beforeAll(async () => {
@@ -38,13 +39,14 @@ beforeAll(async () => {
     ],
     toolsOf(manifest),
   );
-  for (const [name, files] of Object.entries(plugins)) {
-    expect(await writePageCode(page, name, folder), name).toBe(files);
+  for (const [name, files] of Object.entries({ ...plugins, [observer]: 1 })) {
+    const from = name === observer ? "docs/observability.md" : page;
+    expect(await writePageCode(from, name, folder), name).toBe(files);
     await writeFile(join(folder, name, "package.json"), JSON.stringify({ ...Object(manifest), name }));
     await writeFile(join(folder, name, "tsconfig.json"), JSON.stringify(tsconfig));
     await symlink(join("..", name), join(folder, "node_modules", name));
   }
-  await compile(Object.keys(plugins));
+  await compile([...Object.keys(plugins), observer]);
   return () => rm(folder, { recursive: true, force: true });
 }, 120_000);
 
@@ -98,8 +100,10 @@ describe("the page 'Write a plugin'", () => {
     for (const name of Object.keys(plugins)) expect(stdout).toContain(`✓ ${name}/`);
   }, 120_000);
 
-  it("has an executor, a harness and a delivery that work together", async () => {
-    const plugins = [local, "ambit-robin", "ambit-delivery", "ambit-clock"];
+  it("has an executor, a harness and a delivery that work together, and an observer", async () => {
+    const file = join(folder, "audit.ndjson");
+    const audit = { use: observer, config: { file } };
+    const plugins = [local, "ambit-robin", "ambit-delivery", "ambit-clock", audit];
     await writeFile(join(folder, "ambit.config.json"), JSON.stringify({ plugins }));
     const result = await run({
       ...demo("call now {}"),
@@ -107,6 +111,11 @@ describe("the page 'Write a plugin'", () => {
       customTools: [{ name: "now", kind: "clock", permission: "allow", inputSchema }],
     });
     expect(outputsOf(result)).toEqual([expect.stringMatching(/\d\d:\d\d:\d\d/)]);
+    expect(JSON.parse(await readFile(file, "utf8"))).toMatchObject({
+      harness: "robin",
+      calls: ["now"],
+      ok: true,
+    });
   });
 
   it("has a tool source that starts a server inside a boundary", async () => {
