@@ -157,6 +157,7 @@ describe("problems at the start of a command", () => {
   it.each([
     [["bogus"], {}, "unknown command 'bogus'"],
     [["run"], {}, "missing required argument 'request'"],
+    [["run", "-", "--stream", "--json"], {}, "'--stream' cannot be used with option '--json'"],
     [["serve", "--port", "x"], {}, "It must be 0 to 65535"],
     [
       ["run", "none.json"],

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { Argument, Command, CommanderError, InvalidArgumentError } from "commander";
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { tooFewOpenFiles } from "../open-files.js";
 import { version } from "../version.js";
 import { fixYoungHeapSize } from "../young-heap.js";
@@ -52,8 +52,8 @@ function program(): Command {
       "--save <file>",
       "write the request to this file, without its credentials and the queries of its URLs, to send it later",
     )
-    .option("--stream", "print NDJSON records as they happen")
-    .option("--json", "print the result, even at a terminal")
+    .addOption(stream)
+    .addOption(json)
     .option("--timeline", "print a readable timeline, even if stdout is not a terminal")
     .option("--receipt", "the timeline, with how each guarantee of the receipt was proven")
     .action(async (file, options) => {
@@ -80,8 +80,8 @@ function program(): Command {
       "prepare the environment of a request for its runs: in a running server, else in this process",
     )
     .option("--url <url>", serverOption)
-    .option("--stream", "print NDJSON records as they happen")
-    .option("--json", "print the result, even at a terminal")
+    .addOption(stream)
+    .addOption(json)
     .option("--timeline", "print a readable timeline, even if stdout is not a terminal")
     .action(async (file, options) => {
       const { prepare } = await import("./commands/prepare.js");
@@ -102,8 +102,8 @@ function program(): Command {
     .command("attach <run>")
     .description("follow a run of a server from its beginning, until its result")
     .option("--url <url>", serverOption)
-    .option("--stream", "print NDJSON records as they happen")
-    .option("--json", "print the result, even at a terminal")
+    .addOption(stream)
+    .addOption(json)
     .option("--timeline", "print a readable timeline, even if stdout is not a terminal")
     .option("--receipt", "the timeline, with how each guarantee of the receipt was proven")
     .action(async (run, options) => {
@@ -224,6 +224,14 @@ function program(): Command {
     });
   return ambit;
 }
+
+/** How a run is printed: one way at a time. */
+const stream = new Option("--stream", "print NDJSON records as they happen").conflicts([
+  "json",
+  "timeline",
+  "receipt",
+]);
+const json = new Option("--json", "print the result, even at a terminal").conflicts(["timeline", "receipt"]);
 
 const serverOption = "the server (default: AMBIT_ADDRESS, else where AMBIT_HOST and AMBIT_PORT say)";
 
