@@ -9,6 +9,7 @@ import { exitCodeOf, exitCodes } from "../exit-codes.js";
 import type { Terminal } from "./ask/terminal.js";
 import { Conversation } from "./conversation.js";
 import { filesIn } from "./folder-files.js";
+import { keyVariables } from "./model-connection.js";
 import { type ByHandOptions, requestByHand, withoutCredentials } from "./request.js";
 import { skillFrom } from "./skill-folder.js";
 import { takeBack } from "./take-back.js";
@@ -100,6 +101,15 @@ export class ByHand {
       );
     }
     return request;
+  }
+
+  /** What the command line does about a refusal, where the request's own words don't say it. Undefined: nothing more. Pure. */
+  fixFor(failure: RunResult["failure"]): string | undefined {
+    if (failure?.issues?.some(({ path }) => path === "modelConnection.credentials") !== true)
+      return undefined;
+    const { agent, model } = this.options;
+    const names = keyVariables(agent, model).join(", ");
+    return `the model's key is taken from the environment: set ${names}${names.includes(",") ? ", one of these" : ""}`;
   }
 
   /** Remembers what a run asked, to name it if that pauses the run. */

@@ -17,6 +17,18 @@ const providers: readonly ProviderVariables[] = [
 /** The provider of agents that have one of their own. */
 const ofAgents: Readonly<Record<string, string>> = { claude: "anthropic", codex: "openai", gemini: "google" };
 
+/** The variables of which one has the model's key, as far as the agent and the model say. Pure. */
+export function keyVariables(agent: string | undefined, model: string | undefined): readonly string[] {
+  const wanted = providerOf(agent, model);
+  const chosen = providers.filter(({ provider }) => provider === wanted);
+  return (chosen.length > 0 ? chosen : providers).map(({ key }) => key);
+}
+
+function providerOf(agent: string | undefined, model: string | undefined): string | undefined {
+  const named = model?.includes("/") === true ? model.slice(0, model.indexOf("/")) : undefined;
+  return named ?? ofAgents[agent ?? ""];
+}
+
 export interface ModelConnectionInput {
   readonly provider: string;
   readonly endpoint?: { readonly baseUrl: string };
@@ -36,8 +48,7 @@ export function modelConnectionFrom(
   model: string | undefined,
 ): ModelConnectionInput | undefined {
   const withKeys = providers.filter(({ key }) => (environment[key] ?? "") !== "");
-  const named = model?.includes("/") === true ? model.slice(0, model.indexOf("/")) : undefined;
-  const wanted = named ?? ofAgents[agent ?? ""];
+  const wanted = providerOf(agent, model);
   const chosen =
     wanted === undefined
       ? withKeys.length === 1

@@ -56,6 +56,8 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
     const result = failedResult(error);
     ambit?.runner.refused(result.failure);
     await printer.result(result);
+    const fix = byHand?.fixFor(result.failure);
+    if (fix !== undefined) process.stderr.write(`ambit: ${fix}\n`);
     return interruption.exitCode ?? exitCodeOf(result.failure);
   } finally {
     await ambit?.runner.drain(0);

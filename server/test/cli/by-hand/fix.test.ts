@@ -1,0 +1,23 @@
+import { expect, it } from "vitest";
+import { ByHand, type ByHandRunOptions } from "../../../src/cli/by-hand/by-hand.js";
+
+const issue = { path: "modelConnection.credentials", message: "needs a key: give it here" };
+
+const fixFor = (options: ByHandRunOptions, ...issues: readonly (typeof issue)[]) =>
+  new ByHand("hi", options, undefined).fixFor({
+    code: "request_invalid",
+    retryable: false,
+    issues: [...issues],
+  });
+
+it("names the variable of a key that the request lacks", () => {
+  expect(fixFor({ agent: "gemini" }, issue)).toMatch(/from the environment: set GEMINI_API_KEY$/);
+  expect(fixFor({ agent: "pi", model: "groq/small" }, issue)).toMatch(/set GROQ_API_KEY$/);
+  expect(fixFor({ agent: "pi" }, issue)).toMatch(
+    /set ANTHROPIC_API_KEY, .*OPENROUTER_API_KEY, one of these$/,
+  );
+});
+
+it("has nothing to add to other refusals", () => {
+  expect(fixFor({ agent: "gemini" }, { ...issue, path: "harness" })).toBeUndefined();
+});
