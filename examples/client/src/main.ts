@@ -5,7 +5,11 @@ import type { components, paths } from "../generated/schema.js";
 type RunRequest = components["schemas"]["RunRequest"];
 type StreamRecord = components["schemas"]["StreamRecord"];
 
-const client = createClient<paths>({ baseUrl: process.argv[2] ?? "http://127.0.0.1:8765" });
+const { AMBIT_TOKEN: token } = process.env;
+const client = createClient<paths>({
+  baseUrl: process.argv[2] ?? "http://127.0.0.1:8765",
+  headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+});
 const saying = (content: string): RunRequest => ({ harness: "demo", messages: [{ role: "user", content }] });
 
 // One response: the result, or a failure with its fix.

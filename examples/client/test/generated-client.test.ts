@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { openAmbit, startServer, takeEnvironment } from "ambit";
 import openapiTS, { astToString } from "openapi-typescript";
-import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 
 const example = dirname(dirname(fileURLToPath(import.meta.url)));
 const tsc = fileURLToPath(new URL("../bin/tsc", import.meta.resolve("typescript")));
@@ -45,12 +45,13 @@ async function copyWith(types: string, sources?: Readonly<Record<string, string>
 }
 
 describe("a client that a generator makes", () => {
+  const token = "a-token-of-this-test";
   let url: string;
   let types: string;
 
   beforeAll(async () => {
     const configuration = { plugins: ["@ambit/sandbox-local", "@ambit/harness-acp", "@ambit/mcp-http"] };
-    const environment = takeEnvironment({ AMBIT_PORT: "0", AMBIT_AUTH: "none" });
+    const environment = takeEnvironment({ AMBIT_PORT: "0", AMBIT_TOKEN: token });
     const server = await startServer(await openAmbit({ environment, configuration, logLevel: "silent" }));
     url = server.url;
     types = astToString(await openapiTS(await (await fetch(`${url}/openapi.json`)).text()));
@@ -61,6 +62,8 @@ describe("a client that a generator makes", () => {
     const folder = await copyWith(types);
     onTestFinished(() => rm(folder, { recursive: true }));
     expect(await run(tsc, ["-p", "."], folder)).toEqual({ code: 0, output: "" });
+    vi.stubEnv("AMBIT_TOKEN", token);
+    onTestFinished(() => void vi.unstubAllEnvs());
     const { code, output } = await run(join(folder, "dist/main.js"), [url], folder);
     expect(output.trim().split("\n")).toEqual([
       "said: hello",
