@@ -39,7 +39,11 @@ beforeAll(async () => {
       { token: two.hash, project: "two" },
     ],
   };
-  const environment = takeEnvironment({ AMBIT_PORT: "0", AMBIT_LOG_LEVEL: "silent" });
+  const environment = takeEnvironment({
+    AMBIT_PORT: "0",
+    AMBIT_LOG_LEVEL: "silent",
+    AMBIT_TOKEN: operator,
+  });
   server = await startServer(await openAmbit({ environment, configuration, logLevel: "silent" }));
   paused = await bodyOf(await post("/run", turn));
 });
@@ -49,8 +53,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-function post(path: string, body: object) {
-  const headers = { authorization: `Bearer ${one.token}` };
+function post(path: string, body: object, token = one.token) {
+  const headers = { authorization: `Bearer ${token}` };
   return fetch(`${server.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
 }
 
@@ -67,6 +71,7 @@ async function ambit(args: readonly string[], variables: NodeJS.ProcessEnv = {})
   return { code: exitCode, stdout, stderr };
 }
 
+const operator = "operators-own-token";
 const asTwo = { AMBIT_TOKEN: two.token };
 const nowhere = ["--url", "http://127.0.0.1:1"];
 
@@ -167,5 +172,26 @@ describe("ambit runs, attach, cancel, answer, deliveries and redeliver", () => {
       stderr: expect.stringContaining("There is no run"),
     });
     expect(answered).toMatchObject({ code: 2, stderr: expect.stringContaining("no open question") });
+  });
+
+  it("list runs of several projects with one id, and of a project without a token, for the operator", async () => {
+    const same = { ...asking, permissions: { default: "allow" }, runId: "same", sessionId: "several" };
+    for (const token of [two.token, one.token]) await post("/run", same, token);
+    await post("/run", { ...same, runId: "other", projectId: "none" }, operator);
+    const page = async (query: string) => {
+      const headers = { authorization: `Bearer ${operator}` };
+      const listed = await fetch(`${server.url}/runs?sessionId=several&limit=1${query}`, { headers });
+      return bodyOf<{ runs: { runId: string; projectId: string }[] }>(listed);
+    };
+    expect((await page("")).runs).toMatchObject([{ runId: "other", projectId: "none" }]);
+    expect((await page("&after=none/other")).runs).toMatchObject([{ runId: "same", projectId: "one" }]);
+    expect((await page("&after=one/same")).runs).toMatchObject([{ runId: "same", projectId: "two" }]);
+    expect((await page("&after=two/same")).runs).toEqual([]);
+    const { stdout, stderr } = await ambit(["runs", "--session", "several", "--json"], {
+      AMBIT_TOKEN: operator,
+    });
+    expect(stderr).toBe("");
+    const found: { runId: string }[] = JSON.parse(stdout).runs;
+    expect(found.map(({ runId }) => runId)).toEqual(["other", "same", "same"]);
   });
 });

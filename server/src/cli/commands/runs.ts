@@ -18,7 +18,7 @@ export async function runs(options: RunsOptions): Promise<number> {
     path: "/runs",
     filter: { state, sessionId },
     rowsOf: (body) => runsResponseSchema.parse(body).runs,
-    idOf: ({ runId }) => runId,
+    idOf: ({ runId, projectId }) => (projectId === undefined ? runId : `${projectId}/${runId}`),
   });
   const open = await openQuestions(client, sessionId);
   if (options.json === true) {

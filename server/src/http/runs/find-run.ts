@@ -47,9 +47,23 @@ export const noRun = (id: string) =>
  * A run that this caller may see, without its result.
  * @throws NotFound for any other, without revealing that it exists; RequestInvalid
  */
-export async function visibleRun(route: StoredRoute, id: string): Promise<StoredRun> {
-  const { server, exchange, context } = route;
-  const named = namedIn(route, id);
+export function visibleRun(route: StoredRoute, id: string): Promise<StoredRun> {
+  return runNamed(route, namedIn(route, id));
+}
+
+/**
+ * The last run of a list's page: by its id, or by `project/id`, since a list may have runs of several projects with one id,
+ * and of projects that have no token any more.
+ * @throws NotFound, RequestInvalid
+ */
+export function lastRun(route: StoredRoute, after: string): Promise<StoredRun> {
+  const slash = after.lastIndexOf("/");
+  if (slash === -1) return visibleRun(route, after);
+  const named = namedIn(route, after.slice(slash + 1));
+  return runNamed(route, { ...named, projectId: after.slice(0, slash) });
+}
+
+async function runNamed({ server, exchange, context }: StoredRoute, named: NamedRun): Promise<StoredRun> {
   const keys = keysOf(named, context.tenants.projects);
   const waits = answerSignal(exchange.outgoing, server.runs.options.settings.answerTimeoutMs);
   // A server has few tenants or many: their keys are looked up together.

@@ -12,9 +12,9 @@ export const deliveryState = oneOf("state", deliveryStateSchema, "Only those.");
 export const interactionState = oneOf("state", interactionStateSchema, "Only those.");
 export const onlyRun = text("runId", "Only this run's.");
 export const onlySession = text("sessionId", "Only this session's.");
-const after = (what: string) =>
-  text("after", `The next page: the id of the last ${what} of the page before.`);
-export const afterRun = after("run");
+const after = (what: string, or = "") =>
+  text("after", `The next page: the id of the last ${what} of the page before${or}.`);
+export const afterRun = after("run", ", or `projectId/runId`, for the operator of several projects");
 export const afterMessage = after("message");
 export const afterQuestion = after("question");
 export const afterRecord = count(

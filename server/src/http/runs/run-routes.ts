@@ -6,7 +6,7 @@ import { sendJson, sendLargeJson } from "../response/send.js";
 import { readerOf } from "../response/unread.js";
 import { countOf } from "../route/query.js";
 import type { EndedResponse } from "../route-schemas.js";
-import { noRun, visibleRun } from "./find-run.js";
+import { lastRun, noRun, visibleRun } from "./find-run.js";
 import { afterRecord, afterRun, limit, onlySession, projectFilter, runState } from "./parameters.js";
 import { callersProjects } from "./projects.js";
 import { sendRecords } from "./send-records.js";
@@ -61,7 +61,7 @@ export async function handleRuns(route: StoredRoute): Promise<void> {
 /** A page after a deleted run would look like the last page. @throws RequestInvalid */
 async function placeOf(route: StoredRoute, after: string): Promise<string> {
   try {
-    return (await visibleRun(route, after)).id;
+    return (await lastRun(route, after)).id;
   } catch (error) {
     if (!(error instanceof NotFound)) throw error;
     const message = "names no stored run: it was deleted meanwhile, so begin again without it";
