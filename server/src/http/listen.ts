@@ -3,7 +3,6 @@ import { codeOf, type Log } from "@ambit/core";
 import { openFilesLimit } from "@ambit/egress/open-files";
 import { notifyServing } from "@ambit/runner";
 import { getRequestListener } from "@hono/node-server";
-import { ConfigurationInvalid } from "../configuration/problems.js";
 import { keepLocalToken, type LocalToken } from "../local-token.js";
 import type { Ambit } from "../open.js";
 import { openStore } from "../recording.js";
@@ -14,6 +13,7 @@ import { serverApp } from "./app.js";
 import { Bodies } from "./body.js";
 import { isLoopback } from "./caller/loopback.js";
 import { operatorAccess } from "./caller/operator-access.js";
+import { cantListen } from "./connections/cant-listen.js";
 import { Connections } from "./connections/connections.js";
 import { healthConnections, sharesOf } from "./connections/shares.js";
 import { HealthListener } from "./health/health-listener.js";
@@ -235,11 +235,7 @@ async function tokenOf(operator: OperatorAccess, url: string, log: Log): Promise
 
 function listen(server: Server, host: string, port: number): Promise<string> {
   return new Promise((resolve, reject) => {
-    server.once("error", (cause) => {
-      reject(
-        new ConfigurationInvalid("server", [`can't listen on ${host}:${port}: ${cause.message}`], { cause }),
-      );
-    });
+    server.once("error", (cause) => reject(cantListen("server", host, port, cause)));
     // With a shorter queue, others wait for a second while somebody opens thousands of connections.
     server.listen({ port, host, backlog: maxWaiting }, () => {
       const address = server.address();

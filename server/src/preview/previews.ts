@@ -8,6 +8,7 @@ import { noPreviews, type PortOfSession, type Preview, type PreviewService } fro
 import type { PreviewSettings } from "../configuration/preview-settings.js";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { isLoopback } from "../http/caller/loopback.js";
+import { cantListen } from "../http/connections/cant-listen.js";
 import { type ConnectionOwner, Connections } from "../http/connections/connections.js";
 import type { ConnectionShares } from "../http/connections/shares.js";
 import { admitCaller } from "./admit.js";
@@ -76,13 +77,7 @@ export class Previews implements PreviewService {
     server.setTimeout(idleMs);
     server.on("upgrade", (request, socket, head) => void this.#upgrade(request, socket, head));
     const bound = await new Promise<number>((resolve, reject) => {
-      server.once("error", (cause) =>
-        reject(
-          new ConfigurationInvalid("server.preview", [`can't listen on ${host}:${port}: ${cause.message}`], {
-            cause,
-          }),
-        ),
-      );
+      server.once("error", (cause) => reject(cantListen("server.preview", host, port, cause)));
       server.listen({ host, port }, () => {
         const address = server.address();
         resolve(typeof address === "object" && address !== null ? address.port : port);

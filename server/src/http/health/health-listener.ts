@@ -1,10 +1,10 @@
 import { createRequire } from "node:module";
 import { isDeepStrictEqual } from "node:util";
 import { Worker } from "node:worker_threads";
-import { type Log, messageOf } from "@ambit/core";
-import { ConfigurationInvalid } from "../../configuration/problems.js";
+import type { Log } from "@ambit/core";
 import { urlOf } from "../address.js";
 import { isLoopback } from "../caller/loopback.js";
+import { cantListen } from "../connections/cant-listen.js";
 import type { ServerState } from "./answers.js";
 import type { HealthThreadReport, HealthThreadSettings } from "./messages.js";
 
@@ -48,8 +48,7 @@ export class HealthListener {
     } catch (cause) {
       await listener.close();
       const { host, port } = options;
-      const message = `can't listen on ${host}:${port}: ${messageOf(cause)}`;
-      throw new ConfigurationInvalid("server.health", [message], { cause });
+      throw cantListen("server.health", host, port, cause);
     }
     return listener;
   }

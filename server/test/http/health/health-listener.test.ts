@@ -142,7 +142,9 @@ describe("a port that isn't free", () => {
       port: new URL(url).port,
       configuration: { server: { health: { port } } },
     });
-    await expect(second).rejects.toThrow("EADDRINUSE");
+    await expect(second).rejects.toThrow(
+      /server: can't listen .*EADDRINUSE.*: another program listens there: end it, or set another server.port \(--port\)$/,
+    );
     await expect(fetch(`http://127.0.0.1:${port}/health`)).rejects.toThrow("fetch failed");
   });
 });
