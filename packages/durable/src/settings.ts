@@ -10,14 +10,10 @@ export const storeSettingsSchema = z.strictObject({
     .positive()
     .default(7 * day)
     .meta({ description: "Milliseconds that an ended run is kept." }),
-  maxMiB: z
-    .int()
-    .positive()
-    .default(1_024)
-    .meta({
-      description:
-        "MiB of all events, results, and answers to paused runs; beyond, the runs that ended first are deleted.",
-    }),
+  maxMiB: z.int().positive().default(1_024).meta({
+    description:
+      "MiB of all events, results, and answers to paused runs; beyond, the runs that ended first are deleted.",
+  }),
   runMiB: z
     .int()
     .positive()
