@@ -52,11 +52,13 @@ describe("a first pipe, whose command brings and starts the guest daemon", () =>
     const [echoed] = await Promise.all([textOf(echo.stdout), writing]);
     expect(echoed === sent).toBe(true);
     expect([platform.opened, failures]).toEqual([2, []]);
-    const left = await eventually(
-      () => [first?.exitCode, platform.pipes.size],
-      ([code]) => code !== null,
+    const code = await eventually(
+      () => first?.exitCode,
+      (ended) => ended !== null,
     );
-    expect(left).toEqual([0, 1]);
+    // The second is the kernel's, where the command still wrote when its successor had taken over.
+    expect([0, 141]).toContain(code);
+    expect(platform.pipes.size).toBe(1);
   });
 
   it.each([
