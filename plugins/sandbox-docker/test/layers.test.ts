@@ -118,6 +118,37 @@ describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
     expect((await volumes()).length).toBe(3 + 2);
   });
 
+  it("makes a layer again whose files somebody removed", async () => {
+    const { backend, docker, volumes, open, make } = deploymentWith();
+    const name = freshName();
+    await make(name);
+    for (const part of await volumes()) if (!part.endsWith(name)) await docker.getVolume(part).remove();
+    expect(await backend.layers.has(name, noSignal)).toBe(false);
+    await make(name);
+    expect(await run(await open("begin", name), "cat file")).toBe("prepared");
+  });
+
+  it("leaves no volume of a sandbox whose container somebody removed", async () => {
+    const { docker, volumes, open, make } = deploymentWith({}, { reapMinutes: 0.01 });
+    const name = freshName();
+    await make(name);
+    const ofLayer = await volumes();
+    const sandbox = await open("begin", name);
+    const container = docker.getContainer(String(sandbox.evidence["docker.container"]));
+    const { Mounts } = await container.inspect();
+    await container.remove({ force: true, v: false });
+    await sandbox.close();
+    const others = Mounts.flatMap(({ Name = "" }) => (ofLayer.includes(Name) || Name === "" ? [] : [Name]));
+    // The bridge's, and the overlays of workspace and home.
+    expect(others).toHaveLength(3);
+    const left = async () => {
+      const all = (await docker.listVolumes()).Volumes.map((volume) => volume.Name);
+      return others.filter((one) => all.includes(one));
+    };
+    await expect.poll(left, { timeout: 10_000 }).toEqual([]);
+    expect(await volumes()).toEqual(ofLayer);
+  });
+
   it("opens no sandbox with a layer that is removed meanwhile", async () => {
     const { backend, docker, volumes, open, make } = deploymentWith();
     const name = freshName();

@@ -85,7 +85,7 @@ export class Environments {
       const system = await layers.system(signal);
       const commits = system === undefined ? undefined : await run.commits();
       if (system === undefined || commits === undefined) return undefined;
-      const key = keyOf(run, system, commits);
+      const key = keyWith(run, system, commits);
       const project = projectOf(request);
       const kept = await this.#options.kept.find(project, key);
       if (kept === undefined) return undefined;
@@ -145,7 +145,7 @@ export class Environments {
     const { sandbox, layers, signal } = run;
     const system =
       (await layers?.system(signal)) ?? (await systemOf(sandbox, () => readSystem(sandbox, signal)));
-    return (commits: ReadonlyMap<number, string>) => keyOf(run, system, commits);
+    return (commits: ReadonlyMap<number, string>) => keyWith(run, system, commits);
   }
 
   async #use(
@@ -270,7 +270,7 @@ export class Environments {
   }
 }
 
-function keyOf(
+function keyWith(
   { request, own: { boundary }, backend }: BeginningRun,
   system: string,
   commits: ReadonlyMap<number, string>,

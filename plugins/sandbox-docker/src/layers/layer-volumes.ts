@@ -83,6 +83,8 @@ export class LayerVolumes {
    * @throws SandboxFailed
    */
   async publish(name: string, parts: LayerParts): Promise<void> {
+    // Its volumes may be gone, as after somebody removed them: nothing could begin with it any more.
+    if ((await this.find(name)) === undefined) await this.remove(this.#nameOf(name));
     await this.#create(this.#nameOf(name), {
       ambit: kinds.layer,
       ...this.#deployment,

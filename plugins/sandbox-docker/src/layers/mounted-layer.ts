@@ -1,5 +1,5 @@
 import { join } from "node:path/posix";
-import type { Ownership } from "@ambit/backend-kit";
+import { labelsOf, type Ownership } from "@ambit/backend-kit";
 import type { SessionFolders } from "@ambit/bridge";
 import { type LayerUse, SandboxFailed } from "@ambit/core/plugin";
 import type { MountSettings } from "dockerode";
@@ -74,8 +74,8 @@ async function layerToBeginWith(
   }
   return {
     mounts: [
-      overlayOf(parts.workspace, ofWorkspace, folders.workspace),
-      overlayOf(parts.home, ofHome, folders.home),
+      overlayOf(parts.workspace, ofWorkspace, folders.workspace, owner),
+      overlayOf(parts.home, ofHome, folders.home, owner),
       { ...mountOf(parts.workspace, join(heldAt, "workspace")), ReadOnly: true },
       { ...mountOf(parts.home, join(heldAt, "home")), ReadOnly: true },
     ],
@@ -106,7 +106,12 @@ function mountOf({ name }: Volume, target: string): MountSettings {
   };
 }
 
-function overlayOf(lower: Volume, [upper, work]: readonly Volume[], target: string): MountSettings {
+function overlayOf(
+  lower: Volume,
+  [upper, work]: readonly Volume[],
+  target: string,
+  owner: Ownership,
+): MountSettings {
   const folders = { lowerdir: lower, upperdir: upper, workdir: work };
   const named = Object.entries(folders).map(([option, volume]) => `${option}=${volume?.folder}`);
   // Without the middle two, a folder of the layer can't be renamed, and a changed file leaves its other hard links behind.
@@ -116,6 +121,6 @@ function overlayOf(lower: Volume, [upper, work]: readonly Volume[], target: stri
     Type: "volume",
     Source: "",
     Target: target,
-    VolumeOptions: { NoCopy: true, Labels: {}, DriverConfig: { Name: "local", Options } },
+    VolumeOptions: { NoCopy: true, Labels: { ...labelsOf(owner) }, DriverConfig: { Name: "local", Options } },
   };
 }
