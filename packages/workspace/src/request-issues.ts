@@ -16,7 +16,7 @@ export interface IssueOptions {
   readonly hasBlobs: boolean;
 }
 
-/** Why a request's workspace, environment or outputs can't be had here. Pure. */
+/** Why this server can't give a request its workspace, environment or outputs. Pure. */
 export function requestIssues(request: Needed, { settings, hasBlobs }: IssueOptions): readonly Issue[] {
   const { outputs, workspace } = request;
   const issues = [...environmentIssues(request)];

@@ -5,7 +5,6 @@ import type { Blobs } from "./blobs/blobs.js";
 import { type DownloadOptions, requireAccess } from "./download/download.js";
 import type { OpenDownload } from "./download/open-download.js";
 import { type BeginningRun, Environments, type Prepared } from "./environment/environments.js";
-import { Layers } from "./environment/layers.js";
 import { setupSandbox } from "./environment/sandbox-of.js";
 import type { Beginning, BeginOptions, Filled, FillOptions } from "./filling.js";
 import type { SendToApi } from "./forge/api.js";
@@ -153,11 +152,11 @@ export class Workspaces {
     { open, openLayer, backend, boundary, mayKeep, log, signal }: BeginOptions,
   ): BeginningRun {
     const { name, layers: kept } = backend;
-    const hasLayers = kept?.suit(boundary) === true && kept.suit(own.boundary);
+    const hasLayers = kept?.supports(boundary) === true && kept.supports(own.boundary);
     const layers =
       kept === undefined || !hasLayers
         ? undefined
-        : new Layers({ kept, open: (layer) => openLayer(own, layer), log });
+        : { kept, open: (layer: string) => openLayer(own, layer), log };
     const commits = () => this.#commits(request, open, signal);
     return { request, mayKeep, backend: name, layers, own, commits, signal };
   }

@@ -26,7 +26,7 @@ const partBytes = 8 * 1024 * 1024;
 /** Owners whose mark this process has written lately. */
 const maxMarked = 1_000;
 
-/** Connections at a time: others wait. Those of contents are held by whoever reads them slowly, so nothing else waits for them. */
+/** Connections at a time: others wait. A slow reader holds one of those for contents for long, so nothing else waits for these. */
 const maxSockets = { contents: 1_024, others: 32 } as const;
 
 export function openS3(config: S3BlobsConfig, temporary: boolean): Blobs {

@@ -54,7 +54,7 @@ async function opened(settings: object = {}) {
 
 const put = (blobs: Blobs, content = "x") => blobs.put("1", "f", Readable.from([Buffer.from(content)]));
 
-test("readers that stop in the middle of a file keep nobody from keeping and finding another", async () => {
+test("readers that stop in the middle of a file do not stop others from keeping and finding one", async () => {
   const { blobs } = await opened({ timeoutMs: 20_000 });
   // More than the connection takes of it beforehand.
   const piece = Buffer.alloc(4_000_000);

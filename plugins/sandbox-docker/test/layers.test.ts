@@ -179,9 +179,9 @@ describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
   it("keeps no layer for a workspace with a limit, which is in memory, nor where none may be kept", () => {
     const limited = specOf({ ...closed, resources: { diskMb: 100 } }).boundary;
     const { backend } = deploymentWith();
-    expect(backend.layers.suit(limited)).toBe(false);
-    expect(backend.layers.suit(specOf(closed).boundary)).toBe(true);
-    expect(deploymentWith({ max: 0 }).backend.layers.suit(specOf(closed).boundary)).toBe(false);
+    expect(backend.layers.supports(limited)).toBe(false);
+    expect(backend.layers.supports(specOf(closed).boundary)).toBe(true);
+    expect(deploymentWith({ max: 0 }).backend.layers.supports(specOf(closed).boundary)).toBe(false);
   });
 
   /** The engine says in whole seconds when a volume was made. */

@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import type { Goal } from "../../goal.js";
+import { temporaryFolder } from "../../machine/temporary-folder.js";
 import { median, rotating, timed } from "../../measure.js";
 import { linux } from "../../needs.js";
 import { dockerEngine, openEngine } from "../../subjects/sandboxes/docker.js";
@@ -29,6 +30,7 @@ export const environmentLayer: Goal = {
   needs: [linux, dockerEngine],
   run: async ({ pairs }) => {
     await using engine = await openEngine();
+    await using data = await temporaryFolder();
     const backend = (name: string, max: number) => ({
       use: fileURLToPath(import.meta.resolve("@ambit/sandbox-docker")),
       config: {
@@ -37,6 +39,7 @@ export const environmentLayer: Goal = {
         image: engine.image,
         network: "none",
         deployment: `bench-${name}`,
+        dataFolder: data.path,
         prewarm: 0,
         layers: { max },
       },

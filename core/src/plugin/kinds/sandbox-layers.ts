@@ -12,7 +12,7 @@ export interface SandboxLayers {
    */
   system(signal: AbortSignal): Promise<string | undefined>;
   /** Whether sandboxes with this boundary can begin with a layer, and become one. Synchronous. */
-  suit(boundary: Boundary): boolean;
+  supports(boundary: Boundary): boolean;
   /** Whether there is one of this name, which a sandbox can begin with. @throws SandboxFailed; the signal's reason */
   has(name: string, signal: AbortSignal): Promise<boolean>;
 }

@@ -89,7 +89,7 @@ export interface SandboxSpec {
    * owner with the highest one. Default: the sandbox ends with this runner.
    */
   readonly fence?: number;
-  /** Only where the backend's `layers` suit the boundary. Default: workspace and home are empty. */
+  /** Only where the backend's `layers` support the boundary. Default: workspace and home are empty. */
   readonly layer?: LayerUse;
   /** Called for every connection that reaches the boundary's proxy, including repeats. */
   onDecision(decision: ConnectionDecision): void;

@@ -149,7 +149,7 @@ export class Outputs {
       return end;
     } catch (thrown) {
       const failure = toAmbitError(signal.aborted ? signal.reason : thrown);
-      // Whoever aborted the run says why: that is no fault of its outputs.
+      // An aborted run ends with the reason that it was aborted with: its outputs are not at fault.
       if (thrown !== signal.reason)
         this.log.error({ runId: this.run.id, error: thrown }, "a run's outputs could not be taken out");
       if (end.how === "completed" || signal.aborted) return { how: "failed", failure };

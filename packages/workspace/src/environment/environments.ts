@@ -13,7 +13,7 @@ import type { KeptFacts } from "../snapshot/kept-file.js";
 import { requestedCommands, runCommands } from "./commands.js";
 import { readDevcontainer, repositoryFolder } from "./devcontainer.js";
 import { environmentKey, systemOf } from "./key.js";
-import type { Layers } from "./layers.js";
+import { Layers, type LayersOfRun } from "./layers.js";
 import type { ReportSetup } from "./report.js";
 import { usedSecrets, withoutSecrets } from "./search.js";
 import { readSystem } from "./system.js";
@@ -33,7 +33,7 @@ export interface BeginningRun {
   /** The backend's name. */
   readonly backend: string;
   /** Of the backend. Undefined where it keeps none for sandboxes with the run's boundary. */
-  readonly layers: Layers | undefined;
+  readonly layers: LayersOfRun | undefined;
   readonly own: OwnSandbox;
   /** The commit of each git source now, by its index; undefined where one has none. */
   readonly commits: () => Promise<ReadonlyMap<number, string> | undefined>;
@@ -69,6 +69,8 @@ export class Environments {
   /** Those that a run of this process prepares now, by project and key. */
   readonly #building = new Map<string, Promise<void>>();
 
+  readonly #layers = new Layers();
+
   constructor(options: EnvironmentsOptions) {
     this.#options = options;
   }
@@ -79,10 +81,11 @@ export class Environments {
    * @throws the signal's reason
    */
   async begin(run: BeginningRun): Promise<Beginning | undefined> {
-    const { request, layers, mayKeep, signal } = run;
+    const { request, layers, mayKeep } = run;
     if (layers === undefined || !mayKeep || (request.environment?.cache ?? "use") !== "use") return undefined;
+    const signal = AbortSignal.any([run.signal, AbortSignal.timeout(this.#options.setupTimeoutMs)]);
     try {
-      const system = await layers.system(signal);
+      const system = await unlessAborted(signal, () => layers.kept.system(signal));
       const commits = system === undefined ? undefined : await run.commits();
       if (system === undefined || commits === undefined) return undefined;
       const key = keyWith(run, system, commits);
@@ -92,18 +95,16 @@ export class Environments {
       try {
         const { facts, archive } = kept;
         const layer = layerName(project, key, facts);
-        const isThere = await layers.ensure(
-          layer,
-          (into) => this.#write(into, facts, archive, signal),
-          signal,
-        );
+        const write = (into: Sandbox) => this.#write(into, facts, archive, signal);
+        const isThere = await this.#layers.ensure(layers, layer, write, signal);
+        run.signal.throwIfAborted();
         const environment = receiptOf(key, facts, "cache", true);
         return isThere ? { layer, prepared: { sources: facts.sources, environment } } : undefined;
       } finally {
         await kept.close();
       }
     } catch {
-      signal.throwIfAborted();
+      run.signal.throwIfAborted();
       return undefined;
     }
   }
@@ -143,8 +144,8 @@ export class Environments {
 
   async #keyOf(run: PreparedRun) {
     const { sandbox, layers, signal } = run;
-    const system =
-      (await layers?.system(signal)) ?? (await systemOf(sandbox, () => readSystem(sandbox, signal)));
+    const known = layers && (await unlessAborted(signal, () => layers.kept.system(signal)));
+    const system = known ?? (await systemOf(sandbox, () => readSystem(sandbox, signal)));
     return (commits: ReadonlyMap<number, string>) => keyWith(run, system, commits);
   }
 
@@ -178,7 +179,8 @@ export class Environments {
       const isKept = keeps && (await draft.keep(key, facts));
       const write = (into: Sandbox) => this.#write(into, facts, draft.read(facts), run.signal);
       const layer = layerName(projectOf(run.request), key, facts);
-      const making = isKept ? run.layers?.ensure(layer, write, run.signal) : undefined;
+      const making =
+        isKept && run.layers ? this.#layers.ensure(run.layers, layer, write, run.signal) : undefined;
       try {
         await this.#unpack(run, facts, draft.read(facts));
       } finally {

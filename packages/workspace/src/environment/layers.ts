@@ -1,53 +1,64 @@
 import { messageOf } from "@ambit/core";
-import type { Log, Sandbox, SandboxLayers } from "@ambit/core/plugin";
+import { type Log, type Sandbox, type SandboxLayers, unlessAborted } from "@ambit/core/plugin";
 
-export interface LayersOptions {
-  /** The backend's. */
+/** The layers of one run's backend. */
+export interface LayersOfRun {
   readonly kept: SandboxLayers;
   /** Opens the sandbox that becomes a layer. */
   readonly open: (name: string) => Promise<Sandbox>;
   readonly log: Log;
 }
 
-/** Layers with what is kept: they save time, so what fails here is logged, and the files are copied. */
+/** Makes layers of what is kept. They save time: what fails here is logged, and the files are copied. */
 export class Layers {
-  readonly #options: LayersOptions;
-
-  constructor(options: LayersOptions) {
-    this.#options = options;
-  }
-
-  /** @throws SandboxFailed; the signal's reason */
-  system(signal: AbortSignal): Promise<string | undefined> {
-    return this.#options.kept.system(signal);
-  }
+  /** Those that a run of this process makes now, by name. */
+  readonly #making = new Map<string, Promise<boolean>>();
 
   /**
-   * Whether there is such a layer now. One that is missing is made.
+   * Whether there is such a layer now. One that is missing is made, by one run for all that ask at the same time. Never rejects.
    * @param write puts its files into a new sandbox
-   * @throws the signal's reason
+   * @param signal gives it up: there is none then.
    */
-  async ensure(name: string, write: (into: Sandbox) => Promise<void>, signal: AbortSignal): Promise<boolean> {
-    const { kept, log } = this.#options;
+  async ensure(
+    { kept, open, log }: LayersOfRun,
+    name: string,
+    write: (into: Sandbox) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     try {
-      if (!(await kept.has(name, signal))) await this.#make(name, write);
-      return true;
+      return await unlessAborted(signal, async () => {
+        const others = this.#making.get(name);
+        if (others !== undefined) return await others;
+        if (await kept.has(name, signal)) return true;
+        return await this.#once(name, async () => {
+          await make(await open(name), write);
+          return true;
+        });
+      });
     } catch (error) {
-      signal.throwIfAborted();
       log.warn({ error: messageOf(error) }, "a prepared environment couldn't be kept as a layer");
       return false;
     }
   }
 
-  async #make(name: string, write: (into: Sandbox) => Promise<void>): Promise<void> {
-    const sandbox = await this.#options.open(name);
+  async #once(name: string, act: () => Promise<boolean>): Promise<boolean> {
+    const making = this.#making.get(name) ?? act();
+    this.#making.set(name, making);
     try {
-      if (sandbox.keepAsLayer === undefined) throw new TypeError("the sandbox can't become a layer");
-      await write(sandbox);
-      await sandbox.keepAsLayer();
-    } catch (error) {
-      await sandbox.close();
-      throw error;
+      return await making;
+    } finally {
+      this.#making.delete(name);
     }
+  }
+}
+
+async function make(sandbox: Sandbox, write: (into: Sandbox) => Promise<void>): Promise<void> {
+  try {
+    if (sandbox.keepAsLayer === undefined) throw new TypeError("the sandbox can't become a layer");
+    await write(sandbox);
+    await sandbox.keepAsLayer();
+  } catch (error) {
+    await sandbox.close();
+    throw error;
   }
 }

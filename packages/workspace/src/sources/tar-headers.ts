@@ -23,7 +23,7 @@ export class TarHeaderTooLong extends Error {}
 
 /**
  * Passes a tar archive on in turns of the event loop, and fails before a header that is too long. It looks at every block, not
- * only where this header or that says the next one begins: whoever reads the archive may read their sizes differently.
+ * only where this header or that says the next one begins: the reader of the archive may read their sizes differently.
  */
 export function boundedHeaders(): Transform {
   let rest: Buffer = Buffer.alloc(0);

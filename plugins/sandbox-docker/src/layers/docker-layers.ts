@@ -39,7 +39,7 @@ export class DockerLayers implements SandboxLayers {
   }
 
   /** A workspace with a limit is in memory. */
-  suit({ resources }: Boundary): boolean {
+  supports({ resources }: Boundary): boolean {
     return this.#options.config.layers.max > 0 && resources.diskMb === undefined && !this.#cannotMount;
   }
 

@@ -92,7 +92,11 @@ export class LayerVolumes {
       [partLabels.home]: parts.home.name,
     });
     const published = await this.find(name);
-    if (published?.workspace.name !== parts.workspace.name) await this.removeParts(parts);
+    if (published === undefined) {
+      await this.remove(this.#nameOf(name));
+      throw new SandboxFailed("The volumes that were to become a layer were removed");
+    }
+    if (published.workspace.name !== parts.workspace.name) await this.removeParts(parts);
     await this.#evict();
   }
 

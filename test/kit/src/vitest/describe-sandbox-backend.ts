@@ -100,7 +100,7 @@ export function describeSandboxBackend(
     const tried = options.contractWithoutBoundary === false ? shapes.slice(-1) : shapes;
     for (const shape of tried) {
       describeContract(backend, shape);
-      if (backend.layers?.suit(shape.boundary)) describeLayers(backend, backend.layers, shape);
+      if (backend.layers?.supports(shape.boundary)) describeLayers(backend, backend.layers, shape);
     }
     if (shapes.length === 1 && backend.claims.length > 0) {
       it("fulfils the contract within a boundary", (context) => {
