@@ -177,6 +177,8 @@ export async function startForge(tokens: Readonly<Record<string, Rights>>): Prom
       run(made, ["add", "-A"]);
       prepare?.((...args) => run(made, args), made);
       run(made, ["commit", "-qm", "The first commit"]);
+      // A second attempt of a test begins with a new one.
+      rmSync(bare(path), { recursive: true, force: true });
       mkdirSync(dirname(bare(path)), { recursive: true });
       run(folder, ["clone", "-q", "--bare", made, bare(path)]);
       return run(bare(path), ["rev-parse", "main"]);
