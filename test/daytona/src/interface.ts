@@ -14,6 +14,8 @@ export interface LoopbackDaytona {
   sandboxes(): readonly LoopbackSandboxView[];
   /** The existing organisation secrets with their values, for comparison with traffic and files. */
   secrets(): readonly LoopbackSecretView[];
+  /** The organisation's snapshots. */
+  snapshots(): readonly LoopbackSnapshotView[];
   /** Every request that arrived, oldest first. */
   requests(): readonly ApiRequest[];
   /** May be called twice. No process, network namespace, mount, cgroup, socket or folder remains. */
@@ -54,6 +56,14 @@ export interface LoopbackSecretView {
   readonly hosts: readonly string[];
 }
 
+export interface LoopbackSnapshotView {
+  readonly name: string;
+  /** `active`, `inactive`. */
+  readonly state: string;
+  /** Whether it was made from a sandbox. */
+  readonly isOfSandbox: boolean;
+}
+
 export interface ApiRequest {
   readonly method: string;
   /** Path and query, from the server's root: `/api/sandbox?limit=2`, `/toolbox/<id>/process/execute`. */
@@ -78,6 +88,8 @@ export interface Faults {
   /** From now on the key is refused with 401. */
   expireKey(): void;
   renewKey(): void;
+  /** A snapshot that wasn't used for weeks: nothing can be made from it. */
+  deactivateSnapshot(idOrName: string): void;
   /** Cuts every open log stream like a lost connection, without a close frame. Returns their number. */
   cutLogStreams(): number;
   /** Removes all unused `answer` and `nextSandbox`, and renews the key. */

@@ -1,4 +1,5 @@
 import { rm } from "node:fs/promises";
+import { SnapshotState } from "@daytona/api-client";
 import { ApiServer } from "./control/api-server.js";
 import { FaultPlan } from "./control/fault-plan.js";
 import { watchIntervals } from "./control/intervals.js";
@@ -7,6 +8,7 @@ import { addOrganizationRoutes } from "./control/organization-routes.js";
 import { addSandboxRoutes } from "./control/sandboxes/sandbox-routes.js";
 import { sandboxView } from "./control/sandboxes/sandbox-view.js";
 import { Sandboxes } from "./control/sandboxes/sandboxes.js";
+import { Snapshots } from "./control/sandboxes/snapshots.js";
 import { Secrets } from "./control/secrets.js";
 import { RunnerClient } from "./control/toolbox/runner-client.js";
 import { askVersion } from "./control/toolbox/toolbox-client.js";
@@ -65,7 +67,8 @@ async function assemble(
   for (const host of options.world) await world.add(host);
 
   const secrets = new Secrets();
-  const sandboxes: Sandboxes = new Sandboxes(options, runner, secrets, ({ index }) =>
+  const snapshots = new Snapshots(options);
+  const sandboxes: Sandboxes = new Sandboxes(options, runner, secrets, snapshots, ({ index }) =>
     askVersion(`${folder}/${index}.sock`),
   );
   const faults = new FaultPlan();
@@ -76,7 +79,7 @@ async function assemble(
   await server.listen();
   const toolboxUrl = () => `${server.url}/toolbox`;
   addSandboxRoutes(routes, { sandboxes, faults, options, toolboxUrl });
-  addOrganizationRoutes(routes, secrets, sandboxes, options);
+  addOrganizationRoutes(routes, secrets, sandboxes, snapshots);
   undo.push(async () => {
     logStreams.close();
     await server.close();
@@ -90,19 +93,28 @@ async function assemble(
     apiUrl: `${server.url}/api`,
     apiKey: options.apiKey,
     limits: runner.limits,
-    faults: faultsOf(faults, sandboxes, logStreams),
+    faults: faultsOf(faults, sandboxes, snapshots, logStreams),
     world,
     sandboxes: () => sandboxes.all().map(sandboxView),
     secrets: () =>
       secrets
         .all()
         .map(({ id, name, value, placeholder, hosts }) => ({ id, name, value, placeholder, hosts })),
+    snapshots: () =>
+      snapshots
+        .all()
+        .map(({ name, state, sandboxId }) => ({ name, state, isOfSandbox: sandboxId !== undefined })),
     requests: () => server.requests.map((request) => ({ ...request })),
     close,
   };
 }
 
-function faultsOf(plan: FaultPlan, sandboxes: Sandboxes, logStreams: LogStreams): Faults {
+function faultsOf(
+  plan: FaultPlan,
+  sandboxes: Sandboxes,
+  snapshots: Snapshots,
+  logStreams: LogStreams,
+): Faults {
   return {
     answer: (fault) => plan.answer(fault),
     nextSandbox: (fate) => plan.nextSandbox(fate),
@@ -113,6 +125,9 @@ function faultsOf(plan: FaultPlan, sandboxes: Sandboxes, logStreams: LogStreams)
     },
     renewKey: () => {
       plan.keyIsExpired = false;
+    },
+    deactivateSnapshot: (idOrName) => {
+      snapshots.get(idOrName).state = SnapshotState.INACTIVE;
     },
     cutLogStreams: () => logStreams.cut(),
     clear: () => plan.clear(),

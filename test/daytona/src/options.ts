@@ -74,6 +74,10 @@ export const organization = z.strictObject({
    * own. For measurements: a test beside them starves.
    */
   ownProcessors: z.boolean().default(false),
+  /** `lost`: a snapshot of a sandbox is accepted, and never there. As in v0.190 where its registry fails. */
+  snapshots: z.enum(["kept", "lost"]).default("kept"),
+  /** Milliseconds that a snapshot of a sandbox takes at least. */
+  snapshotMs: z.int().min(0).default(50),
   /** Whether sandboxes may have a time to live. v0.190 drops the setting. */
   timeToLive: z.boolean().default(true),
   /** Maximum resources of one sandbox: CPUs, memory in GiB, disk in GiB. More is refused with 400. */

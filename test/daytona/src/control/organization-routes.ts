@@ -2,11 +2,10 @@ import type { ListSecretsResponse, PaginatedSnapshots, Secret } from "@daytona/a
 import { z } from "zod";
 import { readJson, sendEmpty, sendJson } from "../http/json.js";
 import type { Routes } from "../http/routes.js";
-import type { ResolvedOptions } from "../options.js";
 import { parseBody } from "./sandboxes/create-request.js";
 import { organizationId } from "./sandboxes/sandbox.js";
 import type { Sandboxes } from "./sandboxes/sandboxes.js";
-import { snapshotDto, snapshotNamed, snapshotsOf } from "./sandboxes/snapshots.js";
+import { type Snapshots, snapshotDto } from "./sandboxes/snapshots.js";
 import type { Secrets, StoredSecret } from "./secrets.js";
 
 const hosts = z.array(z.string());
@@ -20,6 +19,10 @@ const updateSecret = z.object({
   value: z.string().min(1).optional(),
   description: z.string().optional(),
   hosts: hosts.optional(),
+});
+const pageQuery = z.object({
+  page: z.coerce.number().int().min(1).default(1),
+  limit: z.coerce.number().int().min(1).max(200).default(100),
 });
 
 type Time = "createdAt" | "updatedAt";
@@ -36,7 +39,7 @@ export function addOrganizationRoutes(
   routes: Routes,
   secrets: Secrets,
   sandboxes: Sandboxes,
-  options: ResolvedOptions,
+  snapshots: Snapshots,
 ): void {
   const list = (name: string | null) => {
     const items = secrets.all().filter((secret) => name === null || secret.name.includes(name));
@@ -70,19 +73,22 @@ export function addOrganizationRoutes(
       sendEmpty(response, 204);
     });
 
-  const snapshots = snapshotsOf(options);
   routes
-    .on("GET", "/api/snapshots", ({ response }) => {
-      const items = [...snapshots].map(([name, snapshot]) => snapshotDto(name, snapshot));
-      const page = { total: items.length, page: 1, totalPages: 1 } satisfies Omit<
+    .on("GET", "/api/snapshots", ({ response, query }) => {
+      const { page, limit } = parseBody(pageQuery, Object.fromEntries(query));
+      const all = snapshots.all();
+      const items = all.slice((page - 1) * limit, page * limit).map(snapshotDto);
+      const pages = { total: all.length, page, totalPages: Math.ceil(all.length / limit) } satisfies Omit<
         PaginatedSnapshots,
         "items"
       >;
-      sendJson(response, 200, { items, ...page });
+      sendJson(response, 200, { items, ...pages });
     })
-    .on("GET", "/api/snapshots/:snapshot", ({ response, path }) => {
-      const name = snapshotNamed(path("snapshot"), options);
-      const snapshot = snapshots.get(name);
-      if (snapshot) sendJson(response, 200, { ...snapshotDto(name, snapshot), organizationId });
+    .on("GET", "/api/snapshots/:snapshot", ({ response, path }) =>
+      sendJson(response, 200, { ...snapshotDto(snapshots.get(path("snapshot"))), organizationId }),
+    )
+    .on("DELETE", "/api/snapshots/:snapshot", async ({ response, path }) => {
+      await sandboxes.deleteSnapshot(snapshots.get(path("snapshot")));
+      sendEmpty(response, 200);
     });
 }

@@ -31,6 +31,8 @@ export const sandboxSpec = z.strictObject({
   sessionGraceMs: z.int(),
   /** Replaces the loopback's own. */
   daemon: z.string().optional(),
+  /** The snapshot of a sandbox whose files it begins with, by its id. */
+  from: z.uuid().optional(),
 });
 export type SandboxSpec = z.infer<typeof sandboxSpec>;
 
@@ -48,6 +50,8 @@ export const call = z.discriminatedUnion("method", [
   }),
   z.strictObject({ method: z.literal("stop"), id }),
   z.strictObject({ method: z.literal("destroy"), id }),
+  z.strictObject({ method: z.literal("snapshot"), id, snapshot: z.uuid() }),
+  z.strictObject({ method: z.literal("forget"), snapshot: z.uuid() }),
   z.strictObject({
     method: z.literal("network"),
     id,

@@ -1,6 +1,7 @@
+import { rm } from "node:fs/promises";
 import { sandboxAddress } from "./addresses.js";
 import { Cgroups } from "./container/cgroups.js";
-import { Container } from "./container/container.js";
+import { Container, snapshotFolder } from "./container/container.js";
 import { Directory } from "./container/directory.js";
 import type { Call, Network, Report, Setup, Substitution } from "./messages.js";
 import type { Rules } from "./network/firewall.js";
@@ -74,6 +75,12 @@ export class Runner {
         await container?.destroy();
         return undefined;
       }
+      case "snapshot":
+        await this.#container(call.id).copyTo(snapshotFolder(this.setup.folder, call.snapshot));
+        return undefined;
+      case "forget":
+        await rm(snapshotFolder(this.setup.folder, call.snapshot), { recursive: true, force: true });
+        return undefined;
       case "host":
         await this.links.addHost(call.address);
         await this.hosts.add(call.name, call.address, call.ports);

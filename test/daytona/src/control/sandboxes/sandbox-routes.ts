@@ -11,6 +11,7 @@ import type { Sandboxes } from "./sandboxes.js";
 
 const texts = z.record(z.string(), z.string());
 const labelsRequest = z.object({ labels: texts });
+const snapshotRequest = z.object({ name: z.string().min(1) });
 const secretsRequest = z.object({ secrets: z.array(texts) });
 const networkRequest = z.object({
   networkBlockAll: z.boolean().optional(),
@@ -107,6 +108,11 @@ export function addSandboxRoutes(routes: Routes, context: SandboxRoutesContext):
     const stopped = sandboxes.stop(sandbox);
     sendJson(response, 200, dto(sandbox));
     await stopped;
+  });
+
+  on("POST", `${one}/snapshot`, async ({ request, response }, sandbox) => {
+    sandboxes.makeSnapshot(sandbox, parseBody(snapshotRequest, await readJson(request)).name);
+    sendJson(response, 200, dto(sandbox));
   });
 
   on("POST", `${one}/last-activity`, async ({ response }, sandbox) => {

@@ -14,6 +14,8 @@ export interface Sandbox {
   readonly snapshot: string | undefined;
   readonly dockerfile: string | undefined;
   readonly image: ResolvedSnapshot;
+  /** The snapshot of a sandbox that it was made from, by its id. */
+  readonly from: string | undefined;
   readonly env: Readonly<Record<string, string>>;
   readonly target: string;
   /** CPUs, GiB, GiB. */

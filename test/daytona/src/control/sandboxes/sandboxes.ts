@@ -10,7 +10,7 @@ import type { Secrets } from "../secrets.js";
 import type { RunnerClient } from "../toolbox/runner-client.js";
 import type { CreateRequest } from "./create-request.js";
 import { freeIndex, type Sandbox } from "./sandbox.js";
-import { chooseImage } from "./snapshots.js";
+import { newSnapshotId, type Snapshots, type StoredSnapshot } from "./snapshots.js";
 
 const gibibyte = 1024 ** 3;
 
@@ -24,6 +24,7 @@ export class Sandboxes {
     private readonly options: ResolvedOptions,
     private readonly runner: RunnerClient,
     private readonly secrets: Secrets,
+    private readonly snapshots: Snapshots,
     private readonly daemonVersionOf: (sandbox: Sandbox) => Promise<string | undefined>,
   ) {}
 
@@ -41,7 +42,7 @@ export class Sandboxes {
   create(request: CreateRequest, fate: Fate | undefined): Sandbox {
     const id = randomUUID();
     const name = request.name ?? id;
-    const image = chooseImage(request, this.options);
+    const image = this.snapshots.chosenFor(request);
     const network = created(request);
     allowCreate(this.options.organization, network);
     const secrets = new Map(request.secrets.flatMap((entry) => Object.entries(entry)));
@@ -111,7 +112,12 @@ export class Sandboxes {
 
   /** Refused while its state changes (`apps/api/src/sandbox/services/sandbox.service.ts`). */
   requestDestroy(sandbox: Sandbox): Promise<void> {
-    const changing: string[] = [SandboxState.CREATING, SandboxState.STARTING, SandboxState.STOPPING];
+    const changing: string[] = [
+      SandboxState.CREATING,
+      SandboxState.STARTING,
+      SandboxState.STOPPING,
+      SandboxState.SNAPSHOTTING,
+    ];
     const isStuck = Date.now() - sandbox.createdAt > this.options.stuckMs;
     if (changing.includes(sandbox.state) && !isStuck)
       throw new ApiError(409, "Sandbox state change in progress");
@@ -131,6 +137,36 @@ export class Sandboxes {
       this.#sandboxes.delete(sandbox.id);
     });
     this.#work.delete(sandbox.id);
+  }
+
+  /**
+   * Begins to make a snapshot of it, which isn't awaited. A failure is told to nobody: the sandbox has its state back, and there
+   * is no snapshot (`runV0SnapshotFromSandbox` in `apps/api/src/sandbox/services/sandbox.service.ts`).
+   */
+  makeSnapshot(sandbox: Sandbox, name: string): void {
+    const before = sandbox.state;
+    if (before !== SandboxState.STARTED && before !== SandboxState.STOPPED)
+      throw badRequest("Sandbox must be in started or stopped state to create a snapshot");
+    this.#enter(sandbox, SandboxState.SNAPSHOTTING);
+    void this.#run(sandbox, async () => {
+      const { snapshots, snapshotMs } = this.options.organization;
+      const id = newSnapshotId();
+      try {
+        await sleep(snapshotMs);
+        if (snapshots === "lost") return;
+        await this.runner.call({ method: "snapshot", id: sandbox.id, snapshot: id });
+        this.snapshots.add(id, name, sandbox);
+      } catch {
+        await this.runner.call({ method: "forget", snapshot: id });
+      } finally {
+        if (sandbox.state === SandboxState.SNAPSHOTTING) this.#enter(sandbox, before);
+      }
+    });
+  }
+
+  async deleteSnapshot(snapshot: StoredSnapshot): Promise<void> {
+    this.snapshots.delete(snapshot);
+    await this.runner.call({ method: "forget", snapshot: snapshot.id });
   }
 
   /** Kills its processes from outside. */
@@ -187,11 +223,12 @@ export class Sandboxes {
       if (fate === "build_failed") this.#enter(sandbox, SandboxState.BUILD_FAILED);
       return;
     }
-    const { id, index, image, env, cpu, memory, disk } = sandbox;
+    const { id, index, image, from, env, cpu, memory, disk } = sandbox;
     const spec = {
       id,
       index,
       image,
+      ...(from === undefined ? {} : { from }),
       cpu,
       env: { ...env },
       memoryBytes: memory * gibibyte,

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { mkdir, rm } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
+import { dirname } from "node:path";
 import { Duplex, type Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { toolboxPort } from "../../toolbox/port.js";
@@ -17,6 +18,9 @@ import { run } from "./run.js";
 const argsPipe = 3;
 const infoPipe = 4;
 const blockPipe = 5;
+
+/** Where a runner keeps the files of a snapshot that was made from a sandbox. */
+export const snapshotFolder = (folder: string, id: string) => `${folder}/snapshots/${id}`;
 
 interface Running {
   readonly pid: number;
@@ -43,6 +47,8 @@ export class Container {
     // In this process's own mount namespace, which ends with the runner.
     await run("mount", ["-t", "tmpfs", "-o", `size=${spec.diskBytes},mode=755`, "tmpfs", root]);
     const container = new Container(spec, root, socketPath, cgroups);
+    if (spec.from !== undefined)
+      await run("cp", ["--archive", `${snapshotFolder(folder, spec.from)}/.`, root]);
     await fillRoot(root, spec);
     await container.#listen();
     return container;
@@ -137,6 +143,12 @@ export class Container {
       await running.over;
     }
     await this.cgroups.remove(this.spec.id);
+  }
+
+  /** Copies its files. What is mounted inside isn't among them (`apps/runner/pkg/docker/snapshot_sandbox.go`). */
+  async copyTo(folder: string): Promise<void> {
+    await mkdir(dirname(folder), { recursive: true, mode: 0o700 });
+    await run("cp", ["--archive", "--one-file-system", this.root, folder]);
   }
 
   async destroy(): Promise<void> {

@@ -1,4 +1,4 @@
-import { chmod, chown, copyFile, lstat, mkdir, readlink, symlink, writeFile } from "node:fs/promises";
+import { chmod, chown, copyFile, lstat, mkdir, readlink, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gatewayAddress } from "../addresses.js";
@@ -66,7 +66,10 @@ export async function fillRoot(root: string, spec: SandboxSpec): Promise<void> {
   await copyFile("/etc/ld.so.cache", `${root}/etc/ld.so.cache`).catch(() => {});
   for (const name of systemLinks) {
     const target = await systemLink(name);
-    if (target !== undefined) await symlink(target, `${root}/${name}`);
+    if (target === undefined) continue;
+    // What was made from a snapshot of a sandbox has it already.
+    await rm(`${root}/${name}`, { force: true });
+    await symlink(target, `${root}/${name}`);
   }
 }
 
