@@ -5,6 +5,7 @@ export * from "./container-gaps.js";
 export * from "./lifetime/assignment.js";
 export * from "./lifetime/at-exit.js";
 export * from "./lifetime/data-folder.js";
+export * from "./lifetime/layer-eviction.js";
 export * from "./lifetime/lifeline.js";
 export * from "./lifetime/ownership.js";
 export * from "./lifetime/reaper.js";

@@ -8,21 +8,8 @@ import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import Docker from "dockerode";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { configSchema, DockerSandbox } from "../src/index.js";
-import { layersToRemove } from "../src/layers/eviction.js";
 import { changingEngine, type EngineChange } from "./mutation/changing-engine.js";
 import { scope, settingsFor, specOf } from "./support/on-engine.js";
-
-describe("of the layers that an engine has", () => {
-  const layers = [3, 1, 2].map((createdAt) => ({ name: `of ${createdAt}`, createdAt }));
-  it.for([
-    ["none too old, and no more than may be", { max: 3, before: 1 }, []],
-    ["the oldest of too many", { max: 1, before: 0 }, ["of 2", "of 1"]],
-    ["those that are too old", { max: 3, before: 3 }, ["of 2", "of 1"]],
-    ["all where none may be kept", { max: 0, before: 0 }, ["of 3", "of 2", "of 1"]],
-  ] as const)("removes %s", ([, limits, removed]) => {
-    expect(layersToRemove(layers, limits)).toEqual(removed);
-  });
-});
 
 describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
   const closed = {

@@ -1,10 +1,11 @@
+/** A layer that a platform keeps (`SandboxBackend.layers`). */
 export interface LayerAge {
   readonly name: string;
   /** Milliseconds since 1970. */
   readonly createdAt: number;
 }
 
-/** The layers to remove: those from before a moment, and the oldest of too many. Pure. */
+/** The names of the layers to remove: those from before a moment, and the oldest of too many. Pure. */
 export function layersToRemove(
   layers: readonly LayerAge[],
   { max, before }: { readonly max: number; readonly before: number },

@@ -147,7 +147,7 @@ export class Daemon {
     this.#listeners.close();
     await this.#processes.endAll();
     // They are the platform's.
-    if (this.#settings.hasMountedFolders) return;
+    if (this.#settings.hasFolders) return;
     await rm(this.#settings.folder, { recursive: true, force: true, maxRetries: 3 });
   }
 }

@@ -12,7 +12,7 @@ export interface DaemonSettings {
   readonly supervisor: SupervisorSettings;
   readonly workspace: WorkspaceAccess;
   /** Whether workspace and home exist already, and their files stay at the end. */
-  readonly hasMountedFolders: boolean;
+  readonly hasFolders: boolean;
   /** Whether processes get separate users even if those see each other's processes. */
   readonly unprivileged: boolean;
   /** Whether another runner may take over the sandbox: until then, processes end and files stay. */
@@ -51,7 +51,7 @@ export function readSettings([
     ownSystem: system === "own-system",
     supervisor: { ports: [], files: [], scripts: [] },
     workspace: "write",
-    hasMountedFolders: false,
+    hasFolders: false,
     unprivileged: false,
     resumable: false,
     // Written by the runner's side.

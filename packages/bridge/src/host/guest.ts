@@ -15,7 +15,7 @@ export type GuestOptions = Pick<
   | "ownSystem"
   | "supervisor"
   | "workspace"
-  | "hasMountedFolders"
+  | "hasFolders"
   | "unprivileged"
   | "takeover"
 > & { readonly spec: Pick<RemoteSandboxOptions["spec"], "id"> };
@@ -31,7 +31,7 @@ export interface Guest {
 
 /** @throws SandboxFailed when it wasn't bundled. */
 export async function guestOf(options: GuestOptions): Promise<Guest> {
-  const { bridge, ownSystem, supervisor, workspace, hasMountedFolders, unprivileged, takeover } = options;
+  const { bridge, ownSystem, supervisor, workspace, hasFolders, unprivileged, takeover } = options;
   const { folder } = foldersOf(options);
   return {
     folder,
@@ -44,7 +44,7 @@ export async function guestOf(options: GuestOptions): Promise<Guest> {
       JSON.stringify({
         ...(supervisor === undefined ? {} : { supervisor: { scripts: [], ...supervisor } }),
         workspace,
-        hasMountedFolders,
+        hasFolders,
         unprivileged,
         resumable: takeover !== undefined,
       }),

@@ -48,10 +48,10 @@ export interface RemoteSandboxOptions {
    */
   readonly workspace?: "write" | "read" | "none";
   /**
-   * Whether the platform has mounted folders at workspace and home: they exist before the bridge, and their files stay when it
-   * ends. Default false.
+   * Whether the platform has workspace and home already: they exist before the bridge, and their files stay when it ends.
+   * Default false.
    */
-  readonly hasMountedFolders?: boolean;
+  readonly hasFolders?: boolean;
   /**
    * Folder in the sandbox below which the spec's `requiredPaths` are already, each at its path on the runner. Default:
    * they are copied.

@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { labelsOf, type Ownership, signalWithin } from "@ambit/backend-kit";
+import { labelsOf, layersToRemove, type Ownership, signalWithin } from "@ambit/backend-kit";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { DockerConfig } from "../config.js";
 import type { Engine } from "../engine/engine.js";
 import { asSandboxFailed, statusOf } from "../engine/failure.js";
-import { layersToRemove } from "./eviction.js";
 
 /** A volume of the engine. */
 export interface Volume {

@@ -24,7 +24,7 @@ export type PrepareContainerOptions = Omit<StartContainerOptions, "guest" | "lay
 
 const bridgeOf = ({ id, config, shape: { boundary }, layer }: PrepareContainerOptions) => ({
   ...ownSystemOptions({ id, boundary }, config.bridge),
-  hasMountedFolders: layer !== undefined,
+  hasFolders: layer !== undefined,
 });
 
 /**

@@ -15,7 +15,7 @@ export interface Folders {
 }
 
 export function makeFolders(
-  { folder, workspace: access, hasMountedFolders }: DaemonSettings,
+  { folder, workspace: access, hasFolders }: DaemonSettings,
   { agent, whyShared }: Users,
 ): Folders {
   const paths = {
@@ -27,9 +27,8 @@ export function makeFolders(
     throw new Error(`the workspace can't be kept from processes that share the bridge's user: ${whyShared}`);
   }
   if (agent !== undefined) checkParents(folder);
-  for (const path of hasMountedFolders ? [paths.processes] : Object.values(paths))
-    mkdirSync(path, { mode: 0o700 });
-  if (hasMountedFolders) for (const path of [paths.workspace, paths.home]) chmodSync(path, 0o700);
+  for (const path of hasFolders ? [paths.processes] : Object.values(paths)) mkdirSync(path, { mode: 0o700 });
+  if (hasFolders) for (const path of [paths.workspace, paths.home]) chmodSync(path, 0o700);
   if (agent === undefined) return { ...paths, workspaceOwner: undefined };
   // Files get the mode 0640: the session's group may read root's files; others may read nothing.
   const workspaceOwner = access === "write" ? agent : { uid: 0, gid: access === "read" ? agent.gid : 0 };
