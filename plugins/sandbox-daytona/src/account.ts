@@ -1,18 +1,21 @@
 import { defaultDataFolder, lazy, Reaper } from "@ambit/backend-kit";
 import { SandboxFailed } from "@ambit/core/plugin";
 import type { DaytonaConfig } from "./config.js";
+import { DaytonaLayers } from "./layers/daytona-layers.js";
 import { leftoversOn } from "./leftovers.js";
 import type { Service } from "./platform/service.js";
 
-/** State that this process shares for Daytona: one client and one reaper. */
+/** State that this process shares for Daytona: one client, one reaper, and what is known of its layers. */
 export class Account {
   readonly config: DaytonaConfig;
   readonly dataFolder: string;
   readonly service: () => Promise<Service> = lazy(() => this.#openService());
   readonly reaper: Reaper;
+  readonly layers: DaytonaLayers;
 
   constructor(config: DaytonaConfig) {
     this.config = config;
+    this.layers = new DaytonaLayers(config, this.service);
     this.dataFolder = config.dataFolder ?? defaultDataFolder("daytona");
     const { deployment, ttlMinutes, takeoverMinutes, reapMinutes } = config;
     this.reaper = new Reaper({

@@ -10,6 +10,7 @@ import {
   type Hiding,
   type Sandbox,
   type SandboxBackend,
+  type SandboxLayers,
   type SandboxSpec,
   type SandboxTakeover,
   type Scope,
@@ -26,12 +27,14 @@ export class DaytonaSandbox implements SandboxBackend {
   readonly rootfs = "image";
   readonly image: string | undefined;
   readonly claims: readonly Capability[];
+  readonly layers: SandboxLayers;
   readonly #account: Account;
 
   constructor(config: DaytonaConfig) {
     this.image = config.image;
     this.claims = claimsOf(config);
     this.#account = new Account(config);
+    this.layers = this.#account.layers;
   }
 
   touches(): readonly Domain[] {

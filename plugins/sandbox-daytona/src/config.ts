@@ -96,6 +96,18 @@ export const configSchema = z
      * `/var/lib/ambit/daytona` as root, else `$XDG_STATE_HOME/ambit/daytona` or `~/.local/state/ambit/daytona`.
      */
     dataFolder: z.string().startsWith("/", "must be an absolute path").optional(),
+    /**
+     * Prepared environments that the organisation keeps as snapshots, so that sandboxes begin with them without a copy. `max`: of
+     * this deployment, 0 for none. `maxAgeDays`: older ones are removed when one is made; a server uses none after its
+     * `workspace.rebuildAfterMs`. `timeoutMs`: milliseconds for the platform to make one.
+     */
+    layers: z
+      .strictObject({
+        max: z.int().min(0).max(1_000).default(10),
+        maxAgeDays: z.number().positive().max(3_650).default(8),
+        timeoutMs: z.int().min(1_000).default(300_000),
+      })
+      .prefault({}),
     canary: canarySchema.prefault({}),
     bridge: bridgeSchema.prefault({}),
   })

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,13 +9,14 @@ import { Account } from "../src/account.js";
 import { claimsOf } from "../src/claims.js";
 import { configSchema, DaytonaSandbox } from "../src/index.js";
 import { lostToDaemon } from "../src/inside/daemon.js";
+import { snapshotName } from "../src/layers/layer-snapshots.js";
 import { closed, listing, unlimited } from "./support/boundaries.js";
 import { logged, printed, scopeOf, specOf } from "./support/loopback.js";
 
 /**
  * The real service, configured as by a deployer: `DAYTONA_API_KEY`, and `DAYTONA_SNAPSHOT` for one whose user is root
  * and that has nftables (the README explains how to make it); `DAYTONA_API_URL` for another Daytona. Costs a few cents:
- * two canaries and five sandboxes, some seconds each. Only these tests show how the platform itself behaves; their
+ * two canaries and seven sandboxes, some seconds each, and a snapshot. Only these tests show how the platform itself behaves; their
  * output belongs in the README.
  */
 describe("Daytona itself", () => {
@@ -139,6 +141,37 @@ describe("Daytona itself", () => {
       }
     },
     limitMs,
+  );
+
+  it(
+    "begins with prepared files that it keeps as a snapshot",
+    async () => {
+      const one = backend();
+      const name = randomBytes(32).toString("hex");
+      const spec = (use: "begin" | "make") => specOf({ boundary: closed, layer: { use, name } });
+      const making = await one.open(spec("make"), scopeOf());
+      try {
+        await printed(making, "printf prepared > file");
+        const began = performance.now();
+        await making.keepAsLayer?.();
+        console.log("kept in", Math.round(performance.now() - began), "ms");
+      } finally {
+        await making.close();
+      }
+      const service = await new Account(config()).service();
+      try {
+        const sandbox = await one.open(spec("begin"), scopeOf());
+        try {
+          expect(await printed(sandbox, "cat file")).toBe("prepared");
+        } finally {
+          await sandbox.close();
+        }
+      } finally {
+        const found = await service.snapshot(snapshotName(config(), name));
+        if (found !== undefined) await service.deleteSnapshot(found.id);
+      }
+    },
+    2 * limitMs + configSchema.parse({}).layers.timeoutMs,
   );
 
   it(

@@ -47,6 +47,7 @@ function platform({ refusals = 0, madeAfterMs = 0 }) {
     input: unused,
     endSession: unused,
     upload: unused,
+    makeSnapshot: unused,
   };
   const make = () => {
     isThere = true;
@@ -68,6 +69,9 @@ function platform({ refusals = 0, madeAfterMs = 0 }) {
     createSecret: unused,
     listSecrets: unused as never,
     deleteSecret: unused,
+    snapshot: unused,
+    listSnapshots: unused as never,
+    deleteSnapshot: unused,
   };
   return { service, machine, make, isThere: () => isThere, deletes: () => deletes };
 }

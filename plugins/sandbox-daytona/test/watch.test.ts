@@ -59,6 +59,7 @@ function machineThat(refresh: () => Promise<MachineView>) {
     input: unused,
     endSession: unused,
     upload: unused,
+    makeSnapshot: unused,
     delete: unused,
   };
   return { machine, counts };

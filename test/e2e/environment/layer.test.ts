@@ -1,8 +1,9 @@
 import { execFileSync } from "node:child_process";
+import { unavailableReason as noDaytona } from "@ambit/daytona-loopback";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import { describe, expect, it } from "vitest";
 import { demo, emptyFolder, type Server } from "../support/ambit.js";
-import { serveFromContainers } from "../support/backends/serve-from.js";
+import { serveFromContainers, serveFromDaytona } from "../support/backends/serve-from.js";
 
 const docker = (...argv: readonly string[]) =>
   String(execFileSync("docker", ["--host", `unix://${dockerEngine().socket}`, ...argv]));
@@ -25,7 +26,8 @@ async function run(server: Server, more: object = {}) {
   expect(result, server.log()).toMatchObject({ ok: true, output: "done" });
   const ended = result.events.find(({ type }: { type: string }) => type === "tool_result");
   const { evidence, environment, sources } = result.receipt;
-  return { printed: String(ended?.output), layer: evidence["docker.layer"], environment, sources };
+  const layer = evidence["docker.layer"] ?? evidence["daytona.layer"];
+  return { printed: String(ended?.output), layer, environment, sources };
 }
 
 describe.skipIf(unavailableReason() !== undefined)(
@@ -67,6 +69,32 @@ describe.skipIf(unavailableReason() !== undefined)(
       const named = await run(server, { sessionId: "kept" });
       expect(named.layer).toBe(runs[0]?.layer);
       expect((await run(server, { sessionId: "kept" })).printed).toContain("changed");
+    });
+  },
+);
+
+describe.skipIf(noDaytona() !== undefined)(
+  "an environment as a snapshot of Daytona",
+  {
+    timeout: 180_000,
+  },
+  () => {
+    it("is what later sandboxes of its project begin with, and no run changes it", async () => {
+      const server = await serveFromDaytona({ workspace: { preparedFolder: await emptyFolder() } });
+      const daytona = { sandbox: "daytona", sandboxPermission: { network: "off", filesystem: "on" } };
+      const built = await run(server, daytona);
+      expect(built).toMatchObject({ environment: { from: "built", kept: true }, layer: undefined });
+      const runs = [await run(server, daytona), await run(server, daytona)];
+      for (const { printed, layer, environment, sources } of runs) {
+        expect(printed).toBe(built.printed);
+        expect(printed).toContain("preparednote");
+        expect(layer).toMatch(/^[0-9a-f]{12}$/);
+        expect(environment).toEqual({ ...built.environment, from: "cache" });
+        expect(sources).toEqual(built.sources);
+      }
+      const other = await run(server, { ...daytona, projectId: "two" });
+      expect(other).toMatchObject({ environment: { from: "built" }, layer: undefined });
+      expect((await run(server, { ...daytona, projectId: "two" })).layer).not.toBe(runs[0]?.layer);
     });
   },
 );

@@ -4,9 +4,11 @@ import type { Account } from "../account.js";
 import { addressId, attemptsAgainst, leaksIn } from "../inside/attempts.js";
 import { daemonFix, lostToDaemon, whyDaemonAnswers } from "../inside/daemon.js";
 import { tryFrom } from "../inside/try-from.js";
+import { snapshotName } from "../layers/layer-snapshots.js";
 import { pauseFor } from "../platform/retries.js";
 import { bridgeSettings } from "./bridge-settings.js";
 import { writeHandover } from "./handover.js";
+import { LayerOfMachine } from "./layer-of-machine.js";
 import { LimitsNotApplied, type StartedMachine, startMachine } from "./start-machine.js";
 import { watch } from "./watch.js";
 
@@ -16,9 +18,10 @@ import { watch } from "./watch.js";
  * @throws SandboxFailed; nothing is left then, or the message names what is left.
  */
 export async function openSandbox(account: Account, spec: SandboxSpec, scope: Scope): Promise<RemoteSandbox> {
-  const { id: session, boundary, secrets = [], fence, log } = spec;
+  const { id: session, boundary, secrets = [], fence, layer, log } = spec;
   const { signal } = scope;
-  const started = await startMachine(account, { session, boundary, secrets, fence, log, signal });
+  const source = layer?.use === "begin" ? { snapshot: snapshotName(account.config, layer.name) } : undefined;
+  const started = await startMachine(account, { session, boundary, source, secrets, fence, log, signal });
   return openBridge(account, started, spec, scope, fence === undefined ? undefined : { fence });
 }
 
@@ -36,7 +39,8 @@ export async function openBridge(
 ): Promise<RemoteSandbox> {
   const { config } = account;
   const { boundary, log } = spec;
-  const { machine, order, platform, secrets, view } = started;
+  const { machine, order, secrets, view } = started;
+  const layer = spec.layer && new LayerOfMachine(account, started, spec.layer);
   if (!view.hasTimeToLive)
     log.warn(
       { sandbox: machine.name },
@@ -48,13 +52,16 @@ export async function openBridge(
     "daytona.network": written(order.network),
     "daytona.timeToLive": view.hasTimeToLive ? `${order.ttlMinutes} minutes` : noTimeToLive(order),
     "daytona.size": `${view.cpu} cores, ${view.memory} GiB of memory, ${view.disk} GiB of disk`,
+    ...(spec.layer?.use === "begin" ? { "daytona.layer": spec.layer.name.slice(0, 12) } : {}),
   };
-  // Both take a while and are independent.
-  const [tried, entered] = await Promise.allSettled([
+  // They take a while and are independent.
+  const [tried, begun, entered] = await Promise.allSettled([
     tryAgain(account, started, boundary.network, scope.signal),
+    layer?.check(),
     openRemoteSandbox(
       {
-        platform,
+        platform: layer?.platform ?? started.platform,
+        hasFolders: layer !== undefined,
         spec,
         bridge: config.bridge,
         evidence,
@@ -67,12 +74,15 @@ export async function openBridge(
       scope,
     ),
   ]);
+  // The bridge finds no folders then.
+  if (begun.status === "rejected" && entered.status === "rejected") throw begun.reason;
   if (entered.status === "rejected") throw entered.reason;
   const sandbox = entered.value;
   const exposed = daemonGaps(sandbox, spec.required);
-  if (tried.status === "rejected" || exposed !== undefined) {
+  if (tried.status === "rejected" || begun.status === "rejected" || exposed !== undefined) {
     await sandbox.close();
-    throw tried.status === "rejected" ? tried.reason : exposed;
+    if (tried.status === "rejected") throw tried.reason;
+    throw begun.status === "rejected" ? begun.reason : exposed;
   }
   const unwatch = watch({
     machine,
@@ -81,7 +91,21 @@ export async function openBridge(
     log,
     onFailure: (failure) => spec.onFailure?.(failure),
   });
-  return opened(sandbox, started, tried.value, unwatch);
+  const usual = opened(sandbox, started, tried.value, unwatch);
+  if (layer === undefined) return usual;
+  const close = () => {
+    unwatch();
+    return layer.close(sandbox);
+  };
+  if (spec.layer?.use === "begin") return { ...usual, close };
+  return {
+    ...usual,
+    close,
+    keepAsLayer: () => {
+      unwatch();
+      return layer.keep(sandbox);
+    },
+  };
 }
 
 function daemonGaps(

@@ -17,6 +17,8 @@ export interface MachineRequest {
   readonly boundary: Boundary;
   /** Variables of every process that the platform itself starts. Default: none. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Instead of the configured one. */
+  readonly source?: SandboxOrder["source"] | undefined;
   /** Default: none. */
   readonly secrets?: readonly HiddenCredential[];
   /** The owner's fence, if another runner may take it over. */
@@ -85,18 +87,13 @@ export class LimitsNotApplied extends SandboxFailed {}
 export function sandboxOrder(
   config: DaytonaConfig,
   owner: Ownership,
-  { session, boundary, env = {} }: Pick<MachineRequest, "session" | "boundary" | "env">,
+  { session, boundary, source, env = {} }: Pick<MachineRequest, "session" | "boundary" | "source" | "env">,
   secrets: Readonly<Record<string, string>>,
 ): SandboxOrder {
   const resources: ResourceSettings = config.image === undefined ? {} : resourceSettings(boundary.resources);
   return {
     name: machineName(config, session),
-    source:
-      config.image === undefined
-        ? config.snapshot === undefined
-          ? {}
-          : { snapshot: config.snapshot }
-        : { image: config.image },
+    source: source ?? sourceIn(config),
     resources,
     network: networkSettings(boundary.network),
     labels: labelsOf(owner),
@@ -105,6 +102,11 @@ export function sandboxOrder(
     autoStopMinutes: config.autoStopMinutes,
     ttlMinutes: config.ttlMinutes,
   };
+}
+
+function sourceIn({ image, snapshot }: DaytonaConfig): SandboxOrder["source"] {
+  if (image !== undefined) return { image };
+  return snapshot === undefined ? {} : { snapshot };
 }
 
 export function remoteMachine(

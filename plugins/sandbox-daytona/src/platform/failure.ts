@@ -125,7 +125,7 @@ export function fixFor({ kind, retryAfterMs }: ServiceFailure): string {
     case "unauthorized":
       return "the key is wrong or has expired: set a valid one and restart the runner";
     case "forbidden":
-      return "give the key the permissions to write and delete sandboxes, and to write and delete secrets";
+      return "give the key the permissions to write and delete sandboxes, secrets and snapshots";
     case "restricted":
       return "this organisation may not restrict a sandbox's network: use one of tier 3 or 4, or another sandbox";
     case "missing":

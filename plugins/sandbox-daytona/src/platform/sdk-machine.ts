@@ -89,6 +89,10 @@ export class SdkMachine implements Machine {
     return this.guard(() => this.sandbox.fs.uploadFileStream(bytes, path, { signal }));
   }
 
+  makeSnapshot(name: string, timeoutMs: number): Promise<void> {
+    return this.guard(() => this.sandbox.createSnapshot(name, timeoutMs / 1_000));
+  }
+
   delete(): Promise<void> {
     return this.guard(() => this.sandbox.delete());
   }

@@ -4,10 +4,19 @@ import type {
   CreateSandboxFromSnapshotParams,
   Daytona,
   Secret,
+  Snapshot,
 } from "@daytona/sdk";
-import { serviceFailure } from "./failure.js";
+import { ServiceFailure, serviceFailure } from "./failure.js";
 import { type Guard, listedMachine, SdkMachine } from "./sdk-machine.js";
-import type { ListedMachine, Machine, SandboxOrder, SecretOrder, Service, StoredSecret } from "./service.js";
+import type {
+  ListedMachine,
+  Machine,
+  SandboxOrder,
+  SecretOrder,
+  Service,
+  StoredSecret,
+  StoredSnapshot,
+} from "./service.js";
 
 export interface ServiceSettings {
   readonly apiKey: string;
@@ -93,7 +102,31 @@ class SdkService implements Service {
   deleteSecret(id: string): Promise<void> {
     return this.#guard(() => this.#client.secret.delete(id));
   }
+
+  async snapshot(idOrName: string): Promise<StoredSnapshot | undefined> {
+    try {
+      return storedSnapshot(await this.#guard(() => this.#client.snapshot.get(idOrName)));
+    } catch (error) {
+      if (error instanceof ServiceFailure && error.kind === "missing") return undefined;
+      throw error;
+    }
+  }
+
+  async *listSnapshots(prefix: string): AsyncIterable<StoredSnapshot> {
+    for (let page = 1; page <= maxSnapshotPages; page += 1) {
+      const { items, totalPages } = await this.#guard(() => this.#client.snapshot.list({ page, limit: 100 }));
+      yield* items.filter(({ name }) => name.startsWith(prefix)).map(storedSnapshot);
+      if (page >= totalPages) return;
+    }
+  }
+
+  deleteSnapshot(id: string): Promise<void> {
+    return this.#guard(() => this.#client.snapshot.delete(id));
+  }
 }
+
+/** Of 100 snapshots each. */
+const maxSnapshotPages = 100;
 
 type Parameters = CreateSandboxFromSnapshotParams | CreateSandboxFromImageParams;
 
@@ -124,4 +157,9 @@ function parametersOf({
 
 function storedSecret({ id, name, description, placeholder, hosts }: Secret): StoredSecret {
   return { id, name, description: description ?? "", placeholder, hosts };
+}
+
+function storedSnapshot({ id, name, state, errorReason, createdAt }: Snapshot): StoredSnapshot {
+  // The SDK's types call it a Date, and it has the text.
+  return { id, name, state, errorReason: errorReason ?? undefined, createdAt: new Date(createdAt).getTime() };
 }

@@ -16,6 +16,21 @@ export interface Service {
   /** Secrets whose name has this prefix. */
   listSecrets(prefix: string): AsyncIterable<StoredSecret>;
   deleteSecret(id: string): Promise<void>;
+  /** Undefined where the organisation has none of this id or name. */
+  snapshot(idOrName: string): Promise<StoredSnapshot | undefined>;
+  /** Snapshots whose name has this prefix. */
+  listSnapshots(prefix: string): AsyncIterable<StoredSnapshot>;
+  deleteSnapshot(id: string): Promise<void>;
+}
+
+export interface StoredSnapshot {
+  readonly id: string;
+  readonly name: string;
+  /** `active`: sandboxes can be made from it. `inactive`, `error`, `pulling`, … */
+  readonly state: string;
+  readonly errorReason: string | undefined;
+  /** Milliseconds since 1970. */
+  readonly createdAt: number;
 }
 
 export interface SandboxOrder {
@@ -101,6 +116,11 @@ export interface Machine extends ListedMachine {
   /** Ends what runs in it, but maybe not a process that has left its group: that ends with the machine. */
   endSession(session: string): Promise<void>;
   upload(path: string, content: Uint8Array, signal: AbortSignal): Promise<void>;
+  /**
+   * Makes a snapshot of its files, and resolves when the platform has ended that, well or not.
+   * @param timeoutMs for the whole operation
+   */
+  makeSnapshot(name: string, timeoutMs: number): Promise<void>;
 }
 
 /** An empty list removes that limit. */

@@ -52,6 +52,15 @@ export const layerChecks: readonly LayerCheck[] = [
     },
   },
   {
+    title: "keeps nothing of a sandbox but its workspace and home",
+    check: async (contract) => {
+      const beside = `/tmp/ambit-${randomBytes(8).toString("hex")}`;
+      const { name } = await begunWith(contract, `printf beside > ${beside}`);
+      const { stdout } = await shell(await beginWith(contract, name), `cat ${beside}`, { role: "agent" });
+      assert.equal(stdout, "");
+    },
+  },
+  {
     title: "begins with none that is missing, or whose sandbox was only closed",
     check: async (contract, layers) => {
       const name = freshName();
@@ -107,10 +116,13 @@ function beginWith(contract: Contract, name: string): Promise<Sandbox> {
   return contract.open({ layer: { use: "begin", name } });
 }
 
-async function begunWith(contract: Contract) {
+/** @param also what is done in the sandbox before it becomes the layer. */
+async function begunWith(contract: Contract, also = "true") {
   const name = freshName();
   const making = await contract.open({ layer: { use: "make", name } });
   const before = await fill(making);
+  const { code, stderr } = await shell(making, also, { role: "agent" });
+  assert.equal(code, 0, stderr);
   assert.ok(making.keepAsLayer !== undefined, "the sandbox has no keepAsLayer");
   await making.keepAsLayer();
   return { name, before, sandbox: await beginWith(contract, name) };
