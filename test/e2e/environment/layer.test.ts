@@ -30,71 +30,51 @@ async function run(server: Server, more: object = {}) {
   return { printed: String(ended?.output), layer, environment, sources };
 }
 
-describe.skipIf(unavailableReason() !== undefined)(
-  "an environment as a layer of an engine",
-  {
-    timeout: 180_000,
-  },
-  () => {
-    it("is what later sandboxes of its project begin with, and no run changes it", async () => {
-      const server = await serveFromContainers({ workspace: { preparedFolder: await emptyFolder() } });
-      const built = await run(server);
-      expect(built.environment).toMatchObject({ from: "built", kept: true });
-      expect(built.layer).toBeUndefined();
-      const runs = [await run(server), await run(server)];
-      for (const { printed, layer, environment, sources } of runs) {
-        expect(printed).toBe(built.printed);
-        expect(printed).toContain("preparednote");
-        expect(layer).toMatch(/^[0-9a-f]{12}$/);
-        expect(environment).toEqual({ ...built.environment, from: "cache" });
-        expect(sources).toEqual(built.sources);
-      }
+/** Runs the same request three times: the first one prepares what the others begin with. @returns the layer */
+async function expectLayer(server: Server, request: object): Promise<{ layer: unknown; printed: string }> {
+  const built = await run(server, request);
+  expect(built).toMatchObject({ environment: { from: "built", kept: true }, layer: undefined });
+  const runs = [await run(server, request), await run(server, request)];
+  for (const { printed, layer, environment, sources } of runs) {
+    expect(printed).toBe(built.printed);
+    expect(printed).toContain("preparednote");
+    expect(layer).toMatch(/^[0-9a-f]{12}$/);
+    expect(environment).toEqual({ ...built.environment, from: "cache" });
+    expect(sources).toEqual(built.sources);
+  }
+  // The environment of another project is another one, although it is the same.
+  const other = { ...request, projectId: "two" };
+  expect(await run(server, other)).toMatchObject({ environment: { from: "built" }, layer: undefined });
+  expect((await run(server, other)).layer).not.toBe(runs[0]?.layer);
+  return { layer: runs[0]?.layer, printed: built.printed };
+}
 
-      // The environment of another project is another one, although it is the same.
-      const other = await run(server, { projectId: "two" });
-      expect(other).toMatchObject({ environment: { from: "built" }, layer: undefined });
-      expect((await run(server, { projectId: "two" })).layer).not.toBe(runs[0]?.layer);
+const begins = "which later sandboxes of its project begin with, and no run changes";
+const isolated = async () => ({ workspace: { preparedFolder: await emptyFolder() } });
 
-      // A workspace with a limit is in memory: it gets a copy.
-      const limited = { sandboxPermission: { ...closed, resources: { diskMb: 50 } } };
-      await run(server, limited);
-      expect(await run(server, limited)).toMatchObject({ layer: undefined, environment: { from: "cache" } });
+describe("an environment that a platform keeps", { timeout: 180_000 }, () => {
+  it.skipIf(unavailableReason() !== undefined)(`as volumes of an engine, ${begins}`, async () => {
+    const server = await serveFromContainers(await isolated());
+    const { layer, printed } = await expectLayer(server, {});
 
-      // Somebody removed all of them.
-      const layers = docker("volume", "ls", "--quiet", "--filter", "label=ambit=layer");
-      for (const name of layers.trim().split(/\s+/)) docker("volume", "rm", name);
-      const again = await run(server);
-      expect(again).toMatchObject({ printed: built.printed, layer: runs[0]?.layer });
-      // A session has its files already.
-      const named = await run(server, { sessionId: "kept" });
-      expect(named.layer).toBe(runs[0]?.layer);
-      expect((await run(server, { sessionId: "kept" })).printed).toContain("changed");
-    });
-  },
-);
+    // A workspace with a limit is in memory: it gets a copy.
+    const limited = { sandboxPermission: { ...closed, resources: { diskMb: 50 } } };
+    await run(server, limited);
+    expect(await run(server, limited)).toMatchObject({ layer: undefined, environment: { from: "cache" } });
 
-describe.skipIf(noDaytona() !== undefined)(
-  "an environment as a snapshot of Daytona",
-  {
-    timeout: 180_000,
-  },
-  () => {
-    it("is what later sandboxes of its project begin with, and no run changes it", async () => {
-      const server = await serveFromDaytona({ workspace: { preparedFolder: await emptyFolder() } });
-      const daytona = { sandbox: "daytona", sandboxPermission: { network: "off", filesystem: "on" } };
-      const built = await run(server, daytona);
-      expect(built).toMatchObject({ environment: { from: "built", kept: true }, layer: undefined });
-      const runs = [await run(server, daytona), await run(server, daytona)];
-      for (const { printed, layer, environment, sources } of runs) {
-        expect(printed).toBe(built.printed);
-        expect(printed).toContain("preparednote");
-        expect(layer).toMatch(/^[0-9a-f]{12}$/);
-        expect(environment).toEqual({ ...built.environment, from: "cache" });
-        expect(sources).toEqual(built.sources);
-      }
-      const other = await run(server, { ...daytona, projectId: "two" });
-      expect(other).toMatchObject({ environment: { from: "built" }, layer: undefined });
-      expect((await run(server, { ...daytona, projectId: "two" })).layer).not.toBe(runs[0]?.layer);
-    });
-  },
-);
+    // Somebody removed all of them.
+    const layers = docker("volume", "ls", "--quiet", "--filter", "label=ambit=layer");
+    for (const name of layers.trim().split(/\s+/)) docker("volume", "rm", name);
+    expect(await run(server)).toMatchObject({ printed, layer });
+    // A session has its files already.
+    const named = await run(server, { sessionId: "kept" });
+    expect(named.layer).toBe(layer);
+    expect((await run(server, { sessionId: "kept" })).printed).toContain("changed");
+  });
+
+  it.skipIf(noDaytona() !== undefined)(`as a snapshot of Daytona, ${begins}`, async () => {
+    const server = await serveFromDaytona(await isolated());
+    const sandboxPermission = { network: "off", filesystem: "on" };
+    await expectLayer(server, { sandbox: "daytona", sandboxPermission });
+  });
+});
