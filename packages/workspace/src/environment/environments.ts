@@ -70,6 +70,8 @@ export class Environments {
   readonly #building = new Map<string, Promise<void>>();
 
   readonly #layers = new Layers();
+  /** What `begin` found of a request, for `prepare`. */
+  readonly #commits = new WeakMap<BeginningRun["request"], ReadonlyMap<number, string>>();
 
   constructor(options: EnvironmentsOptions) {
     this.#options = options;
@@ -86,7 +88,7 @@ export class Environments {
     const signal = AbortSignal.any([run.signal, AbortSignal.timeout(this.#options.setupTimeoutMs)]);
     try {
       const system = await unlessAborted(signal, () => layers.kept.system(signal));
-      const commits = system === undefined ? undefined : await run.commits();
+      const commits = system === undefined ? undefined : await this.#commitsOf(run);
       if (system === undefined || commits === undefined) return undefined;
       const key = keyWith(run, system, commits);
       const project = projectOf(request);
@@ -114,7 +116,7 @@ export class Environments {
     const { cache = "use" } = run.request.environment ?? {};
     const project = projectOf(run.request);
     const keyOf = await this.#keyOf(run);
-    const commits = cache === "off" || !run.mayKeep ? undefined : await run.commits();
+    const commits = cache === "off" || !run.mayKeep ? undefined : await this.#commitsOf(run);
     if (commits === undefined) return await this.#build(run, keyOf, run.mayKeep && cache !== "off");
     const key = keyOf(commits);
     const id = JSON.stringify([project, key]);
@@ -140,6 +142,13 @@ export class Environments {
       this.#building.delete(id);
       built.resolve();
     }
+  }
+
+  /** Looked up once for each run: a repository's host is asked in a sandbox of its own. */
+  async #commitsOf({ request, commits }: BeginningRun): Promise<ReadonlyMap<number, string> | undefined> {
+    const known = this.#commits.get(request) ?? (await commits());
+    if (known !== undefined) this.#commits.set(request, known);
+    return known;
   }
 
   async #keyOf(run: PreparedRun) {
