@@ -378,6 +378,16 @@ describe("the secret parts of a credential", () => {
     );
   });
 
+  test("too many short secrets are refused before the run", async () => {
+    const world = await createWorld({ script: says("never") });
+    const env = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`K${at}`, `&${1_000 + at}`]));
+    await expect(
+      world.run({ customTools: [{ name: "a", kind: "client", env: env(2_001) }] }),
+    ).rejects.toThrow("more than 2,000 credentials");
+    await world.run({ customTools: [{ name: "a", kind: "client", env: env(2_000) }] });
+  });
+
   test("secrets that have too many spellings are refused before the run", async () => {
     const world = await createWorld({ script: says("never") });
     const env = { A: `"'/&<+=`.repeat(4_000) };

@@ -26,6 +26,8 @@ const ordinaryHeaders = new Set([
   "user-agent",
 ]);
 
+/** Credentials of a request, with the parts of them that are secret by themselves: each has up to 35 forms, however short it is. */
+const maxSecrets = 2_000;
 /** Characters of a request's credentials, together. */
 const maxSecretCharacters = 32_768;
 /** Characters of all that a request marks in which parts are looked for: URLs and headers hold some that aren't secret. */
@@ -98,6 +100,11 @@ export function tooManySecrets(secrets: Iterable<string>): Issue[] | undefined {
   if (charactersOf(all) > maxSecretCharacters) {
     const max = maxSecretCharacters.toLocaleString("en");
     const message = `carries more than ${max} characters of credentials and tools' environments: ${fix}`;
+    return [{ path: "", message }];
+  }
+  if (all.length > maxSecrets) {
+    const max = maxSecrets.toLocaleString("en");
+    const message = `carries more than ${max} credentials and variables of tools' environments: ${fix}`;
     return [{ path: "", message }];
   }
   if (haveLongForms(all)) {
