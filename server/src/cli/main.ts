@@ -92,6 +92,7 @@ function program(): Command {
     .description("the runs that a server keeps, and which questions wait for an answer")
     .option("--state <state>", "queued, running or ended (default: all)")
     .option("--session <id>", "only this session's")
+    .option("--project <id>", "only this project's")
     .option("--url <url>", serverOption)
     .option("--json", "as data")
     .action(async (options) => {
@@ -101,6 +102,7 @@ function program(): Command {
   ambit
     .command("attach <run>")
     .description("follow a run of a server from its beginning, until its result")
+    .option("--project <id>", projectOption)
     .option("--url <url>", serverOption)
     .addOption(stream)
     .addOption(json)
@@ -113,6 +115,7 @@ function program(): Command {
   ambit
     .command("cancel <run>")
     .description("end a run of a server early; it still has its result")
+    .option("--project <id>", projectOption)
     .option("--url <url>", serverOption)
     .action(async (run, options) => {
       const { cancel } = await import("./commands/runs.js");
@@ -234,6 +237,8 @@ const stream = new Option("--stream", "print NDJSON records as they happen").con
 const json = new Option("--json", "print the result, even at a terminal").conflicts(["timeline", "receipt"]);
 
 const serverOption = "the server (default: AMBIT_ADDRESS, else where AMBIT_HOST and AMBIT_PORT say)";
+/** For the operator's token. */
+const projectOption = "the run's project, where several have a run of this id";
 
 function collected(value: string, earlier: readonly string[] = []): readonly string[] {
   return [...earlier, value];

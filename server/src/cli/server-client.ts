@@ -13,6 +13,24 @@ export interface ClientOptions {
   readonly url?: string;
 }
 
+/** A run of a server. */
+export interface RunOptions extends ClientOptions {
+  /** `--project`, by which the operator tells runs of one id apart. */
+  readonly project?: string;
+}
+
+/** The path and query of a run's route, such as `events`. Pure. */
+export function pathOfRun(
+  runId: string,
+  route: string,
+  { project }: RunOptions,
+  query: Readonly<Record<string, string>> = {},
+): string {
+  const named = new URLSearchParams({ ...query, ...(project === undefined ? {} : { projectId: project }) });
+  const asked = named.size === 0 ? "" : `?${named}`;
+  return `/runs/${encodeURIComponent(runId)}/${route}${asked}`;
+}
+
 /**
  * Where the server is: `--url`, else `AMBIT_ADDRESS`, else what `AMBIT_HOST` and `AMBIT_PORT` say.
  * @throws ConfigurationInvalid for a `--url` that is none

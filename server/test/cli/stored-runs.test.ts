@@ -193,5 +193,33 @@ describe("ambit runs, attach, cancel, answer, deliveries and redeliver", () => {
     expect(stderr).toBe("");
     const found: { runId: string }[] = JSON.parse(stdout).runs;
     expect(found.map(({ runId }) => runId)).toEqual(["other", "same", "same"]);
+    const asOperator = (...args: string[]) => ambit(args, { AMBIT_TOKEN: operator });
+    const table = await asOperator("runs", "--session", "several");
+    expect(table.stdout).toMatch(/^run +project +state/);
+    expect(table.stdout).toMatch(/^same +two +ended/m);
+    const ofOne = await asOperator("runs", "--project", "one", "--session", "several");
+    expect(ofOne.stdout).toMatch(/^run +state.*\nsame +ended.*\n$/);
+  });
+
+  it("tell runs of one id apart by their project, for the operator", async () => {
+    const held = {
+      ...turn,
+      runId: "twice",
+      sessionId: "apart",
+      detach: true,
+      interactions: { waitMs: 60_000 },
+    };
+    for (const token of [one.token, two.token]) expect((await post("/run", held, token)).status).toBe(202);
+    const asOperator = (...args: string[]) => ambit(args, { AMBIT_TOKEN: operator });
+    for (const command of ["cancel", "attach"])
+      expect((await asOperator(command, "twice")).stderr).toContain("several projects have a run 'twice'");
+    expect((await asOperator("cancel", "twice", "--project", "two")).stdout).toBe(
+      "cancelled; `ambit attach twice --project two` shows its result\n",
+    );
+    const { stdout } = await asOperator("attach", "twice", "--project", "two", "--json");
+    expect(JSON.parse(stdout)).toMatchObject({ ok: true, stopReason: "cancelled" });
+    const running = JSON.parse((await asOperator("runs", "--state", "running", "--json")).stdout).runs;
+    expect(running).toMatchObject([{ runId: "twice", projectId: "one" }]);
+    await asOperator("cancel", "twice", "--project", "one");
   });
 });

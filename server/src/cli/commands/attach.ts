@@ -4,9 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type RunResult, type StreamRecord, streamRecordSchema } from "@ambit/core";
 import { type PrinterOptions, printerFor } from "../display/record-printer.js";
 import { exitCodeOf } from "../exit-codes.js";
-import { type ClientOptions, ServerClient, ServerRefused } from "../server-client.js";
+import { pathOfRun, type RunOptions, ServerClient, ServerRefused } from "../server-client.js";
 
-export type AttachOptions = ClientOptions & PrinterOptions;
+export type AttachOptions = RunOptions & PrinterOptions;
 
 /** Consecutive connections without new records before it gives up, and milliseconds between them. */
 const maxFruitlessAttempts = 10;
@@ -22,8 +22,7 @@ export async function attach(runId: string, options: AttachOptions): Promise<num
   for (;;) {
     const before = last;
     try {
-      const path = `/runs/${encodeURIComponent(runId)}/events?after=${last}`;
-      const response = await client.send("GET", path);
+      const response = await client.send("GET", pathOfRun(runId, "events", options, { after: `${last}` }));
       wasReached = true;
       for await (const record of recordsOf(response)) {
         last += 1;
