@@ -56,7 +56,7 @@ function runsOfOne(request: object) {
       own: {
         subject: "environment",
         backend: "run",
-        boundary: normaliseBoundary({}).boundary,
+        boundary: normaliseBoundary(parsed.sandboxPermission).boundary,
         secrets: [],
       },
       commits: async () => {
