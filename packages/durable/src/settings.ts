@@ -12,7 +12,7 @@ export const storeSettingsSchema = z.strictObject({
     .meta({ description: "Milliseconds that an ended run is kept." }),
   maxMiB: z.int().positive().default(1_024).meta({
     description:
-      "MiB of all events, results, and answers to paused runs; beyond, the runs that ended first are deleted.",
+      "MiB of all events, results, and answers to paused runs; beyond, the runs that ended first are deleted. Also of the requests of queued runs; beyond, 429.",
   }),
   runMiB: z
     .int()

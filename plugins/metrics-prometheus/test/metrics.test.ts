@@ -24,7 +24,7 @@ const state: RunnerState = {
   sessions: 4,
   processes: 5,
   prewarmed: 2,
-  backlog: { queuedRuns: 6, pendingDeliveries: 7, failedDeliveries: 8 },
+  backlog: { queuedRuns: 6, queuedBytes: 0, pendingDeliveries: 7, failedDeliveries: 8 },
   probes: [
     {
       kind: "sandbox",

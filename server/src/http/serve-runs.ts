@@ -20,7 +20,8 @@ export async function serveRuns(
     store === undefined ? await recordInMemory(ambit, address) : await recordInStore(ambit, store, address);
   const { runs, sealing } = recording;
   const quotas = new SharedQuotas(runs.store, tenants.list);
-  const maxQueued = runs.options.settings.queuedRuns;
-  const queue = new RunQueue({ runs, runner, sealing, tenants, quotas, log, maxQueued });
+  const { queuedRuns, maxMiB } = runs.options.settings;
+  const limits = { queuedRuns, queuedBytes: maxMiB * 1_048_576 };
+  const queue = new RunQueue({ runs, runner, sealing, tenants, quotas, log, limits });
   return { ...recording, quotas, queue };
 }

@@ -46,6 +46,8 @@ export interface SessionUse {
 
 export interface Backlog {
   readonly queuedRuns: number;
+  /** Bytes of their requests, as they are stored. */
+  readonly queuedBytes: number;
   readonly pendingDeliveries: number;
   readonly failedDeliveries: number;
 }

@@ -1,6 +1,5 @@
-import { AtCapacity } from "@ambit/core";
 import type { MemorySettings } from "../settings.js";
-import type { NewRun, RunEnd, RunQuery, RunQuota, StoredRun, Written } from "../store/index.js";
+import type { Backlog, NewRun, RunEnd, RunQuery, RunQuota, StoredRun, Written } from "../store/index.js";
 import { MemoryRun } from "./memory-run.js";
 import { Usages } from "./usage.js";
 
@@ -19,9 +18,8 @@ export class MemoryRuns {
   readonly #live = new Set<MemoryRun>();
   readonly #ended = new Map<string | undefined, EndedRuns>();
   #endedSize = 0;
-  #queuedSize = 0;
   #created = 0;
-  readonly usages = new Usages((project) => this.#count("running", project));
+  readonly usages = new Usages((project) => this.#liveOf("running", project).length);
 
   constructor(readonly settings: MemorySettings) {}
 
@@ -38,20 +36,14 @@ export class MemoryRuns {
     return [...this.#live].flatMap(({ state, head }) => (state === "running" ? [head] : []));
   }
 
-  /** @throws AtCapacity when queued requests take too much memory */
   create(run: NewRun, quota?: RunQuota): StoredRun | "over_quota" | undefined {
     const existing = this.#runs.get(run.id);
     if (existing !== undefined) return existing.row(true);
     const { project } = run;
     if (quota !== undefined && project !== undefined && !this.usages.hasRoom(project, quota))
       return "over_quota";
-    const { runMiB, maxMiB } = this.settings;
-    const sealedSize = run.sealedRequest?.length ?? 0;
-    if (sealedSize > 0 && this.#queuedSize + sealedSize > maxMiB * mebibyte)
-      throw new AtCapacity("Too many requests wait for a place in memory: try again later.");
-    this.#queuedSize += sealedSize;
     this.#created += 1;
-    const created = new MemoryRun(run, this.#created, runMiB * mebibyte);
+    const created = new MemoryRun(run, this.#created, this.settings.runMiB * mebibyte);
     this.#runs.set(run.id, created);
     this.#live.add(created);
     if (run.state === "running") this.usages.began(project);
@@ -62,7 +54,6 @@ export class MemoryRuns {
     const run = this.#runs.get(id);
     if (run?.state !== "queued" || run.sealedRequest === undefined) return undefined;
     const { sealedRequest } = run;
-    this.#queuedSize -= sealedRequest.length;
     run.sealedRequest = undefined;
     run.state = "running";
     run.startedAt = Date.now();
@@ -82,8 +73,10 @@ export class MemoryRuns {
     return found;
   }
 
-  countQueued(project: string | null | undefined): number {
-    return this.#count("queued", project);
+  countQueued(project: string | null | undefined): Pick<Backlog, "queuedRuns" | "queuedBytes"> {
+    const queued = this.#liveOf("queued", project);
+    const queuedBytes = queued.reduce((sum, { sealedRequest = "" }) => sum + sealedRequest.length, 0);
+    return { queuedRuns: queued.length, queuedBytes };
   }
 
   finish(run: MemoryRun, end: RunEnd): Written {
@@ -179,10 +172,8 @@ export class MemoryRuns {
     if (oldest !== undefined) this.delete(oldest.created.id);
   }
 
-  #count(state: "queued" | "running", project: string | null | undefined): number {
-    let count = 0;
-    for (const run of this.#live) if (run.state === state && isOf(run, project)) count += 1;
-    return count;
+  #liveOf(state: "queued" | "running", project: string | null | undefined): readonly MemoryRun[] {
+    return [...this.#live].filter((run) => run.state === state && isOf(run, project));
   }
 }
 

@@ -92,7 +92,7 @@ export class MemoryStore {
       sessions: async ({ project, limit }) => this.#openSessions(project).slice(0, limit),
 
       backlog: async (project) => ({
-        queuedRuns: runs.countQueued(project),
+        ...runs.countQueued(project),
         pendingDeliveries: 0,
         failedDeliveries: 0,
       }),

@@ -90,13 +90,17 @@ export class DeliveryRows {
     const of = all(equal({ project }));
     const count = (table: string, state: string) =>
       sql`(SELECT COUNT(*) FROM ${sql.table(table)} WHERE state = ${state} AND ${of})`;
+    // Neither database reads a text to say how long it is.
+    const bytes = sql`(SELECT COALESCE(SUM(OCTET_LENGTH(sealed)), 0) FROM ambit_runs WHERE state = 'queued' AND ${of})`;
     const [row = {}] = await this.#rows(
-      sql`SELECT ${count("ambit_runs", "queued")} AS queued, ${count("ambit_deliveries", "pending")} AS pending,
+      sql`SELECT ${count("ambit_runs", "queued")} AS queued, ${bytes} AS bytes,
+        ${count("ambit_deliveries", "pending")} AS pending,
         ${count("ambit_deliveries", "failed")} AS failed`,
     );
     const columns = new Columns(row);
     return {
       queuedRuns: columns.number("queued"),
+      queuedBytes: columns.number("bytes"),
       pendingDeliveries: columns.number("pending"),
       failedDeliveries: columns.number("failed"),
     };

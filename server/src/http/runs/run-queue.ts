@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { AtCapacity, idOfRun, type Log, messageOf, runKey, toAmbitError, Unauthorized } from "@ambit/core";
 import { endedBy, type RecordedRuns, recoveryOf, type Sealing } from "@ambit/durable";
-import type { StoredRun } from "@ambit/durable/store";
+import type { Backlog, StoredRun } from "@ambit/durable/store";
 import {
   type CallersTrace,
   callersTraceSchema,
@@ -18,12 +18,14 @@ import { rulesOf } from "../../tenants/tenants.js";
 /** Milliseconds between two polls for runs that other replicas queued. */
 const pollMs = 1_000;
 
+type QueueLimits = Pick<Backlog, "queuedRuns" | "queuedBytes">;
+
 export interface RunQueueOptions {
   readonly runs: RecordedRuns;
   readonly runner: Runner;
   readonly sealing: Sealing;
-  /** Runs that may be queued. */
-  readonly maxQueued: number;
+  /** What may be queued. */
+  readonly limits: QueueLimits;
   readonly tenants: Tenants;
   readonly quotas: SharedQuotas;
   readonly log: Log;
@@ -60,20 +62,20 @@ export class RunQueue {
     digest: string,
     caller: Caller,
   ): Promise<{ readonly runId: string } | { readonly existing: StoredRun }> {
-    const { runs, runner, sealing, maxQueued } = this.options;
+    const { runs, runner, sealing, limits } = this.options;
     const { request, plan } = await runner.plan(body, askerOf(caller, trace));
     const runId = request.runId ?? id ?? randomUUID();
     const key = runKey(runId, tenantOf(caller));
-    const { queuedRuns: waiting } = await runs.store.backlog();
-    if (waiting >= maxQueued) throw new AtCapacity(`${maxQueued} runs are already queued.`);
     const { project, token } = senderOf(caller);
-    // The rest of the queue is shared: a project may not have more queued runs than there are free places.
-    const own = project === null ? 0 : (await runs.store.backlog(project)).queuedRuns;
-    if (own >= maxQueued - waiting) throw new AtCapacity(`${own} runs of the project are already queued.`);
+    const sealedRequest = await sealing.sealInTurns(key, { body, project, token, trace } satisfies Queued);
+    const all = await runs.store.backlog();
+    const own = project === null ? undefined : await runs.store.backlog(project);
+    const full = whyFull({ all, own, added: sealedRequest.length }, limits);
+    if (full !== undefined) throw new AtCapacity(full);
     const existing = await runs.store.create({
       ...runs.newRun({ key, request, plan }, digest),
       state: "queued",
-      sealedRequest: await sealing.sealInTurns(key, { body, project, token, trace } satisfies Queued),
+      sealedRequest,
     });
     return existing === undefined ? { runId } : { existing };
   }
@@ -216,4 +218,29 @@ function senderOf(caller: Caller): Pick<Queued, "project" | "token"> {
   if (caller.kind === "operator") return { project: null, token: null };
   const { project, token } = caller.tenant;
   return { project, token };
+}
+
+/**
+ * Why no run more may be queued; undefined if one may. The rest of the queue is shared: a project may not have more queued than is
+ * left for others. Pure.
+ * @param own of the run's project. Undefined: it has none. @param added bytes of its request
+ */
+export function whyFull(
+  {
+    all,
+    own,
+    added,
+  }: { readonly all: QueueLimits; readonly own: QueueLimits | undefined; readonly added: number },
+  limits: QueueLimits,
+): string | undefined {
+  const free = limits.queuedRuns - all.queuedRuns;
+  if (free <= 0) return `${limits.queuedRuns} runs are already queued.`;
+  if (own !== undefined && own.queuedRuns >= free)
+    return `${own.queuedRuns} runs of the project are already queued.`;
+  const freeBytes = limits.queuedBytes - all.queuedBytes;
+  if (added > freeBytes)
+    return "The requests of queued runs take too much room: try again later, or send a smaller one.";
+  if (own !== undefined && own.queuedBytes + added > freeBytes)
+    return "The requests of the project's queued runs take too much room: try again later, or send a smaller one.";
+  return undefined;
 }

@@ -97,10 +97,18 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     expect([await ids({ limit: 1 }), await ids({ after: all[0] })]).toEqual([[all[0]], [all[1]]]);
     expect([await ids({ project: "p" }), await ids({ project: null })]).toEqual([["of-a"], []]);
     expect([await ids({ state: "failed" }), await ids({ runId: "a" })]).toEqual([[first?.id], ["of-a"]]);
-    expect(await store.backlog()).toEqual({ queuedRuns: 1, pendingDeliveries: 1, failedDeliveries: 1 });
+    expect(await store.backlog()).toEqual({
+      queuedRuns: 1,
+      queuedBytes: "sealed".length,
+      pendingDeliveries: 1,
+      failedDeliveries: 1,
+    });
     const [ofP, ofQ] = [await store.backlog("p"), await store.backlog("q")];
     expect(ofP.pendingDeliveries + ofQ.pendingDeliveries).toBe(1);
-    expect([ofP.queuedRuns, (await store.backlog(null)).queuedRuns]).toEqual([0, 1]);
+    expect([ofP, await store.backlog(null)]).toMatchObject([
+      { queuedRuns: 0, queuedBytes: 0 },
+      { queuedRuns: 1, queuedBytes: "sealed".length },
+    ]);
   });
 
   it("returns due messages, excluding the named hosts and projects", async () => {

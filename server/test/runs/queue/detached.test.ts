@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { asking, bodyOf, recordsOf } from "../support/server.js";
-import { counting, describePlaces } from "../support/stored-server.js";
+import { asking, bodyOf, recordsOf } from "../../support/server.js";
+import { counting, describePlaces } from "../../support/stored-server.js";
 
 interface Info {
   readonly runId: string;
