@@ -82,7 +82,6 @@ export function serverApp(context: ServerContext): Hono<HonoEnvironment> {
   return app;
 }
 
-/** Runs a route, which answers on the response itself: Hono's would be a layer and a copy more. */
 function handler(route: HttpRoute, context: RouteContext): Handler<HonoEnvironment> {
   const { query: parameters = [], refusesOthers = false } = route;
   return async ({ env, req }) => {
@@ -95,7 +94,6 @@ function handler(route: HttpRoute, context: RouteContext): Handler<HonoEnvironme
       },
     };
     if (refusesOthers) call.query.requireKnown(parameters);
-    await route.handle(call);
-    return RESPONSE_ALREADY_SENT;
+    return (await route.handle(call)) ?? RESPONSE_ALREADY_SENT;
   };
 }

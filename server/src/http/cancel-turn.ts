@@ -1,7 +1,7 @@
 import { NotFound, projectOf } from "@ambit/core";
 import { FairMap, type Runner } from "@ambit/runner";
 import type { z } from "zod";
-import { sendJson } from "./response/send.js";
+import { json } from "./response/json-response.js";
 import { validBody } from "./route/valid-body.js";
 import { type CancelTurnResponse, cancelTurnRequestSchema } from "./route-schemas.js";
 import { callersProjects } from "./runs/projects.js";
@@ -40,13 +40,13 @@ export class TurnCancellation {
   constructor(readonly runner: Pick<Runner, "sessions" | "runIn" | "cancel">) {}
 
   /** @throws NotFound for a session that this runner doesn't have; RequestInvalid */
-  async handle({ bodies, log }: ServerContext, { incoming, outgoing }: Exchange): Promise<void> {
+  async handle({ bodies, log }: ServerContext, { incoming }: Exchange): Promise<Response> {
     const command = validBody(cancelTurnRequestSchema, await bodies.json(incoming, maxBodyBytes));
     const own = callersProjects(incoming);
     const project = own === "all" ? projectOf({ projectId: command.projectId ?? undefined }) : own;
     const answer = await this.answer(command, project);
     log.info({ sessionId: command.sessionId, ...answer.execution }, "a turn was to be cancelled");
-    sendJson(outgoing, 200, answer);
+    return json(200, answer);
   }
 
   /** The response to a repeated command is the first one's. @throws NotFound */

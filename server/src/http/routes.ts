@@ -8,8 +8,10 @@ import { healthAnswer, readyAnswer } from "./health/answers.js";
 import type { HttpRoute } from "./http-route.js";
 import { sendMetrics } from "./metrics.js";
 import { documentOf } from "./openapi-document.js";
-import { send, sendJson } from "./response/send.js";
+import { json } from "./response/json-response.js";
+import { send } from "./response/send.js";
 import { body, failed, failedResponse, jsonResponse, reference, retryAfter } from "./route/responses.js";
+import { streaming } from "./route/route.js";
 import { runOperation } from "./route/run-operation.js";
 import { handleRun } from "./run-route.js";
 import { storedRoutes } from "./runs/routes.js";
@@ -59,9 +61,9 @@ export const routes: readonly HttpRoute[] = [
         ...failed(400, 408, 413, 422, 503),
       },
     },
-    handle: async ({ context, exchange: { incoming, outgoing } }) => {
+    handle: async ({ context, exchange: { incoming } }) => {
       const asked = await context.bodies.json(incoming, limits.bodyBytes);
-      sendJson(outgoing, 200, planResponse(await context.runner.plan(asked, callerOptions(incoming))));
+      return json(200, planResponse(await context.runner.plan(asked, callerOptions(incoming))));
     },
   },
   {
@@ -99,9 +101,7 @@ export const routes: readonly HttpRoute[] = [
       summary: "The loaded plugins, their claims, and what was proven on this host",
       responses: { 200: jsonResponse("Every actor.", "PluginsResponse"), ...failed() },
     },
-    handle: async ({ context, exchange }) => {
-      sendJson(exchange.outgoing, 200, { actors: await context.runner.registry.describe() });
-    },
+    handle: async ({ context }) => json(200, { actors: await context.runner.registry.describe() }),
   },
   {
     method: "GET",
@@ -117,10 +117,10 @@ export const routes: readonly HttpRoute[] = [
         ...failed(404),
       },
     },
-    handle: ({ context, exchange: { incoming, outgoing } }) => {
+    handle: streaming(async ({ context, exchange: { incoming, outgoing } }) => {
       requireOperator(incoming);
-      return sendMetrics(outgoing, context);
-    },
+      await sendMetrics(outgoing, context);
+    }),
   },
   {
     method: "GET",
@@ -130,8 +130,7 @@ export const routes: readonly HttpRoute[] = [
       summary: "The loaded harnesses; none of them uses a login of the runner",
       responses: { 200: jsonResponse("Every harness.", "SubscriptionStatus"), ...failed() },
     },
-    handle: ({ context, exchange }) =>
-      sendJson(exchange.outgoing, 200, subscriptionStatus(context.runner.registry)),
+    handle: ({ context }) => json(200, subscriptionStatus(context.runner.registry)),
   },
   {
     method: "GET",
@@ -142,9 +141,9 @@ export const routes: readonly HttpRoute[] = [
       summary: "Whether the server is up",
       responses: { 200: jsonResponse("It does.", "HealthResponse"), 403: failedResponse(403) },
     },
-    handle: ({ context: { probing, replicaId }, exchange }) => {
+    handle: ({ context: { probing, replicaId } }) => {
       const { status, body } = healthAnswer({ probing: probing(), replicaId });
-      sendJson(exchange.outgoing, status, body);
+      return json(status, body);
     },
   },
   {
@@ -163,9 +162,9 @@ export const routes: readonly HttpRoute[] = [
         },
       },
     },
-    handle: async ({ context, exchange }) => {
+    handle: async ({ context }) => {
       const { status, body } = readyAnswer(await context.readiness.look());
-      sendJson(exchange.outgoing, status, body);
+      return json(status, body);
     },
   },
   {
@@ -183,8 +182,9 @@ export const routes: readonly HttpRoute[] = [
         403: failedResponse(403),
       },
     },
-    handle: ({ context, exchange }) =>
+    handle: streaming(async ({ context, exchange }) =>
       send(exchange.outgoing, 200, "application/json", context.documentText()),
+    ),
   },
 ];
 

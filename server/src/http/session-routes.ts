@@ -1,5 +1,5 @@
 import { projectOf, RequestInvalid } from "@ambit/core";
-import { sendJson } from "./response/send.js";
+import { json } from "./response/json-response.js";
 import { validBody } from "./route/valid-body.js";
 import { type EndedResponse, killRequestSchema } from "./route-schemas.js";
 import { callersProjects } from "./runs/projects.js";
@@ -11,8 +11,8 @@ const killLimit = 16 * 1024;
 /** `POST /kill`: ends a session, and the run that uses it. Ending it twice isn't an error; the response says so. */
 export async function handleKill(
   { runner, log, bodies }: ServerContext,
-  { incoming, outgoing }: Exchange,
-): Promise<void> {
+  { incoming }: Exchange,
+): Promise<Response> {
   const { sessionId, projectId } = validBody(killRequestSchema, await bodies.json(incoming, killLimit));
   const own = callersProjects(incoming);
   if (own !== "all" && (projectId ?? own) !== own) {
@@ -23,7 +23,7 @@ export async function handleKill(
   const ended = await runner.endSession(sessionId, project);
   const message = ended ? undefined : nothingEnded(sessionId, projectId, own !== "all");
   if (message !== undefined) log.info({ sessionId, projectId }, "there was no session to end");
-  sendJson(outgoing, 200, { ok: true, ended, message } satisfies EndedResponse);
+  return json(200, { ok: true, ended, message } satisfies EndedResponse);
 }
 
 function nothingEnded(sessionId: string, projectId: string | null | undefined, isTenant: boolean): string {

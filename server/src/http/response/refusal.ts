@@ -3,7 +3,7 @@ import { AtCapacity, type FailedResult, type Failure, isAmbitError } from "@ambi
 import { failedBy, failedResult, invalid } from "../../failed-result.js";
 import { MalformedJson } from "../../parse-json.js";
 import { encodeRecord, mediaTypes, type ResponseFormat } from "./response-format.js";
-import { send, sendJson } from "./send.js";
+import { send } from "./send.js";
 
 /** A refusal of HTTP itself, for which the catalogue of errors has no class. */
 export class HttpRefusal extends Error {
@@ -58,7 +58,7 @@ const connectionStatuses: ReadonlySet<number> = new Set([401, 403, 404, 405, 408
 export function sendRefusal(outgoing: ServerResponse, form: ResponseFormat, refusal: Refusal): void {
   const { status, body, headers } = refusal;
   if (form === "json") {
-    sendJson(outgoing, status, body, headers);
+    send(outgoing, status, mediaTypes.json, JSON.stringify(body), headers);
     return;
   }
   const record = encodeRecord(form, { kind: "result", result: body }, 1);

@@ -8,20 +8,11 @@ const partLength = 131_072;
 const jsonHeaders = { "content-type": "application/json", "cache-control": "no-store" };
 
 /** Every 429 and 503 says when to try again: after a second, unless its cause knows better. */
-function retryAfter(status: number): Readonly<Record<string, string>> {
+export function retryAfter(status: number): Readonly<Record<string, string>> {
   return status === 429 || status === 503 ? { "retry-after": "1" } : {};
 }
 
-/** Responds with JSON, unless the caller has disconnected. Written directly, without a copy or stream in between. */
-export function sendJson(
-  response: ServerResponse,
-  status: number,
-  body: unknown,
-  headers: Readonly<Record<string, string>> = {},
-): void {
-  send(response, status, "application/json", JSON.stringify(body), headers);
-}
-
+/** Responds with a text, unless the caller has disconnected. Written directly, without a copy or stream in between. */
 export function send(
   response: ServerResponse,
   status: number,

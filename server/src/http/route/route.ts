@@ -21,6 +21,17 @@ export interface RouteCall<Context, Exchange> {
   path(name: string): string;
 }
 
+/** What a route answers. Undefined: it has answered on the exchange itself. */
+export type RouteAnswer = Response | undefined;
+
+/** A handler that answers on the exchange itself: Hono's response would be a layer and a copy more of a stream. */
+export function streaming<Call>(handle: (call: Call) => Promise<void>): (call: Call) => Promise<undefined> {
+  return async (call) => {
+    await handle(call);
+    return undefined;
+  };
+}
+
 /** A route, once: the handler, the query and the OpenAPI document are made of this. */
 export interface Route<Context, Exchange> {
   readonly method: "GET" | "POST" | "DELETE";
@@ -33,7 +44,7 @@ export interface Route<Context, Exchange> {
   /** Whether a parameter that isn't one of these is refused. Default false. */
   readonly refusesOthers?: boolean;
   readonly operation: OpenApiOperation;
-  handle(call: RouteCall<Context, Exchange>): void | Promise<void>;
+  handle(call: RouteCall<Context, Exchange>): RouteAnswer | Promise<RouteAnswer>;
 }
 
 /** The path as the router knows it: `/runs/:runId`. */

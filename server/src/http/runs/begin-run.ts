@@ -17,10 +17,12 @@ import type { StoredRun } from "@ambit/durable/store";
 import type { Run } from "@ambit/runner";
 import { type Caller, callerOf, tenantOf } from "../../tenants/caller.js";
 import { callerOptions, callersTrace } from "../caller/caller-options.js";
+import { json } from "../response/json-response.js";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
 import type { ResponseFormat } from "../response/response-format.js";
-import { sendJson, sendLargeJson } from "../response/send.js";
+import { sendLargeJson } from "../response/send.js";
 import { readerOf } from "../response/unread.js";
+import type { RouteAnswer } from "../route/route.js";
 import type { Exchange, ServedRuns, ServerContext } from "../server-context.js";
 import { asksToDetach, commandKey, idempotencyKey, prefersAsync } from "./run-body.js";
 import { sendRecords } from "./send-records.js";
@@ -37,7 +39,7 @@ export async function beginRun(
   server: ServedRuns,
   exchange: Exchange,
   form: ResponseFormat,
-): Promise<void> {
+): Promise<RouteAnswer> {
   const { runner, bodies } = context;
   const { incoming } = exchange;
   const isAsync = prefersAsync(incoming);
@@ -62,7 +64,7 @@ export async function beginRun(
   if (existing !== undefined) return respond(existing);
   const wait = async () => {
     const queued = await server.queue.add({ body, trace: callersTrace(incoming) }, id, digest, caller);
-    return "existing" in queued ? respond(queued.existing) : accept(exchange, queued.runId, "queued");
+    return "existing" in queued ? respond(queued.existing) : accepted(queued.runId, "queued");
   };
   const refusal = await server.quotas.refusal(caller);
   if (isDetached && (refusal !== undefined || !hasRoom(context))) return wait();
@@ -95,8 +97,9 @@ export async function beginRun(
     const outcome = result?.failure?.code ?? result?.stopReason ?? "lost";
     run.log.info({ outcome }, "a run has ended");
   });
-  if (isDetached) return accept(exchange, run.id, "running");
+  if (isDetached) return accepted(run.id, "running");
   await sendRun(context, server, exchange, form, run, started.recorder);
+  return undefined;
 }
 
 /** The same request arrived a moment ago, and its run isn't in the store yet. */
@@ -146,9 +149,9 @@ async function begin(
   }
 }
 
-function accept({ outgoing }: Exchange, runId: string, state: AcceptedResponse["state"]): void {
+function accepted(runId: string, state: AcceptedResponse["state"]): Response {
   const headers = { location: `/runs/${encodeURIComponent(runId)}`, "x-ambit-run-id": runId };
-  sendJson(outgoing, 202, { ok: true, runId, state } satisfies AcceptedResponse, {
+  return json(202, { ok: true, runId, state } satisfies AcceptedResponse, {
     ...headers,
     "preference-applied": "respond-async",
   });
@@ -202,17 +205,18 @@ async function respondExisting(
   exchange: Exchange,
   form: ResponseFormat | "detached",
   run: StoredRun,
-): Promise<void> {
+): Promise<RouteAnswer> {
   const { outgoing } = exchange;
   const runId = idOfRun(run.id);
-  if (form === "detached") return accept(exchange, runId, run.state === "queued" ? "queued" : "running");
+  if (form === "detached") return accepted(runId, run.state === "queued" ? "queued" : "running");
   const left = leftSignal(outgoing);
   const { id, project } = run;
   const { unread } = context;
-  return context.readers.reading({ id, project }, async () => {
+  await context.readers.reading({ id, project }, async () => {
     if (form !== "json") return sendRecords(runId, form, runs.follow(id, 0, left), outgoing, context);
     const ended = await runs.ended(id, left);
     const max = context.runner.options.limits.resultCharacters;
     if (ended !== undefined) await sendStoredResult({ runs, unread }, ended, max, outgoing, left);
   });
+  return undefined;
 }

@@ -1,7 +1,7 @@
 import { idOfRun, NotFound, RequestInvalid } from "@ambit/core";
 import type { DeliveriesResponse, StoredDelivery } from "@ambit/durable";
 import type { Delivery } from "@ambit/durable/store";
-import { sendJson } from "../response/send.js";
+import { json } from "../response/json-response.js";
 import { runFilter } from "./find-run.js";
 import { afterMessage, deliveryState, limit, projectFilter } from "./parameters.js";
 import { callersProjects } from "./projects.js";
@@ -9,7 +9,7 @@ import { deliveryInfo } from "./stored-response.js";
 import type { StoredRoute } from "./stored-route.js";
 
 /** `GET /deliveries` */
-export async function handleDeliveries(route: StoredRoute): Promise<void> {
+export async function handleDeliveries(route: StoredRoute): Promise<Response> {
   const { server, exchange, query } = route;
   const state = query.read(deliveryState);
   const after = query.read(afterMessage);
@@ -20,11 +20,11 @@ export async function handleDeliveries(route: StoredRoute): Promise<void> {
     after,
     limit: query.read(limit),
   });
-  sendJson(exchange.outgoing, 200, { deliveries: found.map(storedDelivery) } satisfies DeliveriesResponse);
+  return json(200, { deliveries: found.map(storedDelivery) } satisfies DeliveriesResponse);
 }
 
 /** `POST /deliveries/:deliveryId/redeliver`: the same message, under the same id, to the same address. */
-export async function handleRedeliver({ server, exchange, path }: StoredRoute): Promise<void> {
+export async function handleRedeliver({ server, exchange, path }: StoredRoute): Promise<Response> {
   const id = path("deliveryId");
   if (!server.runs.options.sender.isConfigured)
     throw new RequestInvalid([
@@ -39,7 +39,7 @@ export async function handleRedeliver({ server, exchange, path }: StoredRoute): 
   const delivery = await runs.asking(() => runs.deliveries.again(id, project));
   if (delivery === undefined)
     throw new NotFound(`There is no delivery '${id}': its run was deleted, or it never was.`);
-  sendJson(exchange.outgoing, 202, storedDelivery(delivery) satisfies StoredDelivery);
+  return json(202, storedDelivery(delivery) satisfies StoredDelivery);
 }
 
 function storedDelivery(delivery: Delivery): StoredDelivery {

@@ -12,7 +12,8 @@ import { loopTurns } from "@ambit/core/plugin";
 import type { InteractionsResponse, SessionsResponse } from "@ambit/durable";
 import type { InteractionState, StoredInteraction } from "@ambit/durable/store";
 import { pathBeyondDepth, readAnswer } from "@ambit/runner";
-import { sendJson, sendLargeJson } from "../response/send.js";
+import { json } from "../response/json-response.js";
+import { sendLargeJson } from "../response/send.js";
 import { readerOf } from "../response/unread.js";
 import type { EndedResponse, ForwardedResponse } from "../route-schemas.js";
 import { runFilter, visibleRun } from "./find-run.js";
@@ -70,7 +71,7 @@ async function interactionInfo(
  * `POST /runs/:runId/interactions/:interactionId`: passed to the waiting run, on any replica; otherwise stored for the
  * next turn of the session.
  */
-export async function handleAnswer(route: StoredRoute): Promise<void> {
+export async function handleAnswer(route: StoredRoute): Promise<Response> {
   const [runId, id] = [route.path("runId"), route.path("interactionId")];
   const { context, server, exchange } = route;
   const { runner, bodies } = context;
@@ -86,7 +87,7 @@ export async function handleAnswer(route: StoredRoute): Promise<void> {
     const kept = await server.runs.answers.keep(id, body);
     if (kept !== "kept") throw closed(id, kept);
   }
-  sendJson(exchange.outgoing, 200, { ok: true } satisfies ForwardedResponse);
+  return json(200, { ok: true } satisfies ForwardedResponse);
 }
 
 /** False when the question isn't held open by a run of this replica. */
@@ -107,7 +108,7 @@ function closed(id: string, state: InteractionState | undefined): AmbitError {
 }
 
 /** `GET /sessions` */
-export async function handleSessions({ server, exchange, query }: StoredRoute): Promise<void> {
+export async function handleSessions({ server, exchange, query }: StoredRoute): Promise<Response> {
   const filter = projectFilter(query, callersProjects(exchange.incoming));
   const found = await server.runs.store.sessions({ ...filter, limit: query.read(limit) });
   const sessions = found.map(({ session, project, sandbox, address, createdAt, usedAt }) => ({
@@ -118,11 +119,11 @@ export async function handleSessions({ server, exchange, query }: StoredRoute): 
     createdAt: timeOf(createdAt),
     usedAt: timeOf(usedAt),
   }));
-  sendJson(exchange.outgoing, 200, { sessions } satisfies SessionsResponse);
+  return json(200, { sessions } satisfies SessionsResponse);
 }
 
 /** `DELETE /sessions/:sessionId`: closes its sandbox and agent, and the run that uses it. */
-export async function handleDeleteSession(route: StoredRoute): Promise<void> {
+export async function handleDeleteSession(route: StoredRoute): Promise<Response> {
   const session = route.path("sessionId");
   const { context, server, exchange, query } = route;
   const projects = callersProjects(exchange.incoming);
@@ -142,5 +143,5 @@ export async function handleDeleteSession(route: StoredRoute): Promise<void> {
     throw new NotFound(`There is no session ${JSON.stringify(session)}: ${fix}.`);
   }
   await runs.asking(() => runs.sessions.release(session, name.project));
-  sendJson(exchange.outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
+  return json(200, { ok: true, ended: true } satisfies EndedResponse);
 }

@@ -1,5 +1,6 @@
 import type { HttpRoute } from "../http-route.js";
 import { body, bytes, failed, jsonResponse, reference } from "../route/responses.js";
+import { type RouteAnswer, streaming } from "../route/route.js";
 import { handleDeliveries, handleRedeliver } from "./delivery-routes.js";
 import {
   handleAnswer,
@@ -35,7 +36,7 @@ import type { StoredRoute } from "./stored-route.js";
 
 /** Waits for the store, if it isn't open yet. */
 const withRuns =
-  (handle: (route: StoredRoute) => Promise<void>): HttpRoute["handle"] =>
+  (handle: (route: StoredRoute) => Promise<RouteAnswer>): HttpRoute["handle"] =>
   async (call) =>
     handle({ ...call, server: await call.context.served() });
 
@@ -65,7 +66,7 @@ export const storedRoutes: readonly HttpRoute[] = [
       summary: "A run's state, its result once it has ended, and the state of its webhook's messages",
       responses: { 200: jsonResponse("The run.", "RunInfo"), ...failed(400, 404, 503) },
     },
-    handle: withRuns(handleRunInfo),
+    handle: withRuns(streaming(handleRunInfo)),
   },
   {
     method: "DELETE",
@@ -100,7 +101,7 @@ export const storedRoutes: readonly HttpRoute[] = [
         ...failed(400, 404, 503),
       },
     },
-    handle: withRuns(handleEvents),
+    handle: withRuns(streaming(handleEvents)),
   },
   {
     method: "GET",
@@ -114,7 +115,7 @@ export const storedRoutes: readonly HttpRoute[] = [
         ...failed(400, 404, 503),
       },
     },
-    handle: withRuns(handleOutputFiles),
+    handle: withRuns(streaming(handleOutputFiles)),
   },
   {
     method: "GET",
@@ -125,7 +126,7 @@ export const storedRoutes: readonly HttpRoute[] = [
       summary: "The content of one of these files; its path with its slashes",
       responses: { 200: bytes("application/octet-stream", "The file."), ...failed(400, 404, 503) },
     },
-    handle: withRuns(handleOutputFile),
+    handle: withRuns(streaming(handleOutputFile)),
   },
   {
     method: "GET",
@@ -136,7 +137,7 @@ export const storedRoutes: readonly HttpRoute[] = [
       summary: "What a run changed in its workspace, in git's format",
       responses: { 200: bytes("text/x-diff", "The patch: `git apply` reads it."), ...failed(400, 404, 503) },
     },
-    handle: withRuns(handlePatch),
+    handle: withRuns(streaming(handlePatch)),
   },
   {
     method: "GET",
@@ -150,7 +151,7 @@ export const storedRoutes: readonly HttpRoute[] = [
         ...failed(400, 404, 503),
       },
     },
-    handle: withRuns(handleBundle),
+    handle: withRuns(streaming(handleBundle)),
   },
   {
     method: "GET",
@@ -161,7 +162,7 @@ export const storedRoutes: readonly HttpRoute[] = [
       summary: "All files that left a run's workspace, as a tar archive",
       responses: { 200: bytes("application/x-tar", "The archive."), ...failed(400, 404, 503) },
     },
-    handle: withRuns(handleArchive),
+    handle: withRuns(streaming(handleArchive)),
   },
   {
     method: "POST",
@@ -226,7 +227,7 @@ export const storedRoutes: readonly HttpRoute[] = [
       summary: "The questions of runs to their users, the newest first",
       responses: { 200: jsonResponse("A page of them.", "InteractionsResponse"), ...failed(400, 404, 503) },
     },
-    handle: withRuns(handleInteractions),
+    handle: withRuns(streaming(handleInteractions)),
   },
   {
     method: "GET",

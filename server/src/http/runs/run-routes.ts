@@ -1,8 +1,9 @@
 import { NotFound, RequestInvalid } from "@ambit/core";
 import type { RunInfo, RunsResponse } from "@ambit/durable";
+import { json } from "../response/json-response.js";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
 import { responseFormat } from "../response/response-format.js";
-import { sendJson, sendLargeJson } from "../response/send.js";
+import { sendLargeJson } from "../response/send.js";
 import { readerOf } from "../response/unread.js";
 import { countOf } from "../route/query.js";
 import type { EndedResponse } from "../route-schemas.js";
@@ -42,7 +43,7 @@ export async function handleRunInfo(route: StoredRoute): Promise<void> {
 }
 
 /** `GET /runs` */
-export async function handleRuns(route: StoredRoute): Promise<void> {
+export async function handleRuns(route: StoredRoute): Promise<Response> {
   const { server, exchange, query } = route;
   const state = query.read(runState);
   const session = query.read(onlySession);
@@ -55,7 +56,7 @@ export async function handleRuns(route: StoredRoute): Promise<void> {
     after: place,
     limit: query.read(limit),
   });
-  sendJson(exchange.outgoing, 200, { runs: runs.map(summaryOf) } satisfies RunsResponse);
+  return json(200, { runs: runs.map(summaryOf) } satisfies RunsResponse);
 }
 
 /** A page after a deleted run would look like the last page. @throws RequestInvalid */
@@ -92,7 +93,7 @@ export async function handleEvents(route: StoredRoute): Promise<void> {
 }
 
 /** `DELETE /runs/:runId` */
-export async function handleDelete(route: StoredRoute): Promise<void> {
+export async function handleDelete(route: StoredRoute): Promise<Response> {
   const id = route.path("runId");
   const run = await visibleRun(route, id);
   if (run.state !== "ended") {
@@ -101,14 +102,14 @@ export async function handleDelete(route: StoredRoute): Promise<void> {
   }
   await route.server.runs.store.delete(run.id);
   await route.context.files.delete(run.id);
-  sendJson(route.exchange.outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
+  return json(200, { ok: true, ended: true } satisfies EndedResponse);
 }
 
 /** `POST /runs/:runId/cancel`, on any replica. */
-export async function handleCancel(route: StoredRoute): Promise<void> {
+export async function handleCancel(route: StoredRoute): Promise<Response> {
   const id = route.path("runId");
   const { id: key } = await visibleRun(route, id);
   const { runs } = route.server;
   await runs.asking(() => runs.cancel(key));
-  sendJson(route.exchange.outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
+  return json(200, { ok: true, ended: true } satisfies EndedResponse);
 }

@@ -2,8 +2,9 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { NotFound, RequestInvalid, SessionElsewhere, SnapshotFailed } from "@ambit/core";
 import type { SnapshotInfo } from "@ambit/core/contract";
+import { json } from "../response/json-response.js";
 import { leftSignal } from "../response/left-signal.js";
-import { endsWithHeaders, sendJson } from "../response/send.js";
+import { endsWithHeaders } from "../response/send.js";
 import type { RouteCall } from "../route/route.js";
 import type { EndedResponse, SnapshotsResponse } from "../route-schemas.js";
 import { projectFilter } from "../runs/parameters.js";
@@ -18,7 +19,7 @@ function projectIn({ query, exchange }: Call): string | undefined {
 }
 
 /** `POST /sessions/:sessionId/snapshot` */
-export async function handleTakeSnapshot(call: Call): Promise<void> {
+export async function handleTakeSnapshot(call: Call): Promise<Response> {
   const { context, exchange } = call;
   const session = call.path("sessionId");
   const project = projectIn(call);
@@ -31,25 +32,25 @@ export async function handleTakeSnapshot(call: Call): Promise<void> {
       `There is no session ${JSON.stringify(session)} here: it has ended already, or never began; the operator names its project by ?projectId=.`,
     );
   }
-  sendJson(exchange.outgoing, 201, info satisfies SnapshotInfo);
+  return json(201, info satisfies SnapshotInfo);
 }
 
 /** `GET /snapshots` */
-export async function handleSnapshots(call: Call): Promise<void> {
+export async function handleSnapshots(call: Call): Promise<Response> {
   const snapshots = [...(await call.context.files.snapshots.list(projectIn(call)))];
-  sendJson(call.exchange.outgoing, 200, { snapshots } satisfies SnapshotsResponse);
+  return json(200, { snapshots } satisfies SnapshotsResponse);
 }
 
 /** `GET /snapshots/:snapshotId` */
-export async function handleSnapshot(call: Call): Promise<void> {
+export async function handleSnapshot(call: Call): Promise<Response> {
   const info = await call.context.files.snapshots.find(call.path("snapshotId"), projectIn(call));
-  sendJson(call.exchange.outgoing, 200, info satisfies SnapshotInfo);
+  return json(200, info satisfies SnapshotInfo);
 }
 
 /** `DELETE /snapshots/:snapshotId` */
-export async function handleDeleteSnapshot(call: Call): Promise<void> {
+export async function handleDeleteSnapshot(call: Call): Promise<Response> {
   await call.context.files.snapshots.delete(call.path("snapshotId"), projectIn(call));
-  sendJson(call.exchange.outgoing, 200, { ok: true, ended: true } satisfies EndedResponse);
+  return json(200, { ok: true, ended: true } satisfies EndedResponse);
 }
 
 /** `GET /snapshots/:snapshotId/archive` */
@@ -83,13 +84,13 @@ async function exported({ context, exchange }: Call, id: string, project: string
 export const exportType = "application/vnd.ambit.snapshot";
 
 /** `POST /snapshots` */
-export async function handleImport(call: Call): Promise<void> {
+export async function handleImport(call: Call): Promise<Response> {
   const { context, exchange } = call;
   const { incoming, outgoing } = exchange;
   const project = projectIn(call);
   try {
     const info = await context.files.snapshots.import(incoming, project);
-    sendJson(outgoing, 201, info satisfies SnapshotInfo);
+    return json(201, info satisfies SnapshotInfo);
   } catch (error) {
     // The rest of the body isn't read, so the connection can't carry another request.
     if (!incoming.complete) outgoing.setHeader("connection", "close");

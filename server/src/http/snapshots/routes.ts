@@ -1,5 +1,6 @@
 import type { HttpRoute } from "../http-route.js";
 import { bytes, failed, jsonResponse } from "../route/responses.js";
+import { streaming } from "../route/route.js";
 import { sessionsProject } from "../runs/parameters.js";
 import {
   exportType,
@@ -84,7 +85,7 @@ export const snapshotRoutes: readonly HttpRoute[] = [
         ...failed(400, 404, 502, 503),
       },
     },
-    handle: handleExport,
+    handle: streaming(handleExport),
   },
   {
     method: "DELETE",
