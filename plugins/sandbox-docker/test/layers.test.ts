@@ -171,6 +171,35 @@ describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
     expect(deploymentWith({ max: 0 }).backend.layers.supports(specOf(closed).boundary)).toBe(false);
   });
 
+  /** Takes a lease on each file of its name that its user reaches, outside of its own workspace, says how many, and keeps them. */
+  const leasing = `
+    use Fcntl; use IO::Handle; use File::Find; $SIG{IO} = "IGNORE"; my @held;
+    find({ no_chdir => 1, preprocess => sub { $File::Find::dir =~ m{^/(proc|sys|dev)} ? () : @_ }, wanted => sub {
+      return unless /\\/file$/ && !m{^$ENV{PWD}/};
+      my $file; open($file, "<", $_) and fcntl($file, 1024, F_WRLCK) and push @held, $file;
+    } }, "/");
+    STDOUT->autoflush(1); print "leases: " . @held . "\\n"; sleep 600;`;
+
+  it("lets no sandbox have a lease on a layer's file, which would hold up others that open it", async () => {
+    const { open, make } = deploymentWith();
+    const name = freshName();
+    await make(name);
+    const [one, other] = [await open("begin", name), await open("begin", name)];
+    const holder = await one.spawn({
+      argv: ["perl", "-e", leasing],
+      env: { PATH: "/usr/bin:/bin", PWD: one.workspace },
+      cwd: one.workspace,
+      role: "agent",
+    });
+    onTestFinished(() => holder.kill());
+    const reader = holder.stdout[Symbol.asyncIterator]();
+    const { value } = await reader.next();
+    // Opened like this, a file of which another has a lease is an error at once.
+    const opening = `use Fcntl; print sysopen(F, "file", O_RDONLY | O_NONBLOCK) ? <F> : "refused: $!"`;
+    expect(await run(other, `perl -e '${opening}'`)).toBe("prepared");
+    expect(String(Buffer.from(value ?? []))).toBe("leases: 0\n");
+  });
+
   /** The engine says in whole seconds when a volume was made. */
   const nextSecond = () => new Promise((resolve) => setTimeout(resolve, 1_001 - (Date.now() % 1_000)));
 });

@@ -5,9 +5,15 @@ import { type LayerUse, SandboxFailed } from "@ambit/core/plugin";
 import type { MountSettings } from "dockerode";
 import type { LayerParts, LayerVolumes, Volume } from "./layer-volumes.js";
 
-/** What a container has of a layer. */
-export interface MountedLayer {
+/** What a container has mounted of a layer. */
+export interface LayerMounts {
   readonly mounts: readonly MountSettings[];
+  /** Folders in memory, as in `HostConfig.Tmpfs`. */
+  readonly tmpfs: Readonly<Record<string, string>>;
+}
+
+/** What a container has of a layer. */
+export interface MountedLayer extends LayerMounts {
   /** Called when the container holds the volumes. @throws SandboxFailed where the layer was removed before */
   confirm(signal: AbortSignal): Promise<void>;
   /** Called when the container is gone, unless its files become the layer. */
@@ -36,6 +42,7 @@ async function layerToMake(name: string, folders: Folders, volumes: LayerVolumes
   const parts = await volumes.newParts();
   return {
     mounts: [mountOf(parts.workspace, folders.workspace), mountOf(parts.home, folders.home)],
+    tmpfs: {},
     confirm: async () => undefined,
     ended: () => volumes.removeParts(parts),
     publish: async () => {
@@ -79,6 +86,7 @@ async function layerToBeginWith(
       { ...mountOf(parts.workspace, join(heldAt, "workspace")), ReadOnly: true },
       { ...mountOf(parts.home, join(heldAt, "home")), ReadOnly: true },
     ],
+    tmpfs: { [heldAt]: "rw,noexec,nosuid,nodev,mode=700,size=4k" },
     confirm: async (within) => {
       if (!isSame(await volumes.find(name, within), parts)) throw gone();
     },
@@ -86,7 +94,10 @@ async function layerToBeginWith(
   };
 }
 
-/** Where a sandbox holds the layer that it began with. */
+/**
+ * Where a sandbox holds the layer that it began with. No process of a run gets in: on these files, which others have too, it could
+ * have leases, which hold up every other that opens them, and locks. The overlay's files are the sandbox's own.
+ */
 const heldAt = "/opt/ambit-layer";
 
 const gone = () =>

@@ -4,6 +4,7 @@ import { imageStore } from "@ambit/egress/credentials";
 import type { ContainerCreateOptions, MountSettings } from "dockerode";
 import { mountsAgents } from "../address.js";
 import type { DockerConfig } from "../config.js";
+import type { LayerMounts } from "../layers/mounted-layer.js";
 import { type EngineFacts, firstCommand, hidingRights } from "./hiding.js";
 
 /**
@@ -24,7 +25,7 @@ const smallNode = ["NODE_OPTIONS=--v8-pool-size=0", "UV_THREADPOOL_SIZE=1"];
  * The options of a boundary's container. Pure.
  *
  * @param guest the guest daemon's command.
- * @param layerMounts of the layer that it has to do with. Default: none.
+ * @param layer that it has to do with. Default: none.
  * @throws SandboxFailed for a path that no mount can have.
  */
 export function containerOptions(
@@ -33,7 +34,7 @@ export function containerOptions(
   config: DockerConfig,
   guest: readonly string[],
   { hiding, imageVolumes, seccomp }: EngineFacts,
-  layerMounts: readonly MountSettings[] = [],
+  layer: LayerMounts = { mounts: [], tmpfs: {} },
 ): ContainerCreateOptions {
   const { network, resources } = shape.boundary;
   const { memoryMb, processes, cpus, diskMb } = resources;
@@ -45,7 +46,7 @@ export function containerOptions(
     mounts.push({ Type: "bind", Source: source, Target: target, ReadOnly: true });
   }
   if (diskMb === undefined) mounts.push(volumeAt(folder, true, labels));
-  mounts.push(...layerMounts);
+  mounts.push(...layer.mounts);
   // A copy of the image's store: root adds to it, and no process of a run is root.
   if (shape.hasSecrets) mounts.push(volumeAt(imageStore, false, labels));
   // The engine mounts them anyway, writable in spite of the read-only root: these are empty and read-only.
@@ -85,6 +86,7 @@ export function containerOptions(
       Tmpfs: {
         "/tmp": scratch,
         "/var/tmp": scratch,
+        ...layer.tmpfs,
         ...(diskMb === undefined ? {} : { [folder]: `rw,exec,nosuid,nodev,mode=755,size=${diskMb}m` }),
       },
       ShmSize: config.scratchMb * mib,

@@ -19,7 +19,7 @@ import { copyRoot } from "./container-options.js";
 import { readBack } from "./read-back.js";
 import { type StartContainerOptions, type StartedContainer, startContainer } from "./start-container.js";
 
-export type PrepareContainerOptions = Omit<StartContainerOptions, "guest" | "layerMounts"> &
+export type PrepareContainerOptions = Omit<StartContainerOptions, "guest" | "mountedLayer"> &
   SandboxOrder & { readonly volumes: LayerVolumes };
 
 const bridgeOf = ({ id, config, shape: { boundary }, layer }: PrepareContainerOptions) => ({
@@ -62,7 +62,7 @@ export class PreparedSandbox implements Prepared<RemoteSandbox, SandboxOverrides
     const layer = use && (await mountLayer(use, foldersOf(bridgeOf(options)), volumes, owner, signal));
     let started: StartedContainer | undefined;
     try {
-      started = await startContainer({ ...options, guest, layerMounts: layer?.mounts ?? [] }, log, signal);
+      started = await startContainer({ ...options, guest, mountedLayer: layer }, log, signal);
       await layer?.confirm(signal);
     } catch (error) {
       await started?.container.destroy().catch(() => undefined);

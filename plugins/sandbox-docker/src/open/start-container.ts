@@ -8,11 +8,12 @@ import {
 } from "@ambit/backend-kit";
 import { type Evidence, type Log, SandboxFailed } from "@ambit/core/plugin";
 import type Docker from "dockerode";
-import type { ContainerCreateOptions, MountSettings } from "dockerode";
+import type { ContainerCreateOptions } from "dockerode";
 import { mountsAgents } from "../address.js";
 import type { DockerConfig } from "../config.js";
 import type { Engine } from "../engine/engine.js";
 import { asSandboxFailed, statusOf } from "../engine/failure.js";
+import type { LayerMounts } from "../layers/mounted-layer.js";
 import { Container } from "./container.js";
 import { containerOptions } from "./container-options.js";
 import { type EngineFacts, remount } from "./hiding.js";
@@ -45,8 +46,8 @@ export interface StartContainerOptions {
   readonly host: EngineFacts;
   /** The guest daemon's command. */
   readonly guest: readonly string[];
-  /** Of the layer that it has to do with. */
-  readonly layerMounts: readonly MountSettings[];
+  /** That it has to do with. */
+  readonly mountedLayer: LayerMounts | undefined;
 }
 
 export interface StartedContainer {
@@ -66,11 +67,11 @@ export async function startContainer(
   log: Log,
   signal: AbortSignal,
 ): Promise<StartedContainer> {
-  const { config, owner, host, shape, guest, layerMounts } = options;
+  const { config, owner, host, shape, guest, mountedLayer } = options;
   const { hiding } = host;
   if (mountsAgents(config))
     await requireOutside(config.dataFolder ?? defaultDataFolder(), shape.requiredPaths);
-  const requested = containerOptions(shape, owner, config, guest, host, layerMounts);
+  const requested = containerOptions(shape, owner, config, guest, host, mountedLayer);
   let container: Container | undefined;
   try {
     container = await create(options, requested, signal);
