@@ -33,6 +33,8 @@ const [invalidForClone, invalidForUnshare] = [0x10000n, 0x1n];
 const invalidFlags = 0x7fff_ffffn;
 /** FUTEX_WAIT_REQUEUE_PI and FUTEX_CMP_REQUEUE_PI, also private, and the first with the real-time clock. */
 const requeueOperations = [11n, 12n, 139n, 140n, 267n, 395n];
+/** F_SETLEASE and F_SETDELEG. */
+const leases = [1024n, 1040n];
 /** WHOLE_SECONDS: without a meaning, and no other changes its process less. */
 const obsoletePersonality = 0x200_0000n;
 
@@ -106,6 +108,7 @@ const groups: readonly (readonly [readonly Capability[], readonly Row[]])[] = [
     ["process.contained"],
     [
       ["ioctl", [none, 0x5412n], [none, 0x541cn]],
+      ["fcntl", ...leases.map((command) => [none, command])],
       ["vhangup", []],
       ["add_key", [nowhere, nowhere]],
       ["request_key", [nowhere, nowhere]],

@@ -11,7 +11,7 @@ const onlyX64 = (x64: number): Numbers => ({ x64 });
 type Numbers = Partial<Readonly<Record<SeccompArchitecture, number>>>;
 
 export const syscallNumbers = {
-  // Files: only calls that can set a mode.
+  // Files: only calls that can set a mode, or hold up other users of a file.
   open: onlyX64(2),
   openat: on(257, 56),
   openat2: both(437),
@@ -28,6 +28,7 @@ export const syscallNumbers = {
   swapon: on(167, 224),
   swapoff: on(168, 225),
   acct: on(163, 89),
+  fcntl: on(72, 25),
   uselib: onlyX64(134),
 
   // Mounts and roots, the old interface and the new one.

@@ -46,6 +46,12 @@ const PERSONALITIES = [0x0, 0x8, 0x20000, 0x20008, 0xffffffff];
 const PI_REQUEUE = [11, 12, 139, 140, 267, 395];
 
 /**
+ * F_SETLEASE and F_SETDELEG: on a file that it can only read, but whose owner it is, a process holds up the host's next programs that
+ * open it.
+ */
+const LEASES = [1024, 1040];
+
+/**
  * no_new_privs doesn't stop the sandbox from leaving a set-id file in the workspace for the host to run. A guest daemon
  * that sets a folder's set-group-ID bit needs a filter without these rules.
  */
@@ -96,6 +102,7 @@ export const seccompRules: readonly SeccompRule[] = [
   },
   { calls: ["personality"], errno: EPERM, when: [{ argument: 0, isNoneOf: PERSONALITIES }] },
   { calls: ["futex"], errno: ENOSYS, when: [{ argument: 1, isOneOf: PI_REQUEUE }] },
+  { calls: ["fcntl"], errno: EPERM, when: [{ argument: 1, isOneOf: LEASES }] },
   {
     // A byte pushed into the terminal that the runner shares is a command typed by its operator.
     calls: ["ioctl"],

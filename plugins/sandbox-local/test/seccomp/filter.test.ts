@@ -48,6 +48,12 @@ const table: [SyscallName, (number | bigint)[], number][] = [
   ["ioctl", [0, 0x1_0000_5412n], fail(EPERM)],
   ["ioctl", [0, 0x541c], fail(EPERM)],
   ["ioctl", [0x5412, 0x5413], allow],
+  ["fcntl", [3, 3], allow], // F_GETFL
+  ["fcntl", [3, 1025], allow], // F_GETLEASE
+  ["fcntl", [1024, 1], allow],
+  ["fcntl", [3, 1024], fail(EPERM)], // F_SETLEASE
+  ["fcntl", [3, 1040], fail(EPERM)], // F_SETDELEG
+  ["fcntl", [3, 0x1_0000_0400n], fail(EPERM)],
   ["socket", [1], allow],
   ["socket", [2], allow],
   ["socket", [10], allow],

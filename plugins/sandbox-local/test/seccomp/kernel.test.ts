@@ -37,6 +37,7 @@ const guarded: Record<string, number> = {
   mknodat: -EPERM,
   "ioctl-tiocsti": -EPERM,
   "ioctl-tiocsti-high-bits": -EPERM,
+  "fcntl-lease": -EPERM,
   userfaultfd: -EPERM,
   perf_event_open: -EPERM,
   open_tree: -EPERM,
@@ -46,7 +47,7 @@ const guarded: Record<string, number> = {
 
 /** These need nothing of the host: a control that fails here is a broken test, not a restrictive host. */
 const worksEverywhere = ["clone3", "openat2", "ptrace", "process_vm_readv", "pidfd_getfd", "chmod", "fchmod"];
-worksEverywhere.push("openat", "openat-tmpfile", "mknodat", "keyctl", "open_tree", "adjtimex");
+worksEverywhere.push("openat", "openat-tmpfile", "mknodat", "keyctl", "open_tree", "adjtimex", "fcntl-lease");
 
 const missing =
   process.platform !== "linux"
