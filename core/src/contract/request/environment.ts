@@ -8,7 +8,8 @@ import { limits } from "./limits.js";
 const commandSchema = z
   .string()
   .max(limits.setupCharacters)
-  .regex(/^[^\0]*\S[^\0]*$/, "must be a command, without NUL");
+  // A text that is too long gets here too, so it must be read once.
+  .regex(/^(?=[\0\s]*[^\0\s])[^\0]*$/, "must be a command, without NUL");
 
 /** What the sandbox must have, and what is prepared once, before the agent's is filled, and kept for later runs. */
 export const environmentSchema = z.strictObject({
