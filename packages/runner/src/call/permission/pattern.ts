@@ -1,7 +1,7 @@
 import type { Permission } from "@ambit/core/contract";
 import type { CallSubject } from "../values/call.js";
-import { type ArgumentTexts, head, maxPrefixLength, textsIn } from "./argument-texts.js";
-import { commandsIn } from "./commands.js";
+import { head, maxPrefixLength } from "./argument-texts.js";
+import { CallTexts } from "./call-texts.js";
 
 /** More names under which a pattern matches the agent's own tool. */
 export interface ClassNames {
@@ -37,42 +37,39 @@ const withPrefix = /^([^()]+)\((.*):\*\)$/s;
  *
  * Not a shell policy: a shell has countless ways to write one command. What a prefix can't stop, the boundary does.
  *
+ * The matcher compares each pattern once: a request may have a thousand, and the arguments may be large.
+ *
  * @param classNames more names for a tool of the agent's own.
  */
 export function patternMatcher(
   { name, input, tool }: Pick<CallSubject, "name" | "input" | "tool">,
   { restricting = [], allowing = [] }: Partial<ClassNames> = {},
 ): PatternMatcher {
+  const texts = new CallTexts(input, tool);
   const isNamed = (given: string, effect: Permission) =>
     given === name || (effect === "allow" ? allowing : restricting).includes(given);
-  // Read once: there may be many rules, and the arguments may be large.
-  let texts: ArgumentTexts | undefined;
   const restricts = (prefix: string) => {
     // Every call, with or without a text.
-    if (prefix === "") return true;
-    texts ??= textsIn(input);
-    return !texts.complete || texts.heads.some((text) => text.startsWith(prefix));
+    return prefix === "" || texts.mayBeginWith(prefix);
   };
   const allows = (prefix: string) => {
-    const commands = commandsIn(input, tool?.inputSchema);
+    const { commands } = texts;
     if (commands.length === 0) return false;
     if (prefix === "") return true;
-    return commands.every(({ text, isShell }) => {
-      const plain = text.trim();
-      const doesMore = isShell ? chaining.test(plain) : leaving.test(plain);
-      return !doesMore && head(plain).startsWith(prefix);
-    });
+    return commands.every(({ doesMore, begins }) => !doesMore && begins.startsWith(prefix));
   };
-  return (pattern, effect) => {
+  const matches: PatternMatcher = (pattern, effect) => {
     const parts = withPrefix.exec(pattern);
     if (parts === null) return isNamed(pattern, effect);
     const [, given = "", prefix = ""] = parts;
     if (!isNamed(given, effect)) return false;
     return effect === "allow" ? allows(head(prefix)) : restricts(head(prefix));
   };
+  const found = { allow: new Map<string, boolean>(), other: new Map<string, boolean>() };
+  return (pattern, effect) => {
+    const known = found[effect === "allow" ? "allow" : "other"];
+    const answer = known.get(pattern) ?? matches(pattern, effect);
+    known.set(pattern, answer);
+    return answer;
+  };
 }
-
-/** What lets one line of a shell run a second command, or write a file. */
-const chaining = /[;&|<>`\n\r]|\$\(/;
-/** What makes a path or address lead elsewhere than its prefix suggests. */
-const leaving = /(^|[\\/])\.\.([\\/]|$)/;

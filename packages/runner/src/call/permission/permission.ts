@@ -14,18 +14,16 @@ export interface PermissionRules {
 /**
  * The operator's ceiling first; then the tool's own permission, its MCP server's, the strictest matching rule, the
  * default. Pure.
+ * @param matches as `matcherOf` made it, where it decides on the call for several servers.
  */
 export function permissionOf(
   call: CallSubject,
   { permissions, ceiling, known }: PermissionRules,
+  matches = matcherOf(call, known),
 ): Permission {
-  const { name, input, tool, server, toolClass } = call;
+  const { name, tool, server } = call;
   // The class names and read-only hints of an agent count for its own tools alone.
   const isAgents = tool === undefined && server === undefined;
-  const matches = isAgents
-    ? patternMatcher(call, classNamesOf(name, toolClass, known))
-    : // A published tool is decided on again where it is executed, by its actual arguments.
-      patternMatcher({ ...call, input: input ?? {} });
   if (ceiling === true || ceiling.some((pattern) => matches(pattern, "deny"))) return "deny";
   return (
     tool?.permission ??
@@ -33,6 +31,15 @@ export function permissionOf(
     byRule(permissions.rules ?? [], matches) ??
     byDefault(permissions.default, isAgents ? call.readOnly : tool?.readOnly)
   );
+}
+
+/** Which rules match a call. It is the same for all servers. */
+export function matcherOf(call: CallSubject, known: KnownTools): PatternMatcher {
+  const { name, input, tool, server, toolClass } = call;
+  if (tool === undefined && server === undefined)
+    return patternMatcher(call, classNamesOf(name, toolClass, known));
+  // A published tool is decided on again where it is executed, by its actual arguments.
+  return patternMatcher({ ...call, input: input ?? {} });
 }
 
 /** A table beats the permission of the whole server; a tool that it doesn't name never falls through to that. */

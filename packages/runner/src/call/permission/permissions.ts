@@ -8,7 +8,7 @@ import { GatewayTools } from "../tools/gateway/gateway-tools.js";
 import { RunTools } from "../tools/run-tools.js";
 import type { CallSubject } from "../values/call.js";
 import { type KnownTools, toolsNamed, unusedRules } from "./known-tools.js";
-import { permissionOf, strictest } from "./permission.js";
+import { matcherOf, permissionOf, strictest } from "./permission.js";
 
 /** The permission of each call of a run: the request's rules below the operator's ceiling. */
 @injectable()
@@ -35,10 +35,11 @@ export class CallPermissions {
   }
 
   /** The permission in force for a call. One that the user fulfils isn't asked about: answering it is the consent. */
-  effective(call: CallSubject): Permission {
+  effective(call: CallSubject, matches = matcherOf(call, this.#known)): Permission {
     const { ceiling, request } = this;
     const { tool, input } = call;
-    const door = permissionOf(call, { permissions: request.permissions, ceiling, known: this.#known });
+    const rules = { permissions: request.permissions, ceiling, known: this.#known };
+    const door = permissionOf(call, rules, matches);
     const permission = door === "ask" && this.tools.isByCaller(tool) ? "allow" : door;
     return strictest(permission, this.gateway.permission(tool, input) ?? "allow");
   }
@@ -55,6 +56,9 @@ export class CallPermissions {
     const call = { origin: "agent", name, input, tool } as const;
     if (tool !== undefined) return this.tools.isByCaller(tool) || this.effective(call) === "ask";
     if (servers.size === 0 && !this.#harness.supportsPermissionRequests) return false;
-    return [undefined, ...servers.values()].some((server) => this.effective({ ...call, server }) === "ask");
+    if (this.effective(call) === "ask") return true;
+    const [first] = servers.values();
+    const matches = matcherOf({ ...call, server: first }, this.#known);
+    return [...servers.values()].some((server) => this.effective({ ...call, server }, matches) === "ask");
   }
 }

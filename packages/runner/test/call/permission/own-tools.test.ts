@@ -146,3 +146,32 @@ describe("an agent that doesn't ask before it uses its own tools", () => {
     expect((await world.runner.plan({ ...body, permissions: { rules } })).plan.accepted).toBe(true);
   });
 });
+
+it("reads the arguments of a reported call as often for one MCP server as for many", async () => {
+  const readsWith = async (servers: number) => {
+    let reads = 0;
+    const input = {
+      get command() {
+        reads += 1;
+        return "git push";
+      },
+    };
+    const world = await createWorld({
+      harness: { ownTools },
+      script: async function* () {
+        yield { type: "tool_call", id: "1", name: "unknown", input };
+        yield { type: "done", stopReason: "end_turn" };
+      },
+    });
+    const mcpServers = Array.from({ length: servers }, (_, index) => ({
+      name: `server-${index}`,
+      connection: { type: "http", url: "https://mcp.example/" },
+    }));
+    const rules = [{ pattern: "unknown(rm:*)", permission: "deny" }];
+    const { events } = await world.run({ mcpServers, permissions: { default: "allow", rules } });
+    expect(events.map(({ type }) => type)).toContain("tool_call");
+    return reads;
+  };
+  expect(await readsWith(1)).toBeGreaterThan(0);
+  expect(await readsWith(20)).toBe(await readsWith(1));
+});

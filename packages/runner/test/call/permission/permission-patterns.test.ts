@@ -1,5 +1,7 @@
 import type { JsonObject, Permission } from "@ambit/core/contract";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { head, textsIn } from "../../../src/call/permission/argument-texts.js";
 import { type ClassNames, isPattern, patternMatcher } from "../../../src/call/permission/pattern.js";
 
 /** Whether a pattern matches a call, which has `schema` as its tool's. */
@@ -130,4 +132,33 @@ describe("an allow rule matches only the field with the command", () => {
 test("a prefix longer than the compared text is refused", () => {
   expect(isPattern(`sh(${"a".repeat(256)}:*)`)).toBe(true);
   expect(isPattern(`sh(${"a".repeat(257)}:*)`)).toBe(false);
+});
+
+describe("a call with many rules and large arguments", () => {
+  const rules = Array.from({ length: 1_000 }, (_, index) => `sh(other ${index}:*)`);
+
+  test.each(["allow", "ask", "deny"] as const)("is read once by those that %s", (effect) => {
+    let reads = 0;
+    const input = {
+      get command() {
+        reads += 1;
+        return "git push";
+      },
+    };
+    const matching = patternMatcher({ name: "sh", input, tool: undefined });
+    expect([...rules, "sh(git:*)"].filter((pattern) => matching(pattern, effect))).toEqual(["sh(git:*)"]);
+    expect(reads).toBe(1);
+  });
+
+  test("is matched by the prefixes of its texts, and no others", () => {
+    const text = fc.string({ maxLength: 6, unit: fc.constantFrom("a", "b", " ", "\ud800", "é", "z") });
+    fc.assert(
+      fc.property(fc.array(text, { maxLength: 12 }), text, (texts, prefix) => {
+        const { heads } = textsIn(texts);
+        const given = head(prefix);
+        const begins = given === "" || heads.some((one) => one.startsWith(given));
+        expect(matches(`sh(${prefix}:*)`, "deny", { name: "sh", input: texts })).toBe(begins);
+      }),
+    );
+  });
 });
