@@ -5,17 +5,31 @@ import { gapLines, issueLine, sentence } from "./error-lines.js";
 export { AmbitError, type FailureStatus, failureStatuses, isAmbitError } from "./ambit-error.js";
 export { codeOf, gapLine, gapLines, issueLine, messageOf } from "./error-lines.js";
 
+/** Characters of an issue's path, and of its message: they may quote the request, which has megabytes. */
+const maxIssueCharacters = 2_000;
+
 /** The caller must change the request. */
 export class RequestInvalid extends AmbitError {
   readonly code = "request_invalid";
+  readonly issues: readonly Issue[];
 
-  constructor(readonly issues: readonly Issue[]) {
+  constructor(given: readonly Issue[]) {
+    const issues = given.map((issue) => ({
+      ...issue,
+      path: cut(issue.path),
+      message: cut(issue.message),
+    }));
     super(sentence("The request is invalid", issues.map(issueLine)));
+    this.issues = issues;
   }
 
   override toFailure(): Failure {
     return { ...super.toFailure(), issues: [...this.issues] };
   }
+}
+
+function cut(text: string): string {
+  return text.length <= maxIssueCharacters ? text : `${text.slice(0, maxIssueCharacters)} …`;
 }
 
 /** The caller must present the runner's token. */

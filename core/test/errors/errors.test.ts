@@ -128,3 +128,16 @@ describe("any thrown value", () => {
     expect(foreign instanceof AmbitError).toBe(false);
   });
 });
+
+test("an invalid request's issues quote no more than a part of it", () => {
+  const long = "a".repeat(1_000_000);
+  const { message, issues } = new RequestInvalid([
+    { path: "harness", message: `unknown harness '${long}'` },
+    { path: long, message: "is needed" },
+  ]);
+  expect(issues.map(({ path, message: text }) => [path.length, text.length])).toEqual([
+    [7, 2_002],
+    [2_002, 9],
+  ]);
+  expect(message.length).toBeLessThan(5_000);
+});
