@@ -178,9 +178,19 @@ describe("what is no regular file of the workspace", () => {
     const { paths } = await reasons(() => {
       write(".git/hooks/pre-commit", "#!/bin/sh");
       write("sub/.GIT/config", "x");
-      write("a", "x");
+      // The same folder on other file systems: FAT, NTFS and HFS+.
+      for (const name of [
+        ".git. .",
+        "git~1",
+        "Git~1 ",
+        ".git::$INDEX_ALLOCATION",
+        ".g\u200cit",
+        "\ufeff.git",
+      ])
+        write(`${name}/hooks/pre-commit`, "#!/bin/sh");
+      for (const name of [".gitignore", "git", ".git-a/x", "x.git", "git~2", ".gitx."]) write(name, "x");
     });
-    expect(paths).toEqual(["a"]);
+    expect(paths).toEqual([".git-a/x", ".gitignore", ".gitx.", "git", "git~2", "x.git"]);
   });
 });
 
@@ -480,6 +490,10 @@ test.each([
   [
     "a program that git would execute",
     `${JSON.stringify({ type: "file", path: "sub/.GIT/hooks/pre-commit", executable: true, included: true })}\n0\n{"type":"end","whole":true}\n{"type":"done"}`,
+  ],
+  [
+    "one that git would execute on a Mac",
+    `${JSON.stringify({ type: "file", path: ".g\u200cit/hooks/pre-commit", executable: true, included: true })}\n0\n{"type":"end","whole":true}\n{"type":"done"}`,
   ],
   [
     "more bytes than were asked for",

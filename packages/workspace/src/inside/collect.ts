@@ -71,7 +71,7 @@ export class Collection {
     try {
       const rules = this.#wish.patch ? rulesIn(folder, path, above) : above;
       for (const name of namesIn(folder, () => this.#spend())) {
-        if (isGitFolder(name.toString("latin1"))) continue;
+        if (isGitFolder(name.toString())) continue;
         this.#look(folder, name, path, rules, isIgnoredHere, depth);
       }
     } finally {

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { inFolder, type OpenFolder } from "@ambit/backend-kit/safe-fs";
 import { limits } from "@ambit/core";
 import { codeOf } from "@ambit/core/plugin";
+import { isGitFolder } from "@ambit/workspace";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
 import { openParent } from "./open-parent.js";
 
@@ -112,7 +113,7 @@ async function allPaths(folder: string): Promise<readonly string[]> {
 function isOrdinary(path: string): boolean {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
   const isPlain = !/[\u0000-\u001f\u007f\\\ufffd]/.test(path) && path.length <= 4_096;
-  return isPlain && !path.split("/").some((name) => name === ".." || name.toLowerCase() === ".git");
+  return isPlain && !path.split("/").some((name) => name === ".." || isGitFolder(name));
 }
 
 async function readFile(folder: string, path: string): Promise<FolderFile | "gone" | "other"> {
