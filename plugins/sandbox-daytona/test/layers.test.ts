@@ -45,7 +45,7 @@ describe("layers of an organisation", () => {
       of({ bridge: { firstUser: 70_000 } }),
     ];
     expect(new Set(names).size).toBe(names.length);
-    expect(of({})).toMatch(/^ambit-layer-ambit-[0-9a-f]{40}$/);
+    expect(of({})).toMatch(new RegExp(`^ambit-layer-ambit-${name.slice(0, 16)}-[0-9a-f]{40}$`));
   });
 });
 
@@ -116,6 +116,15 @@ describe("on a loopback Daytona", { timeout: 60_000 }, () => {
     const has = (one: DaytonaSandbox, name: string) => one.layers.has(name, noSignal);
     expect([await has(backend, first), await has(backend, second)]).toEqual([false, true]);
     expect(await has(other.backend, others)).toBe(true);
+  });
+
+  it("keeps a project's layer, however many another project makes", async () => {
+    const { backend } = await deployment({ layers: { max: 2 } });
+    const of = (project: string) => `${project.repeat(16)}${freshName().slice(16)}`;
+    const names = [of("a"), of("b"), of("b")];
+    for (const name of names) await make(backend, name);
+    const kept = await Promise.all(names.map((name) => backend.layers.has(name, noSignal)));
+    expect(kept).toEqual([true, false, true]);
   });
 
   it("makes a layer again whose snapshot the platform has deactivated", async () => {

@@ -105,6 +105,18 @@ describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
     expect((await volumes()).length).toBe(3 + 2);
   });
 
+  it("keeps a project's layer, however many another project makes", async () => {
+    const { backend, make } = deploymentWith({ max: 2 });
+    const of = (project: string) => `${project.repeat(16)}${freshName().slice(16)}`;
+    const names = [of("a"), of("b"), of("b")];
+    for (const name of names) {
+      await make(name);
+      await nextSecond();
+    }
+    const kept = await Promise.all(names.map((name) => backend.layers.has(name, noSignal)));
+    expect(kept).toEqual([true, false, true]);
+  });
+
   it("makes a layer again whose files somebody removed", async () => {
     const { backend, docker, volumes, open, make } = deploymentWith();
     const name = freshName();

@@ -24,6 +24,9 @@ export interface SandboxLayers {
  */
 export interface LayerUse {
   readonly use: "begin" | "make";
-  /** Names the content: `[0-9a-f]{64}`. */
+  /**
+   * Names the content: `[0-9a-f]{64}`. Its first 16 characters are those of all layers of one project: where there are too many, no
+   * project's layers may take the room of the others'.
+   */
   readonly name: string;
 }

@@ -289,11 +289,11 @@ function keyWith(
   return environmentKey({ request, boundary, backend, system, commits });
 }
 
-/** Of this content, for this project. Pure. */
+/** Of this content, for this project: its first 16 characters say whose it is. Pure. */
 function layerName(project: string | undefined, key: string, { sha256 }: KeptFacts): string {
-  return createHash("sha256")
-    .update(JSON.stringify([project, key, sha256]))
-    .digest("hex");
+  const digest = (...facts: readonly unknown[]) =>
+    createHash("sha256").update(JSON.stringify(facts)).digest("hex");
+  return digest(project).slice(0, 16) + digest(project, key, sha256).slice(16);
 }
 
 function tooSlow(what: string, timeoutMs: number, cause: unknown): SetupFailed {

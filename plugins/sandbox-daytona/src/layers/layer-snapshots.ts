@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { layersToRemove } from "@ambit/backend-kit";
+import { layerProjectLength, layersToRemove } from "@ambit/backend-kit";
 import { SandboxFailed, unlessAborted } from "@ambit/core/plugin";
 import type { DaytonaConfig } from "../config.js";
 import { asSandboxFailed, ServiceFailure } from "../platform/failure.js";
@@ -68,11 +68,14 @@ export class LayerSnapshots {
 
   async #evict(): Promise<void> {
     const prefix = prefixOf(this.#config);
-    const ours = new Map<string, StoredSnapshot>();
+    const ours = new Map<string, StoredSnapshot & { readonly project: string }>();
     try {
       // A deployment's name may begin with another one's.
-      for await (const snapshot of this.#service.listSnapshots(prefix))
-        if (/^[0-9a-f]+$/.test(snapshot.name.slice(prefix.length))) ours.set(snapshot.name, snapshot);
+      for await (const snapshot of this.#service.listSnapshots(prefix)) {
+        // A deployment's name may begin with another one's.
+        const [, project] = /^([0-9a-f]{16})-[0-9a-f]{40}$/.exec(snapshot.name.slice(prefix.length)) ?? [];
+        if (project !== undefined) ours.set(snapshot.name, { ...snapshot, project });
+      }
     } catch (error) {
       throw asSandboxFailed(error, "listing snapshots");
     }
@@ -115,9 +118,13 @@ const failed: ReadonlySet<string> = new Set(["inactive", "error", "build_failed"
 const prefixOf = ({ namePrefix, deployment }: Pick<Settings, "namePrefix" | "deployment">) =>
   `${namePrefix}-layer-${deployment}-`;
 
-/** Its name, and what decides whether its files are where a sandbox looks for them, and can be used there. Pure. */
+/**
+ * Whose it is, and a digest of its name and of what decides whether its files are where a sandbox looks for them, and can be used
+ * there. Pure.
+ */
 export function snapshotName(config: Settings, layer: string): string {
   const { target, bridge } = config;
   const of = JSON.stringify([layer, target, bridge.folder, bridge.firstUser]);
-  return `${prefixOf(config)}${createHash("sha256").update(of).digest("hex").slice(0, 40)}`;
+  const digest = createHash("sha256").update(of).digest("hex").slice(0, 40);
+  return `${prefixOf(config)}${layer.slice(0, layerProjectLength)}-${digest}`;
 }

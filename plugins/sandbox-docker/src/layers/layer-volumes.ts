@@ -1,5 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { labelsOf, layersToRemove, type Ownership, signalWithin } from "@ambit/backend-kit";
+import {
+  labelsOf,
+  layerProjectLength,
+  layersToRemove,
+  type Ownership,
+  signalWithin,
+} from "@ambit/backend-kit";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { DockerConfig } from "../config.js";
@@ -193,6 +199,8 @@ export class LayerVolumes {
   }
 }
 
+/** Characters of a layer's name, with which its volume's ends. */
+const layerNameLength = 64;
 const dayMs = 24 * 60 * 60 * 1_000;
 
 const volumeOf = ({ Name, Mountpoint }: Found): Volume => ({ name: Name, folder: Mountpoint });
@@ -200,5 +208,6 @@ const volumeOf = ({ Name, Mountpoint }: Found): Volume => ({ name: Name, folder:
 /** An engine that doesn't say when: as old as can be. */
 const ageOf = ({ Name, CreatedAt }: Found) => ({
   name: Name,
+  project: Name.slice(-layerNameLength).slice(0, layerProjectLength),
   createdAt: CreatedAt === undefined ? 0 : Date.parse(CreatedAt) || 0,
 });
