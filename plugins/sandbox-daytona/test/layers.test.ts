@@ -186,6 +186,20 @@ describe("on a loopback Daytona", { timeout: 60_000 }, () => {
     expect(backend.layers.supports(unlimited)).toBe(true);
   });
 
+  it("isn't given up for a response that the platform lost", async () => {
+    const { backend } = await deployment();
+    const name = freshName();
+    await make(backend, name);
+    daytona().faults.answer({
+      method: "POST",
+      path: /process\/execute$/,
+      status: 502,
+      afterwards: true,
+      times: 2,
+    });
+    expect(await printed(await begin(backend, name), "cat file")).toBe("prepared");
+  });
+
   it("leaves nothing where the sandbox couldn't be opened", async () => {
     const { backend } = await deployment();
     daytona().faults.answer({ method: "POST", path: /process\/execute$/, status: 400, times: 9 });

@@ -3,6 +3,7 @@ import type { SessionFolders } from "@ambit/bridge";
 import { SandboxFailed } from "@ambit/core/plugin";
 import type { DaytonaConfig } from "../config.js";
 import { asSandboxFailed } from "../platform/failure.js";
+import { withRetries } from "../platform/retries.js";
 import type { Machine } from "../platform/service.js";
 import { shellLine } from "../platform/shell-line.js";
 
@@ -50,10 +51,14 @@ export async function checkFiles(machine: Machine, { folder }: SessionFolders, l
   await execute(machine, argv, "beginning with a layer's files");
 }
 
+/** @param argv of a command that may run twice: its response may be lost. */
 async function execute(machine: Machine, argv: readonly string[], tried: string): Promise<void> {
-  const { exitCode, output } = await machine.execute(shellLine(argv), executeMs).catch((error: unknown) => {
-    throw asSandboxFailed(error, tried);
-  });
+  const once = () => machine.execute(shellLine(argv), executeMs);
+  const { exitCode, output } = await withRetries(once, { retries: 3, limitMs: executeMs }).catch(
+    (error: unknown) => {
+      throw asSandboxFailed(error, tried);
+    },
+  );
   if (exitCode === 0) return;
   throw new SandboxFailed(`Daytona: ${tried} failed (${output.trim().slice(0, 200) || `exit ${exitCode}`})`);
 }
