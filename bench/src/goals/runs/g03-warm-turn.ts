@@ -3,6 +3,7 @@ import type { Goal, GoalMeasurement, GoalOptions } from "../../goal.js";
 import { pause } from "../../machine/program.js";
 import { median, rotating, short, timed } from "../../measure.js";
 import { linux } from "../../needs.js";
+import { openAiSdk } from "../../peers/ai-sdk.js";
 import { startSandboxAgent } from "../../peers/sandbox-agent.js";
 import { startAcpDirect } from "../../subjects/agents/acp-direct.js";
 import { startAmbit } from "../../subjects/server/ambit-server.js";
@@ -27,7 +28,11 @@ type Turns = ReadonlyMap<string, (script: string) => Promise<unknown>>;
 const unconfined = "unconfined";
 const jailed = "in its jail";
 const floor = "second prompt";
-const peer = "sandbox-agent";
+/** Other runners, each with how it is started. */
+const peers = [
+  ["sandbox-agent", startSandboxAgent],
+  ["the AI SDK's harness", openAiSdk],
+] as const;
 
 /** A named session keeps its agent, so the next turn costs only itself. */
 export const warmTurn: Goal = {
@@ -53,7 +58,10 @@ export const warmTurn: Goal = {
   },
 };
 
-async function openTurns({ peers, progress }: GoalOptions, opened: AsyncDisposableStack): Promise<Turns> {
+async function openTurns(
+  { peers: hasPeers, progress }: GoalOptions,
+  opened: AsyncDisposableStack,
+): Promise<Turns> {
   const plain = opened.use(await startAmbit());
   const confined = opened.use(await startAmbit({ unconfined: "allow" }));
   const direct = opened.use(startAcpDirect());
@@ -67,13 +75,15 @@ async function openTurns({ peers, progress }: GoalOptions, opened: AsyncDisposab
     ],
     [floor, (script) => direct.prompt("warm", script)],
   ]);
-  if (!peers) return turns;
-  try {
-    const other = opened.use(await startSandboxAgent());
-    await other.open("warm");
-    turns.set(peer, (script) => other.prompt("warm", script));
-  } catch (error) {
-    progress(`G3: ${peer}: ${messageOf(error)}`);
+  if (!hasPeers) return turns;
+  for (const [name, start] of peers) {
+    try {
+      const other = opened.use(await start());
+      await other.open("warm");
+      turns.set(name, (script) => other.prompt("warm", script));
+    } catch (error) {
+      progress(`G3: ${name}: ${messageOf(error)}`);
+    }
   }
   return turns;
 }
@@ -120,15 +130,12 @@ async function measured(
               note,
             },
           ];
-    if (!costs.has(peer)) return rows;
-    const beside = compared(side, peer);
-    const row = {
-      what: `${name} ÷ ${peer}`,
-      unit: "×",
-      values: beside.over(ratio),
-      note: beside.note,
-    } as const;
-    return [...rows, row];
+    const measuredPeers = peers.map(([peer]) => peer).filter((peer) => costs.has(peer));
+    const beside = measuredPeers.map((peer): GoalMeasurement => {
+      const { over: overIt, note: both } = compared(side, peer);
+      return { what: `${name} ÷ ${peer}`, unit: "×", values: overIt(ratio), note: both };
+    });
+    return [...rows, ...beside];
   });
 }
 

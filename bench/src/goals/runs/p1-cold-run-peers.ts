@@ -5,6 +5,7 @@ import { pause } from "../../machine/program.js";
 import { median, rotating, short, timed } from "../../measure.js";
 import { linux } from "../../needs.js";
 import { openAcpx } from "../../peers/acpx.js";
+import { openAiSdk } from "../../peers/ai-sdk.js";
 import { startSandboxAgent } from "../../peers/sandbox-agent.js";
 import { startAcpDirect } from "../../subjects/agents/acp-direct.js";
 import { type ServerOptions, startAmbit } from "../../subjects/server/ambit-server.js";
@@ -26,6 +27,7 @@ const unconfined = "unconfined";
 const second = "second prompt";
 const sandboxAgent = "sandbox-agent";
 const acpx = "acpx";
+const aiSdk = "the AI SDK's harness";
 
 export const coldRunOfPeers: Goal = {
   id: "P1",
@@ -50,7 +52,7 @@ export const coldRunOfPeers: Goal = {
         note: `${short(median(own))} / ${short(median(other))} ms`,
       };
     };
-    const others = [sandboxAgent, acpx].filter((one) => costs.has(one));
+    const others = [sandboxAgent, acpx, aiSdk].filter((one) => costs.has(one));
     return [
       row(ahead, second, { atMost: 1.5 }),
       row(ahead, jailed),
@@ -103,6 +105,17 @@ async function openRuns({ peers, progress }: GoalOptions, opened: AsyncDisposabl
         await server.open(agent);
         await server.prompt(agent, script);
       });
+    };
+  });
+  await attempt(aiSdk, async () => {
+    const harness = opened.use(await openAiSdk());
+    return async () => {
+      const ms = await timed(async () => {
+        await harness.open("cold");
+        await harness.prompt("cold", script);
+      });
+      await harness.close("cold");
+      return ms;
     };
   });
   await attempt(acpx, async () => {
