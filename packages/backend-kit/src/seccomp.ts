@@ -64,8 +64,8 @@ export const seccompProfile = JSON.stringify({
       action: allow,
       args: [{ index: 0, value: namespaceFlags, valueTwo: 0, op: "SCMP_CMP_MASKED_EQ" }],
     },
-    // Its flags are behind a pointer, which a filter can't read; libraries fall back to clone.
-    { names: ["clone3"], action: "SCMP_ACT_ERRNO", errnoRet: ENOSYS },
+    // The flags of clone3 are behind a pointer, which a filter can't read. Libraries do without both.
+    { names: ["clone3", "io_setup"], action: "SCMP_ACT_ERRNO", errnoRet: ENOSYS },
     // A byte pushed into a terminal is a command typed by its user.
     ...allBut([TIOCSTI, TIOCLINUX]).map((block) => ({
       names: ["ioctl"],

@@ -2,8 +2,9 @@ import type { SeccompArchitecture } from "./architecture.js";
 
 /**
  * The system calls that programs need: those that Docker's default profile allows, without the ones that only container
- * managers use. Name, number on x64, number on arm64 (`-`: the machine has no such call). Sources:
- * arch/x86/entry/syscalls/syscall_64.tbl and scripts/syscall.tbl. A newer kernel's calls aren't in it until they are added.
+ * managers use, and without `io_setup`: one process can take all that the host has of it (`fs.aio-max-nr`). Name, number on x64,
+ * number on arm64 (`-`: the machine has no such call). Sources: arch/x86/entry/syscalls/syscall_64.tbl and scripts/syscall.tbl.
+ * A newer kernel's calls aren't in it until they are added.
  */
 const table = `
 accept 43 202, accept4 288 242, access 21 -, alarm 37 -, arch_prctl 158 -, bind 49 200, brk 12 214, cachestat 451 451,
@@ -21,7 +22,7 @@ getitimer 36 102, getpeername 52 205, getpgid 121 155, getpgrp 111 -, getpid 39 
 getpriority 140 141, getrandom 318 278, getresgid 120 150, getresuid 118 148, getrlimit 97 163, getrusage 98 165,
 getsid 124 156, getsockname 51 204, getsockopt 55 209, gettid 186 178, gettimeofday 96 169, getuid 102 174,
 getxattr 191 8, getxattrat 464 464, inotify_add_watch 254 27, inotify_init 253 -, inotify_init1 294 26,
-inotify_rm_watch 255 28, io_cancel 210 3, io_destroy 207 1, io_getevents 208 4, io_pgetevents 333 292, io_setup 206 0,
+inotify_rm_watch 255 28, io_cancel 210 3, io_destroy 207 1, io_getevents 208 4, io_pgetevents 333 292,
 io_submit 209 2, ioprio_get 252 31, ioprio_set 251 30, kill 62 129, landlock_add_rule 445 445,
 landlock_create_ruleset 444 444, landlock_restrict_self 446 446, lchown 94 -, lgetxattr 192 9, link 86 -,
 linkat 265 37, listen 50 201, listxattr 194 11, listxattrat 465 465, llistxattr 195 12, lremovexattr 198 15,

@@ -110,6 +110,7 @@ const groups: readonly (readonly [readonly Capability[], readonly Row[]])[] = [
       ["ioctl", [none, 0x5412n], [none, 0x541cn]],
       ["fcntl", ...leases.map((command) => [none, command])],
       ["vhangup", []],
+      ["io_setup", [nowhere, nowhere]],
       ["add_key", [nowhere, nowhere]],
       ["request_key", [nowhere, nowhere]],
       ["keyctl", [9999n]],

@@ -65,6 +65,7 @@ export const syscallNumbers = {
   socketpair: on(53, 199),
 
   // Interfaces of the kernel that no namespace isolates.
+  io_setup: on(206, 0),
   io_uring_setup: both(425),
   io_uring_enter: both(426),
   io_uring_register: both(427),

@@ -127,6 +127,7 @@ const table: [SyscallName, (number | bigint)[], number][] = [
   ["futex", [11, 1], allow],
   // In no list.
   ...always(ENOSYS, ["kcmp", "listmount", "mbind", "modify_ldt", "move_pages", "name_to_handle_at"]),
+  ...always(ENOSYS, ["io_setup"]),
   ...always(ENOSYS, ["get_mempolicy", "process_madvise", "statmount", "sysfs", "ustat"]),
   ...always(EACCES, ["sethostname", "setdomainname", "syslog", "vhangup", "swapon", "swapoff", "acct"]),
 ];

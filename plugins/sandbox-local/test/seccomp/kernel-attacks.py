@@ -99,6 +99,7 @@ attempts = {
     "ioctl-tiocsti": lambda: inject_into_terminal(0x5412),
     "ioctl-tiocsti-high-bits": lambda: inject_into_terminal(0x1_0000_5412),
     "fcntl-lease": lambda: call("fcntl", os.open(file_with(), os.O_RDONLY), 1024, fcntl.F_WRLCK),
+    "io_setup": lambda: call("io_setup", 1, ctypes.create_string_buffer(8)),
     "userfaultfd": lambda: call("userfaultfd", 1),
     "perf_event_open": lambda: call(
         "perf_event_open", struct.pack("IIQQQQQ", 1, 128, 0, 0, 0, 0, 0x61).ljust(128, b"\0"), 0, -1, -1, 0

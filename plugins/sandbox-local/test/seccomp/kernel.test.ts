@@ -38,6 +38,7 @@ const guarded: Record<string, number> = {
   "ioctl-tiocsti": -EPERM,
   "ioctl-tiocsti-high-bits": -EPERM,
   "fcntl-lease": -EPERM,
+  io_setup: -ENOSYS,
   userfaultfd: -EPERM,
   perf_event_open: -EPERM,
   open_tree: -EPERM,
@@ -47,7 +48,16 @@ const guarded: Record<string, number> = {
 
 /** These need nothing of the host: a control that fails here is a broken test, not a restrictive host. */
 const worksEverywhere = ["clone3", "openat2", "ptrace", "process_vm_readv", "pidfd_getfd", "chmod", "fchmod"];
-worksEverywhere.push("openat", "openat-tmpfile", "mknodat", "keyctl", "open_tree", "adjtimex", "fcntl-lease");
+worksEverywhere.push(
+  "openat",
+  "openat-tmpfile",
+  "mknodat",
+  "keyctl",
+  "open_tree",
+  "adjtimex",
+  "fcntl-lease",
+  "io_setup",
+);
 
 const missing =
   process.platform !== "linux"
