@@ -33,6 +33,7 @@ import { exemptFor } from "./exempt.js";
 import { inboundGaps } from "./inbound-gaps.js";
 import { DockerLayers } from "./layers/docker-layers.js";
 import { type EngineFacts, lacksDropping } from "./open/hiding.js";
+import { ownFirstUser } from "./open/own-users.js";
 import type { PreparedSandbox } from "./open/prepared.js";
 
 /** Sandboxes in containers of a Docker or Podman engine. */
@@ -54,6 +55,8 @@ export class DockerSandbox implements VerifiableBackend {
     return new LayerVolumes(await this.#engine(), this.#config);
   });
   readonly #supply: SandboxSupply<RemoteSandbox, SandboxOverrides>;
+  /** Ids of the sandboxes that a probe opens now. */
+  readonly #probing = new Set<string>();
   /** From the last probe: which runtime an engine uses decides what it enforces. */
   #findings: readonly Finding[] = [];
 
@@ -70,8 +73,8 @@ export class DockerSandbox implements VerifiableBackend {
       const { factsOf } = await import("./open/start-container.js");
       return await factsOf(await this.#engine(), config, dataFolder);
     });
-    const isDocker = async () => (await this.#host()).isDocker;
-    this.#layers = new DockerLayers({ config, engine: this.#engine, isDocker, volumes: this.#volumes });
+    const [engine, host, volumes] = [this.#engine, this.#host, this.#volumes];
+    this.#layers = new DockerLayers({ config, engine, host, volumes });
     this.layers = this.#layers;
     this.#supply = new SandboxSupply({
       platform: "the engine",
@@ -105,7 +108,14 @@ export class DockerSandbox implements VerifiableBackend {
   async probe(signal: AbortSignal, claims: readonly Capability[] = this.claims): Promise<readonly Finding[]> {
     this.#supply.reapInBackground();
     const { probeEngine } = await import("./probe.js");
-    const openNew = this.#supply.openNew.bind(this.#supply);
+    const openNew: SandboxSupply<RemoteSandbox, SandboxOverrides>["openNew"] = async (spec, ...more) => {
+      this.#probing.add(spec.id);
+      try {
+        return await this.#supply.openNew(spec, ...more);
+      } finally {
+        this.#probing.delete(spec.id);
+      }
+    };
     this.#findings = await probeEngine(openNew, this.#config, signal, claims);
     return this.#findings;
   }
@@ -130,12 +140,13 @@ export class DockerSandbox implements VerifiableBackend {
   async #prepare(order: SandboxOrder, log: Log, signal: AbortSignal): Promise<PreparedSandbox> {
     const { PreparedSandbox } = await import("./open/prepared.js");
     const [engine, host, volumes] = [await this.#engine(), await this.#host(), await this.#volumes()];
+    const { bridge } = this.#config;
+    // With the same users, a probe shows that nothing else keeps two sandboxes apart than what it is about.
+    const isShared = !host.hasAllUsers || this.#probing.has(order.id);
+    const firstUser = isShared ? bridge.firstUser : ownFirstUser(order.layer);
+    const config = { ...this.#config, bridge: { ...bridge, firstUser } };
     try {
-      return await PreparedSandbox.make(
-        { engine, config: this.#config, host, volumes, ...order },
-        log,
-        signal,
-      );
+      return await PreparedSandbox.make({ engine, config, host, volumes, ...order }, log, signal);
     } catch (error) {
       if (order.layer !== undefined) this.#layers.failed(error);
       if (host.hiding !== "drop" || !(error instanceof Error && lacksDropping(error))) throw error;

@@ -10,6 +10,7 @@ const orderWith = (settings: object, spec = probeSpec({})) =>
     imageVolumes: [],
     seccomp: "{}",
     isDocker: true,
+    hasAllUsers: true,
   }).HostConfig;
 
 /** Every boundary that changes the options, with and without settings of a configuration. */

@@ -8,7 +8,7 @@ import type { LayerVolumes } from "./layer-volumes.js";
 export interface DockerLayersOptions {
   readonly config: DockerConfig;
   readonly engine: () => Promise<Engine>;
-  readonly isDocker: () => Promise<boolean>;
+  readonly host: () => Promise<{ readonly isDocker: boolean; readonly hasAllUsers: boolean }>;
   readonly volumes: () => Promise<LayerVolumes>;
 }
 
@@ -22,16 +22,21 @@ export class DockerLayers implements SandboxLayers {
     this.#options = options;
   }
 
-  /** The image's id. Undefined for Podman, whose volumes aren't tried, and where the image still has to be pulled. */
+  /**
+   * The image's id, and which users a layer's files belong to. Undefined for Podman, whose volumes aren't tried, and where the image
+   * still has to be pulled.
+   */
   async system(signal: AbortSignal): Promise<string | undefined> {
     const { config } = this.#options;
-    if (!(await this.#options.isDocker())) return undefined;
+    const { isDocker, hasAllUsers } = await this.#options.host();
+    if (!isDocker) return undefined;
     const engine = await this.#options.engine();
     const named: { inspect(options: object): Promise<{ readonly Id: string }> } = engine.getImage(
       config.image,
     );
     try {
-      return (await named.inspect({ abortSignal: signalWithin(config.requestTimeoutMs, signal) })).Id;
+      const { Id } = await named.inspect({ abortSignal: signalWithin(config.requestTimeoutMs, signal) });
+      return JSON.stringify([Id, config.bridge.firstUser, hasAllUsers]);
     } catch (error) {
       if (statusOf(error) === 404) return undefined;
       throw asSandboxFailed(error, `inspect the image ${config.image}`, config);

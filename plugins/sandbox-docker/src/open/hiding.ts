@@ -17,6 +17,8 @@ export interface EngineFacts {
   readonly seccomp: string;
   /** Whether the engine repeats settings in the words they were asked in, as Docker does and Podman doesn't. */
   readonly isDocker: boolean;
+  /** Whether containers have every user id. Where the engine maps them, such as without root, they have 65,536. */
+  readonly hasAllUsers: boolean;
 }
 
 export const remount = "mount -o remount,hidepid=2,gid=0 /proc";

@@ -24,13 +24,22 @@ import { requireOutside } from "./required-paths.js";
 export async function factsOf(engine: Engine, config: DockerConfig, folder: string): Promise<EngineFacts> {
   try {
     // The library's types don't have the option.
-    const asked: { version(options: object): Promise<Docker.DockerVersion> } = engine;
-    const { Components = [] } = await asked.version({ abortSignal: signalWithin(config.requestTimeoutMs) });
+    const asked: {
+      version(options: object): Promise<Docker.DockerVersion>;
+      info(options: object): Promise<{ readonly SecurityOptions?: readonly string[] | null }>;
+    } = engine;
+    const abortSignal = signalWithin(config.requestTimeoutMs);
+    const [{ Components = [] }, { SecurityOptions }] = await Promise.all([
+      asked.version({ abortSignal }),
+      asked.info({ abortSignal }),
+    ]);
+    const isMapped = SecurityOptions?.some((option) => /^name=(?:userns|rootless)\b/.test(option));
     const isPodman = JSON.stringify(Components).includes("Podman");
     return {
       hiding: "exec",
       imageVolumes: [],
       isDocker: !isPodman,
+      hasAllUsers: !isPodman && isMapped !== true,
       seccomp: isPodman ? await writeSeccompProfile(folder) : seccompProfile,
     };
   } catch (error) {
