@@ -22,10 +22,7 @@ export class DockerLayers implements SandboxLayers {
     this.#options = options;
   }
 
-  /**
-   * The image's id, and which users a layer's files belong to. Undefined for Podman, whose volumes aren't tried, and where the image
-   * still has to be pulled.
-   */
+  /** The image's id, and whose its files are. Undefined for Podman, whose volumes aren't tried, and before the image is pulled. */
   async system(signal: AbortSignal): Promise<string | undefined> {
     const { config } = this.#options;
     const { isDocker, hasAllUsers } = await this.#options.host();

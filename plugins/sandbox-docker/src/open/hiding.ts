@@ -21,7 +21,11 @@ export interface EngineFacts {
   readonly hasAllUsers: boolean;
 }
 
-export const remount = "mount -o remount,hidepid=2,gid=0 /proc";
+const hide = "mount -o remount,hidepid=2,gid=0 /proc";
+/** All containers of a host have 3,072 terminals together (kernel.pty): one must not take them all. gVisor has its own. */
+const limitTerminals = "mount -o remount,nosuid,noexec,gid=5,mode=620,ptmxmode=666,max=64 /dev/pts";
+/** For a shell, which ends as the hiding does. */
+export const remount = `${limitTerminals} 2> /dev/null; ${hide}`;
 /** To remount, and to take a capability away from everything that follows. */
 export const hidingRights = ["SYS_ADMIN", "SETPCAP"];
 const dropRights = ["setpriv", "--bounding-set=-sys_admin,-setpcap", "--"];

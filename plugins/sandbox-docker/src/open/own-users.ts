@@ -8,9 +8,8 @@ const usersOfOne = 4_096;
 const places = Math.floor((users.last - users.first) / usersOfOne);
 
 /**
- * The first user id of one sandbox's processes. The kernel counts what a user has of inotify, of pipes' memory and the like over all
- * containers, so that sandboxes with the same ids could take it from each other. Those of one layer, which is one project's, have
- * the same ids, as its files do.
+ * The first user id of one sandbox's processes. The kernel counts what a user has of inotify, pipes' memory and the like over all
+ * containers: the same ids could take it from each other. Those of one layer, which is one project's, are the same, as its files'.
  */
 export function ownFirstUser(layer: Pick<LayerUse, "name"> | undefined): number {
   const place =

@@ -120,7 +120,7 @@ export async function startContainer(
 const likelyRunsMs = 500;
 
 /** An image without `mount`. */
-const isMissing = /executable file not found|no such file or directory/i;
+const isMissing = /executable file not found|no such file or directory|mount: (?:command )?not found/i;
 
 /** Not given up while the engine may be making it: a container that nobody knows of would stay until the reaper finds it. */
 async function create(
@@ -154,6 +154,6 @@ async function pull(engine: Engine, image: string, signal: AbortSignal): Promise
 
 /** @returns why /proc can't be remounted by such a command; undefined if it was remounted. */
 async function hideByExec(container: Container, signal: AbortSignal): Promise<string | undefined> {
-  const { code, output } = await container.run(remount.split(" "), signal, { Privileged: true });
+  const { code, output } = await container.run(["/bin/sh", "-c", remount], signal, { Privileged: true });
   return code === 0 ? undefined : output;
 }

@@ -60,4 +60,25 @@ time.sleep(float(sys.argv[1]))`;
     expect(await take(one)).toBe("no watches, no pipes\n");
     expect(await take(other)).toBe("some watches, some pipes\n");
   });
+
+  it("no sandbox takes all terminals of the host", async () => {
+    const dataFolder = await mkdtemp(join(tmpdir(), "ambit-docker-terminals-"));
+    onTestFinished(() => rm(dataFolder, { recursive: true, force: true, maxRetries: 5 }));
+    const backend = new DockerSandbox(configSchema.parse(settingsFor("runc", dataFolder)));
+    const sandbox = await backend.open(specOf({ network: { mode: "off", rules: [] } }), scope);
+    onTestFinished(() => sandbox.close());
+    const opening = `
+import os
+names = []
+try:
+    while len(names) < 500: names.append(os.ttyname(os.openpty()[1]))
+except OSError as error: print(error.strerror)
+print(len(names), names[0])`;
+    const { stdout, stderr } = await runToEnd(sandbox, {
+      argv: ["python3", "-c", opening],
+      env: { PATH: "/usr/bin:/bin" },
+      role: "agent",
+    });
+    expect(stdout + stderr).toBe("No space left on device\n64 /dev/pts/0\n");
+  });
 });
