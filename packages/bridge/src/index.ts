@@ -37,6 +37,20 @@ export async function openRemoteSandbox(options: RemoteSandboxOptions, scope: Sc
 }
 
 /**
+ * A command that runs a CommonJS program which its standard input begins with: no file of it is in the sandbox. What follows in
+ * its input is the program's.
+ *
+ * @param node Node.js inside: a name on its `PATH`, or a path.
+ */
+export async function commandFromInput(
+  node: string,
+  program: Uint8Array,
+): Promise<readonly [string, ...string[]]> {
+  const { nodeArgumentsFromInput } = await import("./host/node-arguments.js");
+  return [node, ...nodeArgumentsFromInput(program), "/program.cjs"];
+}
+
+/**
  * The command that `openDirectPipe` gets for such a sandbox: for a platform whose sandboxes begin with it. It does nothing until
  * the bridge writes to it, which is once `openDirectPipe` has resolved.
  *

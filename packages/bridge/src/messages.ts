@@ -24,9 +24,10 @@ export interface Requests {
   /** Unpacks an archive below a folder. main stream in: the archive, where it wasn't uploaded to a path. */
   readonly unpack: { readonly archive?: string; readonly into: string };
   /**
-   * Listens on a port of the sandbox's loopback, but on none of these; each connection is a channel of kind `connection`.
+   * Listens on a port of the sandbox's loopback, but on none of these; each connection is a channel of kind `connection`, or
+   * with `to` one to a Unix socket inside.
    */
-  readonly listen: { readonly except: readonly number[] };
+  readonly listen: { readonly except: readonly number[]; readonly to?: string };
   /** Connects to a server on the sandbox's loopback. main stream: the connection, once the reply says that it is made. */
   readonly enter: { readonly port: number };
   readonly facts: Readonly<Record<string, never>>;

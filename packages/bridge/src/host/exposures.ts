@@ -18,7 +18,7 @@ export class Exposures {
   readonly #handlers = new ExposedHandlers();
   #server: Server;
   readonly #connections = new Set<Duplex>();
-  readonly #port = lazy(() => this.#listen());
+  readonly #port = lazy(() => this.#listen({}));
 
   constructor(channels: () => Channels, foreign: () => readonly number[]) {
     this.#channels = channels;
@@ -39,6 +39,11 @@ export class Exposures {
     return { port, listener: this.#handlers.listener };
   }
 
+  /** @returns a port on the loopback inside whose connections lead to this Unix socket inside. @throws SandboxFailed */
+  async forward(to: string): Promise<number> {
+    return await this.#listen({ to });
+  }
+
   /** The handlers of a connection that was made inside. */
   connected(channel: Channel): ChannelListener {
     const { duplex, listener } = duplexOf(channel);
@@ -56,7 +61,7 @@ export class Exposures {
     for (const connection of this.#connections) connection.destroy();
   }
 
-  #listen(): Promise<number> {
+  #listen(more: { readonly to?: string }): Promise<number> {
     const except = this.#foreign();
     return new Promise((resolve, reject) => {
       const channel = this.#channels().open("listen", () => ({
@@ -75,7 +80,7 @@ export class Exposures {
         },
         closed: () => reject(new SandboxFailed("The sandbox is closed, or was lost")),
       }));
-      channel.send({ except }).catch(reject);
+      channel.send({ except, ...more }).catch(reject);
     });
   }
 }

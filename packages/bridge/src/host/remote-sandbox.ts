@@ -115,6 +115,13 @@ export interface RemoteSandbox extends Sandbox {
    * @throws SandboxFailed
    */
   handOver(server: Server): Promise<OwnPort>;
+  /**
+   * Listens on the loopback inside, until the sandbox is closed. Each connection leads to a Unix socket inside that the guest
+   * daemon can open.
+   *
+   * @returns the port. @throws SandboxFailed
+   */
+  forward(path: string): Promise<number>;
   /** Undefined without `takeover`, and over a direct pipe. */
   readonly resumption: BridgeResumption | undefined;
   /**

@@ -112,6 +112,11 @@ export class BridgedSandbox implements RemoteSandbox {
     return await this.#parts.bridge.exposures.handOver(server);
   }
 
+  async forward(path: string): Promise<number> {
+    this.#checkOpen();
+    return await this.#parts.bridge.exposures.forward(path);
+  }
+
   get resumption(): BridgeResumption | undefined {
     const { bridge, copied } = this.#parts;
     const { link } = bridge.connection;

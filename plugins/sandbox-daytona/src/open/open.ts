@@ -172,6 +172,7 @@ function opened(
     writeFiles: (files) => sandbox.writeFiles(files),
     readFile: (path) => sandbox.readFile(path),
     expose: (handler) => sandbox.expose(handler),
+    forward: (path) => sandbox.forward(path),
     ...(connect === undefined ? {} : { connect }),
     handOver: (server) => sandbox.handOver(server),
     close: () => {

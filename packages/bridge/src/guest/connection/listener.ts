@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type Server, type Socket } from "node:net";
+import { connect, createServer, type Server, type Socket } from "node:net";
 import { requestOf } from "../../messages.js";
 import type { Channel, ChannelListener } from "../../transport/channel.js";
 import type { Channels } from "../../transport/channels.js";
@@ -11,7 +11,7 @@ import { carry } from "./carry.js";
  */
 const maxConnections = 256;
 
-/** Forwards connections on the sandbox's loopback to the runner. */
+/** Forwards connections on the sandbox's loopback to the runner, or to a socket inside. */
 export class Listeners {
   readonly #channels: () => Channels;
   readonly #servers = new Set<Server>();
@@ -22,7 +22,11 @@ export class Listeners {
 
   /** The handlers of a channel of kind `listen`. Closing it closes the port. */
   listen(channel: Channel): ChannelListener {
-    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#carry(socket));
+    let path: string | undefined;
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+      if (path === undefined) this.#carry(socket);
+      else join(socket, path);
+    });
     server.maxConnections = maxConnections;
     // No later error ends it: only the connection that couldn't be accepted is lost.
     server.on("error", () => undefined);
@@ -30,7 +34,8 @@ export class Listeners {
     return {
       message: (message) =>
         replyWithFailure(channel, async () => {
-          const { except } = requestOf("listen", message);
+          const { except, to } = requestOf("listen", message);
+          path = to;
           await channel.send({ port: await listenExcept(server, except) });
         }),
       closed: () => {
@@ -62,4 +67,18 @@ async function listenExcept(server: Server, except: readonly number[]): Promise<
     await new Promise((resolve) => server.close(resolve));
   }
   throw new Error(`${maxChoices} ports were excepted`);
+}
+
+/** Connects a client with a Unix socket: both directions at the pace of their readers, each with its own end. */
+function join(client: Socket, path: string): void {
+  const other = connect({ path, allowHalfOpen: true });
+  for (const [one, another] of [
+    [client, other],
+    [other, client],
+  ] as const) {
+    one.on("error", () => undefined);
+    // What it sent before its end still arrives; after a failure, nothing more does.
+    one.once("close", (hadError) => (hadError ? another.destroy() : another.destroySoon()));
+    one.pipe(another);
+  }
 }
