@@ -16,10 +16,19 @@ export function bindCredential(credential: HiddenCredential): BoundCredential {
   return {
     ...credential,
     placeholder: placeholderFor(secret),
-    endpoints: new Set(credential.hosts.map((host) => (host.includes(":") ? host : `${host}:443`))),
+    endpoints: endpointsOf(credential),
     secret,
   };
 }
+
+const endpointsOf = ({ hosts }: Pick<HiddenCredential, "hosts">): ReadonlySet<string> =>
+  new Set(hosts.map((host) => (host.includes(":") ? host : `${host}:443`)));
+
+/** One that another process bound. */
+export const bindAgain = (credential: Omit<BoundCredential, "endpoints">): BoundCredential => ({
+  ...credential,
+  endpoints: endpointsOf(credential),
+});
 
 /** The same credential with another value. Its placeholder stays: programs inside have it already. */
 export function withValue(credential: BoundCredential, value: string): BoundCredential {

@@ -10,7 +10,7 @@ import {
   type TLSSocket,
 } from "node:tls";
 import type { Target } from "../target.js";
-import type { BrokerOptions } from "./broker.js";
+import type { ServerTrust } from "./values.js";
 
 /**
  * The context that verifies a server's certificate. Created once per list, since parsing hundreds of certificates is
@@ -21,7 +21,7 @@ export class TrustedServers {
   /** The last TLS session of each destination, for resumption. */
   readonly #sessions = new Map<string, Buffer>();
 
-  constructor({ trusted, added = [] }: BrokerOptions) {
+  constructor({ trusted, added = [] }: ServerTrust) {
     this.#context =
       trusted === undefined ? hostContext(added) : createSecureContext({ ca: [...trusted, ...added] });
   }
@@ -60,6 +60,12 @@ function hostContext(added: readonly string[]): SecureContext {
   }
   return shared.context;
 }
+
+/** All authorities, in PEM, for a proxy in another process. */
+export const trustedBy = ({ trusted, added = [] }: ServerTrust): readonly string[] => [
+  ...(trusted ?? hostAuthorities()),
+  ...added,
+];
 
 /** Node's authorities, those of `NODE_EXTRA_CA_CERTS`, and this host's: the same that programs inside trust. */
 function hostAuthorities(): string[] {

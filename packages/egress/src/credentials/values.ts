@@ -1,6 +1,91 @@
+import type { SecureContext } from "node:tls";
 import type { HiddenCredential } from "@ambit/core/plugin";
-import { type BoundCredential, bindCredential, withValue } from "./bound.js";
+import { Replacements, replacementsFor } from "../replacements.js";
+import type { Target } from "../target.js";
+import { type BoundCredential, bindCredential, isBoundTo, withValue } from "./bound.js";
 import { type AskForSecret, CredentialExpiry } from "./refresh.js";
+
+/** Authorities of servers that may get a credential. */
+export interface ServerTrust {
+  /** In PEM. Default: Node's and this host's. */
+  readonly trusted?: readonly string[];
+  /** Additional ones in PEM, such as a company's. Default: none. */
+  readonly added?: readonly string[];
+}
+
+/** What a proxy needs of a session's credentials. */
+export interface ProxyCredentials {
+  /** With their present values. */
+  readonly credentials: readonly BoundCredential[];
+  readonly trust: ServerTrust;
+  /** The credentials that may be sent to this destination. If there are any, the proxy terminates TLS. */
+  credentialsFor(target: Target): readonly BoundCredential[];
+  contextFor(name: string): Promise<SecureContext>;
+  /**
+   * Resolves when the values of these credentials may be sent, for which the platform may be asked for new ones; with the
+   * reason if one may not.
+   */
+  ready(names: readonly string[]): Promise<string | undefined>;
+  /** Values that a destination's responses must not contain. */
+  replacementsFor(target: Target): Replacements;
+}
+
+/** One value that responses must not contain, and what replaces it. */
+export type HiddenValue = Pick<BoundCredential, "value" | "secret" | "placeholder">;
+
+/** The credentials as they are now. */
+export interface CredentialState {
+  readonly credentials: readonly BoundCredential[];
+  /** All values of each, in the order of `credentials`. */
+  readonly hidden: readonly (readonly HiddenValue[])[];
+}
+
+/** The part of `ProxyCredentials` that needs nothing but the credentials. */
+export class HeldCredentials {
+  #state: CredentialState;
+  readonly #replacements = new Map<string, Replacements>();
+
+  constructor(state: CredentialState) {
+    this.#state = state;
+  }
+
+  get credentials(): readonly BoundCredential[] {
+    return this.#state.credentials;
+  }
+
+  /** Of new values. */
+  set state(state: CredentialState) {
+    this.#state = state;
+    this.#replacements.clear();
+  }
+
+  get state(): CredentialState {
+    return this.#state;
+  }
+
+  credentialsFor(target: Target): readonly BoundCredential[] {
+    return target.kind === "name"
+      ? this.#state.credentials.filter((credential) => isBoundTo(credential, target))
+      : [];
+  }
+
+  replacementsFor(target: Target): Replacements {
+    const key = `${target.host}:${target.port}`;
+    const known = this.#replacements.get(key);
+    if (known !== undefined) return known;
+    const bound = this.credentialsFor(target);
+    const made = new Replacements(
+      this.#state.hidden
+        .filter((_values, index) => bound.some((one) => one === this.#state.credentials[index]))
+        .flat()
+        .flatMap(({ value, secret, placeholder }) =>
+          [...new Set([value, secret])].flatMap((text) => replacementsFor(text, placeholder)),
+        ),
+    );
+    this.#replacements.set(key, made);
+    return made;
+  }
+}
 
 /** The values of a session's credentials, as they are now and as they were. */
 export class CredentialValues {

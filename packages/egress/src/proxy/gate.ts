@@ -43,7 +43,7 @@ const maxAddressesTried = 4;
 
 export interface GateOptions {
   readonly policy: NetworkBoundary;
-  readonly isUnclaimed: () => boolean;
+  readonly isUnclaimed: () => boolean | Promise<boolean>;
   readonly lookup: Lookup;
   readonly hostAddresses: () => readonly string[];
   readonly onDecision: (decision: EgressDecision) => void;
@@ -75,7 +75,7 @@ export class Gate {
 
   /** Resolves once and checks every address. Rejects with `UpstreamFailure` if a listed name doesn't resolve. */
   async admit(target: Target): Promise<GateDecision> {
-    if (this.#options.isUnclaimed()) return { decision: unclaimed, addresses: [] };
+    if (await this.#options.isUnclaimed()) return { decision: unclaimed, addresses: [] };
     const first = decideBeforeLookup(target, this.#options.policy);
     if (!first.allowed) return { decision: first, addresses: [] };
     const addresses = target.kind === "address" ? [target.host] : await this.#resolve(target.host);

@@ -13,7 +13,9 @@ export {
   nodePreload,
 } from "./session/client-environment.js";
 export {
+  type ClientOptions,
   openSessionEgress,
+  prepareClients,
   type SessionEgress,
   type SessionEgressOptions,
 } from "./session/session-egress.js";

@@ -1,4 +1,5 @@
 import type { Lookup } from "../guarded-lookup.js";
+import { unlessAborted } from "../unless-aborted.js";
 
 /**
  * One session's lookups. The host's resolver has few threads, which all sessions and the file system share, so that a
@@ -55,15 +56,4 @@ export class Lookups {
       signal.addEventListener("abort", go, { once: true });
     });
   }
-}
-
-function unlessAborted<Value>(value: Value | Promise<Value>, signal: AbortSignal): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) return abort();
-    signal.addEventListener("abort", abort, { once: true });
-    Promise.resolve(value)
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener("abort", abort));
-  });
 }

@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { NetworkBoundary } from "@ambit/core/plugin";
-import type { CredentialBroker } from "../credentials/broker.js";
+import type { ProxyCredentials } from "../credentials/values.js";
 import { type Lookup, lookupOnThisHost } from "../guarded-lookup.js";
 import { addressesOfThisHost } from "../host-addresses.js";
 import { type EgressChecks, egressChecks } from "./checks.js";
@@ -26,8 +26,8 @@ export interface EgressProxyOptions {
    * record.
    */
   readonly onDecision: (decision: EgressDecision) => void;
-  /** While it returns true, every connection is refused. Default: the policy alone decides. */
-  readonly isUnclaimed?: () => boolean;
+  /** While it says true, every connection is refused. Default: the policy alone decides. */
+  readonly isUnclaimed?: () => boolean | Promise<boolean>;
   /** Default: the host's resolver. */
   readonly lookup?: Lookup;
   /** The runner's own addresses. Default: those of its interfaces, read again for each connection. */
@@ -36,7 +36,7 @@ export interface EgressProxyOptions {
   /** What the session itself serves at the same address. Default: nothing. */
   readonly own?: OwnServer;
   /** The session's credentials, which are added to requests to their hosts. Default: none, and TLS isn't terminated. */
-  readonly credentials?: CredentialBroker;
+  readonly credentials?: ProxyCredentials;
   /** This session's share of the server's connections. Default: of this process's budget. */
   readonly share?: Share;
   /** Default: every name that a client sends must be the allowed one. */

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hashedName } from "../../src/credentials/index.js";
-import { connectThrough, exchange, gather } from "../proxy/session.js";
+import { connectThrough, describeHere, exchange, gather } from "../proxy/session.js";
 import { ask, host, openWorld, otherHost, tlsThrough, value, type World } from "./brokered.js";
 
 let world: World;
@@ -248,7 +248,7 @@ describe("a server that has a trusted certificate for another name", () => {
   });
 });
 
-describe("a client that disconnects", () => {
+describeHere("a client that disconnects", () => {
   it("leaves no connection, at any moment", async () => {
     for (const ms of [0, 1, 2, 4, 8]) {
       (await tlsThrough(world)).destroy();

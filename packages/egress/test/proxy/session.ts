@@ -12,6 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type NetworkBoundary, parseNetworkRule } from "@ambit/core/plugin";
+import { describe, it } from "vitest";
 import {
   type EgressDecision,
   type EgressProxy,
@@ -22,6 +23,10 @@ import {
 /** The internet of these tests: servers on 127.0.0.2, which the policies list as a range; 127.0.0.1 never is listed. */
 export const INTERNET = "127.0.0.2";
 export const INTERNET_RANGE = `${INTERNET}/32`;
+
+/** For a test of what only a proxy in this process shows: its limits, and its open sockets. */
+export const itHere: typeof it = it;
+export const describeHere: typeof describe = describe;
 
 /** A policy that allows these hosts, and the address that they live at. */
 export function allow(

@@ -7,6 +7,7 @@ import {
   connectThrough,
   gather,
   INTERNET,
+  itHere,
   type Origin,
   openOrigin,
   openSession,
@@ -210,7 +211,7 @@ describe.each(["connect", "socks5"] as const)("tunnels by %s", (protocol) => {
     await server.close();
   });
 
-  it("applies backpressure to a server whose client doesn't read", async () => {
+  itHere("applies backpressure to a server whose client doesn't read", async () => {
     let sent = 0;
     const chunk = Buffer.alloc(64 * 1024);
     const server = await openTcp((socket) => {

@@ -2,10 +2,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
-import type { CredentialBroker } from "../../credentials/broker.js";
 import { type CredentialVerdict, findPlaceholder, judgeCredentials } from "../../credentials/judge.js";
 import { lfsDownload } from "../../credentials/limits/lfs-batch.js";
 import { TrustedServers, UpstreamAgent } from "../../credentials/upstream.js";
+import type { ProxyCredentials } from "../../credentials/values.js";
 import type { Target } from "../../target.js";
 import type { AdmittedDestination } from "../admitted.js";
 import type { Gate } from "../gate.js";
@@ -24,7 +24,7 @@ import { sendText } from "./text-response.js";
  */
 export class CredentialProxy {
   readonly #gate: Gate;
-  readonly #broker: CredentialBroker;
+  readonly #broker: ProxyCredentials;
   readonly #server: Server;
   readonly #clients: HttpClients;
   readonly #trusted: TrustedServers;
@@ -32,7 +32,7 @@ export class CredentialProxy {
   readonly #agents = new WeakMap<Duplex, UpstreamAgent>();
   readonly #onFault: (fault: unknown, client: Duplex) => void;
 
-  constructor(gate: Gate, broker: CredentialBroker, onFault: (fault: unknown, client: Duplex) => void) {
+  constructor(gate: Gate, broker: ProxyCredentials, onFault: (fault: unknown, client: Duplex) => void) {
     this.#gate = gate;
     this.#broker = broker;
     this.#onFault = onFault;

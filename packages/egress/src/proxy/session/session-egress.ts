@@ -15,16 +15,20 @@ export interface SessionEgress {
   close(): Promise<void>;
 }
 
-export interface SessionEgressOptions {
-  /** Such as the bridge's `RemoteSandbox`: gives a server all connections to the exposures' port inside. */
-  readonly sandbox: { handOver(server: Server): Promise<OwnServer> };
+/** What the programs inside need to use a proxy. */
+export interface ClientOptions {
   readonly access: ImageAccess;
   readonly spec: SandboxSpec;
   /** The folder for Ambit's own files inside the sandbox. */
   readonly folder: string;
   readonly broker: CredentialBroker | undefined;
-  readonly lookup: Lookup | undefined;
   readonly signal: AbortSignal;
+}
+
+export interface SessionEgressOptions extends ClientOptions {
+  /** Such as the bridge's `RemoteSandbox`: gives a server all connections to the exposures' port inside. */
+  readonly sandbox: { handOver(server: Server): Promise<OwnServer> };
+  readonly lookup: Lookup | undefined;
 }
 
 /**
@@ -34,20 +38,42 @@ export interface SessionEgressOptions {
  * @throws SandboxFailed
  */
 export async function openSessionEgress(options: SessionEgressOptions): Promise<SessionEgress> {
-  const { sandbox, access, spec, folder, broker, lookup, signal } = options;
-  const preload = join(folder, "node-proxy.cjs");
-  await access.upload(preload, await readFile(nodePreload), signal);
-  const trust = broker && (await installTrust(access, broker, join(folder, "trust"), signal));
+  const { sandbox, spec, broker, lookup } = options;
+  const environmentAt = await prepareClients(options);
   const server = createServer({ allowHalfOpen: true });
   const own = await sandbox.handOver(server);
   const opened = await openSessionProxy({ spec, listen: { server }, own, lookup, credentials: broker });
-  const proxy = `http://127.0.0.1:${own.port}`;
-  const direct = directHosts(spec.boundary.network);
   return {
-    environment: ({ role = "tool", env }) => ({
-      ...(trust && broker?.environment(role, trust, env)),
-      ...clientEnvironment({ proxy, direct, preload, nodeOptions: env.NODE_OPTIONS }),
-    }),
+    environment: environmentAt(own.port, directHosts(spec.boundary.network)),
     close: () => opened.close(),
   };
+}
+
+/**
+ * Brings what programs inside need to use a proxy.
+ *
+ * @returns their variables for a proxy at a port of the sandbox's loopback, and the hosts that they reach without it
+ * @throws SandboxFailed
+ */
+export async function prepareClients({
+  access,
+  folder,
+  broker,
+  signal,
+}: Omit<ClientOptions, "spec">): Promise<
+  (port: number, direct: readonly string[]) => SessionEgress["environment"]
+> {
+  const preload = join(folder, "node-proxy.cjs");
+  await access.upload(preload, await readFile(nodePreload), signal);
+  const trust = broker && (await installTrust(access, broker, join(folder, "trust"), signal));
+  return (port, direct) =>
+    ({ role = "tool", env }) => ({
+      ...(trust && broker?.environment(role, trust, env)),
+      ...clientEnvironment({
+        proxy: `http://127.0.0.1:${port}`,
+        direct,
+        preload,
+        nodeOptions: env.NODE_OPTIONS,
+      }),
+    });
 }

@@ -1,6 +1,7 @@
 import { SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
 import type { CredentialBroker } from "../../credentials/broker.js";
 import { formatTarget } from "../../target.js";
+import type { EgressDecision } from "../gate.js";
 import { type EgressProxy, type EgressProxyOptions, openEgressProxy } from "../proxy.js";
 
 export interface SessionProxyOptions {
@@ -27,16 +28,21 @@ export function openSessionProxy({
   return openEgressProxy({
     listen,
     policy: spec.boundary.network,
-    isUnclaimed: () => spec.isUnclaimed?.() === true,
-    onDecision: ({ target, allowed, reason }) =>
-      spec.onDecision({ target: formatTarget(target), allowed, reason }),
-    onFault: (cause) => {
-      spec.log.error({ sandbox: spec.id, fault: String(cause) }, "the boundary's proxy failed");
-      spec.onFailure?.(new SandboxFailed("The boundary's proxy failed: the run has no network.", { cause }));
-    },
+    ...reportsTo(spec),
     own,
     lookup,
     checks,
     credentials,
   });
 }
+
+/** How a proxy, wherever it runs, reports to a run. */
+export const reportsTo = (spec: SessionProxyOptions["spec"]) => ({
+  isUnclaimed: () => spec.isUnclaimed?.() === true,
+  onDecision: ({ target, allowed, reason }: EgressDecision) =>
+    spec.onDecision({ target: formatTarget(target), allowed, reason }),
+  onFault: (cause: unknown) => {
+    spec.log.error({ sandbox: spec.id, fault: String(cause) }, "the boundary's proxy failed");
+    spec.onFailure?.(new SandboxFailed("The boundary's proxy failed: the run has no network.", { cause }));
+  },
+});

@@ -1,0 +1,137 @@
+import { createServer, type Server } from "node:net";
+import { createServer as createTlsServer } from "node:tls";
+import { addressesOfThisHost } from "../host-addresses.js";
+import { type EgressProxy, openEgressProxy } from "../proxy/proxy.js";
+import { LineReader, lineOf, maxToGateBytes } from "./lines.js";
+import { answers, type FromGate, type Question, type Served, type ToGate } from "./messages.js";
+import { RemoteCredentials } from "./remote-credentials.js";
+import { gateTls } from "./tls.js";
+
+/** For a client that doesn't finish its handshake, in milliseconds. */
+const handshakeMs = 10_000;
+/** Connections at once, including those that don't know the secret: more than the proxy serves. */
+const maxConnections = 1_024;
+/** Of a fault's words. */
+const maxFaultCharacters = 1_000;
+/** For its last words to leave, in milliseconds. */
+const lastWordsMs = 100;
+
+export interface GateProgramOptions {
+  /** Sends to the runner. Throws if it doesn't take more: no connection without a record. */
+  readonly say: (line: Buffer) => void;
+  /** Ends this process, and with it every connection. */
+  readonly end: () => void;
+}
+
+/**
+ * The filtering proxy of one session, in a process of its own that its runner controls. It keeps nothing: when the runner is
+ * silent or gone, it ends.
+ */
+export class GateProgram {
+  readonly #options: GateProgramOptions;
+  readonly #reader: LineReader;
+  readonly #questions = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+  #asked = 0;
+  #silence: NodeJS.Timeout | undefined;
+  /** The proxy's, which doesn't listen itself. */
+  readonly #inner: Server = createServer({ allowHalfOpen: true });
+  #proxy: Promise<EgressProxy> | undefined;
+  #credentials: RemoteCredentials | undefined;
+
+  constructor(options: GateProgramOptions) {
+    this.#options = options;
+    // The types are the runner's, which this program came with.
+    this.#reader = new LineReader(maxToGateBytes, (message) => this.#receive(message as ToGate));
+  }
+
+  /** Bytes of the runner. Ends the program for any that aren't understood. */
+  push(bytes: Uint8Array): void {
+    try {
+      this.#silence?.refresh();
+      this.#reader.push(bytes);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #receive(message: ToGate): void {
+    if ("ping" in message) this.#say({ pong: true });
+    else if ("answer" in message) this.#answered(message);
+    else if ("credentials" in message) this.#credentials?.receive(message.credentials);
+    else if ("begin" in message) this.#begin(message.begin);
+    else this.#serve(message.serve);
+  }
+
+  #begin({ secret, port: at, silenceMs }: Extract<ToGate, { begin: object }>["begin"]): void {
+    if (this.#silence !== undefined) throw new Error("it has begun already");
+    this.#silence = setTimeout(() => this.#options.end(), silenceMs);
+    const server = createTlsServer({ ...gateTls(Buffer.from(secret, "hex")), handshakeTimeout: handshakeMs });
+    server.maxConnections = maxConnections;
+    server.on("tlsClientError", (_error, client) => client.destroy());
+    server.on("secureConnection", (client) => {
+      client.on("error", () => undefined);
+      if (this.#proxy === undefined) client.destroy();
+      else this.#inner.emit("connection", client);
+    });
+    server.on("error", (error) => this.#fail(error));
+    server.listen(at, () => {
+      const addresses = addressesOfThisHost().filter(isReachable);
+      this.#say({ listening: { node: process.versions.node, addresses } });
+    });
+  }
+
+  #serve({ policy, hasLookup, runnerAddresses, credentials }: Served): void {
+    if (this.#proxy !== undefined) throw new Error("it serves a session already");
+    this.#credentials =
+      credentials === undefined
+        ? undefined
+        : new RemoteCredentials(credentials, (question) => this.#ask(question));
+    this.#proxy = openEgressProxy({
+      listen: { server: this.#inner },
+      policy,
+      isUnclaimed: async () => answers.isUnclaimed.parse(await this.#ask({ isUnclaimed: true })),
+      ...(hasLookup
+        ? { lookup: async (name) => answers.lookup.parse(await this.#ask({ lookup: name })) }
+        : {}),
+      hostAddresses: () => [...addressesOfThisHost(), ...runnerAddresses],
+      ...(this.#credentials === undefined ? {} : { credentials: this.#credentials }),
+      onDecision: (decision) => this.#say({ decision }),
+      onFault: (fault) => this.#say({ fault: String(fault).slice(0, maxFaultCharacters) }),
+    });
+    this.#proxy.then(
+      () => this.#say({ serving: true }),
+      (error: unknown) => this.#fail(error),
+    );
+  }
+
+  #ask(question: Question): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const ask = this.#asked;
+      this.#asked += 1;
+      this.#questions.set(ask, { resolve, reject });
+      this.#say({ ask, question });
+    });
+  }
+
+  #answered(message: Extract<ToGate, { answer: number }>): void {
+    const asked = this.#questions.get(message.answer);
+    this.#questions.delete(message.answer);
+    if ("failure" in message) asked?.reject(new Error(message.failure));
+    else asked?.resolve(message.value);
+  }
+
+  #say(message: FromGate): void {
+    this.#options.say(lineOf(message));
+  }
+
+  #fail(error: unknown): void {
+    try {
+      this.#say({ ended: String(error).slice(0, maxFaultCharacters) });
+    } finally {
+      setTimeout(() => this.#options.end(), lastWordsMs);
+    }
+  }
+}
+
+/** Not of the loopback, nor of a link alone. */
+const isReachable = (address: string) => !/^(127\.|::1$|fe[89ab])/i.test(address);

@@ -1,0 +1,119 @@
+import type { NetworkBoundary } from "@ambit/core/plugin";
+import { z } from "zod";
+import { type BoundCredential, bindAgain } from "../credentials/bound.js";
+import type { CredentialState, HiddenValue } from "../credentials/values.js";
+
+/** A session's credentials, as they are sent. The authority's key isn't among it. */
+export interface SentCredentials {
+  readonly credentials: readonly Omit<BoundCredential, "endpoints">[];
+  readonly hidden: readonly (readonly HiddenValue[])[];
+}
+
+export const sentCredentials = ({ credentials, hidden }: CredentialState): SentCredentials => ({
+  credentials: credentials.map(({ endpoints: _, ...credential }) => credential),
+  hidden: hidden.map((values) =>
+    values.map(({ value, secret, placeholder }) => ({ value, secret, placeholder })),
+  ),
+});
+
+export const receivedCredentials = ({ credentials, hidden }: SentCredentials): CredentialState => ({
+  credentials: credentials.map(bindAgain),
+  hidden,
+});
+
+/** What a gate serves. */
+export interface Served {
+  readonly policy: NetworkBoundary;
+  /** Whether the runner resolves names. Else the gate's own resolver does. */
+  readonly hasLookup: boolean;
+  /** Addresses of the runner's host, which no name leads to by accident. */
+  readonly runnerAddresses: readonly string[];
+  readonly credentials?: SentCredentials & {
+    /** In PEM: the authorities that the runner trusts. */
+    readonly trusted: readonly string[];
+  };
+}
+
+/** Messages of the runner. */
+export type ToGate =
+  | {
+      /** The first one. */
+      readonly begin: {
+        /** Hexadecimal. */
+        readonly secret: string;
+        readonly port: number;
+        /** Milliseconds without a message after which the gate ends. */
+        readonly silenceMs: number;
+      };
+    }
+  | { readonly serve: Served }
+  | { readonly credentials: SentCredentials }
+  | { readonly answer: number; readonly value: unknown }
+  | { readonly answer: number; readonly failure: string }
+  | { readonly ping: true };
+
+const protocols = ["http", "connect", "socks5", "socks4", "unknown"] as const;
+const name = z.string().max(1_000);
+
+/** What a gate asks its runner. */
+const questionSchema = z.union([
+  /** Whether the session has a run. For each connection: a runner that is gone admits none. */
+  z.strictObject({ isUnclaimed: z.literal(true) }),
+  z.strictObject({ lookup: name }),
+  z.strictObject({ ready: z.array(name).max(1_000) }),
+  z.strictObject({ certificate: name }),
+]);
+export type Question = z.output<typeof questionSchema>;
+
+/** Messages of the gate. It serves programs of a run, so nothing that it says is trusted. */
+export const fromGateSchema = z.union([
+  z.strictObject({ pong: z.literal(true) }),
+  z.strictObject({
+    decision: z.strictObject({
+      target: z.strictObject({ host: z.string().max(1_000), port: z.int().min(0).max(65_535) }),
+      allowed: z.boolean(),
+      reason: z.string().max(8_000),
+      protocol: z.enum(protocols),
+      address: z.string().max(100).optional(),
+    }),
+  }),
+  z.strictObject({ ask: z.int().nonnegative(), question: questionSchema }),
+  z.strictObject({
+    listening: z.strictObject({
+      node: z.string().max(100),
+      /** Where others reach it. */
+      addresses: z.array(z.string().max(100)).max(100),
+    }),
+  }),
+  z.strictObject({ serving: z.literal(true) }),
+  z.strictObject({ fault: z.string().max(2_000) }),
+  /** Why it ends. */
+  z.strictObject({ ended: z.string().max(2_000) }),
+]);
+export type FromGate = z.output<typeof fromGateSchema>;
+
+/** Answers to the gate's questions. The runner wrote them. */
+export const answers = {
+  isUnclaimed: z.boolean(),
+  lookup: z.array(z.string()),
+  ready: z.string().nullable(),
+  certificate: z.object({ key: z.string(), certificate: z.string() }),
+};
+
+/** The first and only message to a relay. */
+export interface RelaySettings {
+  /** Of the Unix socket that it serves, which only root may open. */
+  readonly path: string;
+  readonly gate: { readonly host: string; readonly port: number };
+  /** Hexadecimal. */
+  readonly secret: string;
+  /** Milliseconds for the gate to be reached: the network may open the way late. */
+  readonly settleMs: number;
+  /** The user that it becomes once it listens. */
+  readonly user: number;
+}
+
+export const fromRelaySchema = z.union([
+  z.strictObject({ ready: z.strictObject({ afterMs: z.number().nonnegative() }) }),
+  z.strictObject({ failed: z.string().max(2_000) }),
+]);

@@ -1,0 +1,70 @@
+import { messageOf, SandboxFailed } from "@ambit/core/plugin";
+import { LineReader, lineOf, maxMessageBytes } from "./lines.js";
+import { fromRelaySchema, type RelaySettings } from "./messages.js";
+import type { GatePipe } from "./remote-gate.js";
+
+export interface RelayOptions {
+  /** To the relay's program, which it has been given. */
+  readonly pipe: GatePipe;
+  readonly settings: Omit<RelaySettings, "secret"> & { readonly secret: Buffer };
+  readonly signal: AbortSignal;
+  /** Called once if it is lost before it is closed. */
+  onLost(failure: SandboxFailed): void;
+}
+
+export interface StartedRelay {
+  /** Milliseconds after which the gate was reached. */
+  readonly afterMs: number;
+  close(): Promise<void>;
+}
+
+/** For the relay's program to start, and for its last attempt, in milliseconds. */
+const startMs = 30_000;
+
+/** Resolves when the relay serves its socket, and has reached the gate. @throws SandboxFailed, the signal's reason */
+export async function openRelay({ pipe, settings, signal, onLost }: RelayOptions): Promise<StartedRelay> {
+  const { promise, resolve, reject } = Promise.withResolvers<StartedRelay>();
+  promise.catch(() => undefined);
+  let [isOpen, isClosed] = [false, false];
+  const close = async () => {
+    isClosed = true;
+    clearTimeout(late);
+    signal.removeEventListener("abort", stop);
+    await pipe.close();
+  };
+  const lose = (why: string) => {
+    const failure = new SandboxFailed(`The sandbox doesn't reach its gate: ${why.slice(0, 500)}`);
+    reject(failure);
+    if (isOpen && !isClosed) onLost(failure);
+    void close().catch(() => undefined);
+  };
+  const stop = () => {
+    reject(signal.reason);
+    void close().catch(() => undefined);
+  };
+  const reader = new LineReader(maxMessageBytes, (message) => {
+    const said = fromRelaySchema.parse(message);
+    if ("failed" in said) return lose(said.failed);
+    isOpen = true;
+    clearTimeout(late);
+    signal.removeEventListener("abort", stop);
+    resolve({ afterMs: said.ready.afterMs, close });
+  });
+  const read = async () => {
+    try {
+      for await (const bytes of pipe.output) reader.push(bytes);
+      lose("the relay's program ended");
+    } catch (error) {
+      lose(messageOf(error));
+    }
+  };
+  const late = setTimeout(() => lose("it says nothing"), settings.settleMs + startMs);
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
+  void read();
+  const { secret } = settings;
+  pipe
+    .write(lineOf({ ...settings, secret: secret.toString("hex") }))
+    .catch((error: unknown) => lose(messageOf(error)));
+  return await promise;
+}
