@@ -1,5 +1,4 @@
 import type { Verification } from "@ambit/attacks";
-import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
 import {
   containerGaps,
   defaultDataFolder,
@@ -27,7 +26,9 @@ import type { Lookup } from "@ambit/egress/proxy";
 import { claims } from "./claims.js";
 import type { KubernetesConfig } from "./config.js";
 import { exempt } from "./exempt.js";
+import { gateGaps } from "./gate-gaps.js";
 import type { ClusterAccess } from "./open/access.js";
+import type { PodOverrides } from "./open/overrides.js";
 
 /** Sandboxes in pods of a Kubernetes cluster. */
 export class KubernetesSandbox implements SandboxBackend {
@@ -40,7 +41,7 @@ export class KubernetesSandbox implements SandboxBackend {
   readonly #config: KubernetesConfig;
   /** The client is loaded with the first sandbox or probe, so that a server starts without it. */
   readonly #access: () => Promise<ClusterAccess>;
-  readonly #supply: SandboxSupply<RemoteSandbox, SandboxOverrides>;
+  readonly #supply: SandboxSupply<RemoteSandbox, PodOverrides>;
   #isUsed = false;
   /** From the last probe: the cluster decides what it enforces. */
   #findings: readonly Finding[] = [];
@@ -76,7 +77,8 @@ export class KubernetesSandbox implements SandboxBackend {
   }
 
   gaps(boundary: Boundary): readonly ActorGap[] {
-    return containerGaps(boundary, { plugin: "sandbox-kubernetes", ...this.#config });
+    const gaps = containerGaps(boundary, { plugin: "sandbox-kubernetes", ...this.#config });
+    return this.#config.egress === "gate" ? [...gaps, ...gateGaps(boundary)] : gaps;
   }
 
   hides(credential: HiddenCredential, boundary: Boundary): Hiding {

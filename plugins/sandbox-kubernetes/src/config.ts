@@ -81,6 +81,21 @@ export const configSchema = z.strictObject({
   targets: z.array(target).max(16).default([]),
   /** Milliseconds for the cluster to close the network of a new pod. One that is still open then is refused. */
   settleMs: z.int().positive().max(300_000).default(20_000),
+  /**
+   * The way of an allowlist's connections. `bridge`: through the API server to the runner, which makes them; nothing of a
+   * credential's value enters the cluster, and heavy traffic is load for the API server. `gate`: to a pod of the session's own,
+   * which makes them by the same rules; the API server carries only decisions, credentials are in that pod's memory, the
+   * runner's account needs to create NetworkPolicies, and a session ends when a stream to its gate breaks.
+   */
+  egress: z.enum(["bridge", "gate"]).default("bridge"),
+  /** Limits of a gate's pod. The scheduler reserves 64 MiB and a twentieth of a processor. */
+  gate: z
+    .strictObject({
+      /** MiB. */
+      memoryMb: megabytes.min(256).default(384),
+      cpus: z.number().positive().max(1_024).default(1),
+    })
+    .prefault({}),
   /** Absolute paths of PEM files: authorities of servers that credentials may be sent to, besides this host's. */
   trustedAuthorities: z.array(z.string().startsWith("/", "must be an absolute path")).default([]),
   /**

@@ -1,27 +1,20 @@
-import { probeSandboxes, type SandboxOverrides } from "@ambit/attacks/standard-probe";
+import { probeSandboxes } from "@ambit/attacks/standard-probe";
 import { type DialTarget, NotProven, probeSpec, reachedTargets, refusedByProfile } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
-import {
-  type Capability,
-  type Finding,
-  messageOf,
-  SandboxFailed,
-  type SandboxSpec,
-  type Scope,
-} from "@ambit/core/plugin";
+import { type Capability, type Finding, messageOf, SandboxFailed } from "@ambit/core/plugin";
 import { makeAuthority } from "@ambit/egress/credentials";
 import { fixFor } from "./api/failure.js";
 import { isNetwork } from "./claims.js";
+import { keptByGate, type OpenPod, whyGateFails } from "./gate-trial.js";
 import { NetworkOpen, policyFix } from "./network/network-open.js";
 import { reviewPolicies, whyNotClosed } from "./network/policies.js";
 import { candidates } from "./network/targets.js";
 import type { ClusterAccess } from "./open/access.js";
-import { daemonCapabilities, networkLabel } from "./pod/manifest.js";
+import { networkLabel } from "./pod/common.js";
+import { daemonCapabilities } from "./pod/manifest.js";
 import { deleted, PodMachine } from "./pod/pod-machine.js";
 import { userNamespaceFix } from "./pod/status.js";
 import { rightsIn } from "./rights.js";
-
-type Open = (spec: SandboxSpec, scope: Scope, options: SandboxOverrides) => Promise<RemoteSandbox>;
 
 /** What the runtime covers or mounts read-only unless a pod asks for less. A kernel may lack some. */
 const kernelPaths = {
@@ -32,12 +25,12 @@ const kernelPaths = {
 /** Tries every claim in pods of the cluster, next to a control. */
 export async function probeCluster(
   access: ClusterAccess,
-  open: Open,
+  open: OpenPod,
   signal: AbortSignal,
   claims: readonly Capability[],
 ): Promise<readonly Finding[]> {
   access.forget();
-  const rights = await rightsIn(access.cluster, signal);
+  const rights = await rightsIn(access.cluster, access.config.egress, signal);
   if (rights !== undefined && rights.missing.length > 0) {
     throw new SandboxFailed(
       `The runner's account may not do all that sandboxes need in the namespace ${access.config.namespace} (${rights.missing.join("; ")})`,
@@ -58,23 +51,41 @@ export async function probeCluster(
       : [{ capability: claim, proven: false as const, ...network.whyOpen }],
   );
   const tooMany = rights?.tooMany ?? [];
-  return [...found, ...refused].map((finding) =>
+  const shown = await withGate(access, open, signal, [...found, ...refused]);
+  return shown.map((finding) =>
     finding.proven && finding.capability === "process.contained" && tooMany.length > 0
       ? { ...finding, warning: rightsWarning(tooMany) }
       : finding,
   );
 }
 
+/** Where sessions have a gate, what it keeps is shown with one too. */
+async function withGate(
+  { config }: ClusterAccess,
+  open: OpenPod,
+  signal: AbortSignal,
+  findings: readonly Finding[],
+): Promise<readonly Finding[]> {
+  const isKept = ({ capability, proven }: Finding) => proven && keptByGate.includes(capability);
+  if (config.egress !== "gate" || !findings.some(isKept)) return findings;
+  const why = await whyGateFails(open, config.bridge.node, signal);
+  if (why === undefined) return findings;
+  return findings.map((finding) =>
+    isKept(finding) ? { capability: finding.capability, proven: false as const, ...why } : finding,
+  );
+}
+
 const rightsWarning = (tooMany: readonly string[]) =>
   `the runner's account may do more than sandboxes need (${tooMany.join("; ")}): give it only the Role of deploy/chart (templates/sandboxes/role.yaml)`;
 
-function standardProbe(access: ClusterAccess, open: Open, claims: readonly Capability[]) {
+function standardProbe(access: ClusterAccess, open: OpenPod, claims: readonly Capability[]) {
   const { config, targets } = access;
   // Every pod has tried those over UDP before it was handed over.
   const beyond = targets.filter(({ protocol }) => protocol !== "udp");
   return {
     claims,
-    open,
+    // The servers that it lists are on the runner's own loopback, which no gate reaches. A gate decides by the same code.
+    open: ((spec, scope, options) => open(spec, scope, { ...options, egress: "bridge" })) satisfies OpenPod,
     makeAuthority,
     kernelPaths,
     node: config.bridge.node,
@@ -97,7 +108,7 @@ interface NetworkSeen {
 }
 
 /** Opens a pod without a policy, and tries from it what a pod with one must not reach. */
-async function findTargets(access: ClusterAccess, open: Open, signal: AbortSignal): Promise<NetworkSeen> {
+async function findTargets(access: ClusterAccess, open: OpenPod, signal: AbortSignal): Promise<NetworkSeen> {
   const { config } = access;
   const control = await open(probeSpec({}), { signal, defer: () => undefined }, {});
   try {
@@ -128,7 +139,7 @@ async function findTargets(access: ClusterAccess, open: Open, signal: AbortSigna
 }
 
 /** A pod tries its own network before anything runs in it. */
-async function whyLimitedOpen(open: Open, signal: AbortSignal): Promise<NetworkSeen["whyOpen"]> {
+async function whyLimitedOpen(open: OpenPod, signal: AbortSignal): Promise<NetworkSeen["whyOpen"]> {
   const spec = probeSpec({ network: { mode: "off", rules: [] } });
   try {
     await (await open(spec, { signal, defer: () => undefined }, {})).close();

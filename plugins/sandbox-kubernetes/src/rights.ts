@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { KubernetesConfig } from "./config.js";
 import type { Cluster } from "./pod/cluster.js";
 
 const ruleSchema = z.object({
@@ -31,6 +32,13 @@ export const neededRights: readonly Right[] = [
   { group: "coordination.k8s.io", resource: "leases", verbs: ["create", "get", "update", "delete", "list"] },
 ];
 
+/** For the policies of a session and its gate: `deploy/chart/files/gate-rights.yaml` grants it. */
+const gateRights: Right = {
+  group: "networking.k8s.io",
+  resource: "networkpolicies",
+  verbs: ["create", "delete"],
+};
+
 /** Rights with which a stolen token does more than end sandboxes. */
 const excessive: readonly Right[] = [
   { group: "", resource: "secrets", verbs: ["get", "list", "watch"] },
@@ -60,7 +68,7 @@ export interface RightsReview {
 }
 
 /** What an account may do in a namespace, next to what it needs. Pure. */
-export function reviewRights(rules: readonly Rule[]): RightsReview {
+export function reviewRights(rules: readonly Rule[], egress: KubernetesConfig["egress"]): RightsReview {
   const isWhole = rules.some(({ verbs, apiGroups, resources }) =>
     [verbs, apiGroups, resources].every((list) => list.includes("*")),
   );
@@ -69,11 +77,22 @@ export function reviewRights(rules: readonly Rule[]): RightsReview {
       const verbs = right.verbs.filter((verb) => grants(rules, right, verb) === isGranted);
       return verbs.length === 0 ? [] : [`${right.resource}: ${verbs.join(", ")}`];
     });
-  return { missing: named(neededRights, false), tooMany: isWhole ? ["everything"] : named(excessive, true) };
+  const needed = egress === "gate" ? [...neededRights, gateRights] : neededRights;
+  const isNeeded = ({ resource }: Right, verb: string) =>
+    needed.some((right) => right.resource === resource && right.verbs.includes(verb));
+  const tooMuch = excessive.map((right) => ({
+    ...right,
+    verbs: right.verbs.filter((verb) => !isNeeded(right, verb)),
+  }));
+  return { missing: named(needed, false), tooMany: isWhole ? ["everything"] : named(tooMuch, true) };
 }
 
 /** Asks the server what the runner's account may do. Every account may ask that. */
-export async function rightsIn(cluster: Cluster, signal: AbortSignal): Promise<RightsReview | undefined> {
+export async function rightsIn(
+  cluster: Cluster,
+  egress: KubernetesConfig["egress"],
+  signal: AbortSignal,
+): Promise<RightsReview | undefined> {
   const review = {
     apiVersion: "authorization.k8s.io/v1",
     kind: "SelfSubjectRulesReview",
@@ -81,7 +100,7 @@ export async function rightsIn(cluster: Cluster, signal: AbortSignal): Promise<R
   };
   const path = "apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
   const { status } = await cluster.api.ask({ method: "POST", path, body: review, signal }, reviewSchema);
-  const found = reviewRights(status.resourceRules);
+  const found = reviewRights(status.resourceRules, egress);
   // An authorizer that can't list its rules, such as a webhook of a cloud: what is missing isn't known.
   return status.incomplete ? { ...found, missing: [] } : found;
 }

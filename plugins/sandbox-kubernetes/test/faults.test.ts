@@ -1,7 +1,5 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as after } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -9,6 +7,7 @@ import { runToEnd } from "@ambit/backend-kit";
 import { ownUnavailableReason } from "@ambit/test-cluster";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubernetesSandbox } from "../src/index.js";
+import { accountWith } from "./support/account.js";
 import { closed, scope, specOf, TestNamespace } from "./support/on-cluster.js";
 import { startWebhook } from "./support/webhook.js";
 
@@ -174,7 +173,9 @@ else
     });
 
     it("are proven with a warning that names what a runner's account may do too much", async () => {
-      const file = await accountWith(namespace, ["secrets"]);
+      const file = await accountWith(namespace, [
+        { apiGroups: [""], resources: ["secrets"], verbs: ["get"] },
+      ]);
       const other = namespace.backend({ hostUsers: "require", kubeconfig: file });
       const [finding] = await other.probe(AbortSignal.timeout(240_000), ["process.contained"]);
       expect(finding).toMatchObject({
@@ -184,48 +185,3 @@ else
       await other.close();
     });
   });
-
-/** The kubeconfig of an account with what runners need, and more to read. */
-async function accountWith(namespace: TestNamespace, more: readonly string[]): Promise<string> {
-  const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace.name}`;
-  const kind = { apiVersion: "rbac.authorization.k8s.io/v1", metadata: { name: "runner" } };
-  const accounts = `/api/v1/namespaces/${namespace.name}/serviceaccounts`;
-  await namespace.request("POST", accounts, { metadata: { name: "runner" } });
-  await namespace.request("POST", `${rbac}/roles`, {
-    ...kind,
-    rules: [
-      { apiGroups: [""], resources: ["pods"], verbs: ["create", "get", "delete", "list", "watch"] },
-      { apiGroups: [""], resources: ["pods/exec"], verbs: ["create", "get"] },
-      { apiGroups: [""], resources: ["events"], verbs: ["list"] },
-      { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["list"] },
-      {
-        apiGroups: ["coordination.k8s.io"],
-        resources: ["leases"],
-        verbs: ["create", "get", "update", "delete", "list"],
-      },
-      { apiGroups: [""], resources: more, verbs: ["get"] },
-    ],
-  });
-  await namespace.request("POST", `${rbac}/rolebindings`, {
-    ...kind,
-    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "runner" },
-    subjects: [{ kind: "ServiceAccount", name: "runner", namespace: namespace.name }],
-  });
-  const { status } = await namespace.request("POST", `${accounts}/runner/token`, { spec: {} });
-  const { address, folder } = namespace.own.place;
-  const cluster = {
-    server: `https://${address}:6443`,
-    "certificate-authority": join(folder, "keys", "ca.crt"),
-  };
-  const file = `${namespace.settings.dataFolder}-runner.conf`;
-  const config = {
-    apiVersion: "v1",
-    kind: "Config",
-    "current-context": "x",
-    clusters: [{ name: "c", cluster }],
-    users: [{ name: "u", user: { token: Object(status).token } }],
-    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
-  };
-  await writeFile(file, JSON.stringify(config), { mode: 0o600 });
-  return file;
-}

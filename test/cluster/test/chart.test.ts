@@ -113,6 +113,20 @@ else
       expect(code).not.toBe(0);
     });
 
+    it("lets runners make policies only where sessions have gates", async () => {
+      const roleWith = async (settings: object) => {
+        const values = { ...least, sandboxes: { ...least.sandboxes, settings } };
+        const { code, text } = await rendered(own, values, "ambit");
+        expect(code).toBe(0);
+        return /kind: Role\n[\s\S]*?---/.exec(text)?.[0] ?? "";
+      };
+      const policies = /resources: \[networkpolicies\]\s+verbs: \[create, delete\]/;
+      expect(await roleWith({ egress: "gate" })).toMatch(policies);
+      expect(await roleWith({ egress: "bridge" })).not.toMatch(policies);
+      expect(await roleWith({})).toContain("networkpolicies");
+      expect(await roleWith({})).not.toMatch(policies);
+    });
+
     const everything = {
       image: { repository: "r/ambit", digest: `sha256:${"0".repeat(64)}`, pullSecrets: ["registry"] },
       config: { limits: { concurrentRuns: 20 }, require: { network: "off" } },

@@ -50,6 +50,10 @@ const byWords: readonly (readonly [words: RegExp, fix: string])[] = [
   ],
   [/RuntimeClass .* not found/i, "set sandbox-kubernetes' runtimeClass to one of the cluster's"],
   [
+    /cannot (create|delete) resource "networkpolicies"|networkpolicies: .*(create|delete)/,
+    'set sandboxes.settings.egress to "gate" in the chart\'s values, whose Role then allows that (networkpolicies: create, delete), or sandbox-kubernetes\' egress to "bridge"',
+  ],
+  [
     /is forbidden: User|account may not do all/i,
     "bind this user to the Role of deploy/chart (templates/sandboxes/role.yaml)",
   ],

@@ -19,7 +19,6 @@ export const policySchema = z.object({
     egress: z.array(z.unknown()).nullish(),
   }),
 });
-export const policyListSchema = z.object({ items: z.array(policySchema) });
 export type Policy = z.output<typeof policySchema>;
 type Labels = Readonly<Record<string, string>>;
 

@@ -4,7 +4,8 @@ import { asSandboxFailed } from "../api/failure.js";
 import type { KubernetesConfig } from "../config.js";
 import type { PodShape } from "../enter/shape.js";
 import { ReplicaLease } from "../lifetime/lease.js";
-import { type Policy, policyListSchema } from "../network/policies.js";
+import type { Policy } from "../network/policies.js";
+import { isSessionPolicy, policiesIn } from "../network/session-policies.js";
 import { Cluster } from "../pod/cluster.js";
 import { PodWatch } from "../pod/watch.js";
 import { PreparedPod } from "./prepared-pod.js";
@@ -44,15 +45,16 @@ export class ClusterAccess {
   }
 
   async policies(signal?: AbortSignal): Promise<readonly Policy[]> {
-    const path = this.cluster.path("networkpolicies", undefined, "apis/networking.k8s.io/v1");
-    return (await this.cluster.api.ask({ path, signal }, policyListSchema)).items;
+    return await policiesIn(this.cluster, signal);
   }
 
   /** What proofs rest on. */
   async identity(signal: AbortSignal): Promise<readonly string[]> {
-    const { image, runtimeClass, namespace, nodeSelector, hostUsers } = this.config;
+    const { image, runtimeClass, namespace, nodeSelector, hostUsers, egress } = this.config;
     const [version, policies] = await Promise.all([this.cluster.version(signal), this.policies(signal)]);
     const own = policies
+      // Those of sessions come and go, and open nothing but the way to a gate.
+      .filter((policy) => !isSessionPolicy(policy))
       .map(({ metadata }) => `${metadata.name} ${metadata.uid} ${metadata.resourceVersion}`)
       .sort();
     return [
@@ -65,6 +67,7 @@ export class ClusterAccess {
         runtimeClass,
         nodeSelector,
         hostUsers,
+        egress,
       ]),
     ];
   }

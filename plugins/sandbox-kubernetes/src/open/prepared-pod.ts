@@ -1,15 +1,18 @@
 import { dirname } from "node:path/posix";
-import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
 import { Assignment, type DialTarget, dialUntilClosed, type Prepared } from "@ambit/backend-kit";
 import { firstCommandOf, openRemoteSandbox, ownSystemOptions, type RemoteSandbox } from "@ambit/bridge";
 import type { Evidence, Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
 import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
+import { openRemoteEgress } from "@ambit/egress/remote";
 import { asSandboxFailed } from "../api/failure.js";
 import { NetworkOpen } from "../network/network-open.js";
-import { type StartedPod, type StartOptions, startPod } from "./start-pod.js";
+import type { PodMachine } from "../pod/pod-machine.js";
+import type { PodOverrides } from "./overrides.js";
+import { type SandboxPodOptions, type StartedSandboxPod, startSandboxPod } from "./sandbox-pod.js";
+import { SessionGate } from "./session-gate.js";
 
-export interface PreparePodOptions extends Omit<StartOptions, "onFailure" | "first"> {
+export interface PreparePodOptions extends Omit<SandboxPodOptions, "onFailure" | "first"> {
   /** Its name in folders: the session's, or a separate one. */
   readonly id: string;
   /** What a pod without a policy reaches, according to the probe. */
@@ -26,13 +29,14 @@ const bridgeOf = ({ id, config, shape: { boundary } }: PreparePodOptions) =>
 export class PreparedPod implements Prepared {
   readonly #options: PreparePodOptions;
   readonly #assignment = new Assignment();
-  #started: StartedPod | undefined;
+  #started: StartedSandboxPod | undefined;
   #sandbox: RemoteSandbox | undefined;
   #evidence: Evidence = {};
   /** How its network is closed, for the receipt. */
   #network: string | undefined;
   #broker: CredentialBroker | undefined;
   #egress: SessionEgress | undefined;
+  #gate: SessionGate | undefined;
 
   private constructor(options: PreparePodOptions) {
     this.#options = options;
@@ -44,7 +48,7 @@ export class PreparedPod implements Prepared {
     const assignment = prepared.#assignment;
     const first = await firstCommandOf(bridgeOf(options));
     const onFailure = (failure: SandboxFailed) => assignment.fail(failure);
-    const started = await startPod({ ...options, first, onFailure }, log, signal);
+    const started = await startSandboxPod({ ...options, first, onFailure }, log, signal);
     prepared.#started = started;
     // The bridge's opening takes longer, and may fail first.
     started.evidence.catch(() => undefined);
@@ -71,7 +75,7 @@ export class PreparedPod implements Prepared {
    */
   async give(
     spec: SandboxSpec,
-    { lookup, trusted }: SandboxOverrides,
+    { lookup, trusted, egress }: PodOverrides,
     signal: AbortSignal,
   ): Promise<RemoteSandbox> {
     const { config } = this.#options;
@@ -91,8 +95,14 @@ export class PreparedPod implements Prepared {
             return { code, output };
           },
         };
-        const folder = dirname(sandbox.workspace);
-        this.#egress = await openSessionEgress({ sandbox, access, spec, folder, broker, lookup, signal });
+        const clients = { sandbox, access, spec, folder: dirname(sandbox.workspace), broker, lookup, signal };
+        this.#egress =
+          (egress ?? config.egress) === "gate"
+            ? await openRemoteEgress({
+                ...clients,
+                gate: await this.#openGate(sandbox, machine, spec.log, signal),
+              })
+            : await openSessionEgress(clients);
       }
       return sandbox;
     } catch (error) {
@@ -103,6 +113,20 @@ export class PreparedPod implements Prepared {
 
   async close(): Promise<void> {
     await this.#sandbox?.close();
+  }
+
+  async #openGate(
+    sandbox: RemoteSandbox,
+    machine: PodMachine,
+    log: Log,
+    signal: AbortSignal,
+  ): Promise<SessionGate> {
+    const onFailure = (failure: SandboxFailed) => this.#assignment.fail(failure);
+    const gate = await SessionGate.open({ ...this.#options, machine, log, onFailure }, signal);
+    this.#gate = gate;
+    // The way to the gate is one more policy: what else it may have opened is tried again.
+    this.#network = await this.#closeNetwork(sandbox, signal);
+    return gate;
   }
 
   /** @returns how the network is closed, for the receipt. @throws SandboxFailed while it isn't */
@@ -117,18 +141,15 @@ export class PreparedPod implements Prepared {
     throw new NetworkOpen(open, settleMs);
   }
 
-  async #bridge(started: StartedPod, signal: AbortSignal): Promise<RemoteSandbox> {
+  async #bridge(started: StartedSandboxPod, signal: AbortSignal): Promise<RemoteSandbox> {
     const { id, shape, config, onEnded } = this.#options;
     const { machine, firstPipe, unfollow } = started;
     const destroy = async () => {
       unfollow();
-      try {
-        await this.#egress?.close();
-        await machine.destroy();
-      } finally {
-        // What couldn't be deleted is the reaper's from now on.
-        onEnded();
-      }
+      const ended = await Promise.allSettled([this.#egress?.close(), this.#gate?.close(), machine.destroy()]);
+      // What couldn't be deleted is the reaper's from now on.
+      onEnded();
+      for (const one of ended) if (one.status === "rejected") throw one.reason;
     };
     return await openRemoteSandbox(
       {
@@ -143,6 +164,7 @@ export class PreparedPod implements Prepared {
         evidence: () => ({
           ...this.#evidence,
           ...(this.#network === undefined ? {} : { "kubernetes.network": this.#network }),
+          ...this.#gate?.evidence,
         }),
         imageName: config.image,
         // The loopback is the pod's own: one with the node's network, or with another container, is refused when it is read back.

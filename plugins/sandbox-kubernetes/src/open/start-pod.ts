@@ -1,37 +1,45 @@
 import { setTimeout as after } from "node:timers/promises";
-import { isLate, type Ownership, type Shape, signalWithin } from "@ambit/backend-kit";
-import type { BinaryPipe, FirstCommand } from "@ambit/bridge";
-import { type Evidence, type Log, SandboxFailed } from "@ambit/core/plugin";
+import { isLate, signalWithin } from "@ambit/backend-kit";
+import type { BinaryPipe } from "@ambit/bridge";
+import { type Log, SandboxFailed } from "@ambit/core/plugin";
+import type { V1Pod } from "@kubernetes/client-node";
 import { ApiError, asSandboxFailed } from "../api/failure.js";
 import type { KubernetesConfig } from "../config.js";
-import type { PodShape } from "../enter/shape.js";
 import type { Cluster } from "../pod/cluster.js";
-import { enteringCommand, enteringProgramName } from "../pod/holder.js";
-import { type LeaseReference, manifestOf } from "../pod/manifest.js";
 import { deleted, PodMachine } from "../pod/pod-machine.js";
 import { differencesOf } from "../pod/read-back.js";
 import { failureOf, type Pod, type Trouble, troubleInEvent, troubleOf } from "../pod/status.js";
 import type { PodWatch } from "../pod/watch.js";
 
+/** What a pod's first command answers before the pod's first process has prepared everything, or if its connection broke. */
+export const notPrepared = 75;
+
+/** A command that says some lines and then takes its input: it becomes a pipe. */
+export interface FirstWords {
+  readonly argv: readonly string[];
+  readonly count: number;
+  readonly input: Uint8Array;
+}
+
 export interface StartOptions {
   readonly cluster: Cluster;
   readonly config: KubernetesConfig;
   readonly watch: PodWatch;
-  readonly shape: Shape;
-  readonly podShape: PodShape;
-  readonly owner: Ownership;
-  readonly lease: LeaseReference;
-  /** The bridge's, inside. */
-  readonly first: FirstCommand;
+  readonly manifest: V1Pod;
+  readonly first: FirstWords;
+  /** Done for the pod while it starts. Default: nothing. */
+  created?(pod: Pod): Promise<void>;
   /** Called when the pod can't be used any more, while it opens and later. */
   onFailure(failure: SandboxFailed): void;
 }
 
 export interface StartedPod {
   readonly machine: PodMachine;
+  /** What the first command said. */
+  readonly lines: readonly string[];
   readonly firstPipe: BinaryPipe;
-  /** Once the running pod has been read back too. Rejects if it isn't what was asked for: nothing may run in it then. */
-  readonly evidence: Promise<Evidence>;
+  /** The running pod. Rejects if it isn't what was asked for: nothing may run in it then. */
+  readonly running: Promise<Pod>;
   /** Ends the watch over it. */
   unfollow(): void;
 }
@@ -46,16 +54,6 @@ const soonTries = 80;
 const eventsAfterMs = 2_000;
 const eventsEveryMs = 2_000;
 
-/** What the first command answers before the pod's first process has prepared everything, or if its connection broke. */
-const notPrepared = 75;
-/**
- * It says what it sees and becomes the first pipe to the guest daemon: each command takes the node some tens of milliseconds. The
- * shell itself reads, for the same reason.
- */
-const firstScript = `[ -x "$0" ] || exit ${notPrepared}
-for file in /proc/self/uid_map /proc/sys/kernel/osrelease; do read -r line < "$file"; echo "$line"; done; exec "$@"`;
-const firstLines = 2;
-
 /**
  * Creates a pod, reads back what the server stored, and waits for its first command, which then becomes a pipe. The running pod
  * is read back meanwhile.
@@ -63,11 +61,10 @@ const firstLines = 2;
  * @throws SandboxFailed; nothing is left then
  */
 export async function startPod(options: StartOptions, log: Log, signal: AbortSignal): Promise<StartedPod> {
-  const { cluster, config, watch, shape, podShape } = options;
-  const manifest = manifestOf(options);
+  const { cluster, config, watch, manifest } = options;
   const created = await create(cluster, manifest, signal);
   const { name, uid } = created.metadata;
-  const machine = new PodMachine(cluster, config, name, uid);
+  const machine = new PodMachine(cluster, config, name, uid, manifest.spec?.containers[0]?.name);
   const state: { trouble: Trouble | undefined; failure: SandboxFailed | undefined } = {
     trouble: undefined,
     failure: undefined,
@@ -80,29 +77,19 @@ export async function startPod(options: StartOptions, log: Log, signal: AbortSig
   });
   try {
     refuseDifferences(manifest, created);
-    const { pipe, userMap, kernel } = await firstAnswer(options, machine, state, signal);
-    const readBack = async (): Promise<Evidence> => {
+    const more = options.created?.(created);
+    // Its failure counts once the pod's own is known.
+    more?.catch(() => undefined);
+    const { pipe, lines } = await firstAnswer(options, machine, state, signal);
+    await more;
+    const readBack = async (): Promise<Pod> => {
       const pod = await cluster.pod(name, signal);
       if (pod === undefined) throw deleted();
       // Somebody may have added a container to the running pod.
       refuseDifferences(manifest, pod);
-      return {
-        "kubernetes.pod": `${config.namespace}/${name}`,
-        "kubernetes.node": pod.spec.nodeName ?? "unknown",
-        "kubernetes.shape": podShape,
-        "kubernetes.image": config.image,
-        "kubernetes.kernel": kernel,
-        "kubernetes.userMap": userMap,
-        ...(config.runtimeClass === undefined ? {} : { "kubernetes.runtimeClass": config.runtimeClass }),
-        ...(shape.boundary.resources.memoryMb === undefined
-          ? {}
-          : { "kubernetes.memory": limitOf(manifest, "memory") }),
-        ...(shape.boundary.resources.cpus === undefined
-          ? {}
-          : { "kubernetes.cpu": limitOf(manifest, "cpu") }),
-      };
+      return pod;
     };
-    return { machine, firstPipe: pipe, evidence: readBack(), unfollow };
+    return { machine, lines, firstPipe: pipe, running: readBack(), unfollow };
   } catch (error) {
     unfollow();
     // What can't be deleted now is the reaper's.
@@ -114,14 +101,7 @@ export async function startPod(options: StartOptions, log: Log, signal: AbortSig
   }
 }
 
-const limitOf = (manifest: ReturnType<typeof manifestOf>, what: "memory" | "cpu") =>
-  manifest.spec?.containers[0]?.resources?.limits?.[what] ?? "none";
-
-async function create(
-  cluster: Cluster,
-  manifest: ReturnType<typeof manifestOf>,
-  signal: AbortSignal,
-): Promise<Pod> {
+async function create(cluster: Cluster, manifest: V1Pod, signal: AbortSignal): Promise<Pod> {
   try {
     return await cluster.createPod(manifest, signal);
   } catch (error) {
@@ -130,7 +110,7 @@ async function create(
   }
 }
 
-function refuseDifferences(asked: ReturnType<typeof manifestOf>, stored: Pod): void {
+function refuseDifferences(asked: V1Pod, stored: Pod): void {
   const [first, ...others] = differencesOf(asked, stored);
   if (first === undefined) return;
   const more =
@@ -147,8 +127,7 @@ function refuseDifferences(asked: ReturnType<typeof manifestOf>, stored: Pod): v
 
 interface Inside {
   readonly pipe: BinaryPipe;
-  readonly userMap: string;
-  readonly kernel: string;
+  readonly lines: readonly string[];
 }
 
 /** Tries the first command until it works. Events say of a node what the pod's status doesn't. */
@@ -158,9 +137,6 @@ async function firstAnswer(
   state: { readonly trouble: Trouble | undefined; readonly failure: SandboxFailed | undefined },
   signal: AbortSignal,
 ): Promise<Inside> {
-  const { bridge, searchPath } = config;
-  const entering = enteringCommand(bridge.folder, first.argv, searchPath);
-  const argv = ["/bin/sh", "-c", firstScript, `${bridge.folder}/${enteringProgramName}`, ...entering];
   const limit = signalWithin(config.openTimeoutMs, signal);
   const start = Date.now();
   let nextEvents = start + eventsAfterMs;
@@ -170,11 +146,8 @@ async function firstAnswer(
   for (let tries = 0; !limit.aborted; tries += 1) {
     if (state.failure !== undefined) throw state.failure;
     try {
-      const begun = await machine.begin(argv, { count: firstLines, input: first.input }, limit);
-      if ("pipe" in begun) {
-        const [userMap = "", kernel = ""] = begun.lines;
-        return { pipe: begun.pipe, userMap: userMap.trim().replaceAll(/\s+/g, " "), kernel };
-      }
+      const begun = await machine.begin(first.argv, first, limit);
+      if ("pipe" in begun) return begun;
       if (begun.code !== notPrepared)
         throw new SandboxFailed(`The pod's first command failed with ${begun.code}: ${begun.output}`);
     } catch (error) {

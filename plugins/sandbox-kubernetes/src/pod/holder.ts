@@ -58,6 +58,15 @@ export function enteringCommand(
   argv: readonly string[],
   searchPath: string | undefined,
 ): readonly string[] {
+  return [`${folder}/${enteringProgramName}`, ...shellCommand("", argv, searchPath)];
+}
+
+/** A command that the shell becomes after a script. Its program is looked up in `PATH`. Pure. */
+export function shellCommand(
+  script: string,
+  argv: readonly string[],
+  searchPath: string | undefined,
+): readonly string[] {
   const path = searchPath === undefined ? "" : `PATH='${searchPath.replaceAll("'", "'\\''")}' `;
-  return [`${folder}/${enteringProgramName}`, "/bin/sh", "-c", `${path}exec "$@"`, "sh", ...argv];
+  return ["/bin/sh", "-c", `${script}${path}exec "$@"`, "sh", ...argv];
 }

@@ -1,10 +1,17 @@
-import { createHash } from "node:crypto";
-import { labelsOf, type Ownership, type Shape } from "@ambit/backend-kit";
+import type { Ownership, Shape } from "@ambit/backend-kit";
 import { imageStore } from "@ambit/egress/credentials";
 import type { V1Container, V1Pod, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
 import type { KubernetesConfig } from "../config.js";
 import type { PodShape } from "../enter/shape.js";
 import { enteringCapabilities } from "../enter/steps.js";
+import {
+  type LeaseReference,
+  metadataOf,
+  placementOf,
+  podName,
+  sandboxLabels,
+  staysAnnotations,
+} from "./common.js";
 import { holderCommand } from "./holder.js";
 import { mebibytes, processors } from "./quantities.js";
 
@@ -13,20 +20,12 @@ export const daemonCapabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", 
 
 export const containerName = "sandbox";
 const storeContainerName = "trust";
-/** By it, policies tell pods without a network boundary from all others. */
-export const networkLabel = "ambit-network";
 const hostsAnnotation = "ambit-hosts";
 const ownHosts = "127.0.0.1 localhost\n::1 localhost\n";
 
 /** The runtime writes a container's last message here: no user but root may enter the folder. */
 const hiddenFolder = "/dev/.ambit";
 const storeCopy = "/ambit-trust";
-
-/** The Lease that a pod ends with. */
-export interface LeaseReference {
-  readonly name: string;
-  readonly uid: string;
-}
 
 export interface ManifestOptions {
   readonly shape: Shape;
@@ -36,10 +35,6 @@ export interface ManifestOptions {
   readonly config: KubernetesConfig;
 }
 
-/** Two runners may have a session of the same name. */
-export const podName = ({ session, replica }: Pick<Ownership, "session" | "replica">) =>
-  `ambit-${createHash("sha256").update(`${replica} ${session}`).digest("hex").slice(0, 20)}`;
-
 /** The pod of a boundary. Pure. */
 export function manifestOf({ shape, owner, podShape, lease, config }: ManifestOptions): V1Pod {
   const isOpen = shape.boundary.network.mode === "on";
@@ -48,64 +43,20 @@ export function manifestOf({ shape, owner, podShape, lease, config }: ManifestOp
     apiVersion: "v1",
     kind: "Pod",
     metadata: {
-      name: podName(owner),
-      namespace: config.namespace,
-      labels: { ...podLabels(owner), [networkLabel]: isOpen ? "open" : "closed" },
-      annotations: {
-        [hostsAnnotation]: ownHosts,
-        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-        "karpenter.sh/do-not-disrupt": "true",
-      },
-      ownerReferences: [
-        {
-          apiVersion: "coordination.k8s.io/v1",
-          kind: "Lease",
-          ...lease,
-          controller: false,
-          blockOwnerDeletion: false,
-        },
-      ],
+      ...metadataOf(podName(owner), lease, config),
+      labels: sandboxLabels(owner, config, isOpen),
+      annotations: { [hostsAnnotation]: ownHosts, ...staysAnnotations },
     },
     spec: {
-      automountServiceAccountToken: false,
-      enableServiceLinks: false,
-      restartPolicy: "Never",
-      terminationGracePeriodSeconds: 1,
-      activeDeadlineSeconds: config.ttlMinutes * 60,
+      ...placementOf(config),
       hostname: "sandbox",
       ...(isApart ? { hostUsers: false } : {}),
       ...(isOpen ? {} : { dnsPolicy: "None", dnsConfig: { nameservers: ["127.0.0.1"] } }),
-      ...(config.runtimeClass === undefined ? {} : { runtimeClassName: config.runtimeClass }),
-      ...(Object.keys(config.nodeSelector).length === 0 ? {} : { nodeSelector: config.nodeSelector }),
-      ...(config.pullSecrets.length === 0
-        ? {}
-        : { imagePullSecrets: config.pullSecrets.map((name) => ({ name })) }),
-      tolerations: [
-        ...config.tolerations.map(({ value, effect, ...rest }) => ({
-          ...rest,
-          ...(value === undefined ? {} : { value }),
-          ...(effect === undefined ? {} : { effect }),
-        })),
-        // A node that is away is noticed sooner than by the cluster's default of five minutes.
-        ...["not-ready", "unreachable"].map((state) => ({
-          key: `node.kubernetes.io/${state}`,
-          operator: "Exists",
-          effect: "NoExecute",
-          tolerationSeconds: 30,
-        })),
-      ],
-      securityContext: { seccompProfile: { type: "RuntimeDefault" } },
       ...(shape.hasSecrets ? { initContainers: [storeContainer(config)] } : {}),
       containers: [mainContainer(shape, podShape, config)],
       volumes: volumesOf(shape, config),
     },
   };
-}
-
-/** Label values are shorter than some names of sessions. */
-function podLabels(owner: Ownership): Readonly<Record<string, string>> {
-  const isValue = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/.test(owner.session);
-  return labelsOf(isValue ? owner : { ...owner, session: podName(owner) });
 }
 
 const scratchFolders = ["/tmp", "/var/tmp", "/dev/shm"];

@@ -42,6 +42,7 @@ export class PodMachine {
     config: KubernetesConfig,
     readonly name: string,
     readonly uid: string,
+    readonly container = containerName,
   ) {
     this.#cluster = cluster;
     this.#config = config;
@@ -145,7 +146,7 @@ export class PodMachine {
 
   async #exec(argv: readonly string[], signal: AbortSignal): Promise<ExecStream> {
     try {
-      return await this.#cluster.exec(this.name, containerName, argv, signal);
+      return await this.#cluster.exec(this.name, this.container, argv, signal);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       throw (await this.whyLost(signal).catch(() => undefined)) ?? error;

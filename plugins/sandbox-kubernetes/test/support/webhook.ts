@@ -11,10 +11,17 @@ import type { TestNamespace } from "./on-cluster.js";
 const execute = promisify(execFile);
 const group = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 
-/** A mutating webhook of the cluster for one namespace, as a service mesh has one: it applies a patch to every new pod. */
+const ofPods = { apiGroups: [""], apiVersions: ["v1"], resources: ["pods"] };
+export const ofPolicies = { ...ofPods, apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"] };
+
+/**
+ * A mutating webhook of the cluster for one namespace, as a service mesh has one: it applies a patch to every new pod, or to
+ * other new objects.
+ */
 export async function startWebhook(
   namespace: TestNamespace,
   patch: readonly object[],
+  kind: object = ofPods,
 ): Promise<() => Promise<void>> {
   const address = namespace.own.place.hostAddress;
   const folder = await mkdtemp(join(tmpdir(), "ambit-webhook-"));
@@ -53,7 +60,7 @@ export async function startWebhook(
         sideEffects: "None",
         failurePolicy: "Fail",
         clientConfig: { url: `https://${address}:${bound.port}/`, caBundle: cert.toString("base64") },
-        rules: [{ operations: ["CREATE"], apiGroups: [""], apiVersions: ["v1"], resources: ["pods"] }],
+        rules: [{ operations: ["CREATE"], ...kind }],
         namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace.name } },
       },
     ],

@@ -14,21 +14,37 @@ const rulesSchema = z.array(
   z.object({ apiGroups: z.array(z.string()), resources: z.array(z.string()), verbs: z.array(z.string()) }),
 );
 const file = new URL("../../../../deploy/chart/files/rights.yaml", import.meta.url);
-const own = rulesSchema
-  .parse(loadYaml(readFileSync(file, "utf8")))
-  .map((one) => ({ ...one, resourceNames: [] }));
+const rulesIn = (path: URL) =>
+  rulesSchema.parse(loadYaml(readFileSync(path, "utf8"))).map((one) => ({ ...one, resourceNames: [] }));
+const own = rulesIn(file);
+const ofGates = rulesIn(new URL("gate-rights.yaml", file));
 
 describe("a runner's rights", () => {
   it("are exactly enough with the role of the chart", () => {
-    expect(reviewRights(own)).toStrictEqual({ missing: [], tooMany: [] });
+    expect(reviewRights(own, "bridge")).toStrictEqual({ missing: [], tooMany: [] });
+  });
+
+  it("are exactly enough for gates with one rule more, which is too much without gates", () => {
+    expect(reviewRights([...own, ...ofGates], "gate")).toStrictEqual({ missing: [], tooMany: [] });
+    expect(reviewRights(own, "gate").missing).toStrictEqual(["networkpolicies: create, delete"]);
+    expect(reviewRights([...own, ...ofGates], "bridge").tooMany).toStrictEqual([
+      "networkpolicies: create, delete",
+    ]);
+    const more = [...own, ...ofGates, rule(["networkpolicies"], ["update"], ["networking.k8s.io"])];
+    expect(reviewRights(more, "gate").tooMany).toStrictEqual(["networkpolicies: update"]);
   });
 
   it("are named where any of them is missing", () => {
     for (const [index, { resources }] of own.entries()) {
-      const { missing } = reviewRights(own.filter((_, other) => other !== index));
+      const { missing } = reviewRights(
+        own.filter((_, other) => other !== index),
+        "bridge",
+      );
       expect(missing.map((words) => words.split(":")[0])).toStrictEqual(resources);
     }
-    expect(reviewRights([rule(["pods"], ["create"])]).missing).toContain("pods: get, delete, list, watch");
+    expect(reviewRights([rule(["pods"], ["create"])], "bridge").missing).toContain(
+      "pods: get, delete, list, watch",
+    );
   });
 
   it.each([
@@ -45,11 +61,14 @@ describe("a runner's rights", () => {
       tooMany: ["networkpolicies: create, update, patch, delete"],
     },
   ])("are too many with $title", ({ rules, tooMany }) => {
-    expect(reviewRights(rules)).toStrictEqual({ missing: [], tooMany });
+    expect(reviewRights(rules, "bridge")).toStrictEqual({ missing: [], tooMany });
   });
 
   it("don't count where they name single objects", () => {
-    const { tooMany } = reviewRights([...own, { ...rule(["secrets"], ["get"]), resourceNames: ["one"] }]);
+    const { tooMany } = reviewRights(
+      [...own, { ...rule(["secrets"], ["get"]), resourceNames: ["one"] }],
+      "bridge",
+    );
     expect(tooMany).toStrictEqual([]);
   });
 });

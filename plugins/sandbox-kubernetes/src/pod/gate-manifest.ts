@@ -1,0 +1,90 @@
+import type { Ownership } from "@ambit/backend-kit";
+import type { V1Pod } from "@kubernetes/client-node";
+import type { KubernetesConfig } from "../config.js";
+import type { PodShape } from "../enter/shape.js";
+import { gateLabels, gateName, type LeaseReference, metadataOf, placementOf } from "./common.js";
+import { mebibytes, processors } from "./quantities.js";
+
+export const gateContainer = "gate";
+/** At which a gate listens. Its user may open no port below 1024. */
+export const gatePort = 8_443;
+/** Neither root nor a user of any sandbox's process. */
+export const gateUser = 65_532;
+
+const pollSeconds = 3;
+const reserved = { memoryMb: 64, cpus: 0.05 };
+
+/**
+ * Waits, and ends when nothing else has run in the pod for a while: the gate's program ends when its runner is gone. Orphans
+ * become children of this first process.
+ */
+const script = `idle=$1; step=$2; quiet=0
+trap 'exit 0' TERM
+while [ "$quiet" -lt "$idle" ]; do
+  sleep "$step" & wait $!
+  quiet=$((quiet + step))
+  for one in /proc/[0-9]*; do
+    [ "$one" = /proc/1 ] || [ ! -O "$one" ] || quiet=0
+  done
+done`;
+
+export interface GateManifestOptions {
+  readonly owner: Ownership;
+  readonly podShape: PodShape;
+  readonly lease: LeaseReference;
+  readonly config: KubernetesConfig;
+}
+
+/**
+ * The pod of a session's gate: with the cluster's names and network, and nothing of a run, neither in its specification nor on
+ * a disk. What it may do comes over a stream. Pure.
+ */
+export function gateManifestOf({ owner, podShape, lease, config }: GateManifestOptions): V1Pod {
+  const { memoryMb, cpus } = config.gate;
+  const { securityContext, ...placement } = placementOf(config);
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { ...metadataOf(gateName(owner), lease, config), labels: gateLabels(owner) },
+    spec: {
+      ...placement,
+      securityContext: {
+        ...securityContext,
+        runAsNonRoot: true,
+        runAsUser: gateUser,
+        runAsGroup: gateUser,
+      },
+      hostname: "gate",
+      ...(podShape === "user-namespace" ? { hostUsers: false } : {}),
+      // A name with a dot is first asked for as it is: the rules name hosts in full.
+      dnsPolicy: "ClusterFirst",
+      dnsConfig: { options: [{ name: "ndots", value: "1" }] },
+      containers: [
+        {
+          name: gateContainer,
+          image: config.image,
+          imagePullPolicy: config.pull,
+          command: [
+            ...["/bin/sh", "-c", script, "sh"],
+            ...[`${Math.ceil(config.openTimeoutMs / 1_000)}`, `${pollSeconds}`],
+          ],
+          workingDir: "/",
+          env: [{ name: "LD_PRELOAD", value: "" }],
+          resources: {
+            limits: { memory: mebibytes(memoryMb), cpu: processors(cpus) },
+            requests: {
+              memory: mebibytes(Math.min(reserved.memoryMb, memoryMb)),
+              cpu: processors(Math.min(reserved.cpus, cpus)),
+            },
+          },
+          terminationMessagePath: "/dev/termination-log",
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ["ALL"] },
+          },
+        },
+      ],
+    },
+  };
+}
