@@ -100,7 +100,7 @@ export const answers = {
   certificate: z.object({ key: z.string(), certificate: z.string() }),
 };
 
-/** The first and only message to a relay. */
+/** The first message to a relay. Each later one only says that its runner is there, and gets an answer. */
 export interface RelaySettings {
   /** Of the Unix socket that it serves, which only root may open. */
   readonly path: string;
@@ -109,11 +109,14 @@ export interface RelaySettings {
   readonly secret: string;
   /** Milliseconds for the gate to be reached: the network may open the way late. */
   readonly settleMs: number;
+  /** Milliseconds without a message after which each end gives the other up. */
+  readonly silenceMs: number;
   /** The user that it becomes once it listens. */
   readonly user: number;
 }
 
 export const fromRelaySchema = z.union([
   z.strictObject({ ready: z.strictObject({ afterMs: z.number().nonnegative() }) }),
+  z.strictObject({ pong: z.literal(true) }),
   z.strictObject({ failed: z.string().max(2_000) }),
 ]);

@@ -3,10 +3,15 @@ import type { RelaySettings } from "./messages.js";
 import { startRelay } from "./relay.js";
 
 const say = (message: object) => process.stdout.write(lineOf(message));
-// The type is the runner's, which this program came with.
-const reader = new LineReader(maxMessageBytes, (message) => void begin(message as RelaySettings));
+let silence: NodeJS.Timeout | undefined;
+const reader = new LineReader(maxMessageBytes, (message) => {
+  // The type is the runner's, which this program came with.
+  if (silence === undefined) void begin(message as RelaySettings);
+  else say({ pong: true });
+});
 
 async function begin(settings: RelaySettings): Promise<void> {
+  silence = setTimeout(() => process.exit(), settings.silenceMs);
   try {
     const afterMs = await startRelay(settings);
     say({ ready: { afterMs: Math.round(afterMs) } });
@@ -16,6 +21,9 @@ async function begin(settings: RelaySettings): Promise<void> {
   }
 }
 
-process.stdin.on("data", (bytes: Buffer) => reader.push(bytes));
+process.stdin.on("data", (bytes: Buffer) => {
+  silence?.refresh();
+  reader.push(bytes);
+});
 // The runner, or the way to it, is gone.
 for (const event of ["end", "close", "error"]) process.stdin.once(event, () => process.exit());

@@ -25,10 +25,13 @@ const startMs = 30_000;
 export async function openRelay({ pipe, settings, signal, onLost }: RelayOptions): Promise<StartedRelay> {
   const { promise, resolve, reject } = Promise.withResolvers<StartedRelay>();
   promise.catch(() => undefined);
-  let [isOpen, isClosed] = [false, false];
+  let [isOpen, isClosed, heardAt] = [false, false, performance.now()];
+  const write = (message: object) =>
+    void pipe.write(lineOf(message)).catch((error: unknown) => lose(messageOf(error)));
   const close = async () => {
     isClosed = true;
     clearTimeout(late);
+    clearInterval(pings);
     signal.removeEventListener("abort", stop);
     await pipe.close();
   };
@@ -44,6 +47,7 @@ export async function openRelay({ pipe, settings, signal, onLost }: RelayOptions
   };
   const reader = new LineReader(maxMessageBytes, (message) => {
     const said = fromRelaySchema.parse(message);
+    if ("pong" in said) return;
     if ("failed" in said) return lose(said.failed);
     isOpen = true;
     clearTimeout(late);
@@ -52,19 +56,25 @@ export async function openRelay({ pipe, settings, signal, onLost }: RelayOptions
   });
   const read = async () => {
     try {
-      for await (const bytes of pipe.output) reader.push(bytes);
+      for await (const bytes of pipe.output) {
+        heardAt = performance.now();
+        reader.push(bytes);
+      }
       lose("the relay's program ended");
     } catch (error) {
       lose(messageOf(error));
     }
   };
-  const late = setTimeout(() => lose("it says nothing"), settings.settleMs + startMs);
+  const { secret, settleMs, silenceMs } = settings;
+  const late = setTimeout(() => lose("it says nothing"), settleMs + startMs);
+  // Also so that nothing between takes the stream for an idle one.
+  const pings = setInterval(() => {
+    if (performance.now() - heardAt > silenceMs) lose(`the relay said nothing for ${silenceMs} ms`);
+    else write({ ping: true });
+  }, silenceMs / 4).unref();
   signal.addEventListener("abort", stop, { once: true });
   if (signal.aborted) stop();
   void read();
-  const { secret } = settings;
-  pipe
-    .write(lineOf({ ...settings, secret: secret.toString("hex") }))
-    .catch((error: unknown) => lose(messageOf(error)));
+  write({ ...settings, secret: secret.toString("hex") });
   return await promise;
 }

@@ -179,6 +179,17 @@ describe("a gate in a process of its own", () => {
     const stopped = Date.now();
     while (Date.now() - stopped < 2_500);
     await expect.poll(() => session.gateProcess.exitCode, patience).not.toBeNull();
+    await expect.poll(() => session.relayProcess.exitCode, patience).not.toBeNull();
+  });
+
+  it("is lost for the runner when gate or relay stand still", async () => {
+    for (const name of ["gateProcess", "relayProcess"] as const) {
+      const session = await using(openRemoteSession(allow(["one.test"]), { silenceMs: 1_000 }));
+      session[name].kill("SIGSTOP");
+      await expect
+        .poll(() => session.lost.map(({ message }) => message), patience)
+        .toMatchObject([expect.stringMatching(/said nothing for 1000 ms/)]);
+    }
   });
 
   it("is lost for the runner when it is killed, or says what it can't have said", async () => {

@@ -88,7 +88,14 @@ export async function openRemoteSession(policy: NetworkBoundary, options: Remote
   const [gateProcess, relayProcess] = [start("gate", heard), start("relay", () => undefined)];
   const gate = await RemoteGate.begin({ pipe: gateProcess.pipe, port, secret, silenceMs, signal, onLost });
   const path = join(folder, "relay.sock");
-  const settings = { path, gate: { host: "127.0.0.1", port }, secret, settleMs: 5_000, user: 65_532 };
+  const settings = {
+    path,
+    gate: { host: "127.0.0.1", port },
+    secret,
+    settleMs: 5_000,
+    silenceMs,
+    user: 65_532,
+  };
   const relay = await openRelay({ pipe: relayProcess.pipe, settings, signal, onLost });
   const boundary = { network: policy } as Parameters<RemoteGate["serve"]>[0]["spec"]["boundary"];
   await gate.serve({

@@ -161,12 +161,13 @@ export class SessionGate {
     const begun = await machine.begin(argv, { count: 1, input: program }, signal);
     if (!("pipe" in begun))
       throw new SandboxFailed(`The relay to the gate couldn't be started: ${begun.output}`);
-    const { settleMs } = config;
+    const { settleMs, bridge } = config;
     const settings = {
       path: this.path,
       gate: { host, port: gatePort },
       secret: this.#secret,
       settleMs,
+      silenceMs: bridge.heartbeatTimeoutMs,
       user: gateUser,
     };
     this.#relay = await openRelay({

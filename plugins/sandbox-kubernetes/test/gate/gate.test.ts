@@ -108,10 +108,11 @@ else
         sandbox,
         `curl -sS -m 5 --noproxy '*' http://${gate}:8443/ 2>&1; curl -sS -k -m 5 --noproxy '*' https://${gate}:8443/ 2>&1;
          curl -sS -m 5 --noproxy '' -x http://${gate}:8443 http://listed.test:${gated.port}/ 2>&1;
+         curl -sS -m 5 --noproxy '' --proxy-insecure -x https://${gate}:8443 http://listed.test:${gated.port}/ 2>&1;
          curl -sS -m 5 --unix-socket /ambit/gate.sock http://listed.test:${gated.port}/ 2>&1`,
       );
-      expect(asked.stdout.split("\n")).toHaveLength(4);
       expect(asked.stdout).not.toContain("it got");
+      expect(asked.stdout.split("\n")).toHaveLength(5);
       // The control: the same request the right way.
       expect((await sh(sandbox, `curl -sS http://listed.test:${gated.port}/`)).stdout).toContain("it got");
       await Promise.all([sandbox.close(), open.close()]);

@@ -4,8 +4,11 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { ownUnavailableReason } from "@ambit/test-cluster";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { configSchema } from "../../src/index.js";
+import { gateManifestOf } from "../../src/pod/gate-manifest.js";
 import { Gated, sh } from "../support/gated.js";
-import { scope, specOf } from "../support/on-cluster.js";
+import { owner, podOf } from "../support/manifests.js";
+import { scope, specOf, TestNamespace } from "../support/on-cluster.js";
 import { ofPolicies, startWebhook } from "../support/webhook.js";
 
 const reason = await ownUnavailableReason();
@@ -145,6 +148,25 @@ else {
       );
       expect(median("gate") / median("bridge")).toBeGreaterThan(1);
     });
+  });
+
+  it("is a pod that the Pod Security level restricted lets in, unlike a sandbox's", {
+    timeout: 120_000,
+  }, async () => {
+    const restricted = { "pod-security.kubernetes.io/enforce": "restricted" };
+    const namespace = await TestNamespace.open({ enforced: false }, { labels: restricted });
+    try {
+      const settings = { ...namespace.settings, egress: "gate" } as const;
+      const lease = { name: "ambit-d-host-key", uid: "lease-uid" };
+      const config = configSchema.parse(settings);
+      const create = async (pod: object) =>
+        await namespace.request("POST", `/api/v1/namespaces/${namespace.name}/pods?dryRun=All`, pod);
+      const gate = gateManifestOf({ owner, podShape: "user-namespace", lease, config });
+      expect(await create(gate)).toMatchObject({ kind: "Pod" });
+      await expect(create(podOf(settings))).rejects.toThrow(/violates PodSecurity/);
+    } finally {
+      await namespace.close();
+    }
   });
 
   describe("a gate where another policy opens what ours denies", { timeout: 240_000, retry: 0 }, () => {
