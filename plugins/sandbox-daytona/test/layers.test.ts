@@ -9,6 +9,7 @@ import {
   backendFor,
   configFor,
   expectNothingLeft,
+  logged,
   open,
   printed,
   specOf,
@@ -183,6 +184,19 @@ describe("on a loopback Daytona", { timeout: 60_000 }, () => {
     await keeping;
     // A sandbox whose state changes can be deleted a little later.
     await expect.poll(() => daytona().sandboxes(), { timeout: 15_000 }).toEqual([]);
+    expect(backend.layers.supports(unlimited)).toBe(true);
+  });
+
+  it("is kept although an earlier one can't be removed", async () => {
+    const { backend } = await deployment({ layers: { max: 1 } });
+    await make(backend, freshName());
+    const name = freshName();
+    const { log, lines } = logged();
+    daytona().faults.answer({ method: "DELETE", path: /^\/api\/snapshots\//, status: 403 });
+    const sandbox = await open(backend, { layer: { use: "make", name }, log });
+    await sandbox.keepAsLayer?.();
+    expect(lines.join()).toContain("snapshots of earlier environments couldn't be removed");
+    expect(await backend.layers.has(name, noSignal)).toBe(true);
     expect(backend.layers.supports(unlimited)).toBe(true);
   });
 

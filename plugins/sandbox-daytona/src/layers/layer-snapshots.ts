@@ -27,7 +27,7 @@ export class LayerSnapshots {
   }
 
   /**
-   * Makes the sandbox's files the layer, unless there is one of this name, and removes those that are too old or too many.
+   * Makes the sandbox's files the layer, unless there is one of this name.
    * @throws SandboxFailed; the signal's reason
    */
   async keep(layer: string, machine: Machine, signal: AbortSignal): Promise<void> {
@@ -47,7 +47,6 @@ export class LayerSnapshots {
         throw asSandboxFailed(error, "making a snapshot of a sandbox");
     }
     await this.#waitFor(name, end, signal);
-    await this.#evict();
   }
 
   /** The platform reports a failure only by its absence. */
@@ -66,11 +65,11 @@ export class LayerSnapshots {
     }
   }
 
-  async #evict(): Promise<void> {
+  /** Removes those that are too old or too many. @throws SandboxFailed */
+  async evict(): Promise<void> {
     const prefix = prefixOf(this.#config);
     const ours = new Map<string, StoredSnapshot & { readonly project: string }>();
     try {
-      // A deployment's name may begin with another one's.
       for await (const snapshot of this.#service.listSnapshots(prefix)) {
         // A deployment's name may begin with another one's.
         const [, project] = /^([0-9a-f]{16})-[0-9a-f]{40}$/.exec(snapshot.name.slice(prefix.length)) ?? [];

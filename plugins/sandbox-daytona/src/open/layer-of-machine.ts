@@ -1,5 +1,5 @@
 import { foldersOf, type RemotePlatform, type RemoteSandbox, type SessionFolders } from "@ambit/bridge";
-import { type LayerUse, SandboxFailed, unlessAborted } from "@ambit/core/plugin";
+import { type LayerUse, type Log, SandboxFailed, unlessAborted } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import { checkFiles, makeFolders, markFiles } from "../layers/files-of-layer.js";
 import { LayerSnapshots } from "../layers/layer-snapshots.js";
@@ -11,14 +11,16 @@ export class LayerOfMachine {
   readonly #account: Account;
   readonly #started: StartedMachine;
   readonly #use: LayerUse;
+  readonly #log: Log;
   readonly #folders: SessionFolders;
   readonly #closed = new AbortController();
   #keeping: Promise<void> | undefined;
 
-  constructor(account: Account, started: StartedMachine, use: LayerUse) {
+  constructor(account: Account, started: StartedMachine, use: LayerUse, log: Log) {
     this.#account = account;
     this.#started = started;
     this.#use = use;
+    this.#log = log;
     const { folderName } = bridgeSettings;
     this.#folders = foldersOf({ spec: { id: folderName }, bridge: account.config.bridge, folderName });
   }
@@ -70,6 +72,10 @@ export class LayerOfMachine {
       const snapshots = new LayerSnapshots(await this.#account.service(), config);
       await unlessAborted(signal, () => markFiles(machine, this.#folders, config.bridge, this.#use.name));
       await snapshots.keep(this.#use.name, machine, signal);
+      // The layer is there: it can be used although others can't be removed.
+      await snapshots.evict().catch((error: unknown) => {
+        this.#log.warn({ error }, "snapshots of earlier environments couldn't be removed");
+      });
     } catch (error) {
       if (!signal.aborted) this.#account.layers.failed();
       throw error;

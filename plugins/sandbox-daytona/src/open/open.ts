@@ -40,7 +40,7 @@ export async function openBridge(
   const { config } = account;
   const { boundary, log } = spec;
   const { machine, order, secrets, view } = started;
-  const layer = spec.layer && new LayerOfMachine(account, started, spec.layer);
+  const layer = spec.layer && new LayerOfMachine(account, started, spec.layer, log);
   if (!view.hasTimeToLive)
     log.warn(
       { sandbox: machine.name },

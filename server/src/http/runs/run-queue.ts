@@ -67,11 +67,15 @@ export class RunQueue {
     const runId = request.runId ?? id ?? randomUUID();
     const key = runKey(runId, tenantOf(caller));
     const { project, token } = senderOf(caller);
-    const sealedRequest = await sealing.sealInTurns(key, { body, project, token, trace } satisfies Queued);
     const all = await runs.store.backlog();
     const own = project === null ? undefined : await runs.store.backlog(project);
-    const full = whyFull({ all, own, added: sealedRequest.length }, limits);
-    if (full !== undefined) throw new AtCapacity(full);
+    const requireRoom = (added: number) => {
+      const full = whyFull({ all, own, added }, limits);
+      if (full !== undefined) throw new AtCapacity(full);
+    };
+    requireRoom(0);
+    const sealedRequest = await sealing.sealInTurns(key, { body, project, token, trace } satisfies Queued);
+    requireRoom(sealedRequest.length);
     const existing = await runs.store.create({
       ...runs.newRun({ key, request, plan }, digest),
       state: "queued",
