@@ -103,7 +103,9 @@ describe("a canary, in an organisation that may restrict the network", () => {
     const daytona = loopback();
     daytona.faults.answer({ method: "POST", path: /\/api\/secret/, status: 403, times: 9 });
     const found = await findingsOf(await backendFor(daytona));
-    expect(found["secrets.hidden"]).toMatchObject(gap(/Forbidden/i, /write and delete secrets/));
+    expect(found["secrets.hidden"]).toMatchObject(
+      gap(/Forbidden/i, /write and delete sandboxes, secrets and snapshots/),
+    );
     expect(found["network.deny"]).toMatchObject({ proven: true });
   });
 
