@@ -52,7 +52,7 @@ async function expectLayer(server: Server, request: object): Promise<{ layer: un
 const begins = "which later sandboxes of its project begin with, and no run changes";
 const isolated = async () => ({ workspace: { preparedFolder: await emptyFolder() } });
 
-describe("an environment that a platform keeps", { timeout: 180_000 }, () => {
+describe("an environment that a platform keeps", { timeout: 400_000 }, () => {
   it.skipIf(unavailableReason() !== undefined)(`as volumes of an engine, ${begins}`, async () => {
     const server = await serveFromContainers(await isolated());
     const { layer, printed } = await expectLayer(server, {});
