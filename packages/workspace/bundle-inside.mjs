@@ -1,9 +1,7 @@
 /** Bundles the programs that run within sandboxes, after tsc has compiled them. */
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-
-/** The oldest Node that a sandbox may have. */
-const target = "node18";
+import { insideProgram } from "../../scripts/build/bundling.mjs";
 
 const programs = [
   { entry: "dist/inside/main.js", bundle: "dist/collector.cjs" },
@@ -12,15 +10,7 @@ const programs = [
 
 for (const { entry, bundle } of programs)
   await build({
+    ...insideProgram,
     entryPoints: [fileURLToPath(new URL(entry, import.meta.url))],
     outfile: fileURLToPath(new URL(bundle, import.meta.url)),
-    bundle: true,
-    format: "cjs",
-    platform: "node",
-    target,
-    minifySyntax: true,
-    minifyWhitespace: true,
-    // Nothing inside may need a package: what isn't Node's own is bundled, or this fails.
-    packages: "bundle",
-    logLevel: "warning",
   });

@@ -43,3 +43,21 @@ export const nodeProgram = {
   plugins: [englishOnly, lazyBuiltins],
   logLevel: "warning",
 };
+
+/**
+ * Of a program that is brought into a sandbox or its gate: one file, which can also be run from a pipe, and starts without
+ * Node's loader of ES modules. Nothing inside may need a package: what isn't Node's own is bundled, or the build fails.
+ * @type {import("esbuild").BuildOptions}
+ */
+export const insideProgram = {
+  bundle: true,
+  format: "cjs",
+  platform: "node",
+  // The oldest Node that a sandbox may have.
+  target: "node18",
+  minifySyntax: true,
+  minifyWhitespace: true,
+  packages: "bundle",
+  plugins: [englishOnly],
+  logLevel: "warning",
+};

@@ -31,7 +31,10 @@ export const configSchema = z.strictObject({
   context: z.string().min(1).optional(),
   /** The namespace of the sandboxes, which has nothing else in it. */
   namespace: word.default("ambit-sandboxes"),
-  /** Image of the sandboxes: with Node.js 18 or newer, `/bin/sh`, coreutils, and what agents and tools need. */
+  /**
+   * Image of the sandboxes, and of their gates: with Node.js 18 or newer (22 with `egress: "gate"`), `/bin/sh`, coreutils, and
+   * what agents and tools need.
+   */
   image: z.string().min(1),
   /** When nodes pull the image. */
   pull: z.enum(["IfNotPresent", "Always", "Never"]).default("IfNotPresent"),
