@@ -1,5 +1,5 @@
+import { unlessAborted } from "@ambit/core/plugin";
 import type { Lookup } from "../guarded-lookup.js";
-import { unlessAborted } from "../unless-aborted.js";
 
 /**
  * One session's lookups. The host's resolver has few threads, which all sessions and the file system share, so that a
@@ -25,7 +25,7 @@ export class Lookups {
     }
     const running = signal.aborted ? undefined : (this.#running.get(name) ?? this.#begin(name));
     this.#wake();
-    return await unlessAborted(running ?? [], signal);
+    return await unlessAborted(signal, async () => running ?? []);
   }
 
   #begin(name: string): Promise<readonly string[]> {

@@ -1,10 +1,9 @@
-import { messageOf, SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import { messageOf, SandboxFailed, type SandboxSpec, unlessAborted } from "@ambit/core/plugin";
 import type { CredentialBroker } from "../credentials/broker.js";
 import { trustedBy } from "../credentials/upstream.js";
 import type { Lookup } from "../guarded-lookup.js";
 import { addressesOfThisHost } from "../host-addresses.js";
 import { reportsTo } from "../proxy/session/session-proxy.js";
-import { unlessAborted } from "../unless-aborted.js";
 import { LineReader, lineOf, maxMessageBytes } from "./lines.js";
 import { type FromGate, fromGateSchema, type Question, sentCredentials, type ToGate } from "./messages.js";
 
@@ -71,7 +70,7 @@ export class RemoteGate {
     const { secret, port, silenceMs } = options;
     gate.#send({ begin: { secret: secret.toString("hex"), port, silenceMs } });
     try {
-      await unlessAborted(gate.#listening.promise, options.signal);
+      await unlessAborted(options.signal, () => gate.#listening.promise);
       return gate;
     } catch (error) {
       await gate.close().catch(() => undefined);
@@ -96,7 +95,7 @@ export class RemoteGate {
             }),
       },
     });
-    await unlessAborted(this.#serving.promise, this.#options.signal);
+    await unlessAborted(this.#options.signal, () => this.#serving.promise);
   }
 
   /** Ends the gate's program and all of its connections. Safe to call twice. */
