@@ -10,7 +10,7 @@ import { NetworkOpen, policyFix } from "./network/network-open.js";
 import { reviewPolicies, whyNotClosed } from "./network/policies.js";
 import { candidates } from "./network/targets.js";
 import type { ClusterAccess } from "./open/access.js";
-import { networkLabel } from "./pod/common.js";
+import { networkLabel } from "./pod/labels.js";
 import { daemonCapabilities } from "./pod/manifest.js";
 import { deleted, PodMachine } from "./pod/pod-machine.js";
 import { userNamespaceFix } from "./pod/status.js";

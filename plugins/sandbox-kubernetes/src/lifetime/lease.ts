@@ -3,7 +3,7 @@ import type { Log } from "@ambit/core/plugin";
 import { z } from "zod";
 import { ApiError, isGone } from "../api/failure.js";
 import type { Cluster } from "../pod/cluster.js";
-import type { LeaseReference } from "../pod/common.js";
+import type { LeaseReference } from "../pod/placement.js";
 
 const group = "apis/coordination.k8s.io/v1";
 /** Longer than an API server is away: another runner deletes the pods of one whose lease has expired. */

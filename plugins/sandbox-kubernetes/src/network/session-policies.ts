@@ -4,15 +4,9 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
 import { asSandboxFailed, isGone } from "../api/failure.js";
 import type { Cluster } from "../pod/cluster.js";
-import {
-  gateName,
-  gateOf,
-  gateOfSandbox,
-  type LeaseReference,
-  podLabels,
-  sandboxOfGate,
-} from "../pod/common.js";
 import { gatePort } from "../pod/gate-manifest.js";
+import { gateName, gateOf, gateOfSandbox, podLabels, sandboxOfGate } from "../pod/labels.js";
+import type { LeaseReference } from "../pod/placement.js";
 import { type Policy, policySchema } from "./policies.js";
 
 const group = "apis/networking.k8s.io/v1";

@@ -2,9 +2,9 @@ import type { Ownership, Shape } from "@ambit/backend-kit";
 import type { FirstCommand } from "@ambit/bridge";
 import type { Evidence, Log } from "@ambit/core/plugin";
 import type { PodShape } from "../enter/shape.js";
-import type { LeaseReference } from "../pod/common.js";
 import { enteringCommand, enteringProgramName } from "../pod/holder.js";
 import { manifestOf } from "../pod/manifest.js";
+import type { LeaseReference } from "../pod/placement.js";
 import { notPrepared, type StartedPod, type StartOptions, startPod } from "./start-pod.js";
 
 export interface SandboxPodOptions extends Omit<StartOptions, "manifest" | "first" | "created"> {

@@ -2,7 +2,9 @@ import type { Ownership } from "@ambit/backend-kit";
 import type { V1Pod } from "@kubernetes/client-node";
 import type { KubernetesConfig } from "../config.js";
 import type { PodShape } from "../enter/shape.js";
-import { gateLabels, gateName, type LeaseReference, metadataOf, placementOf } from "./common.js";
+import { pollSeconds, waitUntilIdle, wholeSeconds } from "./idle.js";
+import { gateLabels, gateName } from "./labels.js";
+import { type LeaseReference, metadataOf, placementOf } from "./placement.js";
 import { mebibytes, processors } from "./quantities.js";
 
 export const gateContainer = "gate";
@@ -11,22 +13,11 @@ export const gatePort = 8_443;
 /** Neither root nor a user of any sandbox's process. */
 export const gateUser = 65_532;
 
-const pollSeconds = 3;
 const reserved = { memoryMb: 64, cpus: 0.05 };
 
-/**
- * Waits, and ends when nothing else has run in the pod for a while: the gate's program ends when its runner is gone. Orphans
- * become children of this first process.
- */
-const script = `idle=$1; step=$2; quiet=0
-trap 'exit 0' TERM
-while [ "$quiet" -lt "$idle" ]; do
-  sleep "$step" & wait $!
-  quiet=$((quiet + step))
-  for one in /proc/[0-9]*; do
-    [ "$one" = /proc/1 ] || [ ! -O "$one" ] || quiet=0
-  done
-done`;
+/** Ends when nothing else has run in the pod for a while: the gate's program ends when its runner is gone. */
+const script = `idle=$1; step=$2
+${waitUntilIdle}`;
 
 export interface GateManifestOptions {
   readonly owner: Ownership;
@@ -64,10 +55,7 @@ export function gateManifestOf({ owner, podShape, lease, config }: GateManifestO
           name: gateContainer,
           image: config.image,
           imagePullPolicy: config.pull,
-          command: [
-            ...["/bin/sh", "-c", script, "sh"],
-            ...[`${Math.ceil(config.openTimeoutMs / 1_000)}`, `${pollSeconds}`],
-          ],
+          command: ["/bin/sh", "-c", script, "sh", wholeSeconds(config.openTimeoutMs), `${pollSeconds}`],
           workingDir: "/",
           env: [{ name: "LD_PRELOAD", value: "" }],
           resources: {

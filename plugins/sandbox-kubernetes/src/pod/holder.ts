@@ -1,14 +1,12 @@
 import type { SeccompArchitecture } from "@ambit/attacks/system-calls";
 import { type Entering, enteringProgram } from "../enter/steps.js";
-
-const pollSeconds = 3;
+import { pollSeconds, waitUntilIdle, wholeSeconds } from "./idle.js";
 
 export const enteringProgramName = "enter";
 
 /**
  * Puts the entering program into the bridge's folder, closes both to everyone but root, and waits. It ends when nothing of
  * root has run beside it for a while: the guest daemon ends when its runner is silent, and no process of a run is root.
- * `wait` reaps all ended processes, since orphans become children of the first process.
  */
 const script = `umask 022; folder=$1; idle=$2; step=$3; hidden=$4
 chmod 755 "$folder" && chmod 700 "$hidden" || exit 1
@@ -18,15 +16,7 @@ shift 6
 [ $# -eq 0 ] || chmod 1777 "$@" || exit 1
 printf %s "$program" | base64 -d > "$folder/${enteringProgramName}.part" || exit 1
 chmod 500 "$folder/${enteringProgramName}.part" && mv "$folder/${enteringProgramName}.part" "$folder/${enteringProgramName}" || exit 1
-trap 'exit 0' TERM
-quiet=0
-while [ "$quiet" -lt "$idle" ]; do
-  sleep "$step" & wait $!
-  quiet=$((quiet + step))
-  for one in /proc/[0-9]*; do
-    [ "$one" = /proc/1 ] || [ ! -O "$one" ] || quiet=0
-  done
-done`;
+${waitUntilIdle}`;
 
 export interface HolderOptions extends Omit<Entering, "folders"> {
   /**
@@ -47,7 +37,7 @@ export function holderCommand({ folder, hidden, scratch, idleMs, ...entering }: 
   const program = (architecture: SeccompArchitecture) =>
     enteringProgram(architecture, { ...entering, folders: [folder, ...scratch] }).toString("base64");
   return [
-    ...["/bin/sh", "-c", script, "sh", folder, `${Math.ceil(idleMs / 1_000)}`, `${pollSeconds}`, hidden],
+    ...["/bin/sh", "-c", script, "sh", folder, wholeSeconds(idleMs), `${pollSeconds}`, hidden],
     ...[program("x64"), program("arm64"), ...scratch],
   ];
 }

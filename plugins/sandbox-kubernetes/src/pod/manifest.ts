@@ -4,15 +4,9 @@ import type { V1Container, V1Pod, V1Volume, V1VolumeMount } from "@kubernetes/cl
 import type { KubernetesConfig } from "../config.js";
 import type { PodShape } from "../enter/shape.js";
 import { enteringCapabilities } from "../enter/steps.js";
-import {
-  type LeaseReference,
-  metadataOf,
-  placementOf,
-  podName,
-  sandboxLabels,
-  staysAnnotations,
-} from "./common.js";
 import { holderCommand } from "./holder.js";
+import { podName, sandboxLabels } from "./labels.js";
+import { type LeaseReference, metadataOf, placementOf, staysAnnotations } from "./placement.js";
 import { mebibytes, processors } from "./quantities.js";
 
 /** What the guest daemon does as root: give files and processes to other users, and end processes. */

@@ -5,8 +5,8 @@ import { whyNotShown } from "../../src/gate-trial.js";
 import { configSchema } from "../../src/index.js";
 import { policySchema, reviewPolicies, whyNotClosed } from "../../src/network/policies.js";
 import { isSessionPolicy, sessionPolicies } from "../../src/network/session-policies.js";
-import { gateLabels, gateName, sandboxLabels } from "../../src/pod/common.js";
 import { gateManifestOf } from "../../src/pod/gate-manifest.js";
+import { gateLabels, gateName, sandboxLabels } from "../../src/pod/labels.js";
 import { ruleOf } from "../support/gated.js";
 import { owner, podOf } from "../support/manifests.js";
 
