@@ -6,9 +6,9 @@ export const secretBytes = 32;
 const identity = "ambit";
 
 /**
- * A connection between a sandbox's relay and its gate: both ends prove that they know the session's secret (a pre-shared key,
- * RFC 8446), for which there is no certificate to make, and nobody who reads along can decrypt it later (`psk_dhe_ke`). Whoever
- * doesn't know it gets an alert.
+ * A connection between a sandbox's relay and its gate. Both ends prove that they know the session's secret, a pre-shared key
+ * (RFC 8446), which needs no certificate; a client without it gets an alert. Recorded traffic can't be decrypted later
+ * (`psk_dhe_ke`).
  */
 const both = {
   minVersion: "TLSv1.3",

@@ -54,7 +54,7 @@ export class DaytonaLayers implements SandboxLayers {
   }
 }
 
-/** Undefined where the name may stand for another image tomorrow. */
+/** Undefined where the name may refer to another image tomorrow. */
 function digestOf(image: string | undefined): string | undefined {
   return image !== undefined && /@sha256:[0-9a-f]{64}$/.test(image) ? `image ${image}` : undefined;
 }

@@ -1,7 +1,7 @@
 import { createHash, randomInt } from "node:crypto";
 import type { LayerUse } from "@ambit/core/plugin";
 
-/** User ids that systemd's conventions leave to nobody: no user of the host has one. */
+/** User ids that systemd's conventions leave unassigned: no user of the host has one. */
 const users = { first: 0x7000_0000, last: 0x7fff_ffff };
 /** Of one sandbox: more than its guest daemon gives to processes. */
 const usersOfOne = 4_096;

@@ -42,7 +42,7 @@ export function sessionPolicies(gate: string): readonly AskedPolicy[] {
   ];
 }
 
-/** Whether it is a policy of some session's gate, to the letter: it opens nothing else, whoever made it. Pure. */
+/** Whether it is exactly the policy of some session's gate, and so opens nothing else, no matter who made it. Pure. */
 export function isSessionPolicy({ metadata, spec }: Policy): boolean {
   const gate = gateOf(spec.podSelector.matchLabels ?? {});
   return (

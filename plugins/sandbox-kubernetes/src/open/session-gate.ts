@@ -182,7 +182,7 @@ export class SessionGate {
   /** Several may notice it: the first reason counts, and none does once it is closed. */
   #lost(cause: SandboxFailed): void {
     if (this.#closed !== undefined) return;
-    // What is left of it serves nobody: its pod may live on for a while, and nobody would read its records.
+    // What is left of it has no use: its pod may run for a while longer, without a reader for its records.
     for (const end of [this.#gate, this.#relay]) end?.close().catch(() => undefined);
     const limits = "The limits of a gate are sandbox-kubernetes' gate";
     this.#options.onFailure(

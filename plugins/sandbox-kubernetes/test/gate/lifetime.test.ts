@@ -55,7 +55,7 @@ else {
       await expect.poll(listening, patience).toBe("0");
       // Far below the limit for a silent runner: the end of the stream was enough.
       expect(Date.now() - killedAt).toBeLessThan(15_000);
-      // Each pod ends by itself: nobody asked the API server for it.
+      // Each pod ends by itself: no request to the API server deleted it.
       await expect.poll(() => phaseOf(gate), patience).toBe("Succeeded");
       await expect.poll(() => phaseOf(sandbox), patience).toBe("Succeeded");
       const other = gated.backend();

@@ -112,7 +112,7 @@ export class Gated {
 
   pathOf = (pod: string) => `/api/v1/namespaces/${this.namespace.name}/pods/${pod}`;
 
-  /** Runs a command in a gate's pod, as whoever may do that. */
+  /** Runs a command in a gate's pod, as a user of the cluster with that right. */
   async inGate(name: string, script: string): Promise<string> {
     const config = configSchema.parse(this.namespace.settings);
     const cluster = new Cluster(config);

@@ -140,7 +140,7 @@ export class Sandboxes {
   }
 
   /**
-   * Begins to make a snapshot of it, which isn't awaited. A failure is told to nobody: the sandbox has its state back, and there
+   * Begins to make a snapshot of it, which isn't awaited. A failure isn't reported: the sandbox has its state back, and there
    * is no snapshot (`runV0SnapshotFromSandbox` in `apps/api/src/sandbox/services/sandbox.service.ts`).
    */
   makeSnapshot(sandbox: Sandbox, name: string): void {
