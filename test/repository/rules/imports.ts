@@ -43,7 +43,14 @@ const fakes = /^@ambit\/fakes\//;
 /** A store implements the interface of those who use it. */
 const publicToSqlStore = /^@ambit\/(core(\/(contract|plugin))?|durable\/store)$/;
 
-/** A package imports core's public entry points; the bridge also the backend kit, and `sql-store` the store's interface. */
+/** A package's own script that bundles its programs, and what all these scripts share. */
+const bundleScript = /^packages\/[^/]+\/bundle-[\w-]+\.mjs$/;
+const bundlingOptions = "scripts/build/bundling.mjs";
+
+/**
+ * A package imports core's public entry points; the bridge also the backend kit, and `sql-store` the store's interface.
+ * Its bundle script has the options of all bundles.
+ */
 export function packageImports(files: readonly SourceFile[]): string[] {
   const packages = files.filter(({ path }) => path.startsWith("packages/"));
   return violations(packages, (file, specifier) => {
@@ -55,7 +62,9 @@ export function packageImports(files: readonly SourceFile[]): string[] {
     ]);
     const allowed = further.get(name ?? "") ?? publicCore;
     if (isRelative(specifier)) {
-      return staysIn(`${floor}/${name}`, file, specifier);
+      const target = join(dirname(file.path), specifier);
+      const isShared = bundleScript.test(file.path) && target === bundlingOptions;
+      return isShared || staysIn(`${floor}/${name}`, file, specifier);
     }
     return (
       !isOurs(specifier) ||

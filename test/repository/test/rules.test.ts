@@ -94,8 +94,11 @@ const cases: Case[] = [
       ["packages/one/src/index.ts", `export { load } from "../../../core/src/registry/load.js";`],
       ["packages/one/src/index.ts", `import "@ambit/fakes/log";`],
       ["packages/one/test/one.test.ts", `import "@ambit/sandbox-local";`],
+      ["packages/one/src/index.ts", `import { insideProgram } from "../../../scripts/build/bundling.mjs";`],
+      ["packages/one/bundle-inside.mjs", `import { run } from "../../scripts/test.mjs";`],
     ],
     kept: [
+      ["packages/one/bundle-inside.mjs", `import { insideProgram } from "../../scripts/build/bundling.mjs";`],
       ["packages/one/src/index.ts", `import "@ambit/core"; import "@ambit/core/plugin"; import "./two.js";`],
       ["packages/one/test/one.test.ts", `import "@ambit/fakes/log"; import "@ambit/one";`],
       ["packages/bridge/src/index.ts", `import "@ambit/backend-kit";`],
