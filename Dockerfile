@@ -15,7 +15,7 @@ RUN command -v bwrap && command -v git && command -v python3 \
 FROM base AS build
 COPY . /source
 WORKDIR /source
-RUN npm install --no-save --ignore-scripts && npm run build && node scripts/packages/install-packages.mjs /packages
+RUN npm ci --ignore-scripts && npm run build && node scripts/packages/install-packages.mjs /packages
 
 FROM base AS prebuilt
 COPY .cache/container /packages

@@ -166,8 +166,7 @@ function isInstalledByHand(folder) {
 async function installInto(folder, workspaces, extent) {
   mkdirSync(join(folder, "node_modules"), { recursive: true });
   writeFileSync(markerIn(folder), "unfinished");
-  // Not "npm ci", which requires entries for the native binaries of every other platform; npm leaves them out of a
-  // lockfile if the registry doesn't have them. The lockfile is installed as it is, it isn't written, and
+  // Not "npm ci", which removes what is installed already. The lockfile is installed as it is, it isn't written, and
   // test/repository fails if it doesn't match a package.json. The log level is for a run within "npm --silent", whose
   // errors would be lost.
   const chosen = workspaces.flatMap((workspace) => ["--workspace", workspace]);

@@ -11,6 +11,26 @@ export function incompleteManifests(manifests: readonly SourceFile[]): string[] 
   });
 }
 
+/**
+ * The lockfile has the packages of every platform: `npm ci` refuses one without them. npm leaves out those of other
+ * platforms where it makes a lockfile from an existing `node_modules`.
+ */
+export function missingPlatforms([lockfile]: readonly SourceFile[]): string[] {
+  const packages: Record<string, { optionalDependencies?: object }> =
+    JSON.parse(lockfile?.text ?? "{}").packages ?? {};
+  return Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
+    Object.keys(optionalDependencies)
+      .filter((name) => !foldersAbove(path).some((folder) => `${folder}node_modules/${name}` in packages))
+      .map((name) => `${lockfile?.path}: ${path} lacks ${name}`),
+  );
+}
+
+/** Where Node looks for what the package at this path imports: its own folder first, the root last. */
+function foldersAbove(path: string): readonly string[] {
+  const parts = path === "" ? [] : path.split("/");
+  return parts.map((_, at) => `${parts.slice(0, parts.length - at).join("/")}/`).concat("");
+}
+
 const kinds = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"];
 
 /** The lockfile, the first file, has the same dependencies of each package as its manifest. */

@@ -9,7 +9,7 @@ import {
   testRunnerImports,
 } from "../rules/imports.js";
 import { missingInjections } from "../rules/injection.js";
-import { incompleteManifests, lockfileDrift } from "../rules/manifests.js";
+import { incompleteManifests, lockfileDrift, missingPlatforms } from "../rules/manifests.js";
 import { packageFolders, pathsIntoPackages } from "../rules/package-paths.js";
 import { folderCircles, fullFolders, importCycles, roomImports } from "../rules/rooms.js";
 import type { SourceFile } from "../rules/source-file.js";
@@ -495,5 +495,33 @@ describe("the lockfile agrees with every package", () => {
     expect(
       lockfileDrift(["package-lock.json", "package.json"].map(readText).concat(readManifests())),
     ).toEqual([]);
+  });
+});
+
+describe("the lockfile has the packages of every platform, as npm ci needs them", () => {
+  const lockfile = (...packages: string[]): SourceFile => ({
+    path: "package-lock.json",
+    text: JSON.stringify({
+      packages: {
+        "": {},
+        "a/node_modules/native": { optionalDependencies: { "native-linux": "1", "native-mac": "1" } },
+        ...Object.fromEntries(packages.map((path) => [path, {}])),
+      },
+    }),
+  });
+
+  it("refuses one that was made on one platform", () => {
+    expect(missingPlatforms([lockfile("node_modules/native-linux")])).toEqual([
+      "package-lock.json: a/node_modules/native lacks native-mac",
+    ]);
+  });
+
+  it("accepts packages at any place where Node finds them", () => {
+    const complete = lockfile("a/node_modules/native-linux", "node_modules/native-mac");
+    expect(missingPlatforms([complete])).toEqual([]);
+  });
+
+  it("holds in this repository", () => {
+    expect(missingPlatforms([readText("package-lock.json")])).toEqual([]);
   });
 });
