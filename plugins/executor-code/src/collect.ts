@@ -18,7 +18,9 @@ export async function collectStart(
 export async function collectEnd(stream: ReadableStream<Uint8Array>, characters: number): Promise<string> {
   const decoder = new TextDecoder();
   let end = "";
-  for await (const chunk of stream)
-    end = (end + decoder.decode(chunk, { stream: true })).slice(-characters || end.length);
+  for await (const chunk of stream) {
+    const read = end + decoder.decode(chunk, { stream: true });
+    end = read.slice(Math.max(0, read.length - characters));
+  }
   return end;
 }
