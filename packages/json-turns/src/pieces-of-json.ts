@@ -97,15 +97,24 @@ class DividedText {
   /** What of the open container's items ends within a step. */
   #scan(): { readonly levels: readonly Level[]; readonly closedAt?: number } {
     const { text } = this;
-    const end = Math.min(this.#at + this.maxLength, text.length);
+    const begin = this.#at;
+    const end = Math.min(begin + this.maxLength, text.length);
+    const step = text.slice(begin, end);
+    let backslash = step.indexOf("\\");
     const levels: Level[] = [];
-    let level: Level = { from: this.#at, comma: -1 };
+    let level: Level = { from: begin, comma: -1 };
     levels.push(level);
-    for (let at = this.#at; at < end; at += 1) {
+    for (let at = begin; at < end; at += 1) {
       switch (text.charCodeAt(at)) {
-        case code.quote:
-          at = this.#endOfText(at + 1, end).at;
+        case code.quote: {
+          // Most texts have no backslash, and are skipped as fast as one character.
+          const quote = step.indexOf('"', at - begin + 1);
+          if (quote === -1) return { levels };
+          if (backslash !== -1 && backslash < at - begin) backslash = step.indexOf("\\", at - begin);
+          const isPlain = backslash === -1 || quote < backslash;
+          at = isPlain ? begin + quote : this.#endOfText(at + 1, end).at;
           break;
+        }
         case code.openList:
         case code.openObject:
           level = { from: at + 1, comma: -1 };

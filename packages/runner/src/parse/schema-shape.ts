@@ -20,24 +20,26 @@ const count: Rule = [isCount, "must be a whole number of at least 0"];
 const number: Rule = [(value) => typeof value === "number", "must be a number"];
 
 /** What each keyword may hold, in JSON Schema 2020-12 and draft-07: an argument check couldn't be compiled otherwise. */
-const rules: Readonly<Record<string, Rule>> = {
-  type: [
-    (value) => isTypeName(value) || (Array.isArray(value) && value.length > 0 && value.every(isTypeName)),
-    `must be one or a list of ${[...typeNames].join(", ")}`,
-  ],
-  required: [(value) => Array.isArray(value) && value.every(isText), "must be a list of names"],
-  enum: [Array.isArray, "must be a list of values"],
-  items: [
-    (value) => isSchema(value) || (Array.isArray(value) && value.every(isSchema)),
-    "must be a schema, or in draft-07 a list of schemas",
-  ],
-  ...each(["$ref", "$id", "$comment", "title", "description", "pattern", "format"], text),
-  ...each(["maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties"], count),
-  ...each(["maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "multipleOf"], number),
-  ...each(["properties", "patternProperties", "$defs", "definitions"], schemaMap),
-  ...each(["allOf", "anyOf", "oneOf", "prefixItems"], schemaList),
-  ...each(["additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"], schema),
-};
+const rules: ReadonlyMap<string, Rule> = new Map(
+  Object.entries<Rule>({
+    type: [
+      (value) => isTypeName(value) || (Array.isArray(value) && value.length > 0 && value.every(isTypeName)),
+      `must be one or a list of ${[...typeNames].join(", ")}`,
+    ],
+    required: [(value) => Array.isArray(value) && value.every(isText), "must be a list of names"],
+    enum: [Array.isArray, "must be a list of values"],
+    items: [
+      (value) => isSchema(value) || (Array.isArray(value) && value.every(isSchema)),
+      "must be a schema, or in draft-07 a list of schemas",
+    ],
+    ...each(["$ref", "$id", "$comment", "title", "description", "pattern", "format"], text),
+    ...each(["maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties"], count),
+    ...each(["maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "multipleOf"], number),
+    ...each(["properties", "patternProperties", "$defs", "definitions"], schemaMap),
+    ...each(["allOf", "anyOf", "oneOf", "prefixItems"], schemaList),
+    ...each(["additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"], schema),
+  }),
+);
 
 function each(keywords: readonly string[], rule: Rule): Record<string, Rule> {
   return Object.fromEntries(keywords.map((keyword) => [keyword, rule]));
@@ -48,30 +50,48 @@ function each(keywords: readonly string[], rule: Rule): Record<string, Rule> {
  * Pure; takes time in proportion to the request, whose depth is limited before.
  */
 export function misshapenSchemas(tools: readonly Pick<ToolSpec, "inputSchema">[]): Issue[] {
-  return tools.flatMap(({ inputSchema }, index) =>
-    misshapenIn(inputSchema, `customTools[${index}].inputSchema`),
-  );
+  const found: Issue[] = [];
+  for (const [index, { inputSchema }] of tools.entries())
+    search(inputSchema, { key: `customTools[${index}].inputSchema` }, found);
+  return found;
 }
 
-function misshapenIn(value: unknown, path: string): Issue[] {
-  if (!isJsonObject(value)) return [];
-  return Object.entries(value).flatMap(([keyword, held]) => {
-    const at = `${path}.${keyword}`;
-    const rule = Object.hasOwn(rules, keyword) ? rules[keyword] : undefined;
-    if (rule === undefined) return [];
+/** Where a value stands in the request. Written out only for an issue: most schemas have none. */
+interface Place {
+  readonly key: string | number;
+  readonly above?: Place;
+}
+
+function search(value: unknown, above: Place, found: Issue[]): void {
+  if (!isJsonObject(value)) return;
+  for (const keyword of Object.keys(value)) {
+    const rule = rules.get(keyword);
+    if (rule === undefined) continue;
+    const held = value[keyword];
+    const place = { key: keyword, above };
     const [accepts, expected] = rule;
-    if (!accepts(held)) return [{ path: at, message: `${expected} (JSON Schema)` }];
-    if (rule === schemaMap) return inMap(held, at);
-    if (Array.isArray(held) && (rule === schemaList || keyword === "items"))
-      return held.flatMap((one, index) => misshapenIn(one, `${at}[${index}]`));
-    return rule === schema || keyword === "items" ? misshapenIn(held, at) : [];
-  });
+    if (!accepts(held)) found.push(issueAt(place, expected));
+    else if (rule === schemaMap) searchMap(held, place, found);
+    else if (Array.isArray(held) && (rule === schemaList || keyword === "items"))
+      for (const [key, one] of held.entries()) search(one, { key, above: place }, found);
+    else if (rule === schema || keyword === "items") search(held, place, found);
+  }
 }
 
-function inMap(map: unknown, path: string): Issue[] {
-  if (!isJsonObject(map)) return [];
-  return Object.entries(map).flatMap(([name, value]) => {
-    const at = `${path}.${name}`;
-    return isSchema(value) ? misshapenIn(value, at) : [{ path: at, message: `${schema[1]} (JSON Schema)` }];
-  });
+function searchMap(map: unknown, above: Place, found: Issue[]): void {
+  if (!isJsonObject(map)) return;
+  for (const key of Object.keys(map)) {
+    const place = { key, above };
+    if (isSchema(map[key])) search(map[key], place, found);
+    else found.push(issueAt(place, schema[1]));
+  }
+}
+
+function issueAt(place: Place, expected: string): Issue {
+  const steps: string[] = [];
+  for (let at: Place | undefined = place; at !== undefined; at = at.above)
+    steps.unshift(
+      typeof at.key === "number" ? `[${at.key}]` : at.above === undefined ? at.key : `.${at.key}`,
+    );
+  return { path: steps.join(""), message: `${expected} (JSON Schema)` };
 }

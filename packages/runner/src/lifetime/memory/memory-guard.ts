@@ -24,13 +24,23 @@ export function defaultMemoryMb(): number {
 /** What code, stacks and an allocator's reserve take without any run. */
 const processMb = 128;
 
+/** Milliseconds for which the process's size counts as known: to read it costs ten times as much as V8's figures. */
+const sizeKnownMs = 10;
+let size = { bytes: 0, readAt: Number.NEGATIVE_INFINITY };
+
+function processSize(): number {
+  const now = performance.now();
+  if (now - size.readAt >= sizeKnownMs) size = { bytes: process.memoryUsage.rss(), readAt: now };
+  return size.bytes;
+}
+
 /**
  * MiB of the JavaScript heap and of what is outside: V8 knows its buffers, and not what libraries such as those of zlib
  * allocate, which only the process's size shows.
  */
 export function usedMemoryMb(): number {
   const { used_heap_size: heap, external_memory: external, total_physical_size } = getHeapStatistics();
-  const outside = process.memoryUsage.rss() - total_physical_size - processMb * megabyte;
+  const outside = processSize() - total_physical_size - processMb * megabyte;
   return (heap + Math.max(external, outside)) / megabyte;
 }
 
