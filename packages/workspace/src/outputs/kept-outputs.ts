@@ -3,7 +3,7 @@ import { pipeline } from "node:stream/promises";
 import { StoreFailed } from "@ambit/core";
 import type { JsonLimits } from "@ambit/core/contract";
 import { parseJsonInTurns, textInTurns } from "@ambit/json-turns";
-import { pack } from "tar-stream";
+import type { Pack } from "tar-stream";
 import type { Blob, Blobs } from "../blobs/blobs.js";
 import { looksSealed } from "../blobs/sealing.js";
 import { blobNames, manifestSchema, type OutputsManifest } from "./manifest.js";
@@ -67,6 +67,8 @@ export class KeptOutputs {
   }
 
   async *#archived(): AsyncGenerator<Uint8Array, void, undefined> {
+    // Loaded when it is needed: a server starts without it.
+    const { pack } = await import("tar-stream");
     const archive = pack();
     void this.#fill(archive).then(
       () => archive.finalize(),
@@ -75,7 +77,7 @@ export class KeptOutputs {
     yield* Readable.from(archive);
   }
 
-  async #fill(archive: ReturnType<typeof pack>): Promise<void> {
+  async #fill(archive: Pack): Promise<void> {
     const mtime = new Date(this.manifest.createdAt);
     for (const { path, name, size, executable } of this.manifest.files) {
       const found = await this.#blobs.get(this.#owner, name);

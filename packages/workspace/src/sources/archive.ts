@@ -1,12 +1,10 @@
 import { Readable, Transform } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { createGunzip, createZstdDecompress } from "node:zlib";
-import { extract } from "tar-stream";
 import type { ArchiveBytes } from "./archive-bytes.js";
 import { type LeftOut, maxNameLength, pathOf, type SourceEntry } from "./entry.js";
 import { boundedHeaders } from "./tar-headers.js";
 import { ArchiveTooLarge } from "./too-large.js";
-import { zipEntries } from "./zip.js";
 
 export type ArchiveFormat = "tar" | "tar.gz" | "tar.zst" | "zip";
 
@@ -24,7 +22,9 @@ export async function* archiveEntries(
   format: ArchiveFormat,
   maxBytes: number,
 ): AsyncGenerator<SourceEntry | LeftOut, void, undefined> {
-  if (format === "zip") return yield* zipEntries(archive, maxBytes);
+  // Both are loaded when they are needed: a server starts without them.
+  if (format === "zip") return yield* (await import("./zip.js")).zipEntries(archive, maxBytes);
+  const { extract } = await import("tar-stream");
   const reader = extract();
   const source = Readable.from(archive.read(0, archive.size));
   const unpacked =

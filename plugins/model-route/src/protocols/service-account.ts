@@ -1,5 +1,4 @@
 import { addressesOfThisHost, guardedLookup, literalAddress, whyClosed } from "@ambit/egress";
-import { Agent } from "undici";
 import { z } from "zod";
 
 const scope = "https://www.googleapis.com/auth/cloud-platform";
@@ -77,7 +76,8 @@ async function fetchToken(
   account: ServiceAccount,
   at: number,
 ): Promise<{ value: string; expiresInMs: number }> {
-  const { importPKCS8, SignJWT } = await import("jose");
+  // Loaded when they are needed: a server starts without them.
+  const [{ importPKCS8, SignJWT }, { Agent }] = await Promise.all([import("jose"), import("undici")]);
   const url = new URL(account.token_uri);
   const issuedAt = Math.floor(at / 1_000);
   const assertion = await new SignJWT({ scope })
