@@ -23,6 +23,15 @@ describe("unexpected updates", () => {
     expect(logged).toContainEqual(expect.objectContaining({ level: "debug", fields: { kind: "telepathy" } }));
   });
 
+  it("ignores a long line of control sequences without an end, which keeps nobody else waiting", async () => {
+    const { events } = await eventsFor(async (turn) => {
+      await turn.line("\u001b]".repeat(1_000_000));
+      await turn.update(chunk("heard"));
+      return endTurn;
+    });
+    expect(textOf(events)).toBe("heard");
+  });
+
   it("ignores lines that aren't messages", async () => {
     const { events } = await eventsFor(async (turn) => {
       for (const line of [
