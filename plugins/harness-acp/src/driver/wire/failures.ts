@@ -155,9 +155,12 @@ function providerMessage(error: RequestError): string {
   return shortLine(said) || "no reason given";
 }
 
+/** Characters of a provider's response that are read. A response can have another one in it, and that one again. */
+const maxResponse = 65_536;
+
 function sentenceIn(text: string): string {
   const start = text.indexOf("{");
-  if (start === -1) return text;
+  if (start === -1 || text.length - start > maxResponse) return text;
   try {
     const body = parseBoundedJson(text.slice(start));
     const message = valueAt(body, "error", "message") ?? valueAt(body, "message");

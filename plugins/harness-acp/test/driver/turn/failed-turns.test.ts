@@ -64,6 +64,18 @@ describe("failed turns", () => {
     expect(error).toMatchObject({ message: expect.stringContaining("its words") });
   });
 
+  it("a large response in an error isn't read, nor are those within it", async () => {
+    let message = "x".repeat(100_000);
+    for (let level = 0; level < 5; level += 1) message = JSON.stringify({ message });
+    const { error } = await failureFor(() => Promise.reject(new RequestError(401, message)));
+    expect(error).toBeInstanceOf(ModelFailed);
+    // The control: as it is with a short one.
+    const short = JSON.stringify({ message: JSON.stringify({ message: "its words" }) });
+    const { error: other } = await failureFor(() => Promise.reject(new RequestError(401, short)));
+    expect(other).toMatchObject({ message: expect.stringMatching(/401: its words$/) });
+    expect(error).toMatchObject({ message: expect.stringContaining(`401: ${message.slice(0, 100)}`) });
+  });
+
   it("an end_turn without text, calls or usage isn't a success", async () => {
     const { error } = await failureFor(async () => ({ stopReason: "end_turn" }));
     expect(error).toBeInstanceOf(ModelFailed);
