@@ -40,16 +40,17 @@ export function textsIn(value: unknown): ArgumentTexts {
 /** A text's beginning, each white space in it as one space, without any at the front and without invisible characters. */
 export function head(text: string): string {
   let found = "";
-  for (const [part] of text.matchAll(/[\s\p{Z}\p{Cc}]+|\p{Cf}+|[^\s\p{Z}\p{Cc}\p{Cf}]+/gu)) {
-    if (blank.test(part)) found += found === "" || found.endsWith(" ") ? "" : " ";
-    else if (!invisible.test(part)) found += part.slice(0, maxPrefixLength);
+  // Of two parts, one is visible: however long the text is, a few of them are enough.
+  for (const [part] of text.matchAll(/[\s\p{Z}\p{Cc}\p{Cf}]+|[^\s\p{Z}\p{Cc}\p{Cf}]+/gu)) {
+    if (!invisible.test(part)) found += part.slice(0, maxPrefixLength);
+    else if (found !== "" && blank.test(part)) found += " ";
     if (found.length >= maxPrefixLength) break;
   }
   return found.slice(0, maxPrefixLength);
 }
 
-const blank = /^[\s\p{Z}\p{Cc}]/u;
-const invisible = /^\p{Cf}/u;
+const invisible = /^[\s\p{Z}\p{Cc}\p{Cf}]/u;
+const blank = /[\s\p{Z}\p{Cc}]/u;
 
 /** Keys and values, the command first and its arguments behind it. Undefined when there are more than `room`. */
 function valuesAndKeys(container: object, depth: number, room: number): readonly unknown[] | undefined {
