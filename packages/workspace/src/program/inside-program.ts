@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { delimiter, dirname } from "node:path";
-import type { Command, Sandbox } from "@ambit/core/plugin";
+import { type Command, loopTurnSize, loopTurns, type Sandbox } from "@ambit/core/plugin";
+import { jsonPieces } from "@ambit/json-turns";
 
 /**
  * Reads the program and its wish from stdin, and leaves the rest of it to the program: no file of it is in the sandbox, where
@@ -22,13 +23,30 @@ export type InsideProgram = "#collector" | "#snapshots";
 const require = createRequire(import.meta.url);
 const programs = new Map<InsideProgram, Promise<Buffer>>();
 
-/** What the program's process gets on stdin first. @param wish travels as JSON */
-export async function stdinOf(name: InsideProgram, wish: object): Promise<Buffer> {
+/** What the program's process gets on stdin first. @param wish travels as JSON, which may name every file of a workspace */
+export async function stdinOf(name: InsideProgram, wish: object): Promise<readonly Buffer[]> {
   const program = programs.get(name) ?? readFile(require.resolve(name));
   programs.set(name, program);
   const text = await program;
-  const asked = Buffer.from(JSON.stringify(wish));
-  return Buffer.concat([Buffer.from(`${text.length} ${asked.length}\n`), text, asked]);
+  const asked = await bytesInTurns(jsonPieces(wish));
+  const length = asked.reduce((sum, { length: bytes }) => sum + bytes, 0);
+  return [Buffer.from(`${text.length} ${length}\n`), text, ...asked];
+}
+
+/** The pieces as bytes, made in turns of the event loop. */
+async function bytesInTurns(pieces: Iterable<string>): Promise<Buffer[]> {
+  const made: Buffer[] = [];
+  let [texts, size]: [string[], number] = [[], 0];
+  for (const piece of pieces) {
+    texts.push(piece);
+    size += Math.max(piece.length, 16);
+    if (size < loopTurnSize) continue;
+    await loopTurns.take(size);
+    made.push(Buffer.from(texts.join("")));
+    [texts, size] = [[], 0];
+  }
+  made.push(Buffer.from(texts.join("")));
+  return made;
 }
 
 /** The program's process: the agent's user, with none of its variables. */

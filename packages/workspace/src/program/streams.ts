@@ -3,7 +3,7 @@ import type { Process } from "@ambit/core/plugin";
 /** Writes to a process until it has all, or doesn't read any more: its exit code then says why. */
 export async function feed(
   { stdin }: Pick<Process, "stdin">,
-  input: AsyncIterable<Uint8Array> | Uint8Array,
+  input: AsyncIterable<Uint8Array> | readonly Uint8Array[] | Uint8Array,
 ): Promise<void> {
   const writer = stdin.getWriter();
   try {

@@ -30,7 +30,7 @@ export async function unpackSnapshot(
   const hash = createHash("sha256");
   let problem: unknown;
   const input = async function* (): AsyncGenerator<Uint8Array, void, undefined> {
-    yield wish;
+    yield* wish;
     try {
       for await (const piece of archive) {
         hash.update(piece);
