@@ -45,6 +45,15 @@ describe("what is wanted of a repository", () => {
     expect(new Sparse([path]).patterns([]).toString()).toBe(`${line}\n`);
   });
 
+  it("takes time with the length of what was left out", () => {
+    const spaces = Array.from({ length: 5_000 }, (_, at) => `src/${" ".repeat(3_900)}${at}`);
+    const lines = new Sparse(["src"]).patterns(spaces).toString("latin1").split("\n");
+    expect(lines.slice(1, -1)).toEqual(spaces.map((path) => `!/${path}`));
+    const deep = "a/".repeat(2_000);
+    const folders = Array.from({ length: 5_000 }, (_, at) => deep + at);
+    expect(folders.filter((path) => new Sparse(["src"]).has(path))).toEqual([]);
+  });
+
   it("doesn't bring back what was left out of it", () => {
     const patterns = new Sparse(["src"]).patterns(["src/link", "docs/a.md", "src/\xff"]);
     expect(patterns.toString("latin1")).toBe("/src\n!/src/link\n!/src/\xff\n");

@@ -3,6 +3,8 @@ export class Sparse {
   /** Without what doesn't count, such as a slash at the end. */
   readonly paths: readonly string[];
   readonly #wanted: ReadonlySet<string>;
+  /** Of the wanted paths: a path can lie in as many folders as it has characters. */
+  readonly #lengths: ReadonlySet<number>;
 
   constructor(given: readonly string[]) {
     this.paths = given.map((path) =>
@@ -12,13 +14,14 @@ export class Sparse {
         .join("/"),
     );
     this.#wanted = new Set(this.paths.map(bytesOf));
+    this.#lengths = new Set([...this.#wanted].map(({ length }) => length));
   }
 
   /** Whether a path, as `TreeEntry` has it, is one of them or in one of them. */
   has(path: string): boolean {
     if (this.#wanted.has(path)) return true;
     for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1))
-      if (this.#wanted.has(path.slice(0, end))) return true;
+      if (this.#lengths.has(end) && this.#wanted.has(path.slice(0, end))) return true;
     return false;
   }
 
@@ -52,10 +55,14 @@ export function isReadFromIndex(path: string): boolean {
 
 /** One that matches this path and what is in it (gitignore, "Pattern format"). The end of a line can't be in one. */
 function patternOf(path: string): string {
-  return path
+  // No pattern for the spaces: it would look for the path's end from each space in it.
+  let end = path.length;
+  while (path[end - 1] === " ") end -= 1;
+  const plain = path
+    .slice(0, end)
     .replace(/[*?[\\]/g, "\\$&")
-    .replace(/[\r\n]/g, "?")
-    .replace(/ (?= *$)/g, "\\ ");
+    .replace(/[\r\n]/g, "?");
+  return plain + "\\ ".repeat(path.length - end);
 }
 
 const bytesOf = (text: string) => Buffer.from(text).toString("latin1");
