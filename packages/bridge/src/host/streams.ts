@@ -1,17 +1,55 @@
 import { Duplex } from "node:stream";
 import { SandboxFailed } from "@ambit/core/plugin";
-import type { Channel, ChannelListener } from "../transport/channel.js";
+import type { Channel, ChannelListener, Taken } from "../transport/channel.js";
 import { type StreamId, streams } from "../transport/frame.js";
 
 interface Piece {
   readonly bytes: Uint8Array;
+  /** To be called when it was read. */
   readonly taken: () => void;
+}
+
+/** Bytes below which a piece is put together with others, and of such pieces together. */
+const [small, together] = [256, 1_024];
+
+/**
+ * What waits for its reader. Small pieces are put together: each would take some 300 bytes of memory, and a process can write
+ * single ones.
+ */
+export class Pieces {
+  readonly #pieces: Piece[] = [];
+  /** The last ones, which are small. */
+  #open: { readonly buffer: Buffer; length: number; readonly taken: Taken } | undefined;
+
+  push(bytes: Uint8Array, taken: Taken): void {
+    if (bytes.length >= small) {
+      this.#close();
+      this.#pieces.push({ bytes, taken: () => taken() });
+      return;
+    }
+    if (this.#open !== undefined && this.#open.length + bytes.length > together) this.#close();
+    this.#open ??= { buffer: Buffer.allocUnsafeSlow(together), length: 0, taken };
+    this.#open.buffer.set(bytes, this.#open.length);
+    this.#open.length += bytes.length;
+  }
+
+  shift(): Piece | undefined {
+    if (this.#pieces.length === 0) this.#close();
+    return this.#pieces.shift();
+  }
+
+  #close(): void {
+    if (this.#open === undefined) return;
+    const { buffer, length, taken } = this.#open;
+    this.#open = undefined;
+    this.#pieces.push({ bytes: buffer.subarray(0, length), taken: () => taken(length) });
+  }
 }
 
 /** An incoming stream as a web stream: the window grows only as it is read. */
 export class IncomingStream {
   readonly stream: ReadableStream<Uint8Array>;
-  readonly #pieces: Piece[] = [];
+  readonly #pieces = new Pieces();
   #hasEnded = false;
   #isCancelled = false;
   /** The resolver of a pending read: it gets the next piece without another promise in between. */
@@ -29,20 +67,21 @@ export class IncomingStream {
         cancel: () => {
           this.#isCancelled = true;
           this.#reader = undefined;
-          for (const { taken } of this.#pieces.splice(0)) taken();
+          for (let piece = this.#pieces.shift(); piece !== undefined; piece = this.#pieces.shift())
+            piece.taken();
         },
       },
       { highWaterMark: 0 },
     );
   }
 
-  push(bytes: Uint8Array, taken: () => void): void {
+  push(bytes: Uint8Array, taken: Taken): void {
     const reader = this.#reader;
     this.#reader = undefined;
-    if (reader !== undefined) enqueue(reader, { bytes, taken });
+    if (reader !== undefined) enqueue(reader, { bytes, taken: () => taken() });
     // A reader that has left must not keep the writer waiting.
     else if (this.#isCancelled) taken();
-    else this.#pieces.push({ bytes, taken });
+    else this.#pieces.push(bytes, taken);
   }
 
   end(): void {
@@ -93,7 +132,7 @@ class StreamSocket extends Duplex {
 
 /** A connection's two directions as one of Node's own streams. */
 export function duplexOf(channel: Channel): { readonly duplex: Duplex; readonly listener: ChannelListener } {
-  const pieces: Piece[] = [];
+  const pieces = new Pieces();
   let isWanted = false;
   const give = () => {
     for (let piece = pieces.shift(); piece !== undefined; piece = isWanted ? pieces.shift() : undefined) {
@@ -133,14 +172,14 @@ export function duplexOf(channel: Channel): { readonly duplex: Duplex; readonly 
     duplex,
     listener: {
       data: (_lane, bytes, taken) => {
-        pieces.push({ bytes, taken });
+        pieces.push(bytes, taken);
         if (isWanted) give();
       },
       end: () => {
         // Pending data is read first: Node keeps it before the end.
-        for (const { bytes, taken } of pieces.splice(0)) {
-          duplex.push(bytes);
-          taken();
+        for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift()) {
+          duplex.push(piece.bytes);
+          piece.taken();
         }
         finish();
       },

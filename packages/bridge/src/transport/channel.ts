@@ -5,11 +5,16 @@ import { decodePayload } from "./payload.js";
 import type { Transport } from "./transport.js";
 import { firstWindow, type GrowthBudget, ReceiveWindow, windowAfter } from "./windows.js";
 
+export type Taken = (count?: number) => void;
+
 /** The handlers of a channel's owner. Without a handler, what arrives is dropped. */
 export interface ChannelListener {
   message?(message: unknown): void;
-  /** @param taken to be called once the bytes have been processed: the writer may then send as many more. */
-  data?(stream: StreamId, bytes: Uint8Array, taken: () => void): void;
+  /**
+   * @param taken to be called once the bytes have been processed: the writer may then send as many more. With a number, it says
+   * so of that many, also of others of the stream.
+   */
+  data?(stream: StreamId, bytes: Uint8Array, taken: Taken): void;
   end?(stream: StreamId): void;
   /** Called once, when either side has closed it, or the transport is lost. */
   closed?(): void;
@@ -157,7 +162,8 @@ export class Channel {
       this.#taken(stream, bytes.length);
       return;
     }
-    const taken = () => this.#taken(stream, bytes.length);
+    const { length } = bytes;
+    const taken = (count = length) => this.#taken(stream, count);
     if (this.listener.data === undefined) taken();
     else this.listener.data(stream, bytes, taken);
   }

@@ -18,7 +18,7 @@ export function carry(socket: Socket, channel: Channel): ChannelListener {
   return {
     data: (_lane, bytes, taken) => {
       if (socket.destroyed) taken();
-      else socket.write(bytes, taken);
+      else socket.write(bytes, () => taken());
     },
     end: () => {
       hasEnded = true;

@@ -200,7 +200,7 @@ class RunningProcess {
   feed(bytes: Uint8Array, taken: () => void): void {
     const { stdin } = this.#child;
     if (stdin.destroyed) taken();
-    else stdin.write(bytes, taken);
+    else stdin.write(bytes, () => taken());
   }
 
   endInput(): void {
