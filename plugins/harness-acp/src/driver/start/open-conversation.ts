@@ -1,6 +1,7 @@
 import { type Evidence, HarnessFailed, type StartScope } from "@ambit/core/plugin";
 import type { Profile, SessionSettings } from "../../profiles/profile.js";
 import { AcpAgent } from "../acp-agent.js";
+import { shortLine } from "../json-reading.js";
 import type { DriverLimits } from "../limits.js";
 import { effortOption, modelOf, modelsOffered, readNewSession } from "../wire/answers.js";
 import type { AcpConnection } from "../wire/connection.js";
@@ -9,6 +10,9 @@ import type { BegunAgent } from "./begin-agent.js";
 import { closesSessions, harnessCapabilities, promptAbilities, restoreMethod } from "./capabilities.js";
 import type { AgentLaunchPlan } from "./launch-plan.js";
 import { restoreConversation } from "./restore-conversation.js";
+
+/** What an error names of an agent's models and efforts, and characters of each. */
+const [maxNamed, maxNameLength] = [50, 200];
 
 /** Versions of an agent. */
 export interface AgentVersions {
@@ -111,7 +115,14 @@ function requireModel(
 ): void {
   if (!requiresListed || offered.length === 0) return;
   if (offered.some((id) => id === model || id.endsWith(`/${model}`))) return;
-  throw new HarnessFailed(`${title} doesn't know the model '${model}': it offers ${offered.join(", ")}.`);
+  throw new HarnessFailed(`${title} doesn't know the model '${model}': it offers ${named(offered)}.`);
+}
+
+/** What an agent says that it offers, fit for an error. */
+function named(offered: readonly string[]): string {
+  const first = offered.slice(0, maxNamed).map((one) => shortLine(one, maxNameLength));
+  const more = offered.length - first.length;
+  return [...first, ...(more > 0 ? [`${more} more`] : [])].join(", ");
 }
 
 async function applySettings(
@@ -140,7 +151,7 @@ async function applyEffort(
   if (effort === undefined) return;
   const option = effortOption(opened);
   if (option?.values.includes(effort) !== true) {
-    const offered = option === undefined ? "none" : option.values.join(", ");
+    const offered = option === undefined ? "none" : named(option.values);
     throw new HarnessFailed(
       `${profile.title} doesn't offer the reasoning effort '${effort}' for this model, but ${offered}: change reasoningEffort, or leave it out.`,
     );

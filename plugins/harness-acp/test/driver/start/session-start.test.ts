@@ -32,6 +32,20 @@ describe("a model that the request names", () => {
     );
   });
 
+  it("is refused with the beginning of a long list, without what a terminal obeys", async () => {
+    const availableModels = Array.from({ length: 100 }, (_, at) => ({
+      modelId: `\u001b[2J${at}${"x".repeat(300)}`,
+    }));
+    const newSession = { sessionId: "s1", models: { availableModels } };
+    const launch = { model: "three", requiresListed: true };
+    const failure = await fakeAgent({ onPrompt: async () => endTurn, newSession, launch })
+      .start()
+      .then(() => "", String);
+    expect(failure).toMatch(/it offers 0x{199}…, 1x+…,.*, 50 more\.$/);
+    expect(failure).not.toContain("\u001b");
+    expect(failure.length).toBeLessThan(12_000);
+  });
+
   it("is accepted if the agent lists none, or another endpoint may have it", async () => {
     for (const [newSession, requiresListed] of [
       [{ sessionId: "s1" }, true],
