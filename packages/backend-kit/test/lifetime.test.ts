@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { claimReplica, defaultDataFolder, lazy, type Ownership, quietLog, Reaper } from "../src/index.js";
 
 const folder = async () => {
@@ -125,4 +125,29 @@ it("a reaper keeps what a second attempt made, whose first attempt has ended", a
   expect((await reaper.reap()).deleted).toEqual([]);
   end();
   expect((await reaper.reap()).deleted).toEqual(["second"]);
+});
+
+it("a reaper evicts layers after each search, and logs that it couldn't", async () => {
+  const evictions: string[] = [];
+  const warnings: string[] = [];
+  const reaper = new Reaper({
+    platform: "Test",
+    plugin: "p",
+    dataFolder: await folder(),
+    deployment: "d",
+    ttlMinutes: 1,
+    reapMinutes: 0.0005,
+    async *leftovers() {
+      evictions.push("search");
+      yield { name: "not-ours", owner: undefined, remove: async () => undefined };
+    },
+    async evictLayers() {
+      evictions.push("evict");
+      throw new Error("the platform is away");
+    },
+  });
+  await reaper.keepReaping({ ...quietLog, warn: (_, message) => void warnings.push(message ?? "") });
+  await vi.waitFor(() => expect(evictions.length).toBeGreaterThan(3));
+  expect(evictions.slice(0, 4)).toEqual(["search", "evict", "search", "evict"]);
+  expect(warnings[0]).toBe("old layers couldn't be removed");
 });

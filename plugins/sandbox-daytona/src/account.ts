@@ -27,6 +27,7 @@ export class Account {
       takeoverMinutes,
       reapMinutes,
       leftovers: () => leftoversOn(this),
+      evictLayers: () => this.layers.evict(),
     });
   }
 

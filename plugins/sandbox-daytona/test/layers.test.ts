@@ -119,6 +119,20 @@ describe("on a loopback Daytona", { timeout: 60_000 }, () => {
     expect(await has(other.backend, others)).toBe(true);
   });
 
+  it("removes old layers although no other is made", async () => {
+    const { backend, config } = await deployment();
+    await make(backend, freshName());
+    expect(made()).toHaveLength(1);
+    const openWith = async (maxAgeDays: number) => {
+      const layers = { ...config.layers, maxAgeDays };
+      await (await open(new DaytonaSandbox({ ...config, layers }))).close();
+    };
+    await openWith(1);
+    expect(made()).toHaveLength(1);
+    await openWith(1e-9);
+    await expect.poll(made).toEqual([]);
+  });
+
   it("keeps a project's layer, however many another project makes", async () => {
     const { backend } = await deployment({ layers: { max: 2 } });
     const of = (project: string) => `${project.repeat(16)}${freshName().slice(16)}`;

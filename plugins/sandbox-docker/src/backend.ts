@@ -84,6 +84,7 @@ export class DockerSandbox implements VerifiableBackend {
       reapMinutes,
       dataFolder,
       leftovers: () => this.#leftovers(),
+      evictLayers: async () => (await this.#volumes()).evict(),
       prewarm: preparedBy(config),
       isPrewarmAsked: config.prewarm !== undefined,
       overrides: { lookup },

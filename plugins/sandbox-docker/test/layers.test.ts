@@ -6,7 +6,7 @@ import { runToEnd } from "@ambit/backend-kit";
 import { type Sandbox, SandboxFailed } from "@ambit/core/plugin";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import Docker from "dockerode";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { configSchema, DockerSandbox } from "../src/index.js";
 import { changingEngine, type EngineChange } from "./mutation/changing-engine.js";
 import { scope, settingsFor, specOf } from "./support/on-engine.js";
@@ -50,7 +50,7 @@ describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
       await run(sandbox, "printf prepared > file");
       await sandbox.keepAsLayer?.();
     };
-    return { backend, docker, volumes, open, make };
+    return { backend, deployment, docker, volumes, open, make };
   }
 
   async function run(sandbox: Sandbox, line: string): Promise<string> {
@@ -103,6 +103,20 @@ describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
     expect([await has(second), await has(third)]).toEqual([false, true]);
     // The first one's files have no layer, and may be those of one that is being made.
     expect((await volumes()).length).toBe(3 + 2);
+  });
+
+  it("removes old layers although no other is made", async () => {
+    const { deployment, volumes, make } = deploymentWith();
+    await make(freshName());
+    await nextSecond();
+    const open = async (layers: object) => {
+      const { backend } = deploymentWith(layers, { deployment });
+      await (await backend.open(specOf(closed), scope)).close();
+    };
+    await open({ maxAgeDays: 1 });
+    expect(await volumes()).toHaveLength(3);
+    await open({ maxAgeDays: 1e-6 });
+    await vi.waitFor(async () => expect(await volumes()).toEqual([]), { timeout: 10_000 });
   });
 
   it("keeps a project's layer, however many another project makes", async () => {

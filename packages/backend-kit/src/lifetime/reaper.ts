@@ -29,6 +29,8 @@ export interface ReaperOptions {
   readonly reapMinutes: number;
   /** Everything of this deployment that the platform lists. */
   leftovers(): AsyncIterable<Leftover>;
+  /** Removes layers that are too old or too many. Called after each search for leftovers. Default: none are kept. */
+  evictLayers?(): Promise<void>;
 }
 
 export interface Reaped {
@@ -103,7 +105,7 @@ export class Reaper {
   }
 
   /**
-   * Reaps now, then every `reapMinutes`. Writes to the log that was passed last.
+   * Reaps and evicts layers now, then every `reapMinutes`. Writes to the log that was passed last.
    *
    * @throws SandboxFailed, and what `leftovers` throws, the first time.
    */
@@ -163,6 +165,11 @@ export class Reaper {
     }
     for (const { name, error } of failed) {
       this.#log?.warn({ name, error }, "what a dead runner left couldn't be deleted");
+    }
+    try {
+      await this.#options.evictLayers?.();
+    } catch (error) {
+      this.#log?.warn({ error }, "old layers couldn't be removed");
     }
   }
 }

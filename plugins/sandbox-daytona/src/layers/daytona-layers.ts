@@ -37,10 +37,21 @@ export class DaytonaLayers implements SandboxLayers {
 
   /** A sandbox made from a snapshot has that one's size. */
   supports({ resources: { cpus, memoryMb, diskMb } }: Boundary): boolean {
-    const { layers, snapshot, image } = this.#config;
-    const isKnown = snapshot !== undefined || digestOf(image) !== undefined;
+    const { max } = this.#config.layers;
     const hasLimits = cpus !== undefined || memoryMb !== undefined || diskMb !== undefined;
-    return layers.max > 0 && isKnown && !hasLimits && performance.now() >= this.#pausedUntil;
+    return max > 0 && this.#hasKnownPrograms && !hasLimits && performance.now() >= this.#pausedUntil;
+  }
+
+  /** Removes those that are too old or too many. @throws SandboxFailed */
+  async evict(): Promise<void> {
+    if (!this.#hasKnownPrograms) return;
+    const { LayerSnapshots } = await import("./layer-snapshots.js");
+    await new LayerSnapshots(await this.#service(), this.#config).evict();
+  }
+
+  get #hasKnownPrograms(): boolean {
+    const { snapshot, image } = this.#config;
+    return snapshot !== undefined || digestOf(image) !== undefined;
   }
 
   async has(name: string, signal: AbortSignal): Promise<boolean> {

@@ -84,7 +84,7 @@ export class LayerVolumes {
   }
 
   /**
-   * Makes the parts a layer, unless there is one of this name, and removes those that are too old or too many.
+   * Makes the parts a layer, unless there is one of this name, and evicts others.
    * @throws SandboxFailed
    */
   async publish(name: string, parts: LayerParts): Promise<void> {
@@ -102,7 +102,7 @@ export class LayerVolumes {
       throw new SandboxFailed("The volumes that were to become a layer were removed");
     }
     if (published.workspace.name !== parts.workspace.name) await this.removeParts(parts);
-    await this.#evict();
+    await this.evict();
   }
 
   /** A part that a sandbox has mounted stays until the next search. */
@@ -120,7 +120,8 @@ export class LayerVolumes {
     }
   }
 
-  async #evict(): Promise<void> {
+  /** Removes layers that are too old or too many. @throws SandboxFailed */
+  async evict(): Promise<void> {
     // Parts first: those of a layer that is published meanwhile are then among the layers' parts.
     const parts = await this.#list(kinds.part);
     const layers = await this.#list(kinds.layer);
