@@ -1,6 +1,6 @@
 import { isJsonObject } from "@ambit/core";
 import colors from "picocolors";
-import { printable } from "./printable.js";
+import { printableLine } from "./printable.js";
 
 const levelColors: Readonly<Record<string, (text: string) => string>> = {
   debug: colors.dim,
@@ -16,16 +16,16 @@ export function readableLines(output: { write(text: string): unknown }): { write
 
 export function readableLine(line: string): string {
   const record: unknown = JSON.parse(line);
-  if (!isJsonObject(record)) return printable(line.trimEnd());
+  if (!isJsonObject(record)) return printableLine(line.trimEnd());
   const { time, level, msg, ...fields } = record;
   const color = levelColors[String(level)] ?? colors.white;
   const rest = Object.entries(fields).map(([key, value]) => `${colors.dim(`${key}=`)}${shown(value)}`);
-  return [String(time).slice(11, 19), color(String(level)), printable(String(msg)), ...rest].join(" ");
+  return [String(time).slice(11, 19), color(String(level)), printableLine(String(msg)), ...rest].join(" ");
 }
 
 function shown(value: unknown): string {
   if (isJsonObject(value) && typeof value.message === "string") {
-    return printable(`${String(value.type)}: ${value.message}`);
+    return printableLine(`${String(value.type)}: ${value.message}`);
   }
-  return printable(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
+  return printableLine(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
 }

@@ -66,6 +66,15 @@ describe("readable output", () => {
     expect(stripped(readableLine(JSON.stringify(record)))).toBe("03:04:05 warn oh error=E: m");
   });
 
+  it("is one line, whatever others name", () => {
+    const sessionId = "s\n03:04:06 error forged\tx";
+    const record = { time: "2026-01-02T03:04:05.678Z", level: "info", msg: `no ${sessionId}`, sessionId };
+    expect(printable(sessionId).split("\n")).toHaveLength(2);
+    expect(stripped(readableLine(JSON.stringify(record)))).toBe(
+      "03:04:05 info no s␊03:04:06 error forged␉x sessionId=s␊03:04:06 error forged␉x",
+    );
+  });
+
   it.each([
     ["\u001b]0;title\u0007", "␛]0;title␇"],
     ["\u001b[2J", "␛[2J"],

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { type AgentEventOf, messageOf, type RunResult } from "@ambit/core";
 import type { Message } from "@ambit/core/contract";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
-import { printable } from "../../logging/printable.js";
+import { printable, printableLine } from "../../logging/printable.js";
 import type { Ambit } from "../../open.js";
 import { exitCodeOf, exitCodes } from "../exit-codes.js";
 import type { Terminal } from "./ask/terminal.js";
@@ -141,7 +141,7 @@ export class ByHand {
 
   #codeOf({ failure, stopReason }: RunResult): number {
     if (failure !== undefined || stopReason !== "paused") return exitCodeOf(failure);
-    const calls = [...this.#asked].map((name) => printable(name)).join(", ");
+    const calls = [...this.#asked].map((name) => printableLine(name)).join(", ");
     const asked = calls === "" ? "it has a question" : `it needs permission to call ${calls}`;
     const fix = "run it at a terminal, or with --permissions allow";
     process.stderr.write(`ambit: the run paused: ${asked}, and there is no terminal to ask at: ${fix}\n`);

@@ -6,7 +6,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { OutputChange, OutputsReceipt } from "@ambit/core/contract";
 import type { KeptOutputs } from "@ambit/workspace";
-import { printable } from "../../logging/printable.js";
+import { printable, printableLine } from "../../logging/printable.js";
 import { colors } from "../display/colors.js";
 import { exitCodes } from "../exit-codes.js";
 import { applyChange, type Conflict, conflictsIn } from "./apply.js";
@@ -39,7 +39,8 @@ export async function takeBack(
 ): Promise<number> {
   const { folder, terminal, print, signal } = options;
   const changes = receipt.patch?.changes ?? [];
-  for (const { path, reason } of receipt.omitted) await print(`left out: ${printable(path)} (${reason})\n`);
+  for (const { path, reason } of receipt.omitted)
+    await print(`left out: ${printableLine(path)} (${reason})\n`);
   if (options.patch !== undefined) await savePatch(kept, options.patch);
   if (changes.length === 0) {
     await print("no changes\n");
@@ -90,7 +91,7 @@ async function refuse(
   const file = patch ?? join(await mkdtemp(join(tmpdir(), "ambit-patch-")), "run.patch");
   if (patch === undefined) await savePatch(kept, file);
   for (const { path, reason } of conflicts)
-    await print(`${colors.red("conflict")}: ${printable(path)}: ${reason}\n`);
+    await print(`${colors.red("conflict")}: ${printableLine(path)}: ${reason}\n`);
   await print(`${outcome}; the patch is in ${file}\n`);
   return exitCodes.runFailed;
 }
@@ -117,7 +118,7 @@ async function shownPatch(kept: KeptOutputs, changes: readonly OutputChange[]): 
 
 /** What changes, where not all of it is shown. */
 function namesOf(changes: readonly OutputChange[]): readonly string[] {
-  const names = changes.slice(0, maxNamed).map(({ change, path }) => printable(`${change}: ${path}`));
+  const names = changes.slice(0, maxNamed).map(({ change, path }) => printableLine(`${change}: ${path}`));
   const left = changes.length - names.length;
   return left === 0 ? names : [...names, `and ${left} more`];
 }

@@ -1,4 +1,4 @@
-import { printable } from "../../logging/printable.js";
+import { printableLine } from "../../logging/printable.js";
 import { colors } from "./colors.js";
 
 /** Columns as wide as their widest cell, except for the last one. */
@@ -9,7 +9,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   const line = (cells: readonly string[]) =>
     cells
       .map((cell, column) => (column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
-      .map(printable)
+      .map(printableLine)
       .join("  ");
   return `${[colors.bold(line(head)), ...rows.map(line)].join("\n")}\n`;
 }
