@@ -4,6 +4,7 @@ import { Agent, DecoratorHandler, type Dispatcher, fetch } from "undici";
 import type { MessageGuard } from "../message-guard.js";
 import { BoundedTransport } from "./bounded.js";
 import { withError } from "./null-answer.js";
+import { reconnectLater } from "./reconnection.js";
 
 type HttpConnection = Extract<McpServer["connection"], { readonly type: "http" }>;
 
@@ -29,6 +30,7 @@ export function httpTransport(
     ({ binding, value }) => [binding.name, value] as const,
   );
   const transport = new BoundedTransport(new URL(connection.url), {
+    reconnectionScheduler: reconnectLater,
     requestInit: { headers: { ...connection.headers, ...Object.fromEntries(credentials) } },
     fetch: async (url, init) => {
       const request = typeof init?.body === "string" ? init.body : undefined;
