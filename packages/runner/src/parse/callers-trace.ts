@@ -1,4 +1,4 @@
-import { type RunRequest, runRequestSchema, type Warning } from "@ambit/core/contract";
+import { isJsonObject, type RunRequest, runRequestSchema, type Warning } from "@ambit/core/contract";
 import type { CallersSpan } from "@ambit/core/plugin";
 import { z } from "zod";
 import { isBaggage, isTracestate, remoteSpan, traceparentOf } from "./trace-context.js";
@@ -73,10 +73,27 @@ export interface RequestedTelemetry {
 const propagationSchema = z.object({ context: z.object({ propagation: callersTraceSchema }) });
 const telemetrySchema = runRequestSchema.pick({ telemetry: true });
 
+/** Values in a refused body's telemetry: it wasn't pruned, and to parse headers takes long. */
+const maxValues = 1_000;
+
+function hasAtMost(value: unknown, max: number): boolean {
+  const open = [value];
+  for (let left = max; open.length > 0; left -= 1) {
+    const next = open.pop();
+    const inner = typeof next === "object" && next !== null ? Object.values(next) : [];
+    if (inner.length > left) return false;
+    open.push(...inner);
+  }
+  return true;
+}
+
 /** Of a body that is refused, whatever else is in it. Pure. */
 export function askedIn(body: unknown): RequestedTelemetry {
   const trace = propagationSchema.safeParse(body).data?.context.propagation;
-  const telemetry = telemetrySchema.safeParse(body).data?.telemetry;
+  const given = isJsonObject(body) ? body.telemetry : undefined;
+  const telemetry = hasAtMost(given, maxValues)
+    ? telemetrySchema.safeParse({ telemetry: given }).data?.telemetry
+    : undefined;
   return {
     ...(trace?.traceparent === undefined ? {} : { trace }),
     telemetry,

@@ -1,7 +1,7 @@
 import { runRequestSchema } from "@ambit/core/contract";
 import { calls } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
-import { inCallersTrace } from "../../src/parse/callers-trace.js";
+import { askedIn, inCallersTrace } from "../../src/parse/callers-trace.js";
 import { createWorld } from "../fakes/world.js";
 
 const [one, other] = ["a", "c"].map((digit) => `00-${digit.repeat(32)}-${"b".repeat(16)}-01`);
@@ -111,5 +111,21 @@ describe("the caller's trace", () => {
     const { result } = await world.run({ customTools, context: { propagation: { traceparent: "00" } } });
     expect(result.warnings).toMatchObject([{ path: "context.propagation.traceparent" }]);
     expect(result.traceId).toBeUndefined();
+  });
+});
+
+describe("what a refused request says of its trace", () => {
+  const endpoint = "https://collector.example.com/";
+  const asking = (count: number) => {
+    const headers = Object.fromEntries(Array.from({ length: count }, (_, index) => [`h${index}`, "x"]));
+    return { telemetry: { exporters: { otlp: { endpoint, headers } } }, unknown: true };
+  };
+
+  it("is read, unless it is so large that reading it would keep others waiting", () => {
+    const few = asking(900);
+    expect(askedIn(few).telemetry).toEqual(few.telemetry);
+    expect(askedIn(asking(1_100)).telemetry).toBeUndefined();
+    const context = { propagation: { traceparent: one } };
+    expect(askedIn({ ...asking(1_100), context }).trace).toEqual({ traceparent: one });
   });
 });

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isJsonObject, projectOf, RequestInvalid, runIdSchema } from "@ambit/core";
+import { runRequestSchema } from "@ambit/core/contract";
 import type { Caller } from "../../tenants/caller.js";
 
 /** The run's id from a header. @throws RequestInvalid */
@@ -13,14 +14,17 @@ export function idempotencyKey({ headers }: IncomingMessage): string | undefined
   throw new RequestInvalid(messages);
 }
 
+const { controlCommandId: commandSchema } = runRequestSchema.shape;
+
 /**
  * The run's id for a `controlCommandId`, the same for every replica: a stored run of it is found again. Undefined where
  * there is none, or the request names its run.
  */
 export function commandKey(body: unknown, caller: Caller): string | undefined {
   if (!isJsonObject(body) || (body.runId ?? body.run_id) != null) return undefined;
-  const command = body.controlCommandId ?? body.control_command_id;
-  if (typeof command !== "string") return undefined;
+  // One that is too long to be hashed at once is refused with its request.
+  const { data: command } = commandSchema.safeParse(body.controlCommandId ?? body.control_command_id);
+  if (command === undefined) return undefined;
   const projectId = body.projectId ?? body.project_id;
   const runContext = body.runContext ?? body.run_context;
   const project =
