@@ -6,6 +6,14 @@ export const dayMs = 86_400_000;
 /** The day in UTC, as a number. */
 export const today = (now: Sql) => sql`(${now} / ${constant(dayMs)})`;
 
+/** Locks the project's row: until the transaction is committed, no other replica does. */
+export function lockUsage(project: string): Statement {
+  return statement(
+    sql`INSERT INTO ambit_usage (project) VALUES (${project})
+    ON CONFLICT (project) DO UPDATE SET project = excluded.project`,
+  );
+}
+
 /** Records the start of a run, if its project's runs are counted. */
 export function countStart(database: Pick<Database, "now">, id: string, replica: string): Statement {
   return statement(

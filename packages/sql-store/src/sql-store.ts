@@ -1,5 +1,6 @@
 import type { Store } from "@ambit/durable/store";
 import type { Database } from "./database.js";
+import { Queue } from "./runs/queue.js";
 import { Quotas } from "./runs/quotas.js";
 import { RunRetention } from "./runs/retention.js";
 import { Runs } from "./runs/runs.js";
@@ -13,6 +14,7 @@ export function sqlStore(database: Database): Store {
   const runs = new Runs(database);
   const shared = new ReplicaRows(database);
   const quotas = new Quotas(database);
+  const queue = new Queue(database);
   const sessions = new SessionRows(database);
   const uses = new SessionUses(database);
   const deliveries = new DeliveryRows(database);
@@ -20,6 +22,7 @@ export function sqlStore(database: Database): Store {
   return {
     create: (run) => runs.create(run),
     createWithin: (run, quota) => quotas.createWithin(run, quota),
+    createQueued: (run, limits) => queue.create(run, limits),
     usage: (projects) => quotas.usage(projects),
     claim: (id, replica) => runs.claim(id, replica),
     keepRecovery: (id, fence, recovery) => runs.keepRecovery(id, fence, recovery),

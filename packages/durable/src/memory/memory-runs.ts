@@ -1,5 +1,5 @@
 import type { MemorySettings } from "../settings.js";
-import type { Backlog, NewRun, RunEnd, RunQuery, RunQuota, StoredRun, Written } from "../store/index.js";
+import type { NewRun, QueueLimits, RunEnd, RunQuery, RunQuota, StoredRun, Written } from "../store/index.js";
 import { MemoryRun } from "./memory-run.js";
 import { Usages } from "./usage.js";
 
@@ -50,6 +50,18 @@ export class MemoryRuns {
     return undefined;
   }
 
+  createQueued(run: NewRun, { queuedRuns, queuedBytes }: QueueLimits): StoredRun | "queue_full" | undefined {
+    const { id, project, sealedRequest = "" } = run;
+    const all = this.countQueued(undefined);
+    const own = project === undefined ? { queuedRuns: 0, queuedBytes: 0 } : this.countQueued(project);
+    const hasRoom =
+      all.queuedRuns + own.queuedRuns < queuedRuns &&
+      all.queuedBytes + own.queuedBytes + sealedRequest.length <= queuedBytes;
+    if (!hasRoom) return this.#runs.get(id)?.row(true) ?? "queue_full";
+    const existing = this.create(run);
+    return existing === "over_quota" ? undefined : existing;
+  }
+
   claim(id: string, replica: string): { fence: number; sealedRequest: string } | undefined {
     const run = this.#runs.get(id);
     if (run?.state !== "queued" || run.sealedRequest === undefined) return undefined;
@@ -73,7 +85,7 @@ export class MemoryRuns {
     return found;
   }
 
-  countQueued(project: string | null | undefined): Pick<Backlog, "queuedRuns" | "queuedBytes"> {
+  countQueued(project: string | null | undefined): QueueLimits {
     const queued = this.#liveOf("queued", project);
     const queuedBytes = queued.reduce((sum, { sealedRequest = "" }) => sum + sealedRequest.length, 0);
     return { queuedRuns: queued.length, queuedBytes };

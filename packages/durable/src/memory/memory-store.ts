@@ -55,6 +55,7 @@ export class MemoryStore {
         const existing = runs.create(run);
         return existing === "over_quota" ? undefined : existing;
       },
+      createQueued: async (run, limits) => runs.createQueued(run, limits),
       createWithin: async (run, quota) => runs.create(run, quota),
       usage: async (projects) => projects.map((project) => runs.usages.of(project)),
       claim: async (id, replica) => runs.claim(id, replica),

@@ -6,6 +6,7 @@ import type { Store } from "./store.js";
 const methods: Readonly<Record<keyof Store, true>> = {
   create: true,
   createWithin: true,
+  createQueued: true,
   usage: true,
   claim: true,
   keepRecovery: true,

@@ -90,6 +90,13 @@ export interface RunQuota {
   readonly usdPerDay?: number;
 }
 
+/** What may be queued, over all replicas. A project's runs may take no more than they leave free. */
+export interface QueueLimits {
+  readonly queuedRuns: number;
+  /** Of their sealed requests. */
+  readonly queuedBytes: number;
+}
+
 /** What a project has used, over all replicas. Runs are counted from its first one with a quota. */
 export interface ProjectUsage {
   readonly project: string;

@@ -6,6 +6,7 @@ import type {
   InteractionQuery,
   NewRun,
   ProjectUsage,
+  QueueLimits,
   RunEnd,
   RunHead,
   RunQuery,
@@ -70,6 +71,8 @@ export interface Store {
   create(run: NewRun): Promise<StoredRun | undefined>;
   /** The same, if its project's quota has room for a running run: no two replicas take the last place. */
   createWithin(run: NewRun, quota: RunQuota): Promise<StoredRun | "over_quota" | undefined>;
+  /** The same for a queued run, if the queue has room for it and its sealed request, which is ASCII. */
+  createQueued(run: NewRun, limits: QueueLimits): Promise<StoredRun | "queue_full" | undefined>;
   /** One for each of these projects, in their order. */
   usage(projects: readonly string[]): Promise<readonly ProjectUsage[]>;
   /** Makes this replica the owner of a queued run. Undefined when it isn't queued any more. */

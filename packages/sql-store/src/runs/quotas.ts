@@ -1,5 +1,5 @@
 import type { NewRun, ProjectUsage, RunQuota, StoredRun } from "@ambit/durable/store";
-import { countStart, dayMs, today } from "../counting.js";
+import { countStart, dayMs, lockUsage, today } from "../counting.js";
 import { Columns, type Database, type Row } from "../database.js";
 import { all, asText, clock, constant, list, type Sql, sql, statement } from "../query.js";
 import { runOf } from "../rows.js";
@@ -16,11 +16,8 @@ export class Quotas {
   async createWithin(run: NewRun, quota: RunQuota): Promise<StoredRun | "over_quota" | undefined> {
     const { id, project = "" } = run;
     const rows = await this.database.run([
-      // Locks the project's row: until this is committed, no other replica counts.
-      statement(
-        sql`INSERT INTO ambit_usage (project) VALUES (${project})
-        ON CONFLICT (project) DO UPDATE SET project = excluded.project`,
-      ),
+      // Until this is committed, no other replica counts.
+      lockUsage(project),
       statement(createRun(this.database, run, this.#within(run.project, quota))),
       countStart(this.database, id, run.replica),
       statement(

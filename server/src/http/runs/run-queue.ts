@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { AtCapacity, idOfRun, type Log, messageOf, runKey, toAmbitError, Unauthorized } from "@ambit/core";
 import { endedBy, type RecordedRuns, recoveryOf, type Sealing } from "@ambit/durable";
-import type { Backlog, StoredRun } from "@ambit/durable/store";
+import type { QueueLimits, StoredRun } from "@ambit/durable/store";
 import {
   type CallersTrace,
   callersTraceSchema,
@@ -17,8 +17,6 @@ import { rulesOf } from "../../tenants/tenants.js";
 
 /** Milliseconds between two polls for runs that other replicas queued. */
 const pollMs = 1_000;
-
-type QueueLimits = Pick<Backlog, "queuedRuns" | "queuedBytes">;
 
 export interface RunQueueOptions {
   readonly runs: RecordedRuns;
@@ -67,21 +65,26 @@ export class RunQueue {
     const runId = request.runId ?? id ?? randomUUID();
     const key = runKey(runId, tenantOf(caller));
     const { project, token } = senderOf(caller);
+    // Not sealed for a queue that is full anyway: sealing a large one takes a while.
+    const full = await this.#whyFull(project, 0);
+    if (full !== undefined) throw new AtCapacity(full);
+    const sealedRequest = await sealing.sealInTurns(key, { body, project, token, trace } satisfies Queued);
+    const queued = {
+      ...runs.newRun({ key, request, plan }, digest),
+      state: "queued" as const,
+      sealedRequest,
+    };
+    const existing = await runs.store.createQueued(queued, limits);
+    if (existing === "queue_full")
+      throw new AtCapacity((await this.#whyFull(project, sealedRequest.length)) ?? "The queue was full.");
+    return existing === undefined ? { runId } : { existing };
+  }
+
+  async #whyFull(project: string | null, added: number): Promise<string | undefined> {
+    const { runs, limits } = this.options;
     const all = await runs.store.backlog();
     const own = project === null ? undefined : await runs.store.backlog(project);
-    const requireRoom = (added: number) => {
-      const full = whyFull({ all, own, added }, limits);
-      if (full !== undefined) throw new AtCapacity(full);
-    };
-    requireRoom(0);
-    const sealedRequest = await sealing.sealInTurns(key, { body, project, token, trace } satisfies Queued);
-    requireRoom(sealedRequest.length);
-    const existing = await runs.store.create({
-      ...runs.newRun({ key, request, plan }, digest),
-      state: "queued",
-      sealedRequest,
-    });
-    return existing === undefined ? { runId } : { existing };
+    return whyFull({ all, own, added }, limits);
   }
 
   /** Begins as many as there are free slots. */

@@ -1,5 +1,5 @@
 import type { Store } from "@ambit/durable/store";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ending, groupOf, newRun } from "../store/samples.js";
 
 const question = (id: string) => ({ id, kind: "user_approval", payload: `{"toolName":"${id}"}` });
@@ -299,6 +299,42 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
       );
       expect(created.filter((found) => found === undefined)).toHaveLength(1);
     }
+  });
+
+  describe("never queues more than its limits, however many replicas queue runs at once:", () => {
+    const stores = () => Promise.all([1, 2, 3, 4].map(() => opened()));
+    const waiting = (id: string, project: string | undefined, bytes = 40) =>
+      newRun(id, { project, state: "queued", sealedRequest: "x".repeat(bytes) });
+    const attempts = (round: number) => Array.from({ length: 8 }, (_, index) => `${round}-${index}`);
+
+    it.each([
+      ["places", { queuedRuns: 5, queuedBytes: 10_000 }, undefined, 5],
+      ["bytes", { queuedRuns: 100, queuedBytes: 200 }, undefined, 5],
+      ["a project's share of places", { queuedRuns: 8, queuedBytes: 10_000 }, "p", 4],
+      ["a project's share of bytes", { queuedRuns: 100, queuedBytes: 320 }, "p", 4],
+      ["neither", { queuedRuns: 100, queuedBytes: 10_000 }, "p", 16],
+    ] as const)("%s", async (_what, limits, project, most) => {
+      const all = await stores();
+      const queued = await Promise.all(
+        all.flatMap((store, index) =>
+          index < 2 ? attempts(index).map((id) => store.createQueued(waiting(id, project), limits)) : [],
+        ),
+      );
+      expect(queued.filter((found) => found === undefined)).toHaveLength(most);
+      expect(queued.filter((found) => found === "queue_full")).toHaveLength(16 - most);
+      expect(await all[3]?.backlog()).toMatchObject({ queuedRuns: most, queuedBytes: most * 40 });
+    });
+
+    it("what a claim takes out has room again, and a run that is queued already is found", async () => {
+      const [one, two] = [await opened(), await opened()];
+      const limits = { queuedRuns: 1, queuedBytes: 40 };
+      expect(await one.createQueued(waiting("a", undefined), limits)).toBeUndefined();
+      expect(await two.createQueued(waiting("b", undefined), limits)).toBe("queue_full");
+      expect(await two.createQueued(waiting("a", undefined), limits)).toMatchObject({ id: "a" });
+      await two.claim("a", "two");
+      expect(await one.createQueued(waiting("c", undefined, 41), limits)).toBe("queue_full");
+      expect(await one.createQueued(waiting("c", undefined), limits)).toBeUndefined();
+    });
   });
 
   it("ends the lease of an earlier process at the same address, unless it drains", async () => {
