@@ -47,7 +47,7 @@ export function sqlStore(database: Database): Store {
     useAnswer: (id) => shared.useAnswer(id),
     expiring: (maxAgeMs) => shared.expiring(maxAgeMs),
     expire: (question, expiry) => shared.expire(question, expiry),
-    holdSession: (place) => sessions.hold(place),
+    holdSession: (place, maxOpen) => sessions.hold(place, maxOpen),
     keepSession: (place, fence, handover) => sessions.keep(place, fence, handover),
     releaseSession: (place) => sessions.release(place),
     endSession: (of) => sessions.end(of),

@@ -51,6 +51,11 @@ export class SharedQuotas {
     return open.length < sessions || open.some((one) => one.session === session);
   }
 
+  /** The open sessions that the store allows when it binds one. */
+  sessionsOf(caller: Caller): number | undefined {
+    return caller.kind === "operator" ? undefined : caller.tenant.limits.sessions;
+  }
+
   /** The quota that the store checks when it creates the run. */
   quotaOf(caller: Caller): RunQuota | undefined {
     if (caller.kind === "operator") return undefined;

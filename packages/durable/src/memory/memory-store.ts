@@ -88,7 +88,7 @@ export class MemoryStore {
         return run === undefined ? false : runs.changing(run, () => run.expire(id, expiry));
       },
 
-      holdSession: async (place) => this.#holdSession(place),
+      holdSession: async (place, maxOpen) => this.#holdSession(place, maxOpen),
       releaseSession: async (name) => void this.#sessions.delete(keyOf(name)),
       sessions: async ({ project, limit }) => this.#openSessions(project).slice(0, limit),
 
@@ -184,8 +184,16 @@ export class MemoryStore {
       .map((one) => ({ ...one }));
   }
 
-  #holdSession(place: SessionPlace) {
+  #holdSession(place: SessionPlace, maxOpen = Infinity) {
     const now = Date.now();
+    const open = new Set(this.options.openSessions().map(keyOf));
+    const others = [...this.#sessions.values()].filter(
+      (one) =>
+        one.project === place.project &&
+        keyOf(one) !== keyOf(place) &&
+        (open.has(keyOf(one)) || now - one.usedAt < openingMs),
+    );
+    if (!open.has(keyOf(place)) && others.length >= maxOpen) return "over_quota" as const;
     const { createdAt = now } = this.#sessions.get(keyOf(place)) ?? {};
     const held = { ...place, address: this.options.address, createdAt, usedAt: now };
     this.#sessions.delete(keyOf(place));
@@ -199,6 +207,9 @@ export class MemoryStore {
     return [...this.#sessions.values()].filter((one) => open.has(keyOf(one)) && isOf(one, project)).reverse();
   }
 }
+
+/** Milliseconds in which a session that a run holds is opened. */
+const openingMs = 5_000;
 
 const keyOf = ({ project, session }: StoredSessionName) => JSON.stringify([project ?? null, session]);
 

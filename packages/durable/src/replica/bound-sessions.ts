@@ -42,10 +42,13 @@ export class BoundSessions {
     readonly replica: string,
   ) {}
 
-  /** Binds a run's session to this replica. @throws SessionElsewhere when another one has it; StoreFailed */
-  async bind({ request, plan }: RecordedRun): Promise<void> {
+  /**
+   * Binds a run's session to this replica, if its project may have one more open: no two requests take the last place.
+   * @param maxOpen of its project. Default: no limit. @throws SessionElsewhere when another one has it; StoreFailed
+   */
+  async bind({ request, plan }: RecordedRun, maxOpen?: number): Promise<"bound" | "over_quota"> {
     const { sessionId: session } = request;
-    if (session === undefined) return;
+    if (session === undefined) return "bound";
     await this.options.requireLease();
     const { settings, log, store } = this.options;
     const name = { project: projectOf(request), session };
@@ -55,8 +58,12 @@ export class BoundSessions {
     // Must not be released meanwhile.
     this.#bound.set(key, { ...name, fence: 0, ...before, boundAt: performance.now() });
     const hold = await retryWhileDown("bind a session", settings.retryTimeoutMs, log, () =>
-      store.holdSession(place),
+      store.holdSession(place, maxOpen),
     );
+    if (hold === "over_quota") {
+      this.#bound.delete(key);
+      return hold;
+    }
     if (!hold.held) {
       this.#bound.delete(key);
       throw new SessionElsewhere(session, hold.address);
@@ -64,6 +71,7 @@ export class BoundSessions {
     const { fence, handover } = hold;
     const record = handover === undefined ? undefined : this.#unsealed(key, handover);
     this.#bound.set(key, { ...name, fence, record, boundAt: performance.now() });
+    return "bound";
   }
 
   /** Undefined for a session that isn't bound. */

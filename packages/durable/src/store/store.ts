@@ -127,8 +127,9 @@ export interface Store {
   /**
    * Binds a session to the replica that has its sandbox. Where another living one has it, only if `keepSession` kept
    * something, and no run of the session is under way there.
+   * @param maxOpen of its project's open sessions, itself included, on all replicas. Default: no limit.
    */
-  holdSession(place: SessionPlace): Promise<SessionHold>;
+  holdSession(place: SessionPlace, maxOpen?: number): Promise<SessionHold | "over_quota">;
   /** Keeps what the next owner takes the session over with, sealed by its present one. Undefined: nothing any more. */
   keepSession(place: SessionPlace, fence: number, handover: string | undefined): Promise<Written>;
   releaseSession(place: SessionPlace): Promise<void>;

@@ -5,8 +5,9 @@ import type {
   StoredSessionName,
   Written,
 } from "@ambit/durable/store";
+import { lockUsage } from "../counting.js";
 import { Columns, type Database } from "../database.js";
-import { all, clock, equal, locking, sql, statement } from "../query.js";
+import { all, asText, clock, constant, equal, locking, type Sql, sql, statement } from "../query.js";
 import { sessionOf } from "../rows.js";
 import { lives } from "./lease.js";
 
@@ -18,12 +19,18 @@ const isInUse = sql`EXISTS (SELECT 1 FROM ambit_runs r WHERE r.state = 'running'
 export class SessionRows {
   constructor(readonly database: Database) {}
 
-  async hold({ project = "", session, replica, sandbox }: SessionPlace): Promise<SessionHold> {
+  async hold(place: SessionPlace, maxOpen?: number): Promise<SessionHold | "over_quota"> {
+    const { project = "", session, replica, sandbox } = place;
     const now = clock(this.database);
-    const [, found] = await this.database.run([
+    const names = [project, session, replica, sandbox].map(asText);
+    const room = this.#room(project, session, maxOpen);
+    const rows = await this.database.run([
+      // Until this is committed, no other replica counts.
+      ...(maxOpen === undefined ? [] : [lockUsage(project)]),
+      statement(sql`SELECT 1 AS room WHERE ${room}`),
       statement(
         sql`INSERT INTO ambit_sessions (project, session, replica, sandbox, fence, created_at, used_at)
-        VALUES (${project}, ${session}, ${replica}, ${sandbox}, 1, ${now}, ${now}) ON CONFLICT (project, session) DO UPDATE
+        SELECT ${sql.join(names)}, 1, ${now}, ${now} WHERE ${room} ON CONFLICT (project, session) DO UPDATE
         SET used_at = excluded.used_at, sandbox = excluded.sandbox, replica = excluded.replica,
           fence = ambit_sessions.fence + CASE WHEN ambit_sessions.replica = excluded.replica THEN 0 ELSE 1 END
         WHERE ambit_sessions.replica = excluded.replica OR NOT ${lives(this.database, "ambit_sessions")}
@@ -35,13 +42,21 @@ export class SessionRows {
         WHERE s.project = ${project} AND s.session = ${session}`,
       ),
     ]);
-    const [row] = found ?? [];
+    if (rows.at(-3)?.length === 0) return "over_quota";
+    const [row] = rows.at(-1) ?? [];
     // Another request ended it at the same moment.
-    if (row === undefined) return this.hold({ project, session, replica, sandbox });
+    if (row === undefined) return this.hold(place, maxOpen);
     const columns = new Columns(row);
     if (row.replica !== replica) return { held: false, address: columns.optionalText("address") ?? "" };
     const handover = columns.optionalText("handover");
     return { held: true, fence: columns.number("fence"), handover };
+  }
+
+  /** Whether it is open already, or may be opened. */
+  #room(project: string, session: string, maxOpen: number | undefined): Sql {
+    if (maxOpen === undefined) return all([]);
+    const open = sql`FROM ambit_sessions WHERE project = ${project} AND ${lives(this.database, "ambit_sessions")}`;
+    return sql`(EXISTS (SELECT 1 ${open} AND session = ${session}) OR (SELECT COUNT(*) ${open}) < ${constant(maxOpen)})`;
   }
 
   async keep(

@@ -133,13 +133,14 @@ async function begin(
   signal: AbortSignal,
 ) {
   try {
-    if ((await quotas.refusalOfSession(caller, run.request.sessionId)) !== undefined) {
-      run.withdraw();
-      return "over_quota";
-    }
-    await unlessAborted(signal, () => runs.sessions.bind(run)).catch((cause: unknown) => {
+    const bind = () => runs.sessions.bind(run, quotas.sessionsOf(caller));
+    const bound = await unlessAborted(signal, bind).catch((cause: unknown) => {
       throw isAmbitError(cause) ? cause : new StoreFailed("The store can't be reached.", { cause });
     });
+    if (bound === "over_quota") {
+      run.withdraw();
+      return bound;
+    }
     const started = await runs.start(run, digest, quotas.quotaOf(caller), signal);
     if (started === "over_quota" || "existing" in started) run.withdraw();
     return started;

@@ -337,6 +337,32 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     });
   });
 
+  it("never opens more sessions of a project than it may, however many replicas do so at once", async () => {
+    const [one, two] = [await opened(), await opened()];
+    await one.renew("one", "http://one", 60_000);
+    await two.renew("two", "http://two", 60_000);
+    const hold = (session: string, replica: "one" | "two", maxOpen?: number) =>
+      (replica === "one" ? one : two).holdSession({ project: "p", session, replica, sandbox: "x" }, maxOpen);
+    const held = await Promise.all(
+      Array.from({ length: 12 }, (_, index) => hold(`s${index}`, index % 2 === 0 ? "one" : "two", 3)),
+    );
+    expect(held.filter((found) => found === "over_quota")).toHaveLength(9);
+    const open = await one.sessions({ project: "p", limit: 20 });
+    expect(open).toHaveLength(3);
+    // One that is open goes on.
+    const [{ session, replica } = { session: "", replica: "" }] = open;
+    expect(await hold(session, replica === "one" ? "one" : "two", 3)).toMatchObject({ held: true });
+    expect(await hold("other", "one", 3)).toBe("over_quota");
+    expect(await two.holdSession({ project: "q", session, replica: "two", sandbox: "x" }, 1)).toMatchObject({
+      held: true,
+    });
+    expect(await hold("unlimited", "one")).toMatchObject({ held: true });
+    await one.releaseSession({ project: "p", session: "unlimited", replica: "one", sandbox: "x" });
+    const place = { project: "p", session, replica, sandbox: "x" };
+    await one.releaseSession(place);
+    expect(await hold("other", "one", 3)).toMatchObject({ held: true });
+  });
+
   it("ends the lease of an earlier process at the same address, unless it drains", async () => {
     const store = await opened();
     for (const replica of ["a-1", "b-1"]) {
