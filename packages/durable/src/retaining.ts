@@ -8,8 +8,9 @@ import { aboutExpiry } from "./webhooks/messages.js";
 /** Shortest and longest interval between two clean-ups, in milliseconds. */
 const everyMs = { min: 1_000, max: 60_000 };
 
-/** Questions of one run that are read at a time. */
+/** Questions of one run that are read at a time, and characters of what any read questions hold. */
 const maxQuestions = 100;
+const maxCharacters = 8_388_608;
 
 /** The result's number when the run ended. A reader that has the result continues with the next record. */
 const ended = eventRecord({ type: "data", name: "ambit.run_ended", data: {} });
@@ -50,7 +51,7 @@ export class Retaining {
       let { deleted, excess } = await store.retain(limits);
       // What is left waits for its users. The oldest of it ends first, with its event and webhook.
       while (excess > 0 && !this.#isClosed) {
-        const [oldest] = await store.expiring(0);
+        const [oldest] = await store.expiring(0, 1);
         if (oldest === undefined) {
           log.warn(
             { excess },
@@ -74,7 +75,7 @@ export class Retaining {
   async #expire(): Promise<void> {
     const { store, settings } = this.options;
     while (!this.#isClosed) {
-      const questions = await store.expiring(settings.interactionMs);
+      const questions = await store.expiring(settings.interactionMs, maxCharacters);
       for (const question of questions) await this.#end(question);
       if (questions.length === 0) return;
     }
@@ -83,22 +84,25 @@ export class Retaining {
   /** Its open questions, before their time. */
   async #expireOf(runId: string): Promise<void> {
     while (!this.#isClosed) {
-      const questions = await this.options.store.interactions({ runId, state: "open", limit: maxQuestions });
-      for (const question of questions) await this.#end(question);
-      if (questions.length < maxQuestions) return;
+      const page = { runId, state: "open", limit: maxQuestions, maxCharacters, without: ["answer"] } as const;
+      const questions = await this.options.store.interactions(page);
+      let expired = 0;
+      for (const question of questions) if (await this.#end(question)) expired += 1;
+      if (expired === 0) return;
     }
   }
 
-  /** A question gets its event and its webhook. */
-  async #end(question: StoredInteraction): Promise<void> {
+  /** A question gets its event and its webhook. False if another replica was first. */
+  async #end(question: StoredInteraction): Promise<boolean> {
     const { store, log } = this.options;
     const { id, runId } = question;
     const run = await store.get(runId);
-    if (run === undefined) return;
+    if (run === undefined) return false;
     const kind = interactionKindSchema.parse(question.kind);
     const expiry = eventRecord({ type: "interaction_expired", id, kind });
     const text = `${ended}\n${expiry}\n`;
     const expired = await store.expire(question, { text, deliveries: aboutExpiry(run, question) });
     if (expired) log.info({ runId, interactionId: id }, "a question has expired");
+    return expired;
   }
 }

@@ -1,12 +1,13 @@
-import { messageOf } from "@ambit/core";
+import { AtCapacity, messageOf } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
 import { retryWhileDown } from "./outage.js";
 import type { Sealing } from "./sealing.js";
 import type { StoreSettings } from "./settings.js";
 import type { InteractionQuery, InteractionState, Store, StoredInteraction } from "./store/index.js";
 
-/** Answers to questions of one run that are read. */
+/** Answers to questions of one run that are read, and characters that they have together, as they are stored. */
 const maxQuestions = 1_000;
+const maxCharacters = 33_554_432;
 
 export interface StoredAnswersOptions {
   readonly store: Store;
@@ -23,10 +24,17 @@ export class StoredAnswers {
     readonly asked: Pick<Store, "answer">,
   ) {}
 
-  /** Stores an answer to an open question. @returns the state of one that isn't open; undefined if there is none. */
+  /**
+   * Stores an answer to an open question. @returns the state of one that isn't open; undefined if there is none.
+   * @throws AtCapacity where the answers to its run's questions are larger than what the next turn may read
+   */
   async keep(id: string, body: unknown): Promise<"kept" | InteractionState | undefined> {
     const sealed = await this.options.sealing.sealInTurns(id, body);
-    const question = await this.asked.answer(id, sealed);
+    const question = await this.asked.answer(id, sealed, maxCharacters);
+    if (question?.state === "open")
+      throw new AtCapacity(
+        "The answers to this run's questions take too much room: send a shorter one, or begin the next turn.",
+      );
     return question?.state === "answered" && question.answer === sealed ? "kept" : question?.state;
   }
 

@@ -133,10 +133,10 @@ export class MemoryRun implements MemoryRows {
   }
 
   /** Keeps the answer to an open question. @returns the question as it is then; undefined if there is none. */
-  answer(id: string, answer: string): StoredInteraction | undefined {
+  answer(id: string, answer: string, maxCharacters: number): StoredInteraction | undefined {
     const question = this.questions.get(id);
     if (question === undefined) return undefined;
-    if (question.state === "open") {
+    if (question.state === "open" && this.#answerSize + answer.length <= maxCharacters) {
       question.state = "answered";
       question.answer = answer;
       this.#answerSize += answer.length;

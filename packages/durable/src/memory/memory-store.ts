@@ -80,7 +80,7 @@ export class MemoryStore {
       }),
 
       interactions: async (query) => this.#interactions(query),
-      answer: async (id, answer) => this.#answer(id, answer),
+      answer: async (id, answer, maxCharacters) => this.#answer(id, answer, maxCharacters),
       useAnswer: async (id) => this.#useAnswer(id),
       expiring: async (maxAgeMs) => this.#expiring(maxAgeMs),
       expire: async ({ id, runId }, expiry) => {
@@ -157,10 +157,10 @@ export class MemoryStore {
   }
 
   /** @throws AtCapacity where it takes more memory than all runs may, so that its run had to go */
-  #answer(id: string, answer: string): StoredInteraction | undefined {
+  #answer(id: string, answer: string, maxCharacters: number): StoredInteraction | undefined {
     const run = this.#runs.all.find(({ questions }) => questions.has(id));
     if (run === undefined) return undefined;
-    const answered = this.#runs.changing(run, () => run.answer(id, answer));
+    const answered = this.#runs.changing(run, () => run.answer(id, answer, maxCharacters));
     if (this.#runs.get(run.created.id) === run) return answered;
     throw new AtCapacity("The answer takes too much memory: send a shorter one, or raise memory.maxMiB.");
   }

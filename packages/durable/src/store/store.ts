@@ -115,12 +115,18 @@ export interface Store {
   takeOver(id: string, fence: number, replica: string): Promise<number | undefined>;
 
   interactions(query: InteractionQuery): Promise<readonly StoredInteraction[]>;
-  /** Keeps a user's answer to an open question. @returns the question as it is now; undefined where there is none. */
-  answer(id: string, answer: string): Promise<StoredInteraction | undefined>;
+  /**
+   * Keeps a user's answer to an open question, which is ASCII. @returns the question as it is now; undefined where there is none.
+   * @param maxCharacters of all answers to the run's questions that no turn has used; beyond that, it stays open.
+   */
+  answer(id: string, answer: string, maxCharacters: number): Promise<StoredInteraction | undefined>;
   /** Marks an answer as used. False when any replica used it before. */
   useAnswer(id: string): Promise<boolean>;
-  /** Open questions of ended runs that are older than that, the oldest first, at most 100. */
-  expiring(maxAgeMs: number): Promise<readonly StoredInteraction[]>;
+  /**
+   * Open questions of ended runs that are older than that, the oldest first, at most 100.
+   * @param maxCharacters of payloads; beyond that, entries are left out, but never the first.
+   */
+  expiring(maxAgeMs: number, maxCharacters: number): Promise<readonly StoredInteraction[]>;
   /** Ends an open question of an ended run, and adds the event to the run's log. False when another was first. */
   expire(question: StoredInteraction, expiry: Expiry): Promise<boolean>;
 
@@ -154,7 +160,7 @@ export interface Store {
   settleDelivery(id: string, attempt: number, outcome: DeliveryOutcome): Promise<void>;
   /** Makes a message due again immediately, whatever its state. @returns it as it is now; undefined where there is none. */
   redeliver(id: string, project?: string | null): Promise<Delivery | undefined>;
-  /** The newest first. */
+  /** The newest first, without the texts of their messages. */
   deliveries(query: DeliveryQuery): Promise<readonly Delivery[]>;
 
   /** What waits, over all replicas. @param project only its own; null: of none. */

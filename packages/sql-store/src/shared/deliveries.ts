@@ -15,6 +15,10 @@ import {
 } from "../query.js";
 import { deliveryOf } from "../rows.js";
 
+/** All columns but the text of the message: those of a page could fill the memory. */
+const listed = sql`id, run_id, project, url, host, event, state, attempts, earlier_attempts, last_status, error,
+  due_at, created_at, '' AS body`;
+
 /** Adds a message for a run that meets a condition. */
 export function addDelivery(
   database: Pick<Database, "now">,
@@ -81,7 +85,7 @@ export class DeliveryRows {
   async list({ project, state, runId, after, limit }: DeliveryQuery): Promise<readonly Delivery[]> {
     const wanted = [...equal({ project, state, run_id: runId }), ...before("ambit_deliveries", after)];
     const rows = await this.#rows(
-      sql`SELECT * FROM ambit_deliveries WHERE ${all(wanted)} ORDER BY created_at DESC, id DESC LIMIT ${limit}`,
+      sql`SELECT ${listed} FROM ambit_deliveries WHERE ${all(wanted)} ORDER BY created_at DESC, id DESC LIMIT ${limit}`,
     );
     return rows.map(deliveryOf);
   }

@@ -103,26 +103,28 @@ export class ReplicaRows {
     const order = sql`ORDER BY created_at DESC, id DESC`;
     const payload = without.includes("payload") ? sql`'' AS payload` : sql`payload`;
     const answer = without.includes("answer") ? sql`NULL AS answer` : sql`answer`;
-    const page = sql`SELECT id, run_id, project, session, kind, state, created_at, ${payload}, ${answer}
-      FROM ambit_interactions WHERE ${all(wanted)} ${order} LIMIT ${limit}`;
+    const page = sql`WHERE ${all(wanted)} ${order} LIMIT ${limit}`;
     const rows = await this.#rows(
-      maxCharacters === undefined
-        ? page
-        : sql`SELECT * FROM (SELECT page.*, SUM(LENGTH(payload)) OVER (${order}) - LENGTH(payload) AS before_it
-            FROM (${page}) AS page) AS measured WHERE before_it < ${maxCharacters} ${order}`,
+      sql`SELECT id, run_id, project, session, kind, state, created_at, ${payload}, ${answer}
+        FROM ambit_interactions ${maxCharacters === undefined ? page : sql`WHERE ${holding(maxCharacters, page, order)} ${order}`}`,
     );
     return rows.map(interactionOf);
   }
 
-  async answer(id: string, answer: string): Promise<StoredInteraction | undefined> {
+  async answer(id: string, answer: string, maxCharacters: number): Promise<StoredInteraction | undefined> {
+    const others = sql`SELECT COALESCE(SUM(OCTET_LENGTH(o.answer)), 0) FROM ambit_interactions o
+      WHERE o.run_id = ambit_interactions.run_id AND o.state = 'answered'`;
+    const hasRoom = sql`(${others}) + ${asInteger(answer.length)} <= ${asInteger(maxCharacters)}`;
     const results = await this.database.run([
-      // It may end meanwhile, and is counted then.
+      // It may end meanwhile, and is counted then. Nobody else answers a question of it until this is committed.
       statement(
         sql`SELECT id FROM ambit_runs WHERE id = (SELECT run_id FROM ambit_interactions WHERE id = ${id})
         ${locking(this.database)}`,
       ),
       // A state within this transaction only: a second answer changes and counts nothing.
-      statement(sql`UPDATE ambit_interactions SET state = 'answering' WHERE id = ${id} AND state = 'open'`),
+      statement(
+        sql`UPDATE ambit_interactions SET state = 'answering' WHERE id = ${id} AND state = 'open' AND ${hasRoom}`,
+      ),
       ...countAnswer(id, answer.length),
       statement(
         sql`UPDATE ambit_interactions
@@ -146,11 +148,12 @@ export class ReplicaRows {
     return used?.length === 1;
   }
 
-  async expiring(maxAgeMs: number): Promise<readonly StoredInteraction[]> {
+  async expiring(maxAgeMs: number, maxCharacters: number): Promise<readonly StoredInteraction[]> {
+    const order = sql`ORDER BY created_at, id`;
+    const page = sql`WHERE state = 'open' AND created_at < ${clock(this.database)} - ${asInteger(maxAgeMs)}
+      AND EXISTS (SELECT 1 FROM ambit_runs r WHERE r.id = run_id AND r.state = 'ended') ${order} LIMIT 100`;
     const rows = await this.#rows(
-      sql`SELECT i.* FROM ambit_interactions i JOIN ambit_runs r ON r.id = i.run_id
-        WHERE i.state = 'open' AND r.state = 'ended'
-        AND i.created_at < ${clock(this.database)} - ${asInteger(maxAgeMs)} ORDER BY i.created_at LIMIT 100`,
+      sql`SELECT * FROM ambit_interactions WHERE ${holding(maxCharacters, page, order)} ${order}`,
     );
     return rows.map(interactionOf);
   }
@@ -187,4 +190,15 @@ export class ReplicaRows {
     const [rows = []] = await this.database.run([statement(query)], essential);
     return rows;
   }
+}
+
+/**
+ * The questions of a page whose payloads hold that many characters together: at least the first one. The others' aren't
+ * read: neither database reads a text to say how long it is.
+ */
+function holding(maxCharacters: number, page: Sql, order: Sql): Sql {
+  return sql`id IN (SELECT id FROM (
+      SELECT id, SUM(bytes) OVER (${order}) - bytes AS before_it FROM (
+        SELECT id, created_at, OCTET_LENGTH(payload) AS bytes FROM ambit_interactions ${page}) AS sized
+    ) AS measured WHERE before_it < ${asInteger(maxCharacters)})`;
 }

@@ -111,6 +111,27 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     ]);
   });
 
+  it("lists messages without their texts, which could fill the memory", async () => {
+    const store = await opened();
+    await ended(store, "a", "p", [message("large", { body: "x".repeat(10_000) })]);
+    expect(await store.deliveries({ limit: 5 })).toMatchObject([{ id: "large", body: "" }]);
+    expect((await store.takeDeliveries(5, 60_000))[0]?.body).toHaveLength(10_000);
+  });
+
+  it("gives questions that expire in pages of so many characters, the oldest first, and never an empty one", async () => {
+    const store = await opened();
+    await store.create(newRun("r"));
+    for (const [index, id] of ["a", "b", "c"].entries()) {
+      const asked = [{ id, kind: "user_approval", payload: JSON.stringify({ toolName: "x".repeat(1_000) }) }];
+      await store.append({ ...groupOf("r", index + 1, 1), asked });
+    }
+    await store.finish("r", 1, { ...ending(), session: "s", paused: true });
+    const ids = async (maxCharacters: number) => (await store.expiring(1, maxCharacters)).map(({ id }) => id);
+    await expect.poll(() => ids(1_000_000)).toHaveLength(3);
+    const all = await ids(1_000_000);
+    expect([await ids(1), await ids(1_100)]).toEqual([all.slice(0, 1), all.slice(0, 2)]);
+  });
+
   it("returns due messages, excluding the named hosts and projects", async () => {
     const store = await opened();
     await ended(store, "a", "p", [message("a", { host: "one" })]);
@@ -133,9 +154,9 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
       await one.append({ ...groupOf(id, 1, 2), asked: [question] });
     }
     await one.finish("r", 1, { ...ending(), session: "s", paused: true });
-    expect(await one.expiring(60_000)).toEqual([]);
-    await expect.poll(async () => (await one.expiring(1)).map(({ id }) => id)).toEqual(["of-r"]);
-    const [question] = await one.expiring(1);
+    expect(await one.expiring(60_000, 1_000)).toEqual([]);
+    await expect.poll(async () => (await one.expiring(1, 1_000)).map(({ id }) => id)).toEqual(["of-r"]);
+    const [question] = await one.expiring(1, 1_000);
     if (question === undefined) throw new Error("no question expires");
     const expiry = (id: string) => ({ text: '{"n":3}\n{"n":4}\n', deliveries: [message(id)] });
     const expired = await Promise.all([
@@ -143,8 +164,8 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
       two.expire(question, expiry("m2")),
     ]);
     expect(expired.toSorted()).toEqual([false, true]);
-    expect(await one.expiring(1)).toEqual([]);
-    expect(await one.answer("of-r", "1")).toMatchObject({ state: "expired" });
+    expect(await one.expiring(1, 1_000)).toEqual([]);
+    expect(await one.answer("of-r", "1", 1_000)).toMatchObject({ state: "expired" });
     expect(await numbersOf(one, "r")).toEqual([1, 2, 3, 4]);
     expect(await one.read("r", 2, 1_000)).toEqual([{ first: 3, count: 2, text: '{"n":3}\n{"n":4}\n' }]);
     expect(await one.get("r")).toMatchObject({ state: "ended", events: 4 });

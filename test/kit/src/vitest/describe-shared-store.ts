@@ -4,6 +4,9 @@ import { ending, groupOf, newRun } from "../store/samples.js";
 
 const question = (id: string) => ({ id, kind: "user_approval", payload: `{"toolName":"${id}"}` });
 
+/** Characters of a run's answers. */
+const maxAnswers = 1_000_000;
+
 /** What replicas share in addition to the log: the queue, cancellation, questions, sessions, deliveries. */
 export function describeSharedStore(opened: () => Promise<Store>): void {
   it("gives a queued run to one replica, with its sealed request, which is then deleted", async () => {
@@ -97,7 +100,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await ids({ maxCharacters: 150_000 })).toEqual(["c", "b"]);
     expect(await ids({ maxCharacters: 1, after: "b" })).toEqual(["a"]);
     expect(await ids({ id: "b" })).toEqual(["b"]);
-    await store.answer("b", "given");
+    await store.answer("b", "given", maxAnswers);
     const [read, bare] = [[], ["payload", "answer"] as const].map((without) =>
       store.interactions({ id: "b", limit: 1, without }),
     );
@@ -139,7 +142,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     await owner.append({ ...groupOf("r", 1, 1), asked: [question("ask_1"), question("ask_2")] });
     expect(await other.requestCancel("r")).toBe(true);
     expect(await other.requestCancel("none")).toBe(false);
-    expect((await other.answer("ask_1", '{"approved":true}'))?.state).toBe("answered");
+    expect((await other.answer("ask_1", '{"approved":true}', maxAnswers))?.state).toBe("answered");
     expect(await owner.renew("one", "http://one", 60_000)).toEqual({
       runs: [{ id: "r", fence: 1, cancelRequested: true }],
       answers: [{ runId: "r", interactionId: "ask_1", answer: '{"approved":true}' }],
@@ -154,9 +157,9 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await two.interactions({ state: "open", project: "p", session: "turn", limit: 10 })).toMatchObject(
       [{ id: "b", runId: "r", kind: "user_approval", payload: '{"toolName":"b"}' }, { id: "a" }],
     );
-    expect(await two.answer("a", "1")).toMatchObject({ state: "answered", answer: "1" });
-    expect(await two.answer("a", "2")).toMatchObject({ state: "answered", answer: "1" });
-    expect(await two.answer("none", "1")).toBeUndefined();
+    expect(await two.answer("a", "1", maxAnswers)).toMatchObject({ state: "answered", answer: "1" });
+    expect(await two.answer("a", "2", maxAnswers)).toMatchObject({ state: "answered", answer: "1" });
+    expect(await two.answer("none", "1", maxAnswers)).toBeUndefined();
     const used = await Promise.all([one.useAnswer("a"), two.useAnswer("a")]);
     expect(used.toSorted()).toEqual([false, true]);
     expect(await one.useAnswer("a")).toBe(false);
@@ -184,8 +187,8 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     const { size = 0 } = (await store.get("open")) ?? {};
     // What is kept of an answer counts, and once.
     const answer = "1".repeat(100_000);
-    for (const given of [answer, answer, `${answer}2`]) await store.answer("ask_answered", given);
-    await store.answer("ask_used", answer);
+    for (const given of [answer, answer, `${answer}2`]) await store.answer("ask_answered", given, maxAnswers);
+    await store.answer("ask_used", answer, maxAnswers);
     await store.useAnswer("ask_used");
     const ids = async () => (await store.list({ limit: 10 })).map(({ id }) => id).toSorted();
     const kept = { interactionMs: 3_600_000, maxSize: 1_000_000 };
@@ -299,6 +302,32 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
       );
       expect(created.filter((found) => found === undefined)).toHaveLength(1);
     }
+  });
+
+  it("keeps no more answers of a run than its next turn may read, however many come at once", async () => {
+    const [one, two] = [await opened(), await opened()];
+    const ids = ["a", "b", "c", "d", "e", "f"];
+    for (const run of ["r", "other"]) {
+      await one.create(newRun(run, { session: run }));
+      const asked = ids.map((id) => question(`${run}-${id}`));
+      await one.append({ ...groupOf(run, 1, 1), asked });
+      await one.finish(run, 1, { ...ending(), session: run, paused: true });
+    }
+    const answer = (store: Store, id: string) => store.answer(id, "x".repeat(40), 100);
+    const statesOf = async (run: string) =>
+      (await Promise.all(ids.map((id, index) => answer(index % 2 === 0 ? one : two, `${run}-${id}`)))).map(
+        (found) => found?.state,
+      );
+    const states = await statesOf("r");
+    expect(states.filter((state) => state === "answered")).toHaveLength(2);
+    expect(states.filter((state) => state === "open")).toHaveLength(4);
+    expect(await one.interactions({ runId: "r", state: "answered", limit: 10 })).toHaveLength(2);
+    // One that was used makes room; another run's don't count.
+    const [used] = await one.interactions({ runId: "r", state: "answered", limit: 1 });
+    await one.useAnswer(used?.id ?? "");
+    const [open] = await one.interactions({ runId: "r", state: "open", limit: 1 });
+    expect(await answer(two, open?.id ?? "")).toMatchObject({ state: "answered" });
+    expect(await answer(two, "other-a")).toMatchObject({ state: "answered" });
   });
 
   describe("never queues more than its limits, however many replicas queue runs at once:", () => {
