@@ -16,6 +16,7 @@ import type { z } from "zod";
 import { pathBeyondDepth, tooDeep } from "./depth.js";
 import { contractSettings, ignoredPath } from "./ignored-keys.js";
 import { withInlineContent } from "./inline-content.js";
+import { withinPathRoom } from "./path-room.js";
 import { pruned } from "./pruned.js";
 import { misshapenSchemas } from "./schema-shape.js";
 import { unusableContent } from "./turn-content.js";
@@ -50,9 +51,10 @@ export function parseRunRequest(
   if (deep !== undefined) return { ok: false, issues: [tooDeep(deep)] };
   const translated = translatedBy(dialects, body ?? {});
   const rest = pruned(translated.body, requestLevel, new Set(ignoredKeys.map(ignoredPath)));
-  const candidate = withoutBlankSession(rest.body);
+  const room = withinPathRoom(rest.body);
+  const candidate = withoutBlankSession(room.body);
   const parsed = validateRequest(candidate);
-  const found = [...translated.issues, ...rest.issues, ...repeatedNames(candidate)];
+  const found = [...translated.issues, ...rest.issues, ...room.issues, ...repeatedNames(candidate)];
   const messages = parsed.success ? withInlineContent(parsed.data.messages) : [];
   const shape = parsed.success
     ? [...unusableContent(messages), ...misshapenSchemas(parsed.data.customTools)]
