@@ -14,6 +14,7 @@ import {
 import type { Dialect } from "@ambit/core/plugin";
 import type { z } from "zod";
 import { pathBeyondDepth, tooDeep } from "./depth.js";
+import { withinHeaderRoom } from "./header-room.js";
 import { contractSettings, ignoredPath } from "./ignored-keys.js";
 import { withInlineContent } from "./inline-content.js";
 import { withinPathRoom } from "./path-room.js";
@@ -51,10 +52,17 @@ export function parseRunRequest(
   if (deep !== undefined) return { ok: false, issues: [tooDeep(deep)] };
   const translated = translatedBy(dialects, body ?? {});
   const rest = pruned(translated.body, requestLevel, new Set(ignoredKeys.map(ignoredPath)));
-  const room = withinPathRoom(rest.body);
-  const candidate = withoutBlankSession(room.body);
+  const paths = withinPathRoom(rest.body);
+  const headers = withinHeaderRoom(paths.body);
+  const candidate = withoutBlankSession(headers.body);
   const parsed = validateRequest(candidate);
-  const found = [...translated.issues, ...rest.issues, ...room.issues, ...repeatedNames(candidate)];
+  const found = [
+    ...translated.issues,
+    ...rest.issues,
+    ...paths.issues,
+    ...headers.issues,
+    ...repeatedNames(candidate),
+  ];
   const messages = parsed.success ? withInlineContent(parsed.data.messages) : [];
   const shape = parsed.success
     ? [...unusableContent(messages), ...misshapenSchemas(parsed.data.customTools)]
