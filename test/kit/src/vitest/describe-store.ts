@@ -5,8 +5,9 @@ import type { Store } from "@ambit/durable/store";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ending, groupOf, newRun, numbersOf, upTo } from "../store/samples.js";
 import { openStore, type StoreRig } from "../store/store-rig.js";
-import { describeDeliveries } from "./describe-deliveries.js";
-import { describeSharedStore } from "./describe-shared-store.js";
+import { describeDeliveries } from "./store/describe-deliveries.js";
+import { describeLimits } from "./store/describe-limits.js";
+import { describeSharedStore } from "./store/describe-shared-store.js";
 
 /** Number of events in the test with many; soaks use a million. */
 const manyEvents = process.env.AMBIT_SOAK === undefined ? 20_000 : 1_000_000;
@@ -230,6 +231,7 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
     });
 
     describeSharedStore(opened);
+    describeLimits(opened);
     describeDeliveries(opened);
   });
 }

@@ -1,6 +1,6 @@
 import type { NewDelivery, Store } from "@ambit/durable/store";
 import { expect, it } from "vitest";
-import { ending, groupOf, newRun, numbersOf } from "../store/samples.js";
+import { ending, groupOf, newRun, numbersOf } from "../../store/samples.js";
 
 const webhook = { target: "sealed", host: "example.com", events: ["run.finished"] };
 
