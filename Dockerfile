@@ -24,7 +24,8 @@ FROM ${PACKAGES} AS packages
 
 FROM base
 ARG AGENTS=""
-RUN [ -z "$AGENTS" ] || npm install --global --no-audit --no-fund $AGENTS
+# Where Ambit's packages below find them.
+RUN [ -z "$AGENTS" ] || npm install --prefix /opt --no-audit --no-fund $AGENTS
 COPY --from=packages /packages /opt/ambit
 COPY deploy/postgres.config.mjs /opt/ambit/
 # An account without a login, and the folder for sessions, which a new volume takes over with its owner.

@@ -12,6 +12,8 @@ const isRunnable = reason === undefined;
 
 const files = ["compose.yaml", "test/e2e/support/compose.override.yaml"].flatMap((path) => ["--file", path]);
 const project = `ambit-e2e-${process.pid}`;
+/** In place of an agent, whose package takes a registry: what the base image has already. */
+const installed = "/usr/local/lib/node_modules/npm";
 const confined = { ...demo("say hello"), sandboxPermission: { network: "off", filesystem: "workspace" } };
 let port = 0;
 
@@ -59,13 +61,20 @@ describe("the container image", () => {
       await execa(process.execPath, ["scripts/packages/install-packages.mjs", ".cache/container"], {
         cwd: repository,
       });
-    const built = await compose(["build"]);
+    const built = await compose(["build"], { AMBIT_TOKEN: token, AMBIT_AGENTS: installed });
     if (built.code !== 0) throw new Error(built.text);
   }, 300_000);
 
   afterAll(async () => {
     if (isRunnable) await compose(["down", "--volumes", "--timeout", "5"]);
   }, 60_000);
+
+  it("has the agents of AMBIT_AGENTS where Ambit looks for them", async (context) => {
+    if (!isRunnable) context.skip(`host: ${reason}`);
+    const argv = ["run", "--rm", "--network", "none", "--entrypoint", "node", "ambit"];
+    const found = await docker([...argv, "--print", "require.resolve('npm/package.json')"]);
+    expect(found.code, found.text).toBe(0);
+  });
 
   it("doesn't start without a token, with Compose or Docker", async (context) => {
     if (!isRunnable) context.skip(`host: ${reason}`);
