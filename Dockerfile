@@ -18,7 +18,8 @@ WORKDIR /source
 RUN npm ci --ignore-scripts && npm run build && node scripts/packages/install-packages.mjs /packages
 
 FROM base AS prebuilt
-COPY .cache/container /packages
+# Docker's builder before BuildKit runs this stage even where `build` is chosen: then the folder may be missing.
+COPY package.json .cache/containe[r] /packages/
 
 FROM ${PACKAGES} AS packages
 
