@@ -1,11 +1,12 @@
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { hasSandboxImage, loadSandboxImage, sandboxImageName } from "../src/index.js";
+import { recipeOf } from "../src/recipe.js";
 
 const program = join(import.meta.dirname, "../bin/ambit-sandbox-image.mjs");
 
@@ -36,6 +37,11 @@ async function engineThatAnswers(status: number, body: string) {
   onTestFinished(() => void server.close());
   return { engine: `unix://${socket}`, requests };
 }
+
+it("has the Debian packages that the README names", async () => {
+  const readme = await readFile(join(import.meta.dirname, "../README.md"), "utf8");
+  expect(recipeOf().packages.filter((name) => !readme.includes(`\`${name}\``))).toEqual([]);
+});
 
 describe("the image's name", () => {
   it("changes with the image's content, and with nothing else", () => {
