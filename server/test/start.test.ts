@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { expect, it } from "vitest";
 
-const bundle = new URL("../../server/dist/bundle/", import.meta.url);
+const bundle = new URL("../dist/bundle/", import.meta.url);
 
 /** The files that are loaded with these: an `import()` isn't followed. */
 async function withStaticImports(entries: readonly string[]): Promise<ReadonlySet<string>> {
