@@ -3,7 +3,8 @@ import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { SignatureV4 } from "@smithy/signature-v4";
 import { describe, expect, it } from "vitest";
 import { configSchema, ModelRouteGateway } from "../src/index.js";
-import { accountIn, serviceAccountToken } from "../src/protocols/service-account.js";
+import { accountIn } from "../src/protocols/service-account.js";
+import { serviceAccountToken } from "../src/protocols/service-account-tokens.js";
 import { routeTo, serving, useOf } from "./support/stage.js";
 
 const gateway = new ModelRouteGateway(configSchema.parse({}));

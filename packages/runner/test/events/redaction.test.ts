@@ -382,10 +382,17 @@ describe("the secret parts of a credential", () => {
     const world = await createWorld({ script: says("never") });
     const env = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, at) => [`K${at}`, `&${1_000 + at}`]));
-    await expect(
-      world.run({ customTools: [{ name: "a", kind: "client", env: env(2_001) }] }),
-    ).rejects.toThrow("more than 2,000 credentials");
-    await world.run({ customTools: [{ name: "a", kind: "client", env: env(2_000) }] });
+    const credentials = (count: number) =>
+      Array.from({ length: count }, (_, at) => ({
+        binding: { kind: "environment", name: `C${at}` },
+        value: `%${1_000 + at}`,
+      }));
+    const having = (count: number) => ({
+      customTools: [{ name: "a", kind: "client", env: env(1_500) }],
+      modelConnection: { credentials: credentials(count - 1_500) },
+    });
+    await expect(world.run(having(2_001))).rejects.toThrow("more than 2,000 credentials");
+    await world.run(having(2_000));
   });
 
   test("secrets that have too many spellings are refused before the run", async () => {

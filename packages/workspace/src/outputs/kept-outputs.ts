@@ -1,9 +1,7 @@
 import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { StoreFailed } from "@ambit/core";
 import type { JsonLimits } from "@ambit/core/contract";
 import { parseJsonInTurns, textInTurns } from "@ambit/json-turns";
-import type { Pack } from "tar-stream";
 import type { Blob, Blobs } from "../blobs/blobs.js";
 import { looksSealed } from "../blobs/sealing.js";
 import { blobNames, manifestSchema, type OutputsManifest } from "./manifest.js";
@@ -68,23 +66,7 @@ export class KeptOutputs {
 
   async *#archived(): AsyncGenerator<Uint8Array, void, undefined> {
     // Loaded when it is needed: a server starts without it.
-    const { pack } = await import("tar-stream");
-    const archive = pack();
-    void this.#fill(archive).then(
-      () => archive.finalize(),
-      (error: unknown) => archive.destroy(error instanceof Error ? error : new Error(String(error))),
-    );
-    yield* Readable.from(archive);
-  }
-
-  async #fill(archive: Pack): Promise<void> {
-    const mtime = new Date(this.manifest.createdAt);
-    for (const { path, name, size, executable } of this.manifest.files) {
-      const found = await this.#blobs.get(this.#owner, name);
-      if (found === undefined) throw new Error(`the content of ${path} is missing`);
-      const entry = archive.entry({ name: path, size, mode: executable ? 0o755 : 0o644, mtime });
-      // If its reader leaves, both end: the content's file is closed, and the entry's error is handled.
-      await pipeline(found.content, entry);
-    }
+    const { archiveOf } = await import("./archive-of-files.js");
+    yield* archiveOf(this.manifest, (name) => this.#blobs.get(this.#owner, name));
   }
 }

@@ -3,7 +3,6 @@ import { Readable } from "node:stream";
 import { createDeflate } from "node:zlib";
 import type { Spool, Spooled } from "../spool/spool.js";
 import { base85Lines } from "./base85.js";
-import { hunksOf } from "./hunks.js";
 
 /** One side of a change. */
 export interface PatchSide extends Spooled {
@@ -52,6 +51,8 @@ async function* textPatch(
   old: string,
   now: string,
 ): AsyncGenerator<Buffer, void, undefined> {
+  // Loaded when it is needed: a server starts without it.
+  const { hunksOf } = await import("./hunks.js");
   const hunks = await hunksOf(old, now);
   if (hunks === "") return;
   const from = before === undefined ? "/dev/null" : lineName("a", path);

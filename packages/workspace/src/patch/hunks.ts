@@ -1,4 +1,4 @@
-import type { StructuredPatchHunk } from "diff";
+import { type StructuredPatchHunk, structuredPatch } from "diff";
 
 /** Lines that may differ before a file is shown as replaced: beyond, finding the shortest difference takes too long. */
 const maxEditLength = 1_000;
@@ -11,8 +11,6 @@ const maxLines = 50_000;
  */
 export async function hunksOf(before: string, after: string): Promise<string> {
   if (linesIn(before) > maxLines || linesIn(after) > maxLines) return replaced(before, after);
-  // Loaded when it is needed: a server starts without it.
-  const { structuredPatch } = await import("diff");
   const found = await new Promise<readonly StructuredPatchHunk[] | undefined>((resolve) => {
     structuredPatch("", "", before, after, "", "", {
       context: 3,

@@ -2,7 +2,8 @@ import type { Issue, ModelUse } from "@ambit/core/plugin";
 import { countAnthropic } from "./anthropic.js";
 import { countGemini } from "./gemini.js";
 import { type Authorization, fixedHeaders, type Protocol, queryOf, unknownCall } from "./protocol.js";
-import { accountIn, serviceAccountToken } from "./service-account.js";
+import { accountIn } from "./service-account.js";
+import { serviceAccountToken } from "./service-account-tokens.js";
 
 const call =
   /^\/(v1|v1beta1)\/projects\/([\w-]{1,60})\/locations\/([a-z0-9-]{1,40})\/publishers\/(anthropic|google)\/models\/([\w.@-]{1,120}):(rawPredict|streamRawPredict|generateContent|streamGenerateContent|countTokens)$/;

@@ -1,0 +1,32 @@
+import type { ServiceAccount } from "./service-account.js";
+
+/** A token is renewed this long before it expires. */
+const marginMs = 300_000;
+
+/**
+ * Access tokens for an account (RFC 7523), each used until shortly before it expires. Simultaneous requests share one
+ * fetch.
+ *
+ * @returns rejects with an Error that contains no credential.
+ */
+export function serviceAccountToken(
+  account: ServiceAccount,
+  now: () => number = Date.now,
+): () => Promise<string> {
+  let token: { readonly value: string; readonly until: number } | undefined;
+  let fetching: Promise<string> | undefined;
+  const renew = async () => {
+    // Loaded when it is needed: a server starts without it.
+    const { fetchToken } = await import("./token-request.js");
+    const { value, expiresInMs } = await fetchToken(account, now());
+    token = { value, until: now() + expiresInMs - marginMs };
+    return value;
+  };
+  return async () => {
+    if (token !== undefined && now() < token.until) return token.value;
+    fetching ??= renew().finally(() => {
+      fetching = undefined;
+    });
+    return await fetching;
+  };
+}
