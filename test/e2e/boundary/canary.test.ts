@@ -8,12 +8,12 @@ describe("a secret in the runner's environment", { retry: 0 }, () => {
   it.each([
     ["by default", []],
     ["unconfined", unconfined],
-  ])("is in no process of a run: %s", { timeout: 120_000 }, async (_, args) => {
+  ])("is in no process of a run: %s", { timeout: 300_000 }, async (_, args) => {
     const canary = `canary-${randomUUID()}`;
     const server = await serve({ CANARY: canary, AMBIT_TOKEN: `token-${canary}` }, args);
     // A probe's control is a plain child process, which has the runner's whole environment.
     await expect
-      .poll(async () => await (await fetch(`${server.url}/health`)).json(), { timeout: 60_000 })
+      .poll(async () => await (await fetch(`${server.url}/health`)).json(), { timeout: 240_000 })
       .toMatchObject({ probing: false });
     const response = await server.post(
       "/run",
