@@ -14,12 +14,12 @@ import {
 import type { Dialect } from "@ambit/core/plugin";
 import type { z } from "zod";
 import { pathBeyondDepth, tooDeep } from "./depth.js";
-import { withinHeaderRoom } from "./header-room.js";
 import { contractSettings, ignoredPath } from "./ignored-keys.js";
 import { withInlineContent } from "./inline-content.js";
 import { withinPathRoom } from "./path-room.js";
 import { pruned } from "./pruned.js";
 import { misshapenSchemas } from "./schema-shape.js";
+import { withinSecretRoom } from "./secret-room.js";
 import { unusableContent } from "./turn-content.js";
 import { repeatedNames } from "./unique.js";
 import { validateRequest } from "./validate.js";
@@ -53,14 +53,14 @@ export function parseRunRequest(
   const translated = translatedBy(dialects, body ?? {});
   const rest = pruned(translated.body, requestLevel, new Set(ignoredKeys.map(ignoredPath)));
   const paths = withinPathRoom(rest.body);
-  const headers = withinHeaderRoom(paths.body);
-  const candidate = withoutBlankSession(headers.body);
+  const secrets = withinSecretRoom(paths.body);
+  const candidate = withoutBlankSession(secrets.body);
   const parsed = validateRequest(candidate);
   const found = [
     ...translated.issues,
     ...rest.issues,
     ...paths.issues,
-    ...headers.issues,
+    ...secrets.issues,
     ...repeatedNames(candidate),
   ];
   const messages = parsed.success ? withInlineContent(parsed.data.messages) : [];

@@ -380,17 +380,15 @@ describe("the secret parts of a credential", () => {
 
   test("too many short secrets are refused before the run", async () => {
     const world = await createWorld({ script: says("never") });
-    const env = (count: number) =>
-      Object.fromEntries(Array.from({ length: count }, (_, at) => [`K${at}`, `&${1_000 + at}`]));
-    const credentials = (count: number) =>
-      Array.from({ length: count }, (_, at) => ({
-        binding: { kind: "environment", name: `C${at}` },
-        value: `%${1_000 + at}`,
-      }));
-    const having = (count: number) => ({
-      customTools: [{ name: "a", kind: "client", env: env(1_500) }],
-      modelConnection: { credentials: credentials(count - 1_500) },
-    });
+    const values = (count: number, name: string, begin: string) =>
+      Object.fromEntries(
+        Array.from({ length: count }, (_, at) => [`K${at}${name}`, `${begin}${1_000 + at}`]),
+      );
+    // A value that is JSON is one, and so is each secret in it.
+    const having = (count: number) => {
+      const json = JSON.stringify(values(count - 1_501, "_token", "%"));
+      return { customTools: [{ name: "a", kind: "client", env: { ...values(1_500, "", "&"), JSON: json } }] };
+    };
     await expect(world.run(having(2_001))).rejects.toThrow("more than 2,000 credentials");
     await world.run(having(2_000));
   });

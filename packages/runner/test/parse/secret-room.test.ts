@@ -15,6 +15,12 @@ const process = (count: number) => ({
 });
 const tool = (name: string, count: number) => ({ name, kind: "code", runtime: "node", env: map(count) });
 const model = (count: number) => ({ provider: "openai", endpoint: { baseUrl: url, headers: map(count) } });
+const credentials = (count: number) => ({
+  credentials: Array.from({ length: count }, (_, index) => ({
+    binding: { kind: "environment", name: `C${index}` },
+    value: "x",
+  })),
+});
 const telemetry = (count: number) => ({ exporters: { otlp: { endpoint: url, headers: map(count) } } });
 
 /** Requests with that many headers and variables, by the field that has the last of them. */
@@ -23,6 +29,7 @@ const requests = (count: number): (readonly [string, object])[] => [
   ["mcpServers", { mcpServers: [server("a", 1_000), process(count - 1_000)] }],
   ["customTools", { customTools: [tool("a", 1_000), tool("b", count - 1_000)] }],
   ["modelConnection", { modelConnection: model(count) }],
+  ["modelConnection", { customTools: [tool("a", 1_000)], modelConnection: credentials(count - 1_000) }],
   ["telemetry", { mcpServers: [server("a", 1_000)], telemetry: telemetry(count - 1_000) }],
 ];
 
@@ -37,7 +44,9 @@ describe("a request's headers and variables", () => {
     (path, request) => {
       expect(parseRunRequest({ messages, ...request })).toEqual({
         ok: false,
-        issues: [{ path, message: expect.stringContaining("2,000 headers and variables together") }],
+        issues: [
+          { path, message: expect.stringContaining("2,000 headers, variables and credentials together") },
+        ],
       });
     },
   );
