@@ -28,6 +28,8 @@ ARG AGENTS=""
 # Where Ambit's packages below find them.
 RUN [ -z "$AGENTS" ] || npm install --prefix /opt --no-audit --no-fund $AGENTS
 COPY --from=packages /packages /opt/ambit
+RUN [ -d /opt/ambit/node_modules/ambit ] \
+    || { echo ".cache/container is missing: run node scripts/packages/install-packages.mjs .cache/container" >&2; exit 1; }
 COPY deploy/postgres.config.mjs /opt/ambit/
 # An account without a login, and the folder for sessions, which a new volume takes over with its owner.
 RUN echo "ambit:x:10001:10001::/var/lib/ambit:/usr/sbin/nologin" >> /etc/passwd \

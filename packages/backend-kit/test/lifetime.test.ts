@@ -62,17 +62,23 @@ it("a value is made once, and a failed attempt is tried again", async () => {
   expect(await Promise.all([value(), value()])).toEqual([2, 2]);
 });
 
+/** Of each reaper here, which has a data folder of its own. */
+const options = async () => ({
+  platform: "Test",
+  plugin: "p",
+  dataFolder: await folder(),
+  deployment: "d",
+  ttlMinutes: 1,
+  reapMinutes: 60,
+});
+
 it("a reaper deletes what no session needs, and continues after a failed deletion", async () => {
-  const dataFolder = await folder();
+  const { dataFolder, ...others } = await options();
   const removed: string[] = [];
   const left = new Map<string, Awaited<ReturnType<Reaper["begin"]>>>();
   const reaper = new Reaper({
-    platform: "Test",
-    plugin: "p",
     dataFolder,
-    deployment: "d",
-    ttlMinutes: 1,
-    reapMinutes: 60,
+    ...others,
     async *leftovers() {
       yield { name: "not-ours", owner: undefined, remove: async () => void removed.push("not-ours") };
       for (const [name, owner] of left) {
@@ -107,12 +113,7 @@ it("a reaper keeps what a second attempt made, whose first attempt has ended", a
   const left: { readonly name: string; readonly owner: Ownership }[] = [];
   const removed: string[] = [];
   const reaper = new Reaper({
-    platform: "Test",
-    plugin: "p",
-    dataFolder: await folder(),
-    deployment: "d",
-    ttlMinutes: 1,
-    reapMinutes: 60,
+    ...(await options()),
     async *leftovers() {
       for (const { name, owner } of left) yield { name, owner, remove: async () => void removed.push(name) };
     },
@@ -131,11 +132,7 @@ it("a reaper evicts layers after each search, and logs that it couldn't", async 
   const evictions: string[] = [];
   const warnings: string[] = [];
   const reaper = new Reaper({
-    platform: "Test",
-    plugin: "p",
-    dataFolder: await folder(),
-    deployment: "d",
-    ttlMinutes: 1,
+    ...(await options()),
     reapMinutes: 0.0005,
     async *leftovers() {
       evictions.push("search");

@@ -68,7 +68,7 @@ test("a server that ends its stream at once gets the next one after a pause", as
   expect(seen.streams).toBeGreaterThan(0);
   expect(seen.streams).toBeLessThan(calls / 4);
 
-  // The SDK alone does as it is told.
+  // The control: the SDK alone opens the next stream at once.
   const other = await endsStreams();
   const client = new Client({ name: "test", version: "1" });
   onTestFinished(() => client.close());

@@ -208,7 +208,7 @@ export class MemoryStore {
   }
 }
 
-/** Milliseconds in which a session that a run holds is opened. */
+/** Milliseconds from binding a session until its run begins, and the runner counts it as open. */
 const openingMs = 5_000;
 
 const keyOf = ({ project, session }: StoredSessionName) => JSON.stringify([project ?? null, session]);

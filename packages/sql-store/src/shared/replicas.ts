@@ -116,7 +116,7 @@ export class ReplicaRows {
       WHERE o.run_id = ambit_interactions.run_id AND o.state = 'answered'`;
     const hasRoom = sql`(${others}) + ${asInteger(answer.length)} <= ${asInteger(maxCharacters)}`;
     const results = await this.database.run([
-      // It may end meanwhile, and is counted then. Nobody else answers a question of it until this is committed.
+      // It may end meanwhile, and is counted then. Until this is committed, no other question of it is answered.
       statement(
         sql`SELECT id FROM ambit_runs WHERE id = (SELECT run_id FROM ambit_interactions WHERE id = ${id})
         ${locking(this.database)}`,
