@@ -76,7 +76,9 @@ export class RunQueue {
     };
     const existing = await runs.store.createQueued(queued, limits);
     if (existing === "queue_full")
-      throw new AtCapacity((await this.#whyFull(project, sealedRequest.length)) ?? "The queue was full: try again later.");
+      throw new AtCapacity(
+        (await this.#whyFull(project, sealedRequest.length)) ?? "The queue was full: try again later.",
+      );
     return existing === undefined ? { runId } : { existing };
   }
 
