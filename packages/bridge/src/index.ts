@@ -52,13 +52,15 @@ export async function commandFromInput(
 
 /**
  * The command that `openDirectPipe` gets for such a sandbox: for a platform whose sandboxes begin with it. It does nothing until
- * the bridge writes to it, which is once `openDirectPipe` has resolved.
+ * the bridge greets it, which is once `openDirectPipe` has resolved: with its input, it only loads the guest daemon. See `hasProgram`
+ * of the platform.
  *
  * @throws SandboxFailed when the guest daemon wasn't bundled.
  */
-export async function directCommandOf(options: GuestOptions): Promise<[string, ...string[]]> {
+export async function directCommandOf(options: GuestOptions): Promise<FirstCommand> {
   const { directCommand, guestOf } = await import("./host/guest.js");
-  return directCommand(options.bridge.node, await guestOf(options));
+  const guest = await guestOf(options);
+  return { argv: directCommand(options.bridge.node, guest), input: guest.program.content };
 }
 
 export interface FirstCommand {

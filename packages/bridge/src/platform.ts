@@ -74,6 +74,8 @@ export interface BinaryPlatform extends Platform {
 
 /** The same for a platform whose pipes are binary and break only with the sandbox: several times as fast. */
 export interface DirectPlatform extends Platform {
+  /** Whether the command has been given the input of `directCommandOf`. Default: the bridge gives it. */
+  readonly hasProgram?: boolean;
   /** Starts a command in the sandbox, with no terminal. Called once. Whatever is thrown fails the opening. */
   openDirectPipe(
     argv: readonly [program: string, ...args: string[]],

@@ -1,8 +1,19 @@
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { bridgeSchema, type DirectPipe, type DirectPlatform, openRemoteSandbox } from "@ambit/bridge";
+import {
+  bridgeSchema,
+  type DirectPipe,
+  type DirectPlatform,
+  directCommandOf,
+  foldersOf,
+  openRemoteSandbox,
+} from "@ambit/bridge";
 import { SandboxFailed } from "@ambit/core/plugin";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -141,6 +152,49 @@ describe("a sandbox over one direct pipe", () => {
     bridged.platform.cut();
     await child.exit;
     expect(bridged.failures.map(({ message }) => message)).toEqual([expect.stringMatching(reason)]);
+  });
+
+  it("only loads the daemon until the bridge greets it", async () => {
+    const root = await mkdtemp(join(tmpdir(), "ambit-direct-"));
+    const bridge = bridgeSchema.parse({ node: process.execPath, folder: root });
+    const options = { spec: unlimitedSpec(), bridge, ownSystem: false };
+    const { argv, input } = await directCommandOf(options);
+    const child = spawn(argv[0], argv.slice(1), { stdio: ["pipe", "pipe", "inherit"] });
+    child.stdin.write(input);
+    const { folder } = foldersOf(options);
+    // The program's name is in a folder that is made once all of it has arrived.
+    await eventually(() => existsSync(folder), Boolean);
+    expect(await readdir(folder)).toEqual([]);
+    let said = 0;
+    child.stdout.on("data", () => (said += 1));
+    const platform: DirectPlatform = {
+      hasProgram: true,
+      openDirectPipe: async () => ({
+        input: child.stdin,
+        output: child.stdout,
+        close: async () => void child.kill("SIGKILL"),
+      }),
+      upload: async () => undefined,
+      destroy: async () => void child.kill("SIGKILL"),
+    };
+    expect(said).toBe(0);
+    const scope = { signal: new AbortController().signal, defer: () => undefined };
+    const sandbox = await openRemoteSandbox({ ...options, platform, evidence: {} }, scope);
+    expect(await readdir(folder)).toContain("workspace");
+    const printed = await sandbox.spawn({ argv: ["/bin/echo", "greeted"], env: {} });
+    expect(await textOf(printed.stdout)).toBe("greeted\n");
+    await sandbox.close();
+    await rm(root, { recursive: true, force: true });
+  });
+
+  it("ends where the pipe closes before the bridge has greeted it", async () => {
+    const root = await mkdtemp(join(tmpdir(), "ambit-direct-"));
+    const bridge = bridgeSchema.parse({ node: process.execPath, folder: root });
+    const { argv, input } = await directCommandOf({ spec: unlimitedSpec(), bridge });
+    const child = spawn(argv[0], argv.slice(1), { stdio: ["pipe", "ignore", "inherit"] });
+    child.stdin.end(input);
+    expect(await once(child, "exit")).toEqual([0, null]);
+    await rm(root, { recursive: true, force: true });
   });
 
   it("leaves no process after the runner closed the pipe", async () => {

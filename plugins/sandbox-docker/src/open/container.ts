@@ -46,12 +46,18 @@ export class Container implements DirectPlatform {
     return this.#container.id;
   }
 
-  /** Starts its first command, attached to it from the first byte on. */
-  async start(signal: AbortSignal): Promise<void> {
+  /** Its first command gets its program when it starts. */
+  readonly hasProgram = true;
+
+  /** Starts its first command, attached to it from the first byte on. @param input of the command. */
+  async start(input: Uint8Array, signal: AbortSignal): Promise<void> {
     const { requestTimeoutMs } = this.#config;
     const attach = (abortSignal: AbortSignal) => attachTo(this.#engine, this.id, abortSignal);
     this.#pipe = directPipeOf(await firstByteWithin(requestTimeoutMs, signal, attach));
     await this.#container.start({ abortSignal: signalWithin(this.#config.requestTimeoutMs, signal) });
+    // Of a command that ended at once, what it said says why.
+    this.#pipe.input.on("error", () => undefined);
+    this.#pipe.input.write(input);
   }
 
   inspect(signal?: AbortSignal): Promise<Docker.ContainerInspectInfo> {

@@ -152,6 +152,7 @@ export class PreparedSandbox implements Prepared<RemoteSandbox, SandboxOverrides
       {
         platform: {
           // Whose command the container began with.
+          hasProgram: container.hasProgram,
           openDirectPipe: () => container.openDirectPipe(),
           whyLost: (within) => container.whyLost(within),
           upload: (path, content, within) => container.upload(path, content, within),

@@ -6,6 +6,7 @@ import {
   signalWithin,
   writeSeccompProfile,
 } from "@ambit/backend-kit";
+import type { FirstCommand } from "@ambit/bridge";
 import { type Evidence, type Log, SandboxFailed } from "@ambit/core/plugin";
 import type Docker from "dockerode";
 import type { ContainerCreateOptions } from "dockerode";
@@ -53,8 +54,8 @@ export interface StartContainerOptions {
   readonly owner: Ownership;
   readonly shape: Shape;
   readonly host: EngineFacts;
-  /** The guest daemon's command. */
-  readonly guest: readonly string[];
+  /** The guest daemon's command, and the program that it loads. */
+  readonly guest: FirstCommand;
   /** That it has to do with. */
   readonly mountedLayer: LayerMounts | undefined;
 }
@@ -80,12 +81,12 @@ export async function startContainer(
   const { hiding } = host;
   if (mountsAgents(config))
     await requireOutside(config.dataFolder ?? defaultDataFolder(), shape.requiredPaths);
-  const requested = containerOptions(shape, owner, config, guest, host, mountedLayer);
+  const requested = containerOptions(shape, owner, config, guest.argv, host, mountedLayer);
   let container: Container | undefined;
   try {
     container = await create(options, requested, signal);
-    // Meanwhile the guest daemon's Node starts. It gets its program only once all of this is done.
-    await container.start(signal);
+    // Meanwhile the guest daemon is loaded. It does nothing until the bridge greets it, once all of this is done.
+    await container.start(guest.input, signal);
     const [applied, whyNot] = await Promise.all([
       container.inspect(signal),
       hiding === "exec" ? hideByExec(container, signal) : undefined,

@@ -131,7 +131,7 @@ export class DirectConnection {
       pipe.output.on("error", lost);
       // Of a command that couldn't be started or ended at once, the output says why.
       pipe.input.on("error", (error) => setTimeout(lost, this.#isOpen ? 0 : finalOutputMs, error));
-      pipe.input.write(this.#options.program);
+      if (this.#options.platform.hasProgram !== true) pipe.input.write(this.#options.program);
       this.#options.transport.attach(pipe.input);
       this.#options.transport.signal("hello", protocolVersion);
     });
