@@ -12,7 +12,12 @@ const execute = promisify(execFile);
 const architecture = process.arch;
 const isKnown = process.platform === "linux" && isSeccompArchitecture(architecture);
 const isRoot = process.getuid?.() === 0;
-const entering = { podShape: "user-namespace", isNetworkOpen: false, folders: ["/tmp"] } as const;
+const entering = {
+  podShape: "user-namespace",
+  isNetworkOpen: false,
+  folders: ["/tmp"],
+  sealed: ["/etc/hosts"],
+} as const;
 const steps = isSeccompArchitecture(architecture) ? enteringSteps(architecture, entering) : [];
 let folder: string;
 
@@ -42,7 +47,7 @@ async function programWithout(removed?: number): Promise<string> {
 const look = `[ "$(readlink /proc/self/ns/net)" = "$1" ] && echo "the pod's network"
 cat /sys/class/net/lo/operstate; ip -br link show lo 2>/dev/null | grep -o UP
 grep -E "^(CapBnd|NoNewPrivs|Seccomp|Seccomp_filters):" /proc/self/status
-grep -oE " /(tmp|proc) rw[a-z,]*|hidepid=[a-z0-9]+" /proc/self/mountinfo
+grep -oE " (/|/tmp|/proc|/etc/hosts) r[ow],[a-z,]*|hidepid=[a-z0-9]+" /proc/self/mountinfo
 python3 -c 'import socket
 s = socket.socket(); s.settimeout(2)
 print("loopback", s.connect_ex(("127.0.0.1", 9)))' 2>&1 | tail -1`;

@@ -20,17 +20,20 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-async function program(podShape: PodShape, { isNetworkOpen = false, folders = ["/tmp"] } = {}) {
+async function program(
+  podShape: PodShape,
+  { isNetworkOpen = false, folders = ["/tmp"], sealed = ["/etc/hosts"] } = {},
+) {
   if (!isSeccompArchitecture(architecture)) throw new Error("unknown machine");
   const path = join(folder, `enter-${podShape}-${isNetworkOpen}-${folders.length}`);
-  await writeFile(path, enteringProgram(architecture, { podShape, isNetworkOpen, folders }));
+  await writeFile(path, enteringProgram(architecture, { podShape, isNetworkOpen, folders, sealed }));
   await chmod(path, 0o755);
   return path;
 }
 
 /** What a process finds out about itself. */
 const look = `id -u; readlink /proc/self/ns/net; grep -E "^(CapBnd|CapEff|NoNewPrivs|Seccomp):" /proc/self/status
-grep -E " /(tmp|proc) " /proc/self/mountinfo; cat /sys/class/net/lo/operstate 2>/dev/null; grep -c : /proc/net/dev
+grep -E " (/|/tmp|/proc|/etc/hosts) " /proc/self/mountinfo; cat /sys/class/net/lo/operstate 2>/dev/null; grep -c : /proc/net/dev
 unshare -n true 2>&1; mount -t tmpfs none /mnt 2>&1; true`;
 const looking = ["/bin/sh", "-c", look];
 
@@ -47,6 +50,10 @@ describe.skipIf(!isKnown || !hasNamespaces)("the entering program in a user name
     expect(after).toMatch(/Seccomp:\t2/);
     expect(after).toMatch(/ \/proc .*hidepid=(2|invisible)/);
     expect(after).toMatch(/ \/tmp rw,nosuid,nodev/);
+    expect(before).toMatch(/ \/ rw/);
+    expect(after).toMatch(/ \/ \/ ro,nosuid,nodev/);
+    expect(before).toMatch(/ \/etc\/hosts rw/);
+    expect(after).toMatch(/ \/etc\/hosts ro,nosuid,nodev,noexec/);
     expect(after).toMatch(/unshare: .*not permitted/);
     expect(after).toMatch(/mount: .*(denied|not permitted)/);
     const bounding = (text: string) => BigInt(`0x${/CapBnd:\t(\w+)/.exec(text)?.[1] ?? "0"}`);
@@ -146,7 +153,7 @@ for one in ${families}:
   });
 
   it("exists for both machines, and differs", () => {
-    const given = { podShape: "user-namespace", isNetworkOpen: false, folders: [] } as const;
+    const given = { podShape: "user-namespace", isNetworkOpen: false, folders: [], sealed: [] } as const;
     const [x64, arm64] = [enteringProgram("x64", given), enteringProgram("arm64", given)];
     expect([x64.readUInt16LE(18), arm64.readUInt16LE(18)]).toStrictEqual([62, 183]);
     for (const one of [x64, arm64]) expect(one.length).toBeLessThan(6_000);

@@ -1,5 +1,5 @@
 import { constants } from "node:os";
-import { allowedCalls, type SeccompArchitecture, syscallNumber } from "@ambit/attacks/system-calls";
+import type { SeccompArchitecture } from "@ambit/attacks/system-calls";
 import {
   allowedNumbers,
   assemble,
@@ -8,8 +8,11 @@ import {
   seccompRules,
   setIdRules,
 } from "@ambit/backend-kit/system-call-filter";
-import { type Argument, type Step, stepsProgram } from "./program.js";
+import { callIn, text } from "./calls.js";
+import { bind, noDevices, noPrograms, noSuid, readOnly, remount } from "./flags.js";
+import { type Step, stepsProgram } from "./program.js";
 import type { PodShape } from "./shape.js";
+import { userNamespaceTest } from "./user-namespace.js";
 
 /** Capabilities that only this program uses: what it starts can never have them again. */
 const ownRights = { SYS_ADMIN: 21, NET_ADMIN: 12, SETPCAP: 8 } as const;
@@ -17,10 +20,8 @@ export const enteringCapabilities = Object.keys(ownRights);
 
 /** CLONE_NEWNET; AF_INET, SOCK_DGRAM | SOCK_CLOEXEC; SIOCSIFFLAGS; IFF_UP | IFF_RUNNING. */
 const [newNetwork, internet, datagram, setFlags, isUp] = [0x4000_0000, 2, 0x8_0002, 0x8914, 0x41];
-/** MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND. */
-const [noSuid, noDevices, noPrograms, remount, bind] = [2, 4, 8, 32, 4096];
-/** PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS; SECCOMP_SET_MODE_FILTER; AT_FDCWD, O_CLOEXEC. */
-const [dropRight, noNewPrivileges, setFilter, currentFolder, closeOnExecute] = [24, 38, 1, -100, 0o200_0000];
+/** PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS; SECCOMP_SET_MODE_FILTER. */
+const [dropRight, noNewPrivileges, setFilter] = [24, 38, 1];
 /** AF_INET, AF_INET6; SOCK_STREAM and SOCK_DGRAM, each with SOCK_NONBLOCK, SOCK_CLOEXEC or both; IPPROTO_TCP, _UDP. */
 const internetFamilies = [2, 10];
 const plainTypes = [1, 2].flatMap((type) => [0, 0x800, 0x8_0000, 0x8_0800].map((flags) => type | flags));
@@ -44,8 +45,10 @@ export interface Entering {
   readonly podShape: PodShape;
   /** Whether the run's processes have the pod's own network. */
   readonly isNetworkOpen: boolean;
-  /** With files of the run: they get `nosuid` and `nodev`. */
+  /** With files of the run: they get `nosuid` and `nodev`. Each is a mount. */
   readonly folders: readonly string[];
+  /** Files of the runtime over the image's, which are made read-only like the image itself. Each is a mount. */
+  readonly sealed: readonly string[];
 }
 
 /**
@@ -60,10 +63,9 @@ export function enteringProgram(architecture: SeccompArchitecture, entering: Ent
 /** What the program does, in order. Pure. */
 export function enteringSteps(
   architecture: SeccompArchitecture,
-  { podShape, isNetworkOpen, folders }: Entering,
+  { podShape, isNetworkOpen, folders, sealed }: Entering,
 ): readonly Step[] {
-  const call = (name: string) => numberOf(name, architecture);
-  const text = (words: string): Argument => ({ bytes: Buffer.from(`${words}\0`) });
+  const call = (name: string) => callIn(architecture, name);
   const ownNetwork: readonly Step[] = [
     { call: call("unshare"), arguments: [newNetwork], failure: "no network namespace can be made" },
     {
@@ -78,21 +80,7 @@ export function enteringSteps(
     },
   ];
   const apart: readonly Step[] = [
-    {
-      call: call("openat"),
-      arguments: [currentFolder, text("/proc/self/uid_map"), closeOnExecute],
-      failure: "/proc/self/uid_map can't be opened",
-    },
-    {
-      call: call("read"),
-      arguments: ["last result", "buffer", 128],
-      failure: "/proc/self/uid_map can't be read",
-    },
-    {
-      call: "user namespace test",
-      arguments: [],
-      failure: "this pod has no user namespace of its own: its node ignores hostUsers",
-    },
+    ...userNamespaceTest(architecture),
     ...(isNetworkOpen ? [] : ownNetwork),
     {
       call: call("mount"),
@@ -106,6 +94,15 @@ export function enteringSteps(
       call: call("mount"),
       arguments: [0, text(folder), 0, remount | bind | noSuid | noDevices],
       failure: `${folder} can't be mounted with nosuid and nodev`,
+    })),
+    // More flags than the image or the runtime gave them can always be set, fewer cannot.
+    ...["/", ...sealed].map((path) => ({
+      call: call("mount"),
+      arguments: [
+        ...[0, text(path), 0],
+        remount | bind | readOnly | noSuid | noDevices | (path === "/" ? 0 : noPrograms),
+      ],
+      failure: `${path} can't be mounted with no right to write`,
     })),
     ...Object.entries(ownRights).map(([name, bit]) => ({
       call: call("prctl"),
@@ -137,13 +134,3 @@ function interfaceRequest(name: string, flags: number): Buffer {
   request.writeUInt16LE(flags, interfaceNameBytes);
   return request;
 }
-
-function numberOf(name: string, architecture: SeccompArchitecture): number {
-  const known = allowedCalls.find((one) => one.name === name)?.numbers[architecture];
-  const number = known ?? (isRuled(name) ? syscallNumber(name, architecture) : undefined);
-  if (number === undefined) throw new Error(`no number of the system call ${name} is known`);
-  return number;
-}
-
-const ruled = ["unshare", "mount", "ioctl", "socket"] as const;
-const isRuled = (name: string): name is (typeof ruled)[number] => ruled.some((one) => one === name);

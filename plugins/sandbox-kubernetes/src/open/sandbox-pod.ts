@@ -22,10 +22,10 @@ export interface StartedSandboxPod extends Omit<StartedPod, "running" | "lines">
 }
 
 /**
- * It says what it sees and becomes the first pipe to the guest daemon: each command takes the node some tens of milliseconds. The
- * shell itself reads, for the same reason.
+ * It says what it sees and becomes the first pipe to the guest daemon: each command takes the node some tens of milliseconds. So
+ * it also waits for the pod's first process instead of being started again, for a second or more, and the shell itself reads.
  */
-const firstScript = `[ -x "$0" ] || exit ${notPrepared}
+const firstScript = `tries=0; until [ -x "$0" ]; do [ $tries -lt 100 ] || exit ${notPrepared}; tries=$((tries + 1)); sleep 0.01; done
 for file in /proc/self/uid_map /proc/sys/kernel/osrelease; do read -r line < "$file"; echo "$line"; done; exec "$@"`;
 const firstLines = 2;
 

@@ -13,6 +13,8 @@ import type { PodWatch } from "../pod/watch.js";
 
 /** What a pod's first command answers before the pod's first process has prepared everything, or if its connection broke. */
 export const notPrepared = 75;
+/** The exit code of a command that was killed. */
+const killed = 137;
 
 /** A command that says some lines and then takes its input: it becomes a pipe. */
 export interface FirstWords {
@@ -44,8 +46,11 @@ export interface StartedPod {
   unfollow(): void;
 }
 
-/** Milliseconds that the kubelet lets pass until it looks for a pod's volumes again: before, its containers can't run. */
-const volumesMs = 300;
+/**
+ * Milliseconds before which no container runs: a kubelet looks for a pod's volumes every 300 ms, and without any the runtime still
+ * has to make the pod.
+ */
+const [volumesMs, noVolumesMs] = [300, 150];
 /** Milliseconds between two tries of the first command: the API says only seconds later that a container runs. */
 const soonMs = 25;
 const laterMs = 200;
@@ -132,7 +137,7 @@ interface Inside {
 
 /** Tries the first command until it works. Events say of a node what the pod's status doesn't. */
 async function firstAnswer(
-  { cluster, config, first }: StartOptions,
+  { cluster, config, first, manifest }: StartOptions,
   machine: PodMachine,
   state: { readonly trouble: Trouble | undefined; readonly failure: SandboxFailed | undefined },
   signal: AbortSignal,
@@ -142,13 +147,16 @@ async function firstAnswer(
   let nextEvents = start + eventsAfterMs;
   let inEvents: Trouble | undefined;
   let last: unknown;
-  await pause(volumesMs, limit);
+  // A pod whose first process ends takes its commands with it, and says why a second later.
+  let wasKilled = false;
+  await pause(manifest.spec?.volumes === undefined ? noVolumesMs : volumesMs, limit);
   for (let tries = 0; !limit.aborted; tries += 1) {
     if (state.failure !== undefined) throw state.failure;
     try {
       const begun = await machine.begin(first.argv, first, limit);
       if ("pipe" in begun) return begun;
-      if (begun.code !== notPrepared)
+      if (begun.code === killed && !wasKilled) wasKilled = true;
+      else if (begun.code !== notPrepared)
         throw new SandboxFailed(`The pod's first command failed with ${begun.code}: ${begun.output}`);
     } catch (error) {
       if (error instanceof SandboxFailed) throw error;

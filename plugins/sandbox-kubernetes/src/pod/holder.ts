@@ -1,45 +1,80 @@
 import type { SeccompArchitecture } from "@ambit/attacks/system-calls";
+import { mountingSteps, openingSteps, type PodMounts } from "../enter/mounts.js";
+import { stepsProgram } from "../enter/program.js";
 import { type Entering, enteringProgram } from "../enter/steps.js";
 import { pollSeconds, waitUntilIdle, wholeSeconds } from "./idle.js";
+import { hiddenFolder, hostsFile, messageFile, ownHosts, scratchFolders } from "./mounts.js";
 
 export const enteringProgramName = "enter";
 
 /**
- * Puts the entering program into the bridge's folder, closes both to everyone but root, and waits. It ends when nothing of
- * root has run beside it for a while: the guest daemon ends when its runner is silent, and no process of a run is root.
+ * Puts the entering program into the bridge's folder, closes both to everyone but root, and waits. The program can be executed
+ * once everything else is done: the first command waits for that.
  */
-const script = `umask 022; folder=$1; idle=$2; step=$3; hidden=$4
-chmod 755 "$folder" && chmod 700 "$hidden" || exit 1
+const script = (prepare: string, clear: string) => `umask 022; folder=$1; idle=$2; step=$3
+write() { printf %s "$1" | base64 -d > "$2"; }
 machine=$(uname -m)
-case $machine in x86_64) program=$5 ;; aarch64) program=$6 ;; *) echo "no system call is known on $machine"; exit 1 ;; esac
-shift 6
-[ $# -eq 0 ] || chmod 1777 "$@" || exit 1
-printf %s "$program" | base64 -d > "$folder/${enteringProgramName}.part" || exit 1
-chmod 500 "$folder/${enteringProgramName}.part" && mv "$folder/${enteringProgramName}.part" "$folder/${enteringProgramName}" || exit 1
-${waitUntilIdle}`;
+case $machine in x86_64) programs=$4 ;; aarch64) programs=$5 ;; *) echo "no system call is known on $machine"; exit 1 ;; esac
+shift 5
+read -r enter open mount <<END
+$programs
+END
+chmod 700 ${hiddenFolder} || exit 1
+${prepare}
+write "$enter" "$folder/${enteringProgramName}" && chmod 500 "$folder/${enteringProgramName}" || exit 1
+${clear}${waitUntilIdle}`;
 
-export interface HolderOptions extends Omit<Entering, "folders"> {
+const [openProgram, mountProgram] = [`${hiddenFolder}/open`, `${hiddenFolder}/mount`];
+
+/** Folders are made between the two programs, while the image can be written. What fails is in the pod's last message. */
+const ownMounts = script(
+  `write "$open" ${openProgram} && write "$mount" ${mountProgram} && chmod 500 ${openProgram} ${mountProgram} || exit 1
+printf '${ownHosts.replaceAll("\n", "\\n")}' > ${hostsFile} || exit 1
+${openProgram} /bin/sh -c 'mkdir -p "$@" && exec ${mountProgram} /bin/sh -c :' sh "$@" > ${messageFile} 2>&1 || exit 1`,
+  `rm -f ${openProgram} ${mountProgram}\n`,
+);
+
+const volumes = script('chmod 755 "$folder" && chmod 1777 "$@" || exit 1', "");
+
+export interface HolderOptions extends Pick<Entering, "podShape" | "isNetworkOpen"> {
   /**
-   * Milliseconds without any process of root besides itself after which a pod's first process ends. On a busy node, a runner may
-   * need as long as it waits for a pod to bring the guest daemon.
+   * Milliseconds without any process of root besides itself after which a pod's first process ends: the guest daemon ends when its
+   * runner is silent, and no process of a run is root. On a busy node, a runner may need as long as it waits for a pod to bring
+   * the guest daemon.
    */
   readonly idleMs: number;
   /** The bridge's folder. */
   readonly folder: string;
-  /** A folder with what the runtime writes, which only root may enter. */
-  readonly hidden: string;
-  /** Folders of scratch. */
-  readonly scratch: readonly string[];
+  /** Those that the pod makes itself, in the shape `user-namespace`. */
+  readonly mounts: PodMounts;
 }
 
 /** The first command of a pod. Pure. */
-export function holderCommand({ folder, hidden, scratch, idleMs, ...entering }: HolderOptions): string[] {
-  const program = (architecture: SeccompArchitecture) =>
-    enteringProgram(architecture, { ...entering, folders: [folder, ...scratch] }).toString("base64");
+export function holderCommand(options: HolderOptions): string[] {
+  const { folder, idleMs, podShape, mounts } = options;
+  const isApart = podShape === "user-namespace";
+  const folders = [...mounts.onDisk, ...mounts.inMemory.map(({ path }) => path)];
   return [
-    ...["/bin/sh", "-c", script, "sh", folder, wholeSeconds(idleMs), `${pollSeconds}`, hidden],
-    ...[program("x64"), program("arm64"), ...scratch],
+    ...["/bin/sh", "-c", isApart ? ownMounts : volumes, "sh"],
+    ...[folder, wholeSeconds(idleMs), `${pollSeconds}`],
+    ...[programsFor("x64", options), programsFor("arm64", options)],
+    ...(isApart ? folders : scratchFolders),
   ];
+}
+
+function programsFor(
+  architecture: SeccompArchitecture,
+  { folder, podShape, isNetworkOpen, mounts }: HolderOptions,
+): string {
+  const sealed = mounts.files.map(({ to }) => to);
+  const entering = { podShape, isNetworkOpen, folders: [folder, ...scratchFolders], sealed };
+  const own = [openingSteps(architecture), mountingSteps(architecture, mounts)];
+  return [
+    enteringProgram(architecture, entering),
+    ...(podShape === "user-namespace" ? own.map((steps) => stepsProgram(architecture, steps)) : []),
+  ]
+    .map((program) => program.toString("base64"))
+    .join(" ");
 }
 
 /** A command inside the sandbox's own namespaces, behind its filter. Its program is looked up in `PATH`. Pure. */

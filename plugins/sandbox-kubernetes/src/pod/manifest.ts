@@ -6,6 +6,7 @@ import type { PodShape } from "../enter/shape.js";
 import { enteringCapabilities } from "../enter/steps.js";
 import { holderCommand } from "./holder.js";
 import { podName, sandboxLabels } from "./labels.js";
+import { messageFile, mountsOf, ownHosts, scratchFolders } from "./mounts.js";
 import { type LeaseReference, metadataOf, placementOf, staysAnnotations } from "./placement.js";
 import { mebibytes, processors } from "./quantities.js";
 
@@ -15,10 +16,6 @@ export const daemonCapabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", 
 export const containerName = "sandbox";
 const storeContainerName = "trust";
 const hostsAnnotation = "ambit-hosts";
-const ownHosts = "127.0.0.1 localhost\n::1 localhost\n";
-
-/** The runtime writes a container's last message here: no user but root may enter the folder. */
-const hiddenFolder = "/dev/.ambit";
 const storeCopy = "/ambit-trust";
 
 export interface ManifestOptions {
@@ -39,27 +36,26 @@ export function manifestOf({ shape, owner, podShape, lease, config }: ManifestOp
     metadata: {
       ...metadataOf(podName(owner), lease, config),
       labels: sandboxLabels(owner, config, isOpen),
-      annotations: { [hostsAnnotation]: ownHosts, ...staysAnnotations },
+      annotations: { ...(isApart ? {} : { [hostsAnnotation]: ownHosts }), ...staysAnnotations },
     },
     spec: {
       ...placementOf(config),
       hostname: "sandbox",
       ...(isApart ? { hostUsers: false } : {}),
       ...(isOpen ? {} : { dnsPolicy: "None", dnsConfig: { nameservers: ["127.0.0.1"] } }),
-      ...(shape.hasSecrets ? { initContainers: [storeContainer(config)] } : {}),
+      ...(shape.hasSecrets && !isApart ? { initContainers: [storeContainer(config)] } : {}),
       containers: [mainContainer(shape, podShape, config)],
-      volumes: volumesOf(shape, config),
+      ...(isApart ? {} : { volumes: volumesOf(shape, config) }),
     },
   };
 }
 
-const scratchFolders = ["/tmp", "/var/tmp", "/dev/shm"];
 const scratchName = (folder: string) => folder.slice(1).replaceAll("/", "-");
 
 function mainContainer(shape: Shape, podShape: PodShape, config: KubernetesConfig): V1Container {
   const { memoryMb = config.memoryMb, cpus = config.cpus } = shape.boundary.resources;
   const { folder } = config.bridge;
-  const mounts: V1VolumeMount[] = [
+  const volumeMounts: V1VolumeMount[] = [
     { name: "bridge", mountPath: folder },
     ...scratchFolders.map((path) => ({ name: scratchName(path), mountPath: path })),
     // The kubelet's own is writable.
@@ -74,14 +70,13 @@ function mainContainer(shape: Shape, podShape: PodShape, config: KubernetesConfi
       idleMs: config.openTimeoutMs,
       podShape,
       folder,
-      hidden: hiddenFolder,
-      scratch: scratchFolders,
       isNetworkOpen: shape.boundary.network.mode === "on",
+      mounts: mountsOf(shape, config),
     }),
     workingDir: "/",
     // The image's would be loaded into the guest daemon, or print where its messages are expected.
     env: [{ name: "LD_PRELOAD", value: "" }],
-    terminationMessagePath: `${hiddenFolder}/termination-log`,
+    terminationMessagePath: messageFile,
     resources: {
       limits: { memory: mebibytes(memoryMb), cpu: processors(cpus) },
       requests: {
@@ -99,7 +94,7 @@ function mainContainer(shape: Shape, podShape: PodShape, config: KubernetesConfi
         add: [...daemonCapabilities, ...(podShape === "user-namespace" ? enteringCapabilities : [])],
       },
     },
-    volumeMounts: mounts,
+    ...(podShape === "user-namespace" ? {} : { volumeMounts }),
   };
 }
 
@@ -116,7 +111,7 @@ function storeContainer(config: KubernetesConfig): V1Container {
       limits: { memory: mebibytes(64), cpu: processors(1) },
       requests: { memory: mebibytes(16), cpu: processors(0.01) },
     },
-    terminationMessagePath: `${hiddenFolder}/termination-log`,
+    terminationMessagePath: messageFile,
     securityContext: {
       runAsUser: 0,
       runAsGroup: 0,

@@ -112,13 +112,14 @@ function compare(
   stored: unknown,
   found: FieldDifference[],
 ): void {
-  if (asked === undefined) {
+  const key = keys[path];
+  const isNoList = asked === undefined && key !== undefined && Array.isArray(stored);
+  if (asked === undefined && !isNoList) {
     if (stored !== undefined && added[path]?.(stored) !== true) found.push(difference(name, asked, stored));
     return;
   }
-  const key = keys[path];
-  if (Array.isArray(asked) && key !== undefined) {
-    const own = byKey(asked, key);
+  if (key !== undefined && (Array.isArray(asked) || isNoList)) {
+    const own = byKey(Array.isArray(asked) ? asked : [], key);
     const theirs = byKey(Array.isArray(stored) ? stored : [], key);
     for (const one of new Set([...own.keys(), ...theirs.keys()])) {
       if (path === "spec.tolerations" && !own.has(one) && addedTolerations.includes(one)) continue;

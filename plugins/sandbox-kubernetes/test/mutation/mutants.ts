@@ -35,15 +35,23 @@ const withoutRights = (...rights: readonly string[]) =>
     },
   }));
 
-const withoutMount = (path: string) =>
-  main(({ volumeMounts = [] }) => ({
-    volumeMounts: volumeMounts.filter(({ mountPath }: { mountPath: string }) => mountPath !== path),
+const programs = /^[A-Za-z0-9+/=]+ [A-Za-z0-9+/=]+ [A-Za-z0-9+/=]+$/;
+
+/** Changes a text in the program that makes the pod's mounts, to another one of the same length. */
+const inMounts = (text: string | RegExp, other: (found: string) => string) =>
+  main(({ command = [] }) => ({
+    command: command.map((argument: string) => {
+      if (!programs.test(argument)) return argument;
+      const [entering = "", opening = "", mounting = ""] = argument.split(" ");
+      const old = Buffer.from(mounting, "base64").toString("latin1");
+      const changed = Buffer.from(old.replace(text, other), "latin1").toString("base64");
+      return `${entering} ${opening} ${changed}`;
+    }),
   }));
 
-const volume = (name: string, emptyDir: object) =>
-  spec(({ volumes = [] }) => ({
-    volumes: volumes.map((one) => (one.name === name ? { name, emptyDir } : one)),
-  }));
+/** The mount is made at another folder of the image, whose name is as long. */
+const mountedElsewhere = (path: string, elsewhere: string) =>
+  inMounts(new RegExp(`(?<![a-z])${path}\\0`, "g"), () => `${elsewhere}\0`);
 
 const files = ["filesystem.workspace-only", "filesystem.host-hidden"] as const;
 const ownFilter = "the entering program gives the capabilities up and loads a filter of its own";
@@ -55,6 +63,7 @@ export const mutants: readonly Mutant[] = [
     name: "`readOnlyRootFilesystem`",
     change: security({ readOnlyRootFilesystem: false }),
     breaks: files,
+    secondLine: "the entering program makes the image read-only",
   },
   {
     name: "`capabilities.drop: ALL`",
@@ -116,8 +125,8 @@ export const mutants: readonly Mutant[] = [
     breaks: ["resources.cpu"],
   },
   {
-    name: "the size of the bridge's volume",
-    change: volume("bridge", { medium: "Memory" }),
+    name: "the size of a workspace in memory",
+    change: inMounts(/size=\d+m/, (size) => size.replaceAll(/\d/g, "0")),
     breaks: ["resources.disk"],
   },
   {
@@ -126,11 +135,16 @@ export const mutants: readonly Mutant[] = [
     breaks: ["secrets.hidden", "filesystem.host-hidden"],
     secondLine: "the account has no right; the read-back names the token's volume",
   },
-  { name: "the volume of `/tmp`", change: withoutMount("/tmp"), breaks: files },
-  { name: "the volume of `/var/tmp`", change: withoutMount("/var/tmp"), breaks: files },
-  { name: "the volume of `/dev/shm`", change: withoutMount("/dev/shm"), breaks: files },
-  { name: "the volume of the bridge", change: withoutMount("/ambit"), breaks: files },
-  { name: "the volume of `/etc/hosts`", change: withoutMount("/etc/hosts"), breaks: files },
+  { name: "the mount of `/tmp`", change: mountedElsewhere("/tmp", "/mnt"), breaks: files },
+  { name: "the mount of `/var/tmp`", change: mountedElsewhere("/var/tmp", "/var/log"), breaks: files },
+  { name: "the mount of `/dev/shm`", change: mountedElsewhere("/dev/shm", "/dev/pts"), breaks: files },
+  { name: "the mount of the bridge's folder", change: mountedElsewhere("/ambit", "/media"), breaks: files },
+  {
+    name: "the mount of `/etc/hosts`",
+    change: mountedElsewhere("/etc/hosts", "/etc/group"),
+    breaks: files,
+    secondLine: "the entering program makes the cluster's own read-only",
+  },
   {
     name: "the hidden folder of the termination message",
     change: main(() => ({ terminationMessagePath: "/dev/termination-log" })),

@@ -10,9 +10,9 @@ const asUser =
   process.getuid?.() === 0 ? ["setpriv", "--reuid=61000", "--regid=61000", "--clear-groups", "--"] : ["env"];
 const [asWhom = "", ...userWords] = [...asUser, "unshare", ...pod];
 
-/** Runs a command there. */
+/** Runs a command there, where `/tmp` and `/etc/hosts` are mounts. */
 export const inPod = async (argv: readonly string[]) => {
-  const setUp = 'mount -t tmpfs none /tmp && exec "$@"';
+  const setUp = 'mount -t tmpfs none /tmp && mount --bind /etc/hosts /etc/hosts && exec "$@"';
   const { stdout } = await execute(asWhom, [...userWords, "/bin/sh", "-c", setUp, "sh", ...argv]);
   return stdout;
 };

@@ -1,6 +1,8 @@
-import { probeSpec } from "@ambit/backend-kit";
+import { probeSpec, shapeOf } from "@ambit/backend-kit";
 import { describe, expect, it } from "vitest";
 import type { PodShape } from "../../src/enter/shape.js";
+import { configSchema } from "../../src/index.js";
+import { mountsOf } from "../../src/pod/mounts.js";
 import { podOf } from "../support/manifests.js";
 
 const daemonRights = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"];
@@ -58,6 +60,11 @@ describe("a pod", () => {
     const entering = ["SYS_ADMIN", "NET_ADMIN", "SETPCAP"];
     expect(rights).toStrictEqual([...daemonRights, ...(podShape === "user-namespace" ? entering : [])]);
     for (const volume of pod?.volumes ?? []) expect(volume.emptyDir ?? volume.downwardAPI).toBeDefined();
+    // The kubelet would let such a pod wait for them: it makes its mounts itself.
+    if (podShape === "user-namespace") {
+      expect(pod?.volumes).toBeUndefined();
+      expect(pod?.initContainers).toBeUndefined();
+    }
   });
 
   it.each([
@@ -82,8 +89,24 @@ describe("a pod", () => {
     const spec = probeSpec({ resources: { diskMb: 16 } });
     const bridge = (pod: ReturnType<typeof podOf>) =>
       pod.spec?.volumes?.find(({ name }) => name === "bridge");
-    expect(bridge(podOf({}, spec))?.emptyDir).toStrictEqual({ medium: "Memory", sizeLimit: "16Mi" });
-    expect(bridge(podOf())?.emptyDir).toStrictEqual({});
+    expect(bridge(podOf({}, spec, "baseline"))?.emptyDir).toStrictEqual({
+      medium: "Memory",
+      sizeLimit: "16Mi",
+    });
+    expect(bridge(podOf({}, closed, "baseline"))?.emptyDir).toStrictEqual({});
+    const mounts = (given: typeof spec) => mountsOf(shapeOf(given), configSchema.parse({ image: "image:1" }));
+    const scratch = ["/tmp", "/var/tmp", "/dev/shm"].map((path) => ({ path, sizeMb: 256, mode: "1777" }));
+    expect(mounts(spec)).toMatchObject({
+      onDisk: [],
+      inMemory: [{ path: "/ambit", sizeMb: 16, mode: "755" }, ...scratch],
+    });
+    expect(mounts(closed)).toMatchObject({ onDisk: ["/ambit"], inMemory: scratch });
+  });
+
+  it("lets the session's authority be added to the image's, and nothing else of the image be written", () => {
+    const spec = boundaries.find(({ title }) => title === "credentials")?.spec ?? closed;
+    const { onDisk } = mountsOf(shapeOf(spec), configSchema.parse({ image: "image:1" }));
+    expect(onDisk).toEqual(["/ambit", "/etc/ssl/certs"]);
   });
 
   it("gets a name that fits, whatever its session is called", () => {

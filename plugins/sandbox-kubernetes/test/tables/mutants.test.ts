@@ -19,13 +19,14 @@ const pods: readonly { readonly title: string; readonly pod: V1Pod }[] = [
   { title: "user-namespace", pod: podOf() },
   { title: "baseline", pod: podOf({}, probeSpec({ network: { mode: "off", rules: [] } }), "baseline") },
   { title: "with a network", pod: podOf({}, probeSpec({})) },
-  {
-    title: "with limits, credentials and every setting",
+  ...(["user-namespace", "baseline"] as const).map((podShape) => ({
+    title: `${podShape}, with limits, credentials and every setting`,
     pod: podOf(
       { ...settings, tolerations: [...settings.tolerations] },
       probeSpec({ resources: { memoryMb: 1024, cpus: 0.5, diskMb: 16 } }, { secrets }),
+      podShape,
     ),
-  },
+  })),
 ];
 
 const entriesOf = (value: object): [string | number, unknown][] =>
@@ -82,7 +83,7 @@ describe.each(pods)("the specification of a pod, $title", ({ pod }) => {
   const lines = [...pathsIn(pod.spec)];
 
   it("is refused by each line that the cluster takes out", () => {
-    expect(lines.length).toBeGreaterThan(100);
+    expect(lines.length).toBeGreaterThan(50);
     const unnoticed = lines.filter((path) => {
       const value = valueAt(pod.spec, path);
       if (isEmptyText(value) || isHollow(value)) return false;
@@ -125,7 +126,7 @@ describe.each(pods)("the specification of a pod, $title", ({ pod }) => {
   it("is refused by each label and annotation that the cluster takes out or changes", () => {
     for (const kind of ["labels", "annotations"] as const) {
       const given = pod.metadata?.[kind] ?? {};
-      expect(Object.keys(given).length).toBeGreaterThan(2);
+      expect(Object.keys(given).length).toBeGreaterThan(1);
       for (const name of Object.keys(given)) {
         for (const change of [() => undefined, other]) {
           const metadata = { ...pod.metadata, [kind]: changed(given, [name], change) };

@@ -1,8 +1,12 @@
+import { probeSpec } from "@ambit/backend-kit";
 import { describe, expect, it } from "vitest";
 import { differencesOf } from "../../src/pod/read-back.js";
 import { podOf } from "../support/manifests.js";
 
-const asked = podOf({ tolerations: [{ key: "sandboxes", operator: "Exists" }] });
+const settings = { tolerations: [{ key: "sandboxes", operator: "Exists" as const }] };
+const asked = podOf(settings);
+/** It has volumes. */
+const askedBaseline = podOf(settings, probeSpec({ network: { mode: "off", rules: [] } }), "baseline");
 
 interface Changes {
   spec?: object;
@@ -13,8 +17,11 @@ interface Changes {
 }
 
 /** The pod as a server of version 1.35 stores it. */
-function stored({ spec = {}, container = {}, security = {}, labels = {}, annotations = {} }: Changes = {}) {
-  const copy = structuredClone(asked);
+function stored(
+  { spec = {}, container = {}, security = {}, labels = {}, annotations = {} }: Changes = {},
+  of = asked,
+) {
+  const copy = structuredClone(of);
   const [main] = copy.spec?.containers ?? [];
   return {
     ...copy,
@@ -90,11 +97,6 @@ describe("what the server stored", () => {
       field: `metadata.annotations.${name}`,
     })),
     {
-      title: "other names in /etc/hosts",
-      change: { annotations: { "ambit-hosts": "10.0.0.1 localhost" } },
-      field: "metadata.annotations.ambit-hosts",
-    },
-    {
       title: "a sidecar",
       change: { spec: { containers: [...containers, sidecar] } },
       field: "spec.containers[proxy]",
@@ -102,7 +104,7 @@ describe("what the server stored", () => {
     {
       title: "an init container",
       change: { spec: { initContainers: [sidecar] } },
-      field: "spec.initContainers",
+      field: "spec.initContainers[proxy]",
     },
     {
       title: "an ephemeral container",
@@ -222,10 +224,25 @@ describe("what the server stored", () => {
     expect(differencesOf(asked, stored(change)).map((one) => one.field)).toStrictEqual([field]);
   });
 
-  it("differs by each field that is missing", () => {
-    for (const field of Object.keys(asked.spec ?? {})) {
-      const rest = Object.fromEntries(Object.entries(stored().spec).filter(([name]) => name !== field));
-      const found = differencesOf(asked, { ...stored(), spec: rest }).map((one) => one.field);
+  it("differs by other names in /etc/hosts, or one more mount, where a pod has volumes", () => {
+    const fieldsOf = (change: Changes) =>
+      differencesOf(askedBaseline, stored(change, askedBaseline)).map(({ field }) => field);
+    expect(fieldsOf({})).toStrictEqual([]);
+    expect(fieldsOf({ annotations: { "ambit-hosts": "10.0.0.1 localhost" } })).toStrictEqual([
+      "metadata.annotations.ambit-hosts",
+    ]);
+    const [main] = askedBaseline.spec?.containers ?? [];
+    const volumeMounts = [...(main?.volumeMounts ?? []), { name: "token", mountPath: "/x" }];
+    expect(fieldsOf({ container: { volumeMounts } })).toStrictEqual([
+      "spec.containers[sandbox].volumeMounts[/x]",
+    ]);
+  });
+
+  it.each([asked, askedBaseline])("differs by each field that is missing", (pod) => {
+    for (const field of Object.keys(pod.spec ?? {})) {
+      const whole = stored({}, pod);
+      const rest = Object.fromEntries(Object.entries(whole.spec).filter(([name]) => name !== field));
+      const found = differencesOf(pod, { ...whole, spec: rest }).map((one) => one.field);
       expect(found.some((name) => name.startsWith(`spec.${field}`))).toBe(true);
     }
   });
