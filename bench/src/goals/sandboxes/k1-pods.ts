@@ -123,7 +123,7 @@ async function openings(on: Pods, backend: PodBackend, count: number): Promise<r
   };
   return [
     { ...against("with a volume"), limit: { atMost: 1.2 } },
-    against("without volumes"),
+    { ...against("without volumes"), limit: { atMost: 1.2 } },
     { what: "closed, and the pod is gone", unit: "ms", values: closings.slice(1), limit: { atMost: 2_000 } },
   ];
 }

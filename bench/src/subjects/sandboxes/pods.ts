@@ -27,8 +27,8 @@ export interface Pods {
   server(prewarm: number): Promise<PodServer>;
   /**
    * A pod of the same image that sleeps, named before it runs.
-   * @param hasVolume whether it has an empty folder, as every pod has that writes below a read-only root: the kubelet looks for
-   * volumes every 300 ms.
+   * @param hasVolume whether it has an empty folder, as a pod has that writes below a read-only root and makes no mounts itself: the
+   * kubelet looks for volumes every 300 ms.
    */
   createBare(hasVolume: boolean): Promise<string>;
   removeBare(name: string): Promise<void>;
