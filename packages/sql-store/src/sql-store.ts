@@ -26,7 +26,7 @@ export function sqlStore(database: Database): Store {
     usage: (projects) => quotas.usage(projects),
     claim: (id, replica) => runs.claim(id, replica),
     keepRecovery: (id, fence, recovery) => runs.keepRecovery(id, fence, recovery),
-    nextQueued: (limit, except) => runs.nextQueued(limit, except),
+    nextQueued: (replica, limit, except) => runs.nextQueued(replica, limit, except),
     append: (group) => runs.append(group),
     finish: (id, fence, end) => runs.finish(id, fence, end),
     get: (id) => runs.get(id),

@@ -34,12 +34,12 @@ if (missing !== undefined) {
           await store.create({ ...run, id, sandbox: "local", state: "queued", sealedRequest: "sealed" });
         await other.query("BEGIN");
         await other.query(`SELECT id FROM ${schema}.ambit_runs WHERE id = 'first' FOR UPDATE`);
-        expect(await store.nextQueued(5)).toEqual(["second"]);
+        expect(await store.nextQueued("one", 5)).toEqual(["second"]);
         expect(await store.claim("first", "one")).toBeUndefined();
         expect(await store.claim("second", "one")).toMatchObject({ fence: 2 });
         // As when that replica dies: the run is free at once.
         await other.query("ROLLBACK");
-        expect(await store.nextQueued(5)).toEqual(["first"]);
+        expect(await store.nextQueued("one", 5)).toEqual(["first"]);
       } finally {
         await other.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
         await Promise.all([other.end(), store.close()]);

@@ -1,5 +1,5 @@
 import { AtCapacity } from "@ambit/core";
-import type { RunQuota, Store, StoredRun } from "@ambit/durable/store";
+import type { RunQuota, Store } from "@ambit/durable/store";
 import type { Caller } from "./caller.js";
 import { waitFor } from "./quota-wait.js";
 import type { Tenant } from "./schema.js";
@@ -38,12 +38,6 @@ export class SharedQuotas {
     return new AtCapacity(`The project has reached its quota: ${sessions} open sessions. End one of them.`);
   }
 
-  /** Whether a queued run would open one session more than its project may have. */
-  async lacksSession({ project, session }: Pick<StoredRun, "project" | "session">): Promise<boolean> {
-    const tenant = project === undefined ? undefined : this.#tenants.get(project);
-    return tenant !== undefined && !(await this.#hasRoomFor(session, tenant));
-  }
-
   async #hasRoomFor(session: string | undefined, { project, limits }: Tenant): Promise<boolean> {
     const { sessions } = limits;
     if (sessions === undefined || session === undefined) return true;
@@ -54,6 +48,11 @@ export class SharedQuotas {
   /** The open sessions that the store allows when it binds one. */
   sessionsOf(caller: Caller): number | undefined {
     return caller.kind === "operator" ? undefined : caller.tenant.limits.sessions;
+  }
+
+  /** The same for a queued run, whoever queued it. */
+  sessionsOfProject(project: string | undefined): number | undefined {
+    return project === undefined ? undefined : this.#tenants.get(project)?.limits.sessions;
   }
 
   /** The quota that the store checks when it creates the run. */

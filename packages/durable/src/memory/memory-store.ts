@@ -63,7 +63,7 @@ export class MemoryStore {
         const run = this.#held(id, fence);
         if (run !== undefined) run.trace = trace;
       },
-      nextQueued: async (limit, except = []) => runs.queued(limit, except),
+      nextQueued: async (_replica, limit, except = []) => runs.queued(limit, except),
       append: async ({ runId, fence, ...group }) => this.#held(runId, fence)?.append(group) ?? "fenced",
       finish: async (id, fence, end) => {
         const run = this.#held(id, fence);

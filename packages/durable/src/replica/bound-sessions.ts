@@ -5,7 +5,7 @@ import type { RecordedRun } from "../log/recorded-run.js";
 import { retryWhileDown } from "../outage.js";
 import type { Sealing } from "../sealing.js";
 import type { StoreSettings } from "../settings.js";
-import type { SessionUse, Store, StoredSessionName } from "../store/index.js";
+import type { SessionUse, Store, StoredRun, StoredSessionName } from "../store/index.js";
 
 export interface BoundSessionsOptions {
   readonly store: Store;
@@ -47,13 +47,21 @@ export class BoundSessions {
    * @param maxOpen of its project. Default: no limit. @throws SessionElsewhere when another one has it; StoreFailed
    */
   async bind({ request, plan }: RecordedRun, maxOpen?: number): Promise<"bound" | "over_quota"> {
-    const { sessionId: session } = request;
+    const sandbox = plan.sandbox.actor.name;
+    return this.bindNamed({ project: projectOf(request), session: request.sessionId, sandbox }, maxOpen);
+  }
+
+  /** The same before the run is admitted. */
+  async bindNamed(
+    { project, session, sandbox }: Pick<StoredRun, "project" | "session" | "sandbox">,
+    maxOpen?: number,
+  ): Promise<"bound" | "over_quota"> {
     if (session === undefined) return "bound";
     await this.options.requireLease();
     const { settings, log, store } = this.options;
-    const name = { project: projectOf(request), session };
+    const name = { project, session };
     const key = keyOf(name);
-    const place = { ...name, replica: this.replica, sandbox: plan.sandbox.actor.name };
+    const place = { ...name, replica: this.replica, sandbox };
     const before = this.#bound.get(key);
     // Must not be released meanwhile.
     this.#bound.set(key, { ...name, fence: 0, ...before, boundAt: performance.now() });

@@ -80,10 +80,10 @@ export interface Store {
   /** Of a claimed run: it wasn't known when the run was created. Nothing happens to a run of another owner. */
   keepRecovery(id: string, fence: number, recovery: StoredRecovery): Promise<void>;
   /**
-   * Queued runs that this replica should try to claim, the oldest first.
+   * Queued runs that this replica should try to claim, the oldest first; none whose session `holdSession` would leave to another one.
    * @param except projects whose runs stay queued for now; `null` is that of runs without a project.
    */
-  nextQueued(limit: number, except?: readonly (string | null)[]): Promise<readonly string[]>;
+  nextQueued(replica: string, limit: number, except?: readonly (string | null)[]): Promise<readonly string[]>;
   /** Atomic. The same group a second time adds nothing, and is `written`. */
   append(group: EventGroup): Promise<Written>;
   /** The run's one end. A second end with the same fence changes nothing, and is `written`. */

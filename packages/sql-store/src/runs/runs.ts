@@ -27,6 +27,7 @@ import {
 } from "../query.js";
 import { headOf, runOf } from "../rows.js";
 import { addDelivery } from "../shared/deliveries.js";
+import { isElsewhere } from "../shared/sessions.js";
 import { countRun } from "../sizes.js";
 import { appendGroup, isVisible, owned, selectHead } from "./append.js";
 
@@ -119,13 +120,16 @@ export class Runs {
     );
   }
 
-  async nextQueued(limit: number, except: readonly (string | null)[] = []): Promise<readonly string[]> {
-    const isQueued = sql`state = 'queued'`;
+  async nextQueued(
+    replica: string,
+    limit: number,
+    except: readonly (string | null)[] = [],
+  ): Promise<readonly string[]> {
+    const wanted = [sql`state = 'queued'`, sql`NOT ${isElsewhere(this.database, replica)}`];
     const others = except.map((project) => project ?? "");
-    const wanted =
-      others.length === 0 ? isQueued : sql`${isQueued} AND COALESCE(project, '') NOT IN ${list(others)}`;
+    if (others.length > 0) wanted.push(sql`COALESCE(project, '') NOT IN ${list(others)}`);
     const rows = await this.#rows(
-      sql`SELECT id FROM ambit_runs WHERE ${wanted}
+      sql`SELECT id FROM ambit_runs WHERE ${all(wanted)}
         ORDER BY created_at, id LIMIT ${limit}${lockSkipping(this.database)}`,
     );
     return rows.map((row) => new Columns(row).text("id"));

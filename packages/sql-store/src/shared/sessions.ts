@@ -15,6 +15,16 @@ import { lives } from "./lease.js";
 const isInUse = sql`EXISTS (SELECT 1 FROM ambit_runs r WHERE r.state = 'running' AND r.session = ambit_sessions.session
   AND COALESCE(r.project, '') = ambit_sessions.project AND r.replica = ambit_sessions.replica)`;
 
+/** Another living replica has the session, and would keep it. */
+const isKept = (database: Pick<Database, "now">) =>
+  sql`${lives(database, "ambit_sessions")} AND (ambit_sessions.handover IS NULL OR ${isInUse})`;
+
+/** Whether another replica than this one keeps the session of a row of `ambit_runs`. */
+export function isElsewhere(database: Pick<Database, "now">, replica: string): Sql {
+  return sql`EXISTS (SELECT 1 FROM ambit_sessions WHERE ambit_sessions.project = COALESCE(ambit_runs.project, '')
+    AND ambit_sessions.session = ambit_runs.session AND ambit_sessions.replica <> ${replica} AND ${isKept(database)})`;
+}
+
 /** Named sessions, and the replica that has each. */
 export class SessionRows {
   constructor(readonly database: Database) {}
@@ -33,8 +43,7 @@ export class SessionRows {
         SELECT ${sql.join(names)}, 1, ${now}, ${now} WHERE ${room} ON CONFLICT (project, session) DO UPDATE
         SET used_at = excluded.used_at, sandbox = excluded.sandbox, replica = excluded.replica,
           fence = ambit_sessions.fence + CASE WHEN ambit_sessions.replica = excluded.replica THEN 0 ELSE 1 END
-        WHERE ambit_sessions.replica = excluded.replica OR NOT ${lives(this.database, "ambit_sessions")}
-          OR (ambit_sessions.handover IS NOT NULL AND NOT ${isInUse})`,
+        WHERE ambit_sessions.replica = excluded.replica OR NOT (${isKept(this.database)})`,
       ),
       statement(
         sql`SELECT s.replica, s.fence, s.handover, p.address

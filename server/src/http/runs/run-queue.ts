@@ -1,10 +1,21 @@
 import { randomUUID } from "node:crypto";
-import { AtCapacity, idOfRun, type Log, messageOf, runKey, toAmbitError, Unauthorized } from "@ambit/core";
+import {
+  AtCapacity,
+  idOfRun,
+  type Log,
+  messageOf,
+  runKey,
+  SessionElsewhere,
+  toAmbitError,
+  Unauthorized,
+} from "@ambit/core";
+import { projectOf } from "@ambit/core/contract";
 import { endedBy, type RecordedRuns, recoveryOf, type Sealing } from "@ambit/durable";
 import type { QueueLimits, StoredRun } from "@ambit/durable/store";
 import {
   type CallersTrace,
   callersTraceSchema,
+  type Run,
   type Runner,
   type RunOptions,
   type Slot,
@@ -146,15 +157,27 @@ export class RunQueue {
     const withoutSessions: (string | null)[] = [];
     for (const except of await quotas.excludedInTurn()) {
       for (;;) {
-        const [id] = await runs.store.nextQueued(1, [...except, ...withoutSessions]);
+        const [id] = await runs.store.nextQueued(runs.replica, 1, [...except, ...withoutSessions]);
         const run = id === undefined ? undefined : await runs.summary(id);
         if (run === undefined) break;
-        if (!(await quotas.lacksSession(run))) return run.id;
-        // The project's other runs wait behind it: they began after it.
+        // Bound before it is claimed: a claimed run can't wait any more.
+        if (await this.#hasSession(run)) return run.id;
+        // The project's other runs wait behind it: they were queued after it.
         withoutSessions.push(run.project ?? null);
       }
     }
     return undefined;
+  }
+
+  /** False: its project has no session left, or another replica has just bound the session, and takes the run. */
+  async #hasSession(run: StoredRun): Promise<boolean> {
+    const { runs, quotas } = this.options;
+    try {
+      return (await runs.sessions.bindNamed(run, quotas.sessionsOfProject(run.project))) === "bound";
+    } catch (error) {
+      if (error instanceof SessionElsewhere) return false;
+      throw error;
+    }
   }
 
   async #begin(id: string, slot: Slot): Promise<void> {
@@ -178,7 +201,7 @@ export class RunQueue {
         ...askerOf(caller, trace),
       };
       const run = await slot.admit(body, options);
-      await runs.sessions.bind(run).catch((error: unknown) => {
+      await this.#bind(run).catch((error: unknown) => {
         run.withdraw();
         throw error;
       });
@@ -197,6 +220,14 @@ export class RunQueue {
       const run = await runs.get(id);
       if (run !== undefined) await runs.store.finish(id, claim.fence, endedBy(failure, run));
     }
+  }
+
+  /** It was bound in the queue. Its sandbox may be another one since, and a replica that was busy may have lost it. */
+  async #bind(run: Run): Promise<void> {
+    const { runs, quotas } = this.options;
+    const project = projectOf(run.request);
+    if ((await runs.sessions.bind(run, quotas.sessionsOfProject(project))) === "bound") return;
+    throw new AtCapacity("The project has reached its quota of open sessions: end one of them.");
   }
 
   /** @throws Unauthorized where its token was withdrawn while it waited */

@@ -7,6 +7,7 @@ import { ending, groupOf, newRun, numbersOf, upTo } from "../store/samples.js";
 import { openStore, type StoreRig } from "../store/store-rig.js";
 import { describeDeliveries } from "./store/describe-deliveries.js";
 import { describeLimits } from "./store/describe-limits.js";
+import { describeQueue } from "./store/describe-queue.js";
 import { describeSharedStore } from "./store/describe-shared-store.js";
 
 /** Number of events in the test with many; soaks use a million. */
@@ -230,6 +231,7 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       expect((await store.list({ limit: 10 })).map(({ id }) => id)).toEqual(["running"]);
     });
 
+    describeQueue(opened);
     describeSharedStore(opened);
     describeLimits(opened);
     describeDeliveries(opened);

@@ -7,28 +7,8 @@ const question = (id: string) => ({ id, kind: "user_approval", payload: `{"toolN
 /** Characters of a run's answers. */
 const maxAnswers = 1_000_000;
 
-/** What replicas share in addition to the log: the queue, cancellation, questions, sessions, deliveries. */
+/** What replicas share in addition to the log and the queue: cancellation, questions, sessions, deliveries. */
 export function describeSharedStore(opened: () => Promise<Store>): void {
-  it("gives a queued run to one replica, with its sealed request, which is then deleted", async () => {
-    const [one, two] = [await opened(), await opened()];
-    await one.create(newRun("q", { state: "queued", sealedRequest: "sealed" }));
-    await expect.poll(() => two.nextQueued(5)).toEqual(["q"]);
-    const claims = await Promise.all([one.claim("q", "one"), two.claim("q", "two")]);
-    expect(claims.filter((claim) => claim !== undefined)).toEqual([{ fence: 2, sealedRequest: "sealed" }]);
-    expect(await one.claim("q", "one")).toBeUndefined();
-    expect((await one.get("q"))?.state).toBe("running");
-  });
-
-  it("leaves queued runs of the excluded projects in the queue", async () => {
-    const store = await opened();
-    for (const project of ["p", "q", undefined])
-      await store.create(newRun(`of-${project}`, { project, state: "queued", sealedRequest: "sealed" }));
-    await expect.poll(() => store.nextQueued(5, ["p", null])).toEqual(["of-q"]);
-    expect(await store.nextQueued(5, ["p", "q", null])).toEqual([]);
-    const rest = await store.nextQueued(5, ["q"]);
-    expect(rest.toSorted()).toEqual(["of-p", "of-undefined"]);
-  });
-
   it("ends a session of a dead owner once, and passes its data to one replica only", async () => {
     const [one, two] = [await opened(), await opened()];
     await one.renew("one", "http://one", 60_000);
