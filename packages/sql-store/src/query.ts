@@ -87,12 +87,19 @@ export function equal(columns: Readonly<Record<string, Value | undefined>>): rea
   });
 }
 
-/** Rows of a table that were created before the row with this id; all if it is undefined. */
-export function before(table: string, id: string | undefined): readonly Sql[] {
+/**
+ * Rows of a table that were created before the row with this id; all if it is undefined. None if that row isn't there, or of another
+ * project: an id must not show that another project has it.
+ */
+export function before(
+  table: string,
+  id: string | undefined,
+  project: string | null | undefined,
+): readonly Sql[] {
+  if (id === undefined) return [];
+  const last = all(equal({ id, project }));
   // Compared as a row, which an index over both columns answers by one range.
-  return id === undefined
-    ? []
-    : [sql`(created_at, id) < (SELECT created_at, id FROM ${sql.table(table)} WHERE id = ${id})`];
+  return [sql`(created_at, id) < (SELECT created_at, id FROM ${sql.table(table)} WHERE ${last})`];
 }
 
 /** `a AND b` */

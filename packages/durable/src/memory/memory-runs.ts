@@ -111,7 +111,9 @@ export class MemoryRuns {
       const run = this.#runs.get(id);
       return run === undefined ? [] : [run.row(false)];
     }
-    const before = after === undefined ? Infinity : (this.#runs.get(after)?.order ?? 0);
+    const last = after === undefined ? undefined : this.#runs.get(after);
+    const before =
+      last !== undefined && isOf(last, project) ? last.order : after === undefined ? Infinity : 0;
     const found: StoredRun[] = [];
     for (const run of [...this.#runs.values()].reverse()) {
       if (run.order >= before || !isOf(run, project)) continue;

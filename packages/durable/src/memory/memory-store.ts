@@ -137,7 +137,7 @@ export class MemoryStore {
         (state === undefined || one.state === state) &&
         (runId === undefined || one.runId === runId) &&
         (session === undefined || one.session === session);
-      isPast ||= one.id === after;
+      isPast ||= one.id === after && isOf(one, project);
       if (!isWanted) continue;
       if (found.length === limit || (found.length > 0 && characters >= maxCharacters)) break;
       found.push({

@@ -181,7 +181,7 @@ export class Runs {
   }
 
   async list({ id, project, session, state, after, limit }: RunQuery): Promise<readonly StoredRun[]> {
-    const wanted = [...equal({ project, session, state, id }), ...before("ambit_runs", after)];
+    const wanted = [...equal({ project, session, state, id }), ...before("ambit_runs", after, project)];
     if (state === undefined) wanted.push(isVisible);
     const rows = await this.#rows(
       sql`SELECT ${listed} FROM ambit_runs WHERE ${all(wanted)} ORDER BY created_at DESC, id DESC LIMIT ${limit}`,

@@ -83,7 +83,10 @@ export class DeliveryRows {
   }
 
   async list({ project, state, runId, after, limit }: DeliveryQuery): Promise<readonly Delivery[]> {
-    const wanted = [...equal({ project, state, run_id: runId }), ...before("ambit_deliveries", after)];
+    const wanted = [
+      ...equal({ project, state, run_id: runId }),
+      ...before("ambit_deliveries", after, project),
+    ];
     const rows = await this.#rows(
       sql`SELECT ${listed} FROM ambit_deliveries WHERE ${all(wanted)} ORDER BY created_at DESC, id DESC LIMIT ${limit}`,
     );

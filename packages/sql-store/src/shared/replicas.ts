@@ -98,7 +98,7 @@ export class ReplicaRows {
     const { id, project, state, runId, session, after, limit, maxCharacters, without = [] } = query;
     const wanted = [
       ...equal({ id, project, state, run_id: runId, session }),
-      ...before("ambit_interactions", after),
+      ...before("ambit_interactions", after, project),
     ];
     const order = sql`ORDER BY created_at DESC, id DESC`;
     const payload = without.includes("payload") ? sql`'' AS payload` : sql`payload`;

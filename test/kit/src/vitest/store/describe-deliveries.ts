@@ -95,6 +95,8 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     const all = await ids({});
     expect(all.toSorted()).toEqual(["of-a", "of-b"]);
     expect([await ids({ limit: 1 }), await ids({ after: all[0] })]).toEqual([[all[0]], [all[1]]]);
+    // Another project's id begins no page.
+    expect(await ids({ project: all[1]?.at(-1) === "a" ? "p" : "q", after: all[0] })).toEqual([]);
     expect([await ids({ project: "p" }), await ids({ project: null })]).toEqual([["of-a"], []]);
     expect([await ids({ state: "failed" }), await ids({ runId: "a" })]).toEqual([[first?.id], ["of-a"]]);
     expect(await store.backlog()).toEqual({

@@ -60,6 +60,26 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await ids({ state: "ended" })).toEqual(["r0"]);
     expect(await ids({ limit: 2 })).toEqual(["r3", "r2"]);
     expect(await ids({ limit: 2, after: "r2" })).toEqual(["r1", "r0"]);
+    expect(await ids({ project: "p", after: "r2" })).toEqual(["r0"]);
+  });
+
+  it("begins no page after a run or question of another project, as if there were none", async () => {
+    const store = await opened();
+    for (const [index, project] of ["p", "q", "p"].entries()) {
+      const id = `r${index}`;
+      await store.create(newRun(id, { project }));
+      await store.append({ ...groupOf(id, 1, 1), asked: [question(`q${index}`)] });
+    }
+    const ids = async (query: { project?: string | null; after: string }) => {
+      const { after } = query;
+      const runs = await store.list({ ...query, limit: 10, after: `r${after}` });
+      const questions = await store.interactions({ ...query, limit: 10, after: `q${after}` });
+      return [...runs, ...questions].map(({ id }) => id);
+    };
+    expect(await ids({ after: "1" })).toEqual(["r0", "q0"]);
+    expect(await ids({ project: "p", after: "2" })).toEqual(["r0", "q0"]);
+    for (const after of ["1", "none"]) expect(await ids({ project: "p", after })).toEqual([]);
+    expect(await ids({ project: null, after: "2" })).toEqual([]);
   });
 
   it("gives lists in pieces that fit into memory: no results of runs, and payloads up to a size", async () => {
