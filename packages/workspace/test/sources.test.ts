@@ -12,7 +12,9 @@ import type { FileEntry } from "@ambit/core/plugin";
 import { pack } from "tar-stream";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { preparing } from "../src/preparing.js";
+import { archiveEntries } from "../src/sources/archive.js";
 import { fillFrom } from "../src/sources/fill.js";
+import type { PreparedSource } from "../src/sources/prepared.js";
 
 async function fill(sources: readonly object[], limits = { maxFiles: 100, maxBytes: 1_000_000 }) {
   const written: FileEntry[] = [];
@@ -173,6 +175,44 @@ describe("an archive", () => {
       reason,
       message: expect.stringContaining("workspace.sources[0]"),
     });
+  });
+});
+
+describe("a failure that isn't the archive's", () => {
+  const sources = [sourceSchema.parse(archive(Buffer.from("x")))];
+  const fillWith = (entries: PreparedSource["entries"], write: () => Promise<void> = async () => {}) =>
+    fillFrom(
+      sources,
+      { workspace: "/workspace", writeFiles: write },
+      { maxFiles: 100, maxBytes: 1_000_000 },
+      new AbortController().signal,
+      async () => ({ facts: {}, entries, close: async () => {} }),
+    );
+
+  test.each(["tar", "tar.gz", "tar.zst", "zip"] as const)(
+    "keeps its meaning where the bytes of a %s can't be read",
+    async (format) => {
+      const failure = new TypeError("a mistake of the program");
+      const bytes = {
+        size: 100_000,
+        // biome-ignore lint/correctness/useYield: it fails before.
+        read: async function* () {
+          throw failure;
+        },
+      };
+      await expect(fillWith(archiveEntries(bytes, format, 1_000_000))).rejects.toBe(failure);
+    },
+  );
+
+  test("keeps its meaning where a module can't be loaded, or files can't be written", async () => {
+    const failure = new TypeError("a mistake of the program");
+    // biome-ignore lint/correctness/useYield: it fails before.
+    async function* failing() {
+      throw failure;
+    }
+    await expect(fillWith(failing())).rejects.toBe(failure);
+    const file = { path: "a", content: Buffer.from("x"), executable: false };
+    await expect(fillWith([file], () => Promise.reject(failure))).rejects.toBe(failure);
   });
 });
 

@@ -8,7 +8,7 @@ export type ArchiveFormat = TarFormat | "zip";
  * The files of an archive, one after the other. What is decompressed is never more than was asked for: a small archive can
  * hold any amount.
  *
- * @throws Error for what isn't such an archive; TarHeaderTooLong; ArchiveTooLarge beyond `maxBytes`
+ * @throws ArchiveDamaged for what isn't such an archive; TarHeaderTooLong; ArchiveTooLarge beyond `maxBytes`
  */
 export async function* archiveEntries(
   archive: ArchiveBytes,

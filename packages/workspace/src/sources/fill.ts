@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { isAmbitError, type SourceFailed } from "@ambit/core";
+import type { SourceFailed } from "@ambit/core";
 import type { Source, SourceReceipt } from "@ambit/core/contract";
 import { type FileEntry, loopTurns, type Sandbox } from "@ambit/core/plugin";
 import type { LeftOut, SourceEntry } from "./entry.js";
+import { ArchiveDamaged } from "./format-reading.js";
 import type { PreparedSource } from "./prepared.js";
 import { sourceFailed } from "./source-error.js";
 import { TarHeaderTooLong } from "./tar-headers.js";
@@ -28,7 +29,7 @@ export interface SourceLimits {
 
 /**
  * Puts the sources into a new workspace, in their order.
- * @throws SourceFailed; SandboxFailed where the sandbox can't write; the signal's reason
+ * @throws SourceFailed; SandboxFailed where the sandbox can't write; the signal's reason; what reading a source's bytes failed with
  */
 export async function fillFrom(
   sources: readonly Source[],
@@ -55,15 +56,10 @@ export async function fillFrom(
       receipts.push({ ...(await filling.end()), ...prepared.facts });
     } catch (error) {
       signal.throwIfAborted();
-      if (isAmbitError(error)) throw error;
       if (error instanceof ArchiveTooLarge) throw tooLarge(index);
       if (error instanceof TarHeaderTooLong) throw sourceFailed(index, "invalid", headerTooLong, error);
-      throw sourceFailed(
-        index,
-        "invalid",
-        `can't be read as ${formatOf(source)}: it is damaged, or of another format`,
-        error,
-      );
+      if (error instanceof ArchiveDamaged) throw sourceFailed(index, "invalid", damaged(source), error.cause);
+      throw error;
     } finally {
       await prepared.close();
     }
@@ -71,8 +67,9 @@ export async function fillFrom(
   return receipts;
 }
 
-function formatOf(source: Source): string {
-  return source.type === "archive" ? source.format : source.type;
+function damaged(source: Source): string {
+  const format = source.type === "archive" ? source.format : source.type;
+  return `can't be read as ${format}: it is damaged, or of another format`;
 }
 
 /** One source on its way into the workspace. */

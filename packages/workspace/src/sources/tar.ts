@@ -4,6 +4,7 @@ import { createGunzip, createZstdDecompress } from "node:zlib";
 import { extract } from "tar-stream";
 import type { ArchiveBytes } from "./archive-bytes.js";
 import { type LeftOut, maxNameLength, pathOf, type SourceEntry } from "./entry.js";
+import { FormatReading } from "./format-reading.js";
 import { boundedHeaders } from "./tar-headers.js";
 import { ArchiveTooLarge } from "./too-large.js";
 
@@ -14,24 +15,26 @@ const maxHeaderBytes = 128 * 1024 * 1024;
 
 /**
  * The files of a tar archive, one after the other.
- * @throws Error for what isn't such an archive; TarHeaderTooLong; ArchiveTooLarge beyond `maxBytes`
+ * @throws ArchiveDamaged for what isn't such an archive; TarHeaderTooLong; ArchiveTooLarge beyond `maxBytes`
  */
 export async function* tarEntries(
   archive: ArchiveBytes,
   format: TarFormat,
   maxBytes: number,
 ): AsyncGenerator<SourceEntry | LeftOut, void, undefined> {
+  const reading = new FormatReading();
   const reader = extract();
   const source = Readable.from(archive.read(0, archive.size));
   const unpacked =
     format === "tar" ? source : source.pipe(format === "tar.gz" ? createGunzip() : createZstdDecompress());
   const counted = bounded(maxBytes + maxHeaderBytes);
   const checked = boundedHeaders();
+  for (const stream of [source, counted, checked]) reading.watch(stream);
   for (const stream of [source, unpacked, counted, checked])
     stream.on("error", (error) => reader.destroy(error));
   unpacked.pipe(counted).pipe(checked).pipe(reader);
   try {
-    for await (const entry of reader) {
+    for await (const entry of reading.each(reader)) {
       const { name, type, mode = 0, size = 0 } = entry.header;
       const isFile = type === "file" || type === "contiguous-file";
       if (!isFile) entry.resume();
@@ -44,7 +47,8 @@ export async function* tarEntries(
         yield { leftOut: path, reason: type === "link" || type === "symlink" ? "link" : "special" };
       else {
         if (size > maxBytes) throw new ArchiveTooLarge();
-        yield { path, content: await buffer(entry), executable: (mode & 0o100) !== 0 };
+        const content = await reading.one(() => buffer(entry));
+        yield { path, content, executable: (mode & 0o100) !== 0 };
       }
     }
   } finally {

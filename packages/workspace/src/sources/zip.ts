@@ -4,6 +4,7 @@ import { loopTurns } from "@ambit/core/plugin";
 import { type Entry, fromRandomAccessReaderPromise, getFileNameLowLevel, RandomAccessReader } from "yauzl";
 import type { ArchiveBytes } from "./archive-bytes.js";
 import { type LeftOut, maxNameLength, pathOf, type SourceEntry } from "./entry.js";
+import { FormatReading } from "./format-reading.js";
 import { ArchiveTooLarge } from "./too-large.js";
 
 /** Where a system with modes made the archive (APPNOTE 4.4.2). */
@@ -12,24 +13,26 @@ const types = { mask: 0o170000, file: 0o100000, link: 0o120000 } as const;
 
 /**
  * The files of a zip archive, as its central directory lists them, one after the other.
- * @throws Error for what isn't such an archive, or is encrypted; ArchiveTooLarge beyond `maxBytes`
+ * @throws ArchiveDamaged for what isn't such an archive, or is encrypted; ArchiveTooLarge beyond `maxBytes`
  */
 export async function* zipEntries(
   archive: ArchiveBytes,
   maxBytes: number,
 ): AsyncGenerator<SourceEntry | LeftOut, void, undefined> {
+  const reading = new FormatReading();
   // A content that is longer than its entry says is an error.
-  const zip = await fromRandomAccessReaderPromise(new Reader(archive), archive.size, {
-    lazyEntries: true,
-    decodeStrings: false,
-    validateEntrySizes: true,
-  });
+  const options = { lazyEntries: true, decodeStrings: false, validateEntrySizes: true } as const;
+  const zip = await reading.one(() =>
+    fromRandomAccessReaderPromise(new Reader(archive, reading), archive.size, options),
+  );
   try {
-    for await (const entry of zip.eachEntry()) {
+    for await (const entry of reading.each(zip.eachEntry())) {
       const { generalPurposeBitFlag, fileNameRaw, extraFields, uncompressedSize } = entry;
       // Others are served meanwhile: an archive can list any number of what is left out.
       await loopTurns.take(fileNameRaw.length + 64);
-      const name = getFileNameLowLevel(generalPurposeBitFlag, fileNameRaw, extraFields, true);
+      const name = await reading.one(() =>
+        getFileNameLowLevel(generalPurposeBitFlag, fileNameRaw, extraFields, true),
+      );
       if (name.endsWith("/")) continue;
       const path = pathOf(name);
       const type = modeOf(entry) & types.mask;
@@ -38,7 +41,7 @@ export async function* zipEntries(
         yield { leftOut: path, reason: type === types.link ? "link" : "special" };
       else {
         if (uncompressedSize > maxBytes) throw new ArchiveTooLarge();
-        const content = await buffer(await zip.openReadStreamPromise(entry));
+        const content = await reading.one(async () => buffer(await zip.openReadStreamPromise(entry)));
         yield { path, content, executable: (modeOf(entry) & 0o100) !== 0 };
       }
     }
@@ -53,11 +56,16 @@ function modeOf({ versionMadeBy, externalFileAttributes }: Entry): number {
 }
 
 class Reader extends RandomAccessReader {
-  constructor(readonly archive: ArchiveBytes) {
+  constructor(
+    readonly archive: ArchiveBytes,
+    readonly reading: FormatReading,
+  ) {
     super();
   }
 
   override _readStreamForRange(start: number, end: number): Readable {
-    return Readable.from(this.archive.read(start, end), { objectMode: false });
+    const bytes = Readable.from(this.archive.read(start, end), { objectMode: false });
+    this.reading.watch(bytes);
+    return bytes;
   }
 }
