@@ -1,7 +1,13 @@
 import type { McpServer } from "@ambit/core/contract";
-import type { Publication, PublishedCall, PublishedOutcome, ToolSource } from "@ambit/core/plugin";
+import type {
+  Publication,
+  PublishedCall,
+  PublishedOutcome,
+  PublishedTool,
+  ToolSource,
+} from "@ambit/core/plugin";
 
-/** Every HTTP MCP server of a request, with one tool `search` that says it only reads. */
+/** Every HTTP MCP server of a request, by default with one tool `search` that says it only reads. */
 export class FakeToolSource implements ToolSource {
   readonly name = "fake-source";
   readonly site = "runner";
@@ -12,6 +18,8 @@ export class FakeToolSource implements ToolSource {
     output: `${name} found it`,
     isError: false,
   });
+
+  tools: readonly PublishedTool[] = [{ name: "search", inputSchema: { type: "object" }, readOnly: true }];
 
   touches(): ["network"] {
     return ["network"];
@@ -32,7 +40,7 @@ export class FakeToolSource implements ToolSource {
   async connect(server: McpServer): Promise<Publication> {
     return {
       name: server.name,
-      tools: [{ name: "search", inputSchema: { type: "object" }, readOnly: true }],
+      tools: this.tools,
       call: (call) => {
         this.received.push(call);
         return this.answer(call);

@@ -12,6 +12,7 @@ import type {
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import type { CallRouter } from "../../call/call-router.js";
+import { ResultSecrets } from "../../call/tools/result-secrets.js";
 import { RunEvents } from "../../events/run-events.js";
 import { callPlugin } from "../../lifetime/plugin-error.js";
 import { tokens } from "../../tokens.js";
@@ -37,6 +38,7 @@ export class Publisher {
     @inject(tokens.plan) private readonly plan: AcceptedPlan,
     @inject(tokens.log) private readonly log: Log,
     @inject(RunEvents) private readonly events: RunEvents,
+    @inject(ResultSecrets) private readonly secrets: ResultSecrets,
   ) {}
 
   /** Connects the user's MCP servers and publishes every tool to the agent, for as long as `scope` lives. */
@@ -64,7 +66,7 @@ export class Publisher {
           throw error;
         });
         const call = (made: PublishedCall) => router.route((calls) => calls.callMcpTool(publication, made));
-        return { ...publication, call };
+        return { ...publication, tools: await this.#withoutSecrets(publication), call };
       }),
     );
     const publications: Publication[] = await Promise.all(connecting);
@@ -78,6 +80,16 @@ export class Publisher {
       ),
     );
     return { servers, toolNames: publications.flatMap(({ tools }) => tools.map(({ name }) => name)) };
+  }
+
+  async #withoutSecrets({ name, tools }: Publication): Promise<readonly PublishedTool[]> {
+    const hidden = await this.secrets.hideInTools(tools);
+    const usable = hidden.filter((tool) => tool !== undefined);
+    if (usable.length < tools.length) {
+      const message = `The server '${name}' lists tools with a credential of this request in their names. They are left out: ${tools.length - usable.length}.`;
+      this.events.warn({ path: "mcpServers", message });
+    }
+    return usable;
   }
 }
 

@@ -1,3 +1,4 @@
+import type { PublishedTool } from "@ambit/core/plugin";
 import { FakeExecutor } from "@ambit/fakes/executor";
 import { done, type ScriptedTurn } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
@@ -42,6 +43,47 @@ async function resultsOf(output: string) {
   await world.runner.drain(0);
   return outputs;
 }
+
+/** What the agent sees of an MCP server with these tools, and the run's result. */
+async function listed(tools: readonly PublishedTool[]) {
+  const seen: PublishedTool[] = [];
+  const world = await createWorld({
+    executors: ["callback", "code"].map((kind) => new FakeExecutor({ kind })),
+    script: async function* ({ tools: of }: ScriptedTurn) {
+      seen.push(...of("remote").list());
+      yield done;
+    },
+  });
+  world.toolSource.tools = tools;
+  const { result } = await world.run(request);
+  await world.runner.drain(0);
+  return { seen, warnings: result.warnings ?? [] };
+}
+
+describe("a list of tools that repeats a credential", () => {
+  const inputSchema = { type: "object", properties: { q: { type: "string", default: "key-of-the-server" } } };
+
+  it("reaches the agent without it, in descriptions and schemas", async () => {
+    const description = `for key-of-the-server, ${"x".repeat(200_000)} and ${token}`;
+    const { seen, warnings } = await listed([{ name: "search", description, inputSchema, readOnly: true }]);
+    expect(seen).toEqual([
+      {
+        name: "search",
+        description: `for [redacted], ${"x".repeat(200_000)} and [redacted]`,
+        inputSchema: { type: "object", properties: { q: { type: "string", default: "[redacted]" } } },
+        readOnly: true,
+      },
+    ]);
+    expect(warnings).toEqual([]);
+  });
+
+  it("lacks a tool with one in its name, and the result has a warning", async () => {
+    const tools = ["search", "of-key-of-the-server"].map((name) => ({ name, inputSchema: {} }));
+    const { seen, warnings } = await listed(tools);
+    expect(seen.map(({ name }) => name)).toEqual(["search"]);
+    expect(warnings).toMatchObject([{ path: "mcpServers", message: expect.stringContaining("left out: 1") }]);
+  });
+});
 
 describe("a tool's result that repeats a credential", () => {
   it.each([
