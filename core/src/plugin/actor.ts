@@ -28,7 +28,8 @@ export interface Actor<Use = void> {
   gaps(boundary: Boundary, use: Use): readonly ActorGap[];
   /**
    * Tests, with a control, what it can enforce on this host. Finding a program installed proves nothing.
-   * A claim without a finding counts as not proven. Must settle when `signal` aborts.
+   * A claim without a finding counts as not proven. Must settle when `signal` aborts: then findings count that say within a
+   * second what it waited for.
    */
   probe(signal: AbortSignal): Promise<readonly Finding[]>;
   /**

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { type Capability, findingSchema } from "../contract/index.js";
 import { messageOf } from "../errors.js";
@@ -101,20 +102,50 @@ export class Prober {
   async #ask(actor: Actor<never>): Promise<readonly Finding[]> {
     const { timeoutMs } = this.settings;
     const limit = newPluginAbort();
-    const timer = setTimeout(() => limit.abort(new Error(`took longer than ${timeoutMs} ms`)), timeoutMs);
+    const late = `took longer than ${timeoutMs} ms`;
+    const timer = setTimeout(() => limit.abort(new Error(late)), timeoutMs);
+    const probing = (async () => z.array(findingSchema).parse(await actor.probe(limit.signal)))();
     try {
-      const found = await unlessAborted(limit.signal, () => actor.probe(limit.signal));
-      return z.array(findingSchema).parse(found);
+      return await unlessAborted(limit.signal, () => probing);
     } catch (error) {
       this.log.warn({ actor: actor.name, error }, "a probe failed");
+      if (limit.signal.aborted) {
+        const known = await lastWords(probing, late);
+        return actor.claims.map((capability) => known.get(capability) ?? lateFinding(capability, late));
+      }
       const why = error instanceof z.ZodError ? "its findings have no usable shape" : messageOf(error);
       const reason = `its probe failed (${why})`;
-      const fix = limit.signal.aborted
-        ? "try again when this host is less busy, or raise probes.timeoutMs"
-        : "the runner's log has the cause; then probe again with `ambit doctor`";
+      const fix = "the runner's log has the cause; then probe again with `ambit doctor`";
       return actor.claims.map((capability) => ({ capability, proven: false, reason, fix }));
     } finally {
       clearTimeout(timer);
     }
   }
+}
+
+/** Milliseconds in which a probe may still say what it waited for, once its time is over. */
+const lastWordsMs = 1_000;
+
+/** What a probe has found out about why it takes so long. A finding that repeats that it does says nothing. */
+async function lastWords(
+  probing: Promise<readonly Finding[]>,
+  late: string,
+): Promise<ReadonlyMap<Capability, Finding>> {
+  const silence = new AbortController();
+  const silent = sleep(lastWordsMs, [], { signal: silence.signal }).catch(() => []);
+  const found: readonly Finding[] = await Promise.race([probing.catch(() => []), silent]);
+  silence.abort();
+  const known = new Map<Capability, Finding>();
+  for (const finding of found) {
+    if (finding.proven || finding.reason.includes(late)) continue;
+    const { capability, reason, fix } = finding;
+    const more = { reason: `${reason} (its probe ${late})`, fix: `${fix}, or raise probes.timeoutMs` };
+    known.set(capability, { capability, proven: false, ...more });
+  }
+  return known;
+}
+
+function lateFinding(capability: Capability, late: string): Finding {
+  const fix = "try again when this host is less busy, or raise probes.timeoutMs";
+  return { capability, proven: false, reason: `its probe failed (${late})`, fix };
 }

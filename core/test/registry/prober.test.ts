@@ -130,6 +130,32 @@ describe("probing", () => {
     expect(log.lines).toHaveLength(1);
   });
 
+  test("a probe that knows what it waited for says so once its time is up, and proves nothing any more", async () => {
+    const { actor, prober } = probing(
+      (signal) =>
+        new Promise((resolve) => {
+          const found: readonly Finding[] = [
+            { capability: "network.deny", proven: false, reason: "no node takes the pod", fix: "add a node" },
+            ...proofsOf(["process.contained"]),
+          ];
+          signal.addEventListener("abort", () => resolve(found));
+        }),
+      20,
+    );
+    await prober.refresh([actor]);
+    const { findings } = prober.probed(actor);
+    expect(findings.get("network.deny")).toEqual({
+      capability: "network.deny",
+      proven: false,
+      reason: "no node takes the pod (its probe took longer than 20 ms)",
+      fix: "add a node, or raise probes.timeoutMs",
+    });
+    expect(findings.get("process.contained")).toMatchObject({
+      proven: false,
+      reason: "its probe failed (took longer than 20 ms)",
+    });
+  });
+
   test("the probe's signal aborts when its time is up", async () => {
     const seen: AbortSignal[] = [];
     const { actor, prober } = probing((signal) => {

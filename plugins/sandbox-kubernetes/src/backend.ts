@@ -20,6 +20,7 @@ import {
   type SandboxBackend,
   type SandboxSpec,
   type Scope,
+  unlessAborted,
 } from "@ambit/core/plugin";
 import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
@@ -29,6 +30,7 @@ import { exempt } from "./exempt.js";
 import { gateGaps } from "./gate-gaps.js";
 import type { ClusterAccess } from "./open/access.js";
 import type { PodOverrides } from "./open/overrides.js";
+import type { Trouble } from "./pod/status.js";
 
 /** Sandboxes in pods of a Kubernetes cluster. */
 export class KubernetesSandbox implements SandboxBackend {
@@ -92,12 +94,29 @@ export class KubernetesSandbox implements SandboxBackend {
       import("./probe.js"),
       import("./api/failure.js"),
     ]);
+    const seen: { trouble?: Trouble | undefined } = {};
     try {
+      const access = await this.#access();
+      const { starting } = access.cluster;
+      // Before the pods are given up.
+      signal.addEventListener("abort", () => Object.assign(seen, { trouble: starting.trouble }), {
+        once: true,
+      });
       const openNew = this.#supply.openNew.bind(this.#supply);
-      this.#findings = await probeCluster(await this.#access(), openNew, signal, wanted);
+      // Its pods end in the background then, which takes longer than anybody waits.
+      this.#findings = await unlessAborted(signal, () => probeCluster(access, openNew, signal, wanted));
     } catch (error) {
       this.#findings = wanted.map((claim) => unproven(claim, error, fixFor));
     }
+    const { trouble } = seen;
+    // The time was spent on it.
+    if (trouble !== undefined)
+      this.#findings = wanted.map((capability) => ({
+        capability,
+        proven: false,
+        reason: trouble.reason,
+        fix: trouble.fix,
+      }));
     return this.#findings;
   }
 

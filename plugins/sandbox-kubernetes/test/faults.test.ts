@@ -73,6 +73,21 @@ else
       },
     );
 
+    it("that no node takes are what a probe says that it waited for, once its time is over", async () => {
+      const nowhere = namespace.backend({ nodeSelector: { "example.org/nowhere": "yes" } });
+      const findings = await nowhere.probe(AbortSignal.timeout(5_000), ["environment.named-only"]);
+      expect(findings).toEqual([
+        {
+          capability: "environment.named-only",
+          proven: false,
+          reason: expect.stringContaining("no node takes the pod"),
+          fix: expect.stringContaining("add a node"),
+        },
+      ]);
+      await expect.poll(() => namespace.pods(), patience).toEqual([]);
+      await nowhere.close();
+    });
+
     if (!isThorough) return;
 
     it("end by themselves where their runner was killed, and another runner removes them", async () => {

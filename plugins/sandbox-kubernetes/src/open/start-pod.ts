@@ -70,12 +70,14 @@ export async function startPod(options: StartOptions, log: Log, signal: AbortSig
   const created = await create(cluster, manifest, signal);
   const { name, uid } = created.metadata;
   const machine = new PodMachine(cluster, config, name, uid, manifest.spec?.containers[0]?.name);
-  const state: { trouble: Trouble | undefined; failure: SandboxFailed | undefined } = {
+  const state: { trouble: Trouble | undefined; failure: SandboxFailed | undefined; isStarting: boolean } = {
     trouble: undefined,
     failure: undefined,
+    isStarting: true,
   };
   const unfollow = watch.follow(name, uid, log, (pod) => {
     state.trouble = pod && troubleOf(pod, config.image);
+    if (state.isStarting) cluster.starting.note(name, state.trouble);
     if (pod !== undefined && (state.trouble === undefined || state.trouble.mayPass)) return;
     state.failure ??= state.trouble === undefined ? deleted() : failureOf(state.trouble);
     options.onFailure(state.failure);
@@ -103,6 +105,9 @@ export async function startPod(options: StartOptions, log: Log, signal: AbortSig
       .catch((problem: unknown) => log.warn({ error: problem, name }, "a pod couldn't be deleted"));
     signal.throwIfAborted();
     throw asSandboxFailed(error, "start a pod");
+  } finally {
+    state.isStarting = false;
+    cluster.starting.note(name, undefined);
   }
 }
 
@@ -167,6 +172,7 @@ async function firstAnswer(
       nextEvents = Date.now() + eventsEveryMs;
       inEvents = await troubleAmongEvents(cluster, machine.name, limit);
       if (inEvents !== undefined && !inEvents.mayPass) throw failureOf(inEvents);
+      cluster.starting.note(machine.name, state.trouble ?? inEvents);
     }
     await pause(tries < soonTries ? soonMs : laterMs, limit);
   }

@@ -5,6 +5,7 @@ import { ExecStream } from "../api/exec-stream.js";
 import { isGone } from "../api/failure.js";
 import { Api } from "../api/requests.js";
 import type { KubernetesConfig } from "../config.js";
+import { StartingPods } from "./starting-pods.js";
 import { type Pod, podSchema } from "./status.js";
 
 const listMetadata = z
@@ -26,6 +27,7 @@ const podsPerPage = "250";
 export class Cluster {
   readonly api: Api;
   readonly namespace: string;
+  readonly starting = new StartingPods();
 
   constructor(config: KubernetesConfig) {
     this.api = new Api(connectTo(config), config.requestTimeoutMs);
