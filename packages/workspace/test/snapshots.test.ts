@@ -1,4 +1,5 @@
 import { createHash, createSecretKey, randomBytes } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
 
 import { expect, test } from "vitest";
 import { type Blobs, FileSealing } from "../src/blobs/index.js";
@@ -112,6 +113,42 @@ test("a project imports one at a time, and another project meanwhile", async () 
   rest.resolve();
   await first;
   await expect(snapshots.import(content(exported("more")), "acme")).rejects.toThrow("maxSnapshotsPerProject");
+});
+
+test("several replicas keep no more of a project together, however many snapshots they take at once", async () => {
+  const blobs = memoryBlobs();
+  const shared: Blobs = {
+    ...blobs,
+    // A file is listed from when it is written, at its own time.
+    files: async function* (of) {
+      for await (const { name } of blobs.files(of)) yield { name, at: Date.now() };
+    },
+    put: async (...args) => {
+      await setImmediate();
+      await blobs.put(...args);
+    },
+  };
+  const replicas = Array.from({ length: 4 }, () => snapshotsIn(shared, { maxPerProject: 2 }));
+  const imported = await Promise.allSettled(
+    replicas.map((snapshots) => snapshots.import(content(exported("files")), "acme")),
+  );
+  const refused = imported.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
+  for (const reason of refused) expect(reason).toContain("maxSnapshotsPerProject");
+  const [first] = replicas;
+  const kept = (await first?.list("acme")) ?? [];
+  expect(kept.length).toBeLessThanOrEqual(2);
+  expect(kept.length).toBe(imported.length - refused.length);
+  // Nothing of those that were refused is left.
+  expect(blobs.kept.get(owner)?.size).toBe(3 * kept.length);
+});
+
+test("one that a replica began and never ended takes no place for long", async () => {
+  // Everything in this place is from 1970.
+  const blobs = memoryBlobs();
+  await blobs.put(owner, `${"1".repeat(32)}.state`, content());
+  const snapshots = snapshotsIn(blobs);
+  await snapshots.import(content(exported("files")), "acme");
+  expect(await snapshots.list("acme")).toHaveLength(1);
 });
 
 test("those that are being written count for the limit of their project", async () => {

@@ -40,9 +40,10 @@ export const blobNames = {
   archive: (id: string) => `${id}.archive`,
 } as const;
 
-/** The id in the name of a manifest. */
-export function idOfManifest(name: string): string | undefined {
-  return /^([0-9a-f]{32})\.manifest$/.exec(name)?.[1];
+/** The id in the name of such a blob. */
+export function idIn(name: string, kind: keyof typeof blobNames): string | undefined {
+  const [id = "", ...rest] = name.split(".");
+  return /^[0-9a-f]{32}$/.test(id) && rest.join(".") === kind ? id : undefined;
 }
 
 /** Of a project's snapshots. No run's key is one: those end with a letter, a digit, or one of `_.:-`. */

@@ -11,12 +11,13 @@ import { readExported } from "./exported.js";
 import {
   blobNames,
   type ExportHeader,
-  idOfManifest,
+  idIn,
   manifestSchema,
   ownsSnapshots,
   snapshotsOwner,
   stateSchema,
 } from "./manifest.js";
+import { SnapshotPlaces } from "./places.js";
 
 export interface SnapshotsOptions {
   /** Undefined where no plugin keeps files. */
@@ -51,13 +52,13 @@ type Project = string | undefined;
 /** Copies of sessions' workspaces and homes, kept by project. */
 export class Snapshots {
   readonly #options: SnapshotsOptions;
-  /** Of each owner: those that this process writes now, which no list has yet. */
-  readonly #unfinished = new Map<string, number>();
+  readonly #places: SnapshotPlaces;
   /** Owners that import one now: each one at a time, since an import may be large and slow. */
   readonly #importing = new Set<string>();
 
   constructor(options: SnapshotsOptions) {
     this.#options = options;
+    this.#places = new SnapshotPlaces(options);
   }
 
   get isKept(): boolean {
@@ -238,37 +239,33 @@ export class Snapshots {
     }
   }
 
-  /** The manifest is written last: what has none isn't there. */
+  /** The manifest is written last: what has none isn't there. The state is written first, and takes its place. */
   async #keep(
     project: Project,
     state: State,
     write: (id: string, keep: (archive: AsyncIterable<Uint8Array>) => Promise<void>) => Promise<SnapshotInfo>,
   ): Promise<SnapshotInfo> {
     const { blobs, owner } = await this.#place(project);
-    const { maxPerProject, sealing } = this.#options;
-    const kept = (await this.#ids(blobs, owner)).length;
-    const unfinished = this.#unfinished.get(owner) ?? 0;
-    if (kept + unfinished >= maxPerProject)
-      throw new SnapshotFailed(
-        `The project has ${maxPerProject} snapshots already: delete one (DELETE /snapshots/{snapshotId}), or raise workspace.maxSnapshotsPerProject of the server's configuration.`,
-      );
     const id = randomBytes(16).toString("hex");
-    this.#unfinished.set(owner, unfinished + 1);
+    const keepState = async () => {
+      const name = blobNames.state(id);
+      const sealing = await this.#options.sealing();
+      await blobs.put(owner, name, sealing.seal(one(state), { owner, name }));
+    };
+    const giveUp = () =>
+      remove(id, owner, blobs).catch(() => {
+        // Without a manifest it isn't there, and it is deleted when it is old.
+      });
     try {
+      await this.#places.take({ blobs, owner, id }, keepState, giveUp);
       const info = await write(id, (archive) => blobs.put(owner, blobNames.archive(id), archive));
-      const sealed = (await sealing()).seal(one(state), { owner, name: blobNames.state(id) });
-      await blobs.put(owner, blobNames.state(id), sealed);
       await blobs.put(owner, blobNames.manifest(id), one(manifestSchema.parse({ version: 1, info })));
       return info;
     } catch (error) {
-      await remove(id, owner, blobs).catch(() => {
-        // Without a manifest it isn't there, and it is deleted when it is old.
-      });
+      await giveUp();
       throw error;
     } finally {
-      const left = (this.#unfinished.get(owner) ?? 1) - 1;
-      if (left > 0) this.#unfinished.set(owner, left);
-      else this.#unfinished.delete(owner);
+      this.#places.giveBack({ owner, id });
     }
   }
 
@@ -283,7 +280,7 @@ export class Snapshots {
   async #ids(blobs: Blobs, owner: string): Promise<readonly string[]> {
     const ids: string[] = [];
     for await (const { name } of blobs.files(owner)) {
-      const id = idOfManifest(name);
+      const id = idIn(name, "manifest");
       if (id !== undefined) ids.push(id);
     }
     return ids;
