@@ -7,6 +7,7 @@ import { isClosedPipe } from "./closed-pipe.js";
 import { completionScript, shells } from "./completion.js";
 import { exitCodes } from "./exit-codes.js";
 import { help } from "./help.js";
+import { addHelpCommand } from "./help-command.js";
 
 /** Each command is imported when it is called, so that its dependencies don't slow the others. */
 function program(): Command {
@@ -225,6 +226,7 @@ function program(): Command {
     .action((shell) => {
       process.stdout.write(completionScript(shell, ambit));
     });
+  addHelpCommand(ambit);
   return ambit;
 }
 

@@ -127,7 +127,6 @@ export class ByHand {
     signal?: AbortSignal,
   ): Promise<number> {
     const { terminal, options } = this;
-    await this.#keep(result);
     const outputs = result.receipt?.outputs;
     const kept = outputs === undefined ? undefined : await files.of(key);
     const code = this.#codeOf(result);
@@ -148,8 +147,9 @@ export class ByHand {
     return exitCodes.paused;
   }
 
-  async #keep({ messages = [] }: RunResult): Promise<void> {
-    if (this.#folder === undefined || messages.length === 0) return;
+  /** Keeps what was said for `--resume`, however the run ended: its prompt at least. */
+  async remember({ messages = [] }: Pick<RunResult, "messages">): Promise<void> {
+    if (this.#folder === undefined) return;
     const said: Message = { role: "user", content: this.prompt };
     try {
       await (await this.#conversation()).keep([...this.#earlier, said, ...messages]);

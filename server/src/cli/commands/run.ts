@@ -108,7 +108,10 @@ async function drive(
       }
     }
     leaving.abort();
-    if (result !== undefined) await printer.result(result);
+    if (result !== undefined) {
+      await byHand?.remember(result);
+      await printer.result(result);
+    }
     if (result !== undefined && byHand !== undefined && interruption.exitCode === undefined) {
       const print = (text: string) => printText(text, printer);
       const code = await byHand.end(ambit, run.key, result, print, interruption.signal);
