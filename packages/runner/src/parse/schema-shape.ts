@@ -1,4 +1,4 @@
-import { type Issue, isJsonObject, type ToolSpec } from "@ambit/core/contract";
+import { type Issue, isJsonObject, maxIssues, type ToolSpec } from "@ambit/core/contract";
 
 const typeNames = new Set(["array", "boolean", "integer", "null", "number", "object", "string"]);
 
@@ -63,7 +63,7 @@ interface Place {
 }
 
 function search(value: unknown, above: Place, found: Issue[]): void {
-  if (!isJsonObject(value)) return;
+  if (!isJsonObject(value) || found.length > maxIssues) return;
   for (const keyword of Object.keys(value)) {
     const rule = rules.get(keyword);
     if (rule === undefined) continue;

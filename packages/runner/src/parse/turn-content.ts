@@ -1,4 +1,4 @@
-import type { ContentBlock, Issue, Message } from "@ambit/core/contract";
+import { type ContentBlock, type Issue, type Message, maxIssues } from "@ambit/core/contract";
 import { historyOf } from "./prompt.js";
 
 /** Blocks that carry a file or an image. */
@@ -14,14 +14,16 @@ const base64 = /^[A-Za-z0-9+/]*={0,2}$/;
  * anything: a conversation with an attachment in its past continues. Pure.
  */
 export function unusableContent(messages: readonly Message[]): Issue[] {
-  const start = historyOf(messages).length;
-  return messages
-    .slice(start)
-    .flatMap(({ content }, index) =>
-      typeof content === "string"
-        ? []
-        : content.flatMap((block, at) => issueOf(block, `messages[${start + index}].content[${at}]`)),
-    );
+  const issues: Issue[] = [];
+  for (let index = historyOf(messages).length; index < messages.length; index += 1) {
+    const content = messages[index]?.content ?? "";
+    if (typeof content === "string") continue;
+    for (const [at, block] of content.entries()) {
+      issues.push(...issueOf(block, `messages[${index}].content[${at}]`));
+      if (issues.length > maxIssues) return issues;
+    }
+  }
+  return issues;
 }
 
 function issueOf(block: ContentBlock, path: string): Issue[] {

@@ -1,4 +1,4 @@
-import { type Issue, isJsonObject, type JsonObject } from "@ambit/core/contract";
+import { type Issue, isJsonObject, type JsonObject, maxIssues } from "@ambit/core/contract";
 
 /** Generated from the skill itself, so no other file may have its name. */
 const skillFileName = "SKILL.md";
@@ -85,6 +85,7 @@ function repeatedIn(list: unknown, key: string, path: string, same = (name: stri
     else {
       const message = `is the same as ${path}[${earlier}].${key}: every ${key} must be unique`;
       issues.push({ path: `${path}[${index}].${key}`, message });
+      if (issues.length > maxIssues) break;
     }
   }
   return issues;
@@ -109,6 +110,7 @@ function clashesIn(list: unknown, path: string, taken?: string): Issue[] {
     else {
       const message = `is inside ${path}[${files.get(above)}].path, which is a file: rename one of them`;
       issues.push({ path: `${path}[${files.get(file)}].path`, message });
+      if (issues.length > maxIssues) break;
     }
   }
   return issues;

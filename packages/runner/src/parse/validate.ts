@@ -1,6 +1,8 @@
 import {
   harnessFileSchema,
   isJsonObject,
+  knownShapeAt,
+  knownShapeOf,
   maxIssues,
   mcpServerSchema,
   messageSchema,
@@ -10,16 +12,15 @@ import {
   toolSpecSchema,
 } from "@ambit/core/contract";
 import type { z } from "zod";
+import { type Validation, validate } from "./windows.js";
 
-export type ValidatedRequest =
-  | { readonly success: true; readonly data: RunRequest }
-  | { readonly success: false; readonly issues: readonly z.core.$ZodIssue[] };
+const requestLevel = knownShapeOf(runRequestSchema);
 
 /**
  * The same as `runRequestSchema.safeParse`, but long lists are validated entry by entry, and no further once there are
- * enough issues: zod collects all of them, and a body has room for millions.
+ * enough issues: zod collects all of them, and a body has room for a hundred thousand.
  */
-export function validateRequest(candidate: unknown): ValidatedRequest {
+export function validateRequest(candidate: unknown): Validation<RunRequest> {
   const issues: z.core.$ZodIssue[] = [];
   const frame: unknown = isJsonObject(candidate) ? { ...candidate } : candidate;
   const take = <Entry extends z.ZodType>(key: keyof RunRequest, schema: Entry): z.output<Entry>[] => {
@@ -35,9 +36,11 @@ export function validateRequest(candidate: unknown): ValidatedRequest {
     skills: take("skills", skillSchema),
     harnessFiles: take("harnessFiles", harnessFileSchema),
   };
-  const parsed = runRequestSchema.safeParse(frame);
-  if (parsed.success && issues.length === 0) return { success: true, data: { ...parsed.data, ...lists } };
-  return { success: false, issues: [...issues, ...(parsed.error?.issues ?? [])] };
+  const parsed = validate(runRequestSchema, frame, requestLevel);
+  if (!parsed.success) return { success: false, issues: [...issues, ...parsed.issues] };
+  return issues.length > 0
+    ? { success: false, issues }
+    : { success: true, data: { ...parsed.data, ...lists } };
 }
 
 function validEntries<Entry extends z.ZodType>(
@@ -47,11 +50,12 @@ function validEntries<Entry extends z.ZodType>(
   issues: z.core.$ZodIssue[],
 ): z.output<Entry>[] {
   const valid: z.output<Entry>[] = [];
+  const level = knownShapeAt(requestLevel, [key, 0]);
   for (const [index, entry] of list.entries()) {
-    const parsed = schema.safeParse(entry);
+    const parsed = validate(schema, entry, level);
     if (parsed.success) valid.push(parsed.data);
     else {
-      for (const issue of parsed.error.issues) issues.push({ ...issue, path: [key, index, ...issue.path] });
+      for (const issue of parsed.issues) issues.push({ ...issue, path: [key, index, ...issue.path] });
       if (issues.length > maxIssues) break;
     }
   }
