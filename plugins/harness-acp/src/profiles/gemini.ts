@@ -211,7 +211,7 @@ function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity 
     const published =
       publishedTool(call.title, ["{tool} ({server} MCP Server)"], servers) ??
       publishedTool(name, ["mcp_{server}_{tool}"], servers);
-    const input = inputInWords(call.text);
+    const input = inputInWords(call);
     if (published !== undefined) return input === undefined ? published : { ...published, input };
   }
   if (name === "run_shell_command" && call.title !== undefined)

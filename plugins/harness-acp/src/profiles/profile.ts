@@ -203,6 +203,8 @@ export interface ToolCallView {
   readonly path?: string;
   /** The texts of the call's content so far. */
   readonly text?: string;
+  /** The JSON object that this text is, if it is one: some agents show a call's input only so. `inputInWords` reads it. */
+  readonly textInput?: unknown;
 }
 
 export interface ToolIdentity {

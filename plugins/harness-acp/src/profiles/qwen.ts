@@ -163,7 +163,7 @@ function identify(call: ToolCallView, servers: readonly string[]): ToolIdentity 
     publishedTool(call.name, ["mcp__{server}__{tool}"], servers) ??
     publishedTool(call.title, ["{tool} ({server} MCP Server)", "mcp__{server}__{tool}"], servers);
   if (published !== undefined) {
-    const input = inputInWords(call.text);
+    const input = inputInWords(call);
     return input === undefined ? published : { ...published, input };
   }
   const name = call.name ?? nameByKind[call.kind ?? ""] ?? call.title ?? "tool";

@@ -1,5 +1,5 @@
-import { parseBoundedJson } from "@ambit/core/plugin";
-import type { ToolIdentity } from "./profile.js";
+import { loopTurnSize, parseBoundedJson } from "@ambit/core/plugin";
+import type { ToolCallView, ToolIdentity } from "./profile.js";
 
 /**
  * Extracts `{server}` and `{tool}` from the text that an agent shows for a call of an MCP tool. Patterns are such as
@@ -31,9 +31,21 @@ function byDescendingLength(servers: readonly string[]): readonly string[] {
   return [...servers].sort((one, other) => other.length - one.length);
 }
 
-/** A JSON object in text, as some agents show a call's input. */
-export function inputInWords(text: string | undefined): unknown {
-  if (text === undefined || !text.trimStart().startsWith("{")) return undefined;
+/** The JSON object that a call's text is, as some agents show its input. */
+export function inputInWords({ text, textInput }: Pick<ToolCallView, "text" | "textInput">): unknown {
+  return textInput ?? (text === undefined ? undefined : readInput(text));
+}
+
+/** White space before it, at most. */
+const maxIndent = 256;
+
+export function beginsAsInput(text: string): boolean {
+  return text.slice(0, maxIndent).trimStart().startsWith("{");
+}
+
+/** Of a text that takes no more than a turn of the event loop; undefined of a longer one. */
+export function readInput(text: string): unknown {
+  if (text.length > loopTurnSize || !beginsAsInput(text)) return undefined;
   try {
     return parseBoundedJson(text);
   } catch {

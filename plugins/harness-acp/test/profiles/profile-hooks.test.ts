@@ -171,6 +171,6 @@ describe("the files of a profile's program", () => {
     expect(new AcpHarness(demo).issues(requestOf(), "host", false)).toEqual([]);
     expect(defaultDriverLimits.openCalls).toBeGreaterThan(0);
     expect(publishedTool("ambit_x", ["{server}_{tool}"], ["ambit"])).toEqual({ name: "x", server: "ambit" });
-    expect(inputInWords('{"a":1}')).toEqual({ a: 1 });
+    expect(inputInWords({ text: '{"a":1}' })).toEqual({ a: 1 });
   });
 });

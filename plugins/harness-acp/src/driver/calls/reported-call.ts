@@ -2,6 +2,7 @@ import type { FileChange, FileLocation } from "@ambit/core/plugin";
 import type { ToolCallView } from "../../profiles/profile.js";
 import { isRecord, type JsonRecord, textAt, valueAt } from "../json-reading.js";
 import { changesIn, locationsIn } from "./file-changes.js";
+import { contentText, joined, textInputOf } from "./text-input.js";
 
 /** A message from the agent. */
 interface Source {
@@ -21,6 +22,7 @@ export class ReportedCall implements ToolCallView {
   /** The locations with which it was announced; undefined until then. */
   announced: readonly FileLocation[] | undefined;
   rawInput: unknown;
+  #content: readonly unknown[] = [];
   #rawOutput: unknown;
   /** Output of a terminal of the call (Codex, Pi), which arrives in pieces. */
   #terminal = "";
@@ -32,6 +34,10 @@ export class ReportedCall implements ToolCallView {
   /** The first file that the call names. */
   get path(): string | undefined {
     return this.locations[0]?.path;
+  }
+
+  get textInput(): unknown {
+    return textInputOf(this.#content);
   }
 
   /** Undefined as long as it has no content. */
@@ -79,6 +85,7 @@ export class ReportedCall implements ToolCallView {
     // Content is replaced as a whole, never appended.
     if (Array.isArray(content)) {
       this.text = contentText(content) || undefined;
+      this.#content = content;
       set("text");
       // Some agents report the diff only before the call is made.
       const changes = changesIn(content);
@@ -128,18 +135,4 @@ function textOfResult(raw: unknown): string {
   const content = valueAt(raw, "content") ?? valueAt(raw, "result", "content");
   if (!Array.isArray(content)) return "";
   return joined(content.map((block: unknown) => (isRecord(block) ? textAt(block, "text") : undefined)));
-}
-
-function contentText(content: readonly unknown[]): string {
-  return joined(
-    content.map((part) => {
-      if (!isRecord(part)) return undefined;
-      if (part.type === "diff") return `${textAt(part, "path") ?? "A file"} was changed.`;
-      return isRecord(part.content) ? textAt(part.content, "text") : undefined;
-    }),
-  );
-}
-
-function joined(texts: readonly (string | undefined)[]): string {
-  return texts.filter((text) => text !== undefined && text !== "").join("\n");
 }

@@ -6,6 +6,7 @@ import {
   requireJsonWithin,
 } from "@ambit/core/plugin";
 import { parseJsonInTurns } from "@ambit/json-turns";
+import { readTextInput } from "../calls/text-input.js";
 import { isRecord, type JsonRecord } from "../json-reading.js";
 import type { DriverLimits } from "../limits.js";
 
@@ -103,6 +104,7 @@ export class MessageIntake {
   async #takeLong(line: string): Promise<Taken | undefined> {
     try {
       const { value, values } = await parseJsonInTurns(line, this.#json);
+      if (isRecord(value)) await readTextInput(value);
       return takenOf(value, line, values);
     } catch (error) {
       return refusedOrNothing(error);
