@@ -20,11 +20,33 @@ export interface Base {
   readonly others: ReadonlyMap<string, Omission>;
 }
 
-/** What differs from the start. What was no readable file then can't be compared: it is omitted. Pure. */
-export function changesOf(
+/** What a receipt lists, by path. */
+export interface Listed {
+  /** Those that the request includes. */
+  readonly files: readonly CollectedFile[];
+  readonly changes: readonly PatchedFile[];
+  readonly omitted: OutputsReceipt["omitted"];
+  readonly omittedMore?: number;
+  /** Nothing was left out. */
+  readonly complete: boolean;
+}
+
+/** What differs from the start, and what is taken out. Pure. @throws OutputsFailed for more than a receipt may list */
+export function listed(collected: Collected, base: Pick<Base, "files" | "others"> | undefined): Listed {
+  const { changes, omitted } = changesOf(collected, base);
+  const files = collected.files.filter(({ included }) => included);
+  const left = named(omitted, collected.omittedMore);
+  // Before they are sorted, which takes longer than all the rest.
+  requireListable([files, left.omitted, changes]);
+  const complete = omitted.length === 0 && collected.omittedMore === 0;
+  return { files: files.sort(byPath), changes: changes.sort(byPath), ...left, complete };
+}
+
+/** In no order. What was no readable file at the start can't be compared: it is omitted. */
+function changesOf(
   { files, deleted, omitted }: Collected,
   base: Pick<Base, "files" | "others"> | undefined,
-): { readonly changes: readonly PatchedFile[]; readonly omitted: readonly Omission[] } {
+): { readonly changes: PatchedFile[]; readonly omitted: readonly Omission[] } {
   if (base === undefined) return { changes: [], omitted };
   const changes: PatchedFile[] = [];
   const left = [...omitted];
@@ -41,15 +63,19 @@ export function changesOf(
     if (before !== undefined) changes.push({ path, before, after: undefined });
     else if (other !== undefined) left.push(other);
   }
-  return { changes: changes.sort(byPath), omitted: left };
+  return { changes, omitted: left };
 }
 
 /** @throws OutputsFailed */
-export function requireListable(entries: readonly { readonly path: string }[]): void {
-  const characters = entries.reduce((sum, { path }) => sum + path.length + entryCharacters, 0);
+function requireListable(lists: readonly (readonly { readonly path: string }[])[]): void {
+  let [paths, characters] = [0, 0];
+  for (const list of lists) {
+    paths += list.length;
+    for (const { path } of list) characters += path.length + entryCharacters;
+  }
   if (characters > maxListedCharacters)
     throw new OutputsFailed(
-      `The run's outputs have ${entries.length} paths, ${characters} characters with their digests, and a receipt has at most ${maxListedCharacters}: narrow outputs.include, or leave outputs.patch out.`,
+      `The run's outputs have ${paths} paths, ${characters} characters with their digests, and a receipt has at most ${maxListedCharacters}: narrow outputs.include, or leave outputs.patch out.`,
     );
 }
 
@@ -70,7 +96,7 @@ export function changeOf({ path, before, after }: PatchedFile): OutputChange {
     : { change: "modified", ...now, before: before.sha256 };
 }
 
-export function named(
+function named(
   omitted: readonly Omission[],
   further: number,
 ): Pick<OutputsReceipt, "omitted" | "omittedMore"> {

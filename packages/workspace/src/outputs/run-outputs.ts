@@ -9,7 +9,7 @@ import { gitPatch, type PatchedFile } from "../patch/git-patch.js";
 import type { WorkspaceSettings } from "../settings.js";
 import { Spool } from "../spool/spool.js";
 import { type Collected, collect } from "./collect.js";
-import { type Base, byPath, changeOf, changesOf, fileOf, named, requireListable } from "./listed.js";
+import { type Base, byPath, changeOf, fileOf, listed } from "./listed.js";
 import { blobNames, type OutputsManifest } from "./manifest.js";
 import type { OpenPullRequest, Push, Pushed, Sign } from "./pushing.js";
 
@@ -168,18 +168,11 @@ export class RunOutputs {
 
   async #keep(collected: Collected, spool: Spool, signal: AbortSignal): Promise<OutputsReceipt> {
     const { outputs, owner } = this.#options;
-    const { changes, omitted } = changesOf(collected, this.#base);
+    const { files: included, changes, complete, ...left } = listed(collected, this.#base);
     this.#changes = changes;
     const changed = new Set(changes.map(({ path }) => path));
-    const kept = collected.files.filter(({ path, included }) => included || changed.has(path)).sort(byPath);
-    const receipt: OutputsReceipt = {
-      files: collected.files
-        .filter(({ included }) => included)
-        .sort(byPath)
-        .map(fileOf),
-      ...named(omitted, collected.omittedMore),
-    };
-    requireListable([...receipt.files, ...receipt.omitted, ...changes]);
+    const kept = collected.files.filter((file) => file.included || changed.has(file.path)).sort(byPath);
+    const receipt: OutputsReceipt = { files: included.map(fileOf), ...left };
     try {
       const blobs = await this.#options.blobs();
       const files: OutputsManifest["files"] = [];
@@ -193,7 +186,6 @@ export class RunOutputs {
       const manifest: OutputsManifest = { version: 1, createdAt: Date.now(), files, patch };
       await blobs.put(owner, blobNames.manifest, one(await jsonInTurns(manifest)));
       if (patch === undefined) return receipt;
-      const complete = omitted.length === 0 && collected.omittedMore === 0;
       return { ...receipt, patch: { ...patch, complete, changes: changes.map(changeOf) } };
     } catch (error) {
       signal.throwIfAborted();
