@@ -1,5 +1,5 @@
 export * from "./boundary.js";
-export { listsHalfOfAddresses } from "./network/half.js";
 export { readHost } from "./network/host.js";
 export { formatRule, type ParsedRule, parseNetworkRule } from "./network/rule.js";
+export { listsWideRanges } from "./network/share.js";
 export * from "./normalise.js";

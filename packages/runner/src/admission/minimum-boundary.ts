@@ -1,4 +1,4 @@
-import { type Boundary, listsHalfOfAddresses } from "@ambit/core";
+import { type Boundary, listsWideRanges } from "@ambit/core";
 import type { filesystemModes, Issue, networkModes } from "@ambit/core/contract";
 import { z } from "zod";
 
@@ -13,7 +13,7 @@ const most = (what: string) =>
 export const minimumBoundarySchema = z.strictObject({
   network: z.enum(["allowlist", "off"]).optional().meta({
     description:
-      "`allowlist`: an allowlist whose ranges hold less than half of the IPv4 addresses and of the public IPv6 addresses, or `off`. `off`: only that.",
+      "`allowlist`: an allowlist whose ranges hold less than a sixteenth of the IPv4 addresses and of the public IPv6 addresses, or `off`. `off`: only that.",
   }),
   filesystem: z.enum(["workspace", "readonly", "off"]).optional().meta({
     description: "This mode, or a stricter one: `workspace`, `readonly`, `off`.",
@@ -49,8 +49,8 @@ export function belowMinimum(boundary: Boundary, minimum: MinimumBoundary, whose
     const fix = network === "off" ? 'send "off"' : 'send an allowlist, or "off"';
     issues.push(issue("network", "network", network, fix));
   }
-  if (network !== undefined && listsHalfOfAddresses(boundary.network.rules)) {
-    const fix = "list the destinations; its ranges hold half of all addresses, or more";
+  if (network !== undefined && listsWideRanges(boundary.network.rules)) {
+    const fix = "list the destinations; its ranges hold a sixteenth of all addresses, or more";
     issues.push(issue("network.allowlist", "network", network, fix));
   }
   if (filesystem !== undefined && isLess(filesystemStrictness, boundary.filesystem.mode, filesystem))

@@ -14,15 +14,21 @@ const families = [
 ] as const;
 
 /**
- * Whether ranges hold at least half of the IPv4 addresses together, or half of the public IPv6 addresses, on whatever ports:
- * `0.0.0.0/0`, two ranges of a quarter, `2000::/3`. Names don't count. Pure.
+ * The part of all addresses that ranges may not hold: a sixteenth is sixteen networks of `/8`, which is more than all private ones
+ * together, and than any one provider has. More is no list of destinations, but one of what is left out.
  */
-export function listsHalfOfAddresses(rules: readonly NetworkRule[]): boolean {
+const wideShare = 1 / 16;
+
+/**
+ * Whether ranges hold a sixteenth of the IPv4 addresses together, or of the public IPv6 addresses, on whatever ports:
+ * `0.0.0.0/0`, sixteen ranges of `/8`, `2000::/3`. Names don't count. Pure.
+ */
+export function listsWideRanges(rules: readonly NetworkRule[]): boolean {
   return families.some(({ family, all }) => {
     const spans = rules.flatMap((rule) =>
       rule.kind === "range" && rule.family === family ? [spanOf(rule)] : [],
     );
-    return 2 * countIn(spans, all) >= all.to - all.from;
+    return countIn(spans, all) >= wideShare * (all.to - all.from);
   });
 }
 
