@@ -14,6 +14,7 @@ import { CallsInFlight } from "./calls-in-flight.js";
 import type { McpHttpConfig } from "./config.js";
 import { listedTool } from "./published-tools.js";
 import { toolServer } from "./tool-server.js";
+import { wholeIfSoon } from "./whole-response.js";
 
 export const endpointPath = "/mcp";
 /** Bytes of one request (1 MiB). */
@@ -53,7 +54,8 @@ export function openEndpoint(publication: Publication, config: McpHttpConfig, lo
     handle: (request) => {
       const refusal = refusalOf(request);
       if (refusal !== undefined) return refusal;
-      return closed ? problem(503, "The run no longer serves its tools.") : serve(mcp, request);
+      if (closed) return problem(503, "The run no longer serves its tools.");
+      return serve(mcp, request).then((response) => wholeIfSoon(response));
     },
     listed: () => listed,
     close: async () => {

@@ -181,6 +181,23 @@ describe("messages that aren't valid calls", () => {
     expect(await answer.text()).not.toContain("data:");
   });
 
+  it("a call is aborted when its agent leaves, however soon", async () => {
+    const begun = Promise.withResolvers<AbortSignal>();
+    const published = await publish(async ({ signal }) => {
+      begun.resolve(signal);
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      return { output: "too late", isError: true };
+    });
+    const leaving = new AbortController();
+    const answer = post(published, callOf(9), { signal: leaving.signal });
+    const signal = await begun.promise;
+    leaving.abort();
+    await expect(answer.then((response) => response.text())).rejects.toThrow();
+    if (!signal.aborted)
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    expect(signal.aborted).toBe(true);
+  });
+
   it("an outcome that comes after the turn isn't sent either", async () => {
     const published = await publish(async () => ({ output: "too late", isError: true, isLate: true }));
     expect(await (await post(published, callOf(8))).text()).not.toContain("too late");
