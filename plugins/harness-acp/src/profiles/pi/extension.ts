@@ -80,21 +80,36 @@ const ownTools = ["read", "bash", "edit", "write"];
 const protocolVersion = "2025-06-18";
 let requests = 0;
 
-async function post(server: Server, body: object, signal?: AbortSignal): Promise<string> {
-  const response = await fetch(server.url, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      accept: "application/json, text/event-stream",
-      "mcp-protocol-version": protocolVersion,
-      ...server.headers,
-    },
-    body: JSON.stringify({ jsonrpc: "2.0", ...body }),
-    ...(signal === undefined ? {} : { signal }),
+/** `fetch` takes almost twice as much CPU for a call. */
+const { Agent, request: send } = process.getBuiltinModule("node:http");
+const agent = new Agent({ keepAlive: true });
+
+function post(server: Server, message: object, signal?: AbortSignal): Promise<string> {
+  const body = JSON.stringify({ jsonrpc: "2.0", ...message });
+  const headers = {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(body),
+    accept: "application/json, text/event-stream",
+    "mcp-protocol-version": protocolVersion,
+    ...server.headers,
+  };
+  return new Promise((resolve, reject) => {
+    const sent = send(server.url, { method: "POST", agent, headers, signal }, (response) => {
+      const { statusCode: status = 0 } = response;
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("error", reject);
+      response.on("data", (piece: string) => {
+        text += piece;
+      });
+      response.on("end", () => {
+        if (status >= 200 && status < 300) resolve(text);
+        else reject(new Error(`The server ${server.name} of this run's tools answered ${status}.`));
+      });
+    });
+    sent.on("error", reject);
+    sent.end(body);
   });
-  if (!response.ok)
-    throw new Error(`The server ${server.name} of this run's tools answered ${response.status}.`);
-  return response.text();
 }
 
 async function request(server: Server, method: string, params: object, signal?: AbortSignal) {
