@@ -2,8 +2,10 @@ import { setTimeout as after } from "node:timers/promises";
 import { runToEnd } from "@ambit/backend-kit";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { ownUnavailableReason } from "@ambit/test-cluster";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { KubernetesSandbox } from "../src/index.js";
+import { Cluster } from "../src/pod/cluster.js";
+import type { Pod } from "../src/pod/status.js";
 import { closed, scope, specOf, TestNamespace } from "./support/on-cluster.js";
 
 const reason = await ownUnavailableReason();
@@ -46,6 +48,39 @@ if (isThere)
         "bridge.ownUsers": true,
       });
       await sandbox.close();
+      expect(await namespace.pods()).toStrictEqual([]);
+    });
+
+    it("has the shape baseline where its node ignores hostUsers", async () => {
+      const { createPod, pod: readPod } = Cluster.prototype;
+      const ignored = new Set<string>();
+      const asAsked = (pod: Pod): Pod =>
+        ignored.has(pod.metadata.uid) ? { ...pod, spec: { ...pod.spec, hostUsers: false } } : pod;
+      vi.spyOn(Cluster.prototype, "createPod").mockImplementation(async function (
+        this: Cluster,
+        pod,
+        signal,
+      ) {
+        if (pod.spec?.hostUsers !== false) return await createPod.call(this, pod, signal);
+        const stored = await createPod.call(this, { ...pod, spec: { ...pod.spec, hostUsers: true } }, signal);
+        ignored.add(stored.metadata.uid);
+        return asAsked(stored);
+      });
+      vi.spyOn(Cluster.prototype, "pod").mockImplementation(async function (this: Cluster, name, signal) {
+        const stored = await readPod.call(this, name, signal);
+        return stored && asAsked(stored);
+      });
+      onTestFinished(() => void vi.restoreAllMocks());
+      const [required, choosing] = [
+        namespace.backend({ hostUsers: "require" }),
+        namespace.backend({ hostUsers: "auto" }),
+      ];
+      await expect(required.open(specOf(), scope)).rejects.toThrow(/its node ignores hostUsers/);
+      const sandbox = await choosing.open(specOf(), scope);
+      expect(sandbox.evidence).toMatchObject({ "kubernetes.shape": "baseline" });
+      expect(ignored.size).toBe(2);
+      await sandbox.close();
+      await Promise.all([required.close(), choosing.close()]);
       expect(await namespace.pods()).toStrictEqual([]);
     });
 

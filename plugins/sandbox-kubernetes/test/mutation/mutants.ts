@@ -143,7 +143,6 @@ export const mutants: readonly Mutant[] = [
     name: "the mount of `/etc/hosts`",
     change: mountedElsewhere("/etc/hosts", "/etc/group"),
     breaks: files,
-    secondLine: "the entering program makes the cluster's own read-only",
   },
   {
     name: "the hidden folder of the termination message",
