@@ -36,5 +36,6 @@ export * from "./loop-turns.js";
 export * from "./piece-end.js";
 export * from "./plugin-abort.js";
 export * from "./scope.js";
+export * from "./small-pieces.js";
 export * from "./trace-context.js";
 export * from "./unless-aborted.js";

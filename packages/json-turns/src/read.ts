@@ -1,5 +1,5 @@
 import { StringDecoder } from "node:string_decoder";
-import { loopTurns } from "@ambit/core/plugin";
+import { loopTurns, SmallPieces } from "@ambit/core/plugin";
 
 /** To read and decode bytes costs that part of what other work on as many characters does. */
 const readingCost = 1 / 4;
@@ -43,15 +43,20 @@ export async function textInTurns(
   maxBytes: number,
 ): Promise<TextRead> {
   const decoder = new StringDecoder("utf8");
+  const pieces = new SmallPieces();
   const texts: string[] = [];
+  const decode = (whole: readonly Uint8Array[]) => {
+    for (const one of whole) texts.push(decoder.write(one));
+  };
   let room = maxBytes;
   for await (const piece of source ?? []) {
     const turn = turnToRead(piece);
     if (turn !== undefined) await turn;
-    texts.push(decoder.write(piece.subarray(0, room)));
+    decode(pieces.push(piece.subarray(0, room)));
     room -= piece.length;
-    if (room < 0) return { text: texts.join(""), isWhole: false };
+    if (room < 0) break;
   }
-  texts.push(decoder.end());
-  return { text: texts.join(""), isWhole: true };
+  decode(pieces.end());
+  if (room >= 0) texts.push(decoder.end());
+  return { text: texts.join(""), isWhole: room >= 0 };
 }

@@ -1,4 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { jsonInTurns, parseJsonInTurns, textInTurns } from "../src/index.js";
 
@@ -49,6 +51,24 @@ describe("an input that is read in turns of the event loop", () => {
     const { text, isWhole } = await textInTurns(endless(), 100_000);
     expect({ length: text.length, isWhole, left }).toEqual({ length: 100_000, isWhole: false, left: true });
     expect(await textInTurns(pieces(large), 65_536)).toMatchObject({ isWhole: true });
+  });
+
+  it("takes no more memory for single bytes than for others", async () => {
+    setFlagsFromString("--expose-gc");
+    const collect: () => void = runInNewContext("gc");
+    const count = 1_000_000;
+    const piece = Buffer.from("x");
+    let perByte = 0;
+    async function* single(): AsyncGenerator<Uint8Array> {
+      collect();
+      const before = process.memoryUsage().heapUsed;
+      for (let at = 0; at < count; at += 1) yield piece;
+      collect();
+      perByte = (process.memoryUsage().heapUsed - before) / count;
+    }
+    const { text } = await textInTurns(single(), count);
+    expect(text.length).toBe(count);
+    expect(perByte).toBeLessThan(4);
   });
 
   it("shares each turn with all others that arrive at the same time", async () => {

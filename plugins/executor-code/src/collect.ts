@@ -1,17 +1,19 @@
+import { KeptPieces } from "@ambit/core/plugin";
+
 /** Reads a stream to its end and keeps its first bytes. `exceeded` is called once, when there are more. */
 export async function collectStart(
   stream: ReadableStream<Uint8Array>,
   limit: number,
   exceeded: () => void,
 ): Promise<string> {
-  const chunks: Uint8Array[] = [];
+  const kept = new KeptPieces();
   let size = 0;
   for await (const chunk of stream) {
     if (size <= limit && size + chunk.length > limit) exceeded();
-    if (size <= limit) chunks.push(chunk);
+    if (size <= limit) kept.push(chunk);
     size += chunk.length;
   }
-  return size > limit ? "" : Buffer.concat(chunks).toString("utf8");
+  return size > limit ? "" : kept.take().toString("utf8");
 }
 
 /** Reads a stream to its end and keeps its last characters, however much there is. */

@@ -3,7 +3,10 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { promisify } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { configSchema, ModelRouteGateway } from "../src/index.js";
 import { key, routeTo, serving, useOf } from "./support/stage.js";
@@ -45,6 +48,32 @@ describe("requests of a hostile agent", () => {
     expect((await send(JSON.stringify({ model: "m-1", text: "x".repeat(200) }))).status).toBe(429);
     expect((await send()).status).toBe(200);
     expect(held.held).toBe(0);
+  });
+
+  it("a body of single bytes takes no more memory than its bytes", async () => {
+    setFlagsFromString("--expose-gc");
+    const collect: () => void = runInNewContext("gc");
+    const { origin, seen } = await endpoint();
+    const { send } = routeTo(useOf({ endpoint: origin }));
+    const messages = [{ role: "user", content: "x".repeat(20_000) }];
+    const text = Buffer.from(JSON.stringify({ model: "m-1", messages }));
+    const pieces: WeakRef<ArrayBuffer>[] = [];
+    let kept = 0;
+    const body = new ReadableStream({
+      pull: async (controller) => {
+        const piece = Uint8Array.of(text[pieces.length] ?? 0);
+        pieces.push(new WeakRef(piece.buffer));
+        if (pieces.length < text.length) return controller.enqueue(piece);
+        await nextTurn();
+        collect();
+        kept = pieces.filter((one) => one.deref() !== undefined).length;
+        controller.enqueue(piece);
+        controller.close();
+      },
+    });
+    expect((await send(body)).status).toBe(200);
+    expect(seen[0]?.body).toBe(text.toString());
+    expect(kept).toBeLessThan(100);
   });
 
   it("a body that doesn't end is refused", async () => {

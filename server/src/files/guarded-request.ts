@@ -1,4 +1,5 @@
 import { request as requestHttps } from "node:https";
+import { KeptPieces } from "@ambit/core/plugin";
 import {
   type AddressPolicy,
   AddressRefused,
@@ -50,7 +51,7 @@ export function exchangeGuarded(
     const options = { method, agent: false, headers, lookup: guardedLookup(why), signal };
     const request = send(url, options, (response) => {
       const { statusCode: status = 0 } = response;
-      const parts: Buffer[] = [];
+      const parts = new KeptPieces();
       let size = 0;
       response.on("data", (part: Buffer) => {
         size += part.length;
@@ -58,7 +59,7 @@ export function exchangeGuarded(
         if (size > maxBytes) response.destroy(new Error(`its answer has more than ${maxBytes} bytes`));
       });
       response.once("error", reject);
-      response.once("end", () => resolve({ status, body: Buffer.concat(parts, size).toString() }));
+      response.once("end", () => resolve({ status, body: parts.take().toString() }));
       // One that ended before its length says so in `error` only if it was aborted.
       response.once("close", () => reject(new Error("its answer was cut off")));
     });

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { StringDecoder } from "node:string_decoder";
 import { JsonTooLarge } from "@ambit/core/contract";
-import { loopTurns } from "@ambit/core/plugin";
+import { loopTurns, SmallPieces } from "@ambit/core/plugin";
 import { parseJsonInTurns, turnToRead } from "@ambit/json-turns";
 import { malformed } from "../parse-json.js";
 import { HttpRefusal } from "./response/refusal.js";
@@ -72,7 +72,11 @@ export class Bodies {
   #read(incoming: IncomingMessage, limitBytes: number): Promise<string> {
     return new Promise((resolve, reject) => {
       const decoder = new StringDecoder("utf8");
+      const pieces = new SmallPieces();
       const texts: string[] = [];
+      const decode = (whole: readonly Uint8Array[]) => {
+        for (const one of whole) texts.push(decoder.write(one));
+      };
       let isOver = false;
       const end = (settle: () => void) => {
         isOver = true;
@@ -87,12 +91,16 @@ export class Bodies {
       };
       const fail = (error: Error) => end(() => reject(error));
       const onDisconnect = () => fail(new Error("the caller left in the middle of its request"));
-      const whole = () => end(() => resolve(texts.join("") + decoder.end()));
+      const whole = () =>
+        end(() => {
+          decode(pieces.end());
+          resolve(texts.join("") + decoder.end());
+        });
       const take = (chunk: Buffer) => {
         reading.bytes += chunk.length;
         this.#bytes += chunk.length;
         if (reading.bytes > limitBytes) return fail(tooLarge(limitBytes));
-        texts.push(decoder.write(chunk));
+        decode(pieces.push(chunk));
         this.#makeRoom();
         const turn = isOver ? undefined : turnToRead(chunk);
         if (turn === undefined) return;

@@ -1,6 +1,8 @@
 import { type ClientRequest, IncomingMessage, request } from "node:http";
 import { Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Bodies } from "../../src/http/body.js";
 import { saying } from "../support/scripted-agent.js";
@@ -83,6 +85,27 @@ it("a large body is read in turns of the event loop, however fast it arrives", a
   // In no turn of the loop more than four pieces, and what there was already.
   const perTurn = unread.map((bytes, at) => (unread[at - 1] ?? bytes) - bytes);
   expect(Math.max(...perTurn)).toBeLessThanOrEqual(6 * piece.length);
+});
+
+it("a body of single bytes takes no more memory than its bytes", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect: () => void = runInNewContext("gc");
+  const count = 1_000_000;
+  const incoming = new IncomingMessage(new Socket());
+  const piece = Buffer.from(" ");
+  const limits = { atOnce: 10, totalBytes: 1e9, bodyMs: 600_000 };
+  const value = new Bodies(limits, () => {}).json(incoming, 1e9);
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (let sent = 0; sent < count; sent += 1_000) {
+    for (let at = 0; at < 1_000; at += 1) incoming.push(piece);
+    while (incoming.readableLength > 0) await nextTurn();
+  }
+  collect();
+  expect((process.memoryUsage().heapUsed - before) / count).toBeLessThan(4);
+  incoming.push("{}");
+  incoming.push(null);
+  expect(await value).toEqual({});
 });
 
 describe("bodies over the limit of simultaneous ones", () => {

@@ -1,5 +1,5 @@
 import { maxReadBytes } from "@ambit/backend-kit/safe-fs";
-import { SandboxFailed } from "@ambit/core/plugin";
+import { KeptPieces, SandboxFailed } from "@ambit/core/plugin";
 import type { z } from "zod";
 import type { Requests } from "../messages.js";
 import type { Channels } from "../transport/channels.js";
@@ -28,7 +28,7 @@ export function ask<Kind extends keyof Requests, Reply>(
   input?: Uint8Array,
 ): Promise<BridgeReply<Reply>> {
   return new Promise((resolve, reject) => {
-    const pieces: Uint8Array[] = [];
+    const pieces = new KeptPieces();
     let length = 0;
     const channel = channels.open(kind, (opened) => ({
       data: (_lane, bytes, taken) => {
@@ -47,7 +47,7 @@ export function ask<Kind extends keyof Requests, Reply>(
         const refused = refusal.safeParse(message);
         const reply = schema.safeParse(message);
         if (refused.success) reject(new SandboxFailed(refused.data.refused));
-        else if (reply.success) resolve({ reply: reply.data, content: Buffer.concat(pieces) });
+        else if (reply.success) resolve({ reply: reply.data, content: pieces.take() });
         else reject(new SandboxFailed(`The bridge inside gave no answer to '${kind}' that can be read`));
         opened.close();
       },

@@ -1,3 +1,4 @@
+import { KeptPieces } from "@ambit/core/plugin";
 import { lineOf } from "../inside/snapshot/checked-line.js";
 import { bytesOf, chunkSizeIn, maxLineBytes, SnapshotError } from "../inside/snapshot/format.js";
 import { snapshotFailed } from "../snapshot/report.js";
@@ -14,7 +15,7 @@ export interface ContentPart {
  * archive has between their chunks.
  */
 export class ArchiveContents {
-  #line: Uint8Array[] = [];
+  readonly #line = new KeptPieces();
   #length = 0;
   /** Whether the next line has the size of a chunk. */
   #isInFile = false;
@@ -43,8 +44,7 @@ export class ArchiveContents {
   }
 
   #ended(): readonly ContentPart[] {
-    const text = Buffer.concat(this.#line).toString();
-    this.#line = [];
+    const text = this.#line.take().toString();
     this.#length = 0;
     try {
       return this.#read(text);

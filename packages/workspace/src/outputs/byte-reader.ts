@@ -1,3 +1,5 @@
+import { KeptPieces } from "@ambit/core/plugin";
+
 /** Reads a stream as lines and bytes. The sender isn't trusted: a line has a limit. */
 export class ByteReader {
   readonly #source: AsyncIterator<Uint8Array>;
@@ -9,7 +11,7 @@ export class ByteReader {
 
   /** Without its line break. @throws RangeError for a longer one; Error at the stream's end */
   async line(maxBytes: number): Promise<string> {
-    const parts: Buffer[] = [];
+    const parts = new KeptPieces();
     for (let length = 0; ; ) {
       const end = this.#buffer.indexOf(10);
       const part = end === -1 ? this.#buffer : this.#buffer.subarray(0, end);
@@ -17,7 +19,7 @@ export class ByteReader {
       if (length > maxBytes) throw new RangeError(`a line is longer than ${maxBytes} bytes`);
       parts.push(part);
       this.#buffer = end === -1 ? Buffer.alloc(0) : this.#buffer.subarray(end + 1);
-      if (end !== -1) return Buffer.concat(parts).toString("utf8");
+      if (end !== -1) return parts.take().toString("utf8");
       await this.#more();
     }
   }

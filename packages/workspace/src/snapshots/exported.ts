@@ -1,5 +1,6 @@
 import { messageOf, SnapshotFailed } from "@ambit/core";
 import type { JsonLimits } from "@ambit/core/contract";
+import { KeptPieces } from "@ambit/core/plugin";
 import { parseJsonInTurns } from "@ambit/json-turns";
 import { type ExportHeader, exportSchema, maxHeaderBytes } from "./manifest.js";
 
@@ -11,7 +12,7 @@ export async function readExported(
   content: AsyncIterable<Uint8Array>,
 ): Promise<{ readonly header: ExportHeader; readonly archive: AsyncIterable<Uint8Array> }> {
   const iterator = content[Symbol.asyncIterator]();
-  const begin: Uint8Array[] = [];
+  const begin = new KeptPieces();
   let length = 0;
   for (;;) {
     const { done, value } = await iterator.next();
@@ -22,7 +23,8 @@ export async function readExported(
       length += value.length;
       continue;
     }
-    const line = Buffer.concat([...begin, value.subarray(0, end)]).toString();
+    begin.push(value.subarray(0, end));
+    const line = begin.take().toString();
     const rest = value.subarray(end + 1);
     const archive = async function* () {
       yield rest;

@@ -1,4 +1,4 @@
-import { type JsonLimits, loopTurns } from "@ambit/core/plugin";
+import { type JsonLimits, KeptPieces, loopTurns } from "@ambit/core/plugin";
 import { turnToRead } from "@ambit/json-turns";
 import type { HeldShare } from "./held-bytes.js";
 import { NotStrict, strictJson } from "./strict-json.js";
@@ -45,7 +45,7 @@ export async function readBody(
   held: HeldShare,
   signal: AbortSignal,
 ): Promise<ReadBody | undefined> {
-  const parts: Buffer[] = [];
+  const parts = new KeptPieces();
   let size = 0;
   for await (const part of partsOf(request, limits.receiveMs, signal)) {
     size += part.length;
@@ -60,7 +60,7 @@ export async function readBody(
   await loopTurns.take(size);
   signal.throwIfAborted();
   const { requestBytes, requestValues } = limits;
-  return await bodyIn(Buffer.concat(parts), { maxLength: requestBytes, maxValues: requestValues, maxDepth });
+  return await bodyIn(parts.take(), { maxLength: requestBytes, maxValues: requestValues, maxDepth });
 }
 
 async function bodyIn(bytes: Buffer, limits: JsonLimits): Promise<ReadBody> {

@@ -1,3 +1,4 @@
+import { KeptPieces } from "@ambit/core/plugin";
 import type { JsonScan } from "../json-scan.js";
 import type { ResponseReader } from "./readers.js";
 
@@ -14,7 +15,7 @@ const wrapped = /^\s*\{\s*"bytes"\s*:\s*"([A-Za-z0-9+/=]+)"/;
 export class AwsEvents implements ResponseReader {
   bytes = 0;
   events = 0;
-  #parts: Buffer[] = [];
+  #parts = new KeptPieces();
   #held = 0;
   /** Remaining bytes of the current message; undefined until its length is known. */
   #missing: number | undefined;
@@ -32,7 +33,7 @@ export class AwsEvents implements ResponseReader {
       if (!this.#isLong) this.#parts.push(taken);
       this.#held += taken.length;
       if (this.#missing === undefined) {
-        if (this.#held === 4) this.#begin(Buffer.concat(this.#parts).readUInt32BE());
+        if (this.#held === 4) this.#begin();
       } else {
         this.#missing -= taken.length;
       }
@@ -40,9 +41,11 @@ export class AwsEvents implements ResponseReader {
     }
   }
 
-  #begin(length: number): void {
+  #begin(): void {
+    const begun = this.#parts.take();
+    const length = begun.readUInt32BE();
     this.#isLong = length > maxMessageLength;
-    if (this.#isLong) this.#parts = [];
+    if (!this.#isLong) this.#parts.push(begun);
     // No valid message is shorter: one that claims to be would never end.
     this.#missing = Math.max(prelude + checksum, length) - 4;
   }
@@ -50,12 +53,11 @@ export class AwsEvents implements ResponseReader {
   #end(): void {
     this.events += 1;
     if (!this.#isLong) {
-      const message = Buffer.concat(this.#parts);
+      const message = this.#parts.take();
       const payload = message.subarray(prelude + message.readUInt32BE(4), message.length - checksum);
       const inner = wrapped.exec(payload.toString("latin1"))?.[1];
       this.newScan().feed(inner === undefined ? payload : Buffer.from(inner, "base64"));
     }
-    this.#parts = [];
     this.#held = 0;
     this.#missing = undefined;
     this.#isLong = false;

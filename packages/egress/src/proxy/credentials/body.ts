@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { KeptPieces } from "@ambit/core/plugin";
 import type { EgressLimits } from "../limits.js";
 
 /** A git LFS batch names a hundred objects, 100 bytes each. */
@@ -9,16 +10,16 @@ export async function readBody(
   request: IncomingMessage,
   { bodyMs }: EgressLimits,
 ): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = [];
+  const kept = new KeptPieces();
   let length = 0;
   const timer = setTimeout(() => request.destroy(), bodyMs);
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
       length += chunk.length;
       if (length > maxBytes) return undefined;
-      chunks.push(chunk);
+      kept.push(chunk);
     }
-    return Buffer.concat(chunks);
+    return kept.take();
   } catch {
     return undefined;
   } finally {

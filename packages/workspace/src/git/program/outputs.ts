@@ -1,3 +1,5 @@
+import { KeptPieces } from "@ambit/core/plugin";
+
 /** Bytes that a command printed beyond what it may. */
 export class TooMuchOutput extends Error {}
 
@@ -15,7 +17,7 @@ export class Outputs {
 
   /** @returns what the next command prints, and whether another one was started after it @throws TooMuchOutput */
   async next(maxBytes: number): Promise<{ readonly output: Buffer; readonly isFollowed: boolean }> {
-    const parts: Buffer[] = [];
+    const parts = new KeptPieces();
     let bytes = 0;
     const add = (part: Buffer) => {
       bytes += part.length;
@@ -27,7 +29,7 @@ export class Outputs {
       if (end !== -1) {
         add(this.#held.subarray(0, end));
         this.#held = this.#held.subarray(end + this.#marker.length);
-        return { output: Buffer.concat(parts, bytes), isFollowed: true };
+        return { output: parts.take(), isFollowed: true };
       }
       // The marker may have begun at the end.
       const sure = Math.max(0, this.#held.length - this.#marker.length + 1);
@@ -36,7 +38,7 @@ export class Outputs {
       const { value, done } = await this.#source.next();
       if (done === true) {
         add(this.#held);
-        return { output: Buffer.concat(parts, bytes), isFollowed: false };
+        return { output: parts.take(), isFollowed: false };
       }
       this.#held = Buffer.concat([this.#held, value]);
     }
