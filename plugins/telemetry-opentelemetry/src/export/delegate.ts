@@ -6,13 +6,10 @@ import {
 } from "@opentelemetry/otlp-exporter-base/node-http";
 import type { HttpDestination } from "../destination.js";
 import type { OtlpProtocol, QueueLimits } from "../environment.js";
-import type { HttpAgents } from "./agents.js";
+import { exportMs, type HttpAgents } from "./agents.js";
 import type { Losses } from "./losses.js";
 import { RetryingGrpc } from "./retrying-grpc.js";
 import type { ExportedSignal, PartialSuccess } from "./signal.js";
-
-/** Milliseconds for one export, its retries included. */
-const exportMs = 10_000;
 
 /** Batches at once: when a queue is closed, all of its batches follow the one under way. Pure. */
 export function maxExportsOf(limits: QueueLimits): number {
