@@ -94,6 +94,41 @@ else
         says: /Unconfined/,
       },
       {
+        title: "the rights that SELinux gives to the node's own programs",
+        spec: { securityContext: { seLinuxOptions: { type: "spc_t" } }, containers: [sandbox] },
+        says: /SELinux/,
+      },
+      {
+        title: "a container with another user of SELinux",
+        spec: {
+          containers: [{ ...sandbox, securityContext: { seLinuxOptions: { user: "system_u" } } }],
+        },
+        says: /SELinux/,
+      },
+      {
+        title: "a process of a Windows node",
+        spec: {
+          hostNetwork: true,
+          securityContext: { windowsOptions: { hostProcess: true } },
+          containers: [sandbox],
+        },
+        says: /Windows/,
+      },
+      {
+        title: "requests of the node to a host beyond its policy",
+        spec: { containers: [{ ...sandbox, livenessProbe: { httpGet: { host: "192.0.2.1", port: 80 } } }] },
+        says: /can't name a host/,
+      },
+      {
+        title: "a connection of the node to such a host",
+        spec: {
+          containers: [
+            { ...sandbox, lifecycle: { postStart: { httpGet: { host: "192.0.2.1", port: 80 } } } },
+          ],
+        },
+        says: /can't name a host/,
+      },
+      {
         title: "an account's token",
         spec: { automountServiceAccountToken: true, containers: [sandbox] },
         says: /only emptyDir and downwardAPI/,
