@@ -24,6 +24,11 @@ export class SmallPieces {
     return full;
   }
 
+  /** Bytes that follow later. */
+  get length(): number {
+    return this.#length;
+  }
+
   /** The rest, at the input's end. */
   end(): readonly Uint8Array[] {
     const open = this.#open;

@@ -1,4 +1,5 @@
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
+import { SmallPieces } from "@ambit/core/plugin";
 import { turnToRead } from "@ambit/json-turns";
 import type { JsonRecord } from "../json-reading.js";
 import { AgentMessageRefused, type HeldLine, type MessageIntake, type Taken } from "./message-intake.js";
@@ -152,10 +153,14 @@ function outgoing(
   });
 }
 
+const lineFeed = 10;
+
 /** Splits decoded text at line feeds. A line may arrive in any number of pieces. */
 class TextLineSplitter {
   readonly #decoder = new TextDecoder();
   readonly #held: HeldLine;
+  /** Of a line without its end. */
+  readonly #small = new SmallPieces();
   #open = "";
 
   constructor(held: HeldLine) {
@@ -164,15 +169,22 @@ class TextLineSplitter {
 
   /** @throws AgentMessageRefused */
   push(bytes: Uint8Array): readonly string[] {
-    const pieces = this.#decoder.decode(bytes, { stream: true }).split("\n");
-    pieces[0] = this.#open + (pieces[0] ?? "");
-    this.#open = pieces.pop() ?? "";
-    this.#held.hold(this.#open.length);
-    return pieces;
+    const whole = bytes.includes(lineFeed) ? [...this.#small.end(), bytes] : this.#small.push(bytes);
+    const lines = whole.flatMap((piece) => this.#split(piece));
+    this.#held.hold(this.#open.length + this.#small.length);
+    return lines;
   }
 
   rest(): readonly string[] {
-    return [this.#open + this.#decoder.decode()];
+    const lines = this.#small.end().flatMap((piece) => this.#split(piece));
+    return [...lines, this.#open + this.#decoder.decode()];
+  }
+
+  #split(bytes: Uint8Array): readonly string[] {
+    const pieces = this.#decoder.decode(bytes, { stream: true }).split("\n");
+    pieces[0] = this.#open + (pieces[0] ?? "");
+    this.#open = pieces.pop() ?? "";
+    return pieces;
   }
 }
 

@@ -1,0 +1,50 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect, it } from "vitest";
+import { MessageIntake } from "../../../src/driver/wire/message-intake.js";
+import { messageStream } from "../../../src/driver/wire/message-stream.js";
+
+/** What arrives of an agent that prints these pieces. */
+async function arrived(pieces: AsyncIterable<Uint8Array>) {
+  const noise: string[] = [];
+  const { readable } = messageStream({
+    stdin: new WritableStream(),
+    stdout: ReadableStream.from(pieces),
+    intake: new MessageIntake({ messageCharacters: 1e7, messageValues: 1_000, heldCharacters: 1e7 }),
+    tap: () => false,
+    room: () => undefined,
+    onNoise: (line) => void noise.push(line),
+  });
+  const messages: unknown[] = [];
+  for await (const message of readable) messages.push(message);
+  return { messages, noise };
+}
+
+const notification = (text: string) => ({ jsonrpc: "2.0", method: "m", params: { text } });
+
+it.each([1, 2, 3, 2_047, 2_048, 100_000])("messages in pieces of %i bytes arrive", async (length) => {
+  const messages = ["", "é中😀", "x".repeat(9_000), "end"].map(notification);
+  const printed = Buffer.from(`${messages.map((one) => JSON.stringify(one)).join("\n")}\nlast words 😀`);
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    for (let at = 0; at < printed.length; at += length) yield printed.subarray(at, at + length);
+  }
+  expect(await arrived(pieces())).toEqual({ messages, noise: ["last words 😀"] });
+});
+
+it("a line that comes in single bytes takes no more memory than its bytes", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect: () => void = runInNewContext("gc");
+  const count = 500_000;
+  const piece = Buffer.from("x");
+  let perByte = 0;
+  async function* single(): AsyncGenerator<Uint8Array> {
+    collect();
+    const before = process.memoryUsage().heapUsed;
+    for (let at = 0; at < count; at += 1) yield piece;
+    collect();
+    perByte = (process.memoryUsage().heapUsed - before) / count;
+  }
+  const { noise } = await arrived(single());
+  expect(noise.map(({ length }) => length)).toEqual([count]);
+  expect(perByte).toBeLessThan(8);
+});
