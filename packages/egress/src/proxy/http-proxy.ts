@@ -8,6 +8,7 @@ import { escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import { HttpClients, type Tunnel } from "./http/clients.js";
 import { valuesOf } from "./http/destination.js";
 import { endWith, passRequest, passUpgrade, type UpstreamRoute } from "./http/exchange.js";
+import { FedConnection } from "./http/fed-connection.js";
 import { isOwnAddress, type OwnServer, ownPath } from "./http/own-address.js";
 import { headersOf, type OwnResponse, refusal, unusable, upstreamFailure } from "./http/own-response.js";
 import { carryTunnel } from "./tunnel/tunnel.js";
@@ -58,7 +59,7 @@ export class HttpProxy {
       this.#upgrade(request, client as Socket, head).catch((fault: unknown) => onFault(fault, client));
     });
     server.on("connect", (request, client, head) => {
-      this.#connect(request, client as Socket, head).catch((fault: unknown) => onFault(fault, client));
+      this.#connect(request, client, head).catch((fault: unknown) => onFault(fault, client));
     });
     server.on("clientError", (error: NodeJS.ErrnoException, client) => {
       // After a response that is still being written, another one would become part of its body.
@@ -77,10 +78,10 @@ export class HttpProxy {
 
   /** Takes over a client. The socket is paused; `head` is what it has already sent. */
   accept(client: Socket, head: Buffer, tunnel?: Tunnel): void {
-    this.#clients.open(client, tunnel);
     if (head.length > 0) client.unshift(head);
-    this.#server.emit("connection", client);
-    client.resume();
+    const connection = new FedConnection(client);
+    this.#clients.open(connection, tunnel);
+    this.#server.emit("connection", connection);
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -126,12 +127,14 @@ export class HttpProxy {
     passUpgrade(request, client, head, route, this.#gate.limits);
   }
 
-  async #connect(request: IncomingMessage, client: Socket, head: Buffer): Promise<void> {
-    if (this.#clients.hasUnanswered(client)) return void client.destroy();
-    this.#clients.leave(client);
-    if (this.#clients.tunnelOf(client) !== undefined) {
-      return endWith(client, unusable(400, "a tunnel can't lead to another proxy"));
+  async #connect(request: IncomingMessage, connection: Duplex, rest: Buffer): Promise<void> {
+    if (this.#clients.hasUnanswered(connection)) return void connection.destroy();
+    this.#clients.leave(connection);
+    if (this.#clients.tunnelOf(connection) !== undefined) {
+      return endWith(connection, unusable(400, "a tunnel can't lead to another proxy"));
     }
+    if (!(connection instanceof FedConnection)) return void connection.destroy();
+    const { socket: client, head } = connection.release(rest);
     const raw = request.url ?? "";
     const reading = readAuthority(raw);
     if (!reading.ok) {

@@ -6,6 +6,7 @@ import { replaceIn, StreamReplacer } from "../../stream-replacer.js";
 import { formatTarget, type Target } from "../../target.js";
 import { valuesOf } from "../http/destination.js";
 import { copyRequestHeaders, responseHeaders } from "../http/headers.js";
+import { passBody } from "../http/pass-body.js";
 import type { EgressLimits } from "../limits.js";
 import type { Decoders } from "./decoders.js";
 import { sendText } from "./text-response.js";
@@ -71,7 +72,7 @@ export function forward(request: IncomingMessage, response: ServerResponse, forw
   if (valuesOf(request, "transfer-encoding").length > 0) outgoing.setHeader("Transfer-Encoding", "chunked");
   else if (valuesOf(request, "content-length").length === 0) return void outgoing.end();
   outgoing.flushHeaders();
-  request.pipe(outgoing);
+  passBody(request, outgoing);
 }
 
 function respond(

@@ -1,12 +1,13 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { type Duplex, pipeline } from "node:stream";
+import { type Duplex, finished, pipeline } from "node:stream";
 import { formatTarget, type Target } from "../../target.js";
 import type { EgressLimits } from "../limits.js";
 import { join } from "../tunnel/tunnel.js";
 import { valuesOf } from "./destination.js";
 import { copyRequestHeaders, responseHeaders } from "./headers.js";
 import { bytesOf, headersOf, type OwnResponse, upstreamFailure } from "./own-response.js";
+import { passBody } from "./pass-body.js";
 
 /** The destination of an allowed request, and the connection to it. */
 export interface UpstreamRoute {
@@ -53,15 +54,19 @@ export function passRequest(
     }
     // A stream of events has a header long before the first byte of its body.
     response.flushHeaders();
-    // An error on either side has destroyed both: the client sees a cut body, never a complete one.
-    pipeline(incoming, response, () => {});
+    // An error on either side destroys both: the client sees a cut body, never a complete one.
+    finished(incoming, { writable: false }, (error) => {
+      if (error) response.destroy();
+    });
+    response.once("close", () => incoming.destroy());
+    passBody(incoming, response);
   });
   outgoing.setHeader("Host", hostHeader(target));
   copyRequestHeaders(request, outgoing);
   if (valuesOf(request, "transfer-encoding").length > 0) outgoing.setHeader("Transfer-Encoding", "chunked");
   else if (valuesOf(request, "content-length").length === 0) return void outgoing.end();
   outgoing.flushHeaders();
-  request.pipe(outgoing);
+  passBody(request, outgoing);
 }
 
 /** The same for an unencrypted WebSocket: if the server agrees, both connections become one. */
