@@ -1,5 +1,7 @@
 import { createServer, type Server } from "node:http";
+import type { Server as Listener } from "node:net";
 import { codeOf, type Log } from "@ambit/core";
+import { listenerFor } from "@ambit/egress/fed-connection";
 import { openFilesLimit } from "@ambit/egress/open-files";
 import { notifyServing } from "@ambit/runner";
 import { getRequestListener } from "@hono/node-server";
@@ -158,12 +160,13 @@ async function serve(
     socket.destroy();
   });
   await previews.listen();
-  const url = await listen(server, host, port).catch(async (error: unknown) => {
+  const listener = listenerFor(server);
+  const url = await listen(listener, host, port).catch(async (error: unknown) => {
     await previews.close();
     throw error;
   });
   const localToken = await tokenOf(operator, url, log).catch(async (error: unknown) => {
-    server.close();
+    listener.close();
     throw error;
   });
   serveRuns(ambit, store, url).then(opening.resolve, opening.reject);
@@ -199,7 +202,7 @@ async function serve(
         await localToken?.remove();
         const served = await opening.promise.catch(() => undefined);
         await served?.runs.lease.drain();
-        await drain(server, async () => {
+        await drain(server, listener, async () => {
           await served?.queue.close();
           await runner.drain(drainMs);
           await served?.runs.close();
@@ -233,25 +236,27 @@ async function tokenOf(operator: OperatorAccess, url: string, log: Log): Promise
   return kept;
 }
 
-function listen(server: Server, host: string, port: number): Promise<string> {
+function listen(listener: Listener, host: string, port: number): Promise<string> {
   return new Promise((resolve, reject) => {
-    server.once("error", (cause) => reject(cantListen("server", host, port, cause)));
+    listener.once("error", (cause) => reject(cantListen("server", host, port, cause)));
     // With a shorter queue, others wait for a second while somebody opens thousands of connections.
-    server.listen({ port, host, backlog: maxWaiting }, () => {
-      const address = server.address();
+    listener.listen({ port, host, backlog: maxWaiting }, () => {
+      const address = listener.address();
       const bound = typeof address === "object" && address !== null ? address.port : port;
       resolve(urlOf(host, bound));
     });
   });
 }
 
-async function drain(server: Server, drainRuns: () => Promise<void>): Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+async function drain(server: Server, listener: Listener, drainRuns: () => Promise<void>): Promise<void> {
+  const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
   await drainRuns();
   // A connection is idle only once its caller has read the last response, which can't be observed.
   const idle = setInterval(() => server.closeIdleConnections(), 10);
   const closeGrace = setTimeout(() => server.closeAllConnections(), closeGraceMs);
   await closed;
+  // It looks at no deadline any more.
+  server.close();
   clearInterval(idle);
   clearTimeout(closeGrace);
 }

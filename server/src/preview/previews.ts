@@ -1,9 +1,10 @@
 import { type KeyObject, randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { Socket } from "node:net";
+import type { Server as Listener } from "node:net";
 import type { Duplex } from "node:stream";
 import { AtCapacity, type Log } from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
+import { FedConnection, listenerFor } from "@ambit/egress/fed-connection";
 import { noPreviews, type PortOfSession, type Preview, type PreviewService } from "@ambit/runner";
 import type { PreviewSettings } from "../configuration/preview-settings.js";
 import { ConfigurationInvalid } from "../configuration/problems.js";
@@ -44,7 +45,7 @@ interface OpenPreview extends PreviewOrigin, TicketScope {
 export class Previews implements PreviewService {
   readonly #open = new Map<string, OpenPreview>();
   readonly #connections: Connections;
-  #server: Server | undefined;
+  #serving: { readonly server: Server; readonly listener: Listener } | undefined;
   /** `{ scheme: "http:", domain: "localhost", authority: "localhost:8767" }`. */
   #at: { readonly scheme: string; readonly domain: string; readonly authority: string } | undefined;
 
@@ -76,10 +77,11 @@ export class Previews implements PreviewService {
     this.#connections.count(server);
     server.setTimeout(idleMs);
     server.on("upgrade", (request, socket, head) => void this.#upgrade(request, socket, head));
+    const listener = listenerFor(server);
     const bound = await new Promise<number>((resolve, reject) => {
-      server.once("error", (cause) => reject(cantListen("server.preview", host, port, cause)));
-      server.listen({ host, port }, () => {
-        const address = server.address();
+      listener.once("error", (cause) => reject(cantListen("server.preview", host, port, cause)));
+      listener.listen({ host, port }, () => {
+        const address = listener.address();
         resolve(typeof address === "object" && address !== null ? address.port : port);
       });
     });
@@ -87,7 +89,7 @@ export class Previews implements PreviewService {
     // The star is no host name.
     const { protocol, hostname, host: authority } = new URL(wildcard.replace("*.", ""));
     this.#at = { scheme: protocol, domain: hostname, authority };
-    this.#server = server;
+    this.#serving = { server, listener };
     this.log.info({ host, port: bound, origins: wildcard }, "previews are served");
   }
 
@@ -115,13 +117,15 @@ export class Previews implements PreviewService {
   }
 
   async close(): Promise<void> {
-    const server = this.#server;
-    if (server === undefined) return;
+    if (this.#serving === undefined) return;
+    const { server, listener } = this.#serving;
     for (const { ending } of this.#open.values()) for (const end of ending) end();
     this.#open.clear();
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
     server.closeAllConnections();
     await closed;
+    // It looks at no deadline any more.
+    server.close();
   }
 
   async #request(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -137,7 +141,8 @@ export class Previews implements PreviewService {
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on("error", () => socket.destroy());
     // The server's own limit no longer counts for it.
-    if (socket instanceof Socket) socket.setTimeout(this.settings.idleMs, () => socket.destroy());
+    if (socket instanceof FedConnection)
+      socket.setTimeout(this.settings.idleMs).on("timeout", () => socket.destroy());
     const refuse = (status: number, reason: string) => {
       const lines = [
         `HTTP/1.1 ${status} Refused`,

@@ -1,4 +1,5 @@
-import type { Socket } from "node:net";
+import type { Server } from "node:http";
+import { createServer, type Server as Listener, type Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { loopTurns } from "@ambit/core/plugin";
 
@@ -43,6 +44,22 @@ export class FedConnection extends Duplex {
   setTimeout(milliseconds: number): this {
     this.#socket.setTimeout(milliseconds);
     return this;
+  }
+
+  get localAddress(): string | undefined {
+    return this.#socket.localAddress;
+  }
+
+  get localPort(): number | undefined {
+    return this.#socket.localPort;
+  }
+
+  get remoteAddress(): string | undefined {
+    return this.#socket.remoteAddress;
+  }
+
+  get remotePort(): number | undefined {
+    return this.#socket.remotePort;
   }
 
   override _read(): void {
@@ -111,6 +128,18 @@ export class FedConnection extends Duplex {
   readonly #fail = (error: Error): void => void this.destroy(error);
   readonly #close = (): void => void this.destroy();
   readonly #idle = (): void => void this.emit("timeout");
+}
+
+/**
+ * Listens for an HTTP server, which then gets its connections like this. It isn't listening itself: to close it ends no
+ * listener.
+ */
+export function listenerFor(server: Server): Listener {
+  const listener = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    server.emit("connection", new FedConnection(socket));
+  });
+  // From then on it looks at the deadlines of its requests.
+  return listener.once("listening", () => server.emit("listening"));
 }
 
 /** Where the last of so many lines ends; the whole piece where it has no more. Pure. */
