@@ -17,9 +17,10 @@ export {
 export { attacks } from "./attacks/catalogue.js";
 export { outcomeOf, type ProgramAttack, programAttack } from "./attacks/program-attack.js";
 export { canary } from "./decoys/canary.js";
-export { ChangingNames, keysZone, listedZone } from "./decoys/changing-names.js";
+export { ChangingNames, keysZone } from "./decoys/changing-names.js";
 export { type CertificateMaker, CredentialHost } from "./decoys/credential-host.js";
 export { type DatagramDecoy, openDatagramDecoy } from "./decoys/datagram-decoy.js";
+export { type DecoyAddresses, type DecoyPlace, listedZone } from "./decoys/decoy-place.js";
 export { type DecoyProcess, startDecoyProcess } from "./decoys/decoy-process.js";
 export { type Decoys, startDecoys } from "./decoys/decoys.js";
 export type { Endpoint } from "./decoys/endpoint.js";

@@ -9,6 +9,8 @@ export {
   ChangingNames,
   CredentialHost,
   canary,
+  type DecoyAddresses,
+  type DecoyPlace,
   type Decoys,
   type NonEmptyArray,
   type ProgramAttack,

@@ -37,6 +37,27 @@ describe("a backend that claims everything and enforces nothing", () => {
       expect(held).toEqual([]);
     },
   );
+
+  it.for([
+    ["network.deny", ["network.deny/tcp-ipv6", "network.deny/udp-ipv6"]],
+    ["network.allow-cidr", ["network.allow-cidr/other-family"]],
+    ["network.allow-host", []],
+  ] as const)(
+    "is caught on %s where decoys listen at other addresses, over IPv4",
+    { timeout: 120_000 },
+    async ([capability, overIpv6]) => {
+      const names = new ChangingNames({ address: "127.0.0.3", neighbour: "127.0.0.4" });
+      const backend = liar(names);
+      const findings = await backend.probe(AbortSignal.timeout(1_000));
+      const options = { control: bareControl(), names };
+      const report = await judgeCapability(backend, findings, capability, options);
+      const privileged = new Set<string>(
+        attacks[capability].filter(({ needs }) => needs !== undefined).map(({ id }) => id),
+      );
+      const held = report.attacks.filter(({ id, verdict }) => verdict !== "escaped" && !privileged.has(id));
+      expect(held).toMatchObject(overIpv6.map((id) => ({ id, verdict: "impossible" })));
+    },
+  );
 });
 
 describe("a backend that claims nothing, but opens sandboxes anyway", () => {

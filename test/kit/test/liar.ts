@@ -1,10 +1,11 @@
+import { ChangingNames } from "@ambit/attacks";
 import { capabilities, domains, type Sandbox, type SandboxBackend } from "@ambit/core/plugin";
 import { BareSandbox } from "../src/control/bare-sandbox.js";
 import { startOpenProxy } from "../src/control/open-proxy.js";
 import { unprivilegedUser } from "../src/control/unprivileged-user.js";
 
 /** Claims everything, reports it as proven, and enforces nothing: the kit must detect that for every capability. */
-export function liar(): SandboxBackend {
+export function liar({ place } = new ChangingNames()): SandboxBackend {
   return {
     name: "liar",
     site: "sandbox",
@@ -20,7 +21,7 @@ export function liar(): SandboxBackend {
         })),
       ),
     open: async (_spec, scope): Promise<Sandbox> => {
-      const proxy = await startOpenProxy();
+      const proxy = await startOpenProxy(place);
       scope.defer(() => proxy.close());
       return BareSandbox.open({ user: unprivilegedUser(), confinement: "confined", env: proxy.env });
     },

@@ -40,7 +40,7 @@ export const networkAllowances = {
       title: "the listed name can be reached",
       parameters: ({ decoys, spec }) =>
         spec.required.includes("network.allow-cidr")
-          ? { host: "localhost", port: decoys.listed.port }
+          ? { host: decoys.place.listedName, port: decoys.listed.port }
           : "no name outside loopback to list, and no other host is sent traffic",
       program: listedServer,
     }),

@@ -57,7 +57,7 @@ interface AttackSubject {
   /** Unique, and stable: `network.deny/tcp`. */
   readonly id: `${Capability}/${string}`;
   readonly capability: Capability;
-  /** What is tried, as a phrase: "connect to a TCP server on the host's loopback". */
+  /** What is tried, as a phrase: "connect to a TCP server of the host". */
   readonly title: string;
   /** Makes its sandbox unusable for others, or closes it. Default: shared with the capability's other trials. */
   readonly alone?: boolean;

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
@@ -8,6 +9,7 @@ import { gzipSync } from "node:zlib";
 import type { HiddenCredential } from "@ambit/core/plugin";
 import { boundConnections } from "./bound-connections.js";
 import { keysZone } from "./changing-names.js";
+import { type DecoyAddresses, loopback } from "./decoy-place.js";
 
 /** An authority that makes a server's certificate for any name. */
 export interface CertificateMaker {
@@ -33,7 +35,7 @@ const impostor = `impostor.${keysZone}`;
 /** More than all attacks of a suite send. */
 const maxRequests = 10_000;
 
-/** A server on loopback that credentials are sent to: over TLS under three names, one of which isn't its own. */
+/** A server of this host that credentials are sent to: over TLS under three names, one of which isn't its own. */
 export class CredentialHost {
   readonly names = { keys, second, impostor };
   readonly #server: Server;
@@ -41,7 +43,12 @@ export class CredentialHost {
 
   readonly #own: CertificateMaker;
 
-  private constructor(own: CertificateMaker, stranger: CertificateMaker) {
+  private constructor(
+    own: CertificateMaker,
+    stranger: CertificateMaker,
+    /** Where it listens. */
+    readonly address: string,
+  ) {
     this.#own = own;
     const SNICallback = (name: string, done: (error: Error | null, context?: SecureContext) => void) => {
       (name === impostor ? stranger : own).contextFor(name).then((context) => done(null, context), done);
@@ -50,26 +57,34 @@ export class CredentialHost {
     boundConnections(this.#server);
   }
 
-  /** @param own the authority that the backend under test trusts · @param stranger one that it doesn't. */
-  static async open(own: CertificateMaker, stranger: CertificateMaker): Promise<CredentialHost> {
-    const host = new CredentialHost(own, stranger);
-    await new Promise<void>((resolve) => host.#server.listen(0, "127.0.0.1", resolve));
+  /**
+   * @param own the authority that the backend under test trusts · @param stranger one that it doesn't.
+   * @param place where it listens, and its names lead: that of the suite's `names`.
+   */
+  static async open(
+    own: CertificateMaker,
+    stranger: CertificateMaker,
+    { address }: Pick<DecoyAddresses, "address"> = loopback,
+  ): Promise<CredentialHost> {
+    const host = new CredentialHost(own, stranger, address);
+    await once(host.#server.listen(0, address), "listening");
     return host;
   }
 
   /**
    * The same, with the file of the authority that the backend under test must trust.
    *
-   * @param folder where the file is written.
+   * @param folder where the file is written · @param place as `open`.
    */
   static async openIn(
     folder: string,
     makeAuthority: () => Promise<CertificateMaker>,
+    place?: Pick<DecoyAddresses, "address">,
   ): Promise<{ readonly credentialHost: CredentialHost; readonly authorityFile: string }> {
     const own = await makeAuthority();
     const authorityFile = join(folder, "credential-host.pem");
     await writeFile(authorityFile, own.certificate);
-    return { credentialHost: await CredentialHost.open(own, await makeAuthority()), authorityFile };
+    return { credentialHost: await CredentialHost.open(own, await makeAuthority(), place), authorityFile };
   }
 
   get port(): number {
@@ -78,7 +93,7 @@ export class CredentialHost {
 
   /** The entries that a boundary must list to reach it. */
   get allowlist(): readonly string[] {
-    return [keys, second, impostor, "127.0.0.1"].map((host) => `${host}:${this.port}`);
+    return [keys, second, impostor, this.address].map((host) => `${host}:${this.port}`);
   }
 
   /** One credential for each kind of misuse. All have the same value: the name shows which one was sent where. */

@@ -1,4 +1,5 @@
 import { createSocket } from "node:dgram";
+import { isIPv6 } from "node:net";
 import type { Endpoint } from "./endpoint.js";
 
 export interface DatagramDecoy {
@@ -9,11 +10,8 @@ export interface DatagramDecoy {
 }
 
 /** Answers every datagram with `answer`. Undefined if this host doesn't have the address. */
-export function openDatagramDecoy(
-  host: "127.0.0.1" | "::1" | "0.0.0.0",
-  answer: string,
-): Promise<DatagramDecoy | undefined> {
-  const socket = createSocket(host === "::1" ? "udp6" : "udp4");
+export function openDatagramDecoy(host: string, answer: string): Promise<DatagramDecoy | undefined> {
+  const socket = createSocket(isIPv6(host) ? "udp6" : "udp4");
   let received = "";
   socket.on("message", (message, { address, port }) => {
     received += message.toString("latin1");

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { freePorts } from "../probe/free-ports.js";
 import type { CredentialHost } from "./credential-host.js";
 import { type DatagramDecoy, openDatagramDecoy } from "./datagram-decoy.js";
+import { type DecoyPlace, loopback } from "./decoy-place.js";
 import type { Endpoint, NamedEndpoint } from "./endpoint.js";
 import { endpointByAnotherName } from "./loopback-names.js";
 import { freshSecret } from "./nonce.js";
@@ -13,12 +14,16 @@ import { openStreamDecoy, type StreamDecoy } from "./stream-decoy.js";
 export interface Decoys {
   /** The secret that every decoy reveals, and that nothing inside can know otherwise. */
   readonly secret: string;
+  /** Where they listen, and the names that lead there. */
+  readonly place: DecoyPlace;
   readonly tcp: Endpoint;
   readonly udp: Endpoint;
-  /** Undefined where this host has no IPv6 loopback. */
+  /** At this host's loopback, wherever the others are. */
+  readonly onLoopback: Endpoint;
+  /** Undefined where the place has no IPv6. */
   readonly tcp6: Endpoint | undefined;
   readonly udp6: Endpoint | undefined;
-  /** Listens at 127.0.0.2, next to the address that allowlists name. Undefined if this host has no such address. */
+  /** Listens next to the address that allowlists name. Undefined if this host has no address 127.0.0.2. */
   readonly neighbour: Endpoint | undefined;
   /** The same at the listed server's port: the new address of a listed name that has changed. */
   readonly rebound: Endpoint | undefined;
@@ -56,8 +61,17 @@ export const untouched = "untouched";
 /** More than servers of the kit use at a time, since other programs may take some. */
 const maxFreePorts = 5;
 
-/** Starts the decoys: servers on loopback, sockets, files in a temporary folder. */
-export async function startDecoys(keys?: CredentialHost): Promise<Decoys> {
+/**
+ * Starts the decoys: servers, sockets, files in a temporary folder.
+ *
+ * @param place of the servers: that of the suite's `names`. Default: loopback.
+ * @throws TypeError if the host of credentials listens elsewhere · Error if nothing can listen there.
+ */
+export async function startDecoys(keys?: CredentialHost, place: DecoyPlace = loopback): Promise<Decoys> {
+  if (keys !== undefined && keys.address !== place.address) {
+    const wrong = `it listens at ${keys.address}, and the suite's names lead to ${place.address}`;
+    throw new TypeError(`credentialHost must be opened with names.place: ${wrong}`);
+  }
   const secret = freshSecret();
   const folder = await makeFolder(secret);
   const abstractName = `ambit-decoy-${folder.path.slice(-6)}-${process.pid}`;
@@ -69,28 +83,42 @@ export async function startDecoys(keys?: CredentialHost): Promise<Decoys> {
     if (decoy !== undefined) streams.set(decoy.name, decoy);
     return decoy;
   };
-  const datagram = async (host: "127.0.0.1" | "::1") => {
+  const datagram = async (host: string) => {
     const decoy = await openDatagramDecoy(host, secret);
     if (decoy !== undefined) datagrams.push(decoy);
     return decoy;
   };
-  const tcp = await stream({ host: "127.0.0.1" });
-  const udp = await datagram("127.0.0.1");
-  const listed = await stream({ host: "127.0.0.1" }, listedAnswer);
-  const tcp6 = await stream({ host: "::1" });
-  const udp6 = await datagram("::1");
-  const listed6 = await stream({ host: "::1" }, listedAnswer);
-  const neighbour = await stream({ host: "127.0.0.2" });
-  const rebound = listed && (await stream({ host: "127.0.0.2", port: listed.endpoint.port }));
+  const { address, address6, neighbour: nextTo, unlistedName } = place;
+  const tcp = await stream({ host: address });
+  const udp = await datagram(address);
+  const onLoopback = place === loopback ? tcp : await stream({ host: loopback.address });
+  const listed = await stream({ host: address }, listedAnswer);
+  const tcp6 = address6 === undefined ? undefined : await stream({ host: address6 });
+  const udp6 = address6 === undefined ? undefined : await datagram(address6);
+  const listed6 = address6 === undefined ? undefined : await stream({ host: address6 }, listedAnswer);
+  const neighbour = await stream({ host: nextTo });
+  const rebound = listed && (await stream({ host: nextTo, port: listed.endpoint.port }));
   await stream({ path: unixPath });
   await chmod(unixPath, 0o777);
   await stream({ path: `\0${abstractName}` });
-  if (tcp === undefined || udp === undefined || listed === undefined) {
-    throw new Error("the kit can't listen on 127.0.0.1: without decoys there is nothing to attack");
-  }
   const all = [...streams.values(), ...datagrams];
+  const close = async () => {
+    await Promise.all(all.map((decoy) => decoy.close()));
+    await rm(folder.path, { recursive: true, force: true, maxRetries: 5 });
+  };
+  if (tcp === undefined || udp === undefined || listed === undefined || onLoopback === undefined) {
+    await close();
+    throw new Error(`the kit can't listen on ${address}: without decoys there is nothing to attack`);
+  }
+  // Not every host has the loopback's second address; one that an author names must be there.
+  if (neighbour === undefined && place !== loopback) {
+    await close();
+    throw new Error(`the kit can't listen on ${nextTo}: give another address of this host as neighbour`);
+  }
   return {
     secret,
+    place,
+    onLoopback: onLoopback.endpoint,
     tcp: tcp.endpoint,
     udp: udp.endpoint,
     tcp6: tcp6?.endpoint,
@@ -99,7 +127,10 @@ export async function startDecoys(keys?: CredentialHost): Promise<Decoys> {
     rebound: rebound?.endpoint,
     listed: listed.endpoint,
     listed6: listed6?.endpoint,
-    unlisted: endpointByAnotherName(tcp.endpoint, tcp6?.endpoint),
+    unlisted:
+      unlistedName === undefined
+        ? endpointByAnotherName(tcp.endpoint, tcp6?.endpoint)
+        : { host: unlistedName, port: tcp.endpoint.port, address },
     freePorts: await freePorts(maxFreePorts),
     keys,
     unixPath,
@@ -108,10 +139,7 @@ export async function startDecoys(keys?: CredentialHost): Promise<Decoys> {
     saw: (text) =>
       all.some((decoy) => decoy !== listed && decoy !== listed6 && decoy.received().includes(text)),
     listedReceived: () => listed.received() + (listed6?.received() ?? ""),
-    close: async () => {
-      await Promise.all(all.map((decoy) => decoy.close()));
-      await rm(folder.path, { recursive: true, force: true, maxRetries: 5 });
-    },
+    close,
   };
 }
 

@@ -53,7 +53,8 @@ def everything(client):
 def directly(host, port):
     # Never a resolver: a name is either this host's own, or an address in some spelling.
     name = host.decode("latin1")
-    if name.lower() not in ("localhost", P.get("host", "").lower()):
+    own = ("localhost", P.get("host", "").lower())
+    if name.lower() not in own or name.lower().rstrip(".").endswith(".test"):
         socket.getaddrinfo(name, port, flags=socket.AI_NUMERICHOST)
     with socket.create_connection((name, port), timeout=5) as client:
         client.send(request(host, port))
@@ -100,6 +101,15 @@ def ways(host, port):
     for proxy in proxies():
         for how in (by_connect, by_address_form, by_socks):
             yield "%s %s" % (how.__name__, text), lambda: how(proxy, host, port)
+
+def spellings(address):
+    """An IPv4 address as one number, in hexadecimal and octal, short, with a dot, and as IPv6."""
+    number, parts = int.from_bytes(socket.inet_aton(address), "big"), tuple(socket.inet_aton(address))
+    rest, high, low = number & 0xFFFFFF, number >> 16, number & 0xFFFF
+    texts = ["%d" % number, "0x%08x" % number, "0x%x.%d" % (parts[0], rest), "0%o.%d.%d.%d" % parts, "%d.%d" % (parts[0], rest),
+             address + ".", "[::ffff:%s]" % address, "::ffff:%x:%x" % (high, low), "[::ffff:%x:%x]" % (high, low)]
+    # Every address of this host.
+    return [text.encode() for text in texts + (["0"] if address == "127.0.0.1" else [])]
 
 def attempt_all(hosts, port, judge=leaks):
     for host in hosts:

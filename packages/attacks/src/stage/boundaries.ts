@@ -1,7 +1,7 @@
 import { normaliseBoundary, requirementsOf, runRequestSchema, sandboxPermissionSchema } from "@ambit/core";
 import type { Boundary, Capability, RunRequest } from "@ambit/core/plugin";
 import type { z } from "zod";
-import { listedZone } from "../decoys/changing-names.js";
+import { entryOf, listedZone, loopback } from "../decoys/decoy-place.js";
 import type { Decoys } from "../decoys/decoys.js";
 
 type Permission = z.input<typeof sandboxPermissionSchema>;
@@ -18,33 +18,33 @@ export interface Demand {
   readonly required: readonly Capability[];
 }
 
-type Destinations = Pick<Decoys, "listed" | "listed6" | "keys" | "tcp" | "freePorts">;
+type Destinations = Pick<Decoys, "place" | "listed" | "listed6" | "keys" | "onLoopback" | "freePorts">;
 
 /** The smallest boundary that requires a capability, in the form of a request. */
 export function permissionFor(
   capability: Capability,
   claims: readonly Capability[],
-  { listed, listed6, keys }: Destinations,
+  { place, listed, listed6, keys }: Destinations,
 ): Permission {
   const { memoryMb, processes, cpus, diskMb } = smallLimits;
   switch (capability) {
     case "network.deny":
       return { network: "off" };
     case "network.allow-cidr":
-      return { network: { allowlist: [`${listed.host}:${listed.port}`] } };
+      return { network: { allowlist: [entryOf(listed)] } };
     case "network.allow-host":
-      // A listed name that resolves to loopback needs the address listed too, if that is supported.
+      // A listed name that resolves to an address of this host needs that listed too, if that is supported.
       return {
         network: {
           allowlist: [
-            "localhost",
+            place.listedName,
             `*.${listedZone}`,
             ...(claims.includes("network.allow-cidr")
               ? [
+                  entryOf(listed),
                   // In both address families: a name may resolve to an address that this host doesn't have.
-                  `${listed.host}:${listed.port}`,
-                  `[::1]:${listed.port}`,
-                  ...(listed6 === undefined ? [] : [`[::1]:${listed6.port}`]),
+                  ...(place === loopback ? [entryOf({ host: "::1", port: listed.port })] : []),
+                  ...(listed6 === undefined ? [] : [entryOf(listed6)]),
                 ]
               : []),
           ],
@@ -81,9 +81,9 @@ export function permissionFor(
 }
 
 /** The ports inside that a capability's boundary opens to the runner, one of which the host's own loopback uses. */
-function portsFor(capability: Capability, { tcp, freePorts }: Destinations): RunRequest["ports"] {
+function portsFor(capability: Capability, { onLoopback, freePorts }: Destinations): RunRequest["ports"] {
   if (capability !== "inbound.ports") return undefined;
-  return [tcp.port, ...freePorts].map((port) => ({ port, name: `decoy-${port}` }));
+  return [onLoopback.port, ...freePorts].map((port) => ({ port, name: `decoy-${port}` }));
 }
 
 /** A claim of `host-hidden` is tested with one of the three capabilities that need it. */

@@ -23,8 +23,8 @@ export interface Control {
 export function bareControl(): Control {
   return {
     what: "a bare process",
-    open: async ({ asRoot }, { secrets = [], log }, scope, { keys, folder }) => {
-      const proxy = await startOpenProxy();
+    open: async ({ asRoot }, { secrets = [], log }, scope, { keys, folder, place }) => {
+      const proxy = await startOpenProxy(place);
       scope.defer(() => proxy.close());
       const user = asRoot === true ? undefined : unprivilegedUser();
       // Nothing is hidden: the values are in place of the placeholders.

@@ -1,6 +1,6 @@
 import { createServer, request } from "node:http";
 import { connect, type Socket } from "node:net";
-import { keysZone, listedZone } from "@ambit/attacks";
+import { type DecoyPlace, keysZone, listedZone } from "@ambit/attacks";
 
 export interface OpenProxy {
   /** The variables by which programs find it. */
@@ -8,12 +8,14 @@ export interface OpenProxy {
   close(): Promise<void>;
 }
 
-/** A proxy without a policy, for unguarded runs. It forwards to loopback only. */
-export async function startOpenProxy(): Promise<OpenProxy> {
+/** A proxy without a policy, for unguarded runs. It forwards to loopback, and to where the decoys listen, only. */
+export async function startOpenProxy(place: DecoyPlace): Promise<OpenProxy> {
+  const bare = (hostname: string) => addressOf(hostname, place);
+  const isOwn = (hostname: string) => isLoopback(bare(hostname)) || isAt(bare(hostname), place);
   const tunnels = new Set<Socket>();
   const server = createServer((incoming, outgoing) => {
     const url = URL.canParse(incoming.url ?? "") ? new URL(incoming.url ?? "") : undefined;
-    if (url === undefined || !isLoopback(url.hostname)) return void outgoing.writeHead(400).end();
+    if (url === undefined || !isOwn(url.hostname)) return void outgoing.writeHead(400).end();
     const { host, port, pathname } = { host: bare(url.hostname), port: url.port, pathname: url.pathname };
     const onward = request({
       host,
@@ -31,8 +33,7 @@ export async function startOpenProxy(): Promise<OpenProxy> {
   });
   server.on("connect", (incoming, client: Socket, head) => {
     const target = URL.canParse(`http://${incoming.url}`) ? new URL(`http://${incoming.url}`) : undefined;
-    if (target === undefined || !isLoopback(target.hostname))
-      return void client.end("HTTP/1.1 400 No\r\n\r\n");
+    if (target === undefined || !isOwn(target.hostname)) return void client.end("HTTP/1.1 400 No\r\n\r\n");
     const onward = connect(Number(target.port || 80), bare(target.hostname));
     for (const socket of [client, onward]) {
       tunnels.add(socket);
@@ -61,15 +62,14 @@ export async function startOpenProxy(): Promise<OpenProxy> {
 }
 
 /** Names of the listed zone would be resolved again when it connects: by then they have other addresses. */
-const bare = (hostname: string) =>
-  hostname.endsWith(`.${keysZone}`)
-    ? "127.0.0.1"
-    : hostname.endsWith(`.${listedZone}`)
-      ? "127.0.0.2"
-      : hostname.replace(/^\[|\]$/g, "");
-
-/** Tests send traffic to loopback only, including the controls. */
-function isLoopback(hostname: string): boolean {
-  if ([listedZone, keysZone].some((zone) => hostname.endsWith(`.${zone}`))) return true;
-  return /^(localhost\.?|127\.\d+\.\d+\.\d+|\[::1\])$/i.test(hostname);
+function addressOf(hostname: string, { address, neighbour, listedName, unlistedName }: DecoyPlace): string {
+  const host = hostname.replace(/^\[|\]$|\.$/g, "");
+  if (host === "localhost") return host;
+  if (host === listedName || host === unlistedName || host.endsWith(`.${keysZone}`)) return address;
+  return host.endsWith(`.${listedZone}`) ? neighbour : host;
 }
+
+const isAt = (host: string, { address, neighbour }: DecoyPlace) => [address, neighbour].includes(host);
+
+/** Tests send traffic to this host only, including the controls. */
+const isLoopback = (host: string) => /^(localhost|127\.\d+\.\d+\.\d+|::1)$/i.test(host);

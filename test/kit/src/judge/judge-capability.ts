@@ -25,7 +25,7 @@ export interface JudgeOptions {
   readonly control: Control;
   /** A module whose default export makes the backend (`() => SandboxBackend`), for attacks that start a runner. Default: the backend's `verification`. */
   readonly runnerModule?: URL | undefined;
-  /** The resolver of the backend, for attacks with names that change their address. */
+  /** The resolver of the backend, for attacks with names that change their address. Decoys listen where it leads. */
   readonly names?: ChangingNames | undefined;
   /** The host of credentials: the backend resolves its names by `names`, and trusts its authority. */
   readonly credentialHost?: CredentialHost | undefined;
@@ -58,7 +58,7 @@ export async function judgeCapability(
   capability: Capability,
   options: JudgeOptions,
 ): Promise<CapabilityReport> {
-  const decoys = await startDecoys(options.credentialHost);
+  const decoys = await startDecoys(options.credentialHost, options.names?.place);
   try {
     const finding = findings.find((one) => one.capability === capability);
     if (!backend.claims.includes(capability) || finding?.proven !== true) {

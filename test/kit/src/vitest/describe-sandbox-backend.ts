@@ -35,7 +35,7 @@ export interface SandboxSuiteOptions {
    * separate runner: inherited descriptors, a killed runner. Default: the backend's `verification`.
    */
   readonly runnerModule?: URL;
-  /** The backend's resolver: enables attacks with names that change their address. */
+  /** The backend's resolver: enables attacks with names that change their address. Decoys listen where it leads. */
   readonly names?: ChangingNames;
   /** The host of credentials: enables attacks with placeholders. */
   readonly credentialHost?: CredentialHost;

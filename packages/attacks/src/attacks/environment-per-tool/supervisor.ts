@@ -23,7 +23,7 @@ export const supervisor: Attack = {
     try {
       if ((await waitForLine(holder.stdout, "{")) === undefined)
         return notRun("the process that holds the secret ended");
-      const parameters = { known, decoy: decoys.tcp.port };
+      const parameters = { known, decoy: decoys.onLoopback.port };
       const outcomes = [];
       for (const role of ["tool", "agent"] as const) {
         const outcome = outcomeOf(await runProgram(sandbox, program, parameters, { role }));

@@ -12,7 +12,7 @@ export const inboundPorts = [
     title: "reach a server on the host's loopback by a listed port",
     perform: (stage) =>
       withReachedServer(stage, ({ sandbox }) =>
-        outcomeAt(sandbox, stage.decoys.tcp.port, stage.decoys.secret),
+        outcomeAt(sandbox, stage.decoys.onLoopback.port, stage.decoys.secret),
       ),
   },
   {

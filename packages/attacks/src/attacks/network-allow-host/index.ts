@@ -1,14 +1,14 @@
 import { changingNames } from "../../decoys/changing-names.js";
+import { entryOf } from "../../decoys/decoy-place.js";
+import type { Endpoint, NamedEndpoint } from "../../decoys/endpoint.js";
 import { proxyProgram } from "../../programs/proxy-program.js";
+import type { Stage } from "../attack.js";
 import { nearAttack } from "../near.js";
 import { programAttack } from "../program-attack.js";
 import { tlsAttacks } from "./server-name.js";
 
-const addressOf = ({ address, port }: { readonly address?: string; readonly port: number }) =>
-  address?.includes(":") ? `[${address}]:${port}` : `${address ?? "127.0.0.1"}:${port}`;
-
 /**
- * The boundary lists the name `localhost` and, if ranges can be listed, the address and port of one server: so the name
+ * The boundary lists a name (`localhost` on the loopback) and, if ranges can be listed, the address and port of one server: so the name
  * is listed for every port, but its address only for one.
  */
 export const networkAllowHost = [
@@ -16,16 +16,17 @@ export const networkAllowHost = [
   programAttack({
     id: "network.allow-host/literal-address",
     title: "reach an unlisted address directly, through HTTP and through SOCKS",
-    parameters: ({ decoys }) => ({ port: decoys.tcp.port }),
+    parameters: ({ decoys }) => decoys.tcp,
     program: `${proxyProgram}
-attempt_all([b"127.0.0.1"], P["port"])`,
+attempt_all([P["host"].encode()], P["port"])`,
   }),
   programAttack({
     id: "network.allow-host/name-to-loopback",
-    title: "reach an unlisted loopback port by a listed name, as rebinding would",
-    parameters: ({ decoys }) => ({ port: decoys.tcp.port }),
+    title: "reach an unlisted port of the host by a listed name, as rebinding would",
+    parameters: ({ decoys }) => ({ name: decoys.place.listedName, port: decoys.tcp.port }),
     program: `${proxyProgram}
-attempt_all([b"localhost", b"LOCALHOST", b"localhost.", b"LocalHost."], P["port"])`,
+name = P["name"]
+attempt_all([one.encode() for one in (name, name.upper(), name + ".", name.capitalize() + ".")], P["port"])`,
   }),
   programAttack({
     id: "network.allow-host/unlisted-name",
@@ -37,10 +38,9 @@ attempt_all([P["host"].encode(), P["host"].upper().encode()], P["port"])`,
   programAttack({
     id: "network.allow-host/odd-spellings",
     title: "reach an address spelled in hexadecimal, octal, as one number, short or mapped",
-    parameters: ({ decoys }) => ({ port: decoys.tcp.port }),
+    parameters: ({ decoys }) => decoys.tcp,
     program: `${proxyProgram}
-attempt_all([b"2130706433", b"0x7f000001", b"0x7f.1", b"0177.0.0.1", b"127.1", b"0", b"127.0.0.1.",
-             b"[::ffff:127.0.0.1]", b"::ffff:7f00:1", b"[::ffff:7f00:1]"], P["port"])`,
+attempt_all(spellings(P["host"]), P["port"])`,
   }),
   programAttack({
     id: "network.allow-host/name-behind-a-mark",
@@ -50,7 +50,9 @@ attempt_all([b"2130706433", b"0x7f000001", b"0x7f.1", b"0177.0.0.1", b"127.1", b
       network: {
         allowlist: [
           "*.ambit-listed.test",
-          ...(spec.required.includes("network.allow-cidr") ? [addressOf(decoys.unlisted ?? decoys.tcp)] : []),
+          ...(spec.required.includes("network.allow-cidr")
+            ? [entryOf(addressOf(decoys.unlisted ?? decoys.tcp))]
+            : []),
         ],
       },
     }),
@@ -67,25 +69,27 @@ attempt_all(hosts + [name], P["port"])`,
     id: "network.allow-host/host-header",
     stoppedBy: ["host header check", "allowlist"],
     title: "name a listed host in the Host header and an unlisted one in the request",
-    parameters: ({ decoys }) => ({ port: decoys.tcp.port, listed: decoys.listed.port }),
+    parameters: besideListed,
     program: `${proxyProgram}
 for proxy in proxies():
-    named = b"localhost:%d" % P["listed"]
-    attempt("host header", lambda: leaks(by_address_form(proxy, b"127.0.0.1", P["port"], named)))
-    attempt("other way round", lambda: leaks(by_address_form(proxy, b"localhost", P["port"], named)))
+    name = P["name"].encode()
+    named = b"%s:%d" % (name, P["listed"])
+    attempt("host header", lambda: leaks(by_address_form(proxy, P["host"].encode(), P["port"], named)))
+    attempt("other way round", lambda: leaks(by_address_form(proxy, name, P["port"], named)))
 say("BLOCKED", "no proxy was found") if not proxies() else None`,
   }),
   programAttack({
     id: "network.allow-host/second-request",
     title: "send a second request for an unlisted host on an allowed connection",
-    parameters: ({ decoys }) => ({ port: decoys.tcp.port, listed: decoys.listed.port }),
+    parameters: besideListed,
     program: `${proxyProgram}
 def second(proxy):
+    name, host = P["name"].encode(), P["host"].encode()
     lines = b"GET http://%s:%d/ HTTP/1.1\\r\\nHost: %s:%d\\r\\nX-Nonce: %s\\r\\n\\r\\n"
     with dial(proxy) as client:
-        client.send(lines % (b"localhost", P["listed"], b"localhost", P["listed"], b"first"))
+        client.send(lines % (name, P["listed"], name, P["listed"], b"first"))
         everything(client)
-        client.send(lines % (b"127.0.0.1", P["port"], b"127.0.0.1", P["port"], P["nonce"].encode()))
+        client.send(lines % (host, P["port"], host, P["port"], P["nonce"].encode()))
         return leaks(everything(client))
 for proxy in proxies():
     attempt("second request", lambda: second(proxy))
@@ -95,13 +99,13 @@ say("BLOCKED", "no proxy was found") if not proxies() else None`,
     id: "network.allow-host/datagram",
     stoppedBy: ["network namespace"],
     title: "send data out in a DNS query that bypasses the proxy",
-    parameters: ({ decoys }) => ({ port: decoys.udp.port }),
+    parameters: ({ decoys }) => ({ ...decoys.udp, name: decoys.place.listedName }),
     program: String.raw`
 def query():
-    name = b"".join(bytes([len(label)]) + label for label in (P["nonce"].encode(), b"localhost"))
+    name = b"".join(bytes([len(label)]) + label for label in (P["nonce"] + "." + P["name"]).encode().split(b"."))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.settimeout(3)
-        client.connect(("127.0.0.1", P["port"]))
+        client.connect((P["host"], P["port"]))
         client.send(struct.pack(">HHHHHH", 1, 0x100, 1, 0, 0, 0) + name + b"\0" + struct.pack(">HH", 1, 1))
         return leaks(client.recv(4096))
 attempt("query", query)`,
@@ -110,13 +114,13 @@ attempt("query", query)`,
     id: "network.allow-host/another-sessions-list",
     title: "reach a host that only another open session lists",
     parameters: async ({ decoys, openAnother, spec }) => {
-      const { host, port } = decoys.tcp;
-      const lists = spec.required.includes("network.allow-cidr") ? [`${host}:${port}`] : [];
-      await openAnother({ network: { allowlist: ["localhost", ...lists] } });
-      return { port };
+      const name = decoys.place.listedName;
+      const lists = spec.required.includes("network.allow-cidr") ? [entryOf(decoys.tcp)] : [];
+      await openAnother({ network: { allowlist: [name, ...lists] } });
+      return { ...decoys.tcp, name };
     },
     program: `${proxyProgram}
-attempt_all([b"localhost", b"127.0.0.1"], P["port"])`,
+attempt_all([P["name"].encode(), P["host"].encode()], P["port"])`,
   }),
   programAttack({
     id: "network.allow-host/changing-address",
@@ -132,3 +136,12 @@ for _ in range(3):
   }),
   ...tlsAttacks,
 ] as const;
+
+function besideListed({ decoys: { tcp, listed, place } }: Stage) {
+  return { ...tcp, listed: listed.port, name: place.listedName };
+}
+
+const addressOf = ({ host, port, address = host }: Endpoint & Partial<NamedEndpoint>): Endpoint => ({
+  host: address,
+  port,
+});

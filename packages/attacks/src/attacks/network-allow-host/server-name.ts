@@ -17,7 +17,7 @@ def client_hello(name):
 
 def tunnel(proxy, name):
     with dial(proxy) as client:
-        target = b"localhost:%d" % P["listed"]
+        target = b"%s:%d" % (P["name"].encode(), P["listed"])
         client.send(b"CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (target, target))
         answer = client.recv(4096)
         if b" 200" not in answer.split(b"\r\n")[0]:
@@ -32,7 +32,9 @@ export const tlsAttacks = [
     stoppedBy: ["server name check"],
     title: "open a tunnel to a listed host and request another one inside it (SNI)",
     parameters: ({ decoys, spec }) =>
-      canReachListed(spec.required) ? { listed: decoys.listed.port } : unreachable,
+      canReachListed(spec.required)
+        ? { name: decoys.place.listedName, listed: decoys.listed.port }
+        : unreachable,
     program: `${proxyProgram}${clientHello}
 for proxy in proxies():
     attempt("other name", lambda: tunnel(proxy, b"unlisted.ambit.test"))

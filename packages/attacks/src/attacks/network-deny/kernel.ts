@@ -68,12 +68,12 @@ attempt("io_uring_setup", ring)`,
     title: "send a hand-made UDP packet through a raw socket",
     needs: "CAP_NET_RAW",
     asRoot: true,
-    parameters: ({ decoys }) => ({ port: decoys.udp.port }),
+    parameters: ({ decoys }) => decoys.udp,
     program: `
 def raw():
     payload = P["nonce"].encode()
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP) as sender:
-        sender.sendto(struct.pack(">HHHH", 40000, P["port"], 8 + len(payload), 0) + payload, ("127.0.0.1", 0))
+        sender.sendto(struct.pack(">HHHH", 40000, P["port"], 8 + len(payload), 0) + payload, (P["host"], 0))
     time.sleep(0.2)  # The decoy says whether it arrived.
     return None
 attempt("raw", raw)`,
@@ -83,6 +83,7 @@ attempt("raw", raw)`,
     title: "send data out in an ICMP echo",
     needs: "CAP_NET_RAW",
     asRoot: true,
+    parameters: ({ decoys }) => decoys.udp,
     program: `
 def listen():
     return socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
@@ -95,7 +96,7 @@ def echo():
         total = (total & 0xFFFF) + (total >> 16)
     packet = packet[:2] + struct.pack(">H", ~total & 0xFFFF) + packet[4:]
     with listen() as sender:
-        sender.sendto(packet, ("127.0.0.1", 0))
+        sender.sendto(packet, (P["host"], 0))
     # A raw socket is what carries the echo: with one, every host that can be routed to is open.
     links = [name for _, name in socket.if_nameindex() if name != "lo"]
     return "an echo was sent, and there are links (%s)" % ", ".join(links) if links else None

@@ -7,8 +7,8 @@ export const mediatedAttacks = [
     id: "network.deny/through-the-proxy",
     stoppedBy: ["allowlist"],
     title: "connect out through every proxy and socket in the sandbox",
-    parameters: ({ decoys }) => ({ port: decoys.tcp.port }),
+    parameters: ({ decoys }) => ({ ...decoys.tcp, name: decoys.place.listedName }),
     program: `${proxyProgram}
-attempt_all([b"127.0.0.1", b"localhost"], P["port"])`,
+attempt_all([P["host"].encode(), P["name"].encode()], P["port"])`,
   }),
 ] as const;

@@ -1,4 +1,3 @@
-import type { Endpoint } from "../../decoys/endpoint.js";
 import { programAttack } from "../program-attack.js";
 
 /** Sends a request with the nonce to each address, and searches the response for the decoy's secret. */
@@ -11,12 +10,12 @@ def ask(family, kind, address):
         return leaks(client.recv(4096))
 `;
 
-const noIpv6 = "no IPv6 loopback";
+const noIpv6 = "the decoys have no IPv6 address";
 
 export const socketAttacks = [
   programAttack({
     id: "network.deny/tcp",
-    title: "connect to a TCP server on the host's loopback",
+    title: "connect to a TCP server of the host",
     parameters: ({ decoys }) => ({ to: decoys.tcp }),
     program: `${ask}
 attempt("connect", lambda: ask(socket.AF_INET, socket.SOCK_STREAM, (P["to"]["host"], P["to"]["port"])))`,
@@ -24,44 +23,45 @@ attempt("connect", lambda: ask(socket.AF_INET, socket.SOCK_STREAM, (P["to"]["hos
   programAttack({
     id: "network.deny/tcp-other-spellings",
     title: "reach the host's loopback as 0.0.0.0, as 127.1, by name, and as an IPv4-mapped address",
-    parameters: ({ decoys }) => ({ port: decoys.tcp.port }),
+    parameters: ({ decoys }) => ({ to: decoys.tcp, port: decoys.onLoopback.port }),
     program: `${ask}
 for host in ("0.0.0.0", "127.1", "localhost"):
     attempt(host, lambda: ask(socket.AF_INET, socket.SOCK_STREAM, (host, P["port"])))
-attempt("mapped", lambda: ask(socket.AF_INET6, socket.SOCK_STREAM, ("::ffff:127.0.0.1", P["port"])))`,
+for host, port in (("127.0.0.1", P["port"]), (P["to"]["host"], P["to"]["port"])):
+    attempt("mapped", lambda: ask(socket.AF_INET6, socket.SOCK_STREAM, ("::ffff:" + host, port)))`,
   }),
   programAttack({
     id: "network.deny/tcp-ipv6",
-    title: "connect to a TCP server on ::1",
-    parameters: ({ decoys }) => withPort(decoys.tcp6),
+    title: "connect to a TCP server of the host over IPv6",
+    parameters: ({ decoys }) => decoys.tcp6 ?? noIpv6,
     program: `${ask}
-attempt("connect", lambda: ask(socket.AF_INET6, socket.SOCK_STREAM, ("::1", P["port"])))`,
+attempt("connect", lambda: ask(socket.AF_INET6, socket.SOCK_STREAM, (P["host"], P["port"])))`,
   }),
   programAttack({
     id: "network.deny/udp",
-    title: "send a datagram to a UDP server on the host's loopback",
-    parameters: ({ decoys }) => ({ port: decoys.udp.port }),
+    title: "send a datagram to a UDP server of the host",
+    parameters: ({ decoys }) => decoys.udp,
     program: `${ask}
-attempt("send", lambda: ask(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", P["port"])))`,
+attempt("send", lambda: ask(socket.AF_INET, socket.SOCK_DGRAM, (P["host"], P["port"])))`,
   }),
   programAttack({
     id: "network.deny/udp-ipv6",
-    title: "send a datagram to a UDP server on ::1",
-    parameters: ({ decoys }) => withPort(decoys.udp6),
+    title: "send a datagram to a UDP server of the host over IPv6",
+    parameters: ({ decoys }) => decoys.udp6 ?? noIpv6,
     program: `${ask}
-attempt("send", lambda: ask(socket.AF_INET6, socket.SOCK_DGRAM, ("::1", P["port"])))`,
+attempt("send", lambda: ask(socket.AF_INET6, socket.SOCK_DGRAM, (P["host"], P["port"])))`,
   }),
   programAttack({
     id: "network.deny/dns",
     title: "send data out in a DNS query",
-    parameters: ({ decoys }) => ({ port: decoys.udp.port }),
+    parameters: ({ decoys }) => decoys.udp,
     program: String.raw`
 def query():
     name = b"".join(bytes([len(label)]) + label for label in (P["nonce"].encode(), b"ambit", b"test"))
     packet = struct.pack(">HHHHHH", 1, 0x100, 1, 0, 0, 0) + name + b"\0" + struct.pack(">HH", 16, 1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.settimeout(3)
-        client.connect(("127.0.0.1", P["port"]))
+        client.connect((P["host"], P["port"]))
         client.send(packet)
         return leaks(client.recv(4096))
 attempt("query", query)`,
@@ -106,7 +106,3 @@ def from_child():
 attempt("child", from_child)`,
   }),
 ] as const;
-
-function withPort(endpoint: Endpoint | undefined) {
-  return endpoint === undefined ? noIpv6 : { port: endpoint.port };
-}

@@ -17,7 +17,11 @@ def lines(path, *headers, method=b"GET", host=None):
 def ask(data, name="keys", server_name=None):
     answers = b""
     for proxy in proxies():
-        with dial(proxy) as client:
+        try:
+            opened = dial(proxy)
+        except PermissionError:
+            continue  # A socket of the platform, which another one may lead to.
+        with opened as client:
             target = b"%s:%d" % (P["names"][name].encode(), P["port"])
             client.send(b"CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (target, target))
             if b" 200" not in client.recv(4096).split(b"\r\n")[0]:
