@@ -13,6 +13,8 @@ export const ownClusterSchema = z.strictObject({
   address: z.string(),
   /** This host's address on the link to the node: pods reach what listens there. */
   hostAddress: z.string(),
+  /** A second address of this host there. */
+  neighbourAddress: z.string(),
 });
 export type OwnClusterPlace = z.infer<typeof ownClusterSchema>;
 

@@ -11,18 +11,21 @@ export interface Link {
   /** This host's end. */
   readonly name: string;
   readonly host: string;
+  /** A second address of this host. */
+  readonly neighbour: string;
   readonly node: string;
 }
 
-/** From 10.128.0.0/10, in blocks of four addresses. */
-const blocks = 2 ** 20;
+/** From 10.128.0.0/10, in blocks of eight addresses. */
+const blocks = 2 ** 19;
+export const linkPrefix = 29;
 
-/** A process id is unique on this machine, and so are its link and its addresses, but for ids 2^20 apart. */
+/** A process id is unique on this machine, and so are its link and its addresses, but for ids 2^19 apart. */
 export function linkOf(pid: number): Link {
   const block = pid % blocks;
   const address = (number: number) => {
-    const at = block * 4 + number;
+    const at = block * 8 + number;
     return `10.${128 + (at >> 16)}.${(at >> 8) & 255}.${at & 255}`;
   };
-  return { name: `ambit${pid}n`, host: address(1), node: address(2) };
+  return { name: `ambit${pid}n`, host: address(1), node: address(2), neighbour: address(3) };
 }

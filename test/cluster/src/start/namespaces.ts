@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
-import { type Link, worldAddress, worldGateway } from "./addresses.js";
+import { type Link, linkPrefix, worldAddress, worldGateway } from "./addresses.js";
 
 const execute = promisify(execFile);
 
@@ -103,13 +103,14 @@ async function firstLine(child: ChildProcess): Promise<number> {
   return line;
 }
 
-async function connect({ name, host, node }: Link, pid: number): Promise<void> {
+async function connect({ name, host, neighbour, node }: Link, pid: number): Promise<void> {
   await execute("ip", ["link", "add", name, "type", "veth", "peer", "name", "host0", "netns", String(pid)]);
-  await execute("ip", ["addr", "add", `${host}/30`, "dev", name]);
+  for (const own of [host, neighbour])
+    await execute("ip", ["addr", "add", `${own}/${linkPrefix}`, "dev", name]);
   await execute("ip", ["link", "set", name, "up"]);
   const inNode = (...argv: string[]) =>
     execute("nsenter", ["--target", String(pid), "--net", "--", "ip", ...argv]);
-  await inNode("addr", "add", `${node}/30`, "dev", "host0");
+  await inNode("addr", "add", `${node}/${linkPrefix}`, "dev", "host0");
   await inNode("link", "set", "host0", "up");
 }
 

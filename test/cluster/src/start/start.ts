@@ -74,7 +74,8 @@ export async function startCluster({ sandboxImage = true }: StartOptions = {}): 
     await createCgroups(name);
     const { pid, end } = await createNamespaces(link);
     undo.push(end);
-    const place = { pid, folder, programs, name, address: link.node, hostAddress: link.host };
+    const own = { address: link.node, hostAddress: link.host, neighbourAddress: link.neighbour };
+    const place = { pid, folder, programs, name, ...own };
     const starting = new AbortController();
     const ready = start(new OwnCluster(place), sandboxImage, starting.signal);
     // It is reported by `ready`, whether or not someone waits for that.
