@@ -76,26 +76,45 @@ function hasLists(level: KnownShape | undefined): level is KnownShape {
   if (level === undefined) return false;
   const known = withLists.get(level);
   if (known !== undefined) return known;
-  const has = level.kind !== "object" || [...level.keys.values()].some(hasLists);
+  const has = level.kind !== "object" || fieldsWithLists(level).length > 0;
   withLists.set(level, has);
   return has;
+}
+
+const fields = new WeakMap<KnownShape, readonly (readonly [key: string, inner: KnownShape])[]>();
+
+/** Of an object, the fields that may have lists or maps: most have none, and a request many objects. */
+function fieldsWithLists(
+  level: Extract<KnownShape, { kind: "object" }>,
+): readonly (readonly [key: string, inner: KnownShape])[] {
+  const known = fields.get(level);
+  if (known !== undefined) return known;
+  const found: [string, KnownShape][] = [];
+  for (const [key, inner] of level.keys) if (hasLists(inner)) found.push([key, inner]);
+  fields.set(level, found);
+  return found;
 }
 
 /** The number of entries of its longest list or map. */
 function maxEntriesIn(value: unknown, level: KnownShape | undefined): number {
   if (!hasLists(level) || typeof value !== "object" || value === null) return 0;
-  if (level.kind === "list" && Array.isArray(value))
-    return value.reduce<number>(
-      (longest, entry) => Math.max(longest, maxEntriesIn(entry, level.element)),
-      value.length,
-    );
-  if (!isJsonObject(value) || level.kind === "list") return 0;
-  const below = level.kind === "map" ? () => level.value : (key: string) => level.keys.get(key);
-  const keys = Object.keys(value);
-  return keys.reduce(
-    (longest, key) => Math.max(longest, maxEntriesIn(value[key], below(key))),
-    level.kind === "map" ? keys.length : 0,
-  );
+  let longest = 0;
+  const look = (inner: unknown, at: KnownShape | undefined) => {
+    longest = Math.max(longest, maxEntriesIn(inner, at));
+  };
+  if (level.kind === "list") {
+    if (!Array.isArray(value)) return 0;
+    longest = value.length;
+    if (hasLists(level.element)) for (const entry of value) look(entry, level.element);
+  } else if (isJsonObject(value)) {
+    if (level.kind === "object") for (const [key, inner] of fieldsWithLists(level)) look(value[key], inner);
+    else {
+      const entries = Object.values(value);
+      longest = entries.length;
+      if (hasLists(level.value)) for (const entry of entries) look(entry, level.value);
+    }
+  }
+  return longest;
 }
 
 /** The value with at most `windowSize` entries of each list and map: those from this one on, or the first of a shorter one. */
