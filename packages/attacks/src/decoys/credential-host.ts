@@ -9,7 +9,7 @@ import { gzipSync } from "node:zlib";
 import type { HiddenCredential } from "@ambit/core/plugin";
 import { boundConnections } from "./bound-connections.js";
 import { keysZone } from "./changing-names.js";
-import { type DecoyAddresses, loopback } from "./decoy-place.js";
+import { type DecoyAddresses, loopback } from "./place/decoy-place.js";
 
 /** An authority that makes a server's certificate for any name. */
 export interface CertificateMaker {

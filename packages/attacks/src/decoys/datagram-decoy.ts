@@ -1,6 +1,6 @@
 import { createSocket } from "node:dgram";
 import { isIPv6 } from "node:net";
-import type { Endpoint } from "./endpoint.js";
+import type { Endpoint } from "./place/endpoint.js";
 
 export interface DatagramDecoy {
   readonly endpoint: Endpoint;

@@ -1,4 +1,4 @@
-import type { Endpoint } from "./endpoint.js";
+import type { Endpoint } from "./place/endpoint.js";
 
 /** A server that answers with the decoys' secret, over TCP and UDP. */
 export interface NearDecoy {

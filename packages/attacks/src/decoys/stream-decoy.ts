@@ -1,6 +1,6 @@
 import { createServer, type Socket } from "node:net";
 import { boundConnections } from "./bound-connections.js";
-import type { Endpoint } from "./endpoint.js";
+import type { Endpoint } from "./place/endpoint.js";
 
 /**
  * Attempts to get a free port. The kernel can give the same one to two programs that don't listen yet, and refuses the second one

@@ -1,8 +1,8 @@
 import { normaliseBoundary, requirementsOf, runRequestSchema, sandboxPermissionSchema } from "@ambit/core";
 import type { Boundary, Capability, RunRequest } from "@ambit/core/plugin";
 import type { z } from "zod";
-import { entryOf, listedZone, loopback } from "../decoys/decoy-place.js";
 import type { Decoys } from "../decoys/decoys.js";
+import { entryOf, listedZone, loopback } from "../decoys/place/decoy-place.js";
 
 type Permission = z.input<typeof sandboxPermissionSchema>;
 

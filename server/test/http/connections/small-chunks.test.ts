@@ -12,7 +12,7 @@ const callers = 8;
 const request = `POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n${"1\r\nx\r\n".repeat(count)}0\r\n\r\n`;
 
 /** The most chunks that are handled in one turn of the event loop while callers send them one byte at a time. */
-async function mostInTurn(listenerOf: (server: ReturnType<typeof createServer>) => Server): Promise<number> {
+async function maxInTurn(listenerOf: (server: ReturnType<typeof createServer>) => Server): Promise<number> {
   let [inTurn, most, bytes] = [0, 0, 0];
   const server = createServer((incoming, response) => {
     incoming.on("data", (piece: Buffer) => {
@@ -41,6 +41,6 @@ async function mostInTurn(listenerOf: (server: ReturnType<typeof createServer>) 
 }
 
 it("bodies in chunks of a single byte are read in turns of the event loop that all callers share", async () => {
-  expect(await mostInTurn((server) => server)).toBeGreaterThan(5_000);
-  expect(await mostInTurn(listenerFor)).toBeLessThan(1_000);
+  expect(await maxInTurn((server) => server)).toBeGreaterThan(5_000);
+  expect(await maxInTurn(listenerFor)).toBeLessThan(1_000);
 });

@@ -1,5 +1,5 @@
-import { entryOf } from "../../decoys/decoy-place.js";
 import type { Decoys } from "../../decoys/decoys.js";
+import { entryOf } from "../../decoys/place/decoy-place.js";
 import { proxyProgram } from "../../programs/proxy-program.js";
 import { nearAttack } from "../near.js";
 import { programAttack } from "../program-attack.js";

@@ -1,6 +1,6 @@
 import { changingNames } from "../../decoys/changing-names.js";
-import { entryOf } from "../../decoys/decoy-place.js";
-import type { Endpoint, NamedEndpoint } from "../../decoys/endpoint.js";
+import { entryOf } from "../../decoys/place/decoy-place.js";
+import type { Endpoint, NamedEndpoint } from "../../decoys/place/endpoint.js";
 import { proxyProgram } from "../../programs/proxy-program.js";
 import type { Stage } from "../attack.js";
 import { nearAttack } from "../near.js";
