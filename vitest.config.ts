@@ -11,8 +11,8 @@ const { workspaces }: { workspaces: string[] } = JSON.parse(readFileSync("packag
 /** Tests that measure what the machine has left for them: each runs alone, after all others. */
 const alone = "test/alone";
 
-/** Packages whose tests keep servers or engines in what modules share: each file needs a worker of its own. */
-const isolated = ["test", "test/replicas", "test/tools"];
+/** Packages whose tests keep servers or engines in what modules share, or replace modules: each file needs a worker of its own. */
+const isolated = ["test", "test/replicas", "test/tools", "plugins/sandbox-kubernetes"];
 
 /**
  * Packages whose tests wait for many processes of their own, which a busy machine may delay: in CI such a test has a second
