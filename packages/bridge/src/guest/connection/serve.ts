@@ -7,7 +7,7 @@ import { LineFormat } from "../../transport/line-format.js";
 import type { PipeEvent, PipeFormat } from "../../transport/pipe-format.js";
 import { FrameMissing } from "../../transport/reliable-transport.js";
 import { Daemon } from "../daemon.js";
-import { randomUuid } from "../random.js";
+import { randomText } from "../random.js";
 import { type DaemonSettings, socketOf } from "../settings.js";
 import { type OwnPipes, type TakenPipes, takeOver } from "./hand-over.js";
 import { ByteSink, type GuestSink, LineSink } from "./socket-sink.js";
@@ -53,7 +53,7 @@ export async function serve(settings: DaemonSettings, isBinary: boolean, first?:
 
 class SocketServer<Written> {
   /** A different one means that the daemon was killed, and everything that it held is lost. */
-  readonly #epoch = randomUuid();
+  readonly #epoch = randomText();
   readonly #settings: DaemonSettings;
   readonly #daemon: Daemon;
   readonly #server: Server;

@@ -2,7 +2,7 @@ import { chmodSync, chownSync, lstatSync, rmSync } from "node:fs";
 import { lstat, readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { messageOf } from "@ambit/core/plugin";
-import { randomUuid } from "../random.js";
+import { randomText } from "../random.js";
 import { chosenAs, startAs } from "../run-as.js";
 import type { User } from "../user.js";
 
@@ -25,7 +25,7 @@ export function isolateTmp(one: User, other: User, mayChange: boolean): string |
           chownSync(folder, 0, 0);
           chmodSync(folder, 0o3777);
         }
-        paths.push(join(folder, `ambit-${randomUuid()}`));
+        paths.push(join(folder, `ambit-${randomText()}`));
       } catch (error) {
         // On a read-only file system nothing can be put there.
         if (error instanceof Error && "code" in error && error.code === "EROFS") continue;
