@@ -20,7 +20,8 @@ export function openingSteps(architecture: SeccompArchitecture): readonly Step[]
     ...userNamespaceTest(architecture),
     {
       call: callIn(architecture, "mount"),
-      arguments: [0, text("/"), 0, remount | bind],
+      // Flags that the runtime has set can't be taken away, and more of them do no harm.
+      arguments: [0, text("/"), 0, remount | bind | noSuid | noDevices],
       failure: "/ can't be mounted with the right to write",
     },
   ];
