@@ -2,8 +2,8 @@
 const [small, together] = [2_048, 8_192];
 
 /**
- * Puts small pieces of an input together, for whoever keeps an input until it is complete. A piece costs some hundred bytes of
- * memory besides its own, however small it is, and whoever sends it chooses its size: in HTTP, each chunk becomes one.
+ * Puts small pieces of an input together, for code that keeps an input until it is complete. A piece costs some hundred bytes of
+ * memory besides its own, however small it is, and the sender chooses its size: in HTTP, each chunk becomes one.
  */
 export class SmallPieces {
   #open: Uint8Array | undefined;

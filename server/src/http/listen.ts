@@ -1,8 +1,8 @@
 import { createServer, type Server } from "node:http";
 import type { Server as Listener } from "node:net";
 import { codeOf, type Log } from "@ambit/core";
-import { listenerFor } from "@ambit/egress/fed-connection";
 import { openFilesLimit } from "@ambit/egress/open-files";
+import { pacedListener } from "@ambit/egress/paced-connection";
 import { notifyServing } from "@ambit/runner";
 import { getRequestListener } from "@hono/node-server";
 import { keepLocalToken, type LocalToken } from "../local-token.js";
@@ -160,7 +160,7 @@ async function serve(
     socket.destroy();
   });
   await previews.listen();
-  const listener = listenerFor(server);
+  const listener = pacedListener(server);
   const url = await listen(listener, host, port).catch(async (error: unknown) => {
     await previews.close();
     throw error;

@@ -4,7 +4,7 @@ import type { Server as Listener } from "node:net";
 import type { Duplex } from "node:stream";
 import { AtCapacity, type Log } from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
-import { FedConnection, listenerFor } from "@ambit/egress/fed-connection";
+import { PacedConnection, pacedListener } from "@ambit/egress/paced-connection";
 import { noPreviews, type PortOfSession, type Preview, type PreviewService } from "@ambit/runner";
 import type { PreviewSettings } from "../configuration/preview-settings.js";
 import { ConfigurationInvalid } from "../configuration/problems.js";
@@ -77,7 +77,7 @@ export class Previews implements PreviewService {
     this.#connections.count(server);
     server.setTimeout(idleMs);
     server.on("upgrade", (request, socket, head) => void this.#upgrade(request, socket, head));
-    const listener = listenerFor(server);
+    const listener = pacedListener(server);
     const bound = await new Promise<number>((resolve, reject) => {
       listener.once("error", (cause) => reject(cantListen("server.preview", host, port, cause)));
       listener.listen({ host, port }, () => {
@@ -141,7 +141,7 @@ export class Previews implements PreviewService {
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on("error", () => socket.destroy());
     // The server's own limit no longer counts for it.
-    if (socket instanceof FedConnection)
+    if (socket instanceof PacedConnection)
       socket.setTimeout(this.settings.idleMs).on("timeout", () => socket.destroy());
     const refuse = (status: number, reason: string) => {
       const lines = [

@@ -50,7 +50,7 @@ export class SharedQuotas {
     return caller.kind === "operator" ? undefined : caller.tenant.limits.sessions;
   }
 
-  /** The same for a queued run, whoever queued it. */
+  /** The same for a queued run, of which only the project is known. */
   sessionsOfProject(project: string | undefined): number | undefined {
     return project === undefined ? undefined : this.#tenants.get(project)?.limits.sessions;
   }

@@ -7,6 +7,7 @@ import { previewSettingsSchema } from "../../src/configuration/preview-settings.
 import type { ConnectionShares } from "../../src/http/connections/shares.js";
 import { Previews } from "../../src/preview/previews.js";
 import { alive, halfOpen } from "../support/half-open.js";
+import { watchPieces } from "../support/pieces-in-turn.js";
 
 const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
 
@@ -115,6 +116,19 @@ it.each([
   const { ask, got } = await preview("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
   expect(await ask("DELETE", ...lines)).toMatch(/^HTTP\/1\.1 200 /);
   await expect.poll(() => got[0]).toMatch(expected);
+});
+
+it("reads a body in chunks of a single byte in turns of the event loop that all callers share", async () => {
+  const [count, callers] = [20_000, 4];
+  // An answer that isn't complete: one that is would end the request.
+  const { send, got } = await preview("HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\nunfinished");
+  const pieces = watchPieces();
+  const body = ["transfer-encoding: chunked", "", `${"1\r\nx\r\n".repeat(count)}0\r\n\r\n`];
+  await Promise.all(Array.from({ length: callers }, () => send("POST", ...body)));
+  const isWhole = (one: string) => one.endsWith("0\r\n\r\n");
+  await expect.poll(() => got.filter(isWhole).length, { timeout: 20_000 }).toBe(callers);
+  expect(pieces.total()).toBeGreaterThan(callers * count);
+  expect(pieces.maxInTurn()).toBeLessThan(1_000);
 });
 
 describe("connections of all previews", () => {

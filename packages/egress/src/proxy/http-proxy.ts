@@ -8,9 +8,9 @@ import { escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import { HttpClients, type Tunnel } from "./http/clients.js";
 import { valuesOf } from "./http/destination.js";
 import { endWith, passRequest, passUpgrade, type UpstreamRoute } from "./http/exchange.js";
-import { FedConnection } from "./http/fed-connection.js";
 import { isOwnAddress, type OwnServer, ownPath } from "./http/own-address.js";
 import { headersOf, type OwnResponse, refusal, unusable, upstreamFailure } from "./http/own-response.js";
+import { PacedConnection } from "./http/paced-connection.js";
 import { carryTunnel } from "./tunnel/tunnel.js";
 
 /**
@@ -79,7 +79,7 @@ export class HttpProxy {
   /** Takes over a client. The socket is paused; `head` is what it has already sent. */
   accept(client: Socket, head: Buffer, tunnel?: Tunnel): void {
     if (head.length > 0) client.unshift(head);
-    const connection = new FedConnection(client);
+    const connection = new PacedConnection(client);
     this.#clients.open(connection, tunnel);
     this.#server.emit("connection", connection);
   }
@@ -133,7 +133,7 @@ export class HttpProxy {
     if (this.#clients.tunnelOf(connection) !== undefined) {
       return endWith(connection, unusable(400, "a tunnel can't lead to another proxy"));
     }
-    if (!(connection instanceof FedConnection)) return void connection.destroy();
+    if (!(connection instanceof PacedConnection)) return void connection.destroy();
     const { socket: client, head } = connection.release(rest);
     const raw = request.url ?? "";
     const reading = readAuthority(raw);

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { describe, expect, it, onTestFinished, test } from "vitest";
-import { linesEnd } from "../../src/proxy/http/fed-connection.js";
+import { linesEnd } from "../../src/proxy/http/paced-connection.js";
 import { allow, gather, INTERNET, openSession } from "./session.js";
 
 test.each([

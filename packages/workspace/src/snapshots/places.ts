@@ -41,7 +41,7 @@ export class SnapshotPlaces {
       this.#unfinished.set(asked.owner, new Set([...this.#own(asked), asked.id]));
       try {
         await begin();
-        // Whoever wrote before this one's file was there is listed now; whoever writes later finds that file.
+        // A replica that wrote before this one's file was there is listed now; one that writes later finds that file.
         const seen = await this.#others(asked);
         if (!this.#isFull(asked, seen)) return;
       } catch (error) {

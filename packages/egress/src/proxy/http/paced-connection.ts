@@ -15,7 +15,7 @@ const lineEnd = Buffer.from("\r\n");
  * can be 10,000 chunks of a single byte, and up to 2 MiB in a row: here, what has very many lines is read in turns that all
  * connections share. The rest passes as it comes.
  */
-export class FedConnection extends Duplex {
+export class PacedConnection extends Duplex {
   readonly #socket: Socket;
   /** What waits for a turn. */
   #held: Buffer | undefined;
@@ -101,18 +101,18 @@ export class FedConnection extends Duplex {
     }
     this.#socket.pause();
     this.#held = piece;
-    this.#feed(end);
+    this.#pass(end);
   };
 
   /** Passes on the first bytes of what is held, when it is their turn, and then those after them. */
-  #feed(end: number): void {
+  #pass(end: number): void {
     const go = () => {
       const held = this.#held;
       if (held === undefined || this.destroyed) return;
       const rest = held.subarray(end);
       this.#held = rest.length === 0 ? undefined : rest;
       this.push(held.subarray(0, end));
-      if (this.#held !== undefined) this.#feed(linesEnd(rest));
+      if (this.#held !== undefined) this.#pass(linesEnd(rest));
       else if (this.#hasEnded) this.push(null);
       else if (!this.isPaused()) this.#socket.resume();
     };
@@ -130,13 +130,10 @@ export class FedConnection extends Duplex {
   readonly #idle = (): void => void this.emit("timeout");
 }
 
-/**
- * Listens for an HTTP server, which then gets its connections like this. It isn't listening itself: to close it ends no
- * listener.
- */
-export function listenerFor(server: Server): Listener {
+/** Listens in place of an HTTP server, whose connections are paced then. To close the server doesn't close the listener. */
+export function pacedListener(server: Server): Listener {
   const listener = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-    server.emit("connection", new FedConnection(socket));
+    server.emit("connection", new PacedConnection(socket));
   });
   // From then on it looks at the deadlines of its requests.
   return listener.once("listening", () => server.emit("listening"));
