@@ -1,5 +1,4 @@
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
+import { SingleBytes } from "@ambit/fakes/single-bytes";
 import { expect, it } from "vitest";
 import { MessageIntake } from "../../../src/driver/wire/message-intake.js";
 import { messageStream } from "../../../src/driver/wire/message-stream.js";
@@ -32,19 +31,8 @@ it.each([1, 2, 3, 2_047, 2_048, 100_000])("messages in pieces of %i bytes arrive
 });
 
 it("a line that comes in single bytes takes no more memory than its bytes", async () => {
-  setFlagsFromString("--expose-gc");
-  const collect: () => void = runInNewContext("gc");
-  const count = 500_000;
-  const piece = Buffer.from("x");
-  let perByte = 0;
-  async function* single(): AsyncGenerator<Uint8Array> {
-    collect();
-    const before = process.memoryUsage().heapUsed;
-    for (let at = 0; at < count; at += 1) yield piece;
-    collect();
-    perByte = (process.memoryUsage().heapUsed - before) / count;
-  }
-  const { noise } = await arrived(single());
-  expect(noise.map(({ length }) => length)).toEqual([count]);
-  expect(perByte).toBeLessThan(8);
+  const input = new SingleBytes(500_000);
+  const { noise } = await arrived(input.read());
+  expect(noise.map(({ length }) => length)).toEqual([input.count]);
+  expect(input.perByte).toBeLessThan(8);
 });
