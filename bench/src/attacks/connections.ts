@@ -70,6 +70,32 @@ export const pipelinedRequests: LoadAttack = {
   },
 };
 
+/** Bodies in chunks of a single byte, of callers without a token. Each connection that ends is opened again. */
+export const singleBytes: LoadAttack = {
+  run: (target, tally, signal) => {
+    const { hostname, port } = new URL(target.url);
+    const head = "POST /run HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
+    const chunks = Buffer.from("1\r\nx\r\n".repeat(200_000));
+    const step = () =>
+      new Promise<void>((resolve) => {
+        const socket = connect({ host: hostname, port: Number(port) }).resume();
+        const leave = () => socket.destroy();
+        signal.addEventListener("abort", leave, { once: true });
+        socket.on("error", () => {});
+        socket.once("connect", () => {
+          count(tally, "bodies");
+          socket.write(head);
+          socket.write(chunks);
+        });
+        socket.once("close", () => {
+          signal.removeEventListener("abort", leave);
+          resolve();
+        });
+      });
+    return repeatedly(200, step, tally, signal);
+  },
+};
+
 /** The description of the API, which needs no token. */
 export const openDocument: LoadAttack = {
   run: async (target, tally, signal) => {

@@ -1,7 +1,7 @@
 import { agentTexts, agentValues } from "./agents.js";
 import type { LoadAttack } from "./attack.js";
 import { largeBodies } from "./bodies.js";
-import { halfOpenConnections, openDocument, pipelinedRequests } from "./connections.js";
+import { halfOpenConnections, openDocument, pipelinedRequests, singleBytes } from "./connections.js";
 import { chosenValues, encodedAnswers, modelAnswers, webhookAnswers } from "./outbound.js";
 import { readersThatDontRead } from "./readers.js";
 import { callbackAnswers, mcpLists, mcpResults, mcpTooLongLists } from "./tools.js";
@@ -10,6 +10,7 @@ import { callbackAnswers, mcpLists, mcpResults, mcpTooLongLists } from "./tools.
 export const attacks: Readonly<Record<string, LoadAttack>> = {
   "half-open connections": halfOpenConnections,
   "pipelined requests": pipelinedRequests,
+  "bodies in chunks of a single byte": singleBytes,
   "openapi.json without a token": openDocument,
   "request bodies of 16 MiB": largeBodies,
   "agents' messages of 45,000 values": agentValues,
