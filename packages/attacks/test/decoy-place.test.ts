@@ -12,8 +12,8 @@ const elsewhere = { address: "127.0.0.3", neighbour: "127.0.0.4" };
 
 const unused: CertificateMaker = {
   certificate: "",
-  contextFor: () => Promise.reject(new Error("nobody connects")),
-  certificateFor: () => Promise.reject(new Error("nobody asks")),
+  contextFor: () => Promise.reject(new Error("nothing connects")),
+  certificateFor: () => Promise.reject(new Error("nothing asks")),
 };
 
 describe("where decoys listen", () => {

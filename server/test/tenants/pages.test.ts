@@ -14,7 +14,7 @@ const pausing: Script = async function* ({ onPermission }) {
 };
 
 describePlaces("a page after a question", (serve) => {
-  it("of another project is the same as after one that nobody has", async () => {
+  it("of another project is the same as after one that doesn't exist", async () => {
     const tokens = [
       { token: one.hash, project: "one" },
       { token: two.hash, project: "two" },
@@ -32,6 +32,6 @@ describePlaces("a page after a question", (serve) => {
     for (const tenant of [one, two]) await ask(tenant);
     const [[own], [theirs]] = [await ids(one), await ids(two)];
     expect([typeof own, typeof theirs]).toEqual(["string", "string"]);
-    for (const after of [theirs, "nobodys"]) expect(await ids(one, `?after=${after}`)).toEqual([]);
+    for (const after of [theirs, "none"]) expect(await ids(one, `?after=${after}`)).toEqual([]);
   });
 });
