@@ -3,19 +3,6 @@ import { isRelative, violations } from "./imports.js";
 import { packageOf } from "./package-paths.js";
 import { importsOf, type SourceFile } from "./source-file.js";
 
-const maxFolderFiles = 15;
-
-/** Folders that are small enough for a newcomer. */
-export function fullFolders(files: readonly SourceFile[]): string[] {
-  const folders = Map.groupBy(files, ({ path }) => dirname(path));
-  return [...folders]
-    .filter(([, inside]) => inside.length > maxFolderFiles)
-    .map(
-      ([folder, inside]) =>
-        `${folder} has ${inside.length} source files, ${maxFolderFiles} at most: give them subfolders by what they are about`,
-    );
-}
-
 /** The layers of a folder from the bottom up: each may import those before it, and its own. */
 const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
   "core/src": [

@@ -1,31 +1,5 @@
 import type { SourceFile } from "./source-file.js";
 
-const maxFileLines = 320;
-
-/** Tests may be longer: a table is read row by row. */
-export function longFiles(files: readonly SourceFile[]): string[] {
-  return files
-    .filter(({ path }) => path.includes("/src/") || !/(^|\/)test\//.test(path))
-    .map(({ path, text }) => ({ path, lines: text.trimEnd().split("\n").length }))
-    .filter(({ lines }) => lines > maxFileLines)
-    .map(({ path, lines }) => `${path} has ${lines} lines, ${maxFileLines} at most: split it by purpose`);
-}
-
-/** Phrases that a native technical writer wouldn't use, in pages and in text that a program prints. */
-const oddTurns =
-  /\b(?:nobody(?!:)|whoever|(?:can't|couldn't|could|can) be had|(?:is|are) told of|its own say|goes on by itself|for ever|knows? nothing of|goes on with|deaf to|anew|to be had|put on outside|in mid-(?:turn|answer|tool|run))\b/gi;
-
-export function oddEnglish(files: readonly SourceFile[]): string[] {
-  const pages = files.filter(({ path }) => path.endsWith(".md"));
-  const printed = files
-    .filter(({ path }) => /^(?:core|server|packages\/[^/]+|plugins\/[^/]+)\/src\/.*\.ts$/.test(path))
-    .map(({ path, text }) => ({
-      path,
-      text: text.replaceAll(/^[^\S\n]*(?:\*|\/[/*]).*$/gm, "").replaceAll(/\/\/.*$/gm, ""),
-    }));
-  return matches([...pages, ...printed], oddTurns, "is odd English: say it plainly");
-}
-
 /** Unusual names of limits. Settings of earlier versions keep theirs. */
 const oddLimit = /\b(?:most|longest|fewest|least|shortest)[A-Z]\w*(?!\w*:\s*")/g;
 
