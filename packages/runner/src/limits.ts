@@ -51,6 +51,14 @@ export const runLimitsSchema = z.strictObject({
   idleMs: milliseconds
     .default(1_800_000)
     .meta(described("run", "Between two events of the agent, while no tool call is under way.")),
+  agentCallIdleMs: milliseconds
+    .default(7_200_000)
+    .meta(
+      described(
+        "run",
+        "Between two events of the agent, while a tool call that it executes itself, such as a shell command, has no result yet.",
+      ),
+    ),
   firstResponseMs: milliseconds
     .default(120_000)
     .meta(described("run", "From the prompt to the agent's first event.")),

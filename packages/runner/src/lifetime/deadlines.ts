@@ -7,6 +7,8 @@ export class Deadlines {
   #idle: NodeJS.Timeout | undefined;
   #firstResponse: NodeJS.Timeout | undefined;
   #holds = 0;
+  /** The name of a tool call without a result. Its command may be silent for long. */
+  #openCall: string | undefined;
   #prompted = false;
   #over = false;
   /** Whether the idle timer was already reset for the current batch of events. */
@@ -63,6 +65,18 @@ export class Deadlines {
   }
 
   /**
+   * Sets the limit that applies while the agent is silent: `agentCallIdleMs` as long as a call has no result, else `idleMs`.
+   * @param name of such a call; undefined if there is none.
+   */
+  setOpenCall(name: string | undefined): void {
+    const isSameLimit = (name === undefined) === (this.#openCall === undefined);
+    this.#openCall = name;
+    if (isSameLimit || this.#idle === undefined) return;
+    clearTimeout(this.#idle);
+    this.#startIdle();
+  }
+
+  /**
    * The agent waits for the runner: for a tool call, which has its own limit, or for a slow reader. The idle timer is
    * stopped until the returned function is called.
    */
@@ -82,7 +96,15 @@ export class Deadlines {
 
   #startIdle(): void {
     if (this.#over || this.#holds > 0) return;
-    this.#idle = this.#arm(this.limits.idleMs, `The agent did nothing for ${seconds(this.limits.idleMs)}.`);
+    const { idleMs, agentCallIdleMs } = this.limits;
+    const name = this.#openCall;
+    this.#idle =
+      name === undefined
+        ? this.#arm(idleMs, `The agent did nothing for ${seconds(idleMs)} (limits.idleMs).`)
+        : this.#arm(
+            agentCallIdleMs,
+            `The agent's tool call '${name}' had no result, and the agent sent nothing, for ${seconds(agentCallIdleMs)} (limits.agentCallIdleMs).`,
+          );
   }
 
   #arm(milliseconds: number, message: string): NodeJS.Timeout {

@@ -218,6 +218,7 @@ export class TurnRunner {
       case "tool_result": {
         let room: Promise<void> | undefined;
         for (const completed of this.callEvents.complete(event)) room = this.events.push(completed) ?? room;
+        this.deadlines.setOpenCall(this.callEvents.openCall);
         return room;
       }
       case "turn":

@@ -9,6 +9,11 @@ const hangs: Script = async function* ({ signal }) {
   yield { type: "message", text: "wait" };
   await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 };
+/** Executes a command itself that prints nothing. */
+const runsSilently: Script = async function* ({ signal }) {
+  yield { type: "tool_call", id: "call-1", name: "Bash", input: { command: "npm test" } };
+  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+};
 const ignoresAbort: Script = async function* () {
   yield { type: "message", text: "wait" };
   await forever();
@@ -22,7 +27,12 @@ const mute: Script = async function* () {
 describe("every time limit ends the run with run_timed_out, and everything is closed", () => {
   test.each<[what: string, options: WorldOptions, message: string]>([
     ["the whole run", { script: hangs, limits: { runTimeoutMs: 40 } }, "The run took longer than 0.04 s."],
-    ["a silent agent", { script: hangs, limits: { idleMs: 40 } }, "The agent did nothing for 0.04 s."],
+    ["a silent agent", { script: hangs, limits: { idleMs: 40 } }, "The agent did nothing for 0.04 s (limits.idleMs)."],
+    [
+      "a silent call of the agent",
+      { script: runsSilently, limits: { idleMs: 20, agentCallIdleMs: 60 } },
+      "The agent's tool call 'Bash' had no result, and the agent sent nothing, for 0.06 s (limits.agentCallIdleMs).",
+    ],
     ["no first event", { script: mute, limits: { firstResponseMs: 40 } }, "sent nothing within 0.04 s"],
     ["an agent that ignores the abort", { script: ignoresAbort, limits: { idleMs: 40 } }, "did nothing"],
     [
@@ -150,6 +160,25 @@ describe("the idle clock is paused while the agent waits for the runner", () => 
     let last = await records.next();
     for (let next = last; next.done !== true; next = await records.next()) last = next;
     expect(last.value).toMatchObject({ kind: "result", result: { ok: true } });
+  });
+
+  test("during a command that the agent executes itself, until its result", async () => {
+    const reached: string[] = [];
+    const world = await createWorld({
+      limits: { idleMs: 50 },
+      script: async function* ({ signal }) {
+        yield { type: "tool_call", id: "call-1", name: "Bash", input: { command: "npm test" } };
+        await new Promise((resolve) => setTimeout(resolve, 150));
+        reached.push("result");
+        yield { type: "tool_result", id: "call-1", output: "ok" };
+        await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+        reached.push("abort");
+        yield done;
+      },
+    });
+    const { result } = await world.run();
+    expect(reached).toEqual(["result", "abort"]);
+    expect(result.error).toContain("The agent did nothing for 0.05 s (limits.idleMs).");
   });
 
   test("and continues after the call", async () => {

@@ -101,6 +101,11 @@ export class CallEvents {
     if (call !== undefined) for (const event of this.#release(call)) this.events.emit(event);
   }
 
+  /** The name of a reported call that has no result yet. */
+  get openCall(): string | undefined {
+    return this.calls.firstReported?.name;
+  }
+
   /** The id under which the caller knows a call. */
   publicIdOf(id: string): string {
     return this.calls.find(id)?.publicId ?? publicIdOf(id);

@@ -96,6 +96,11 @@ export class Calls {
     return this.#set({ ...call, announcement, publicId, isReported });
   }
 
+  /** A call that the agent reported, and that has no result yet. */
+  get firstReported(): Call | undefined {
+    return this.#first(({ isReported }) => isReported);
+  }
+
   /** What the runner knows about a reported call; undefined for any other. */
   stateOf(agentId: string): CallState | undefined {
     const call = this.find(agentId);
