@@ -167,6 +167,36 @@ describe("when a process is killed during a run", () => {
   });
 });
 
+describe("a command of git that a cancelled run had begun", () => {
+  it("leaves no lock behind: the session's next run can commit, and is warned", async () => {
+    const server = await serve();
+    const asked = { sessionId: "committing", sandboxPermission: { network: "off", filesystem: "workspace" } };
+    const slow = `sleep ${600_000 + process.pid}.9`;
+    const begin = [
+      "run git init -q . && echo '*.txt filter=slow' > .gitattributes && touch a.txt",
+      `run git config filter.slow.clean '${slow}'`,
+      "say at work",
+      "run git add a.txt",
+    ];
+    const response = await server.post("/run", { ...demo(...begin), ...asked }, ndjson);
+    const records = recordsOf(response);
+    await readUntil(records, isMessage("at work"));
+    await expect.poll(() => running(slow).length, patience).toBeGreaterThan(0);
+    await server.post(`/runs/${response.headers.get("x-ambit-run-id")}/cancel`, "");
+    await resultOf(records);
+
+    const commit =
+      "run git config --unset filter.slow.clean; git add -A && git -c user.name=a -c user.email=a@b commit -qm one && echo committed";
+    const next = await server.post("/run", { ...demo(commit), ...asked });
+    const result = JSON.parse(await next.text());
+    expect(JSON.stringify(result.events)).toContain("committed");
+    expect(result.warnings).toContainEqual({
+      path: "workspace",
+      message: expect.stringContaining("they were removed: .git/index.lock"),
+    });
+  });
+});
+
 describe("an agent that doesn't exit", () => {
   it("is ended with its run, and so are its processes", async () => {
     const server = await serve({}, noPatience);

@@ -36,6 +36,11 @@ export interface WorkspaceService {
    * @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the signal's reason
    */
   fill(request: RunRequest, sandbox: Sandbox, options: FillOptions): Promise<FilledWorkspace>;
+  /**
+   * Removes the locks that killed commands of git left in a workspace.
+   * @returns their paths. @throws SandboxFailed; the signal's reason
+   */
+  removeGitLocks(sandbox: Sandbox, signal: AbortSignal): Promise<readonly string[]>;
   /** Undefined for a request without outputs. @param owner the run's key, under which its files are kept */
   outputsOf(owner: string, request: RunRequest): OutputsOfRun | undefined;
 }
@@ -178,6 +183,7 @@ export const noWorkspaces: WorkspaceService = {
   ownSandboxes: () => new Map(),
   begin: async () => undefined,
   fill: async () => ({ sources: undefined, environment: undefined }),
+  removeGitLocks: async () => [],
   outputsOf: () => undefined,
 };
 

@@ -11,6 +11,7 @@ import type { SendToApi } from "./forge/api.js";
 import { openPullRequest } from "./forge/pull-request.js";
 import { fixOf } from "./git/failure.js";
 import { headOf } from "./git/head.js";
+import { removeGitLocks } from "./git/locks.js";
 import { pushChanges } from "./git/push.js";
 import { gitSandbox, whyNotReached } from "./git/sandbox-of.js";
 import { setGitUser } from "./git/user.js";
@@ -127,6 +128,11 @@ export class Workspaces {
     const { gitUser } = request.workspace ?? {};
     if (gitUser !== undefined) await setGitUser(sandbox, gitUser, signal);
     return filled;
+  }
+
+  /** In a workspace in which no command of git runs. @returns their paths. @throws SandboxFailed; the signal's reason */
+  removeGitLocks(sandbox: Sandbox, signal: AbortSignal): Promise<readonly string[]> {
+    return removeGitLocks(sandbox, signal);
   }
 
   async #prepare(

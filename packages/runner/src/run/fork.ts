@@ -43,6 +43,7 @@ export class Fork {
       );
     session.conversation = state.conversation;
     session.userMessages = state.userMessages;
+    session.wasCutOff = true;
     session.secrets.remember(state.secrets, this.hide);
     this.events.redactor.hide(session.secrets.all);
     const { sha256, bytes, entries } = facts;

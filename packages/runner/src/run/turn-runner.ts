@@ -32,7 +32,7 @@ import { asPluginError } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { ModelCalls } from "../model/model-calls.js";
-import type { FilledWorkspace } from "../operator.js";
+import type { FilledWorkspace, WorkspaceService } from "../operator.js";
 import { pathBeyondDepth } from "../parse/depth.js";
 import { requireListed } from "../session/agent/publish.js";
 import type { Session } from "../session/session.js";
@@ -52,6 +52,7 @@ export class TurnRunner {
     @inject(tokens.plan) private readonly plan: AcceptedPlan,
     @inject(tokens.limits) private readonly limits: RunLimits,
     @inject(tokens.scope) private readonly scope: OwnedScope,
+    @inject(tokens.workspaces) private readonly workspaces: WorkspaceService,
     @inject(Deadlines) private readonly deadlines: Deadlines,
     @inject(Observation) private readonly observation: Observation,
     @inject(RunEvents) private readonly events: RunEvents,
@@ -68,6 +69,7 @@ export class TurnRunner {
   /** The agent's own figures, held back because those of the model's provider take precedence. */
   #usage: Usage | undefined;
   #agentEnded = false;
+  #session: Session | undefined;
 
   /** Whether the agent ended its turn itself, as after a cancel in time. It can then take another turn. */
   get agentEnded(): boolean {
@@ -83,7 +85,20 @@ export class TurnRunner {
   async fill(session: Session): Promise<void> {
     await this.fork.into(session);
     await this.taken.fill(session);
+    await this.#removeGitLocks(session);
     await this.ports.open(session);
+  }
+
+  /** An earlier turn's commands don't run any more: what they locked would stay locked. */
+  async #removeGitLocks(session: Session): Promise<void> {
+    const wasCutOff = session.wasCutOff;
+    this.#session = session;
+    session.wasCutOff = true;
+    if (!wasCutOff) return;
+    const paths = await this.workspaces.removeGitLocks(session.sandbox, this.scope.signal);
+    if (paths.length === 0) return;
+    const message = `had locks of git that an interrupted command had left there; they were removed: ${paths.join(", ")}`;
+    this.events.warn({ path: "workspace", message });
   }
 
   /** What its session began as a copy of. */
@@ -131,6 +146,7 @@ export class TurnRunner {
     this.modelCalls.requireResponse();
     requireListed(servers);
     this.#requireOutput(stopReason);
+    if (this.#session !== undefined) this.#session.wasCutOff = false;
     return { how: "completed", stopReason };
   }
 

@@ -91,6 +91,8 @@ export class Session {
   isEmpty: boolean;
   /** What its workspace is at, while no run changes it. Undefined where a run changed it without a commit. */
   commit: WorkspaceCommit | undefined;
+  /** Whether commands in it may have been killed: in a turn that was cut off, or by a copy or another runner. */
+  wasCutOff: boolean;
   readonly processes = new LiveProcesses();
   /** By port; closed with the session. */
   readonly previews = new Map<number, Preview>();
@@ -115,6 +117,7 @@ export class Session {
     this.#isUnclaimed = isAhead;
     this.#between = isAhead ? new DecidedBetween() : undefined;
     this.isEmpty = record === undefined;
+    this.wasCutOff = record !== undefined;
     this.id = record?.id ?? randomUUID();
     this.conversation = record?.conversation;
     this.userMessages = record?.userMessages ?? [];
