@@ -1,8 +1,7 @@
 import { type GitSource, hasSetup, type Issue, type RunRequest } from "@ambit/core/contract";
 import { environmentIssues } from "./environment/sandbox-of.js";
 import { whyNoPullRequest } from "./forge/pull-request.js";
-import { whyNotReached } from "./git/sandbox-of.js";
-import type { WorkspaceSettings } from "./settings.js";
+import { type OperatorReach, whyNotReached } from "./git/sandbox-of.js";
 
 /** What workspaces need of a request. */
 export type Needed = Pick<
@@ -11,19 +10,19 @@ export type Needed = Pick<
 >;
 
 export interface IssueOptions {
-  readonly settings: Pick<WorkspaceSettings, "allowedRanges">;
+  readonly reach: OperatorReach;
   /** Whether a plugin keeps files. */
   readonly hasBlobs: boolean;
 }
 
-/** Why this server can't give a request its workspace, environment or outputs. Pure. */
-export function requestIssues(request: Needed, { settings, hasBlobs }: IssueOptions): readonly Issue[] {
+/** Why this server can't give a request its workspace, environment or outputs. */
+export function requestIssues(request: Needed, { reach, hasBlobs }: IssueOptions): readonly Issue[] {
   const { outputs, workspace } = request;
   const issues = [...environmentIssues(request)];
   const unreached = (workspace?.sources ?? []).flatMap((source, index): Issue[] => {
     if (source.type === "files" || source.url === undefined) return [];
     const { url, credential } = source;
-    const message = whyNotReached({ url, credential }, settings.allowedRanges);
+    const message = whyNotReached({ url, credential }, reach);
     return message === undefined ? [] : [{ path: `workspace.sources[${index}].url`, message }];
   });
   issues.push(...unreached);

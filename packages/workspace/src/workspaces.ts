@@ -13,7 +13,7 @@ import { fixOf } from "./git/failure.js";
 import { headOf } from "./git/head.js";
 import { removeGitLocks } from "./git/locks.js";
 import { pushChanges } from "./git/push.js";
-import { gitSandbox, whyNotReached } from "./git/sandbox-of.js";
+import { gitSandbox, type OperatorReach, whyNotReached } from "./git/sandbox-of.js";
 import { setGitUser } from "./git/user.js";
 import type { Sign } from "./outputs/pushing.js";
 import { RunOutputs } from "./outputs/run-outputs.js";
@@ -35,6 +35,8 @@ export interface WorkspacesOptions {
   readonly preparedFolder: string;
   /** Undefined where no plugin keeps files. */
   readonly blobs: (() => Promise<Blobs>) | undefined;
+  /** Why Ambit's own programs may not connect to an address that a request names; undefined if they may. */
+  readonly whyForbidden: OperatorReach["whyForbidden"];
   /** For the API of a repository's host. */
   readonly send: SendToApi;
   /** For archives. */
@@ -65,22 +67,26 @@ export class Workspaces {
     return this.#options.snapshots;
   }
 
-  /** Why such a request can't run here. Pure. */
+  /** Why such a request can't run here. */
   issues(request: Needed): readonly Issue[] {
-    const { blobs, settings } = this.#options;
-    return requestIssues(request, { settings, hasBlobs: blobs !== undefined });
+    return requestIssues(request, { reach: this.#reach, hasBlobs: this.#options.blobs !== undefined });
+  }
+
+  get #reach(): OperatorReach {
+    const { settings, whyForbidden } = this.#options;
+    return { allowedRanges: settings.allowedRanges, whyForbidden };
   }
 
   /** The sandboxes that such a request needs besides its agent's, by the index of the source, or for its outputs. Pure. */
   ownSandboxes(request: Needed): ReadonlyMap<number | "outputs.git" | "environment", OwnSandbox> {
-    const { allowedRanges } = this.#options.settings;
+    const reach = this.#reach;
     const entries = (request.workspace?.sources ?? []).flatMap((source, index): [number, OwnSandbox][] => {
       if (source.type !== "git") return [];
       const { lfs } = source;
       const hosts = typeof lfs === "object" ? lfs.hosts : [];
       const services = lfs === false ? (["fetch"] as const) : (["fetch", "lfs"] as const);
       const subject = `workspace.sources[${index}]`;
-      const asked = { subject, repository: source, services, hosts, request, allowedRanges };
+      const asked = { subject, repository: source, services, hosts, request, reach };
       return [[index, gitSandbox(asked)]];
     });
     const own = new Map<number | "outputs.git" | "environment", OwnSandbox>(entries);
@@ -96,7 +102,7 @@ export class Workspaces {
     const pushed = { url: repository.url, credential };
     const services = isPushed ? (["fetch", "push", "lfs"] as const) : (["fetch"] as const);
     const hosts = typeof repository.lfs === "object" && isPushed ? repository.lfs.hosts : [];
-    const asked = { subject, repository: pushed, services, hosts, request, allowedRanges };
+    const asked = { subject, repository: pushed, services, hosts, request, reach };
     return own.set(subject, gitSandbox(asked));
   }
 
@@ -204,8 +210,7 @@ export class Workspaces {
   }
 
   get #downloads(): Pick<DownloadOptions, "open" | "whyNot"> {
-    const { openDownload: open, settings } = this.#options;
-    return { open, whyNot: (url) => whyNotReached({ url }, settings.allowedRanges) };
+    return { open: this.#options.openDownload, whyNot: (url) => whyNotReached({ url }, this.#reach) };
   }
 
   /**

@@ -50,7 +50,10 @@ async function fill(answers: readonly Answer[], more: object, maxBytes = 100_000
   const { signal } = new AbortController();
   const prepare = preparing({
     open: () => Promise.reject(new Error("no sandbox is needed")),
-    downloads: { open, whyNot: (at) => whyNotReached({ url: at }, []) },
+    downloads: {
+      open,
+      whyNot: (at) => whyNotReached({ url: at }, { allowedRanges: [], whyForbidden: () => undefined }),
+    },
     folder,
     maxEntries: 100,
     signal,

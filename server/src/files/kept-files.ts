@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Log, Registry } from "@ambit/core";
 import type { RecordedRuns } from "@ambit/durable";
-import { operatorPolicy } from "@ambit/egress";
+import { operatorPolicy, whyForbidden } from "@ambit/egress";
 import {
   KeptOutputs,
   OutputsRetention,
@@ -59,6 +59,7 @@ export class KeptFiles {
       preparedFolder,
       blobs,
       snapshots: this.snapshots,
+      whyForbidden: (address, port) => whyForbidden([addresses], address, port),
       send: (request, signal) => sendGuarded(request, addresses, signal),
       openDownload: (request, signal) => openGuarded(request, addresses, signal),
       sign,

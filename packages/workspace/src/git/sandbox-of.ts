@@ -21,8 +21,15 @@ export interface GitSandboxOptions {
   /** Further hosts, each with an optional `:port`. */
   readonly hosts?: readonly string[];
   readonly request: Pick<RunRequest, "sandboxPermission">;
-  /** Private addresses that the operator allows, as ranges. */
+  readonly reach: OperatorReach;
+}
+
+/** Where the operator lets sources and outputs lead. */
+export interface OperatorReach {
+  /** Private addresses that a host may have, as addresses or ranges. */
   readonly allowedRanges: readonly string[];
+  /** Why an address that a request names may not be connected to; undefined if it may. */
+  readonly whyForbidden: (address: string, port: number) => string | undefined;
 }
 
 /**
@@ -30,10 +37,10 @@ export interface GitSandboxOptions {
  * sandbox. Pure.
  */
 export function gitSandbox(options: GitSandboxOptions): OwnSandbox {
-  const { subject, repository, services, hosts = [], request, allowedRanges } = options;
+  const { subject, repository, services, hosts = [], request, reach } = options;
   const own = endpointOf(repository.url);
   const endpoints = [own, ...hosts.map((host) => (host.includes(":") ? host : `${host}:443`))];
-  const rules = endpoints.flatMap((endpoint) => rulesFor(endpoint, allowedRanges));
+  const rules = endpoints.flatMap((endpoint) => rulesFor(endpoint, reach));
   const boundary: Boundary = {
     network: { mode: "allowlist", rules: withoutRepeats(rules) },
     filesystem: { mode: "workspace", readable: [], writable: [], denied: [] },
@@ -50,12 +57,20 @@ function endpointOf(url: string): string {
   return `${hostname}:${port === "" ? (protocol === "http:" ? "80" : "443") : port}`;
 }
 
-/** The host itself; for one with a private address, what the operator allows, at its port only. */
-function rulesFor(endpoint: string, allowedRanges: readonly string[]): readonly NetworkRule[] {
+/**
+ * The host itself; for one with a private address, what the operator allows, at its port only. A rule that lists an address
+ * opens it whatever it is, so a request's own address becomes one only if the operator's policy allows it.
+ */
+function rulesFor(endpoint: string, { allowedRanges, whyForbidden }: OperatorReach): readonly NetworkRule[] {
   const parsed = parseNetworkRule(endpoint);
   if (!("rule" in parsed)) return [];
   const { rule } = parsed;
-  if (rule.kind === "range") return [rule];
+  if (rule.kind === "range") {
+    const [address = "", prefix] = rule.cidr.split("/");
+    const isAllowed =
+      prefix === (rule.family === 6 ? "128" : "32") && whyForbidden(address, rule.port ?? 443) === undefined;
+    return isAllowed ? [rule] : [];
+  }
   const ranges = allowedRanges.flatMap((range): NetworkRule[] => {
     const read = parseNetworkRule(range);
     if (!("rule" in read) || read.rule.kind !== "range") return [];
@@ -82,18 +97,24 @@ function credentialOf(
   return [{ name: credentialName, value, hosts: [endpoint], as, paths: [...own, ...paths], access }];
 }
 
-/** Why this URL can't be used here; undefined if it can. Pure. */
+const allowedRangesSetting = "workspace.allowedRanges of the server's configuration";
+
+/** Why this URL can't be used here; undefined if it can. */
 export function whyNotReached(
   { url, credential }: { readonly url: string; readonly credential?: object | undefined },
-  allowedRanges: readonly string[],
+  { allowedRanges, whyForbidden }: OperatorReach,
 ): string | undefined {
-  const { protocol, hostname } = new URL(url);
+  const { protocol, hostname, port } = new URL(url);
   const reading = readHost(hostname);
   if (!reading.ok) return `must name a host: ${reading.why}`;
-  if (protocol === "https:") return undefined;
+  if (protocol === "https:") {
+    const reason =
+      reading.kind === "name" ? undefined : whyForbidden(reading.host, port === "" ? 443 : Number(port));
+    return reason && `leads where it may not: ${reason}; ${allowedRangesSetting} lists what may be reached`;
+  }
   if (credential !== undefined) return "must begin with https://: a credential is sent only over TLS";
   if (reading.kind === "name" || !isWithin(reading.host, allowedRanges))
-    return "must begin with https://; HTTP is only for addresses that workspace.allowedRanges of the server's configuration lists";
+    return `must begin with https://; HTTP is only for addresses that ${allowedRangesSetting} lists`;
   return undefined;
 }
 

@@ -109,6 +109,10 @@ describe("the sandbox of git", () => {
       folder: "/",
       preparedFolder: "/",
       blobs: undefined,
+      whyForbidden: (address) =>
+        /^(?:127|10)\.|^::1$/.test(address) && !allowedRanges.includes(`${address}/32`)
+          ? `${address} is not public`
+          : undefined,
       send: unused,
       openDownload: unused,
       snapshots: undefined,
@@ -166,6 +170,15 @@ describe("the sandbox of git", () => {
     });
   });
 
+  test("never reaches an address that the request names and the operator's policy refuses", () => {
+    const rules = (url: string, ranges: readonly string[] = []) =>
+      own(asking({ url }), ranges)?.boundary.network;
+    expect(rules("https://127.0.0.1/a")).toMatchObject({ rules: [] });
+    expect(rules("https://127.0.0.1/a", ["127.0.0.1/32"])).toMatchObject({
+      rules: [{ cidr: "127.0.0.1/32", port: 443 }],
+    });
+  });
+
   test.each([
     [{ url: "http://git.example/a" }, ["127.0.0.0/8"], /HTTP is only for addresses/],
     [{ url: "http://127.0.0.1/a" }, [], /HTTP is only for addresses/],
@@ -176,6 +189,12 @@ describe("the sandbox of git", () => {
     ],
     [{ url: "http://127.0.0.1/a" }, ["127.0.0.0/8"], undefined],
     [{ url: "http://10.0.0.1/a" }, ["127.0.0.0/8"], /HTTP is only for addresses/],
+    [{ url: "https://127.0.0.1/a" }, [], /127\.0\.0\.1 is not public; workspace\.allowedRanges/],
+    [{ url: "https://2130706433/a" }, [], /127\.0\.0\.1 is not public/],
+    [{ url: "https://0x7f.1:8443/a" }, [], /127\.0\.0\.1 is not public/],
+    [{ url: "https://[::1]/a" }, [], /::1 is not public/],
+    [{ url: "https://127.0.0.1/a" }, ["127.0.0.1/32"], undefined],
+    [{ url: "https://93.184.216.34/a" }, [], undefined],
   ])("of %j with the ranges %j is refused: %s", (source, ranges, message) => {
     const issues = workspaces(ranges).issues(asking(source));
     const expected = { path: "workspace.sources[0].url", message: expect.stringMatching(message ?? /^$/) };

@@ -32,6 +32,7 @@ export const workspaceChecks: readonly ContractCheck[] = [
           folder,
           preparedFolder: folder,
           blobs: undefined,
+          whyForbidden: () => "no address is reached in this check",
           send: refuse,
           openDownload: refuse,
         });
