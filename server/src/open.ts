@@ -21,6 +21,7 @@ import { LineCopies } from "./logging/line-copies.js";
 import { openLog } from "./logging/log.js";
 import { LogRedaction } from "./logging/redaction.js";
 import { Previews } from "./preview/previews.js";
+import { tokenHeadersOf } from "./tenants/presented-token.js";
 import { Tenants } from "./tenants/tenants.js";
 import { Webhooks } from "./webhooks/webhooks.js";
 
@@ -97,7 +98,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     sign: signerIn(settings.workspace.signingKeyFile),
     ...(await sealingOf(settings, temporary, key)),
   });
-  const previews = new Previews(settings.server.preview, key, log);
+  const previews = new Previews(settings.server.preview, key, log, tokenHeadersOf(registry.dialects));
   const runner = new Runner({
     registry,
     limits,

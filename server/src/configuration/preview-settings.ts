@@ -24,6 +24,18 @@ export const previewSettingsSchema = z
       description:
         "Milliseconds that a preview's URL and its connections last; the next run makes a new URL.",
     }),
+    frameAncestors: z
+      .array(
+        z.string().regex(/^https?:\/\/[a-z0-9.-]+(?::[0-9]{1,5})?$/, {
+          error: 'must be an origin, such as "https://app.example.com"',
+        }),
+      )
+      .max(32)
+      .default([])
+      .meta({
+        description:
+          "Origins whose pages may show a preview in a frame, such as `https://app.example.com`. Default: none, a preview's own pages only.",
+      }),
     maxConnections: z.int().min(1).max(128).default(64).meta({
       description: "Requests and WebSockets of one preview at a time; beyond that, 503.",
     }),

@@ -8,6 +8,10 @@ export interface PreviewOrigin {
   /** `http://<label>.localhost:8767`. */
   readonly origin: string;
   readonly port: number;
+  /** The headers in which its callers may present their token for the API. */
+  readonly tokenHeaders: readonly string[];
+  /** Origins whose pages may show it in a frame. */
+  readonly frameAncestors: readonly string[];
 }
 
 /** With the prefix, no other host below the same domain can set it. */
@@ -22,13 +26,13 @@ const hopByHop = [
 ];
 
 /**
- * What isn't passed on to the program inside: a caller's credential for the API, what proxies say of the caller, and the length of the
- * body, which is set again when it is sent.
+ * What isn't passed on to the program inside, besides a caller's token for the API: what proxies say of the caller, and the length
+ * of the body, which is set again when it is sent.
  */
 const keptOutside = new Set([
   ...hopByHop,
   "content-length",
-  ...["authorization", "cookie", "host", "expect", "origin", "referer"],
+  ...["cookie", "host", "expect", "origin", "referer"],
   ...["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port"],
   ...["x-forwarded-server", "x-forwarded-ssl", "x-real-ip", "via"],
 ]);
@@ -59,7 +63,7 @@ export function headersInside(headers: IncomingHttpHeaders, preview: PreviewOrig
     .filter((one) => one !== "" && !isTicket(one))
     .join("; ");
   return {
-    ...without(headers, keptOutside),
+    ...without(headers, keptOutside.union(new Set(preview.tokenHeaders))),
     host: `localhost:${preview.port}`,
     ...(cookie === "" ? {} : { cookie }),
     ...(origin === undefined ? {} : { origin: origin === preview.origin ? own : origin }),
@@ -75,6 +79,9 @@ export function headersInside(headers: IncomingHttpHeaders, preview: PreviewOrig
 export function headersOutside(headers: IncomingHttpHeaders, preview: PreviewOrigin): OutgoingHttpHeaders {
   const cookies = (headers["set-cookie"] ?? []).filter((one) => !isTicket(one)).map(ofThisHost);
   const { location } = headers;
+  // Pages of a sibling preview are of the same site: without this, they could show this one and catch its clicks.
+  const framing = ["frame-ancestors 'self'", ...preview.frameAncestors].join(" ");
+  const policy = headers["content-security-policy"];
   return {
     ...without(headers, keptInside),
     ...(cookies.length === 0 ? {} : { "set-cookie": cookies }),
@@ -83,6 +90,8 @@ export function headersOutside(headers: IncomingHttpHeaders, preview: PreviewOri
     "cache-control": privately(headers["cache-control"]),
     // The preview's name isn't for other origins, and its pages share no process with a sibling's.
     "referrer-policy": "same-origin",
+    // Each policy applies: the program's own can only forbid more.
+    "content-security-policy": policy === undefined ? framing : `${policy}, ${framing}`,
     "origin-agent-cluster": "?1",
     "x-robots-tag": "noindex",
   };

@@ -53,6 +53,8 @@ export class Previews implements PreviewService {
     private readonly settings: PreviewSettings,
     private readonly key: () => Promise<KeyObject>,
     private readonly log: Log,
+    /** The headers in which callers may present their token for the API. */
+    private readonly tokenHeaders: readonly string[],
     shares = sharesByDefault,
   ) {
     this.#connections = new Connections(shares);
@@ -98,7 +100,19 @@ export class Previews implements PreviewService {
     const label = randomBytes(16).toString("hex");
     const origin = `${this.#at.scheme}//${label}.${this.#at.authority}`;
     const owner = project === undefined ? "operator" : { project };
-    const preview: OpenPreview = { label, port, origin, owner, connect, ending: new Set() };
+    const { tokenHeaders, settings } = this;
+    const { frameAncestors } = settings;
+    const ending = new Set<() => void>();
+    const preview: OpenPreview = {
+      label,
+      port,
+      origin,
+      owner,
+      connect,
+      tokenHeaders,
+      frameAncestors,
+      ending,
+    };
     this.#open.set(label, preview);
     return {
       link: async () => {

@@ -2,14 +2,20 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Dialect } from "@ambit/core";
 import { matchesBearer } from "@ambit/core/plugin";
 
+/** The headers in which a caller may present its token for the API. */
+export function tokenHeadersOf(dialects: readonly Dialect[]): readonly string[] {
+  return ["authorization", "x-ambit-token", ...dialects.flatMap(({ tokenHeaders = [] }) => tokenHeaders)];
+}
+
 /** The tokens that a request presents, in a header with the scheme `Bearer` or in one that holds nothing else. */
 export function presentedTokens(
   headers: IncomingHttpHeaders,
   dialects: readonly Dialect[],
 ): readonly string[] {
   const ofScheme = /^bearer +([^ ].*)$/i.exec(headers.authorization ?? "")?.[1];
-  const further = dialects.flatMap(({ tokenHeaders = [] }) => tokenHeaders);
-  const bare = ["x-ambit-token", ...further].map((name) => headers[name]);
+  const bare = tokenHeadersOf(dialects)
+    .filter((name) => name !== "authorization")
+    .map((name) => headers[name]);
   return [ofScheme, ...bare].filter((value) => typeof value === "string");
 }
 

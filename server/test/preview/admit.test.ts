@@ -5,7 +5,13 @@ import { admitCaller } from "../../src/preview/admit.js";
 import { makeTicket } from "../../src/preview/ticket.js";
 
 const key = createSecretKey(randomBytes(32));
-const preview = { label: "a1", port: 5_173, origin: "http://a1.localhost:8767" };
+const preview = {
+  label: "a1",
+  port: 5_173,
+  origin: "http://a1.localhost:8767",
+  tokenHeaders: [],
+  frameAncestors: [],
+};
 const sibling = "http://b2.localhost:8767";
 const secure = { ...preview, origin: "https://a1.preview.example.com" };
 const now = 1_000_000;

@@ -1,9 +1,24 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { describe, expect, it } from "vitest";
 import { cookieName, headersInside, headersOutside } from "../../src/preview/headers.js";
+import { tokenHeadersOf } from "../../src/tenants/presented-token.js";
 
-const preview = { origin: "http://a1.localhost:8767", port: 5_173 };
-const secure = { origin: "https://a1.preview.example.com", port: 5_173 };
+const common = {
+  port: 5_173,
+  tokenHeaders: tokenHeadersOf([
+    {
+      name: "other",
+      keys: {},
+      tokenHeaders: ["x-other-token"],
+      translate: (request) => ({ request, issues: [] }),
+    },
+  ]),
+  frameAncestors: ["https://app.example.com"],
+};
+const preview = { ...common, origin: "http://a1.localhost:8767" };
+const secure = { ...common, origin: "https://a1.preview.example.com" };
+/** What a sibling's pages can't do. */
+const framing = "frame-ancestors 'self' https://app.example.com";
 
 /** What the program inside gets in any case. */
 const addressed = {
@@ -15,6 +30,7 @@ const addressed = {
 const shown = {
   "cache-control": "private",
   "referrer-policy": "same-origin",
+  "content-security-policy": framing,
   "origin-agent-cluster": "?1",
   "x-robots-tag": "noindex",
 };
@@ -39,6 +55,7 @@ const inward: readonly Row[] = [
     },
   ],
   ["no Authorization", { authorization: "Bearer of-the-api" }, {}],
+  ["no token of the API in any header", { "x-ambit-token": "of-the-api", "x-other-token": "of-the-api" }, {}],
   ["no Authorization of a proxy", { "proxy-authorization": "Basic x" }, {}],
   ["the program's cookies", { cookie: "theirs=1; other=2" }, { cookie: "theirs=1; other=2" }],
   ["no cookie of the ticket", { cookie: "ambit-preview=t" }, {}],
@@ -109,7 +126,11 @@ const outward: readonly Row[] = [
   [
     "headers of the page's own",
     { "content-type": "text/html", etag: '"1"', "content-security-policy": "default-src 'self'" },
-    { "content-type": "text/html", etag: '"1"', "content-security-policy": "default-src 'self'" },
+    {
+      "content-type": "text/html",
+      etag: '"1"',
+      "content-security-policy": `default-src 'self', ${framing}`,
+    },
   ],
   [
     "its cookies for this host only",

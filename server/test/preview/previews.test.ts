@@ -32,7 +32,13 @@ async function program(answer: string) {
 async function previewsOf(answer: string, shares?: ConnectionShares) {
   const key = createSecretKey(randomBytes(32));
   const inside = await program(answer);
-  const previews = new Previews(previewSettingsSchema.parse({ port: 0 }), async () => key, log, shares);
+  const previews = new Previews(
+    previewSettingsSchema.parse({ port: 0 }),
+    async () => key,
+    log,
+    ["authorization"],
+    shares,
+  );
   await previews.listen();
   onTestFinished(() => previews.close());
   const open = async (project?: string) => {
