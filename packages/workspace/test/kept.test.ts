@@ -175,6 +175,26 @@ describe("the key of an environment", () => {
     expect(other).toBe(keyOf());
   });
 
+  const archived = (url: string, sha256 = "a".repeat(64)) =>
+    keyOf({}, {}, { type: "archive", format: "tar.gz", url, sha256 });
+  const signed = "https://files.example/app.tgz?version=2";
+
+  test.each([
+    [`${signed}&X-Amz-Signature=1&X-Amz-Expires=60`],
+    [`${signed}&sv=2024&se=1&sr=b&sp=r&sig=abc`],
+    [`${signed}&Expires=1&Signature=abc&Key-Pair-Id=K`],
+  ])("is the same however the URL of an archive is signed: %s", (url) => {
+    expect(archived(url)).toBe(archived(signed));
+  });
+
+  test.each([
+    ["another host that answers", "https://attacker.example/app.tgz?version=2"],
+    ["another path", "https://files.example/other.tgz?version=2"],
+    ["another thing of the same path", "https://files.example/app.tgz?version=3"],
+  ])("of an archive's digest alone opens nothing: %s", (_what, url) => {
+    expect(archived(url)).not.toBe(archived(signed));
+  });
+
   test.each<[string, string]>([
     ["command", keyOf({ setup: ["false"] })],
     ["devcontainer", keyOf({ devcontainer: {} })],

@@ -3,7 +3,7 @@ import type { RunRequest, Source } from "@ambit/core/contract";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
 
 /** Counted up when what is kept changes its form or meaning. */
-const version = 2;
+const version = 3;
 
 export interface KeyFacts {
   readonly request: Pick<RunRequest, "environment" | "workspace">;
@@ -46,13 +46,30 @@ function identityOf(source: Source, commit: string | undefined): unknown {
       return source.repository ? { ...rest, ref, commit } : { ...rest, commit };
     }
     case "archive": {
-      // Where it comes from doesn't decide what comes in: its digest does.
-      const { data, url: _url, credential: _credential, ...rest } = source;
-      return data === undefined ? rest : { ...rest, data: createHash("sha256").update(data).digest("hex") };
+      // Its digest decides what comes in. Its URL decides who may have it: that one is asked before the environment is used.
+      const { data, url, credential: _credential, ...rest } = source;
+      if (data !== undefined) return { ...rest, data: createHash("sha256").update(data).digest("hex") };
+      return url === undefined ? rest : { ...rest, url: withoutSignature(url) };
     }
     case "files":
       return { ...source, files: createHash("sha256").update(JSON.stringify(source.files)).digest("hex") };
   }
+}
+
+/**
+ * What proves in a URL that its bearer may read it, and changes each time: AWS' and Google's signatures, Azure's shared access
+ * signatures, CloudFront's signed URLs.
+ */
+const signatureParameter =
+  /^(?:x-(?:amz|goog)-.+|googleaccessid|awsaccesskeyid|expires|signature|key-pair-id|policy|s[vertp]|sig|spr|sip|ss|srt|sk[svet]|sk[ot]id)$/i;
+
+/** The URL as it names one thing, however it is signed. */
+function withoutSignature(url: string): string {
+  const named = new URL(url);
+  for (const name of [...named.searchParams.keys()])
+    if (signatureParameter.test(name)) named.searchParams.delete(name);
+  named.hash = "";
+  return named.href;
 }
 
 /** What is installed in a sandbox: its image where the backend names it, else what its system says of itself. */
