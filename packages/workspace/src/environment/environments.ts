@@ -7,7 +7,7 @@ import {
   type SourceReceipt,
   type Warning,
 } from "@ambit/core/contract";
-import { type Sandbox, unlessAborted } from "@ambit/core/plugin";
+import { limitVariables, type Sandbox, unlessAborted } from "@ambit/core/plugin";
 import { type KeptSnapshots, packSnapshot, type SnapshotLimits, unpackSnapshot } from "../snapshot/index.js";
 import type { KeptFacts } from "../snapshot/kept-file.js";
 import { requestedCommands, runCommands } from "./commands.js";
@@ -239,19 +239,20 @@ export class Environments {
 
   /** The repository's commands first, as the commit has them. */
   async #runCommands(
-    { request, report, warn }: PreparedRun,
+    { request, own, report, warn }: PreparedRun,
     setup: Sandbox,
     signal: AbortSignal,
   ): Promise<void> {
     const { environment } = request;
     if (environment === undefined) return;
     const requested = requestedCommands(environment.setup);
+    const limits = limitVariables(own.boundary.resources);
     if (environment.devcontainer === undefined)
-      return await runCommands(setup, requested, environment.env, report, signal);
+      return await runCommands(setup, requested, { ...limits, ...environment.env }, report, signal);
     const folder = repositoryFolder(request, setup);
     const say = (message: string) => warn({ path: "environment.devcontainer", message });
     const file = await readDevcontainer(setup, environment.devcontainer, folder, say, signal);
-    const env = { ...file.env, ...environment.env };
+    const env = { ...limits, ...file.env, ...environment.env };
     await runCommands(setup, [...file.commands, ...requested], env, report, signal);
   }
 

@@ -1,5 +1,5 @@
 import { join } from "node:path/posix";
-import type { ModelRoute, RunRequest, Sandbox } from "@ambit/core/plugin";
+import { limitVariables, type ModelRoute, type RunRequest, type Sandbox } from "@ambit/core/plugin";
 import type { AgentLaunchPlan } from "../driver/start/launch-plan.js";
 import type { PlacedProgram } from "../installation/place-program.js";
 import { guarded, restrictsOwnTools } from "../profiles/handoffs.js";
@@ -64,6 +64,11 @@ export function planLaunch(options: LaunchPlanOptions): AgentLaunchPlan {
       LANG: "C.UTF-8",
       TERM: "dumb",
       NO_COLOR: "1",
+      // A pager or a question would wait for a terminal that isn't there.
+      PAGER: "cat",
+      GIT_PAGER: "cat",
+      GIT_TERMINAL_PROMPT: "0",
+      ...limitVariables(request.sandboxPermission.resources ?? {}),
       ...sandboxCredentials(request),
       ...withoutModel(access, route, {
         ...options.env,

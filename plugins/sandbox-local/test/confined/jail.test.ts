@@ -94,7 +94,7 @@ test("the system's files are present and can't be changed", async () => {
     ls /root /home/agent 2>/dev/null; ls /sys /sys/devices | sort -u; ls /sys/devices/system | grep -vx 'cpu\\|node'
      cat /etc/shadow 2>/dev/null; echo ran`;
   expect((await run(sandbox, shell(script))).stdout).toBe(
-    "agent\nsandbox\n/usr/bin/env\n2\n\n/sys/devices:\n/sys:\ndevices\nsystem\nran\n",
+    "agent\nsandbox\n/usr/bin/env\n3\n\n/sys/devices:\n/sys:\ndevices\nsystem\nran\n",
   );
 });
 

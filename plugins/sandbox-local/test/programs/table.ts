@@ -38,6 +38,18 @@ ${rows(network)}
 Java's own clients don't read the variables: give them \`-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=3128\`, and the same
 for \`https\`.
 
+## What tells a program its limits
+
+\`nproc\` and \`free\` show the whole host. Under \`resources\`, the agent, its commands and the commands of \`environment.setup\` have variables
+that common tools read. Your own value of one, in \`environment.env\` or the agent's configuration, wins.
+
+| limit | variables |
+|---|---|
+| \`cpus\`, rounded up | \`GOMAXPROCS\`, \`CARGO_BUILD_JOBS\`, \`CMAKE_BUILD_PARALLEL_LEVEL\`, \`RAYON_NUM_THREADS\`, \`OMP_NUM_THREADS\` |
+| \`memoryMb\` | \`GOMEMLIMIT\` (nine tenths), \`NODE_OPTIONS=--max-old-space-size=…\` (three quarters) |
+
+For Java, start it with \`-XX:ActiveProcessorCount\` and \`-XX:MaxRAM\`: the JVM prints each variable that it takes options from on stderr.
+
 ## Refused by design
 
 | program | what it would do | instead |

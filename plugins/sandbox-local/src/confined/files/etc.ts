@@ -48,9 +48,10 @@ export interface Etc {
 
 const loopbackHosts = `127.0.0.1 localhost ${inside.hostName}\n::1 localhost\n`;
 
+/** `root` owns the system's folders: archivers look its name up, though no process inside has its rights. */
 function passwd(home: string): string {
   const { user, uid } = inside;
-  return `${user}:x:${uid}:${uid}:${user}:${home}:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n`;
+  return `root:x:0:0:root:/:/usr/sbin/nologin\n${user}:x:${uid}:${uid}:${user}:${home}:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n`;
 }
 
 /** One user, no other host, no name servers, and what is the same on every host of its kind. */
@@ -61,7 +62,7 @@ export async function makeEtc(parent: string): Promise<Etc> {
   for (const name of names.filter(isOneOf(copied))) await copy(name, folder);
   const files = {
     passwd: passwd(inside.toolHome),
-    group: `${inside.user}:x:${inside.uid}:\nnogroup:x:65534:\n`,
+    group: `root:x:0:\n${inside.user}:x:${inside.uid}:\nnogroup:x:65534:\n`,
     "machine-id": `${machineId}\n`,
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
     hostname: `${inside.hostName}\n`,
