@@ -3,7 +3,16 @@ import { lstat, mkdir, readFile, readlink, rename, writeFile } from "node:fs/pro
 import { homedir, hostname, release } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { actorDescriptionSchema, isPlugin, type Registry } from "@ambit/core";
+import {
+  actorDescriptionSchema,
+  checkedReturn,
+  inOffer,
+  isPlugin,
+  PluginBrokeContract,
+  pluginReturns,
+  type Registry,
+} from "@ambit/core";
+import type { Actor } from "@ambit/core/plugin";
 import { z } from "zod";
 import { pluginPath } from "./configuration/import-plugin.js";
 import type { Settings } from "./configuration/load.js";
@@ -29,6 +38,13 @@ async function whereThisRuns(): Promise<readonly string[]> {
   ]);
 }
 
+/** @throws PluginBrokeContract; whatever the plugin threw */
+async function dependenciesOf(actor: Actor<never>): Promise<readonly string[]> {
+  if (actor.dependsOn === undefined) return [];
+  const returned: unknown = await inOffer(actor, () => actor.dependsOn?.(AbortSignal.timeout(dependsOnMs)));
+  return checkedReturn(actor, "dependsOn", pluginReturns.names, returned);
+}
+
 /**
  * Keeps the evidence of this host between processes, so that the next one needn't probe again. The evidence is used
  * only on the same boot of the same host, by the same user, with the same versions, configuration and files of plugins, with
@@ -38,7 +54,10 @@ async function whereThisRuns(): Promise<readonly string[]> {
 export class EvidenceFile {
   private constructor(readonly path: string) {}
 
-  /** Undefined if evidence can't be identified, for example if a plugin is an object in the configuration. */
+  /**
+   * Undefined if evidence can't be identified, for example if a plugin is an object in the configuration.
+   * @throws PluginBrokeContract
+   */
   static async for(
     { plugins, file, probes: { keepAcrossRestarts: _, ...probes } }: Settings,
     { registrations }: Registry,
@@ -53,8 +72,11 @@ export class EvidenceFile {
       whereThisRuns(),
       // The plugins that come with Ambit are part of its own bundle.
       digestOfPlugins([...found, fileURLToPath(import.meta.url)]),
-      ...actors.map((actor) => actor.dependsOn?.(AbortSignal.timeout(dependsOnMs)) ?? []),
-    ]).catch(() => undefined);
+      ...actors.map(dependenciesOf),
+    ]).catch((error: unknown) => {
+      if (error instanceof PluginBrokeContract) throw error;
+      return undefined;
+    });
     if (seen === undefined) return undefined;
     const [place, code, ...dependencies] = seen;
     const host = [hostname(), release(), process.getuid?.(), process.env.PATH, place];

@@ -23,6 +23,7 @@ import { LogRedaction } from "./logging/redaction.js";
 import { Previews } from "./preview/previews.js";
 import { tokenHeadersOf } from "./tenants/presented-token.js";
 import { Tenants } from "./tenants/tenants.js";
+import { type UnhandledErrors, UnhandledErrorWatch } from "./unhandled.js";
 import { Webhooks } from "./webhooks/webhooks.js";
 
 /** Everything that a server or a command works with: loaded, but not yet active. */
@@ -60,6 +61,11 @@ export interface OpenAmbitOptions {
   readonly keepsEvidence?: boolean;
   /** Whether files of outputs end with this process. Default false. */
   readonly keepsNoFiles?: boolean;
+  /**
+   * What becomes of errors that nothing handles, where this process is Ambit's alone. Default: nothing; they are the embedding
+   * program's.
+   */
+  readonly unhandled?: UnhandledErrors;
 }
 
 /**
@@ -74,6 +80,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
   redaction.hide(secretsIn(settings.secrets));
   const copies = new LineCopies();
   const log = openLog(settings.logLevel ?? options.logLevel, redaction, copies);
+  const watch = options.unhandled && new UnhandledErrorWatch(log, options.unhandled);
   for (const notice of settings.notices) log.warn({}, notice);
   const hasTenants = settings.tokens.length > 0;
   const { plugins, importPlugin, probes } = settings;
@@ -115,6 +122,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     interactionKey: key,
     hideSecrets: (secrets) => redaction.hide(secrets),
   });
+  if (watch !== undefined) watch.runner = runner;
   const problems = runner.prewarmIssues.map(({ path, message }) => `${path}: ${message}`);
   if (problems.length > 0) throw new ConfigurationInvalid(settings.file ?? "configuration", problems);
   return {

@@ -1,4 +1,5 @@
 import type { Capability } from "../contract/index.js";
+import type { PluginBrokeContract } from "../errors.js";
 import type {
   Finding,
   Harness,
@@ -15,6 +16,8 @@ export interface Probed<A> {
   readonly findings: ReadonlyMap<Capability, Finding>;
   /** ISO 8601. */
   readonly probedAt: string;
+  /** Its probe returned what no probe may: a plan that needs its findings fails with this. */
+  readonly fault?: PluginBrokeContract | undefined;
 }
 
 /** Every actor that a run could use, probed, each list in configured order. */

@@ -1,8 +1,9 @@
 import type { Issue, RunRequest } from "../contract/index.js";
 import { issueLine } from "../errors.js";
 import type { Harness, ModelGateway, ModelUse } from "../plugin/index.js";
-import { callPure } from "./call-pure.js";
 import type { Probed } from "./candidates.js";
+import { callPure } from "./plugin-call.js";
+import { pluginReturns } from "./plugin-returns.js";
 
 /** A model gateway in the run, with what it carries. Holds credentials: never log or return it. */
 export interface PlannedGateway {
@@ -22,12 +23,15 @@ export function chooseGateway(
   harness: Harness | undefined,
   gateways: readonly Probed<ModelGateway>[],
 ): GatewayChoice {
-  const use = harness === undefined ? undefined : callPure(harness, "model", () => harness.model?.(request));
+  const use =
+    harness?.model === undefined
+      ? undefined
+      : callPure(harness, "model", pluginReturns.modelUse, () => harness.model?.(request));
   if (use === undefined) return { chosen: undefined, why: undefined };
   const found: Issue[] = [];
   for (const probed of gateways) {
     const { actor } = probed;
-    const issues = callPure(actor, "issues", () => actor.issues(use));
+    const issues = callPure(actor, "issues", pluginReturns.issues, () => actor.issues(use));
     if (issues.length === 0) return { chosen: { probed, use }, why: undefined };
     found.push(...issues);
   }
@@ -49,7 +53,7 @@ export function budgetIssues({ budget }: RunRequest, { chosen, why }: GatewayCho
   ];
   if (paths.length === 0) return [];
   const { actor } = chosen.probed;
-  const unpriced = callPure(actor, "unpriced", () => actor.unpriced(chosen.use));
+  const unpriced = callPure(actor, "unpriced", pluginReturns.texts, () => actor.unpriced(chosen.use));
   if (unpriced.length === 0) return [];
   const message = `can't be enforced: ${actor.name} has no price for ${unpriced.join(", ")}: set prices in its configuration, or limit tokens`;
   return paths.map((path) => ({ path, message }));

@@ -7,10 +7,11 @@ import type {
   ToolExecutor,
   ToolSource,
 } from "../plugin/index.js";
-import { callPure } from "./call-pure.js";
 import type { PlannedActor, Probed } from "./candidates.js";
 import { gapsOf } from "./gaps.js";
 import { chooseOwn, type OwnSandbox } from "./own-sandbox.js";
+import { callPure } from "./plugin-call.js";
+import { pluginReturns } from "./plugin-returns.js";
 import type { BoundedRequest } from "./requirements.js";
 import { isSameImage } from "./same-image.js";
 import { credentialGaps } from "./secrets.js";
@@ -98,7 +99,7 @@ function assign<A extends { readonly name: string }, Use>(
     const found =
       part === undefined
         ? [unhandled(use)]
-        : callPure(part.probed.actor, "issues", () => issuesOf(part.probed.actor, use));
+        : callPure(part.probed.actor, "issues", pluginReturns.issues, () => issuesOf(part.probed.actor, use));
     // `gaps` and the run only get entries without an issue.
     if (found.length === 0) part?.uses.push(use);
     for (const { path: within, message } of found) {

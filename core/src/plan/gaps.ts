@@ -1,7 +1,9 @@
 import { type Capability, domainOf, type Gap } from "../contract/index.js";
 import type { Actor, ActorGap } from "../plugin/index.js";
-import { callPure } from "./call-pure.js";
+
 import type { Probed } from "./candidates.js";
+import { callPure } from "./plugin-call.js";
+import { pluginReturns } from "./plugin-returns.js";
 import type { BoundedRequest, Requirement } from "./requirements.js";
 
 /** One use of one actor, as the planner checks it. */
@@ -25,7 +27,10 @@ export function gapsOf<Use>(
   const { actor } = probed;
   // A stated gap counts by its domain: an actor may state a gap of hosts where ranges are required.
   const domains = new Set(required.map(({ capability }) => domainOf(capability)));
-  const gaps: Gap[] = [...callPure(actor, "gaps", () => actor.gaps(boundary, use)), ...further]
+  const gaps: Gap[] = [
+    ...callPure(actor, "gaps", pluginReturns.gaps, () => actor.gaps(boundary, use)),
+    ...further,
+  ]
     .filter(({ capability }) => domains.has(domainOf(capability)))
     .map((gap) => withActor(actor.name, gap, subject));
   for (const { capability, because, subject: asker } of binding) {
@@ -38,15 +43,16 @@ export function gapsOf<Use>(
   return gaps;
 }
 
-/** Why a capability isn't in `claims ∩ probed`; undefined when it is. */
+/** Why a capability isn't in `claims ∩ probed`; undefined when it is. @throws PluginBrokeContract for a probe without usable findings */
 export function whyUnproven(
-  { actor, findings }: Probed<Actor<never>>,
+  { actor, findings, fault }: Probed<Actor<never>>,
   capability: Capability,
 ): Pick<Gap, "reason" | "fix"> | undefined {
   if (!actor.claims.includes(capability)) {
     const where = actor.site === "sandbox" ? "name a sandbox that does" : "remove what brings it in";
     return { reason: "it doesn't claim this", fix: `${where}, or ask for less` };
   }
+  if (fault !== undefined) throw fault;
   const finding = findings.get(capability);
   if (finding === undefined) {
     return { reason: "not proven on this host", fix: "see what `ambit doctor` says of its probe" };

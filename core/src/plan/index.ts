@@ -1,8 +1,21 @@
-export { callPure } from "./call-pure.js";
 export * from "./candidates.js";
 export { carriedBy, type PlannedGateway } from "./choose-gateway.js";
 export { lacksBackend, type OwnSandbox } from "./own-sandbox.js";
 export * from "./plan.js";
+export {
+  callPure,
+  checkedReturn,
+  inOffer,
+  offerTitle,
+  offerUnderWay,
+  originOf,
+  outsideOffers,
+  type PluginOffer,
+  type PluginOrigin,
+  rememberOrigin,
+  shapeProblems,
+} from "./plugin-call.js";
+export { pluginReturns } from "./plugin-returns.js";
 export { type RunFacts, receiptOf } from "./receipt.js";
 export {
   type BoundedRequest,

@@ -1,8 +1,9 @@
 import { type Domain, domainOf, type Gap } from "../contract/index.js";
 import type { Actor, ActorGap, ActorKind, SandboxBackend } from "../plugin/index.js";
-import { callPure } from "./call-pure.js";
 import type { Probed } from "./candidates.js";
 import { gapsOf } from "./gaps.js";
+import { callPure } from "./plugin-call.js";
+import { pluginReturns } from "./plugin-returns.js";
 import type { BoundedRequest } from "./requirements.js";
 
 /** An actor of the run, as the plan judges it and the receipt lists it. */
@@ -36,7 +37,7 @@ export function sandboxParticipant(
   probed: Probed<SandboxBackend>,
   subjects: readonly string[] = [],
 ): Participant {
-  const touches = callPure(probed.actor, "touches", () => probed.actor.touches());
+  const touches = callPure(probed.actor, "touches", pluginReturns.domains, () => probed.actor.touches());
   return { kind: "sandbox", probed, touches, subjects, isMediated: false, gaps: [] };
 }
 
@@ -59,7 +60,7 @@ export function participantOf<Use>(bounded: BoundedRequest, role: Role<Use>): Pa
   const touches = new Set<Domain>();
   const gaps: Gap[] = [];
   for (const use of uses) {
-    const touched = callPure(actor, "touches", () => actor.touches(use));
+    const touched = callPure(actor, "touches", pluginReturns.domains, () => actor.touches(use));
     for (const domain of touched) touches.add(domain);
     // Only a tool may act at the caller's site, which is the user's browser: listed as outside, never refused.
     if (kind === "executor" && actor.site === "caller") continue;

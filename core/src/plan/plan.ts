@@ -9,7 +9,6 @@ import type {
   ToolExecutor,
   ToolSource,
 } from "../plugin/index.js";
-import { callPure } from "./call-pure.js";
 import type { Candidates, PlannedActor, Probed } from "./candidates.js";
 import {
   chooseDelivery,
@@ -27,6 +26,8 @@ import {
   type Role,
   sandboxParticipant,
 } from "./participants.js";
+import { callPure } from "./plugin-call.js";
+import { pluginReturns } from "./plugin-returns.js";
 import type { BoundedRequest, Requirement } from "./requirements.js";
 import { hideableCredentials, secretsInside } from "./secrets.js";
 import { undeliveredIssues } from "./undelivered.js";
@@ -171,10 +172,16 @@ function agentOf(
 ): { readonly issues: readonly Issue[]; readonly role?: Role<RunRequest> } {
   if (harness === undefined) return { issues: [] };
   const { actor } = harness;
-  const issues = callPure(actor, "issues", () => actor.issues(request, rootfs, isRouted));
+  const issues = callPure(actor, "issues", pluginReturns.issues, () =>
+    actor.issues(request, rootfs, isRouted),
+  );
   if (issues.length > 0) return { issues };
-  const direct = () => (isRouted ? undefined : actor.directModelGaps?.(boundary, request)) ?? [];
-  const further = callPure(actor, "directModelGaps", direct);
+  const further =
+    isRouted || actor.directModelGaps === undefined
+      ? []
+      : callPure(actor, "directModelGaps", pluginReturns.gaps, () =>
+          actor.directModelGaps?.(boundary, request),
+        );
   return { issues, role: { kind: "harness", probed: harness, uses: [request], further } };
 }
 

@@ -41,7 +41,13 @@ export function receiptOf(plan: AcceptedPlan, facts: RunFacts): Receipt {
       ...plan.hidden.map(({ name, hosts }) => ({ name, hosts: [...hosts], by: "broker" as const })),
     ],
     ...facts,
+    confinement: facts.confinement === "confined" && isProven(plan.sandbox) ? "confined" : "unconfined",
   };
+}
+
+/** Whether this host lets it enforce anything: what only its author says may not be called confinement. */
+function isProven({ actor, findings }: AcceptedPlan["sandbox"]): boolean {
+  return actor.claims.some((claim) => findings.get(claim)?.proven === true);
 }
 
 /** What the sandbox and each actor on the runner guarantee. Other actors have the sandbox's guarantees, or none. */

@@ -7,9 +7,10 @@ import type {
   ToolExecutor,
   ToolSource,
 } from "../plugin/index.js";
-import { callPure } from "./call-pure.js";
 import type { PlannedActor, Probed } from "./candidates.js";
 import { whyUnproven } from "./gaps.js";
+import { callPure } from "./plugin-call.js";
+import { pluginReturns } from "./plugin-returns.js";
 import type { BoundedRequest } from "./requirements.js";
 
 const capability = "secrets.hidden";
@@ -60,8 +61,10 @@ export function hideableCredentials(
   carried: readonly string[],
 ): readonly HideableCredential[] {
   const { request, boundary } = bounded;
-  if (boundary.secrets !== "hidden" || harness === undefined) return [];
-  return callPure(harness, "hideableCredentials", () => harness.hideableCredentials?.(request) ?? [])
+  if (boundary.secrets !== "hidden" || harness?.hideableCredentials === undefined) return [];
+  return callPure(harness, "hideableCredentials", pluginReturns.hiddenCredentials, () =>
+    harness.hideableCredentials?.(request),
+  )
     .filter(({ name, hosts }) => hosts.length > 0 && !carried.includes(name))
     .map((credential) => ({ credential, hiding: hidingOf(sandbox, credential, bounded) }));
 }
@@ -73,7 +76,7 @@ function hidingOf(
   { boundary }: Pick<BoundedRequest, "boundary">,
 ): Hiding {
   if (sandbox?.hides === undefined) return noneHidden;
-  return callPure(sandbox, "hides", () => sandbox.hides?.(credential, boundary)) ?? noneHidden;
+  return callPure(sandbox, "hides", pluginReturns.hiding, () => sandbox.hides?.(credential, boundary));
 }
 
 /** The actors that could carry a credential of the request into the sandbox. */
@@ -143,9 +146,9 @@ export function stillVisible(
   request: RunRequest,
   outside: readonly string[],
 ): readonly string[] {
-  return callPure(harness, "visibleCredentials", () => harness.visibleCredentials(request)).filter(
-    (name) => !outside.includes(name),
-  );
+  return callPure(harness, "visibleCredentials", pluginReturns.names, () =>
+    harness.visibleCredentials(request),
+  ).filter((name) => !outside.includes(name));
 }
 
 function isRequired({ required }: Pick<BoundedRequest, "required">): boolean {

@@ -1,7 +1,8 @@
 import { type Issue, type RunRequest, subscriptionPath } from "../contract/index.js";
 import type { Harness } from "../plugin/index.js";
-import { callPure } from "./call-pure.js";
 import type { GatewayChoice } from "./choose-gateway.js";
+import { callPure } from "./plugin-call.js";
+import { pluginReturns } from "./plugin-returns.js";
 
 /**
  * Credentials of the request that no actor of the plan would deliver. Checked here, since an agent that silently lacks
@@ -22,7 +23,7 @@ export function undeliveredIssues(
   }
   if (sandboxCredentials.length === 0 && subscription === undefined) return issues;
   const delivered = new Set(
-    callPure(harness, "visibleCredentials", () => harness.visibleCredentials(request)),
+    callPure(harness, "visibleCredentials", pluginReturns.names, () => harness.visibleCredentials(request)),
   );
   if (subscription !== undefined && !delivered.has(subscriptionPath)) {
     const message = `is a login, which ${harness.id} doesn't pass on to its agent: use harness "pi", or send an API key in modelConnection.credentials`;

@@ -2,9 +2,10 @@ import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { type MarkedValue, markedValues } from "../contract/index.js";
 import { type LoadFailure, messageOf, PluginLoadFailed } from "../errors.js";
+import { inOffer, rememberOrigin } from "../plan/index.js";
 import type { Log, Plugin } from "../plugin/index.js";
 import { isPlugin, type PluginEntry } from "./configuration.js";
-import { OfferCollector, type Offered, OfferInvalid } from "./registrar.js";
+import { OfferCollector, type Offered, type Registering } from "./registrar.js";
 import { settingsProblems } from "./settings-problems.js";
 
 /** Finds a package by name, from the deployer's folder: resolves with its default export. */
@@ -55,7 +56,7 @@ export async function loadPlugins(
       failures.push(result.failure);
       continue;
     }
-    const { plugin, config } = result;
+    const { plugin, config, package: from } = result;
     const { name } = plugin;
     const earlier = configs.get(name) ?? [];
     if (earlier.some((known) => isDeepStrictEqual(known, config))) {
@@ -64,7 +65,7 @@ export async function loadPlugins(
       continue;
     }
     configs.set(name, [...earlier, config]);
-    const loaded = register(plugin, config, offered, { log, hasTenants });
+    const loaded = register(plugin, config, offered, { package: from, log, hasTenants });
     if ("failure" in loaded) failures.push(loaded.failure);
     else secrets.push(...loaded.secrets);
     if (earlier.length > 0) continue;
@@ -75,7 +76,9 @@ export async function loadPlugins(
   return { plugins, offered, secrets: [...secrets, ...offered.secrets] };
 }
 
-type Found = { readonly plugin: Plugin; readonly config: unknown } | { readonly failure: LoadFailure };
+type Found =
+  | { readonly plugin: Plugin; readonly config: unknown; readonly package?: string }
+  | { readonly failure: LoadFailure };
 
 async function findPlugin(entry: PluginEntry, importPlugin: ImportPlugin): Promise<Found> {
   if (isPlugin(entry)) return { plugin: entry, config: {} };
@@ -93,7 +96,7 @@ async function findPlugin(entry: PluginEntry, importPlugin: ImportPlugin): Promi
       failure: { plugin: use, reason, fix: "correct it, or install a version that loads", cause },
     };
   }
-  if (isPlugin(imported)) return { plugin: imported, config };
+  if (isPlugin(imported)) return { plugin: imported, config, package: use };
   const reason = "its default export is no plugin";
   return {
     failure: { plugin: use, reason, fix: "export default definePlugin({ name, api: 1, config, register })" },
@@ -108,12 +111,13 @@ function register(
   plugin: Plugin,
   given: unknown,
   offered: OfferCollector,
-  { log, hasTenants }: { readonly log: Log; readonly hasTenants: boolean },
+  registering: Pick<Registering, "package" | "log" | "hasTenants">,
 ): Registered {
   const { name } = plugin;
   const failed = (reason: string, fix: string, cause?: unknown): Registered => ({
     failure: { plugin: name, reason, fix, cause },
   });
+  rememberOrigin(plugin, { plugin: name, package: registering.package, kind: "plugin" });
   if (plugin.api !== 1) {
     return failed(`was written for plugin api ${String(plugin.api)}, this is 1`, "load a version that fits");
   }
@@ -132,18 +136,15 @@ function register(
   }
   const { data } = config;
   try {
-    const returned = offered.during(name, { config: data, log, hasTenants }, (offer) =>
-      plugin.register(offer, data),
+    const returned = offered.during({ plugin: name, config: data, ...registering }, (offer) =>
+      inOffer(plugin, () => plugin.register(offer, data)),
     );
     if (!(returned instanceof Promise)) return { configSchema, secrets: markedValues(plugin.config)(data) };
     // A later rejection must not end the process.
     returned.catch(() => undefined);
     return failed("register returned a promise", "its author moves what waits into probe() or open()");
   } catch (cause) {
-    const fix =
-      cause instanceof OfferInvalid
-        ? "its author corrects what register adds; TypeScript reports it too"
-        : "its author moves what can fail into probe() or open()";
+    const fix = "its author moves what can fail into probe() or open()";
     return failed(`register threw (${messageOf(cause)})`, fix, cause);
   }
 }

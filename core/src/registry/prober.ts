@@ -1,20 +1,28 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { z } from "zod";
-import { type Capability, findingSchema } from "../contract/index.js";
-import { messageOf } from "../errors.js";
-import type { Probed } from "../plan/index.js";
+import type { Capability } from "../contract/index.js";
+import { messageOf, PluginBrokeContract } from "../errors.js";
+import { checkedReturn, inOffer, type Probed, pluginReturns } from "../plan/index.js";
 import { type Actor, type Finding, type Log, newPluginAbort, unlessAborted } from "../plugin/index.js";
 import type { ProbeSettings } from "./configuration.js";
 
 interface KeptFindings {
   readonly findings: ReadonlyMap<Capability, Finding>;
   readonly probedAt: number;
+  /** Its probe returned what no probe may. */
+  readonly fault?: PluginBrokeContract | undefined;
+}
+
+interface Answer {
+  readonly findings: readonly Finding[];
+  readonly fault?: PluginBrokeContract;
 }
 
 /** Keeps the findings of each actor on this host, and probes again when they are too old or were invalidated. */
 export class Prober {
   readonly #evidence = new Map<Actor<never>, KeptFindings>();
   readonly #underWay = new Map<Actor<never>, Promise<KeptFindings>>();
+  /** How each probe under way is ended early. */
+  readonly #failing = new Map<Actor<never>, (error: unknown) => void>();
 
   constructor(
     readonly settings: ProbeSettings,
@@ -32,6 +40,7 @@ export class Prober {
       actor,
       findings: evidence?.findings ?? new Map(),
       probedAt: new Date(evidence?.probedAt ?? 0).toISOString(),
+      fault: evidence?.fault,
     };
   }
 
@@ -63,6 +72,13 @@ export class Prober {
     this.#underWay.delete(actor);
   }
 
+  /** The actor left an error unhandled: a probe under way, which may wait for ever, has failed with it. */
+  fail(actor: Actor<never>, error: unknown): void {
+    const fail = this.#failing.get(actor);
+    if (fail === undefined) this.invalidate(actor);
+    else fail(error);
+  }
+
   async #refreshOne(actor: Actor<never>): Promise<void> {
     // Repeated if the evidence was invalidated while the probe ran.
     while (!this.isFresh(actor)) await this.#probeOnce(actor);
@@ -79,8 +95,8 @@ export class Prober {
   }
 
   async #probe(actor: Actor<never>): Promise<KeptFindings> {
-    const findings = this.#within(actor, await this.#ask(actor));
-    return { findings, probedAt: Date.now() };
+    const { findings, fault } = await this.#ask(actor);
+    return { findings: this.#within(actor, findings), probedAt: Date.now(), fault };
   }
 
   #within(actor: Actor<never>, given: readonly Finding[]): ReadonlyMap<Capability, Finding> {
@@ -99,26 +115,39 @@ export class Prober {
   }
 
   /** Never rejects: a probe that fails is a finding on each claim. */
-  async #ask(actor: Actor<never>): Promise<readonly Finding[]> {
+  async #ask(actor: Actor<never>): Promise<Answer> {
     const { timeoutMs } = this.settings;
     const limit = newPluginAbort();
     const late = `took longer than ${timeoutMs} ms`;
     const timer = setTimeout(() => limit.abort(new Error(late)), timeoutMs);
-    const probing = (async () => z.array(findingSchema).parse(await actor.probe(limit.signal)))();
+    const probing = (async () => {
+      const returned: unknown = await inOffer(actor, () => actor.probe(limit.signal));
+      return checkedReturn(actor, "probe", pluginReturns.findings, returned);
+    })();
+    const failed = new Promise<never>((_resolve, reject) => this.#failing.set(actor, reject));
     try {
-      return await unlessAborted(limit.signal, () => probing);
+      return { findings: await unlessAborted(limit.signal, () => Promise.race([probing, failed])) };
     } catch (error) {
       this.log.warn({ actor: actor.name, error }, "a probe failed");
       if (limit.signal.aborted) {
         const known = await lastWords(probing, late);
-        return actor.claims.map((capability) => known.get(capability) ?? lateFinding(capability, late));
+        return {
+          findings: actor.claims.map((capability) => known.get(capability) ?? lateFinding(capability, late)),
+        };
       }
-      const why = error instanceof z.ZodError ? "its findings have no usable shape" : messageOf(error);
-      const reason = `its probe failed (${why})`;
-      const fix = "the runner's log has the cause; then probe again with `ambit doctor`";
-      return actor.claims.map((capability) => ({ capability, proven: false, reason, fix }));
+      const fault = error instanceof PluginBrokeContract ? error : undefined;
+      const reason = `its probe failed (${messageOf(error).replace(/\.$/, "")})`;
+      const fix =
+        fault === undefined
+          ? "the runner's log has the cause; then probe again with `ambit doctor`"
+          : "its author corrects what probe() returns: a list of findings, each with its capability";
+      const findings = actor.claims.map(
+        (capability) => ({ capability, proven: false, reason, fix }) as const,
+      );
+      return { findings, ...(fault === undefined ? {} : { fault }) };
     } finally {
       clearTimeout(timer);
+      this.#failing.delete(actor);
     }
   }
 }

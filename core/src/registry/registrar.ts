@@ -1,6 +1,7 @@
 import { type DependencyContainer, container as root } from "tsyringe";
 import type { MarkedValue } from "../contract/index.js";
-import type { LoadFailure } from "../errors.js";
+import { type LoadFailure, messageOf } from "../errors.js";
+import { callPure, pluginReturns, rememberOrigin } from "../plan/index.js";
 import {
   type Actor,
   type ActorKind,
@@ -15,6 +16,7 @@ import {
   type StoreBackend,
 } from "../plugin/index.js";
 import { construct, pluginContainer } from "./construct.js";
+import { offerProblems } from "./offer-shapes.js";
 
 /** An actor, and the plugin that offered it. */
 export interface Registration {
@@ -33,12 +35,19 @@ export interface Offered {
   readonly dialects: readonly Dialect[];
 }
 
-/** Something that a plugin adds and no compiler checked. */
-export class OfferInvalid extends Error {
-  override readonly name = "OfferInvalid";
+/** One plugin of the configuration, while it registers. */
+export interface Registering {
+  readonly plugin: string;
+  /** Its package or file, as the configuration names it. Undefined: an object in the configuration. */
+  readonly package: string | undefined;
+  readonly config: unknown;
+  readonly log: Log;
+  readonly hasTenants: boolean;
 }
 
-/** Takes what plugins offer, and refuses duplicates. */
+const authorsFix = "its author corrects what register adds; TypeScript reports it too";
+
+/** Takes what plugins offer, and refuses what isn't whole, and duplicates. */
 export class OfferCollector implements Offered {
   readonly failures: LoadFailure[] = [];
   readonly registrations: Registration[] = [];
@@ -62,15 +71,8 @@ export class OfferCollector implements Offered {
   readonly #owners = new Map<string, string>();
 
   /** The registrar that one plugin gets, which works only while the plugin registers. */
-  during(
-    plugin: string,
-    {
-      config,
-      log,
-      hasTenants,
-    }: { readonly config: unknown; readonly log: Log; readonly hasTenants: boolean },
-    register: (registrar: Registrar) => unknown,
-  ): unknown {
+  during(registering: Registering, register: (registrar: Registrar) => unknown): unknown {
+    const { plugin, config, log, hasTenants } = registering;
     const container = pluginContainer(this.#container, plugin, config, log);
     let over = false;
     try {
@@ -85,10 +87,13 @@ export class OfferCollector implements Offered {
             throw new Error(`Plugin '${plugin}' offers the ${kind} '${given.name}' after it has registered.`);
           // A plugin in JavaScript has no compiler that says so.
           if (!Object.hasOwn(this.#accept, kind)) {
-            const known = Object.keys(this.#accept).join(", ");
-            throw new OfferInvalid(`There is no kind '${String(kind)}': a plugin adds one of ${known}.`);
+            const kinds = Object.keys(this.#accept).join(", ");
+            const reason = `adds a '${String(kind)}', and there is no such kind: a plugin adds one of ${kinds}`;
+            this.failures.push({ plugin, reason, fix: authorsFix });
+            return;
           }
-          this.#accept[kind](plugin, typeof given === "function" ? construct(container, given) : given);
+          const offer = typeof given === "function" ? construct(container, given) : given;
+          if (this.#isWhole(registering, kind, offer)) this.#accept[kind](plugin, offer);
         },
       });
     } finally {
@@ -97,9 +102,13 @@ export class OfferCollector implements Offered {
   }
 
   readonly #accept: { readonly [Kind in keyof Offers]: (plugin: string, offer: Offers[Kind]) => void } = {
-    sandbox: (plugin, actor) => this.#addActor(plugin, "sandbox", actor),
+    sandbox: (plugin, actor) => {
+      if (this.#namesDomains(plugin, actor)) this.#addActor(plugin, "sandbox", actor);
+    },
     executor: (plugin, actor) => this.#addActor(plugin, "executor", actor),
-    delivery: (plugin, actor) => this.#addActor(plugin, "delivery", actor),
+    delivery: (plugin, actor) => {
+      if (this.#namesDomains(plugin, actor)) this.#addActor(plugin, "delivery", actor);
+    },
     harness: (plugin, actor) => this.#addActor(plugin, "harness", actor),
     toolSource: (plugin, actor) => this.#addActor(plugin, "toolSource", actor),
     gateway: (plugin, actor) => this.#addActor(plugin, "gateway", actor),
@@ -122,15 +131,40 @@ export class OfferCollector implements Offered {
     },
   };
 
+  /** What an actor touches whatever it is used for is already known. */
+  #namesDomains(plugin: string, actor: Actor): boolean {
+    try {
+      callPure(actor, "touches", pluginReturns.domains, () => actor.touches());
+      return true;
+    } catch (error) {
+      const fix = "its author returns domains from touches(): a list, possibly empty";
+      this.failures.push({ plugin, reason: messageOf(error).replace(/\.$/, ""), fix, cause: error });
+      return false;
+    }
+  }
+
   #addActor<Kind extends ActorKind>(plugin: string, kind: Kind, actor: ActorKinds[Kind]): void {
-    const missing = missingIn(actor);
-    if (missing.length > 0)
-      throw new OfferInvalid(`Its ${kind} ${JSON.stringify(actor.name)} lacks ${missing.join(", ")}.`);
     const offer = keyOf(kind, actor);
     const fix = "load only one of them, or rename one in its config";
     if (!this.#isFirst(plugin, offer, { offer, fix })) return;
     this.registrations.push({ plugin, kind, actor });
     this.actors[kind].push(actor);
+  }
+
+  /** Whether it has the interface of its kind. All that is wrong is one failure, beside those of other offers. */
+  #isWhole<Kind extends keyof Offers>(
+    { plugin, package: from }: Registering,
+    kind: Kind,
+    offer: Offers[Kind],
+  ): boolean {
+    const problems = offerProblems(kind, offer);
+    if (problems !== undefined) {
+      const named = typeof offer?.name === "string" ? ` '${offer.name.slice(0, 100)}'` : "";
+      this.failures.push({ plugin, reason: `its ${kind}${named} isn't one: ${problems}`, fix: authorsFix });
+      return false;
+    }
+    rememberOrigin(offer, { plugin, package: from, kind });
+    return true;
   }
 
   #isFirst(plugin: string, key: string, { offer, fix }: { offer: string; fix: string }): boolean {
@@ -142,17 +176,6 @@ export class OfferCollector implements Offered {
     }
     return owner === undefined;
   }
-}
-
-/** What every actor has, and one of a plugin in JavaScript may lack. */
-function missingIn(actor: Actor<never>): readonly string[] {
-  const { name, site, claims } = actor;
-  const values = Object.entries({ name, site }).filter(([, value]) => typeof value !== "string");
-  const methods = (["touches", "gaps", "probe"] as const).filter(
-    (method) => typeof actor[method] !== "function",
-  );
-  const list = Array.isArray(claims) ? [] : ["claims (a list)"];
-  return [...values.map(([key]) => key), ...list, ...methods.map((method) => `${method}()`)];
 }
 
 /** Actors that do the same work collide even with different names; others are identified by their names. */

@@ -1,5 +1,5 @@
 import type { ActorDescription, MarkedValue } from "../contract/index.js";
-import type { Candidates } from "../plan/index.js";
+import { type Candidates, originOf, type PluginOffer } from "../plan/index.js";
 import type { Actor, BlobsBackend, Dialect, Log, RunObserver, StoreBackend } from "../plugin/index.js";
 import type { PluginEntry, ProbeSettings } from "./configuration.js";
 import { type ImportPlugin, type LoadedPlugin, loadPlugins } from "./load.js";
@@ -85,6 +85,13 @@ export class Registry {
   /** The actor failed although it was proven: it is probed again before the next plan. */
   invalidate(actor: Actor<never>): void {
     this.#prober.invalidate(actor);
+  }
+
+  /** A plugin left an error unhandled: what it proved before says nothing of it now. */
+  faulted(offer: PluginOffer, error: unknown): void {
+    const plugin = originOf(offer)?.plugin;
+    for (const { actor, ...one } of this.registrations)
+      if (one.plugin === plugin) this.#prober.fail(actor, error);
   }
 
   /** Whether an earlier process proved too little: `invalidateRestored` lets its evidence be gathered again. */

@@ -3,6 +3,8 @@ import { forever } from "@ambit/fakes/harness";
 import { recordingLog } from "@ambit/fakes/log";
 import { FakeSandboxBackend } from "@ambit/fakes/sandbox-backend";
 import { describe, expect, test, vi } from "vitest";
+import { PluginBrokeContract } from "../../src/errors.js";
+import { whyUnproven } from "../../src/plan/gaps.js";
 import type { Finding } from "../../src/plugin/index.js";
 import { Prober } from "../../src/registry/prober.js";
 
@@ -113,11 +115,15 @@ describe("probing", () => {
       "its probe failed (EPERM)",
     ],
     ["hangs", forever, "its probe failed (took longer than 30 ms)"],
-    ["gives no list", async () => JSON.parse("null"), "its probe failed (its findings have no usable shape)"],
+    [
+      "gives no list",
+      async () => JSON.parse("null"),
+      "its probe failed ('fake' returned what it must not from probe(): the value must be a list, not null)",
+    ],
     [
       "gives a half finding",
       async () => JSON.parse('[{"capability":"network.deny","proven":true}]'),
-      "its findings have no usable shape",
+      "returned what it must not from probe(): [0].how is required: a string",
     ],
   ])("a probe that %s proves nothing, and says why", async (_what, probe, why) => {
     const { actor, prober, log } = probing(probe, 30);
@@ -166,5 +172,31 @@ describe("probing", () => {
     expect(seen[0]?.aborted).toBe(true);
     const fix = "try again when this host is less busy, or raise probes.timeoutMs";
     expect(prober.probed(actor).findings.get("network.deny")).toMatchObject({ fix });
+  });
+
+  test("a plan that needs findings of a probe that returned none fails by its name", async () => {
+    const { actor, prober } = probing(async () => JSON.parse('[{"capability":"network","proven":true}]'));
+    await prober.refresh([actor]);
+    const probed = prober.probed(actor);
+    expect(() => whyUnproven(probed, "network.deny")).toThrow(PluginBrokeContract);
+    expect(() => whyUnproven(probed, "network.deny")).toThrow(
+      "'fake' returned what it must not from probe()",
+    );
+  });
+
+  test("a probe whose error nothing handled has failed with it", async () => {
+    const began = Promise.withResolvers<void>();
+    const { actor, prober } = probing(() => {
+      began.resolve();
+      return new Promise(() => undefined);
+    });
+    const refreshed = prober.refresh([actor]);
+    await began.promise;
+    prober.fail(actor, new Error("spawn ssh ENOENT"));
+    await refreshed;
+    expect(prober.probed(actor).findings.get("network.deny")).toMatchObject({
+      proven: false,
+      reason: "its probe failed (spawn ssh ENOENT)",
+    });
   });
 });

@@ -64,11 +64,71 @@ describe("loading", () => {
     if (!(error instanceof PluginLoadFailed)) throw error;
     expect(error.failures.map(({ reason, fix }) => `${reason}: ${fix}`)).toEqual([
       expect.stringMatching(
-        /There is no kind 'executer': a plugin adds one of sandbox, executor, .*corrects/,
+        /adds a 'executer', and there is no such kind: a plugin adds one of sandbox, executor, .*corrects/,
       ),
       expect.stringMatching(
-        /Its executor "x" lacks claims \(a list\), probe\(\).*corrects what register adds/,
+        /its executor 'x' isn't one: claims is required: a list; probe is required: a method; kind is .*; execute is required: a method: .*corrects what register adds/,
       ),
+    ]);
+  });
+
+  test.each<[kind: keyof Offers, offer: object, change: object, problem: string]>([
+    ["sandbox", new FakeSandboxBackend(), { open: undefined }, "open is required: a method"],
+    ["sandbox", new FakeSandboxBackend(), { site: "runner" }, 'site must be "sandbox"'],
+    ["sandbox", new FakeSandboxBackend(), { hides: true }, "hides must be a method"],
+    ["sandbox", new FakeSandboxBackend(), { takeover: {} }, "takeover.takeOver is required: a method"],
+    ["sandbox", new FakeSandboxBackend(), { touches: () => ["disk"] }, "[0] must be one of"],
+    ["executor", new FakeExecutor(), { execute: "run" }, "execute must be a method"],
+    ["executor", new FakeExecutor(), { claims: ["network.Deny"] }, 'did you mean "network.deny"?'],
+    [
+      "executor",
+      new FakeExecutor(),
+      { site: "browser" },
+      'site must be one of "sandbox", "runner", "caller"',
+    ],
+    ["executor", new FakeExecutor(), { name: "" }, "name must not be empty"],
+    ["delivery", new FakeDelivery(), { publish: undefined }, "publish is required: a method"],
+    ["toolSource", new FakeToolSource(), { connect: 1 }, "connect must be a method"],
+    ["toolSource", new FakeToolSource(), { connection: "tcp" }, 'connection must be one of "http", "stdio"'],
+    ["harness", new ScriptedHarness(new FakeDelivery()), { start: undefined }, "start is required: a method"],
+    [
+      "harness",
+      new ScriptedHarness(new FakeDelivery()),
+      { prewarm: [], prepare: undefined },
+      "prepare is required",
+    ],
+    ["observer", { name: "o", observe: () => undefined }, { observe: undefined }, "observe is required"],
+    ["observer", { name: "o", observe: () => undefined }, { logged: {} }, "logged must be a method"],
+    ["store", { name: "s", open: () => undefined }, { open: undefined }, "open is required: a method"],
+    ["blobs", { name: "b", open: () => undefined }, { name: 1 }, "name must be a string"],
+    ["dialect", { name: "d", keys: {}, translate: () => undefined }, { keys: undefined }, "keys is required"],
+  ])("a %s isn't loaded without its whole interface: %o", async (kind, offer, change, problem) => {
+    const offered = (given: object) =>
+      plugin("whole", ({ add }) => Reflect.apply(add, undefined, [kind, given]));
+    const members = Object.getOwnPropertyNames(Object.getPrototypeOf(offer));
+    const copy = Object.assign(
+      Object.fromEntries(members.map((name) => [name, Reflect.get(offer, name)])),
+      offer,
+    );
+    expect(await failuresOf([offered(copy)])).toEqual([]);
+    const failures = await failuresOf([offered({ ...copy, ...change })]);
+    expect(failures).toEqual([["whole", expect.stringContaining(problem)]]);
+  });
+
+  test("all that is wrong with all offers of a plugin is reported together", async () => {
+    const executor = new FakeExecutor();
+    const failures = await failuresOf([
+      plugin("many", ({ add }) => {
+        add("executor", Object.assign(new FakeExecutor(), { claims: ["network"], site: 1 }));
+        Reflect.apply(add, undefined, ["delivery", undefined]);
+        add("executor", executor);
+      }),
+      offering("other", "executor", executor),
+    ]);
+    expect(failures).toEqual([
+      ["many", expect.stringMatching(/executor 'callback' isn't one: site .*; claims\[0\] must be one of/)],
+      ["many", expect.stringContaining("its delivery isn't one")],
+      ["other", expect.stringContaining("already offers")],
     ]);
   });
 

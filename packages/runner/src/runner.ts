@@ -1,5 +1,15 @@
 import type { Registry } from "@ambit/core";
-import { AtCapacity, NotFound, RequestInvalid, RunCancelled } from "@ambit/core";
+import {
+  AtCapacity,
+  NotFound,
+  offerTitle,
+  originOf,
+  PluginBrokeContract,
+  type PluginOffer,
+  pluginReturns,
+  RequestInvalid,
+  RunCancelled,
+} from "@ambit/core";
 import { type Failure, type Issue, idOfRun, projectOf, runKey } from "@ambit/core/contract";
 import { type LocalConnection, loopTurns, type RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
@@ -157,7 +167,12 @@ export class Runner {
     const asked = this.registry
       .knownCandidates()
       .sandboxes.map(({ actor }) =>
-        callPlugin(`Sandbox '${actor.name}'`, async () => actor.madeConnection?.(connection) ?? false),
+        callPlugin(
+          actor,
+          "madeConnection",
+          pluginReturns.yesOrNo,
+          async () => actor.madeConnection?.(connection) ?? false,
+        ),
       );
     return (await Promise.all(asked)).includes(true);
   }
@@ -185,6 +200,27 @@ export class Runner {
   keepSessionsIn(keeper: SessionKeeper): void {
     this.#sessions.keeper = keeper;
     this.#container.resolve(SessionSpending).keeper = keeper;
+  }
+
+  /**
+   * A plugin left an error unhandled: an `error` event without a listener, or a rejection that nothing awaits. What its actors
+   * still do is unknown, so every run that they act in ends, and they are probed again; the other runs go on.
+   *
+   * @returns whether they can: false for what all runs share, such as the store.
+   */
+  faulted(offer: PluginOffer, error: unknown): boolean {
+    const message = `${offerTitle(offer)} left an error unhandled; the runner's log has the cause.`;
+    const origin = originOf(offer);
+    this.options.log.error({ plugin: origin?.plugin, error }, message);
+    this.registry.faulted(offer, error);
+    if (origin === undefined || origin.kind === "store" || origin.kind === "blobs") return false;
+    // An observer acts in no run: nothing of one depends on it.
+    if (origin.kind === "observer") return true;
+    for (const run of this.#runs.values()) {
+      const actors = run.plan.participants.map(({ probed }) => originOf(probed.actor)?.plugin);
+      if (actors.includes(origin.plugin)) run.cancel(new PluginBrokeContract(message, { cause: error }));
+    }
+    return true;
   }
 
   /** The named sessions that are open here. */

@@ -1,3 +1,4 @@
+import { offerUnderWay } from "@ambit/core";
 import { HarnessFailed, ModelFailed, SandboxFailed } from "@ambit/core/plugin";
 import { FakeExecutor } from "@ambit/fakes/executor";
 import { calls, done, forever, says } from "@ambit/fakes/harness";
@@ -177,6 +178,129 @@ describe("a failure of an actor ends the run, with the error code for the person
     expect(result).toMatchObject({ ok: false, output: "done", failure: { code: "plugin_broke_contract" } });
     expect(failure?.code).toBe("plugin_broke_contract");
   });
+});
+
+describe("what an actor resolves with is checked before it is used", () => {
+  const connection = { type: "http", url: "https://docs.example/mcp" };
+  const mcpServers = [{ name: "docs", connection, policy: { permission: "allow" } }];
+
+  test.each<
+    [what: string, kind: "sandbox" | "delivery" | "toolSource" | "harness", method: string, message: string]
+  >([
+    ["a sandbox", "sandbox", "open", "workspace is required: a string"],
+    ["a published server", "delivery", "publish", "url is required"],
+    ["a publication", "toolSource", "connect", "tools is required: a list"],
+    ["an agent", "harness", "start", "conversation is required: a string"],
+  ])("%s", async (_what, kind, method, message) => {
+    for (const returned of [{}, undefined]) {
+      const world = await createWorld({ script: says("never") });
+      Object.assign(world[kind], { [method]: async () => returned });
+      const { result } = await world.run({ customTools, mcpServers });
+      expect(result.failure?.code).toBe("plugin_broke_contract");
+      expect(result.error).toContain("of the plugin 'fakes'");
+      expect(result.error).toContain(`${method}()`);
+      if (returned !== undefined) expect(result.error).toContain(message);
+    }
+  });
+
+  test("a sandbox that isn't whole is closed all the same", async () => {
+    const world = await createWorld({ script: says("never") });
+    const open = world.sandbox.open.bind(world.sandbox);
+    const half: typeof open = async (...given) =>
+      Object.assign(await open(...given), { readFile: undefined });
+    Object.assign(world.sandbox, { open: half });
+    expect((await world.run()).result.error).toContain("readFile is required: a method");
+    expect(world.sandbox).toMatchObject({ opened: 1, closed: 1 });
+  });
+
+  test("an outcome of a status that there isn't, with a text", async () => {
+    const executor = new FakeExecutor();
+    Object.assign(executor, { execute: async () => ({ status: "finished", output: "x" }) });
+    const world = await createWorld({ executors: [executor], script: calls("look_up") });
+    const { result } = await world.run({ customTools });
+    expect(result.failure?.code).toBe("plugin_broke_contract");
+    expect(result.error).toContain("status must be completed, failed or parked");
+  });
+});
+
+describe("an error that a plugin leaves unhandled", () => {
+  test("ends the runs that it acts in, by its name, and no other", async () => {
+    const begun = Promise.withResolvers<void>();
+    const executor = new FakeExecutor({
+      execute: () => {
+        begun.resolve();
+        return forever();
+      },
+    });
+    const held = Promise.withResolvers<void>();
+    const world = await createWorld({
+      executors: [executor],
+      script: [
+        calls("look_up"),
+        async function* () {
+          await held.promise;
+          yield { type: "message", text: "still here" };
+          yield done;
+        },
+      ],
+    });
+    const faulty = world.run({ customTools });
+    await begun.promise;
+    const other = world.run();
+    expect(world.runner.faulted(executor, new Error("spawn ssh ENOENT"))).toBe(true);
+    const { result } = await faulty;
+    expect(result.failure?.code).toBe("plugin_broke_contract");
+    expect(result.error).toContain("Executor 'callback' of the plugin 'fake-tools' left an error unhandled");
+    expect(result.error).not.toContain("ENOENT");
+    held.resolve();
+    expect((await other).result).toMatchObject({ ok: true, output: "still here" });
+  });
+
+  test("names the plugin whose code was called last, and Ambit's own code as none", async () => {
+    const seen: Record<string, string | undefined> = {};
+    const note = (where: string) => {
+      seen[where] = offerUnderWay()?.name;
+    };
+    const executor = new FakeExecutor({
+      execute: async () => {
+        note("the executor");
+        await new Promise((resolve) => setImmediate(resolve));
+        note("the executor, later");
+        return { status: "completed", output: "" };
+      },
+    });
+    const world = await createWorld({
+      executors: [executor],
+      script: async function* ({ tools }) {
+        note("the harness");
+        await tools().call("look_up");
+        note("the harness, after the call");
+        yield done;
+      },
+      sandbox: { onOpen: () => note("the sandbox"), onWriteFiles: () => note("its files") },
+      observers: [{ name: "watching", observe: () => ({ entered: () => note("the observer") }) }],
+    });
+    await world.run({ customTools, harnessFiles: [{ path: "a", content: "b" }] });
+    expect(seen).toEqual({
+      "the executor": "callback",
+      "the executor, later": "callback",
+      "the harness": "scripted",
+      "the harness, after the call": "scripted",
+      "the sandbox": "fake",
+      "its files": "fake",
+      "the observer": "watching",
+    });
+    expect(offerUnderWay()).toBeUndefined();
+  });
+});
+
+test("only a sandbox of which something was proven is called confined", async () => {
+  const opening = { script: says("ok") };
+  const nothing = await createWorld({ ...opening, sandbox: { claims: [], confinement: "confined" } });
+  expect((await nothing.run()).result.receipt?.confinement).toBe("unconfined");
+  const proven = await createWorld({ ...opening, sandbox: { claims: ["network.deny"] } });
+  await proven.registry.candidates();
+  expect((await proven.run()).result.receipt?.confinement).toBe("confined");
 });
 
 describe("closing", () => {

@@ -49,7 +49,10 @@ export type ReceiptActor = z.infer<typeof receiptActorSchema>;
 /** The plan as it was applied, with the evidence. */
 export const receiptSchema = z.strictObject({
   sandbox: z.string(),
-  /** `unconfined`: the run had no boundary and nothing confined it. */
+  /**
+   * `confined`: the sandbox enforces some of its claims, and its probe has proven that on this host. `unconfined`: nothing was
+   * proven, whatever its author says, and the run had no boundary.
+   */
   confinement: z.enum(["confined", "unconfined"]),
   enforcement: z.enum(["strict", "best_effort"]),
   required: z.array(capabilitySchema),

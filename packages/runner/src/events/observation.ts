@@ -1,4 +1,4 @@
-import type { AcceptedPlan } from "@ambit/core";
+import { type AcceptedPlan, callPure, pluginReturns } from "@ambit/core";
 import type { AgentEvent, RunRequest, RunResult } from "@ambit/core/contract";
 import type {
   ModelExchange,
@@ -11,6 +11,7 @@ import type {
   TracedCall,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
+import { ofOffer } from "../lifetime/of-offer.js";
 import { remoteSpan, traceparentOf } from "../parse/trace-context.js";
 import { tokens } from "../tokens.js";
 import { RunLogger } from "./run-logger.js";
@@ -59,8 +60,10 @@ export class Observation {
       guarantees: required.map(({ capability }) => capability),
     };
     for (const observer of this.observers) {
-      const observation = this.#safely(observer.name, () => observer.observe(run));
-      if (observation !== undefined) this.#observations.set(observer.name, observation);
+      const observation = this.#safely(observer.name, () =>
+        callPure(observer, "observe", pluginReturns.observation, () => observer.observe(run)),
+      );
+      if (observation !== undefined) this.#observations.set(observer.name, ofOffer(observer, observation));
     }
     this.log.span = () => this.#span();
     const span = this.#span();

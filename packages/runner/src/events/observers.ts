@@ -1,3 +1,4 @@
+import { inOffer } from "@ambit/core";
 import type { Failure, RunRequest } from "@ambit/core/contract";
 import type {
   Log,
@@ -74,7 +75,7 @@ function notifyAll(
 ): void {
   for (const observer of observers) {
     try {
-      notify(observer);
+      inOffer(observer, () => notify(observer));
     } catch (error) {
       log.error({ observer: observer.name, error }, "an observer failed");
     }
@@ -92,7 +93,7 @@ export async function closeActors(
   });
   const closing = actors.map(async (actor) => {
     try {
-      await actor.close?.(signal);
+      await inOffer(actor, () => actor.close?.(signal));
     } catch (error) {
       log.error({ actor: actor.name, error }, "a plugin's actor could not be closed");
     }

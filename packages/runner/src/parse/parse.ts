@@ -1,4 +1,4 @@
-import { callPure } from "@ambit/core";
+import { callPure, pluginReturns } from "@ambit/core";
 import {
   type Issue,
   isJsonObject,
@@ -86,7 +86,9 @@ function translatedBy(dialects: readonly Dialect[], body: unknown): Translated {
     (before, dialect) => {
       const given = before.body;
       if (!isJsonObject(given)) return before;
-      const { request, issues } = callPure(dialect, "translate", () => dialect.translate(given));
+      const { request, issues } = callPure(dialect, "translate", pluginReturns.translation, () =>
+        dialect.translate(given),
+      );
       return { body: request, issues: [...before.issues, ...issues] };
     },
     { body, issues: [] },

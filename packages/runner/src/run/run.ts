@@ -1,4 +1,11 @@
-import { type AcceptedPlan, type AmbitError, type AtCapacity, RunCancelled, toAmbitError } from "@ambit/core";
+import {
+  type AcceptedPlan,
+  type AmbitError,
+  type AtCapacity,
+  type PluginBrokeContract,
+  RunCancelled,
+  toAmbitError,
+} from "@ambit/core";
 import {
   type AgentEvent,
   onDisconnectOf,
@@ -106,7 +113,7 @@ export class Run {
   }
 
   /** Ends the run early. It still returns its one result. */
-  cancel(reason: RunCancelled | AtCapacity): void {
+  cancel(reason: RunCancelled | AtCapacity | PluginBrokeContract): void {
     this.scope.abort(reason);
   }
 
@@ -248,7 +255,7 @@ export class Run {
     if (request.environment?.prepareOnly === true) return { how: "completed", stopReason: "prepared" };
     const { sandbox, harness } = plan;
     await this.deadlines.starting("Writing the request's files", () =>
-      fillWorkspace(session.sandbox, sandbox.actor.name, request, harness.actor, scope.signal),
+      fillWorkspace(session.sandbox, sandbox.actor, request, harness.actor, scope.signal),
     );
 
     // 4 publish the tools, 5 start the agent; or reuse the session's

@@ -4,7 +4,10 @@ import {
   cancelledByCaller,
   errorDetailOf,
   HarnessFailed,
+  inOffer,
   ModelFailed,
+  offerTitle,
+  outsideOffers,
   PluginBrokeContract,
 } from "@ambit/core";
 import type {
@@ -15,7 +18,7 @@ import type {
   OutputsReceipt,
   Usage,
 } from "@ambit/core/contract";
-import { type Agent, loopTurnSize, loopTurns, pieceEnd, type Sandbox } from "@ambit/core/plugin";
+import { type Agent, loopTurnSize, loopTurns, pieceEnd, type Sandbox, type Turn } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { Elicitation } from "../call/ask/elicitation.js";
 import { CallEvents } from "../call/reports/call-events.js";
@@ -27,6 +30,7 @@ import { readBounded } from "../lifetime/bounded.js";
 import { Deadlines } from "../lifetime/deadlines.js";
 import { LinkedAbort, unlessAborted } from "../lifetime/linked-abort.js";
 import { sizeOf } from "../lifetime/memory/size.js";
+import { ofOffer } from "../lifetime/of-offer.js";
 import { Pause } from "../lifetime/pause.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
@@ -158,20 +162,28 @@ export class TurnRunner {
   /** `done` isn't passed on, since the run isn't over yet. @returns the agent's stop reason. */
   async #stream(agent: Agent, prompt: readonly ContentBlock[]): Promise<string | undefined> {
     const { scope, deadlines, limits, calls, callEvents, pause } = this;
-    const who = `Harness '${this.plan.harness.actor.name}'`;
+    const harness = this.plan.harness.actor;
+    const who = offerTitle(harness);
     scope.signal.throwIfAborted();
     using ended = new LinkedAbort(scope.signal, pause.signal);
     deadlines.prompted();
     let done = false;
     let stopReason: string | undefined;
     try {
-      const events = agent.prompt({
+      const turn: Turn = {
         prompt,
         signal: ended.signal,
         ...this.observation.trace(),
-        onPermission: (question) => calls.decide(question),
-        onInput: (question) => this.elicitation.answer(question),
-      });
+        onPermission: (question) => outsideOffers(() => calls.decide(question)),
+        onInput: (question) => outsideOffers(() => this.elicitation.answer(question)),
+      };
+      const events = {
+        [Symbol.asyncIterator]: () =>
+          ofOffer(
+            harness,
+            inOffer(harness, () => agent.prompt(turn)[Symbol.asyncIterator]()),
+          ),
+      };
       await readBounded(events, ended.signal, limits.closeMs, (event) => {
         deadlines.recordActivity();
         if (event.type === "done") {

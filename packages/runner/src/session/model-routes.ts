@@ -1,4 +1,4 @@
-import type { AcceptedPlan } from "@ambit/core";
+import { type AcceptedPlan, outsideOffers, pluginReturns } from "@ambit/core";
 import type {
   ConnectionDecision,
   Log,
@@ -56,16 +56,16 @@ export class ModelRoutes {
     const { gateway } = this.plan;
     if (gateway === undefined) return undefined;
     const { actor } = gateway.probed;
-    return await callPlugin(`Model gateway '${actor.name}'`, () =>
+    return await callPlugin(actor, "open", pluginReturns.modelRoute, () =>
       actor.open(gateway.use, {
         signal: scope.signal,
         defer: (close) => scope.defer(close),
         sandbox,
         boundary: this.plan.boundary,
         log: this.log,
-        admit: (model, signal, max) => router.admit(model, signal, max),
+        admit: (model, signal, max) => outsideOffers(() => router.admit(model, signal, max)),
         begin: (model, max) => router.begin(model, max),
-        onDecision: (decision) => router.onDecision(decision),
+        onDecision: (decision) => outsideOffers(() => router.onDecision(decision)),
       }),
     );
   }

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { type AcceptedPlan, type OwnSandbox, ofBoundary } from "@ambit/core";
+import { type AcceptedPlan, inOffer, type OwnSandbox, ofBoundary, pluginReturns } from "@ambit/core";
 import type { ConnectionDecision, Log, Sandbox, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { unlessAborted } from "../lifetime/linked-abort.js";
+import { ofOffer } from "../lifetime/of-offer.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { requireOpened } from "./session.js";
@@ -44,9 +45,12 @@ export async function openOwnSandbox(
     log,
   };
   return unlessAborted(scope.signal, async () => {
-    const opened = await callPlugin(`Sandbox '${actor.name}'`, () => actor.open(spec, scope));
-    scope.defer(() => opened.close());
-    requireOpened(actor.name, opened, true, secrets);
-    return opened;
+    const opened = await callPlugin(actor, "open", pluginReturns.sandbox, async () => {
+      const sandbox = await actor.open(spec, scope);
+      if (sandbox instanceof Object) scope.defer(() => inOffer(actor, () => sandbox.close()));
+      return sandbox;
+    });
+    requireOpened(actor, opened, true, secrets);
+    return ofOffer(actor, opened);
   });
 }

@@ -1,11 +1,22 @@
 import { createHash, randomUUID } from "node:crypto";
-import type { AcceptedPlan } from "@ambit/core";
-import { messageOf, PluginBrokeContract, type SandboxFailed } from "@ambit/core";
+import {
+  type AcceptedPlan,
+  callPure,
+  inOffer,
+  messageOf,
+  offerTitle,
+  outsideOffers,
+  PluginBrokeContract,
+  type PluginOffer,
+  pluginReturns,
+  type SandboxFailed,
+} from "@ambit/core";
 import type {
   ConnectionDecision,
   HiddenCredential,
   Log,
   PreparedAgent,
+  RequiredPath,
   Sandbox,
   Scope,
 } from "@ambit/core/plugin";
@@ -204,14 +215,16 @@ export class Session {
         id: session.id,
         boundary: plan.boundary,
         required: plan.required.map(({ capability }) => capability),
-        requiredPaths: plan.harness.actor.requiredPaths(plan.sandbox.actor.rootfs ?? "host"),
+        requiredPaths: requiredPathsOf(plan),
         onDecision: (decision: ConnectionDecision) =>
-          session.#borrower === undefined
-            ? session.#between?.add(decision)
-            : session.#borrower.decided(decision),
+          outsideOffers(() =>
+            session.#borrower === undefined
+              ? session.#between?.add(decision)
+              : session.#borrower.decided(decision),
+          ),
         onFailure: (failure: SandboxFailed) => {
           session.#failure ??= failure;
-          session.#borrower?.failed(failure);
+          outsideOffers(() => session.#borrower?.failed(failure));
         },
         isUnclaimed: () => session.#isUnclaimed,
         secrets: plan.hidden.length > 0 ? plan.hidden : undefined,
@@ -232,17 +245,30 @@ export class Session {
         log,
       };
       const sandbox = await unlessAborted(during, async () => {
-        const opened = await callPlugin(`Sandbox '${plan.sandbox.actor.name}'`, () =>
-          origin.record === undefined || plan.sandbox.actor.takeover === undefined
-            ? plan.sandbox.actor.open(spec, opening)
-            : plan.sandbox.actor.takeover.takeOver(spec, origin.record.handover, opening),
+        const { actor } = plan.sandbox;
+        const isNew = origin.record === undefined || actor.takeover === undefined;
+        const opened = await callPlugin(
+          actor,
+          isNew ? "open" : "takeOver",
+          pluginReturns.sandbox,
+          async () => {
+            const sandbox =
+              origin.record === undefined || actor.takeover === undefined
+                ? await actor.open(spec, opening)
+                : await actor.takeover.takeOver(spec, origin.record.handover, opening);
+            // Before it is looked at: what isn't a whole sandbox may be a container all the same.
+            if (sandbox instanceof Object)
+              opening.defer(() =>
+                inOffer(actor, () => (session.#isLeft ? sandbox.leave?.() : undefined) ?? sandbox.close()),
+              );
+            return sandbox;
+          },
         );
-        opening.defer(() => (session.#isLeft ? opened.leave?.() : undefined) ?? opened.close());
         return opened;
       });
-      requireOpened(plan.sandbox.actor.name, sandbox, plan.required.length > 0, plan.hidden);
+      requireOpened(plan.sandbox.actor, sandbox, plan.required.length > 0, plan.hidden);
       opening.detach();
-      session.#sandbox = session.processes.of(sandbox);
+      session.#sandbox = session.processes.of(sandbox, plan.sandbox.actor);
       return session;
     } catch (error) {
       await opening.close();
@@ -291,18 +317,24 @@ export async function openSession(
   return await Session.open(plan, log, closeMs, during, rest);
 }
 
+/** The host's files that the agent needs in this plan's sandbox. @throws PluginBrokeContract */
+export function requiredPathsOf({ harness: { actor }, sandbox }: AcceptedPlan): readonly RequiredPath[] {
+  const { rootfs = "host" } = sandbox.actor;
+  return callPure(actor, "requiredPaths", pluginReturns.requiredPaths, () => actor.requiredPaths(rootfs));
+}
+
 /** Checks what a backend opened. @throws PluginBrokeContract */
 export function requireOpened(
-  backend: string,
+  backend: PluginOffer,
   { confinement, placeholders }: Sandbox,
   isRequired: boolean,
   secrets: readonly HiddenCredential[],
 ): void {
   if (isRequired && confinement !== "confined")
-    throw new PluginBrokeContract(`Sandbox '${backend}' opened unconfined under a boundary.`);
+    throw new PluginBrokeContract(`${offerTitle(backend)} opened unconfined under a boundary.`);
   const exposed = secrets.find(({ name }) => placeholders?.[name] === undefined);
   if (exposed !== undefined)
-    throw new PluginBrokeContract(`Sandbox '${backend}' provided no placeholder for ${exposed.name}.`);
+    throw new PluginBrokeContract(`${offerTitle(backend)} provided no placeholder for ${exposed.name}.`);
 }
 
 /** Two runs may share a session only if they ask for the same sandbox and the same boundary. */

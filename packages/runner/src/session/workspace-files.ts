@@ -1,3 +1,4 @@
+import { type PluginOffer, pluginReturns } from "@ambit/core";
 import type { RunRequest, Skill } from "@ambit/core/contract";
 import type { FileEntry, Harness, Sandbox } from "@ambit/core/plugin";
 import { unlessAborted } from "../lifetime/linked-abort.js";
@@ -6,17 +7,19 @@ import { callPlugin } from "../lifetime/plugin-error.js";
 /** Where agents look for skills by default. */
 const usualSkillsFolder = ".agents/skills";
 
-/** Puts the request's files into the workspace of its sandbox. @param name the sandbox's, for its errors. */
+/** Puts the request's files into the workspace of its sandbox. @param backend of the sandbox, for its errors. */
 export async function fillWorkspace(
   sandbox: Sandbox,
-  name: string,
+  backend: PluginOffer,
   request: RunRequest,
   { skillsFolder = usualSkillsFolder }: Pick<Harness, "skillsFolder">,
   signal: AbortSignal,
 ): Promise<void> {
   const files = workspaceFiles(request, sandbox.workspace, skillsFolder);
   if (files.length === 0) return;
-  await unlessAborted(signal, () => callPlugin(`Sandbox '${name}'`, () => sandbox.writeFiles(files)));
+  await unlessAborted(signal, () =>
+    callPlugin(backend, "writeFiles", pluginReturns.nothing, () => sandbox.writeFiles(files)),
+  );
 }
 
 /** The files of a new workspace: those of the request, and its skills where agents look for them. Pure. */

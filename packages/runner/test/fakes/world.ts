@@ -75,12 +75,19 @@ export async function createWorld(options: WorldOptions = {}) {
       registrar.add("toolSource", toolSource);
       if (options.gateway !== undefined) registrar.add("gateway", options.gateway);
       for (const observer of options.observers ?? []) registrar.add("observer", observer);
+    },
+  });
+  const tools = definePlugin({
+    name: "fake-tools",
+    api: 1,
+    config: z.strictObject({}),
+    register: (registrar) => {
       for (const executor of executors) registrar.add("executor", executor);
     },
   });
   const never = () => Promise.reject(new Error("nothing is imported here"));
   const registry = await Registry.load(
-    [plugin],
+    [plugin, tools],
     never,
     { timeoutMs: 5_000, maxAgeMs: 3_600_000, retryMs: 15_000 },
     log,

@@ -27,7 +27,11 @@ const mute: Script = async function* () {
 describe("every time limit ends the run with run_timed_out, and everything is closed", () => {
   test.each<[what: string, options: WorldOptions, message: string]>([
     ["the whole run", { script: hangs, limits: { runTimeoutMs: 40 } }, "The run took longer than 0.04 s."],
-    ["a silent agent", { script: hangs, limits: { idleMs: 40 } }, "The agent did nothing for 0.04 s (limits.idleMs)."],
+    [
+      "a silent agent",
+      { script: hangs, limits: { idleMs: 40 } },
+      "The agent did nothing for 0.04 s (limits.idleMs).",
+    ],
     [
       "a silent call of the agent",
       { script: runsSilently, limits: { idleMs: 20, agentCallIdleMs: 60 } },

@@ -6,6 +6,7 @@ import type { Overrides } from "../../configuration/load.js";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
 import { openAmbit } from "../../open.js";
 import { MalformedJson, parseJson } from "../../parse-json.js";
+import { endsCommand } from "../ends-command.js";
 import { exitCodes } from "../exit-codes.js";
 import { readText } from "../read-request.js";
 
@@ -36,6 +37,7 @@ export async function compatCheck(
     environment,
     overrides,
     logLevel: "warn",
+    unhandled: endsCommand,
     keepsEvidence: true,
   });
   if (registry.dialects.length === 0)

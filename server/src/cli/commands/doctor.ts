@@ -3,13 +3,19 @@ import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
 import { printable } from "../../logging/printable.js";
 import { openAmbit } from "../../open.js";
+import { endsCommand } from "../ends-command.js";
 import { exitCodes } from "../exit-codes.js";
 import { versionText } from "./agents.js";
 
 /** `ambit doctor`: probes every actor, and says what this host can guarantee, what it can't, and the fix. */
 export async function doctor(options: Overrides & { readonly json?: boolean }): Promise<number> {
   const environment = takeEnvironment(process.env);
-  const { registry } = await openAmbit({ environment, overrides: options, logLevel: "warn" });
+  const { registry } = await openAmbit({
+    environment,
+    overrides: options,
+    logLevel: "warn",
+    unhandled: endsCommand,
+  });
   const actors = await registry.describe();
   const sandboxes = actors.filter(({ kind }) => kind === "sandbox");
   const untested = registry.knownCandidates().harnesses.flatMap(({ actor }) => {

@@ -5,6 +5,7 @@ import { failedResult } from "../../failed-result.js";
 import { openAmbit } from "../../open.js";
 import { MalformedJson } from "../../parse-json.js";
 import { planResponse } from "../../plan-response.js";
+import { endsCommand } from "../ends-command.js";
 import { exitCodeOf, exitCodes } from "../exit-codes.js";
 import { readRequest } from "../read-request.js";
 
@@ -15,6 +16,7 @@ export async function plan(file: string, overrides: Overrides): Promise<number> 
     environment,
     overrides,
     logLevel: "warn",
+    unhandled: endsCommand,
     keepsEvidence: true,
   });
   const print = (response: unknown) => process.stdout.write(`${JSON.stringify(response, undefined, 2)}\n`);

@@ -4,12 +4,18 @@ import { configurationJsonSchema } from "../../configuration/schema.js";
 import { printable } from "../../logging/printable.js";
 import { openAmbit } from "../../open.js";
 import { table } from "../display/table.js";
+import { endsCommand } from "../ends-command.js";
 import { exitCodes } from "../exit-codes.js";
 
 /** `ambit plugins`: what is loaded; with `--json` also the findings, and how each plugin is configured. */
 export async function plugins(options: Overrides & { readonly json?: boolean }): Promise<number> {
   const environment = takeEnvironment(process.env);
-  const { registry } = await openAmbit({ environment, overrides: options, logLevel: "warn" });
+  const { registry } = await openAmbit({
+    environment,
+    overrides: options,
+    logLevel: "warn",
+    unhandled: endsCommand,
+  });
   if (options.json === true) {
     const described = {
       configurationSchema: configurationJsonSchema(),

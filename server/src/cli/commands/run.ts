@@ -10,6 +10,7 @@ import { Questions } from "../by-hand/ask/questions.js";
 import type { Terminal } from "../by-hand/ask/terminal.js";
 import { ByHand, type ByHandRunOptions, isByHand } from "../by-hand/by-hand.js";
 import { type PrinterOptions, printerFor, type RecordPrinter } from "../display/record-printer.js";
+import { endsCommand } from "../ends-command.js";
 import { exitCodeOf } from "../exit-codes.js";
 import { readRequest } from "../read-request.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
@@ -42,6 +43,7 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
         overrides: options,
         copied: options.folder,
         logLevel: "warn",
+        unhandled: endsCommand,
         keepsEvidence: true,
         keepsNoFiles: true,
       }),

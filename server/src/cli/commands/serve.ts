@@ -8,26 +8,31 @@ import { EndingSignals, exitCodeOfSignal } from "../signals.js";
 /** `ambit serve`: until SIGTERM or Ctrl-C; a second one ends it immediately. */
 export async function serve(overrides: Overrides): Promise<number> {
   const environment = takeEnvironment(process.env);
-  const ambit = await openAmbit({ environment, overrides, logLevel: "info" });
+  const fault = Promise.withResolvers<never>();
+  // This process also has other callers' runs, which must survive a fault of one run.
+  const unhandled = { survives: true, end: fault.reject };
+  const ambit = await Promise.race([
+    openAmbit({ environment, overrides, logLevel: "info", unhandled }),
+    fault.promise,
+  ]);
   const { log, settings } = ambit;
   if (settings.leftOut.length > 0) {
     const message =
       'plugins leaves out default plugins: say "extends": "defaults" to load them too, or "none"';
     log.info({ leftOut: settings.leftOut }, message);
   }
-  // This process also has other callers' runs, which must survive a fault of one run.
-  process.on("uncaughtException", (error) => log.error({ error }, "uncaught exception"));
-  process.on("unhandledRejection", (error) => log.error({ error }, "unhandled rejection"));
   const signals = new EndingSignals();
   const server = await startServer(ambit);
   const { url, healthUrl } = server;
   log.info({ url, healthUrl, configuration: settings.file ?? "defaults" }, "listening");
   const failure = new Promise<never>((_resolve, reject) => void server.opened.catch(reject));
-  const signal = await Promise.race([signals.next(), failure]).catch(async (error: unknown) => {
-    // Runs would get 503 until somebody mends the store. A supervisor sees a process that ends.
-    await server.close();
-    throw error;
-  });
+  const signal = await Promise.race([signals.next(), failure, fault.promise]).catch(
+    async (error: unknown) => {
+      // Runs would get 503 until somebody mends the store. A supervisor sees a process that ends.
+      await server.close();
+      throw error;
+    },
+  );
   log.info({ signal }, "shutting down");
   const second = signals.next().then((name) => {
     log.warn({ signal: name }, "exiting immediately");

@@ -4,6 +4,7 @@ import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
 import { openAmbit } from "../../open.js";
+import { endsCommand } from "../ends-command.js";
 import { exitCodes } from "../exit-codes.js";
 import { explain } from "../explain.js";
 
@@ -25,7 +26,12 @@ export async function verify(options: VerifyOptions): Promise<number> {
 
 async function attack(options: VerifyOptions): Promise<number> {
   const environment = takeEnvironment(process.env);
-  const ambit = await openAmbit({ environment, overrides: options, logLevel: "silent" });
+  const ambit = await openAmbit({
+    environment,
+    overrides: options,
+    logLevel: "silent",
+    unhandled: endsCommand,
+  });
   const wanted = capabilitiesOf(options.capability ?? []);
   const sandboxes = ambit.registry.knownCandidates().sandboxes.map(({ actor }) => actor);
   const backend = sandboxes.find(({ name }) => name === (options.sandbox ?? name));

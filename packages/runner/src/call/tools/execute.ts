@@ -1,5 +1,12 @@
 import { createHash, randomUUID } from "node:crypto";
-import { type AcceptedPlan, PluginBrokeContract, RunTimedOut } from "@ambit/core";
+import {
+  type AcceptedPlan,
+  checkedReturn,
+  inOffer,
+  offerTitle,
+  pluginReturns,
+  RunTimedOut,
+} from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
 import type {
   Log,
@@ -62,9 +69,10 @@ export class ToolExecution {
     for (const { probed, uses } of plan.executors) {
       const executor = probed.actor;
       try {
-        executor.prepare?.(uses, { ...this.#given });
+        const given = { ...this.#given };
+        inOffer(executor, () => executor.prepare?.(uses, given));
       } catch (error) {
-        throw asPluginError(`Executor '${executor.name}'`, error);
+        throw asPluginError(offerTitle(executor), error);
       }
     }
   }
@@ -79,23 +87,16 @@ export class ToolExecution {
     const given = this.#given;
     if (given === undefined) throw new Error("A call was to be executed before its run was prepared.");
     const timeoutMs = call.tool.timeoutMs ?? this.limits.toolMs;
-    const outcome = await this.#limited<ToolOutcome>(call.tool.name, timeoutMs, signal, (limited) =>
-      executor.execute(call, {
-        ...given,
-        ...this.observation.trace({ id: call.id, name: call.tool.name }),
-        ...this.#identity(call.id),
-        signal: limited,
-        timeoutMs,
-      }),
+    const trace = this.observation.trace({ id: call.id, name: call.tool.name });
+    const context = { ...given, ...trace, ...this.#identity(call.id), timeoutMs };
+    const returned = await this.#limited<ToolOutcome>(call.tool.name, timeoutMs, signal, (limited) =>
+      inOffer(executor, () => executor.execute(call, { ...context, signal: limited })),
     ).catch((error: unknown) => {
-      throw asPluginError(`Executor '${executor.name}'`, error);
+      throw asPluginError(offerTitle(executor), error);
     });
-    if (outcome?.status === "parked") return outcome;
-    if (typeof outcome?.output === "string")
-      return { ...outcome, output: shortened(await this.secrets.hide(outcome.output)) };
-    throw new PluginBrokeContract(
-      `Executor '${executor.name}' gave no outcome: its status must be completed, failed or parked, with a text.`,
-    );
+    const outcome = checkedReturn(executor, "execute", pluginReturns.outcome, returned);
+    if (outcome.status === "parked") return outcome;
+    return { ...outcome, output: shortened(await this.secrets.hide(outcome.output)) };
   }
 
   #identity(callId: string): Pick<ToolScope, "idempotencyKey" | "fence" | "mayAct"> {

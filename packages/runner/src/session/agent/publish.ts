@@ -1,4 +1,11 @@
-import { type AcceptedPlan, HarnessFailed } from "@ambit/core";
+import {
+  type AcceptedPlan,
+  checkedReturn,
+  HarnessFailed,
+  inOffer,
+  outsideOffers,
+  pluginReturns,
+} from "@ambit/core";
 import type { RunRequest, ToolSpec } from "@ambit/core/contract";
 import type {
   DeliveryScope,
@@ -58,25 +65,34 @@ export class Publisher {
     };
     const connecting = plan.toolSources.flatMap(({ probed: { actor }, uses }) =>
       uses.map(async (server) => {
-        const connecting = callPlugin(`Tool source '${actor.name}'`, () =>
+        const connecting = callPlugin(actor, "connect", pluginReturns.publication, () =>
           actor.connect(server, { ...shared, boundary: plan.boundary }),
         );
-        const publication = await connecting.catch((error: unknown) => {
+        const connected = await connecting.catch((error: unknown) => {
           if (!scope.signal.aborted) this.events.emit(mcpServerFailed(server.name, error));
           throw error;
         });
-        const call = (made: PublishedCall) => router.route((calls) => calls.callMcpTool(publication, made));
+        const publication: Publication = {
+          ...connected,
+          call: async (made) => {
+            const outcome: unknown = await inOffer(actor, () => connected.call(made));
+            return checkedReturn(actor, "call", pluginReturns.publishedOutcome, outcome);
+          },
+        };
+        const call = (made: PublishedCall) =>
+          outsideOffers(() => router.route((calls) => calls.callMcpTool(publication, made)));
         return { ...publication, tools: await this.#withoutSecrets(publication), call };
       }),
     );
     const publications: Publication[] = await Promise.all(connecting);
     if (request.customTools.length > 0) {
-      const call = (made: PublishedCall) => router.route((calls) => calls.callTool(made));
+      const call = (made: PublishedCall) =>
+        outsideOffers(() => router.route((calls) => calls.callTool(made)));
       publications.unshift({ name: ownPublication, tools: request.customTools.map(published), call });
     }
     const servers = await Promise.all(
       publications.map((publication) =>
-        callPlugin(`Delivery '${delivery.name}'`, () => delivery.publish(publication, shared)),
+        callPlugin(delivery, "publish", pluginReturns.server, () => delivery.publish(publication, shared)),
       ),
     );
     return { servers, toolNames: publications.flatMap(({ tools }) => tools.map(({ name }) => name)) };

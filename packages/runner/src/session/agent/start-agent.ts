@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { AcceptedPlan } from "@ambit/core";
+import { type AcceptedPlan, pluginReturns } from "@ambit/core";
 import { hasSetup, type RunRequest } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
@@ -119,7 +119,7 @@ export class AgentStarter {
             log,
           });
         const begun = await unlessStarved(session.sandbox, resources, () =>
-          callPlugin(`Harness '${harness.name}'`, begin).catch((error: unknown) => {
+          callPlugin(harness, "start", pluginReturns.agent, begin).catch((error: unknown) => {
             throw namingLimits(error, resources);
           }),
         );

@@ -1,11 +1,11 @@
-import { type AcceptedPlan, SandboxFailed } from "@ambit/core";
+import { type AcceptedPlan, pluginReturns, SandboxFailed } from "@ambit/core";
 import type { Log, ModelRoute, PreparedAgent, PreparedStart } from "@ambit/core/plugin";
 import { canonicalJson } from "../../canonical-json.js";
 import { unlessAborted } from "../../lifetime/linked-abort.js";
 import { callPlugin } from "../../lifetime/plugin-error.js";
 import { OwnedScope } from "../../lifetime/scope.js";
 import { ModelRouter, ModelRoutes } from "../model-routes.js";
-import { Session, sessionFingerprintOf } from "../session.js";
+import { requiredPathsOf, Session, sessionFingerprintOf } from "../session.js";
 import { faultOf } from "./fault.js";
 import { ReservedExposure } from "./reserved-exposure.js";
 
@@ -68,12 +68,13 @@ export class PooledAgent {
       const route = way && (await addressOf(plan, way, log, closeMs));
       const agent = await unlessAborted(signal, () =>
         callPlugin(
-          `Harness '${harness.name}'`,
+          harness,
+          "prepare",
+          pluginReturns.preparedAgent,
           async () =>
             await harness.prepare?.({ ...start, model: route, signal: session.scope.signal, sandbox, log }),
         ),
       );
-      if (agent === undefined) throw new SandboxFailed("The agent was not started.");
       return new PooledAgent(session, plan, agent, { way, route }, log);
     } catch (error) {
       await session.close();
@@ -160,8 +161,8 @@ async function addressOf(
   return await new ModelRoutes(plan, log).open(way.closed, scope, new ModelRouter());
 }
 
-function pathsOf({ harness, sandbox }: AcceptedPlan): string {
-  return canonicalJson(harness.actor.requiredPaths(sandbox.actor.rootfs ?? "host"));
+function pathsOf(plan: AcceptedPlan): string {
+  return canonicalJson([...requiredPathsOf(plan)]);
 }
 
 /** What the address of a model route depends on. Its endpoint and credentials stay outside. */

@@ -1,0 +1,98 @@
+import { z } from "zod";
+import { capabilitySchema, siteSchema } from "../contract/index.js";
+import { shapeProblems } from "../plan/index.js";
+import type { Offers } from "../plugin/index.js";
+
+/** Characters of a name, which errors, events and metrics repeat. */
+const maxNameCharacters = 200;
+
+const name = z.string().min(1).max(maxNameCharacters);
+const method = z.custom((value) => typeof value === "function", {
+  error: ({ input }) => (input === undefined ? "is required: a method" : "must be a method"),
+});
+const optionalMethod = method.optional();
+const methods = <Name extends string>(...required: Name[]) =>
+  z.looseObject(Object.fromEntries(required.map((one) => [one, method])));
+const object = z.looseObject({});
+
+const actor = {
+  name,
+  site: siteSchema,
+  claims: z.array(capabilitySchema),
+  touches: method,
+  gaps: method,
+  probe: method,
+  dependsOn: optionalMethod,
+};
+
+/** Every member of every kind of offer: one that isn't here doesn't compile. */
+const members: { readonly [Kind in keyof Offers]: { readonly [Member in keyof Offers[Kind]]-?: z.ZodType } } =
+  {
+    sandbox: {
+      ...actor,
+      site: z.literal("sandbox"),
+      rootfs: z.enum(["host", "image", "image-with-mounts"]).optional(),
+      image: z.string().min(1).optional(),
+      hides: optionalMethod,
+      madeConnection: optionalMethod,
+      open: method,
+      takeover: methods("takeOver", "discard").optional(),
+      layers: methods("system", "supports", "has").optional(),
+      close: optionalMethod,
+    },
+    executor: { ...actor, kind: name, issues: method, prepare: optionalMethod, execute: method },
+    delivery: { ...actor, publish: method },
+    harness: {
+      ...actor,
+      id: name,
+      aliases: z.array(name),
+      supportsPermissionRequests: z.boolean(),
+      ownTools: object.optional(),
+      skillsFolder: z.string().min(1).optional(),
+      maxToolCallMs: z.number().positive(),
+      installation: methods("installed", "install").optional(),
+      issues: method,
+      model: optionalMethod,
+      directModelGaps: optionalMethod,
+      requiredPaths: method,
+      visibleCredentials: method,
+      hideableCredentials: optionalMethod,
+      start: method,
+      prewarm: z.array(object).optional(),
+      prepare: optionalMethod,
+    },
+    toolSource: { ...actor, connection: z.enum(["http", "stdio"]), issues: method, connect: method },
+    gateway: { ...actor, issues: method, unpriced: method, open: method },
+    observer: {
+      name,
+      observe: method,
+      refused: optionalMethod,
+      lost: optionalMethod,
+      posted: optionalMethod,
+      prewarmed: optionalMethod,
+      logged: optionalMethod,
+      watch: optionalMethod,
+      scrape: optionalMethod,
+      close: optionalMethod,
+    },
+    store: { name, open: method },
+    blobs: { name, open: method },
+    dialect: {
+      name,
+      translate: method,
+      keys: z.record(z.string(), z.array(z.string())),
+      harnesses: z.record(z.string(), z.string()).optional(),
+      tokenHeaders: z.array(z.string()).optional(),
+      differences: z.array(object).optional(),
+    },
+  };
+
+/** What an offer lacks of its kind's interface, of the vocabulary of capabilities and of that of sites; undefined for nothing. */
+export function offerProblems(kind: keyof Offers, offer: unknown): string | undefined {
+  const shape = z.looseObject(members[kind]);
+  const read = shape.safeParse(offer);
+  if (!read.success) return shapeProblems(read.error, shape, offer, { all: true });
+  if (kind !== "harness" || read.data.prewarm === undefined || read.data.prepare !== undefined)
+    return undefined;
+  return "prepare is required, since there is prewarm: a method";
+}
