@@ -29,13 +29,18 @@ export function claimsWithoutAttack(
     .filter((claim) => !attacks.some(({ capability }) => capability === claim));
 }
 
-/** Whether the attack works without a boundary, and within the one that requires the claim. */
+/**
+ * Whether the attack works without a boundary, and within the one that requires the claim.
+ *
+ * @param unguarded an executor without what enforces the claim. Default: the executor itself
+ */
 export async function tryExecutorAttack(
   executor: ToolExecutor,
   attack: ExecutorAttack,
   world: OpenWorld,
+  unguarded: ToolExecutor = executor,
 ): Promise<{ readonly control: boolean; readonly guarded: boolean }> {
-  const { outcome } = await executeCase(executor, { ...attack, status: "completed" }, world);
+  const { outcome } = await executeCase(unguarded, { ...attack, status: "completed" }, world);
   const control = attack.reached(outcome, world);
   const boundary = boundaryOf(attack.permission);
   // A refusal is as good as a failure.

@@ -9,11 +9,12 @@ import {
   canary,
   type Decoys,
   type Endpoint,
+  mechanismsAgainst,
   notRun,
   startDecoys,
   verificationOf,
 } from "@ambit/attacks";
-import type { Capability, Finding, SandboxBackend } from "@ambit/core/plugin";
+import { type Capability, capabilities, type Finding, type SandboxBackend } from "@ambit/core/plugin";
 import type { Control } from "../control/control.js";
 import { NearDecoys } from "../stage/near-decoys.js";
 import { freshId } from "../stage/stage.js";
@@ -81,12 +82,19 @@ async function judgeRefusal(
   decoys: Decoys,
 ): Promise<CapabilityReport> {
   const empty = { capability, attacks: [], allowances: [] };
+  const finding = findings.find((one) => one.capability === capability);
+  const isClaimed = backend.claims.includes(capability);
+  const unproven =
+    finding === undefined || finding.proven
+      ? "its probe has no finding for it"
+      : `its probe says: ${finding.reason}`;
+  const why = isClaimed ? `claimed, and not proven here: ${unproven}` : "not claimed";
   const weakened = (...faults: string[]) =>
-    ({ ...empty, assurance: "weakened", reason: faults.join("; ") }) as const;
+    ({ ...empty, assurance: "weakened", reason: [...faults, why].join("\n") }) as const;
   if (!planRefuses(backend, findings, capability, decoys))
     return weakened("the planner accepts a run that requires it");
   const opened = await opens(backend, capability, decoys);
-  if (!backend.claims.includes(capability)) {
+  if (!isClaimed) {
     if (opened) return weakened("open() returns a sandbox although it is required: it must reject");
     return { ...empty, assurance: "refused", reason: "not claimed" };
   }
@@ -95,12 +103,11 @@ async function judgeRefusal(
     const guard = await judgeGuard(backend, findings, capability, options, decoys);
     if (guard.assurance === "escaped")
       return {
-        ...weakened("open() returns a sandbox that doesn't enforce it"),
+        ...weakened("open() returns a sandbox that doesn't enforce it", faultsOf(guard)),
         ...guard,
         assurance: "weakened",
       };
   }
-  const finding = findings.find((one) => one.capability === capability);
   if (finding === undefined || finding.proven) {
     return { ...empty, assurance: "refused", reason: "claimed, but its probe has no finding for it" };
   }
@@ -171,16 +178,38 @@ export function faultsOf({
   const faults = [
     ...made
       .filter(({ verdict }) => ["escaped", "broken", "toothless"].includes(verdict))
-      .map(({ title, verdict, control, guarded }) => {
+      .map(({ id, title, verdict, control, guarded }) => {
         const seen =
           verdict === "escaped" ? guarded.detail : `control: ${control.detail}; guarded: ${guarded.detail}`;
-        return `${verdict}: ${title} (${seen})`;
+        return `${verdict}: ${title} (${seen})${stoppedBy(id)}`;
       }),
     ...allowed
       .filter(({ outcome }) => outcome.result !== "reached")
       .map(({ title, outcome }) => `must work: ${title} (${outcome.detail})`),
   ];
   return faults.length === 0 ? "no attack worked in the control, so nothing is proven" : faults.join("\n");
+}
+
+/** What stops the attack elsewhere: what a backend lacks in which it works. */
+function stoppedBy(id: string): string {
+  const attack = capabilities
+    .flatMap((capability): readonly Attack[] => attacks[capability])
+    .find((one) => one.id === id);
+  return attack === undefined ? "" : `; elsewhere it is stopped by ${mechanismsAgainst(attack).join(", ")}`;
+}
+
+/** Why an attack can't be made without an option of the author's; undefined if it can. */
+export function missingOption(
+  { needsRunner, needsNames, needsCredentials }: Attack,
+  {
+    runnerModule,
+    names,
+    credentialHost,
+  }: Partial<Pick<JudgeOptions, "runnerModule" | "names" | "credentialHost">>,
+): string | undefined {
+  if (needsRunner === true && runnerModule === undefined) return "runnerModule";
+  if (needsNames === true && names === undefined) return "names";
+  return needsCredentials === true && credentialHost === undefined ? "credentialHost" : undefined;
 }
 
 /** The attacks that are possible with the author's options. */
@@ -193,9 +222,8 @@ export function applicable(
     only,
   }: Partial<Pick<JudgeOptions, "runnerModule" | "names" | "credentialHost" | "only">>,
 ): readonly Attack[] {
-  return usable(all, { credentialHost })
-    .filter(({ needsRunner }) => needsRunner !== true || runnerModule !== undefined)
-    .filter(({ needsNames }) => needsNames !== true || names !== undefined)
+  return all
+    .filter((attack) => missingOption(attack, { runnerModule, names, credentialHost }) === undefined)
     .filter(({ id }) => only === undefined || only.includes(id));
 }
 

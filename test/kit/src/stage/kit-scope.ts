@@ -1,3 +1,4 @@
+import { checkedReturn, pluginReturns } from "@ambit/core";
 import { type Actor, type Finding, type Log, newPluginAbort, type Scope } from "@ambit/core/plugin";
 
 /** The kit's scope: closes in reverse what was opened in it, and reports what couldn't be closed. */
@@ -36,7 +37,8 @@ export async function probeWithin(actor: Actor<never>, ms = probeTimeoutMs): Pro
   const limit = newPluginAbort();
   const timer = setTimeout(() => limit.abort(new Error(`the probe took longer than ${ms} ms`)), ms);
   try {
-    return await actor.probe(limit.signal);
+    const returned: unknown = await actor.probe(limit.signal);
+    return checkedReturn(actor, "probe", pluginReturns.findings, returned);
   } finally {
     clearTimeout(timer);
   }

@@ -29,12 +29,12 @@ function describeHeld(tried: OwnToolsCase): void {
       const turn = await run(stage(), { answer: "deny" });
       expectAsked(turn, tool);
       expect(resultsOf(turn)).toMatchObject([{ isError: true, denied: true }]);
-      expect(await stage().acted()).toBe(false);
+      expect(await stage().acted(), "the agent acted although the call was not allowed").toBe(false);
     });
 
     it("offers its model no tool but those that it names and that are tried here", () => {
       const offered = stage().offered();
-      expect(offered.length).toBeGreaterThan(0);
+      expect(offered.length, "the agent must offer its model at least one tool").toBeGreaterThan(0);
       expect(
         offered.filter((tool) => !(tool in ownTools)),
         "offered, and not in ownTools",
@@ -59,7 +59,7 @@ function describeHeld(tried: OwnToolsCase): void {
       expectAsked(turn, tool);
       expect(resultsOf(turn)).toEqual([]);
       expect(turn.events.at(-1)).toMatchObject({ type: "done", stopReason: "paused" });
-      expect(await stage().acted()).toBe(false);
+      expect(await stage().acted(), "the agent acted although the call was not allowed").toBe(false);
     });
   });
 
@@ -80,7 +80,9 @@ function describeHeld(tried: OwnToolsCase): void {
       });
       expectAsked(turn, tried.shell);
       expect(resultsOf(turn).map(({ denied }) => denied)).toEqual([undefined]);
-      expect(await stage().acted()).toBe(/made/.test(command));
+      expect(await stage().acted(), "whether the command acted must be seen in the workspace").toBe(
+        /made/.test(command),
+      );
     });
   });
 
@@ -105,8 +107,10 @@ function describeUnasked(tried: OwnToolsCase): void {
     await stage().forget();
     const turn = await stage().shell(command, { answer: "deny" });
     expect(turn.questions).toEqual([]);
-    expect(resultsOf(turn)).toHaveLength(1);
-    expect(await stage().acted()).toBe(/made/.test(command));
+    expect(resultsOf(turn), "the call must have one result").toHaveLength(1);
+    expect(await stage().acted(), "whether the command acted must be seen in the workspace").toBe(
+      /made/.test(command),
+    );
   });
 }
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { harnessChecks } from "../harness/checks.js";
 import { HarnessStage, type MakeHarness } from "../harness/harness-stage.js";
 import { expectProven } from "./expect-proven.js";
+import { showSkips } from "./skip.js";
 
 const checkMs = 60_000;
 
@@ -15,6 +16,7 @@ const checkMs = 60_000;
 export function describeHarness(makeHarness: MakeHarness): void {
   const harness = makeHarness("/nonexistent/agent.mjs");
   describe(`harness ${harness.name}`, () => {
+    showSkips();
     it("describes itself as data, and checks a request without a side effect", () => {
       const request = runRequestSchema.parse({});
       expect(harness.site).toBe("sandbox");

@@ -4,6 +4,7 @@ import { kitApis, useOf } from "../gateway/apis.js";
 import { gatewayChecks } from "../gateway/checks.js";
 import { GatewayStage } from "../gateway/gateway-stage.js";
 import { expectProven } from "./expect-proven.js";
+import { showSkips } from "./skip.js";
 
 const checkMs = 30_000;
 
@@ -17,6 +18,7 @@ export function describeModelGateway(makeGateway: () => ModelGateway): void {
     (api) => gateway.issues(useOf(api, "https://model.example", "k")).length === 0,
   );
   describe(`model gateway ${gateway.name}`, { timeout: checkMs }, () => {
+    showSkips();
     it("describes itself as data, and supports at least one API", () => {
       expect(gateway.site).toBe("runner");
       expect(carried).not.toEqual([]);

@@ -6,6 +6,7 @@ import {
   repetitions,
   verificationOf,
 } from "@ambit/attacks";
+import { callPure, pluginReturns } from "@ambit/core";
 import {
   type Capability,
   capabilities,
@@ -19,10 +20,12 @@ import { contractChecks } from "../contract/checks.js";
 import { Contract, type SessionShape, SharedSandbox, shapesOf } from "../contract/contract.js";
 import { layerChecks } from "../contract/layer-checks.js";
 import { bareControl, type Control } from "../control/control.js";
-import { applicable, type CapabilityReport, judgeCapability } from "../judge/judge-capability.js";
+import { type CapabilityReport, judgeCapability, missingOption } from "../judge/judge-capability.js";
 import { probeWithin } from "../stage/kit-scope.js";
 import { describeTakeover, type TakeoverOptions } from "./describe-takeover.js";
 import { mustProve } from "./must-prove.js";
+import { showSkips, skip } from "./skip.js";
+import { describeWithoutProgram } from "./without-program.js";
 
 export interface SandboxSuiteOptions {
   /**
@@ -52,6 +55,11 @@ export interface SandboxSuiteOptions {
   readonly contractWithoutBoundary?: boolean;
   /** Other runners for a backend that offers `takeover`: required there. */
   readonly takeover?: TakeoverOptions;
+  /**
+   * Makes the backend where its platform's program isn't there: `() => new MySandbox({ engine: "/nonexistent" })`. Its probe and
+   * `open` must say so, and leave no error unhandled.
+   */
+  readonly withoutProgram?: () => SandboxBackend;
   /** Leftovers of sandboxes on this host, in the author's words. Called at the end, and must be empty. */
   readonly remains?: () => Promise<readonly string[]>;
 }
@@ -71,12 +79,14 @@ export function describeSandboxBackend(
   const backend = makeBackend();
 
   describe(`sandbox backend ${backend.name}`, async () => {
+    showSkips();
     // Before the tests, since their list depends on what is proven here.
     const findings = await probeWithin(backend);
 
     it("describes itself as data, and its gaps without a side effect", () => {
       expect(backend.site).toBe("sandbox");
-      expect(new Set(backend.claims).size).toBe(backend.claims.length);
+      callPure(backend, "touches", pluginReturns.domains, () => backend.touches());
+      expect(new Set(backend.claims).size, "each claim may be listed once").toBe(backend.claims.length);
       for (const finding of findings) expect(backend.claims).toContain(finding.capability);
       const silent = backend.claims.filter(
         (claim) => !findings.some(({ capability }) => capability === claim),
@@ -84,7 +94,8 @@ export function describeSandboxBackend(
       expect(silent, "the probe has no finding for a claim").toEqual([]);
       for (const { boundary } of shapesOf([])) {
         const given = structuredClone(boundary);
-        expect(backend.gaps(given)).toEqual(backend.gaps(given));
+        const gaps = () => callPure(backend, "gaps", pluginReturns.gaps, () => backend.gaps(given));
+        expect(gaps()).toEqual(gaps());
         expect(given).toEqual(boundary);
       }
     });
@@ -93,7 +104,7 @@ export function describeSandboxBackend(
       it("proves something on this host", (context) => {
         const [first] = findings;
         const reason = first?.proven === false ? `${first.reason}: ${first.fix}` : "its probe found nothing";
-        context.skip(`host: the probe of ${backend.name} proves nothing, so no attack was made: ${reason}`);
+        skip(context, `the probe of ${backend.name} proves nothing, so no attack was made: ${reason}`);
       });
     }
     const shapes = shapesOf(findings);
@@ -104,7 +115,7 @@ export function describeSandboxBackend(
     }
     if (shapes.length === 1 && backend.claims.length > 0) {
       it("fulfils the contract within a boundary", (context) => {
-        context.skip(`host: no boundary is proven here for ${backend.name}`);
+        skip(context, `no boundary is proven here for ${backend.name}`);
       });
     }
     const [loose, tight] = shapes;
@@ -112,6 +123,8 @@ export function describeSandboxBackend(
       describeTakeover(backend, [loose, tight], findings, options.takeover);
     for (const capability of options.capabilities ?? capabilities)
       describeCapability(backend, findings, capability, options);
+
+    describeWithoutProgram(options.withoutProgram);
 
     const { remains } = options;
     if (remains === undefined) return;
@@ -176,8 +189,14 @@ function describeCapability(
     if (isClaimed && isProven) {
       it("is enforced", () => expect(report.assurance, report.reason).toBe("proven"));
       const runnerModule = options.runnerModule ?? verificationOf(backend).runnerModule;
-      for (const { id, title } of applicable(attacks[capability], { ...options, runnerModule })) {
-        it(`can't ${title}`, (context) => assertHeld(report, id, context));
+      for (const attack of attacks[capability]) {
+        const { id, title } = attack;
+        const option = missingOption(attack, { ...options, runnerModule });
+        it(`can't ${title}`, (context) => {
+          if (option !== undefined)
+            skip(context, `the suite has no option ${option}, which this attack needs`);
+          assertHeld(report, id, context);
+        });
       }
       return;
     }
@@ -186,7 +205,7 @@ function describeCapability(
       const fix = report.fix === undefined ? "" : `: ${report.fix}`;
       const reason = `${capability} isn't proven here: ${report.reason}${fix}`;
       if (mustProve(backend, capability)) expect.fail(reason);
-      if (isClaimed) context.skip(`host: ${reason}`);
+      if (isClaimed) skip(context, reason);
     });
   });
 }
@@ -197,7 +216,7 @@ function assertHeld({ attacks: rows }: CapabilityReport, id: string, context: Te
   const { verdict, control, guarded } = row;
   const outcomes = `control ${control.result} (${control.detail}), guarded ${guarded.result} (${guarded.detail})`;
   if (verdict === "unproven" || verdict === "impossible") {
-    context.skip(`host: it can't be shown here: ${outcomes}`);
+    skip(context, `it can't be shown here: ${outcomes}`);
   }
   expect(verdict, outcomes).toBeOneOf(["proven", "refused", "exempt"]);
 }

@@ -71,7 +71,10 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
         two.create(newRun("r", { digest: "2" })),
       ]);
       const [existing] = created.filter((run) => run !== undefined);
-      expect(created.filter((run) => run === undefined)).toHaveLength(1);
+      expect(
+        created.filter((run) => run === undefined),
+        "only the first of two creations with one id may succeed",
+      ).toHaveLength(1);
       const announced = { count: 1, text: groupOf("r", 1, 1).text };
       expect(await one.create(newRun("r", { announced }))).toMatchObject({ events: 0 });
       expect(await one.append(groupOf("r", 1, 2))).toBe("written");
@@ -147,9 +150,14 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       if (writer.exitCode === null && writer.signalCode === null) await once(writer, "exit");
       const store = await opened();
       const numbers = await numbersOf(store, "r");
-      expect(numbers).toEqual(upTo(numbers.length));
-      expect(numbers.length).toBeGreaterThanOrEqual(confirmed);
-      expect(numbers.length % 7).toBe(0);
+      expect(numbers, "the events after the crash must be whole, in order, from the first").toEqual(
+        upTo(numbers.length),
+      );
+      expect(
+        numbers.length,
+        "no event that was confirmed before the crash may be missing",
+      ).toBeGreaterThanOrEqual(confirmed);
+      expect(numbers.length % 7, "a group of seven events must be there as a whole or not at all").toBe(0);
     });
 
     it("continues after its connections were dropped, without loss or duplicates", async () => {
@@ -192,7 +200,7 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       await store.create(newRun("r"));
       for (let first = 1; first <= manyEvents; first += 1_000) await store.append(groupOf("r", first, 1_000));
       const numbers = await numbersOf(store, "r", manyEvents / 2, 100_000);
-      expect(numbers).toHaveLength(manyEvents / 2);
+      expect(numbers, "a reader must get every event once").toHaveLength(manyEvents / 2);
       expect([numbers[0], numbers.at(-1)]).toEqual([manyEvents / 2 + 1, manyEvents]);
       expect((await store.get("r"))?.events).toBe(manyEvents);
     });
@@ -205,9 +213,9 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
         if (id !== "running") await store.finish(id, 1, ending());
       }
       const size = (await store.get("a"))?.size ?? 0;
-      expect(await store.delete("running")).toBe(false);
-      expect(await store.delete("a")).toBe(true);
-      expect(await store.delete("a")).toBe(false);
+      expect(await store.delete("running"), "a run in progress must not be deleted").toBe(false);
+      expect(await store.delete("a"), "an ended run must be deleted").toBe(true);
+      expect(await store.delete("a"), "a run must be deleted only once").toBe(false);
       expect(await store.read("a", 0, 100)).toEqual([]);
       expect(
         await store.retain({ interactionMs: 60_000, maxAgeMs: 60_000, maxSize: size + 1_024 }),

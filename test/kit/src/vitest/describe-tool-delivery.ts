@@ -1,4 +1,5 @@
 import { freshSecret } from "@ambit/attacks";
+import { callPure, pluginReturns } from "@ambit/core";
 import type { Publication, PublishedCall, PublishedOutcome, ToolDelivery } from "@ambit/core/plugin";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BareSandbox } from "../control/bare-sandbox.js";
@@ -6,13 +7,15 @@ import { McpClient } from "../delivery/mcp-client.js";
 import { hardTools, privateFields } from "../delivery/tools.js";
 import { KitScope, silentLog } from "../stage/kit-scope.js";
 import { expectProven } from "./expect-proven.js";
+import { showSkips } from "./skip.js";
 
 const testMs = 60_000;
 const atOnce = 20;
 
 /** The requirements on a tool delivery, as a suite; the agent is an MCP client over Streamable HTTP. */
 export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
-  describe("tool delivery", { timeout: testMs }, () => {
+  describe(`tool delivery ${makeDelivery().name}`, { timeout: testMs }, () => {
+    showSkips();
     let scope: KitScope;
     let sandbox: BareSandbox;
     let delivery: ToolDelivery;
@@ -43,7 +46,8 @@ export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
     };
 
     it("describes itself as data", () => {
-      expect(delivery.touches()).toEqual(delivery.touches());
+      const touches = () => callPure(delivery, "touches", pluginReturns.domains, () => delivery.touches());
+      expect(touches(), "touches() must return the same each time").toEqual(touches());
     });
 
     it("proves its claims, or reports why this host can't", async (context) => {
@@ -62,11 +66,11 @@ export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
 
     it("knows whether the agent has listed the tools", async () => {
       const { client, server } = await publish();
-      expect(server.listed()).toBe(false);
+      expect(server.listed(), "listed() must be false until the agent has asked for the tools").toBe(false);
       await client.open();
-      expect(server.listed()).toBe(false);
+      expect(server.listed(), "listed() must be false until the agent has asked for the tools").toBe(false);
       await client.list();
-      expect(server.listed()).toBe(true);
+      expect(server.listed(), "listed() must be true once the agent has asked for the tools").toBe(true);
     });
 
     it("reveals only a tool's public fields to the agent", async () => {
@@ -90,7 +94,7 @@ export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
       };
       const { text, isError } = await client.call("plain", args);
       expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(args)));
-      expect(isError).toBe(false);
+      expect(isError, "a call that succeeded must not be marked as failed").toBe(false);
       expect(calls).toMatchObject([{ name: "plain", arguments: JSON.parse(JSON.stringify(args)) }]);
     });
 
@@ -134,7 +138,7 @@ export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
       const abort = new AbortController();
       const given = client.call("plain", {}, abort.signal).catch(() => "gone");
       const { signal } = await begun;
-      expect(signal.aborted).toBe(false);
+      expect(signal.aborted, "the call must not be aborted before the agent cancels it").toBe(false);
       const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
       abort.abort();
       await aborted;
@@ -152,10 +156,12 @@ export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
       ]) {
         const stranger = new McpClient({ url: server.url, headers });
         const answer = await stranger.ask("tools/call", { name: "plain", arguments: {} });
-        expect([401, 403]).toContain(answer.status);
+        expect([401, 403], "a request without the token of this publication must be refused").toContain(
+          answer.status,
+        );
       }
       expect(calls).toEqual([]);
-      expect(server.listed()).toBe(false);
+      expect(server.listed(), "listed() must be false until the agent has asked for the tools").toBe(false);
     });
 
     it("serves each publication its own tools", async () => {
@@ -164,7 +170,10 @@ export function describeToolDelivery(makeDelivery: () => ToolDelivery): void {
       const two = await publish({ name: "two", tools: [{ ...first, name: "only_here" }] });
       await two.client.open();
       expect((await two.client.list()).map(({ name }) => name)).toEqual(["only_here"]);
-      expect((await two.client.call("plain", {})).isError).toBe(true);
+      expect(
+        (await two.client.call("plain", {})).isError,
+        "a tool of another publication must be refused",
+      ).toBe(true);
       await one.client.open();
       expect((await one.client.list()).map(({ name }) => name)).toEqual(hardTools.map(({ name }) => name));
     });

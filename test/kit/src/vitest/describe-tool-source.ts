@@ -4,6 +4,7 @@ import { boundaryOf } from "../executor/execute.js";
 import { toolSourceChecks } from "../tool-source/checks.js";
 import { ToolSourceStage } from "../tool-source/tool-source-stage.js";
 import { expectProven } from "./expect-proven.js";
+import { showSkips } from "./skip.js";
 
 const checkMs = 60_000;
 
@@ -16,6 +17,7 @@ const checkMs = 60_000;
 export function describeToolSource(makeSource: () => ToolSource): void {
   const source = makeSource();
   describe(`tool source ${source.name}`, () => {
+    showSkips();
     it("reports touched domains and gaps without a side effect", async () => {
       const stage = await ToolSourceStage.open(source, "normal");
       const server = stage.serverOf();

@@ -1,6 +1,7 @@
 import type { Actor } from "@ambit/core/plugin";
 import { expect, type TestContext } from "vitest";
 import { probeWithin } from "../stage/kit-scope.js";
+import { skip } from "./skip.js";
 
 const probeMs = 60_000;
 
@@ -14,6 +15,6 @@ export async function expectProven(actor: Actor<never>, context: TestContext): P
   ).toEqual([...actor.claims].sort());
   const unproven = findings.flatMap((one) => (one.proven ? [] : [`${one.capability}: ${one.reason}`]));
   if (unproven.length > 0) {
-    context.skip(`host: the probe of ${actor.name} doesn't prove its claims: ${unproven.join("; ")}`);
+    skip(context, `the probe of ${actor.name} doesn't prove its claims: ${unproven.join("; ")}`);
   }
 }

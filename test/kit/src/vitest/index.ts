@@ -11,6 +11,6 @@ export { describeModelGateway } from "./describe-model-gateway.js";
 export { describeSandboxBackend, type SandboxSuiteOptions } from "./describe-sandbox-backend.js";
 export { describeStore } from "./describe-store.js";
 export { describeToolDelivery } from "./describe-tool-delivery.js";
-export { describeToolExecutor } from "./describe-tool-executor.js";
+export { describeToolExecutor, type ExecutorSuiteOptions } from "./describe-tool-executor.js";
 export { describeToolSource } from "./describe-tool-source.js";
 export { requireProven } from "./require-proven.js";

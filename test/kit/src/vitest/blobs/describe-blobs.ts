@@ -46,7 +46,7 @@ export function describeBlobs(name: string, makeRig: () => Promise<BlobsRig>): v
       await blobs.put(one, "file-0", piecesOf(Buffer.from("new")));
       await blobs.put(one, "file-1", piecesOf(Buffer.from("")));
       await blobs.put(other, "patch", piecesOf(Buffer.from("p")));
-      expect((await blobs.get(one, "file-0"))?.size).toBe(3);
+      expect((await blobs.get(one, "file-0"))?.size, "the size must be that of the new content").toBe(3);
       expect(await contentIn(blobs, one, "file-0")).toBe("new");
       expect(await contentIn(blobs, one, "file-1")).toBe("");
       expect(await blobs.get(one, "patch")).toBeUndefined();
@@ -81,7 +81,10 @@ export function describeBlobs(name: string, makeRig: () => Promise<BlobsRig>): v
       const listed: string[] = [];
       for await (const { name: file, at } of blobs.files("1")) {
         listed.push(file);
-        expect(Math.abs(Date.now() - at)).toBeLessThan(600_000);
+        expect(
+          Math.abs(Date.now() - at),
+          "a file's time must be that of its writing, within ten minutes",
+        ).toBeLessThan(600_000);
       }
       expect(listed.sort()).toEqual(names);
       await blobs.deleteFile("1", "file-3");
@@ -96,14 +99,20 @@ export function describeBlobs(name: string, makeRig: () => Promise<BlobsRig>): v
       const large = randomContent(largeBytes);
       await blobs.put("1", "large", piecesOf(large));
       const found = await blobs.get("1", "large");
-      expect(found?.size).toBe(large.length);
+      expect(found?.size, "the size of a large file must be that of its content").toBe(large.length);
       expect(await digestOf(found?.content)).toBe(createHash("sha256").update(large).digest("hex"));
       // A reader that leaves early takes nothing with it.
       for await (const bytes of (await blobs.get("1", "large"))?.content ?? []) {
-        expect(bytes.length).toBeLessThan(large.length);
+        expect(
+          bytes.length,
+          "a large file must be read in pieces: the first one was the whole content",
+        ).toBeLessThan(large.length);
         break;
       }
-      expect((await blobs.get("1", "large"))?.size).toBe(large.length);
+      expect(
+        (await blobs.get("1", "large"))?.size,
+        "a reader that leaves early must not change the file",
+      ).toBe(large.length);
     });
 
     it.each([
@@ -166,7 +175,7 @@ export function describeBlobs(name: string, makeRig: () => Promise<BlobsRig>): v
       const blobs = await opened();
       const large = randomContent(9 * 1024 * 1024);
       await blobs.put("1", "whole", piecesOf(large));
-      expect(rig.faults.length).toBeGreaterThan(0);
+      expect(rig.faults.length, "pass the faults that the place can have").toBeGreaterThan(0);
       for (const { name: fault, breaks, begin } of rig.faults) {
         const end = await begin();
         const read = async () => await digestOf((await blobs.get("1", "whole"))?.content);

@@ -31,7 +31,7 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     expect(found.map(({ id }) => id).toSorted()).toEqual(["m1", "m4"]);
     expect(found[0]).toMatchObject({ runId: "r", project: "p", state: "pending", attempts: 0 });
     expect(await store.deliveries({ runId: "another", limit: 10 })).toEqual([]);
-    expect(await store.delete("r")).toBe(true);
+    expect(await store.delete("r"), "the ended run must be deleted").toBe(true);
     expect(await store.deliveries({ runId: "r", limit: 10 })).toEqual([]);
     expect(await store.takeDeliveries(5, 60_000)).toEqual([]);
   });
@@ -47,16 +47,18 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     ]);
     // The outcome of an earlier attempt no longer counts.
     await one.settleDelivery("of-r", 1, { state: "failed", error: "too late" });
-    expect(await one.deliveries({ runId: "r", limit: 5 })).toMatchObject([
+    expect(await one.deliveries({ runId: "r", limit: 5 }), "the run must have one message").toMatchObject([
       { state: "pending", error: "HTTP 500" },
     ]);
     await two.settleDelivery("of-r", 2, { state: "failed", error: "HTTP 410", status: 410 });
     expect(await one.takeDeliveries(5, 0)).toEqual([]);
-    expect(await one.deliveries({ runId: "r", limit: 5 })).toMatchObject([{ state: "failed", status: 410 }]);
+    expect(await one.deliveries({ runId: "r", limit: 5 }), "the run must have one message").toMatchObject([
+      { state: "failed", status: 410 },
+    ]);
     // Unless it was delivered, and stays so.
     await one.settleDelivery("of-r", 1, { state: "delivered", status: 204 });
     await one.settleDelivery("of-r", 2, { state: "pending" });
-    expect(await one.deliveries({ runId: "r", limit: 5 })).toMatchObject([
+    expect(await one.deliveries({ runId: "r", limit: 5 }), "the run must have one message").toMatchObject([
       { state: "delivered", status: 204 },
     ]);
   });
@@ -106,7 +108,10 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
       failedDeliveries: 1,
     });
     const [ofP, ofQ] = [await store.backlog("p"), await store.backlog("q")];
-    expect(ofP.pendingDeliveries + ofQ.pendingDeliveries).toBe(1);
+    expect(
+      ofP.pendingDeliveries + ofQ.pendingDeliveries,
+      "one message must be pending, in the project that it belongs to",
+    ).toBe(1);
     expect([ofP, await store.backlog(null)]).toMatchObject([
       { queuedRuns: 0, queuedBytes: 0 },
       { queuedRuns: 1, queuedBytes: "sealed".length },
@@ -117,7 +122,10 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     const store = await opened();
     await ended(store, "a", "p", [message("large", { body: "x".repeat(10_000) })]);
     expect(await store.deliveries({ limit: 5 })).toMatchObject([{ id: "large", body: "" }]);
-    expect((await store.takeDeliveries(5, 60_000))[0]?.body).toHaveLength(10_000);
+    expect(
+      (await store.takeDeliveries(5, 60_000))[0]?.body,
+      "a large message must be delivered whole",
+    ).toHaveLength(10_000);
   });
 
   it("gives questions that expire in pages of so many characters, the oldest first, and never an empty one", async () => {
@@ -171,6 +179,6 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     expect(await numbersOf(one, "r")).toEqual([1, 2, 3, 4]);
     expect(await one.read("r", 2, 1_000)).toEqual([{ first: 3, count: 2, text: '{"n":3}\n{"n":4}\n' }]);
     expect(await one.get("r")).toMatchObject({ state: "ended", events: 4 });
-    expect(await one.deliveries({ runId: "r", limit: 5 })).toHaveLength(1);
+    expect(await one.deliveries({ runId: "r", limit: 5 }), "the run must have one message").toHaveLength(1);
   });
 }

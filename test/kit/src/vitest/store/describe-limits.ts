@@ -21,9 +21,18 @@ export function describeLimits(opened: () => Promise<Store>): void {
         (found) => found?.state,
       );
     const states = await statesOf("r");
-    expect(states.filter((state) => state === "answered")).toHaveLength(2);
-    expect(states.filter((state) => state === "open")).toHaveLength(4);
-    expect(await one.interactions({ runId: "r", state: "answered", limit: 10 })).toHaveLength(2);
+    expect(
+      states.filter((state) => state === "answered"),
+      "as many answers as the limit must be taken",
+    ).toHaveLength(2);
+    expect(
+      states.filter((state) => state === "open"),
+      "the answers beyond the limit must be refused",
+    ).toHaveLength(4);
+    expect(
+      await one.interactions({ runId: "r", state: "answered", limit: 10 }),
+      "the list of answered questions must have each of them",
+    ).toHaveLength(2);
     // One that was used makes room; another run's don't count.
     const [used] = await one.interactions({ runId: "r", state: "answered", limit: 1 });
     await one.useAnswer(used?.id ?? "");
@@ -51,8 +60,14 @@ export function describeLimits(opened: () => Promise<Store>): void {
           index < 2 ? attempts(index).map((id) => store.createQueued(waiting(id, project), limits)) : [],
         ),
       );
-      expect(queued.filter((found) => found === undefined)).toHaveLength(most);
-      expect(queued.filter((found) => found === "queue_full")).toHaveLength(16 - most);
+      expect(
+        queued.filter((found) => found === undefined),
+        "the queue must take as many runs as its limit",
+      ).toHaveLength(most);
+      expect(
+        queued.filter((found) => found === "queue_full"),
+        "the queue must refuse the runs beyond its limit",
+      ).toHaveLength(16 - most);
       expect(await all[3]?.backlog()).toMatchObject({ queuedRuns: most, queuedBytes: most * 40 });
     });
 
@@ -77,9 +92,12 @@ export function describeLimits(opened: () => Promise<Store>): void {
     const held = await Promise.all(
       Array.from({ length: 12 }, (_, index) => hold(`s${index}`, index % 2 === 0 ? "one" : "two", 3)),
     );
-    expect(held.filter((found) => found === "over_quota")).toHaveLength(9);
+    expect(
+      held.filter((found) => found === "over_quota"),
+      "the runs beyond the quota must be refused",
+    ).toHaveLength(9);
     const open = await one.sessions({ project: "p", limit: 20 });
-    expect(open).toHaveLength(3);
+    expect(open, "as many runs as the quota must be open").toHaveLength(3);
     // One that is open goes on.
     const [{ session, replica } = { session: "", replica: "" }] = open;
     expect(await hold(session, replica === "one" ? "one" : "two", 3)).toMatchObject({ held: true });

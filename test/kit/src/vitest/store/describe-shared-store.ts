@@ -140,8 +140,8 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     await owner.renew("one", "http://one", 60_000);
     await owner.create(newRun("r"));
     await owner.append({ ...groupOf("r", 1, 1), asked: [question("ask_1"), question("ask_2")] });
-    expect(await other.requestCancel("r")).toBe(true);
-    expect(await other.requestCancel("none")).toBe(false);
+    expect(await other.requestCancel("r"), "another replica must be able to cancel the run").toBe(true);
+    expect(await other.requestCancel("none"), "a run that doesn't exist must not be cancelled").toBe(false);
     expect((await other.answer("ask_1", '{"approved":true}', maxAnswers))?.state).toBe("answered");
     expect(await owner.renew("one", "http://one", 60_000)).toEqual({
       runs: [{ id: "r", fence: 1, cancelRequested: true }],
@@ -162,7 +162,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await two.answer("none", "1", maxAnswers)).toBeUndefined();
     const used = await Promise.all([one.useAnswer("a"), two.useAnswer("a")]);
     expect(used.toSorted()).toEqual([false, true]);
-    expect(await one.useAnswer("a")).toBe(false);
+    expect(await one.useAnswer("a"), "an answer must be used only once").toBe(false);
   });
 
   it("ends the questions of a run that doesn't pause", async () => {
@@ -258,7 +258,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await one.retain({ interactionMs: 60_000, maxAgeMs: 60_000, maxSize: 1_000_000 })).toMatchObject({
       deleted: 0,
     });
-    expect(await one.sessions({ limit: 10 })).toHaveLength(1);
+    expect(await one.sessions({ limit: 10 }), "the session must be listed once").toHaveLength(1);
   });
 
   it("counts a project's usage over all replicas, and gives its last slot to one of them", async () => {
@@ -279,10 +279,10 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     await one.finish(first?.id ?? "", 1, { ...ending(), usd: 0.5 });
     await one.finish(first?.id ?? "", 1, { ...ending(), usd: 0.5 });
     // Its usage outlives the run.
-    expect(await one.delete(first?.id ?? "")).toBe(true);
+    expect(await one.delete(first?.id ?? ""), "the ended run must be deleted").toBe(true);
     const [used] = await two.usage(["p"]);
     expect(used).toMatchObject({ running: 0, begun: 1, usd: 0.5 });
-    expect(used?.minuteLeftMs).toBeGreaterThan(0);
+    expect(used?.minuteLeftMs, "the minute of the quota must not be over yet").toBeGreaterThan(0);
     expect(await two.createWithin(run("c", "two"), { usdPerDay: 0.5 })).toBe("over_quota");
     expect(await two.createWithin(run("c", "two"), { runsPerMinute: 1 })).toBe("over_quota");
     expect(await two.createWithin(run("c", "two"), { runsPerMinute: 2, usdPerDay: 1 })).toBeUndefined();
@@ -300,7 +300,10 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
           store.createWithin(newRun(`${round}-${replica}`, { project: "p" }), { concurrentRuns: round + 1 }),
         ),
       );
-      expect(created.filter((found) => found === undefined)).toHaveLength(1);
+      expect(
+        created.filter((found) => found === undefined),
+        "only one of the simultaneous creations with one id may succeed",
+      ).toHaveLength(1);
     }
   });
 
