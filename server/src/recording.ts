@@ -1,5 +1,5 @@
 import { createSecretKey, randomBytes } from "node:crypto";
-import { idOfRun, messageOf } from "@ambit/core";
+import { idOfRun, inOffer, messageOf, ofOffer } from "@ambit/core";
 import { RecordedRuns, type RecordedRunsOptions, Sealing } from "@ambit/durable";
 import { openedStore, type Store, type StoredRun } from "@ambit/durable/store";
 import { notifyLost, notifyPosted } from "@ambit/runner";
@@ -26,7 +26,8 @@ export async function openStore({ registry, settings, log }: Ambit): Promise<Sto
   const backend = registry.store;
   if (backend === undefined) return undefined;
   try {
-    return openedStore(backend, await backend.open({ log }));
+    const opened = await inOffer(backend, () => backend.open({ log }));
+    return ofOffer(backend, openedStore(backend, opened));
   } catch (cause) {
     const reason = `the store '${backend.name}' can't be opened: ${messageOf(cause)}`;
     const fix = settings.pluginsAreDefault

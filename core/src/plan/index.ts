@@ -8,6 +8,7 @@ export {
   inOffer,
   offerTitle,
   offerUnderWay,
+  ofOffer,
   originOf,
   outsideOffers,
   type PluginOffer,

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Log, Registry } from "@ambit/core";
+import { inOffer, type Log, ofOffer, type Registry } from "@ambit/core";
 import type { RecordedRuns } from "@ambit/durable";
 import { operatorPolicy, whyForbidden } from "@ambit/egress";
 import {
@@ -113,7 +113,8 @@ export class KeptFiles {
     const backend = registry.blobs;
     if (backend === undefined) throw new Error("no plugin offers a place for files");
     const seal = await sealing?.();
-    const opened = openedBlobs(backend, await backend.open({ log, temporary }));
+    const place: unknown = await inOffer(backend, () => backend.open({ log, temporary }));
+    const opened = ofOffer(backend, openedBlobs(backend, place));
     return seal === undefined ? opened : sealedBlobs(opened, seal);
   }
 }

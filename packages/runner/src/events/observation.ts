@@ -1,4 +1,4 @@
-import { type AcceptedPlan, callPure, pluginReturns } from "@ambit/core";
+import { type AcceptedPlan, callPure, ofOffer, pluginReturns } from "@ambit/core";
 import type { AgentEvent, RunRequest, RunResult } from "@ambit/core/contract";
 import type {
   ModelExchange,
@@ -11,7 +11,6 @@ import type {
   TracedCall,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
-import { ofOffer } from "../lifetime/of-offer.js";
 import { remoteSpan, traceparentOf } from "../parse/trace-context.js";
 import { tokens } from "../tokens.js";
 import { RunLogger } from "./run-logger.js";

@@ -7,6 +7,7 @@ import {
   inOffer,
   ModelFailed,
   offerTitle,
+  ofOffer,
   outsideOffers,
   PluginBrokeContract,
 } from "@ambit/core";
@@ -30,7 +31,6 @@ import { readBounded } from "../lifetime/bounded.js";
 import { Deadlines } from "../lifetime/deadlines.js";
 import { LinkedAbort, unlessAborted } from "../lifetime/linked-abort.js";
 import { sizeOf } from "../lifetime/memory/size.js";
-import { ofOffer } from "../lifetime/of-offer.js";
 import { Pause } from "../lifetime/pause.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";

@@ -1,6 +1,5 @@
-import { inOffer, offerUnderWay, outsideOffers, type PluginOffer } from "@ambit/core";
+import { inOffer, offerUnderWay, ofOffer, outsideOffers, type PluginOffer } from "@ambit/core";
 import type { Command, FetchHandler, Sandbox } from "@ambit/core/plugin";
-import { ofOffer } from "../lifetime/of-offer.js";
 
 /** The number of live processes that were spawned in a sandbox, without their children. */
 export class LiveProcesses {

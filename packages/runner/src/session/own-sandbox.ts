@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { type AcceptedPlan, inOffer, type OwnSandbox, ofBoundary, pluginReturns } from "@ambit/core";
+import { type AcceptedPlan, inOffer, type OwnSandbox, ofBoundary, ofOffer, pluginReturns } from "@ambit/core";
 import type { ConnectionDecision, Log, Sandbox, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import { unlessAborted } from "../lifetime/linked-abort.js";
-import { ofOffer } from "../lifetime/of-offer.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { requireOpened } from "./session.js";
