@@ -84,13 +84,13 @@ describe("a plugin that leaves an error unhandled", () => {
     const { result, stderr } = await run(fault, more);
     expect(result).toMatchObject({ ok: false, failure: { code: "plugin_broke_contract" } });
     expect(result.error).toMatch(/'faulty' of the plugin 'faulty' \(.*\) left an error unhandled/);
-    expect(stderr).toMatch(/ambit-no-such-program ENOENT|this rejection has no reader/);
+    expect(stderr).toMatch(/nonexistent\/program ENOENT|this rejection has no reader/);
   });
 
   it("says of its probe that it failed, and why", async () => {
     const { result } = await run("a probe's missing program", { ...off, sandbox: "faulty" });
     expect(result.failure).toMatchObject({ code: "boundary_refused" });
-    expect(result.error).toContain("its probe failed (spawn ambit-no-such-program ENOENT)");
+    expect(result.error).toContain("its probe failed (spawn /nonexistent/program ENOENT)");
   });
 
   it("is named where it only observes, and the run goes on", async () => {

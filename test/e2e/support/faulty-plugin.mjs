@@ -21,7 +21,7 @@ const connecting = (port) => async () => {
   return { status: "completed", output: "connected" };
 };
 /** A program of the platform that isn't there, whose `error` event has no listener. */
-const spawning = () => new Promise(() => spawn("ambit-no-such-program", []));
+const spawning = () => new Promise(() => spawn("/nonexistent/program", []));
 const rejecting = () =>
   new Promise(() => {
     void Promise.reject(new Error("this rejection has no reader"));

@@ -15,7 +15,7 @@ describe("an author whose platform's program isn't there", () => {
   /** @param isCareful whether it listens to the program's `error` */
   const starting = (isCareful: boolean): SandboxBackend => {
     const start = async (): Promise<never> => {
-      const child = spawn("ambit-no-such-program", []);
+      const child = spawn("/nonexistent/program", []);
       if (isCareful) await once(child, "spawn");
       return new Promise(() => undefined);
     };
@@ -41,7 +41,7 @@ describe("an author whose platform's program isn't there", () => {
     const listeners = process.rawListeners("uncaughtException");
     const tried = await tryWithoutProgram(starting(false));
     expect(tried.opening).toBe("hung");
-    expect(tried.unhandled).toContain("spawn ambit-no-such-program ENOENT");
+    expect(tried.unhandled).toContain("spawn /nonexistent/program ENOENT");
     expect(process.rawListeners("uncaughtException")).toEqual(listeners);
   });
 
