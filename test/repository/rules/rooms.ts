@@ -24,7 +24,7 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["issues.ts"],
     ["index.ts"],
   ],
-  "core/src/boundary": [["boundary.ts"], ["network"], ["normalise.ts"], ["index.ts"]],
+  "core/src/boundary": [["boundary.ts"], ["limit-variables.ts", "network"], ["normalise.ts"], ["index.ts"]],
   "packages/runner/src": [
     ["canonical-json.ts", "limits.ts", "operator.ts"],
     ["lifetime", "parse"],
