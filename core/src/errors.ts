@@ -200,7 +200,13 @@ export function cancelledByCaller(failure: AmbitError | undefined): boolean {
 
 export class RunTimedOut extends AmbitError {
   readonly code = "run_timed_out";
-  override readonly retryable = true;
+  override readonly retryable: boolean;
+
+  /** `retryable`: default true. */
+  constructor(message: string, options?: ErrorOptions & { readonly retryable?: boolean }) {
+    super(message, options);
+    this.retryable = options?.retryable ?? true;
+  }
 }
 
 /** The caller sends a new key with a new request. */

@@ -11,6 +11,7 @@ export const page = join(root, "docs/agents.md");
 export const agents = ["claude", "codex", "gemini", "opencode", "pi", "qwen"];
 const tests = [
   ["test/tools", "test/tools/test/agents/agents-matrix.test.ts"],
+  ["test/tools", "test/tools/test/agents/partial-answers.test.ts"],
   ["plugins/harness-acp", "plugins/harness-acp/test/profiles/agent-protocol.test.ts"],
   ["plugins/harness-acp", "plugins/harness-acp/test/profiles/effort-and-changes.test.ts"],
   ["plugins/harness-acp", "plugins/harness-acp/test/profiles/handoffs/handoffs.test.ts"],
@@ -34,6 +35,10 @@ export const runs = [
   "cancel, with a question open",
   "upstream errors",
   "interrupted response",
+  "answer cut after a text",
+  "answer cut within a call",
+  "answer at its limit, after a text",
+  "answer at its limit, within a call",
 ];
 export const features = [
   "model",
@@ -56,6 +61,7 @@ export const features = [
   "`session/load`",
   "`session/close`",
   "`$/cancel_request`",
+  "an unknown request answered",
   "no process left, without a sandbox",
 ];
 
@@ -128,6 +134,10 @@ ${table("runs", runs)}
   regardless of settings in the workspace and the home; tried with each in \`plugins/harness-acp/test/profiles/own-tools.test.ts\`.
 - **upstream errors**: 401, 402, 403, 429, 500 and 529, each as \`model_failed\` with its status and whether it is
   retryable. **resumed**: it asks its model to continue where the connection was interrupted.
+- **answer cut**: the model's stream ends properly, but before it is finished, at each request. Such a request has failed, also where the
+  agent takes the part for the whole (**warns**: the run is \`ok\`, and its \`warnings\` say so). **answer at its limit**: of its length. **goes
+  on**: the agent asks its model to continue, and gets the rest. A model that never gets further is asked six times at most
+  (\`test/tools/test/agents/partial-answers.test.ts\`).
 - **refused**: it doesn't ask, so a request with permissions to enforce is refused before it starts.
 
 ## Features
@@ -155,6 +165,7 @@ ${table("features", features)}
 - **provider's search**: a search by the model's provider is refused if the network is restricted; the result's
   \`warnings\` name the tool, the boundary and the fix. **–**: it has no such tool, or it is off.
 - **\`$/cancel_request\`**: ends a turn like \`session/cancel\` does. **ignored**: it does no harm.
+- **an unknown request answered**: in the order of its messages, so that one shows that the agent has sent everything of its turn.
 - **no process left**: without a sandbox, when its process group is killed. In a jail nothing outlives the run.
 
 ## Files that an earlier turn may leave

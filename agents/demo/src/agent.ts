@@ -102,6 +102,8 @@ export function demoAgent(store: SessionStore, lifetime: Lifetime, asksFirst: bo
       } finally {
         session.running = undefined;
         await keep(session.history);
+        for (const send of turn.afterAnswer)
+          void send().catch((error: unknown) => process.stderr.write(`${failureText(error)}\n`));
       }
     })
     .onNotification("session/cancel", ({ params }) => sessions.get(params.sessionId)?.cancel());

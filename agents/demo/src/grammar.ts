@@ -37,6 +37,7 @@ export type Instruction =
   | { readonly verb: "hang" }
   | { readonly verb: "deaf" }
   | { readonly verb: "noise" }
+  | { readonly verb: "late"; readonly milliseconds: number; readonly text: string }
   | { readonly verb: "detach"; readonly seconds: number };
 
 export type Verb = Instruction["verb"];
@@ -79,6 +80,7 @@ export const usageOf: Readonly<Record<Verb, string>> = {
   hang: "hang",
   deaf: "deaf",
   noise: "noise",
+  late: "late MILLISECONDS TEXT",
   detach: "detach [SECONDS]",
 };
 

@@ -65,6 +65,10 @@ const readers: Readonly<Record<Verb, Reader>> = {
   hang: (rest) => alone(rest, { verb: "hang" }),
   deaf: (rest) => alone(rest, { verb: "deaf" }),
   noise: (rest) => alone(rest, { verb: "noise" }),
+  late: (rest) => {
+    const [milliseconds, text] = firstWord(rest);
+    return { verb: "late", milliseconds: wholeNumber(milliseconds), text: needed(text) };
+  },
   detach: (rest) => ({ verb: "detach", seconds: rest === "" ? 600 : wholeNumber(rest) }),
 };
 

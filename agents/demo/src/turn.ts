@@ -54,6 +54,8 @@ export class DemoTurn {
   stopReason: StopReason | undefined;
   /** Set by `usage`. */
   reportedUsage: Usage | undefined;
+  /** What is sent once the turn has been answered. */
+  readonly afterAnswer: (() => Promise<void>)[] = [];
   readonly #client: AgentContext;
   #wordsSaid = 0;
   #hasSpoken = false;

@@ -39,6 +39,7 @@ const understood: readonly (readonly [string, object])[] = [
   ["hang", { verb: "hang" }],
   ["deaf", { verb: "deaf" }],
   ["noise", { verb: "noise" }],
+  ["late 500 too late", { verb: "late", milliseconds: 500, text: "too late" }],
   ["detach", { verb: "detach", seconds: 600 }],
   ["detach 5", { verb: "detach", seconds: 5 }],
 ];

@@ -73,7 +73,7 @@ export const runLimitsSchema = z.strictObject({
     .meta(
       described(
         "run",
-        "Requests to its model that fail one after the other; the last of them ends the run with `model_failed`. Counted where a model gateway carries them.",
+        "Requests to its model that fail one after the other; the last of them ends the run with `model_failed`. An answer that ends before it is finished has failed; of those that end at the limit of their length, twice as many do. Counted where a model gateway carries them.",
       ),
     ),
   toolMs: milliseconds

@@ -162,7 +162,7 @@ describe("usage that isn't reported", () => {
     const origin = await serving((_request, response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.write(`data: {"delta":"${"x".repeat(100_000)}"}\n\n`);
-      response.end(`data: ${JSON.stringify({ response: { usage } })}\n\n`);
+      response.end(`data: ${JSON.stringify({ response: { status: "completed", usage } })}\n\n`);
     });
     const { send, total } = routeTo(useOf({ ...openai, endpoint: `${origin}/v1` }));
     const response = await send(JSON.stringify({ model: "m-1" }), "/v1/responses");

@@ -26,6 +26,7 @@ export interface FakeAnswer {
   /** Tokens that it may return at most. Default: none are counted before its answer. */
   readonly maxOutput?: number;
   readonly failure?: ModelFailure;
+  readonly stopReason?: "max_tokens";
   readonly signal?: AbortSignal;
   /** Waited for before the request ends. */
   readonly until?: Promise<void>;
@@ -71,6 +72,7 @@ export class FakeGateway implements ModelGateway {
     usage = {},
     maxOutput,
     failure,
+    stopReason,
     signal,
     until,
   }: FakeAnswer = {}): Promise<ModelAdmission> {
@@ -82,7 +84,7 @@ export class FakeGateway implements ModelGateway {
     const exchange = scope.begin(model, max);
     if (failure === undefined) exchange.used({ model, input: 0, cached: 0, output: 0, ...usage });
     await until;
-    exchange.ended(failure);
+    exchange.ended(failure, stopReason);
     return admission;
   }
 }

@@ -22,6 +22,7 @@ export interface ScriptedTurn {
   readonly scope: StartScope;
   ask(question: PermissionQuestion): ReturnType<Turn["onPermission"]>;
   readonly onInput: Turn["onInput"];
+  readonly warn: Turn["warn"];
   /** A published server, listed at once; the request's own tools without a name. */
   tools(server?: string): ConnectedTools;
 }
@@ -134,12 +135,12 @@ export class ScriptedHarness implements Harness {
       evidence: { pid: 1 },
       model: "scripted-1",
       ...(this.behaviour.models === undefined ? {} : { models: this.behaviour.models }),
-      prompt: ({ prompt, signal, onPermission, onInput }) => {
+      prompt: ({ prompt, signal, onPermission, onInput, warn }) => {
         this.prompts.push(prompt);
         const script = this.scripts.length > 1 ? this.scripts.shift() : this.scripts[0];
         if (script === undefined) throw new Error("the test gave no script");
         const tools = (name = "ambit") => this.#connect(scope, name);
-        return script({ signal, prompt, scope, ask: onPermission, onInput, tools });
+        return script({ signal, prompt, scope, ask: onPermission, onInput, warn, tools });
       },
       ended: () => isClosed || this.exited,
       close: async () => {

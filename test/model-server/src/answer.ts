@@ -26,6 +26,11 @@ export interface MessageAnswer {
   readonly pauseMs?: number;
   /** Calls in one response are parallel. Default none. */
   readonly calls?: readonly ScriptedCall[];
+  /**
+   * How the response ends. `cut`: properly, but before the API says that it is finished, and in the middle of the last call's
+   * arguments if it has calls. `max_tokens`: at its limit of tokens, at the same place. Default: when it is finished.
+   */
+  readonly end?: "cut" | "max_tokens";
   /** Default {@link DEFAULT_USAGE}. */
   readonly usage?: Usage;
 }

@@ -8,6 +8,7 @@ export type Marker =
   | { readonly verb: "call"; readonly calls: readonly ScriptedCall[] }
   | { readonly verb: "slow"; readonly count: number; readonly pauseMs: number }
   | { readonly verb: "http"; readonly status: number }
+  | { readonly verb: "cut" | "limit"; readonly calls: readonly ScriptedCall[] }
   | { readonly verb: "hang" }
   | { readonly verb: "drop" };
 
@@ -71,12 +72,15 @@ function parseBody(body: string): Marker {
       if (status < 400 || status > 599) throw malformed(body, "STATUS goes from 400 to 599");
       return { verb, status };
     }
+    case "cut":
+    case "limit":
+      return { verb, calls: rest === "" ? [] : [parseCall(rest)] };
     case "hang":
     case "drop":
       if (rest !== "") throw malformed(body, `${verb} takes nothing more`);
       return { verb };
     default:
-      throw malformed(body, "use say, think, call, shell, both, slow, http, hang or drop");
+      throw malformed(body, "use say, think, call, shell, both, slow, cut, limit, http, hang or drop");
   }
 }
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Answer, DEFAULT_USAGE, type MessageAnswer, say } from "./answer.js";
-import type { ModelApi, Reply } from "./api/model-api.js";
+import { type ModelApi, type Reply, untilEnd } from "./api/model-api.js";
 import { type ResolvedCall, resolveCall } from "./tools.js";
 import { type ModelTurn, qualifiedName } from "./turn.js";
 
@@ -72,6 +72,7 @@ function replyTo(turn: ModelTurn, answer: MessageAnswer): Reply {
     pauseMs: answer.pauseMs ?? 0,
     calls,
     usage: answer.usage ?? DEFAULT_USAGE,
+    end: answer.end ?? "finished",
   };
 }
 
@@ -88,7 +89,7 @@ async function stream(
   signal: AbortSignal,
 ): Promise<void> {
   writeStreamHead(response);
-  for (const frame of api.frames(reply, body)) {
+  for (const frame of untilEnd(api.frames(reply, body), reply.end)) {
     if (signal.aborted) return;
     response.write(encode(frame));
     if (frame.pauseMs) await pause(frame.pauseMs, undefined, { signal });

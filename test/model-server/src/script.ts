@@ -26,7 +26,9 @@ export function followMarkers(turn: ModelTurn): Answer {
   if (markers.length === 0) return say(PLAIN_TEXT);
   let resultsLeft = turn.toolResults.length;
   for (const step of stepsOf(markers)) {
-    const callCount = step.kind === "message" ? (step.calls?.length ?? 0) : 0;
+    // A call that the response ends within isn't made.
+    const isMade = step.kind === "message" && step.end === undefined;
+    const callCount = isMade ? (step.calls?.length ?? 0) : 0;
     if (callCount === 0 || resultsLeft < callCount) return step;
     resultsLeft -= callCount;
   }
@@ -58,6 +60,12 @@ function stepsOf(markers: readonly Marker[]): readonly Answer[] {
       case "call":
         close({ ...open, calls: marker.calls });
         break;
+      case "cut":
+      case "limit": {
+        const end = marker.verb === "cut" ? "cut" : "max_tokens";
+        close({ ...open, calls: marker.calls, end });
+        break;
+      }
       case "http":
         close({ kind: "http", status: marker.status });
         break;

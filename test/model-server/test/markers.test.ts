@@ -27,6 +27,8 @@ describe("parseMarkers", () => {
     ["slow", "[[slow 3 20]]", [{ verb: "slow", count: 3, pauseMs: 20 }]],
     ["http", "[[http 529]]", [{ verb: "http", status: 529 }]],
     ["drop", "[[drop]]", [{ verb: "drop" }]],
+    ["cut", "[[cut]]", [{ verb: "cut", calls: [] }]],
+    ["limit in a call", "[[limit call a]]", [{ verb: "limit", calls: [{ tool: "a", input: {} }] }]],
   ])("reads %s", (_name, text, markers) => {
     expect(parseMarkers(text)).toEqual(markers);
   });

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
 import { RequestError } from "@agentclientprotocol/sdk/unstable";
 import type { Lifetime } from "../lifetime.js";
 import type { DemoTurn } from "../turn.js";
@@ -30,6 +31,14 @@ export async function beDeaf(lifetime: Lifetime): Promise<void> {
 /** Lines on stdout that aren't ACP: text, half an object, an empty line. */
 export function makeNoise(): void {
   process.stdout.write('this line is not JSON\n{"half": \n\n\u001b[31mneither is this\u001b[0m\n');
+}
+
+/** Says a text that is only sent after the turn's end. */
+export function sayLate({ milliseconds, text }: InstructionOf<"late">, turn: DemoTurn): void {
+  turn.afterAnswer.push(async () => {
+    await delay(milliseconds);
+    await turn.update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
+  });
 }
 
 /** Leaves a process in a separate session that ignores SIGTERM and SIGHUP; it finally ends by itself. */

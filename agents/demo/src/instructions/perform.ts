@@ -4,7 +4,7 @@ import type { DemoTurn } from "../turn.js";
 import { runCommand } from "./command.js";
 import { readPath, writePath } from "./files.js";
 import { callMcpTool } from "./mcp.js";
-import { beDeaf, crash, detach, fail, hang, makeNoise } from "./misbehaviour.js";
+import { beDeaf, crash, detach, fail, hang, makeNoise, sayLate } from "./misbehaviour.js";
 import { fetchUrl } from "./network.js";
 import { askPermission } from "./permission.js";
 import { sayBig, sayImage, sayPlan, stream } from "./speech.js";
@@ -83,6 +83,8 @@ function performOne(instruction: Instruction, turn: DemoTurn, lifetime: Lifetime
       return beDeaf(lifetime);
     case "noise":
       return makeNoise();
+    case "late":
+      return sayLate(instruction, turn);
     case "detach":
       return detach(instruction, turn);
     default:

@@ -52,6 +52,14 @@ export type InputAnswer =
   | { readonly action: "decline" }
   | "park";
 
+/** What is known of a start that takes too long. */
+export interface LateStart {
+  /** Added to the failure's message: one sentence, without a credential. */
+  readonly sentence: string;
+  /** Whether another attempt may be faster. */
+  readonly retryable: boolean;
+}
+
 export interface StartScope extends Scope {
   readonly sandbox: Sandbox;
   readonly servers: readonly PublishedServer[];
@@ -64,6 +72,8 @@ export interface StartScope extends Scope {
   readonly resume?: string;
   /** The agent to use, which this harness has started ahead in `sandbox` and found to fit. Default: a new one. */
   readonly prepared?: PreparedAgent;
+  /** Called once the agent runs. `why` is asked if its start takes too long. */
+  explain?(why: () => LateStart | undefined): void;
   readonly log: Log;
 }
 
@@ -107,6 +117,11 @@ export interface Turn extends TraceContext {
   onPermission(question: PermissionQuestion): Promise<PermissionDecision>;
   /** Responds to what the agent asks its user for. Absent: everything is declined. */
   onInput?(question: InputQuestion): Promise<InputAnswer>;
+  /**
+   * Tells the caller, with the run's result, what the events of this turn can't show, such as updates that came too late.
+   * One sentence, without a credential.
+   */
+  warn?(message: string): void;
 }
 
 /** The events of one turn. An async generator is one. */

@@ -49,6 +49,8 @@ export interface ModelFailure {
   /** The provider's HTTP status; absent where there was no response. */
   readonly status?: number;
   readonly retryable: boolean;
+  /** Whether the agent got a part of an answer as if it were the whole: it may take it for one. Default: no. */
+  readonly isPartial?: boolean;
   /** One sentence, without a credential. */
   readonly message: string;
 }
@@ -63,8 +65,11 @@ export type ModelAdmission =
 export interface ModelExchange {
   /** The usage since the last call: a stream reports its tokens in pieces. */
   used(usage: ModelUsage): void;
-  /** The response is complete, or the request failed. Called once. */
-  ended(failure?: ModelFailure): void;
+  /**
+   * The response is complete, or the request failed. Called once.
+   * @param stopReason why the model ended its answer, where that was the limit of the answer's length.
+   */
+  ended(failure?: ModelFailure, stopReason?: "max_tokens"): void;
 }
 
 export interface ModelGatewayScope extends Scope {

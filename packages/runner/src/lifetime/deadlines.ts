@@ -1,4 +1,5 @@
 import { RunTimedOut } from "@ambit/core";
+import type { LateStart } from "@ambit/core/plugin";
 import type { RunLimits } from "../limits.js";
 import type { OwnedScope } from "./scope.js";
 
@@ -34,10 +35,20 @@ export class Deadlines {
    * Limits one step of the start: opening the sandbox, publishing the tools, starting the agent.
    *
    * @param hint added to the message of a step that takes too long. Default: none.
+   * @param why looked up when it has taken too long. Default: nothing is known.
    */
-  async starting<Result>(what: string, step: () => Promise<Result>, hint = ""): Promise<Result> {
+  async starting<Result>(
+    what: string,
+    step: () => Promise<Result>,
+    hint = "",
+    why: () => LateStart | undefined = () => undefined,
+  ): Promise<Result> {
     const { startMs } = this.limits;
-    const timer = this.#arm(startMs, `${what} took longer than ${seconds(startMs)}.${hint}`);
+    const timer = setTimeout(() => {
+      const { sentence, retryable } = why() ?? { sentence: "", retryable: true };
+      const message = `${what} took longer than ${seconds(startMs)}.${hint} ${sentence}`;
+      this.scope.abort(new RunTimedOut(message.trimEnd(), { retryable }));
+    }, startMs);
     try {
       return await step();
     } finally {

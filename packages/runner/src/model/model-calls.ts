@@ -28,6 +28,14 @@ interface Tally {
   failure: ModelFailure | undefined;
   /** Failed requests since the last successful one. */
   inARow: number;
+  /** Answers that ended before they were finished. */
+  partial: number;
+  /** Answers since the last other outcome that ended at the limit of their length. */
+  atLimitInARow: number;
+}
+
+function emptyTally(): Tally {
+  return { answered: 0, failure: undefined, inARow: 0, partial: 0, atLimitInARow: 0 };
 }
 
 /** The requests of a run to its model, as the gateway reports them. */
@@ -35,9 +43,9 @@ interface Tally {
 export class ModelCalls implements ModelCaller {
   #isCounted = false;
   /** Requests for the run's own model. */
-  readonly #own: Tally = { answered: 0, failure: undefined, inARow: 0 };
+  readonly #own = emptyTally();
   /** Those for models that the agent asks by itself, such as for a title: they may end in any order with the others. */
-  readonly #auxiliary: Tally = { answered: 0, failure: undefined, inARow: 0 };
+  readonly #auxiliary = emptyTally();
 
   #agent: Agent | undefined;
   /**
@@ -75,16 +83,21 @@ export class ModelCalls implements ModelCaller {
         observed.used(usage);
         this.budget.used(usage);
       },
-      ended: (failure) => {
+      ended: (failure, stopReason) => {
         this.budget.release(max);
         tally.failure = failure;
+        tally.atLimitInARow = stopReason === "max_tokens" ? tally.atLimitInARow + 1 : 0;
         if (failure === undefined) tally.answered += 1;
+        if (failure?.isPartial === true) tally.partial += 1;
         if (tally === this.#own) this.#refused = undefined;
         tally.inARow = failure === undefined ? 0 : tally.inARow + 1;
         observed.ended(failure);
         // Some agents retry for more than a minute, without reporting it and without a setting for it.
         if (failure !== undefined && tally === this.#own && tally.inARow >= this.limits.modelFailures)
           this.scope.abort(asModelFailed(failure));
+        // A model may be told to go on a few times; one that ends within a call's arguments begins again each time.
+        if (tally === this.#own && tally.atLimitInARow >= 2 * this.limits.modelFailures)
+          this.scope.abort(asModelFailed(alwaysAtLimit(tally.atLimitInARow)));
       },
     };
   }
@@ -108,10 +121,35 @@ export class ModelCalls implements ModelCaller {
    * @throws ModelFailed with the last of them, or BoundaryRefused where the gateway refused it
    */
   requireResponse(): void {
-    if (this.#own.answered + this.#auxiliary.answered > 0) return;
+    if (this.#own.answered + this.#own.partial + this.#auxiliary.answered > 0) return;
     if (this.#refused !== undefined) throw new BoundaryRefused([this.#refused]);
     const failure = this.#failure();
     if (failure !== undefined) throw this.#modelFailed(failure);
+  }
+
+  /**
+   * Why the turn ended: most agents don't tell that their model stopped at the limit of its answer's length.
+   * @param reported what the agent says.
+   */
+  stopReason(reported: string | undefined): string | undefined {
+    const isOrdinary = reported === undefined || reported === "end_turn";
+    return isOrdinary && this.#own.atLimitInARow > 0 ? "max_tokens" : reported;
+  }
+
+  /** Whether an agent's failure is only that its model stopped at the limit of its answer's length. */
+  isLimit({ code }: AmbitError): boolean {
+    return code === "model_failed" && this.#own.atLimitInARow > 0;
+  }
+
+  /** A turn was completed: agents take a part of an answer for the whole, or show it once more. */
+  warnOfPartial(): void {
+    const { partial, answered } = this.#own;
+    if (partial === 0) return;
+    const count = `${partial} of ${partial + answered} answers of the model`;
+    this.events.warn({
+      path: "modelConnection",
+      message: `${count} ended before ${partial === 1 ? "it was" : "they were"} finished: text of the agent may lack its end, or be there twice.`,
+    });
   }
 
   /** An agent's failure with its real cause, where the gateway knows it: the last request to the model failed. */
@@ -140,4 +178,12 @@ export class ModelCalls implements ModelCaller {
 
 function asModelFailed({ message, retryable, status }: ModelFailure, cause?: unknown): ModelFailed {
   return new ModelFailed(`${message}.`, { retryable, upstreamStatus: status, cause });
+}
+
+function alwaysAtLimit(count: number): ModelFailure {
+  const fix = "raise that limit, or ask for smaller steps";
+  return {
+    retryable: false,
+    message: `${count} answers of the model in a row ended at the limit of their length (max_tokens): ${fix}`,
+  };
 }

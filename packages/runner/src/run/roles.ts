@@ -61,7 +61,7 @@ export type TimeLimits = Pick<Deadlines, "admitted" | "starting">;
 export type RightOfRun = Public<RightToAct>;
 export type EventsOfRun = Public<RunEvents>;
 export type SessionSource = Pick<Sessions, "borrow" | "keeps">;
-export type AgentSource = Pick<AgentStarter, "start" | "claim">;
+export type AgentSource = Pick<AgentStarter, "start" | "claim" | "whyLate">;
 
 /** What a run needs of others, by name. `containers.ts` says which class has which role; a test can register another. */
 export const roles = {

@@ -263,6 +263,7 @@ export class Run {
       "Starting the agent",
       () => this.agents.start(session),
       limitsHint(plan.boundary.resources),
+      () => this.agents.whyLate(),
     );
     const { agent } = started;
     const remembers = warm || agent.history === "loaded";

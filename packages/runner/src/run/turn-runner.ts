@@ -5,6 +5,7 @@ import {
   errorDetailOf,
   HarnessFailed,
   inOffer,
+  isAmbitError,
   ModelFailed,
   offerTitle,
   ofOffer,
@@ -23,6 +24,7 @@ import { type Agent, loopTurnSize, loopTurns, pieceEnd, type Sandbox, type Turn 
 import { inject, injectable } from "tsyringe";
 import { Elicitation } from "../call/ask/elicitation.js";
 import { CallEvents } from "../call/reports/call-events.js";
+import { isWithoutResult } from "../call/reports/results.js";
 import { RunCalls } from "../call/run-calls.js";
 import { prepareDigest } from "../call/values/input-digest.js";
 import { Observation } from "../events/observation.js";
@@ -145,13 +147,26 @@ export class TurnRunner {
    * or HarnessFailed for a turn that only seems to have succeeded.
    */
   async run({ agent, servers }: StartedAgent, prompt: readonly ContentBlock[]): Promise<TurnEnd> {
-    const stopReason = await this.#stream(agent, prompt);
+    const stopReason = this.modelCalls.stopReason(await this.#untilLimit(agent, prompt));
     if (this.pause.isPaused) return { how: "paused" };
     this.modelCalls.requireResponse();
+    this.modelCalls.warnOfPartial();
     requireListed(servers);
     this.#requireOutput(stopReason);
     if (this.#session !== undefined) this.#session.wasCutOff = false;
     return { how: "completed", stopReason };
+  }
+
+  /** Some agents fail where their model stops at the limit of its answer's length: the turn ended with it. */
+  async #untilLimit(agent: Agent, prompt: readonly ContentBlock[]): Promise<string | undefined> {
+    try {
+      return await this.#stream(agent, prompt);
+    } catch (thrown) {
+      if (this.scope.signal.aborted || !isAmbitError(thrown) || !this.modelCalls.isLimit(thrown))
+        throw thrown;
+      this.#settleEnded();
+      return undefined;
+    }
   }
 
   /** An error of the turn, with its real cause where the model's gateway knows it. */
@@ -161,7 +176,7 @@ export class TurnRunner {
 
   /** `done` isn't passed on, since the run isn't over yet. @returns the agent's stop reason. */
   async #stream(agent: Agent, prompt: readonly ContentBlock[]): Promise<string | undefined> {
-    const { scope, deadlines, limits, calls, callEvents, pause } = this;
+    const { scope, deadlines, limits, calls, pause } = this;
     const harness = this.plan.harness.actor;
     const who = offerTitle(harness);
     scope.signal.throwIfAborted();
@@ -176,6 +191,7 @@ export class TurnRunner {
         ...this.observation.trace(),
         onPermission: (question) => outsideOffers(() => calls.decide(question)),
         onInput: (question) => outsideOffers(() => this.elicitation.answer(question)),
+        warn: (message) => this.events.warn({ path: "harness", message }),
       };
       const events = {
         [Symbol.asyncIterator]: () =>
@@ -198,7 +214,7 @@ export class TurnRunner {
         const room = this.#pass(event);
         return room === undefined ? undefined : this.#waitFor(room);
       });
-      for (const open of pause.isPaused ? [] : callEvents.settleOpen("ended")) this.events.emit(open);
+      this.#settleEnded();
     } catch (thrown) {
       throw asPluginError(who, thrown);
     }
@@ -207,6 +223,20 @@ export class TurnRunner {
     if (!done && !pause.isPaused)
       throw new PluginBrokeContract(`${who} ended its turn without a done event.`);
     return stopReason;
+  }
+
+  /** The agent has ended its turn itself: the calls that it left open won't have a result. */
+  #settleEnded(): void {
+    if (this.pause.isPaused) return;
+    const events = this.callEvents.settleOpen("ended");
+    for (const event of events) this.events.emit(event);
+    const open = events.filter(isWithoutResult).length;
+    if (open === 0 || this.scope.signal.aborted) return;
+    const calls = open === 1 ? "a call" : `${open.toLocaleString("en")} calls`;
+    this.events.warn({
+      path: "harness",
+      message: `The agent ended its turn before ${calls} had a result: what was called may have run.`,
+    });
   }
 
   /** Others are served before this event, and while a large one is read. */

@@ -1,3 +1,4 @@
+import type { StartScope } from "@ambit/core/plugin";
 import { FakeExecutor } from "@ambit/fakes/executor";
 import { calls, done, forever, type Script, says } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
@@ -60,6 +61,32 @@ describe("every time limit ends the run with run_timed_out, and everything is cl
     expect(result).toMatchObject({ ok: false, failure: { code: "run_timed_out", retryable: true } });
     expect(result.error).toContain(message);
     expect(world.sandbox.closed).toBe(world.sandbox.opened);
+  });
+
+  test("a start that its harness explains isn't retryable, where that says so", async () => {
+    const explained = async (retryable: boolean) => {
+      const onStart = async (scope: StartScope) => {
+        scope.explain?.(() => ({ sentence: "It printed: key-of-the-run.", retryable }));
+        await forever();
+      };
+      const world = await createWorld({
+        script: says("never"),
+        harness: { onStart },
+        limits: { startMs: 40 },
+      });
+      return (
+        await world.run({
+          modelConnection: {
+            credentials: [{ binding: { kind: "environment", name: "A_KEY" }, value: "key-of-the-run" }],
+          },
+        })
+      ).result;
+    };
+    const failed = await explained(false);
+    expect(failed.failure).toEqual({ code: "run_timed_out", retryable: false });
+    expect(failed.error).toMatch(/^Starting the agent took longer than 0\.04 s\. It printed: \S+$/);
+    expect(failed.error).not.toContain("key-of-the-run");
+    expect((await explained(true)).failure?.retryable).toBe(true);
   });
 
   test("publishing the tools", async () => {

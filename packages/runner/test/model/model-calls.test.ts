@@ -35,6 +35,96 @@ describe("the gateway's knowledge of the model", () => {
     expect(asked).toBe(6);
   });
 
+  const partial = {
+    retryable: true,
+    isPartial: true,
+    message: "The model's answer ended before it was finished",
+  };
+
+  it("warns of an answer that wasn't finished, which the agent takes for one", async () => {
+    const gateway = new FakeGateway();
+    const script: Script = async function* () {
+      await gateway.call({ failure: partial });
+      yield { type: "message", text: "hm" };
+      yield done;
+    };
+    const { result } = await (await world(0, { gateway, script })).run({});
+    expect(result).toMatchObject({ ok: true, stopReason: "end_turn" });
+    expect(result.warnings).toEqual([
+      {
+        path: "modelConnection",
+        message:
+          "1 of 1 answers of the model ended before it was finished: text of the agent may lack its end, or be there twice.",
+      },
+    ]);
+  });
+
+  it("ends an agent that repeats such requests, and one that says nothing of it has failed", async () => {
+    const gateway = new FakeGateway();
+    let asked = 0;
+    const script: Script = async function* ({ signal }) {
+      for (; !signal.aborted && asked < 100; asked += 1) await gateway.call({ failure: partial });
+      yield done;
+    };
+    const failure = { code: "model_failed", retryable: true };
+    expect((await (await world(0, { gateway, script })).run({})).result).toMatchObject({
+      ok: false,
+      failure,
+    });
+    expect(asked).toBe(3);
+    const silent: Script = async function* () {
+      await gateway.call({ failure: partial });
+      yield done;
+    };
+    const { result } = await (await world(0, { gateway, script: silent })).run({});
+    expect(result).toMatchObject({ ok: false, failure, error: `${partial.message}.` });
+  });
+
+  it.each(["says nothing of it", "fails"])(
+    "says that an answer was too long, where the agent %s",
+    async (how) => {
+      const gateway = new FakeGateway();
+      const script: Script = async function* () {
+        await gateway.call({});
+        yield { type: "message", text: "hm" };
+        await gateway.call({ stopReason: "max_tokens" });
+        await gateway.call({ model: "m-mini" });
+        if (how === "fails") throw new ModelFailed("stream disconnected", { retryable: true });
+        yield done;
+      };
+      const { result } = await (await world(0, { gateway, script })).run({});
+      expect(result).toMatchObject({ ok: true, output: "hm", stopReason: "max_tokens" });
+    },
+  );
+
+  it("ends an agent whose model only comes to the limit of its answers", async () => {
+    const gateway = new FakeGateway();
+    let asked = 0;
+    const script: Script = async function* ({ signal }) {
+      for (; !signal.aborted && asked < 100; asked += 1) await gateway.call({ stopReason: "max_tokens" });
+      yield done;
+    };
+    const { result } = await (await world(0, { gateway, script })).run({});
+    expect(result).toMatchObject({ ok: false, failure: { code: "model_failed", retryable: false } });
+    expect(result.error).toContain("6 answers of the model in a row ended at the limit of their length");
+    expect(asked).toBe(6);
+  });
+
+  it("keeps the agent's own reason, and that of a later answer", async () => {
+    const ending = async (stopReason: string, answer: FakeAnswer) => {
+      const gateway = new FakeGateway();
+      const script: Script = async function* () {
+        await gateway.call({ stopReason: "max_tokens" });
+        await gateway.call(answer);
+        yield { type: "message", text: "hm" };
+        yield { type: "done", stopReason };
+      };
+      return (await (await world(0, { gateway, script })).run({})).result.stopReason;
+    };
+    expect(await ending("end_turn", {})).toBe("end_turn");
+    expect(await ending("refusal", { stopReason: "max_tokens" })).toBe("refusal");
+  });
+
   it("adds the true status to an agent's vague failure, and leaves other failures unchanged", async () => {
     const failing = (gateway: FakeGateway, answer: FakeAnswer): Script =>
       async function* () {

@@ -23,6 +23,36 @@ const waits: Script = async function* ({ signal }) {
   yield { type: "done", stopReason: "cancelled" };
 };
 
+test("warns of calls that the agent ended its turn without, and of what its harness says", async () => {
+  const world = await createWorld({
+    script: async function* ({ ask, warn }) {
+      for (const id of ["a", "b"]) {
+        yield { type: "tool_call", id, name: "shell", input: { command: id } };
+        await ask({ toolCallId: id, toolName: "shell", input: { command: id } });
+      }
+      warn?.("Something came too late.");
+      yield { type: "tool_result", id: "a", output: "done" };
+      yield done;
+    },
+  });
+  const recorded = await world.run({ permissions: { default: "allow" } });
+  const { result } = recorded;
+  expect(result).toMatchObject({ ok: true, stopReason: "end_turn" });
+  expect(eventsOf(recorded, "tool_result")).toContainEqual({
+    type: "tool_result",
+    id: "b",
+    output: "The agent ended its turn before this call had a result.",
+    isError: true,
+  });
+  expect(result.warnings).toEqual([
+    { path: "harness", message: "Something came too late." },
+    {
+      path: "harness",
+      message: "The agent ended its turn before a call had a result: what was called may have run.",
+    },
+  ]);
+});
+
 interface End {
   readonly script: Script;
   readonly stopReason?: string;

@@ -11,6 +11,7 @@ import {
 import type { Profile } from "../profiles/profile.js";
 import type { DriverLimits } from "./limits.js";
 import { ActiveTurn } from "./turn/active-turn.js";
+import { LateMessages } from "./turn/late-messages.js";
 import type { PromptAbilities } from "./turn/prompt-content.js";
 import type { AcpConnection } from "./wire/connection.js";
 import { settledWithin } from "./wire/failures.js";
@@ -47,6 +48,7 @@ export class AcpAgent implements Agent {
   readonly model?: string;
   readonly models: readonly string[];
   readonly #options: AcpAgentOptions;
+  readonly #late: LateMessages;
   #costBefore = 0;
   #running = false;
   #exited = false;
@@ -61,6 +63,9 @@ export class AcpAgent implements Agent {
     this.capabilities = options.capabilities;
     this.evidence = { ...options.process.evidence, ...options.versions };
     this.models = options.models;
+    const { connection, limits, profile } = options;
+    const { title, quirks } = profile;
+    this.#late = new LateMessages({ title, connection, staysInOrder: quirks.staysInOrder, limits });
     if (options.model !== undefined) this.model = options.model;
     void options.process.exit.then(() => {
       this.#exited = true;
@@ -83,6 +88,8 @@ export class AcpAgent implements Agent {
 
   async #leave(gracefully: boolean): Promise<void> {
     const { profile, connection, closesSessions, limits, log } = this.#options;
+    const unshown = this.#late.take();
+    if (unshown !== undefined) log.warn({ agent: profile.title }, unshown);
     if (gracefully && closesSessions && !profile.quirks.savesBeforeAnswering && !connection.closed) {
       const late = new AbortController();
       const closed = connection
@@ -109,6 +116,7 @@ export class AcpAgent implements Agent {
       abilities,
       limits,
       costBefore: this.#costBefore,
+      late: this.#late,
       log,
       over: ({ cost, answered }) => {
         this.#running = false;

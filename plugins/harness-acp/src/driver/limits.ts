@@ -14,6 +14,10 @@ export const driverLimitsSchema = z.strictObject({
     description:
       "Milliseconds to ask for its tools before the first prompt, for an agent that doesn't wait for them itself.",
   }),
+  lateMs: z.int().nonnegative().max(60_000).default(1_000).meta({
+    description:
+      "Milliseconds after its answer to a prompt in which an agent that isn't in order may still send the rest of that turn: a call without a result is waited for, and so is the next prompt.",
+  }),
   messageCharacters: z
     .int()
     .min(65_536)

@@ -82,6 +82,7 @@ export const codex: Profile = {
     savesBeforeAnswering: false,
     promptsBeforeTools: false,
     replaysLate: false,
+    staysInOrder: true,
     failureMeta: [{ path: ["codex", "threadStatus", "type"], failed: "systemError" }],
   },
   failure,

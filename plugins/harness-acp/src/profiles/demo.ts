@@ -23,7 +23,13 @@ export const demo: Profile = {
   maxToolCallMs: 3_600_000,
   clientCapabilities: {},
   reports: { reasoning: true, plans: true, usage: true },
-  quirks: { savesBeforeAnswering: true, promptsBeforeTools: false, replaysLate: false, failureMeta: [] },
+  quirks: {
+    savesBeforeAnswering: true,
+    promptsBeforeTools: false,
+    replaysLate: false,
+    staysInOrder: true,
+    failureMeta: [],
+  },
   ahead: { processes: 1, home: [], notifications: [] },
   prepare: () => ({ files: [], environment: {} }),
   identify: (call, servers) => {

@@ -75,7 +75,13 @@ export const gemini: Profile = {
   maxToolCallMs: 540_000,
   clientCapabilities: {},
   reports: { reasoning: true, plans: false, usage: true },
-  quirks: { savesBeforeAnswering: true, promptsBeforeTools: true, replaysLate: true, failureMeta: [] },
+  quirks: {
+    savesBeforeAnswering: true,
+    promptsBeforeTools: true,
+    replaysLate: true,
+    staysInOrder: true,
+    failureMeta: [],
+  },
   // It reads its settings again with its conversation.
   ahead: { processes: 1, home: [".gemini"], notifications: [] },
   prepare,

@@ -74,6 +74,7 @@ export const opencode: Profile = {
     savesBeforeAnswering: true,
     promptsBeforeTools: false,
     replaysLate: false,
+    staysInOrder: false,
     asksBeforeInput: true,
     failureMeta: [],
   },

@@ -52,6 +52,7 @@ export const pi: Profile = {
     savesBeforeAnswering: true,
     promptsBeforeTools: false,
     replaysLate: false,
+    staysInOrder: false,
     failureMeta: [{ path: ["piAcp", "notify", "level"], failed: "error" }],
   },
   prepare,

@@ -229,6 +229,11 @@ export interface Quirks {
   readonly promptsBeforeTools: boolean;
   /** Whether it continues to replay a loaded conversation after it has reported that it is loaded. */
   readonly replaysLate: boolean;
+  /**
+   * Whether it is known to send nothing of a turn after its answer to the prompt. Of one that isn't, updates are awaited
+   * for a moment after each answer, and its next prompt waits until it had time to be late.
+   */
+  readonly staysInOrder: boolean;
   /** Whether it may ask for permission before it has sent the call's input: then the driver briefly waits for that. */
   readonly asksBeforeInput?: boolean;
   /** Paths into the `_meta` of an update or prompt response that report a failed turn which it ends normally. */

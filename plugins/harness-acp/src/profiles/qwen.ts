@@ -58,7 +58,13 @@ export const qwen: Profile = {
   maxToolCallMs: 3_600_000,
   clientCapabilities: {},
   reports: { reasoning: true, plans: true, usage: true },
-  quirks: { savesBeforeAnswering: true, promptsBeforeTools: true, replaysLate: false, failureMeta: [] },
+  quirks: {
+    savesBeforeAnswering: true,
+    promptsBeforeTools: true,
+    replaysLate: false,
+    staysInOrder: true,
+    failureMeta: [],
+  },
   prepare,
   identify,
 };

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { cancelledElicitation } from "../../src/driver/calls/elicitation.js";
 import { cancelled } from "../../src/driver/calls/permission-options.js";
 import { defaultDriverLimits } from "../../src/driver/limits.js";
+import { contentKind } from "../../src/driver/turn/late-messages.js";
 import { AcpConnection } from "../../src/driver/wire/connection.js";
 import { MessageIntake } from "../../src/driver/wire/message-intake.js";
 import { claude } from "../../src/profiles/claude.js";
@@ -94,7 +95,8 @@ describe.each(testsAll ? all : [pi])("$title, over ACP", { timeout: 120_000 }, (
   ) {
     const permission = async () => ({ outcome: cancelled }).outcome;
     const elicitation = async () => cancelledElicitation;
-    connection.receive(sessionId, { update: onUpdate, permission, elicitation, room: () => undefined });
+    const update = (params: { readonly update?: unknown }) => onUpdate(params.update);
+    connection.receive({ update, permission, elicitation, room: () => undefined });
     const prompt = [{ type: "text", text }];
     return await connection.request("session/prompt", { sessionId, prompt }, "it", signal).catch(said);
   }
@@ -107,6 +109,18 @@ describe.each(testsAll ? all : [pi])("$title, over ACP", { timeout: 120_000 }, (
     session = sessionSchema.parse(await open("session/new"));
   }, 60_000);
   afterAll(() => stage.close());
+
+  it("answers a request that it doesn't know, after everything of its turn if it stays in order", async () => {
+    let late = 0;
+    let isAnswered = false;
+    await prompted(session.sessionId, "[[shell echo a]] [[say one two three]]", undefined, (update) => {
+      if (isAnswered && contentKind(update) !== undefined) late += 1;
+    });
+    isAnswered = true;
+    expect(await connection.roundTripWithin(5_000)).toBe(true);
+    if (profile.quirks.staysInOrder) expect(late).toBe(0);
+    record("an unknown request answered", "yes");
+  });
 
   it("answers a prompt that $/cancel_request ends, or ignores it and ends by session/cancel", async () => {
     const { sessionId } = session;

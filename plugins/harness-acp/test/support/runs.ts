@@ -2,6 +2,7 @@ import {
   type Agent,
   type AgentEvent,
   type AgentEventOf,
+  type LateStart,
   type Log,
   type PermissionDecision,
   type PermissionQuestion,
@@ -40,6 +41,7 @@ export class TestScope implements StartScope {
   readonly resume?: string;
   readonly logged: LogLine[] = [];
   readonly log = recordingLog(this.logged);
+  whyLate: () => LateStart | undefined = () => undefined;
   readonly #closing = new AbortController();
   readonly #deferred: (() => void | Promise<void>)[] = [];
 
@@ -56,6 +58,10 @@ export class TestScope implements StartScope {
     this.servers = options.servers ?? [];
     this.signal = this.#closing.signal;
     if (options.resume !== undefined) this.resume = options.resume;
+  }
+
+  explain(why: () => LateStart | undefined): void {
+    this.whyLate = why;
   }
 
   defer(close: () => void | Promise<void>): void {
@@ -80,13 +86,18 @@ export interface TurnOptions {
   readonly answer?: PermissionDecision | ((question: PermissionQuestion) => Promise<PermissionDecision>);
 }
 
-export function turnOf(options: TurnOptions = {}): Turn & { readonly questions: PermissionQuestion[] } {
+export function turnOf(
+  options: TurnOptions = {},
+): Turn & { readonly questions: PermissionQuestion[]; readonly warnings: string[] } {
   const questions: PermissionQuestion[] = [];
+  const warnings: string[] = [];
   const { answer = "allow" } = options;
   return {
     prompt: [{ type: "text", text: options.prompt ?? "hello" }],
     signal: options.signal ?? new AbortController().signal,
     questions,
+    warnings,
+    warn: (message) => void warnings.push(message),
     onInput: options.onInput,
     onPermission: async (question) => {
       questions.push(question);

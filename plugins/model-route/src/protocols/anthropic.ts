@@ -3,6 +3,8 @@ import {
   type Authorization,
   type Counted,
   countAt,
+  type Finish,
+  finishOf,
   fixedHeaders,
   type Protocol,
   queryOf,
@@ -15,6 +17,9 @@ const calls: Readonly<Record<string, "generate" | "count-tokens" | "list">> = {
   "GET /v1/models": "list",
 };
 
+/** In a document, at the end of a stream, and at its beginning, where it is null. */
+export const anthropicFinishPaths = ["stop_reason", "delta.stop_reason", "message.stop_reason"];
+
 /** Anthropic's Messages API. */
 export const anthropic: Protocol = {
   read: ({ method, pathname, search }) => {
@@ -26,10 +31,17 @@ export const anthropic: Protocol = {
   requestHeaders: ["anthropic-version", "anthropic-beta", "x-app"],
   usagePaths: ["usage", "message.usage"],
   count: countAnthropic,
+  finishPaths: anthropicFinishPaths,
+  finish: finishAnthropic,
   issues: () => [],
   authorization,
   headers: () => ({ "anthropic-version": "2023-06-01" }),
 };
+
+export function finishAnthropic(path: string, value: unknown): Finish | undefined {
+  if (!anthropicFinishPaths.includes(path)) return undefined;
+  return finishOf(value, ["max_tokens", "model_context_window_exceeded"]);
+}
 
 /** Input tokens are reported in three disjoint counts; later events of a stream report only those that have changed. */
 export function countAnthropic(before: Counted, _path: string, usage: unknown): Counted {

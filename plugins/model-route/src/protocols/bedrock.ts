@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
 import type { Issue, ModelUse } from "@ambit/core/plugin";
-import { countAnthropic } from "./anthropic.js";
+import { anthropicFinishPaths, countAnthropic, finishAnthropic } from "./anthropic.js";
 import {
   type Authorization,
   type Counted,
   countAt,
+  type Finish,
+  finishOf,
   fixedHeaders,
   type Protocol,
   queryOf,
@@ -31,6 +33,9 @@ export const bedrock: Protocol = {
   requestHeaders: ["anthropic-beta", "x-amzn-bedrock-accept"],
   usagePaths: ["usage", "message.usage", "amazon-bedrock-invocationmetrics"],
   count: countBedrock,
+  // Converse has its reason under another name, and its streams begin with the role.
+  finishPaths: [...anthropicFinishPaths, "stopReason", "role"],
+  finish: finishBedrock,
   issues,
   authorization,
 };
@@ -62,6 +67,12 @@ function countBedrock(before: Counted, path: string, usage: unknown): Counted {
     ),
     output: Math.max(counted.output, countAt(usage, "outputTokens"), countAt(usage, "outputTokenCount")),
   };
+}
+
+function finishBedrock(path: string, value: unknown): Finish | undefined {
+  if (path === "role") return "open";
+  const limits = ["max_tokens", "model_context_window_exceeded"];
+  return path === "stopreason" ? finishOf(value, limits) : finishAnthropic(path, value);
 }
 
 function issues({ credentials, region }: ModelUse): readonly Issue[] {

@@ -3,6 +3,8 @@ import {
   type Authorization,
   type Counted,
   countAt,
+  type Finish,
+  finishOf,
   fixedHeaders,
   type Protocol,
   queryOf,
@@ -10,6 +12,9 @@ import {
 } from "./protocol.js";
 
 const call = /^\/(v1|v1beta)\/models\/([\w.-]{1,200}):(generateContent|streamGenerateContent|countTokens)$/;
+
+/** The second is the reason for an answer that was never begun. */
+export const geminiFinishPaths = ["candidates[].finishReason", "promptFeedback.blockReason"];
 
 /** Google's Gemini API. */
 export const gemini: Protocol = {
@@ -25,9 +30,17 @@ export const gemini: Protocol = {
   requestHeaders: ["x-goog-api-client"],
   usagePaths: ["usageMetadata"],
   count: countGemini,
+  finishPaths: geminiFinishPaths,
+  finish: finishGemini,
   issues: () => [],
   authorization,
 };
+
+/** Each piece of an answer has its usage; the last one its finish. */
+export function finishGemini(path: string, value: unknown): Finish | undefined {
+  if (path === "usagemetadata") return "open";
+  return finishOf(value, ["MAX_TOKENS"]);
+}
 
 /** Each piece of a stream contains the total so far. Tokens for thoughts and tool use are counted separately. */
 export function countGemini(before: Counted, _path: string, usage: unknown): Counted {

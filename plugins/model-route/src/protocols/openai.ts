@@ -3,6 +3,8 @@ import {
   type Authorization,
   type Counted,
   countAt,
+  type Finish,
+  finishOf,
   fixedHeaders,
   type Protocol,
   queryOf,
@@ -53,9 +55,40 @@ export const openai: Protocol = {
       countAt(usage, "completion_tokens_details", "reasoning_tokens"),
     ),
   }),
+  finishPaths: [
+    "choices[].finish_reason",
+    "status",
+    "response.status",
+    "incomplete_details",
+    "response.incomplete_details",
+  ],
+  finish: (path, value) => {
+    if (path === "choices[].finish_reason") return finishOf(value, ["length"]);
+    if (path.endsWith("incomplete_details")) return isAtLimit(value) ? "max_tokens" : undefined;
+    return typeof value === "string" ? statuses[value] : undefined;
+  },
   issues: () => [],
   authorization,
 };
+
+/** Of a response (Responses API), by its `status`. */
+const statuses: Readonly<Record<string, Finish>> = {
+  queued: "open",
+  in_progress: "open",
+  completed: "whole",
+  incomplete: "whole",
+  failed: "failed",
+  cancelled: "failed",
+};
+
+function isAtLimit(details: unknown): boolean {
+  return (
+    typeof details === "object" &&
+    details !== null &&
+    "reason" in details &&
+    details.reason === "max_output_tokens"
+  );
+}
 
 function authorization({ credentials }: ModelUse): Authorization | undefined {
   const { AZURE_OPENAI_API_KEY } = credentials;

@@ -36,6 +36,12 @@ export interface Counted {
   readonly reasoning: number;
 }
 
+/**
+ * How far an answer has come. `open`: it has begun. `whole`: the model says that it is finished; `max_tokens`: at the limit of
+ * its length. `failed`: the provider says that it won't be finished.
+ */
+export type Finish = "open" | "whole" | "max_tokens" | "failed";
+
 /** A credential for a request; requested again each time, since it may expire. */
 export interface Authorization {
   /** Headers to set. `request`: the data to sign, for an API with signatures. */
@@ -59,6 +65,10 @@ export interface Protocol {
   readonly usagePaths: readonly string[];
   /** Reads one of them: `before` is the count until then. Pure. */
   count(before: Counted, path: string, value: unknown): Counted;
+  /** Paths in the response, or in each event of a stream, that say whether the answer is finished. */
+  readonly finishPaths: readonly string[];
+  /** Reads one of them, or of `usagePaths`; undefined for a value that says nothing. Pure. */
+  finish(path: string, value: unknown): Finish | undefined;
   /** Problems of the request's credentials or endpoint. Pure. */
   issues(use: ModelUse): readonly Issue[];
   /** `undefined` for an endpoint that needs no credential. */
@@ -104,4 +114,11 @@ export function queryOf(
     kept.push(`${name}=${value}`);
   }
   return kept.length === 0 ? "" : `?${kept.join("&")}`;
+}
+
+/** A reason for the end, which is null until there is one. Pure. */
+export function finishOf(reason: unknown, limits: readonly string[]): Finish | undefined {
+  if (reason === null) return "open";
+  if (typeof reason !== "string" || reason === "") return undefined;
+  return limits.includes(reason) ? "max_tokens" : "whole";
 }

@@ -1,6 +1,6 @@
 import type { Issue, ModelUse } from "@ambit/core/plugin";
-import { countAnthropic } from "./anthropic.js";
-import { countGemini } from "./gemini.js";
+import { anthropicFinishPaths, countAnthropic, finishAnthropic } from "./anthropic.js";
+import { countGemini, finishGemini, geminiFinishPaths } from "./gemini.js";
 import { type Authorization, fixedHeaders, type Protocol, queryOf, unknownCall } from "./protocol.js";
 import { accountIn } from "./service-account.js";
 import { serviceAccountToken } from "./service-account-tokens.js";
@@ -23,6 +23,8 @@ export const vertex: Protocol = {
   usagePaths: ["usage", "message.usage", "usageMetadata"],
   count: (before, path, usage) =>
     path === "usagemetadata" ? countGemini(before, path, usage) : countAnthropic(before, path, usage),
+  finishPaths: [...anthropicFinishPaths, ...geminiFinishPaths],
+  finish: (path, value) => finishAnthropic(path, value) ?? finishGemini(path, value),
   issues,
   authorization,
 };

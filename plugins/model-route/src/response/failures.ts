@@ -34,6 +34,13 @@ export function failedConnection(error: unknown, host: string, hasBegun: boolean
   return { retryable: true, message: `${what} (${code})` };
 }
 
+/** An answer that ended properly, but before it was finished. Pure. */
+export function unfinishedAnswer(words: string | undefined): ModelFailure {
+  const said = words === undefined || words === "" ? "" : `: ${shortLine(words)}`;
+  const message = `The model's answer ended before it was finished${said}`;
+  return { retryable: true, isPartial: true, message };
+}
+
 export function shortLine(text: string): string {
   const line = text.replace(/[\p{Cc}\s]+/gu, " ").trim();
   return line.length > maxMessageLength ? `${line.slice(0, maxMessageLength)}…` : line;

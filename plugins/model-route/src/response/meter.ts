@@ -2,7 +2,7 @@ import type { ModelExchange } from "@ambit/core/plugin";
 import type { Price } from "../config.js";
 import { JsonScan } from "../json-scan.js";
 import { bytesPerToken, costOf } from "../models.js";
-import { type Counted, nothingCounted, type Protocol } from "../protocols/protocol.js";
+import { type Counted, type Finish, nothingCounted, type Protocol } from "../protocols/protocol.js";
 import { AwsEvents } from "./aws-events.js";
 import { EventLines, type ResponseReader, WholeDocument } from "./readers.js";
 
@@ -11,6 +11,11 @@ const eventFrame = 300;
 
 /** Where providers put error messages. */
 const errorPaths: readonly string[] = ["error.message", "message"];
+/** And in a stream that has begun as a success. */
+const lateErrorPaths: readonly string[] = ["error.message", "response.error.message"];
+
+/** What is said later never takes back what is said here. */
+const ranks: Readonly<Record<Finish, number>> = { open: 0, whole: 1, max_tokens: 2, failed: 3 };
 
 export interface MeterOptions {
   readonly protocol: Protocol;
@@ -34,11 +39,12 @@ export class Meter {
   #isCounted = false;
   /** The provider's error message. */
   error: string | undefined;
+  #finish: Finish | undefined;
 
   constructor(options: MeterOptions) {
     this.#options = options;
     const { protocol, isFine } = options;
-    const paths = isFine ? protocol.usagePaths : errorPaths;
+    const paths = isFine ? [...protocol.usagePaths, ...protocol.finishPaths, ...lateErrorPaths] : errorPaths;
     const scan = () =>
       new JsonScan({
         paths,
@@ -55,17 +61,26 @@ export class Meter {
   /**
    * The response is over.
    * @param isWhole false if it was interrupted or abandoned: the usage that the provider reports at the end is
-   * estimated.
+   * estimated, as in a stream that ended before its answer was finished.
    */
   end(isWhole: boolean): void {
     const { requestBytes } = this.#options;
     if (!this.#isCounted) {
       const input = Math.ceil(requestBytes / bytesPerToken);
       this.#counted = { ...nothingCounted, input, output: this.#passed() };
-    } else if (!isWhole) {
+    } else if (!isWhole || (this.#isStream && this.finish === "open")) {
       this.#counted = { ...this.#counted, output: Math.max(this.#counted.output, this.#passed()) };
     }
     this.#tell();
+  }
+
+  /** How far the answer had come when it ended. A document of an unknown form counts as whole. */
+  get finish(): Finish {
+    return this.#finish ?? (this.#isStream ? "open" : "whole");
+  }
+
+  get #isStream(): boolean {
+    return this.#reader instanceof EventLines;
   }
 
   /** Tokens that have passed, as far as the response shows: at least one in each event, which may bring many. */
@@ -80,10 +95,14 @@ export class Meter {
 
   #captured(path: string, value: unknown): void {
     const { protocol } = this.#options;
-    if (errorPaths.includes(path)) {
+    if (errorPaths.includes(path) || lateErrorPaths.includes(path)) {
       if (typeof value === "string") this.error ??= value;
       return;
     }
+    const finish = protocol.finish(path, value);
+    if (finish !== undefined && (this.#finish === undefined || ranks[finish] > ranks[this.#finish]))
+      this.#finish = finish;
+    if (protocol.finishPaths.some((finishPath) => finishPath.toLowerCase() === path)) return;
     if (typeof value !== "object" || value === null) return;
     this.#isCounted = true;
     this.#counted = protocol.count(this.#counted, path, value);

@@ -7,7 +7,7 @@ import type { Authorization, ModelOperation, SignedRequest } from "../protocols/
 import { passedHeaders, passedResponseHeaders } from "../request/headers.js";
 import type { ReadBody } from "../request/read-body.js";
 import { askingForUsage } from "../request/stream-usage.js";
-import { failedConnection, failedResponse, NotAuthorized } from "../response/failures.js";
+import { failedConnection, failedResponse, NotAuthorized, unfinishedAnswer } from "../response/failures.js";
 import { Meter, type MeterOptions } from "../response/meter.js";
 import { ownAnswer } from "../response/refusals.js";
 import { relay } from "../response/relay.js";
@@ -160,12 +160,15 @@ export class Sending {
       onBytes: (bytes) => meter.push(bytes),
       onEnd: (how) => {
         over();
+        const { finish } = meter;
+        const isFinished = finish === "whole" || finish === "max_tokens";
         // A failure isn't charged.
         if (isFine) meter.end(how === "whole");
-        if (how === "left") return exchange.ended();
-        if (how !== "whole") return exchange.ended(failedConnection(how.failed, "", true));
-        if (isFine) return exchange.ended();
-        exchange.ended(failedResponse(statusCode, replaceIn(meter.error ?? "", replacements, "utf8")));
+        if (how !== "left" && how !== "whole") return exchange.ended(failedConnection(how.failed, "", true));
+        const words = replaceIn(meter.error ?? "", replacements, "utf8");
+        if (how === "whole" && !isFine) return exchange.ended(failedResponse(statusCode, words));
+        if (how === "whole" && !isFinished) return exchange.ended(unfinishedAnswer(words));
+        exchange.ended(undefined, finish === "max_tokens" ? "max_tokens" : undefined);
       },
     });
     const passed = passedResponseHeaders(headers, (text) => replaceIn(text, replacements, "utf8"));

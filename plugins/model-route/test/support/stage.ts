@@ -50,6 +50,8 @@ export function routeTo(
   const held = new HeldBytes(parsed.limits.heldBytes);
   const usage: ModelUsage[] = [];
   const ends: (ModelFailure | undefined)[] = [];
+  /** Where an answer ended at the limit of its length. */
+  const stops: ("max_tokens" | undefined)[] = [];
   const decisions: ConnectionDecision[] = [];
   const closing = new AbortController();
   const { route, close } = openRoute(use, {
@@ -59,7 +61,13 @@ export function routeTo(
     scope: {
       signal: closing.signal,
       admit: async () => ({ allowed: true }),
-      begin: () => ({ used: (one) => void usage.push(one), ended: (end) => void ends.push(end) }),
+      begin: () => ({
+        used: (one) => void usage.push(one),
+        ended: (end, stop) => {
+          ends.push(end);
+          stops.push(stop);
+        },
+      }),
       onDecision: (decision) => void decisions.push(decision),
       boundary: { network: { mode, rules: [] } },
     },
@@ -86,5 +94,5 @@ export function routeTo(
     reasoning: usage.reduce((sum, { reasoning = 0 }) => sum + reasoning, 0),
     cost: usage.reduce((sum, { cost = 0 }) => sum + cost, 0),
   });
-  return { send, total, usage, ends, decisions, held, closing };
+  return { send, total, usage, ends, stops, decisions, held, closing };
 }

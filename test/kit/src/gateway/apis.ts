@@ -38,14 +38,21 @@ export const kitApis: readonly KitApi[] = [
     namesModelInBody: true,
     credential: "ANTHROPIC_API_KEY",
     keyHeader: ["x-api-key", ""],
-    answer: { content: [], usage: { input_tokens: 60, cache_read_input_tokens: 40, output_tokens: 7 } },
+    answer: {
+      content: [],
+      stop_reason: "end_turn",
+      usage: { input_tokens: 60, cache_read_input_tokens: 40, output_tokens: 7 },
+    },
   },
   {
     ...openai,
     path: "/v1/responses",
     pathOf: () => "/v1/responses",
     body: (model) => JSON.stringify({ model, input: "hi" }),
-    answer: { usage: { input_tokens: 100, input_tokens_details: { cached_tokens: 40 }, output_tokens: 7 } },
+    answer: {
+      status: "completed",
+      usage: { input_tokens: 100, input_tokens_details: { cached_tokens: 40 }, output_tokens: 7 },
+    },
   },
   {
     ...openai,
@@ -53,6 +60,7 @@ export const kitApis: readonly KitApi[] = [
     pathOf: () => "/v1/chat/completions",
     body: (model) => JSON.stringify({ model, messages: [] }),
     answer: {
+      choices: [{ finish_reason: "stop" }],
       usage: { prompt_tokens: 100, prompt_tokens_details: { cached_tokens: 40 }, completion_tokens: 7 },
     },
   },
@@ -66,6 +74,7 @@ export const kitApis: readonly KitApi[] = [
     credential: "GEMINI_API_KEY",
     keyHeader: ["x-goog-api-key", ""],
     answer: {
+      candidates: [{ finishReason: "STOP" }],
       usageMetadata: { promptTokenCount: 100, cachedContentTokenCount: 40, candidatesTokenCount: 7 },
     },
   },

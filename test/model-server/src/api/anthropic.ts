@@ -56,16 +56,18 @@ export const anthropic: ModelApi = {
     let index = 0;
     for (const content of contentOf(reply)) {
       yield frame("content_block_start", { index, content_block: emptyBlock(content) });
-      for (const delta of deltasOf(content, reply)) {
-        yield { ...frame("content_block_delta", { index, delta }), pauseMs: reply.pauseMs };
+      for (const [at, delta] of deltasOf(content, reply).entries()) {
+        const sent = { ...frame("content_block_delta", { index, delta }), pauseMs: reply.pauseMs };
+        yield content.type === "tool_use" && at > 0 ? { ...sent, tail: "rest" } : sent;
       }
       yield frame("content_block_stop", { index });
       index += 1;
     }
-    yield frame("message_delta", {
+    const finish = frame("message_delta", {
       delta: { stop_reason: stopReason(reply), stop_sequence: null },
       usage: { output_tokens: reply.usage.output },
     });
+    yield { ...finish, tail: "finish" };
     yield frame("message_stop", {});
   },
 
@@ -155,7 +157,8 @@ function deltasOf(content: Content, reply: Reply): readonly object[] {
   }
 }
 
-function stopReason(reply: Reply): string {
+function stopReason(reply: Reply): string | null {
+  if (reply.end !== "finished") return reply.end === "cut" ? null : "max_tokens";
   return reply.calls.length > 0 ? "tool_use" : "end_turn";
 }
 

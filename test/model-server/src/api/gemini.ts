@@ -50,7 +50,7 @@ export const gemini: ModelApi = {
   completion(reply) {
     const text = reply.chunks.join("");
     const parts = [...thoughtParts(reply), ...(text === "" ? [] : [{ text }]), ...callParts(reply)];
-    return response(reply, freshId(""), parts, "STOP");
+    return response(reply, freshId(""), parts, finishReason(reply));
   },
 
   *frames(reply) {
@@ -60,8 +60,9 @@ export const gemini: ModelApi = {
     });
     for (const thought of thoughtParts(reply)) yield chunk([thought]);
     for (const text of reply.chunks) yield { ...chunk([{ text }]), pauseMs: reply.pauseMs };
-    if (reply.calls.length > 0) yield chunk(callParts(reply));
-    yield chunk([{ text: "" }], "STOP");
+    // A call comes in one piece: a response that ends within one has none.
+    if (reply.calls.length > 0) yield { ...chunk(callParts(reply)), tail: "rest" };
+    yield { ...chunk([{ text: "" }], finishReason(reply)), tail: "finish" };
   },
 
   tokenCount: () => ({ totalTokens: 1000 }),
@@ -104,6 +105,11 @@ function entryOf({ text, thought, functionResponse }: z.infer<typeof part>): rea
 
 function thoughtParts(reply: Reply): readonly object[] {
   return reply.thought === "" ? [] : [{ text: reply.thought, thought: true }];
+}
+
+function finishReason({ end }: Reply): string | undefined {
+  if (end === "cut") return undefined;
+  return end === "max_tokens" ? "MAX_TOKENS" : "STOP";
 }
 
 function callParts(reply: Reply): readonly object[] {

@@ -10,6 +10,7 @@ export interface Reply {
   readonly pauseMs: number;
   readonly calls: readonly ResolvedCall[];
   readonly usage: Usage;
+  readonly end: "finished" | "cut" | "max_tokens";
 }
 
 /** One server-sent event. */
@@ -18,6 +19,17 @@ export interface Frame {
   readonly data: string;
   /** Milliseconds to wait after it. Default 0. */
   readonly pauseMs?: number;
+  /** `rest`: what follows the first part of a call's arguments. `finish`: what says that the response is finished. */
+  readonly tail?: "rest" | "finish";
+}
+
+/** The frames of a response that ends early. Pure. */
+export function* untilEnd(frames: Iterable<Frame>, end: Reply["end"]): Iterable<Frame> {
+  for (const frame of frames) {
+    if (end === "cut" && frame.tail !== undefined) return;
+    if (end === "max_tokens" && frame.tail === "rest") continue;
+    yield frame;
+  }
 }
 
 /** From a request's path, if the API has it there: Gemini's model and streaming. */

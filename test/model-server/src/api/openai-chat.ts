@@ -74,11 +74,13 @@ export const openaiChat: ModelApi = {
     for (const [index, toolCall] of toolCallsOf(reply).entries()) {
       const { name, arguments: json } = toolCall.function;
       yield chunk({ tool_calls: [{ ...toolCall, index, function: { name, arguments: "" } }] });
-      for (const piece of inTwoPieces(json)) {
-        yield chunk({ tool_calls: [{ index, function: { arguments: piece } }] });
-      }
+      const [first, rest] = inTwoPieces(json).map((piece) =>
+        chunk({ tool_calls: [{ index, function: { arguments: piece } }] }),
+      );
+      if (first !== undefined) yield first;
+      if (rest !== undefined) yield { ...rest, tail: "rest" };
     }
-    yield chunk({}, finishReason(reply));
+    yield { ...chunk({}, finishReason(reply)), tail: "finish" };
     // Only on request: it has no `choices`, which breaks clients that don't expect that.
     if (streamOptions.safeParse(body).data?.stream_options.include_usage) {
       yield { data: JSON.stringify({ ...head, choices: [], usage: usageOf(reply) }) };
@@ -108,7 +110,8 @@ function toolCallsOf(reply: Reply) {
   }));
 }
 
-function finishReason(reply: Reply): string {
+function finishReason(reply: Reply): string | null {
+  if (reply.end !== "finished") return reply.end === "cut" ? null : "length";
   return reply.calls.length > 0 ? "tool_calls" : "stop";
 }
 

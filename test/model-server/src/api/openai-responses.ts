@@ -45,7 +45,7 @@ export const openaiResponses: ModelApi = {
 
   completion: (reply) => ({
     ...envelope(reply),
-    status: "completed",
+    ...statusOf(reply),
     output: outputItems(reply),
     usage: usageOf(reply),
   }),
@@ -54,10 +54,11 @@ export const openaiResponses: ModelApi = {
     const head = envelope(reply);
     const output = outputItems(reply);
     let sequence_number = 0;
-    const frame = ({ type, pauseMs = 0, ...fields }: ItemEvent): Frame => ({
+    const frame = ({ type, pauseMs = 0, tail, ...fields }: ItemEvent): Frame => ({
       event: type,
       data: JSON.stringify({ type, sequence_number: sequence_number++, ...fields }),
       pauseMs,
+      ...(tail === undefined ? {} : { tail }),
     });
     const started = { ...head, status: "in_progress", output: [], usage: null };
     yield frame({ type: "response.created", response: started });
@@ -65,8 +66,11 @@ export const openaiResponses: ModelApi = {
     for (const [output_index, finished] of output.entries()) {
       for (const event of itemFrames(finished, output_index, reply)) yield frame(event);
     }
-    const response = { ...head, status: "completed", output, usage: usageOf(reply) };
-    yield frame({ type: "response.completed", response });
+    const { status, ...why } = statusOf(reply);
+    // The call that it ends within isn't part of it.
+    const whole = status === "incomplete" ? output.filter(({ type }) => type !== "function_call") : output;
+    const response = { ...head, status, ...why, output: whole, usage: usageOf(reply) };
+    yield frame({ type: `response.${status}`, response, tail: "finish" });
   },
 
   tokenCount: () => undefined,
@@ -122,6 +126,12 @@ function envelope(reply: Reply) {
     incomplete_details: null,
     parallel_tool_calls: true,
   };
+}
+
+function statusOf({ end }: Reply) {
+  if (end === "max_tokens")
+    return { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } };
+  return { status: end === "cut" ? "in_progress" : "completed" };
 }
 
 function usageOf({ usage }: Reply) {

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../answer.js";
 import type { ResolvedCall } from "../tools.js";
-import { freshId, inTwoPieces, type Reply } from "./model-api.js";
+import { type Frame, freshId, inTwoPieces, type Reply } from "./model-api.js";
 
 /** An item of a response's `output`, complete. */
 export type OutputItem =
@@ -56,6 +56,7 @@ type OutputText = {
 export interface ItemEvent {
   readonly type: string;
   readonly pauseMs?: number;
+  readonly tail?: Frame["tail"];
   readonly [field: string]: unknown;
 }
 
@@ -131,11 +132,18 @@ export function* itemFrames(item: OutputItem, output_index: number, reply: Reply
       break;
     }
     case "function_call":
-      for (const delta of inTwoPieces(item.arguments)) {
-        yield { type: "response.function_call_arguments.delta", ...place, delta };
+      for (const [at, delta] of inTwoPieces(item.arguments).entries()) {
+        const sent = { type: "response.function_call_arguments.delta", ...place, delta };
+        yield at > 0 ? { ...sent, tail: "rest" } : sent;
       }
-      yield { type: "response.function_call_arguments.done", ...place, arguments: item.arguments };
-      break;
+      yield {
+        type: "response.function_call_arguments.done",
+        ...place,
+        arguments: item.arguments,
+        tail: "rest",
+      };
+      yield { type: "response.output_item.done", output_index, item, tail: "rest" };
+      return;
     case "custom_tool_call":
       yield { type: "response.custom_tool_call_input.delta", ...place, delta: item.input };
       yield { type: "response.custom_tool_call_input.done", ...place, input: item.input };

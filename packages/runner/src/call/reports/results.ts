@@ -1,4 +1,4 @@
-import type { AgentEventOf } from "@ambit/core/contract";
+import type { AgentEvent, AgentEventOf } from "@ambit/core/contract";
 import { canonicalJson } from "../../canonical-json.js";
 import { approvalIn } from "../values/answer.js";
 import { type Call, type CallState, waitsForUser } from "../values/call.js";
@@ -24,6 +24,11 @@ export function reportedResult(event: ToolResult, { publicId, state }: Settled):
 }
 
 const withoutResult = "The agent ended its turn before this call had a result.";
+
+/** Whether a result only states that the agent ended its turn without it. Pure. */
+export function isWithoutResult(event: AgentEvent): boolean {
+  return event.type === "tool_result" && event.output === withoutResult;
+}
 
 /** The event for a call without a result at the end of the turn; undefined for none. Pure. */
 export function openResult(

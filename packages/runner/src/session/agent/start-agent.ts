@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type AcceptedPlan, pluginReturns } from "@ambit/core";
 import { hasSetup, type RunRequest } from "@ambit/core/contract";
-import type { Log } from "@ambit/core/plugin";
+import type { LateStart, Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { CallRouter } from "../../call/call-router.js";
 import { canonicalJson } from "../../canonical-json.js";
@@ -31,6 +31,8 @@ export interface RunAgent {
 /** Steps 4 and 5. */
 @injectable()
 export class AgentStarter {
+  #explanation: () => LateStart | undefined = () => undefined;
+
   constructor(
     @inject(tokens.request) private readonly request: RunRequest,
     @inject(tokens.plan) private readonly plan: AcceptedPlan,
@@ -78,6 +80,11 @@ export class AgentStarter {
     return { started, warm: false, continued };
   }
 
+  /** What its harness knows of a start that takes too long. */
+  whyLate(): LateStart | undefined {
+    return this.#explanation();
+  }
+
   get #deniesTools(): boolean {
     return this.ceiling === true || this.ceiling.length > 0;
   }
@@ -116,6 +123,9 @@ export class AgentStarter {
             model,
             resume: conversation?.harness === harness.id ? conversation.id : undefined,
             prepared: ahead?.agent,
+            explain: (why) => {
+              this.#explanation = why;
+            },
             log,
           });
         const begun = await unlessStarved(session.sandbox, resources, () =>

@@ -70,6 +70,11 @@ describe("a pattern matches one of the agent's own tools by what it does", () =>
 });
 
 describe("a rule that matches no tool of the run", () => {
+  const ruleWarnings = async (pattern: string) => {
+    const { warnings = [] } = await answerTo({}, rule(pattern, "deny"));
+    return warnings.filter(({ path }) => path.startsWith("permissions"));
+  };
+
   it.each([
     [
       "rm(rf:*)",
@@ -79,14 +84,13 @@ describe("a rule that matches no tool of the run", () => {
     // The agent has none of that class.
     ["WebFetch", "'WebFetch' matches no tool"],
   ])("%s is warned of", async (pattern, message) => {
-    const { warnings } = await answerTo({}, rule(pattern, "deny"));
-    expect(warnings).toEqual([
+    expect(await ruleWarnings(pattern)).toEqual([
       { path: "permissions.rules[0].pattern", message: expect.stringContaining(message) },
     ]);
   });
 
   it.each(["run_command", "shell(rm:*)", "Bash(rm:*)", "fetch", "note"])("%s isn't", async (pattern) => {
-    expect((await answerTo({}, rule(pattern, "deny"))).warnings).toBeUndefined();
+    expect(await ruleWarnings(pattern)).toEqual([]);
   });
 
   it("is known only after an MCP server has listed its tools", async () => {

@@ -73,6 +73,16 @@ export class ReportedCalls {
     else this.#bound();
   }
 
+  /** Whether a call has no result yet. */
+  get hasOpen(): boolean {
+    return this.#open.size > 0;
+  }
+
+  /** Of all its calls, except for the oldest of very many. */
+  get ids(): readonly string[] {
+    return [...this.#settled, ...this.#open.keys()];
+  }
+
   /** Whether a call has its result. */
   isSettled(id: string): boolean {
     return this.#settled.has(id);

@@ -2,6 +2,7 @@ import {
   AmbitError,
   type Command,
   HarnessFailed,
+  type LateStart,
   type Log,
   type Process,
   type Sandbox,
@@ -30,6 +31,14 @@ export interface BeginScope {
   readonly log: Log;
   /** Called once it has been spawned: from then on it has to be closed. */
   onSpawned?(agent: Parameters<typeof closeAgent>[0]): void;
+}
+
+/** What an agent's output says about a start that takes too long: one that prints other things may not speak ACP at all. */
+export function whyLate({ connection, profile }: Parameters<typeof closeAgent>[0]): LateStart | undefined {
+  const { speaksAcp, noise } = connection;
+  if (noise === undefined) return undefined;
+  if (speaksAcp) return { sentence: noise, retryable: true };
+  return { sentence: `No message of ACP came from ${profile.title}. ${noise}`, retryable: false };
 }
 
 /** An agent's process that has answered `initialize`, and nothing else. */

@@ -46,10 +46,10 @@ export async function restoreConversation(restoration: Restoration) {
  */
 async function replayOver(connection: AcpConnection, sessionId: string): Promise<void> {
   let updates = 0;
-  connection.receive(sessionId, {
-    update: (update) => {
-      updates += 1;
-      connection.state.note(update);
+  connection.receive({
+    update: (params) => {
+      if (params.sessionId === sessionId) updates += 1;
+      connection.state.note(params.update);
     },
     permission: async () => cancelled,
     elicitation: async () => cancelledElicitation,
@@ -61,6 +61,6 @@ async function replayOver(connection: AcpConnection, sessionId: string): Promise
       await connection.roundTrip();
     }
   } finally {
-    connection.receive(sessionId, undefined);
+    connection.receive(undefined);
   }
 }

@@ -6,6 +6,7 @@ import {
   beginAgent,
   orExplained,
   unlessStopped,
+  whyLate,
 } from "./begin-agent.js";
 import { type AgentVersions, openConversation } from "./open-conversation.js";
 
@@ -24,6 +25,7 @@ export async function startAgent(options: StartAgentOptions, scope: StartScope):
   const { sandbox, signal, log } = scope;
   const onSpawned = (spawned: Parameters<typeof closeAgent>[0]) => {
     close = () => closeAgent(spawned, false);
+    scope.explain?.(() => whyLate(spawned));
   };
   if (launch.workspaceFiles.length > 0) await sandbox.writeFiles(launch.workspaceFiles);
   const { begun = await beginAgent(options, { sandbox, signal, log, onSpawned }) } = options;

@@ -2,6 +2,7 @@ import type { Log } from "@ambit/core/plugin";
 import type { Profile } from "../../profiles/profile.js";
 import type { DriverLimits } from "../limits.js";
 import type { AcpConnection } from "../wire/connection.js";
+import type { LateMessages } from "./late-messages.js";
 import type { PromptAbilities } from "./prompt-content.js";
 
 export interface ActiveTurnOptions {
@@ -16,6 +17,8 @@ export interface ActiveTurnOptions {
   /** US dollars that earlier turns of the conversation cost. */
   readonly costBefore: number;
   readonly log: Log;
+  /** What the agent sends outside of its turns. */
+  readonly late: LateMessages;
   /** Called once, with the cost of the conversation so far, and whether the agent knows that the turn is over. */
   over(state: { readonly cost: number; readonly answered: boolean }): void;
 }

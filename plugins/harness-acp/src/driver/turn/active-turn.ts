@@ -1,4 +1,11 @@
-import { type AgentEvent, type AgentEventIterator, HarnessFailed, type Turn } from "@ambit/core/plugin";
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  type AgentEvent,
+  type AgentEventIterator,
+  AmbitError,
+  HarnessFailed,
+  type Turn,
+} from "@ambit/core/plugin";
 import { inputReported } from "../calls/await-input.js";
 import {
   cancelledElicitation,
@@ -14,10 +21,16 @@ import type { ActiveTurnOptions, Stop } from "./active-turn-options.js";
 import { CancelGrace } from "./cancel-grace.js";
 import { EventQueue } from "./event-queue.js";
 import { eventWeight, isDelta } from "./event-weight.js";
+import { ContentCount, contentKind } from "./late-messages.js";
 import { promptContent, traceMeta } from "./prompt-content.js";
 import { turnFailure, withoutTools } from "./turn-failure.js";
 import { UpdateReader } from "./update-reader.js";
 import { tokensIn, turnUsage } from "./usage.js";
+
+/** Milliseconds for a round trip, which takes an agent less than one; some never answer what they don't know. */
+const roundTripMs = 250;
+/** Milliseconds without an update after which an agent that isn't in order counts as quiet. */
+const quietMs = 50;
 
 const cutOff = "The turn ended before this call had a result.";
 
@@ -34,6 +47,12 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
   readonly #overfull = Promise.withResolvers<void>();
   #gaveUp = false;
   #isOver = false;
+  /** Whether the agent has answered the prompt. */
+  #isAnswered = false;
+  /** Updates so far. */
+  #updates = 0;
+  /** What subagents said. */
+  readonly #others = new ContentCount();
   readonly #finished: Promise<void>;
 
   constructor(turn: Turn, options: ActiveTurnOptions) {
@@ -77,12 +96,17 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     return this.#queue.room();
   }
 
-  update(update: unknown, size: number): void {
+  update(params: JsonRecord, size: number): void {
+    this.#updates += 1;
     // A paused call stays open, whatever the agent reports about it while it is being stopped; of a failed turn nothing
     // counts.
     if (this.#stop?.why === "paused" || this.#stop?.why === "failed" || this.#gaveUp) return;
+    const update = this.#isOwn(params) ? params.update : this.#ofSubagent(params);
+    if (!isRecord(update)) return;
+    const { late } = this.#options;
     try {
-      this.#reader.read(update, size);
+      if (late.isOfEndedCall(update)) late.add("call");
+      else this.#reader.read(update, size);
     } catch (error) {
       this.#fail(error);
     }
@@ -91,10 +115,16 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
   async permission(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<PermissionOutcome> {
     const { options } = request;
     if (this.#stop !== undefined || !isRecord(request.toolCall)) return cancelled;
-    const toolCall = this.#options.profile.permissionCall?.(request.toolCall) ?? request.toolCall;
+    const asked = this.#options.profile.permissionCall?.(request.toolCall) ?? request.toolCall;
+    const toolCall = this.#isOwn(request) ? asked : named(asked, request);
     const id = textAt(toolCall, "toolCallId") ?? "";
-    if (id === "") return cancelled;
+    if (id === "") {
+      this.#warn("The agent asked for permission without the id of the call: refused.");
+      return cancelled;
+    }
     const { tools } = this.#reader;
+    // The question announces its call, as a `tool_call` does.
+    this.#options.late.isOfEndedCall(toolCall);
     try {
       tools.upsert(toolCall, size);
     } catch (error) {
@@ -132,7 +162,11 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
   async elicitation(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<ElicitationResponse> {
     const { onInput } = this.#turn;
     const question = inputQuestion(request, size);
-    if (this.#stop !== undefined || question === undefined || !onInput) return cancelledElicitation;
+    if (this.#stop !== undefined) return cancelledElicitation;
+    if (question === undefined || !onInput) {
+      this.#warn("The agent asked for input in a form that can't be shown to a user: refused.");
+      return cancelledElicitation;
+    }
     this.#reader.close();
     const answer = await this.#answer(() => onInput.call(this.#turn, question), withdrawn);
     if (answer === "park") this.#park();
@@ -166,17 +200,23 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     signal.addEventListener("abort", abort, { once: true });
     try {
       if (signal.aborted) this.#done("cancelled");
-      else this.#conclude(await this.#prompt());
+      else {
+        const response = await this.#prompt();
+        await this.#tail();
+        this.#conclude(response);
+      }
       this.#queue.end();
     } catch (error) {
-      this.#settle();
+      this.#settle(true);
       this.#queue.end(error instanceof Error ? error : new HarnessFailed(String(error)));
     } finally {
       this.#isOver = true;
       signal.removeEventListener("abort", abort);
       this.#grace.end();
-      const { costBefore, connection, sessionId } = this.#options;
-      connection.receive(sessionId, undefined);
+      this.#report();
+      const { costBefore, connection, late, log } = this.#options;
+      late.answered(this.#reader.tools.ids, log);
+      connection.receive(late);
       const answered = !this.#gaveUp && !connection.closed;
       this.#options.over({ cost: this.#reader.cost ?? costBefore, answered });
     }
@@ -184,10 +224,16 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
 
   /** The agent's response; empty if it was stopped and then failed, or didn't respond in time. */
   async #prompt(): Promise<JsonRecord> {
-    const { connection, profile, sessionId, abilities, log } = this.#options;
+    const { connection, profile, sessionId, abilities, late, log } = this.#options;
+    if (!late.isTrusted) {
+      await Promise.race([late.over(), this.#stopped]);
+      // What the agent had written until now has arrived with its answer.
+      await connection.roundTripWithin(roundTripMs);
+      if (this.#stop !== undefined) return {};
+    }
     const prompt = promptContent(this.#turn.prompt, abilities, profile.title);
     const parameters = { sessionId, prompt, ...traceMeta(this.#turn) };
-    connection.receive(sessionId, this);
+    connection.receive(this);
     const answer = connection
       .request("session/prompt", parameters, "the prompt", this.#grace.cancelRequest)
       .then((response): JsonRecord => readPrompt(response, profile.title))
@@ -196,7 +242,60 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
         log.debug({ error }, "the agent failed while it was being stopped");
         return {};
       });
-    return await Promise.race([answer, this.#graceOver()]);
+    const response = await Promise.race([answer, this.#graceOver()]);
+    this.#isAnswered = !this.#gaveUp;
+    return response;
+  }
+
+  /**
+   * Settles when the agent is known to be quiet. What it sends until then belongs to this turn: several agents answer the
+   * prompt before they have sent everything.
+   */
+  async #tail(): Promise<void> {
+    const { connection, late, limits } = this.#options;
+    const before = this.#updates;
+    if (this.#gaveUp || connection.closed) return;
+    const isInOrder = await connection.roundTripWithin(roundTripMs);
+    if (this.#updates !== before) late.distrust();
+    const { tools } = this.#reader;
+    const goesOn = () => this.#stop === undefined && !connection.closed;
+    if (isInOrder && late.isTrusted && !tools.hasOpen) return;
+    for (const end = performance.now() + limits.lateMs; goesOn() && performance.now() < end; ) {
+      const seen = this.#updates;
+      await delay(Math.min(quietMs, limits.lateMs));
+      if (this.#updates === seen && !tools.hasOpen) return;
+    }
+  }
+
+  #isOwn({ sessionId }: JsonRecord): boolean {
+    return sessionId === this.#options.sessionId;
+  }
+
+  /** A subagent's calls are shown as the turn's. What it says isn't the turn's text. */
+  #ofSubagent(params: JsonRecord): JsonRecord | undefined {
+    const { update } = params;
+    const kind = contentKind(update);
+    if (kind === "call" && isRecord(update)) return named(update, params);
+    if (kind !== undefined) this.#others.add(kind);
+    return undefined;
+  }
+
+  /** Warns of everything that this turn doesn't show. */
+  #report(): void {
+    const { connection, late } = this.#options;
+    const { words } = this.#others;
+    if (words !== undefined) this.#warn(`The agent's subagents sent ${words}: not shown.`);
+    const ofEarlier = late.take();
+    if (ofEarlier !== undefined) this.#warn(ofEarlier);
+    // The time limit's own message can't know it.
+    const { reason } = this.#turn.signal;
+    if (reason instanceof AmbitError && reason.code === "run_timed_out" && connection.noise !== undefined)
+      this.#warn(connection.noise);
+  }
+
+  #warn(message: string): void {
+    this.#options.log.warn({ agent: this.#options.profile.title }, message);
+    this.#turn.warn?.(message);
   }
 
   async #graceOver(): Promise<JsonRecord> {
@@ -215,7 +314,8 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     if (this.#stop !== undefined || this.#isOver) return;
     this.#stop = stop;
     const { connection, sessionId } = this.#options;
-    connection.notify("session/cancel", { sessionId });
+    // An agent that isn't in a turn might cancel its next one.
+    if (!this.#isAnswered) connection.notify("session/cancel", { sessionId });
     // Its last updates arrive after everything that isn't read yet.
     this.#queue.lift();
     this.#tellStopped();
@@ -236,10 +336,10 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     this.#done(this.#stop?.why ?? textAt(response, "stopReason") ?? "end_turn");
   }
 
-  /** A paused turn leaves its calls open: the run that parked one decides on the others. */
-  #settle(): void {
+  /** What is open after a pause, or after the agent's own end, the run decides on: it knows which calls ran. */
+  #settle(isStopped = this.#stop !== undefined): void {
     this.#reader.close();
-    if (this.#stop?.why !== "paused") this.#reader.tools.settle(cutOff);
+    if (isStopped && this.#stop?.why !== "paused") this.#reader.tools.settle(cutOff);
   }
 
   #done(stopReason: string): void {
@@ -255,4 +355,10 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     this.#gaveUp = true;
     this.#overfull.resolve();
   }
+}
+
+/** Subagents count their calls by themselves: within a turn, an id is unique only together with its session's. */
+function named(call: JsonRecord, { sessionId }: JsonRecord): JsonRecord {
+  const id = textAt(call, "toolCallId");
+  return id === undefined ? call : { ...call, toolCallId: `${String(sessionId)}/${id}` };
 }

@@ -1,18 +1,22 @@
 import * as acp from "@agentclientprotocol/sdk/unstable";
-import type { HarnessFailed, Log, Process } from "@ambit/core/plugin";
+import { HarnessFailed, type Log, type Process } from "@ambit/core/plugin";
 import { cancelledElicitation, type ElicitationResponse } from "../calls/elicitation.js";
 import { cancelled, type PermissionOutcome } from "../calls/permission-options.js";
 import { isRecord, type JsonRecord, shortLine } from "../json-reading.js";
-import { agentGone, requestFailure } from "./failures.js";
+import { agentGone, requestFailure, settledWithin } from "./failures.js";
 import type { MessageIntake } from "./message-intake.js";
 import { messageStream } from "./message-stream.js";
+import { NoiseTail } from "./noise-tail.js";
 import { OutputTail } from "./output-tail.js";
 import { SessionState } from "./session-state.js";
 
-/** Receives the agent's messages during a turn. */
+/** Receives what the agent sends, of its session and of others: agents run subagents in sessions of their own. */
 export interface MessageReceiver {
-  /** @param size of the message, in characters. */
-  update(update: unknown, size: number): void;
+  /**
+   * @param params of a `session/update`: `sessionId` and `update`.
+   * @param size of the message, in characters.
+   */
+  update(params: JsonRecord, size: number): void;
   /** @param withdrawn aborts when the agent withdraws its question. */
   permission(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<PermissionOutcome>;
   elicitation(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<ElicitationResponse>;
@@ -43,8 +47,12 @@ export class AcpConnection {
   #unasked: string[] | undefined = [];
   #isInitialized = false;
   #log: Log;
-  /** The session whose updates are accepted, and their receiver. */
-  #receiver: { readonly sessionId: string; readonly receiver: MessageReceiver } | undefined;
+  readonly #noise = new NoiseTail();
+  /** Whether it has sent any message of ACP. */
+  #speaksAcp = false;
+  /** Whether it answers a request that it doesn't know. Undefined until it was tried. */
+  #answersUnknown: boolean | undefined;
+  #receiver: MessageReceiver | undefined;
 
   constructor(options: AgentConnectionOptions) {
     this.#options = options;
@@ -56,9 +64,11 @@ export class AcpConnection {
       stdout: process.stdout,
       intake: options.intake,
       tap: (message, size) => this.#tap(message, size),
-      room: () => this.#receiver?.receiver.room(),
-      onNoise: (line) =>
-        this.#log.debug({ agent: title, line: shortLine(line, 200) }, "no ACP on the agent's stdout"),
+      room: () => this.#receiver?.room(),
+      onNoise: (line) => {
+        this.#noise.add(line);
+        this.#log.debug({ agent: title, line: shortLine(line, 200) }, "no ACP on the agent's stdout");
+      },
     });
     this.#input = stream.writable;
     this.#connection = acp
@@ -100,9 +110,19 @@ export class AcpConnection {
     this.#unasked = undefined;
   }
 
-  /** From now on this session's messages go to `receiver`; without one they are dropped, except for its state. */
-  receive(sessionId: string, receiver: MessageReceiver | undefined): void {
-    this.#receiver = receiver === undefined ? undefined : { sessionId, receiver };
+  /** Whether it has sent any message of ACP. */
+  get speaksAcp(): boolean {
+    return this.#speaksAcp;
+  }
+
+  /** A sentence with the last lines of its stdout that weren't ACP; undefined if there were none. */
+  get noise(): string | undefined {
+    return this.#noise.sentence;
+  }
+
+  /** From now on the agent's messages go to `receiver`; without one they are dropped, except for its session's state. */
+  receive(receiver: MessageReceiver | undefined): void {
+    this.#receiver = receiver;
   }
 
   /**
@@ -117,8 +137,11 @@ export class AcpConnection {
     try {
       return await this.#connection.agent.request<unknown, object>(method, params, options);
     } catch (error) {
-      if (error instanceof acp.RequestError) throw requestFailure(error, title, doing);
-      throw await this.#gone(error, doing);
+      const failure =
+        error instanceof acp.RequestError
+          ? requestFailure(error, title, doing)
+          : await this.#gone(error, doing);
+      throw failure instanceof HarnessFailed ? this.#withNoise(failure) : failure;
     }
   }
 
@@ -130,6 +153,24 @@ export class AcpConnection {
       // The agent answers that it doesn't know the method.
       if (!(error instanceof acp.RequestError)) throw await this.#gone(error, "its session's return");
     }
+  }
+
+  /**
+   * The same, for at most `limitMs`. Never rejects.
+   * @returns false if the agent is gone, or doesn't answer requests that it doesn't know: it isn't asked again then.
+   */
+  async roundTripWithin(limitMs: number): Promise<boolean> {
+    if (this.closed || this.#answersUnknown === false) return false;
+    const answered = this.roundTrip().then(
+      () => {
+        this.#answersUnknown = true;
+        return true;
+      },
+      () => false,
+    );
+    const isAnswered = await settledWithin(answered, limitMs);
+    this.#answersUnknown ??= isAnswered === true;
+    return isAnswered === true;
   }
 
   /** Sends without waiting: if the agent is gone, the pending request fails. */
@@ -152,6 +193,7 @@ export class AcpConnection {
 
   /** Updates never reach the SDK, which would validate each one completely and drop unknown ones. */
   #tap(message: JsonRecord, size: number): boolean {
+    this.#speaksAcp = true;
     this.#noteUnasked(message);
     if (isRecord(message.params)) this.#sizes.set(message.params, size);
     if (message.method !== "session/update" || "id" in message) return false;
@@ -159,7 +201,7 @@ export class AcpConnection {
     const to = this.#receiver;
     if (!isRecord(params)) return true;
     if (to === undefined) this.state.note(params.update);
-    else if (params.sessionId === to.sessionId) to.receiver.update(params.update, size);
+    else to.update(params, size);
     return true;
   }
 
@@ -179,23 +221,30 @@ export class AcpConnection {
     return failure;
   }
 
+  /** What a program prints in place of its protocol is often the reason, such as a missing setting. */
+  #withNoise(failure: HarnessFailed): HarnessFailed {
+    const { noise } = this;
+    return noise === undefined
+      ? failure
+      : new HarnessFailed(`${failure.message} ${noise}`, { cause: failure });
+  }
+
   async #permission(params: unknown, signal: AbortSignal): Promise<{ outcome: PermissionOutcome }> {
-    const asked = this.#asked(params);
-    if (asked === undefined) return { outcome: cancelled };
-    return { outcome: await asked.receiver.permission(asked.params, asked.size, signal) };
+    const receiver = this.#answering(params);
+    if (receiver === undefined || !isRecord(params)) return { outcome: cancelled };
+    return { outcome: await receiver.permission(params, this.#sizes.get(params) ?? 0, signal) };
   }
 
   async #elicitation(params: unknown, signal: AbortSignal): Promise<ElicitationResponse> {
-    const asked = this.#asked(params);
-    return asked === undefined
-      ? cancelledElicitation
-      : await asked.receiver.elicitation(asked.params, asked.size, signal);
+    const receiver = this.#answering(params);
+    if (receiver === undefined || !isRecord(params)) return cancelledElicitation;
+    return await receiver.elicitation(params, this.#sizes.get(params) ?? 0, signal);
   }
 
-  /** The receiver of an agent's question: none outside a turn, or for another session. */
-  #asked(params: unknown) {
-    const to = this.#receiver;
-    if (to === undefined || !isRecord(params) || params.sessionId !== to.sessionId) return undefined;
-    return { receiver: to.receiver, params, size: this.#sizes.get(params) ?? 0 };
+  /** Who answers a question of the agent; before its first turn it is refused. */
+  #answering(params: unknown): MessageReceiver | undefined {
+    if (this.#receiver === undefined || !isRecord(params))
+      this.#log.warn({ agent: this.#options.title }, "the agent asked before its first turn: refused");
+    return this.#receiver;
   }
 }

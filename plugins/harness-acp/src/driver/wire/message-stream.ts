@@ -83,6 +83,22 @@ function incoming(
     return true;
   };
 
+  /** A program may print a log text without its line feed: the message that follows is on the same line. */
+  const take = (line: string): Promise<ReadLine> | ReadLine => {
+    const whole = options.intake.take(line);
+    if (whole instanceof Promise) return whole.then((taken) => afterText(line, taken));
+    return afterText(line, whole);
+  };
+  const afterText = (line: string, taken: Taken | undefined): Promise<ReadLine> | ReadLine => {
+    const at = taken === undefined ? line.indexOf(messageHead, 1) : -1;
+    if (at === -1) return { line, taken };
+    options.onNoise(line.slice(0, at));
+    const message = line.slice(at);
+    const second = options.intake.take(message);
+    if (second instanceof Promise) return second.then((again) => ({ line: message, taken: again }));
+    return { line: message, taken: second };
+  };
+
   let drainTimer: NodeJS.Timeout | undefined;
   const ended = () => {
     clearTimeout(drainTimer);
@@ -111,8 +127,9 @@ function incoming(
           let delivered = false;
           for (const line of done ? lines.rest() : lines.push(value)) {
             if (line.trim() === "") continue;
-            const take = options.intake.take(line);
-            if (deliver(line, take instanceof Promise ? await take : take, controller)) delivered = true;
+            const reading = take(line);
+            const { line: read, taken } = reading instanceof Promise ? await reading : reading;
+            if (deliver(read, taken, controller)) delivered = true;
           }
           if (done) {
             ended();
@@ -130,6 +147,16 @@ function incoming(
       return reader.cancel(reason);
     },
   });
+}
+
+/** How every agent begins its messages. */
+const messageHead = '{"jsonrpc"';
+
+/** A line, or the part of it that is a message. */
+interface ReadLine {
+  readonly line: string;
+  /** Undefined if it isn't JSON. */
+  readonly taken: Taken | undefined;
 }
 
 const tooManyRequests = `sent more than ${maxUnanswered.toLocaleString("en")} requests without reading their answers`;

@@ -66,7 +66,6 @@ describe("a question of an agent to its user", () => {
       params: { ...form, requestedSchema: { type: "object", properties: { a: { type: "object" } } } },
     },
     { what: "that is too long", params: { ...form, message: "x".repeat(70_000) } },
-    { what: "of another session", params: { ...form, sessionId: "other" } },
   ])("isn't shown to a user if it is one $what", async ({ params }) => {
     const { received, questions } = await asked(params, { action: "accept", content: {} });
     expect(received).toEqual([{ action: "cancel" }]);
@@ -108,6 +107,7 @@ describe("session/close", () => {
           savesBeforeAnswering: false,
           promptsBeforeTools: false,
           replaysLate: false,
+          staysInOrder: true,
           failureMeta: [],
         },
       },

@@ -94,6 +94,7 @@ describe("the start of an agent", () => {
       savesBeforeAnswering: true,
       promptsBeforeTools: false,
       replaysLate: true,
+      staysInOrder: true,
       failureMeta: [],
     };
     const fake = fakeAgent({

@@ -56,7 +56,7 @@ describe("a program that isn't a working agent", () => {
     {
       what: "prints a banner and exits",
       source: "console.log('Welcome!'); process.exitCode = 2",
-      says: "exit code 2",
+      says: "exit code 2 during initialize; the runner's log has its last output. Its last output that isn't ACP: \"Welcome!\".",
     },
     {
       what: "never ends its first line",
@@ -75,6 +75,34 @@ describe("a program that isn't a working agent", () => {
     scope.stop(new RunTimedOut("Starting the agent took longer than 60 s."));
     await expect(starting).rejects.toThrow("longer than 60 s");
     expect(await sandbox.spawned[0]?.exit).toMatchObject({ signal: "SIGKILL" });
+    await scope.close();
+  });
+
+  it("prints other things only: a start that takes too long says so, and isn't worth another try", async () => {
+    const { scope, starting } = await startProgram(
+      `process.stdout.write("Set FOO_KEY first.\\n${"word ".repeat(100)}\\n"); setInterval(() => {}, 1e6)`,
+    );
+    await expect.poll(() => scope.whyLate()?.sentence).toContain("word");
+    expect(scope.whyLate()).toEqual({
+      sentence: expect.stringMatching(
+        /^No message of ACP came from the demo agent\. Its last output that isn't ACP: "Set FOO_KEY first\.", "(word )+…"\.$/,
+      ),
+      retryable: false,
+    });
+    scope.stop(new RunTimedOut("too long"));
+    await expect(starting).rejects.toThrow("too long");
+    await scope.close();
+  });
+
+  it("speaks ACP after a log text on the same line", async () => {
+    const { scope, starting } = await startProgram(
+      answering.replace("process.stdout.write(", 'process.stdout.write("Loading… " + '),
+    );
+    expect((await starting).conversation).toBe("s");
+    expect(scope.whyLate()).toEqual({
+      sentence: `Its last output that isn't ACP: "Loading…", "Loading…".`,
+      retryable: true,
+    });
     await scope.close();
   });
 

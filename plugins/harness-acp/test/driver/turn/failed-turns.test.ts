@@ -97,6 +97,7 @@ describe("failed turns", () => {
       savesBeforeAnswering: true,
       promptsBeforeTools: false,
       replaysLate: false,
+      staysInOrder: true,
       failureMeta: [place],
     };
     const fake = fakeAgent({

@@ -42,6 +42,7 @@ describe("unexpected updates", () => {
         "42",
         '{"jsonrpc":"2.0"}',
         '{"jsonrpc":"1.0","id":1}',
+        'Loading {"jsonrpc":',
       ]) {
         await turn.line(line);
       }
@@ -51,19 +52,26 @@ describe("unexpected updates", () => {
     expect(textOf(events)).toBe("heard");
   });
 
-  it("ignores another session's updates", async () => {
-    const { events } = await eventsFor(async (turn) => {
-      await turn.line(
+  it("reads a message that follows a log text on one line, whatever the text is", async () => {
+    const { events, logged } = await eventsFor(async (turn) => {
+      const message = (text: string) =>
         JSON.stringify({
           jsonrpc: "2.0",
           method: "session/update",
-          params: { sessionId: "another", update: chunk("not ours") },
-        }),
-      );
-      await turn.update(chunk("ours"));
+          params: { sessionId: turn.sessionId, update: chunk(text) },
+        });
+      await turn.line(`Loading… ${message("one ")}`);
+      await turn.line(`{"level":"info"} ${message("two ")}`);
+      await turn.line(`{info} ${message("three ")}`);
+      await turn.line(`Long: ${message(`four ${"x".repeat(100_000)}`)}`);
+      await turn.line(message('{"jsonrpc":"2.0"}'));
       return endTurn;
     });
-    expect(textOf(events)).toBe("ours");
+    expect(textOf(events).replace(/x+/, "")).toBe('one two three four {"jsonrpc":"2.0"}');
+    const noise = logged
+      .filter(({ message }) => message.startsWith("no ACP"))
+      .map(({ fields }) => fields.line);
+    expect(noise).toEqual(["Loading…", '{"level":"info"}', "{info}", "Long:"]);
   });
 
   it("passes on images as files, and plans as data", async () => {

@@ -122,5 +122,6 @@ const lateSaver = {
   savesBeforeAnswering: false,
   promptsBeforeTools: false,
   replaysLate: false,
+  staysInOrder: true,
   failureMeta: [],
 };
