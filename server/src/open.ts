@@ -76,7 +76,8 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
   const { environment, overrides = {}, folder = process.cwd(), copied, configuration } = options;
   const settings = await loadSettings(environment, overrides, { folder, copied, given: configuration });
   const redaction = new LogRedaction();
-  const webhooks = new Webhooks(settings.webhooks, settings.tokens);
+  const { upstreamProxy } = settings;
+  const webhooks = new Webhooks(settings.webhooks, settings.tokens, upstreamProxy);
   redaction.hide(secretsIn(settings.secrets));
   const copies = new LineCopies();
   const log = openLog(settings.logLevel ?? options.logLevel, redaction, copies);
@@ -84,7 +85,10 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
   for (const notice of settings.notices) log.warn({}, notice);
   const hasTenants = settings.tokens.length > 0;
   const { plugins, importPlugin, probes } = settings;
-  const registry = await Registry.load(plugins, importPlugin, probes, log, { hasTenants });
+  const registry = await Registry.load(plugins, importPlugin, probes, log, {
+    hasTenants,
+    upstreamProxy,
+  });
   redaction.hide(secretsIn(registry.secrets));
   copies.giveTo(registry.observers);
   const keepsEvidence = options.keepsEvidence ?? settings.probes.keepAcrossRestarts;
@@ -100,6 +104,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
   const files = new KeptFiles({
     registry,
     settings: settings.workspace,
+    upstreamProxy,
     log,
     temporary,
     sign: signerIn(settings.workspace.signingKeyFile),
@@ -116,7 +121,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     minimum: settings.require,
     workspaces: files.workspaces,
     previews,
-    credentialRefresh: new CredentialCallbacks(settings.credentials, hasTenants),
+    credentialRefresh: new CredentialCallbacks(settings.credentials, hasTenants, upstreamProxy),
     hasTenants,
     webhookIssues: (webhook, project) => webhooks.issues(webhook, project),
     interactionKey: key,

@@ -8,6 +8,7 @@ import type {
   ToolDelivery,
   ToolExecutor,
   ToolSource,
+  UpstreamProxy,
 } from "../plugin/index.js";
 
 /** An actor with its probe's findings on this host, and their time. */
@@ -28,6 +29,8 @@ export interface Candidates {
   readonly harnesses: readonly Probed<Harness>[];
   readonly toolSources: readonly Probed<ToolSource>[];
   readonly gateways: readonly Probed<ModelGateway>[];
+  /** The deployer's proxy, for the sandboxes. Default: none. */
+  readonly upstreamProxy?: UpstreamProxy | undefined;
 }
 
 /** An actor in the run, with the tools or servers it acts for. */

@@ -8,6 +8,7 @@ import type {
   ToolDelivery,
   ToolExecutor,
   ToolSource,
+  UpstreamProxy,
 } from "../plugin/index.js";
 import type { Candidates, PlannedActor, Probed } from "./candidates.js";
 import {
@@ -52,6 +53,8 @@ export interface AcceptedPlan {
   readonly outside: readonly Gap[];
   /** Credentials that the sandbox hides, with their values: never log or return it. */
   readonly hidden: readonly HiddenCredential[];
+  /** The deployer's proxy, with its credentials: never log or return it. */
+  readonly upstreamProxy?: UpstreamProxy | undefined;
 }
 
 export interface RefusedPlan {
@@ -160,6 +163,7 @@ export function planRun(
     participants,
     outside: participants.filter(isAccepted).flatMap((one) => one.gaps),
     hidden,
+    upstreamProxy: candidates.upstreamProxy,
   };
 }
 

@@ -40,6 +40,7 @@ export function receiptOf(plan: AcceptedPlan, facts: RunFacts): Receipt {
       ...carriedBy(gateway).map((name) => ({ name, hosts: modelHosts, by: "route" as const })),
       ...plan.hidden.map(({ name, hosts }) => ({ name, hosts: [...hosts], by: "broker" as const })),
     ],
+    ...egressOf(plan),
     ...facts,
     confinement: facts.confinement === "confined" && isProven(plan.sandbox) ? "confined" : "unconfined",
   };
@@ -48,6 +49,14 @@ export function receiptOf(plan: AcceptedPlan, facts: RunFacts): Receipt {
 /** Whether this host lets it enforce anything: what only its author says may not be called confinement. */
 function isProven({ actor, findings }: AcceptedPlan["sandbox"]): boolean {
   return actor.claims.some((claim) => findings.get(claim)?.proven === true);
+}
+
+function egressOf({ upstreamProxy }: AcceptedPlan): Pick<Receipt, "egress"> {
+  if (upstreamProxy === undefined) return {};
+  const proxies = upstreamProxy.routes.flatMap(({ proxy }) =>
+    proxy === "direct" ? [] : [new URL(proxy.url).host],
+  );
+  return { egress: { proxies: [...new Set(proxies)], resolve: upstreamProxy.resolve } };
 }
 
 /** What the sandbox and each actor on the runner guarantee. Other actors have the sandbox's guarantees, or none. */

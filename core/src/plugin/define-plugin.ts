@@ -11,6 +11,7 @@ import type { SandboxBackend } from "./kinds/sandbox.js";
 import type { BlobsBackend, StoreBackend } from "./kinds/store.js";
 import type { ToolSource } from "./kinds/tool-source.js";
 import type { Log } from "./log.js";
+import type { UpstreamProxy } from "./upstream-proxy.js";
 
 /** The kinds of actors, and the interface of each. */
 export interface ActorKinds {
@@ -51,6 +52,8 @@ export interface Registrar {
   readonly log: Log;
   /** Whether tenants send requests, each with a token of its own, besides the deployer. */
   readonly hasTenants: boolean;
+  /** The deployer's proxy, for what the plugin itself connects to: see `@ambit/egress/client`. Undefined: there is none. */
+  readonly upstreamProxy?: UpstreamProxy | undefined;
 }
 
 export interface Plugin<Config extends z.ZodType = z.ZodType> {

@@ -39,3 +39,4 @@ export * from "./scope.js";
 export * from "./small-pieces.js";
 export * from "./trace-context.js";
 export * from "./unless-aborted.js";
+export * from "./upstream-proxy.js";

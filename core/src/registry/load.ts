@@ -3,9 +3,9 @@ import { z } from "zod";
 import { type MarkedValue, markedValues } from "../contract/index.js";
 import { type LoadFailure, messageOf, PluginLoadFailed } from "../errors.js";
 import { inOffer, rememberOrigin } from "../plan/index.js";
-import type { Log, Plugin } from "../plugin/index.js";
+import type { Plugin } from "../plugin/index.js";
 import { isPlugin, type PluginEntry } from "./configuration.js";
-import { OfferCollector, type Offered, type Registering } from "./registrar.js";
+import { OfferCollector, type Offered, type Registering, type Surroundings } from "./registrar.js";
 import { settingsProblems } from "./settings-problems.js";
 
 /** Finds a package by name, from the deployer's folder: resolves with its default export. */
@@ -42,8 +42,7 @@ interface Loaded {
 export async function loadPlugins(
   entries: readonly PluginEntry[],
   importPlugin: ImportPlugin,
-  log: Log,
-  hasTenants: boolean,
+  surroundings: Surroundings,
 ): Promise<Loaded> {
   const failures: LoadFailure[] = [];
   const offered = new OfferCollector();
@@ -65,7 +64,7 @@ export async function loadPlugins(
       continue;
     }
     configs.set(name, [...earlier, config]);
-    const loaded = register(plugin, config, offered, { package: from, log, hasTenants });
+    const loaded = register(plugin, config, offered, { package: from, ...surroundings });
     if ("failure" in loaded) failures.push(loaded.failure);
     else secrets.push(...loaded.secrets);
     if (earlier.length > 0) continue;
@@ -111,7 +110,7 @@ function register(
   plugin: Plugin,
   given: unknown,
   offered: OfferCollector,
-  registering: Pick<Registering, "package" | "log" | "hasTenants">,
+  registering: Omit<Registering, "plugin" | "config">,
 ): Registered {
   const { name } = plugin;
   const failed = (reason: string, fix: string, cause?: unknown): Registered => ({

@@ -8,7 +8,6 @@ import {
   type ActorKinds,
   type BlobsBackend,
   type Dialect,
-  type Log,
   type Offers,
   pluginTokens,
   type Registrar,
@@ -25,6 +24,9 @@ export interface Registration {
   readonly actor: Actor<never>;
 }
 
+/** What is the same for every plugin: the fields of `Registrar`. */
+export type Surroundings = Pick<Registrar, "log" | "hasTenants" | "upstreamProxy">;
+
 /** What the plugins offered, each list in configured order. */
 export interface Offered {
   readonly registrations: readonly Registration[];
@@ -36,13 +38,11 @@ export interface Offered {
 }
 
 /** One plugin of the configuration, while it registers. */
-export interface Registering {
+export interface Registering extends Surroundings {
   readonly plugin: string;
   /** Its package or file, as the configuration names it. Undefined: an object in the configuration. */
   readonly package: string | undefined;
   readonly config: unknown;
-  readonly log: Log;
-  readonly hasTenants: boolean;
 }
 
 const authorsFix = "its author corrects what register adds; TypeScript reports it too";
@@ -72,13 +72,14 @@ export class OfferCollector implements Offered {
 
   /** The registrar that one plugin gets, which works only while the plugin registers. */
   during(registering: Registering, register: (registrar: Registrar) => unknown): unknown {
-    const { plugin, config, log, hasTenants } = registering;
+    const { plugin, config, log, hasTenants, upstreamProxy } = registering;
     const container = pluginContainer(this.#container, plugin, config, log);
     let over = false;
     try {
       return register({
         log: container.resolve(pluginTokens.log),
         hasTenants,
+        upstreamProxy,
         secret: (value, kind = "credential") => {
           if (value !== undefined) this.secrets.push({ kind, value });
         },

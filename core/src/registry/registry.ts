@@ -1,6 +1,15 @@
 import type { ActorDescription, MarkedValue } from "../contract/index.js";
 import { type Candidates, originOf, type PluginOffer } from "../plan/index.js";
-import type { Actor, BlobsBackend, Dialect, Log, RunObserver, StoreBackend } from "../plugin/index.js";
+import type {
+  Actor,
+  BlobsBackend,
+  Dialect,
+  Log,
+  Registrar,
+  RunObserver,
+  StoreBackend,
+  UpstreamProxy,
+} from "../plugin/index.js";
 import type { PluginEntry, ProbeSettings } from "./configuration.js";
 import { type ImportPlugin, type LoadedPlugin, loadPlugins } from "./load.js";
 import { Prober } from "./prober.js";
@@ -29,6 +38,8 @@ export class Registry {
     { registrations, actors, observers, store, blobs, dialects }: Offered,
     settings: ProbeSettings,
     log: Log,
+    /** The deployer's proxy; undefined without one. */
+    readonly upstreamProxy?: UpstreamProxy,
   ) {
     this.registrations = registrations;
     this.observers = observers;
@@ -41,6 +52,7 @@ export class Registry {
 
   /**
    * @param hasTenants whether tenants send requests. Default: only the deployer.
+   * @param upstreamProxy the deployer's proxy. Default: none.
    * @throws PluginLoadFailed with all failures.
    */
   static async load(
@@ -48,10 +60,14 @@ export class Registry {
     importPlugin: ImportPlugin,
     settings: ProbeSettings,
     log: Log,
-    { hasTenants = false }: { readonly hasTenants?: boolean } = {},
+    { hasTenants = false, upstreamProxy }: Partial<Pick<Registrar, "hasTenants" | "upstreamProxy">> = {},
   ): Promise<Registry> {
-    const { plugins, offered, secrets } = await loadPlugins(entries, importPlugin, log, hasTenants);
-    return new Registry(plugins, secrets, offered, settings, log);
+    const { plugins, offered, secrets } = await loadPlugins(entries, importPlugin, {
+      log,
+      hasTenants,
+      upstreamProxy,
+    });
+    return new Registry(plugins, secrets, offered, settings, log, upstreamProxy);
   }
 
   /** Whether some probe is running. */
@@ -79,6 +95,7 @@ export class Registry {
       harnesses: harness.map(probed),
       toolSources: toolSource.map(probed),
       gateways: gateway.map(probed),
+      upstreamProxy: this.upstreamProxy,
     };
   }
 

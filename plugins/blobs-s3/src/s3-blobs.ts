@@ -1,5 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
+import type { UpstreamProxy } from "@ambit/core/plugin";
+import { guardedAgents } from "@ambit/egress/client";
 import {
   type Blob,
   type BlobFile,
@@ -29,10 +31,11 @@ const maxMarked = 1_000;
 /** Connections at a time: others wait. A slow reader holds one of those for contents for long, so nothing else waits for these. */
 const maxSockets = { contents: 1_024, others: 32 } as const;
 
-export function openS3(config: S3BlobsConfig, temporary: boolean): Blobs {
+export function openS3(config: S3BlobsConfig, temporary: boolean, upstreamProxy?: UpstreamProxy): Blobs {
   const { endpoint, region, timeoutMs, maxAttempts, accessKeyId, secretAccessKey, sessionToken } = config;
-  const clientWith = (most: number) =>
-    new S3Client({
+  const clientWith = (most: number) => {
+    const agents = guardedAgents({ upstreamProxy }, { keepAlive: true, maxSockets: most });
+    return new S3Client({
       maxAttempts,
       forcePathStyle: config.forcePathStyle ?? endpoint !== undefined,
       // Not every service with S3's API knows the newer checksums. A signature covers what is uploaded.
@@ -41,8 +44,8 @@ export function openS3(config: S3BlobsConfig, temporary: boolean): Blobs {
       requestHandler: {
         connectionTimeout: Math.min(timeoutMs, 10_000),
         socketTimeout: timeoutMs,
-        httpAgent: { keepAlive: true, maxSockets: most },
-        httpsAgent: { keepAlive: true, maxSockets: most },
+        httpAgent: agents.http,
+        httpsAgent: agents.https,
       },
       ...(endpoint === undefined ? {} : { endpoint, region: "us-east-1" }),
       ...(region === undefined ? {} : { region }),
@@ -50,6 +53,7 @@ export function openS3(config: S3BlobsConfig, temporary: boolean): Blobs {
         ? {}
         : { credentials: { accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) } }),
     });
+  };
   const client = clientWith(maxSockets.others);
   const contents = clientWith(maxSockets.contents);
   return new S3Blobs(

@@ -10,6 +10,7 @@ import {
   type ToolOutcome,
   type ToolScope,
   type ToolUse,
+  type UpstreamProxy,
   wholeWords,
 } from "@ambit/core/plugin";
 import { AddressRefused, type Lookup } from "@ambit/egress";
@@ -36,6 +37,7 @@ export class CallbackExecutor implements ToolExecutor {
   readonly claims = ["network.allow-host", "network.allow-cidr"] as const;
   readonly #config: CallbackConfig;
   readonly #lookup: Lookup | undefined;
+  readonly #upstreamProxy: UpstreamProxy | undefined;
   #outbound: Promise<Outbound> | undefined;
   // All tools of a request share one destination: a plan with a thousand tools judges it once.
   readonly #gaps = new Remembered((request, boundary: Boundary) =>
@@ -43,9 +45,10 @@ export class CallbackExecutor implements ToolExecutor {
   );
   readonly #issues = new Remembered(issuesOfRequest);
 
-  constructor(config: CallbackConfig, lookup?: Lookup) {
+  constructor(config: CallbackConfig, lookup?: Lookup, upstreamProxy?: UpstreamProxy) {
     this.#config = config;
     this.#lookup = lookup;
+    this.#upstreamProxy = upstreamProxy;
   }
 
   touches(): readonly ["network"] {
@@ -85,7 +88,7 @@ export class CallbackExecutor implements ToolExecutor {
   /** undici takes tens of milliseconds to load: the first call waits for it, not the server's start. */
   #opened(): Promise<Outbound> {
     this.#outbound ??= import("./connection/outbound.js").then(
-      ({ Outbound }) => new Outbound(this.#config, this.#lookup),
+      ({ Outbound }) => new Outbound(this.#config, this.#lookup, this.#upstreamProxy),
     );
     return this.#outbound;
   }

@@ -11,5 +11,12 @@ export default definePlugin({
   api: 1,
   config: configSchema,
   register: (registrar, config) =>
-    registrar.add("executor", new CallbackExecutor(resolvePrivateHosts(config, registrar.hasTenants))),
+    registrar.add(
+      "executor",
+      new CallbackExecutor(
+        resolvePrivateHosts(config, registrar.hasTenants),
+        undefined,
+        registrar.upstreamProxy,
+      ),
+    ),
 });

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { Capability, Finding, NetworkRule } from "@ambit/core/plugin";
 import { AddressRefused, type Lookup } from "@ambit/egress";
+import { Agent, interceptors, request } from "undici";
 import { configSchema } from "./config.js";
 import { Outbound } from "./connection/outbound.js";
 
@@ -77,7 +78,11 @@ async function find(
       return failed(`a post ${what} arrived`);
   }
   const before = target.count();
-  await fetch(lure.origin("127.0.0.1"), { method: "POST", signal });
+  // With an agent of its own: variables of this process must not lead it through a proxy.
+  const control = new Agent().compose(interceptors.redirect({ maxRedirections: 1 }));
+  await request(lure.origin("127.0.0.1"), { dispatcher: control, method: "POST", signal }).finally(() =>
+    control.destroy(),
+  );
   if (target.count() !== before + 1)
     return failed("the control, a client that follows a redirect, did not arrive");
   if ((await arrivals(trial, `${lure.origin(host)}/`, listed)) !== 0)

@@ -43,9 +43,8 @@ export function gapsOf(boundary: Boundary, server: McpServer): readonly ActorGap
 export function addressGuard(
   boundary: Boundary,
   config: McpClientConfig,
-  port: number,
-): (address: string) => string | undefined {
+): (address: string, port: number) => string | undefined {
   const listed = boundary.network.rules.filter((rule) => rule.kind === "range");
   const ranges = [...config.allowedRanges.map(rangeOf), ...listed];
-  return (address) => whyClosed(address, ranges, { port, own: addressesOfThisHost() });
+  return (address, port) => whyClosed(address, ranges, { port, own: addressesOfThisHost() });
 }

@@ -1,16 +1,15 @@
-import {
-  type ActorGap,
-  type Boundary,
-  type Finding,
-  type Issue,
-  inject,
-  type McpServer,
-  type Publication,
-  pluginTokens,
-  type ToolSource,
-  type ToolSourceScope,
+import type {
+  ActorGap,
+  Boundary,
+  Finding,
+  Issue,
+  McpServer,
+  Publication,
+  ToolSource,
+  ToolSourceScope,
+  UpstreamProxy,
 } from "@ambit/core/plugin";
-import { type Lookup, portOf } from "@ambit/egress";
+import type { Lookup } from "@ambit/egress";
 import type { McpClientConfig } from "./config.js";
 import { addressGuard, gapsOf, issuesOf } from "./destination.js";
 import { MessageGuard } from "./message-guard.js";
@@ -26,8 +25,9 @@ export class HttpToolSource implements ToolSource {
   readonly claims = ["network.allow-host", "network.allow-cidr"] as const;
 
   constructor(
-    @inject(pluginTokens.config) readonly config: McpClientConfig,
+    readonly config: McpClientConfig,
     readonly lookup?: Lookup,
+    readonly upstreamProxy?: UpstreamProxy,
   ) {}
 
   touches(): readonly ["network"] {
@@ -54,8 +54,9 @@ export class HttpToolSource implements ToolSource {
     const { httpTransport } = await import("./transport/http.js");
     const { publicationOf } = await import("./publication.js");
     const guard = new MessageGuard(this.config);
-    const whyClosed = addressGuard(scope.boundary, this.config, portOf(new URL(connection.url)));
-    const transport = httpTransport(connection, whyClosed, this.lookup, guard, scope);
+    const { lookup, upstreamProxy } = this;
+    const whyClosed = addressGuard(scope.boundary, this.config);
+    const transport = httpTransport(connection, { whyClosed, lookup, upstreamProxy }, guard, scope);
     return publicationOf(server, transport, guard, scope);
   }
 }

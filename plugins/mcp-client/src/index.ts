@@ -10,8 +10,8 @@ export default definePlugin({
   name: "mcp-client",
   api: 1,
   config: configSchema,
-  register: ({ add }) => {
-    add("toolSource", HttpToolSource);
+  register: ({ add, upstreamProxy }, config) => {
+    add("toolSource", new HttpToolSource(config, undefined, upstreamProxy));
     add("toolSource", StdioToolSource);
   },
 });

@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { Finding } from "@ambit/core/plugin";
-import { guardedLookup, whyClosed } from "@ambit/egress";
-import { Agent, request } from "undici";
+import { whyClosed } from "@ambit/egress";
+import { guardedDispatcher } from "@ambit/egress/dispatcher";
+import { request } from "undici";
 
 /**
  * A loopback listener under a made-up name: reached if its range is listed (the control), refused if it isn't.
@@ -40,11 +41,10 @@ export async function probeHttpSource(signal: AbortSignal): Promise<readonly Fin
 
 async function reaches(port: number, ranges: readonly string[], signal: AbortSignal): Promise<boolean> {
   const rules = ranges.map((cidr) => ({ kind: "range", cidr, family: 4 }) as const);
-  const lookup = guardedLookup(
-    (address) => whyClosed(address, rules),
-    async () => ["127.0.0.1"],
-  );
-  const dispatcher = new Agent({ connect: { lookup } });
+  const dispatcher = guardedDispatcher({
+    whyClosed: (address) => whyClosed(address, rules),
+    lookup: async () => ["127.0.0.1"],
+  });
   try {
     const { body } = await request(`http://probe.invalid:${port}/`, { dispatcher, signal });
     return (await body.text()) === "reached";

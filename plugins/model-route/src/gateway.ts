@@ -7,6 +7,7 @@ import {
   type ModelRoute,
   type ModelUse,
   requireBearer,
+  type UpstreamProxy,
 } from "@ambit/core/plugin";
 import type { Lookup } from "@ambit/egress";
 import type { ModelRouteConfig } from "./config.js";
@@ -25,12 +26,14 @@ export class ModelRouteGateway implements ModelGateway {
   readonly claims = ["secrets.hidden"] as const;
   readonly #config: ModelRouteConfig;
   readonly #lookup: Lookup | undefined;
+  readonly #upstreamProxy: UpstreamProxy | undefined;
   readonly #held: HeldBytes;
 
   /** @param lookup default: this host's; tests replace it. */
-  constructor(config: ModelRouteConfig, lookup?: Lookup) {
+  constructor(config: ModelRouteConfig, lookup?: Lookup, upstreamProxy?: UpstreamProxy) {
     this.#config = config;
     this.#lookup = lookup;
+    this.#upstreamProxy = upstreamProxy;
     this.#held = new HeldBytes(config.limits.heldBytes);
   }
 
@@ -69,6 +72,7 @@ export class ModelRouteGateway implements ModelGateway {
       config: this.#config,
       held: this.#held,
       lookup: this.#lookup,
+      upstreamProxy: this.#upstreamProxy,
       scope,
     });
     scope.defer(close);

@@ -11,5 +11,12 @@ export default definePlugin({
   api: 1,
   config: configSchema,
   register: (registrar, config) =>
-    registrar.add("gateway", new ModelRouteGateway(resolvePrivateHosts(config, registrar.hasTenants))),
+    registrar.add(
+      "gateway",
+      new ModelRouteGateway(
+        resolvePrivateHosts(config, registrar.hasTenants),
+        undefined,
+        registrar.upstreamProxy,
+      ),
+    ),
 });

@@ -1,7 +1,7 @@
 import type { ModelGatewayScope, ModelUse } from "@ambit/core/plugin";
 import type { Dispatcher } from "undici";
 import type { ModelRouteConfig } from "./config.js";
-import type { Protocol } from "./protocols/protocol.js";
+import type { GuardOf, Protocol } from "./protocols/protocol.js";
 import type { HeldBytes } from "./request/held-bytes.js";
 
 export interface RouteOptions {
@@ -10,5 +10,6 @@ export interface RouteOptions {
   readonly config: ModelRouteConfig;
   readonly held: HeldBytes;
   readonly connections: Dispatcher;
+  readonly guardOf: GuardOf;
   readonly scope: Pick<ModelGatewayScope, "signal" | "admit" | "begin" | "onDecision" | "boundary">;
 }

@@ -219,7 +219,11 @@ describe("Vertex", () => {
     const read = accountIn(account(`${origin}/token`), origin);
     if (typeof read === "string") return expect.unreachable(read);
     let now = Date.now();
-    const next = serviceAccountToken(read, () => now);
+    const next = serviceAccountToken(
+      read,
+      () => ({}),
+      () => now,
+    );
     expect([await next(), await next()]).toEqual(["token-1", "token-1"]);
     now += 301_000;
     expect(await next()).toBe("token-2");

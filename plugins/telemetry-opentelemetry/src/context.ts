@@ -1,4 +1,4 @@
-import type { Log } from "@ambit/core/plugin";
+import type { Log, UpstreamProxy } from "@ambit/core/plugin";
 import type { TelemetryConfig } from "./config.js";
 import type { OtelEnvironment } from "./environment.js";
 import type { ExportCounts } from "./export/losses.js";
@@ -11,4 +11,6 @@ export interface TelemetryContext {
   /** The resource's `service.instance.id`: one for all signals of this process. */
   readonly instanceId: string;
   readonly log: Log;
+  /** The deployer's proxy. Undefined: there is none. */
+  readonly upstreamProxy?: UpstreamProxy | undefined;
 }

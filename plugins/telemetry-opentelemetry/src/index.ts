@@ -24,6 +24,7 @@ export default definePlugin({
       resolvePrivateHosts(config, registrar.hasTenants),
       environment,
       registrar.log,
+      registrar.upstreamProxy,
     );
     registrar.add("observer", new TelemetryObserver(telemetry));
     if (environment.exported.metrics !== undefined)

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Log } from "@ambit/core/plugin";
+import type { Log, UpstreamProxy } from "@ambit/core/plugin";
 import type { TelemetryConfig } from "./config.js";
 import type { TelemetryContext } from "./context.js";
 import type { OtelEnvironment } from "./environment.js";
@@ -16,6 +16,7 @@ export class Telemetry implements TelemetryContext {
     readonly config: TelemetryConfig,
     readonly environment: OtelEnvironment,
     readonly log: Log,
+    readonly upstreamProxy?: UpstreamProxy,
   ) {}
 
   /** The SDK takes tens of milliseconds to load: neither the server's start nor a run waits for it. */

@@ -2,6 +2,7 @@ import { type ForeignEnvironment, markedValues, nearestKey, schemaFields, secret
 import { z } from "zod";
 import { denialSchema } from "../tenants/denial.js";
 import { webhookSecretsSchema } from "../webhooks/settings.js";
+import { proxyCredentials } from "./egress-settings.js";
 import { foreignValues } from "./foreign-environment.js";
 import { ConfigurationInvalid } from "./problems.js";
 import { authModes, logLevels } from "./schema.js";
@@ -59,6 +60,11 @@ export const environmentSchema = z.object({
     .transform((text) => (text === "true" ? true : patternsOf(text ?? "")))
     .pipe(denialSchema),
   AMBIT_INTERACTION_KEY_FILE: optionalText,
+  // Not part of a URL, which would be in arguments and logs.
+  AMBIT_EGRESS_PROXY_CREDENTIALS: z.preprocess(
+    blankIsAbsent,
+    secret(z.string().regex(proxyCredentials, "must be user:password"), "password").optional(),
+  ),
   AMBIT_REPLICA_ID: z.preprocess(blankIsAbsent, z.string().max(256).optional()),
   AMBIT_WEBHOOK_SECRET: z.preprocess(
     (value) => (typeof value === "string" && value.trim() !== "" ? value.trim().split(/\s+/) : undefined),

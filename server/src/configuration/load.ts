@@ -1,7 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { type ImportPlugin, type MarkedValue, markedValues, messageOf, settingsProblems } from "@ambit/core";
+import type { UpstreamProxy } from "@ambit/core/plugin";
 import type { PermissionCeiling } from "@ambit/runner";
+import { secretsOfProxy, upstreamProxyOf } from "./egress-settings.js";
 import { type Environment, markedInEnvironment, withForeignEnvironment } from "./environment.js";
 import { findConfiguration } from "./find.js";
 import { foreignEnvironments } from "./foreign-environment.js";
@@ -12,8 +14,13 @@ import { type Configuration, configurationSchema, type LogLevel } from "./schema
 
 /** The effective configuration, after the overrides of the environment. */
 export interface Settings
-  extends Omit<Configuration, "plugins" | "extends" | "without" | "permissions" | "interactions" | "log"> {
+  extends Omit<
+    Configuration,
+    "plugins" | "extends" | "without" | "permissions" | "interactions" | "log" | "egress"
+  > {
   readonly plugins: NonNullable<Configuration["plugins"]>;
+  /** With its credentials: never log it. Undefined: connections are direct. */
+  readonly upstreamProxy: UpstreamProxy | undefined;
   /** Whether these are the defaults. */
   readonly pluginsAreDefault: boolean;
   /** Default plugins that the configuration leaves out, perhaps by mistake. */
@@ -81,6 +88,7 @@ export async function loadSettings(
   const foreign = await foreignEnvironments(plugins, importPlugin);
   const environment = foreign.reduce(withForeignEnvironment, ownEnvironment);
   const { permissions, log, server, limits, probes, contract, webhooks } = parsed.data;
+  const upstreamProxy = upstreamProxyOf(parsed.data.egress, environment.AMBIT_EGRESS_PROXY_CREDENTIALS);
   const { AMBIT_CONCURRENT_RUNS: concurrentRuns = limits.concurrentRuns } = environment;
   return {
     plugins: [...plugins],
@@ -91,6 +99,7 @@ export async function loadSettings(
     memory: parsed.data.memory,
     workspace: parsed.data.workspace,
     credentials: parsed.data.credentials,
+    upstreamProxy,
     tokens: parsed.data.tokens,
     limits: { ...limits, concurrentRuns },
     probes,
@@ -114,7 +123,11 @@ export async function loadSettings(
       },
     },
     token: environment.AMBIT_TOKEN,
-    secrets: [...markedInConfiguration(parsed.data), ...markedInEnvironment(environment)],
+    secrets: [
+      ...markedInConfiguration(parsed.data),
+      ...markedInEnvironment(environment),
+      ...secretsOfProxy(upstreamProxy).map((value) => ({ kind: "password" as const, value })),
+    ],
     importPlugin,
     notices: [...(environment.notices ?? []), ...withoutEffect(environment, server.health.port)],
     file,

@@ -7,6 +7,7 @@ import { credentialSettingsSchema } from "../credentials/settings.js";
 import { denialSchema } from "../tenants/denial.js";
 import { tenantsSchema } from "../tenants/schema.js";
 import { webhookSettingsSchema } from "../webhooks/settings.js";
+import { egressSettingsSchema } from "./egress-settings.js";
 import { previewSettingsSchema } from "./preview-settings.js";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
@@ -125,6 +126,8 @@ export const configurationSchema = z.strictObject({
   memory: memorySettingsSchema.prefault({}),
   /** Limits of what leaves workspaces. */
   workspace: workspaceSettingsSchema.prefault({}),
+  /** How connections leave this host. */
+  egress: egressSettingsSchema.prefault({}),
   /** Callbacks for new values of credentials. */
   credentials: credentialSettingsSchema.prefault({}),
   /** Messages to callers about their runs, if a store is loaded. */

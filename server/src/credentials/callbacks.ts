@@ -1,6 +1,5 @@
-import { request as requestHttp } from "node:http";
-import { request as requestHttps } from "node:https";
 import { codeOf } from "@ambit/core";
+import type { UpstreamProxy } from "@ambit/core/plugin";
 import {
   type AddressPolicy,
   AddressRefused,
@@ -11,8 +10,8 @@ import {
   whyClosed,
   whyForbidden,
 } from "@ambit/egress";
+import { exchange } from "@ambit/egress/client";
 import { type CredentialRefreshService, RefreshFailed } from "@ambit/runner";
-import { exchangeGuarded } from "../files/guarded-request.js";
 import { version } from "../version.js";
 import type { CredentialSettings } from "./settings.js";
 
@@ -22,9 +21,11 @@ const maxBytes = 16 * 1_024;
 /** Asks platforms for new values of credentials. The server calls, not the run: no boundary confines it. */
 export class CredentialCallbacks implements CredentialRefreshService {
   readonly #policy: AddressPolicy;
+  readonly #upstreamProxy: UpstreamProxy | undefined;
   readonly #userAgent = `ambit/${version()}`;
 
-  constructor(settings: CredentialSettings, hasTenants: boolean) {
+  constructor(settings: CredentialSettings, hasTenants: boolean, upstreamProxy?: UpstreamProxy) {
+    this.#upstreamProxy = upstreamProxy;
     this.#policy = operatorPolicy(resolvePrivateHosts(settings, hasTenants));
   }
 
@@ -44,13 +45,12 @@ export class CredentialCallbacks implements CredentialRefreshService {
       "user-agent": this.#userAgent,
       ...(authorization === undefined ? {} : { authorization }),
     };
-    const options = {
-      send: url.protocol === "https:" ? requestHttps : requestHttp,
-      why: (address: string) => this.#whyClosed(url, address),
-      maxBytes,
+    const guard = {
+      whyClosed: (address: string) => this.#whyClosed(url, address),
+      upstreamProxy: this.#upstreamProxy,
     };
     try {
-      return await exchangeGuarded({ method: "POST", url, headers, body }, options, signal);
+      return await exchange({ method: "POST", url, headers, body }, guard, { maxBytes, signal });
     } catch (cause) {
       signal.throwIfAborted();
       throw new RefreshFailed(whyFailed(cause), { cause });

@@ -1,9 +1,13 @@
+import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { inOffer, type Log, ofOffer, type Registry } from "@ambit/core";
+import type { UpstreamProxy } from "@ambit/core/plugin";
 import type { RecordedRuns } from "@ambit/durable";
 import { operatorPolicy, whyForbidden } from "@ambit/egress";
+import { exchange, openResponse } from "@ambit/egress/client";
 import {
   KeptOutputs,
+  type OpenedDownload,
   OutputsRetention,
   Snapshots,
   type signerOf,
@@ -12,12 +16,14 @@ import {
 } from "@ambit/workspace";
 import { type Blobs, type FileSealing, openedBlobs, sealedBlobs } from "@ambit/workspace/blobs";
 import { dataFolder } from "../data-folder.js";
-import { openGuarded } from "./guarded-download.js";
-import { sendGuarded } from "./guarded-request.js";
+
+/** Bytes of an answer of a forge. */
+const maxApiBytes = 1_048_576;
 
 export interface KeptFilesOptions {
   readonly registry: Registry;
   readonly settings: WorkspaceSettings;
+  readonly upstreamProxy: UpstreamProxy | undefined;
   readonly log: Log;
   /** Whether they are kept apart from other processes' files, and deleted when they are closed. */
   readonly temporary: boolean;
@@ -38,8 +44,12 @@ export class KeptFiles {
   #retention: OutputsRetention | undefined;
 
   constructor(readonly options: KeptFilesOptions) {
-    const { registry, settings, sign, stateSealing: sealing } = options;
+    const { registry, settings, sign, stateSealing: sealing, upstreamProxy } = options;
     const addresses = operatorPolicy({ privateHosts: "refuse", allowedRanges: settings.allowedRanges });
+    const guard = {
+      whyClosed: (address: string, port: number) => whyForbidden([addresses], address, port),
+      upstreamProxy,
+    };
     const { maxEntries, maxSnapshotMiB, maxSnapshotsPerProject: maxPerProject } = settings;
     const folder = join(dataFolder(), "spool");
     const blobs = registry.blobs === undefined ? undefined : () => this.blobs();
@@ -59,9 +69,9 @@ export class KeptFiles {
       preparedFolder,
       blobs,
       snapshots: this.snapshots,
-      whyForbidden: (address, port) => whyForbidden([addresses], address, port),
-      send: (request, signal) => sendGuarded(request, addresses, signal),
-      openDownload: (request, signal) => openGuarded(request, addresses, signal),
+      whyForbidden: guard.whyClosed,
+      send: (request, signal) => exchange(request, guard, { maxBytes: maxApiBytes, signal }),
+      openDownload: async (request, signal) => opened(await openResponse(request, guard, signal)),
       sign,
     });
   }
@@ -117,4 +127,16 @@ export class KeptFiles {
     const opened = ofOffer(backend, openedBlobs(backend, place));
     return seal === undefined ? opened : sealedBlobs(opened, seal);
   }
+}
+
+function opened(response: IncomingMessage): OpenedDownload {
+  const { statusCode: status = 0, headers } = response;
+  const length = headers["content-length"];
+  return {
+    status,
+    location: headers.location,
+    size: length === undefined ? undefined : Number(length),
+    content: response,
+    close: () => void response.destroy(),
+  };
 }

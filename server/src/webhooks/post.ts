@@ -1,15 +1,8 @@
-import { request as requestHttp } from "node:http";
-import { request as requestHttps } from "node:https";
 import { codeOf } from "@ambit/core";
+import type { UpstreamProxy } from "@ambit/core/plugin";
 import type { WebhookResponse } from "@ambit/durable";
-import {
-  type AddressPolicy,
-  AddressRefused,
-  guardedLookup,
-  literalAddress,
-  portOf,
-  whyForbidden,
-} from "@ambit/egress";
+import { type AddressPolicy, AddressRefused, literalAddress, portOf, whyForbidden } from "@ambit/egress";
+import { openResponse } from "@ambit/egress/client";
 
 /** Bytes of a receiver's response that are read: only its status counts. */
 const maxResponseBytes = 16 * 1_024;
@@ -36,10 +29,15 @@ export async function post(
   { url, headers, body }: Post,
   policy: AddressPolicy,
   signal: AbortSignal,
+  upstreamProxy?: UpstreamProxy,
 ): Promise<WebhookResponse> {
-  if (whyRefused(url, policy) !== undefined) return refused;
+  const whyClosed = (address: string, port: number) => whyForbidden([policy], address, port);
   try {
-    return await sendRequest({ url, headers, body }, policy, signal);
+    const guard = { whyClosed, upstreamProxy };
+    const response = await openResponse({ method: "POST", url, headers, body }, guard, signal);
+    await readToEnd(response);
+    signal.throwIfAborted();
+    return answerOf(response.statusCode ?? 0, response.headers["retry-after"]);
   } catch (error) {
     if (error instanceof AddressRefused) return refused;
     if (signal.aborted) return { delivered: false, error: "no answer in time" };
@@ -54,29 +52,15 @@ const refused: WebhookResponse = {
   isFinal: true,
 };
 
-function sendRequest({ url, headers, body }: Post, policy: AddressPolicy, signal: AbortSignal) {
-  const send = url.protocol === "https:" ? requestHttps : requestHttp;
-  const lookup = guardedLookup((address) => whyForbidden([policy], address, portOf(url)));
-  return new Promise<WebhookResponse>((resolve, reject) => {
-    const request = send(url, { method: "POST", agent: false, headers, lookup, signal }, (response) => {
-      const { statusCode = 0 } = response;
-      let size = 0;
-      response.on("data", (chunk: Buffer) => {
-        size += chunk.length;
-        if (size > maxResponseBytes) response.destroy();
-      });
-      // The status has already arrived, so a connection that breaks now doesn't matter.
-      response.once("error", () => {});
-      response.once("close", () => resolve(answerOf(statusCode, response.headers["retry-after"])));
-    });
-    // No other protocol is used here. Without this listener Node closes the connection, and no other event follows.
-    request.once("upgrade", ({ statusCode = 0 }, socket) => {
-      socket.destroy();
-      resolve(answerOf(statusCode, undefined));
-    });
-    request.once("error", reject);
-    request.end(body);
-  });
+/** As far as a response is read. Its status has already arrived, so a connection that breaks now doesn't matter. */
+async function readToEnd(response: AsyncIterable<Buffer>): Promise<void> {
+  let size = 0;
+  try {
+    for await (const chunk of response) {
+      size += chunk.length;
+      if (size > maxResponseBytes) return;
+    }
+  } catch {}
 }
 
 function answerOf(status: number, retryAfter: string | undefined): WebhookResponse {

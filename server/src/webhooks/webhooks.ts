@@ -1,4 +1,5 @@
 import type { Issue, Webhook } from "@ambit/core";
+import type { UpstreamProxy } from "@ambit/core/plugin";
 import type { WebhookPost, WebhookResponse, WebhookSender } from "@ambit/durable";
 import { type AddressPolicy, operatorPolicy, resolvePrivateHosts } from "@ambit/egress";
 import { version } from "../version.js";
@@ -21,6 +22,7 @@ export class Webhooks implements WebhookSender {
   constructor(
     readonly settings: WebhookSettings,
     readonly tenants: readonly Signer[],
+    readonly upstreamProxy?: UpstreamProxy,
   ) {
     this.#policy = operatorPolicy(resolvePrivateHosts(settings, tenants.length > 0));
   }
@@ -65,7 +67,7 @@ export class Webhooks implements WebhookSender {
       ...signed({ id, body }, secrets, new Date()),
     };
     const signal = AbortSignal.any([closing, AbortSignal.timeout(this.timeoutMs)]);
-    return post({ url, headers, body }, this.#policy, signal);
+    return post({ url, headers, body }, this.#policy, signal, this.upstreamProxy);
   }
 
   #isOfTenant(project: string | undefined): boolean {

@@ -47,7 +47,7 @@ describe("posting a webhook", { retry: 0 }, () => {
     [
       "another protocol",
       "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n",
-      { status: 101 },
+      { error: "could not be reached (PROTOCOL_CHANGED)" },
     ],
     [
       "nothing but interim answers",

@@ -17,7 +17,8 @@ export const eventDescriptions: Readonly<Record<AgentEvent["type"], string>> = {
   interaction_request: "The run asks its user. An answer takes this id.",
   interaction_response: "The question with this id was answered.",
   interaction_expired: "The question of a paused run waited too long. It comes after the run has ended.",
-  boundary_decision: "The boundary allowed or refused a connection, `count` times in a row.",
+  boundary_decision:
+    "The boundary allowed or refused a connection, `count` times in a row. With `failure`, an allowed one failed.",
   commands: "The agent's slash commands, whenever the list changes: a prompt may begin with `/name`.",
   mode: "The agent changed its mode.",
   configuration: "The agent changed its configuration: the values that hold from now on.",

@@ -105,6 +105,8 @@ export const agentEventSchema = z.discriminatedUnion("type", [
     target: z.string(),
     allowed: z.boolean(),
     reason: z.string(),
+    /** Why the allowed connection failed: the network, the server or the deployer's proxy. It may follow the event of its opening. */
+    failure: z.string().max(300).optional(),
     /** The number of consecutive times that this decision was made. */
     count: z.int().positive(),
   }),

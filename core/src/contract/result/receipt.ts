@@ -76,7 +76,21 @@ export const receiptSchema = z.strictObject({
   /** What was observed of this sandbox and of the agent's process. */
   evidence: evidenceSchema,
   /** Connections that reached the boundary's proxy or the model gateway. */
-  decisions: z.strictObject({ allowed: z.int(), refused: z.int() }),
+  decisions: z.strictObject({
+    allowed: z.int(),
+    refused: z.int(),
+    /** Of the allowed ones: connections that failed. Absent: none. */
+    failed: z.int().positive().optional(),
+  }),
+  /** The deployer's proxy (`egress.proxy`), through which allowed connections leave the runner. Absent: there is none. */
+  egress: z
+    .strictObject({
+      /** `host:port` of each. */
+      proxies: z.array(z.string()),
+      /** Who resolves names on the way through a proxy. `proxy`: which addresses they lead to isn't judged. */
+      resolve: z.enum(["here", "proxy"]),
+    })
+    .optional(),
   session: z.strictObject({
     id: z.string(),
     /** `new`, `warm` (the agent itself was kept), or how its history was restored. */

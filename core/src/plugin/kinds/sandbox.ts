@@ -5,6 +5,7 @@ import type { SandboxFailed } from "../../errors.js";
 import type { Actor, ActorGap } from "../actor.js";
 import type { Log } from "../log.js";
 import type { Scope } from "../scope.js";
+import type { UpstreamProxy } from "../upstream-proxy.js";
 import type { LayerUse, SandboxLayers } from "./sandbox-layers.js";
 
 /**
@@ -53,6 +54,10 @@ export interface ConnectionDecision {
   readonly allowed: boolean;
   /** The reason, which names the rule. */
   readonly reason: string;
+  /** Why an allowed connection failed, such as a name that doesn't resolve. Absent: it didn't, as far as is known. */
+  readonly failure?: string | undefined;
+  /** With `failure`: the connection was reported when it was opened, and isn't counted again. */
+  readonly isReported?: true | undefined;
   /** For a refusal that a caller or deployer could lift: part of the run's result, as a warning or as its failure. */
   readonly gap?: ActorGap;
 }
@@ -89,6 +94,8 @@ export interface SandboxSpec {
    * owner with the highest one. Default: the sandbox ends with this runner.
    */
   readonly fence?: number;
+  /** The deployer's proxy, through which the boundary's own proxy connects. Default: it connects directly. */
+  readonly upstreamProxy?: UpstreamProxy | undefined;
   /** Only where the backend's `layers` support the boundary. Default: workspace and home are empty. */
   readonly layer?: LayerUse;
   /** Called for every connection that reaches the boundary's proxy, including repeats. */

@@ -2,13 +2,13 @@ import type { BoundCredential } from "./bound.js";
 
 /** The trust stores' paths, as seen inside. */
 export interface TrustFiles {
-  /** Only the session's authority, for variables that extend a store. */
+  /** What is trusted besides a program's own authorities, for variables that extend a store. */
   readonly authority: string;
-  /** The system's authorities and the session's, for variables that replace a store. */
+  /** All authorities: the system's, and the session's if it has one. For variables that replace a store. */
   readonly bundle: string;
 }
 
-/** Variables that make programs inside trust the session's authority. */
+/** Variables that make programs trust what is in these files. */
 export function trustVariables({ authority, bundle }: TrustFiles): Readonly<Record<string, string>> {
   return {
     // OpenSSL, Go, Python, Bun, codex.

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { rootCertificates } from "node:tls";
+import type { TrustFiles } from "./environment.js";
 
 /** The subject's common name of every session's authority. */
 export const authorityName = "Ambit session authority";
@@ -12,13 +13,27 @@ const bundlePaths = [
   "/etc/ssl/cert.pem",
 ];
 
-/** The authorities that this host's programs trust, in PEM; Node's own if the host has none. */
-export async function systemBundle(): Promise<string> {
+/** The file with the authorities that this host's programs trust, and its content; undefined if there is none. */
+async function readSystemBundle(): Promise<{ readonly path: string; readonly text: string } | undefined> {
   for (const path of bundlePaths) {
     const text = await readFile(path, "utf8").catch(() => "");
-    if (text.includes("BEGIN CERTIFICATE")) return text.endsWith("\n") ? text : `${text}\n`;
+    if (text.includes("BEGIN CERTIFICATE")) return { path, text: text.endsWith("\n") ? text : `${text}\n` };
   }
-  return `${rootCertificates.join("\n")}\n`;
+  return undefined;
+}
+
+/** The authorities that this host's programs trust, in PEM; Node's own if the host has none. */
+export async function systemBundle(): Promise<string> {
+  return (await readSystemBundle())?.text ?? `${rootCertificates.join("\n")}\n`;
+}
+
+/**
+ * The same as a file of this host, for programs that see the host's `/etc/ssl` or `/etc/pki`. Programs such as Node, npm and
+ * Python's requests bring authorities of their own, and trust a company's in the host's store only by `trustVariables`.
+ */
+export async function systemTrust(): Promise<TrustFiles | undefined> {
+  const bundle = (await readSystemBundle())?.path;
+  return bundle === undefined ? undefined : { authority: bundle, bundle };
 }
 
 /**

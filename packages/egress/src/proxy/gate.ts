@@ -1,6 +1,8 @@
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { codeOf, type NetworkBoundary } from "@ambit/core/plugin";
+import { codeOf, type NetworkBoundary, type ProxyEndpoint, type UpstreamProxy } from "@ambit/core/plugin";
+import { isResolvedByProxy, proxyFor } from "../client/route.js";
+import { openTunnel, ProxyFailed } from "../client/tunnel.js";
 import { decideBeforeLookup, decideConnection, type NetworkDecision } from "../decide.js";
 import type { Lookup } from "../guarded-lookup.js";
 import type { Target } from "../target.js";
@@ -19,7 +21,14 @@ export interface EgressDecision {
   readonly protocol: EgressProtocol;
   /** The address that was connected to, or tried first; absent if nothing was resolved. */
   readonly address?: string;
+  /** Why an allowed connection failed: a sentence of at most 300 characters. Absent: it didn't, as far as is known. */
+  readonly failure?: string;
+  /** Whether this connection was reported when it was opened: it isn't another one. Only with `failure`. */
+  readonly isReported?: true;
 }
+
+/** Characters of a failure's reason. */
+const maxFailureLength = 300;
 
 /** The boundary allowed it, but the network failed. */
 export class UpstreamFailure extends Error {
@@ -50,6 +59,8 @@ export interface GateOptions {
   readonly limits: EgressLimits;
   readonly sockets: OpenSockets;
   readonly checks: EgressChecks;
+  /** The deployer's own proxy. Undefined: connections are direct. */
+  readonly upstreamProxy: UpstreamProxy | undefined;
 }
 
 export type GateDecision = { readonly decision: NetworkDecision; readonly addresses: readonly string[] };
@@ -78,6 +89,10 @@ export class Gate {
     if (await this.#options.isUnclaimed()) return { decision: unclaimed, addresses: [] };
     const first = decideBeforeLookup(target, this.#options.policy);
     if (!first.allowed) return { decision: first, addresses: [] };
+    if (isResolvedByProxy(target, this.#options.upstreamProxy)) {
+      const reason = `${first.reason}; the proxy of egress.proxy resolves its name`;
+      return { decision: { ...first, reason }, addresses: [] };
+    }
     const addresses = target.kind === "address" ? [target.host] : await this.#resolve(target.host);
     const decision = decideConnection(target, addresses, this.#options.policy, this.#options.hostAddresses());
     return { decision, addresses };
@@ -95,7 +110,8 @@ export class Gate {
       return admission;
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
-      this.report(target, protocol, decideBeforeLookup(target, this.#options.policy));
+      const decision = decideBeforeLookup(target, this.#options.policy);
+      this.report(target, protocol, decision, undefined, { failure: error.message });
       return error;
     }
   }
@@ -103,12 +119,18 @@ export class Gate {
   /** `dial`, which returns a failure and reports it as allowed, since the boundary didn't cause it. */
   async dialOrReport(admitted: AdmittedDestination, client: Duplex): Promise<Socket | UpstreamFailure> {
     try {
-      return await this.dial(admitted.addresses, admitted.target.port, client);
+      return await this.dial(admitted, client);
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
-      this.report(admitted.target, admitted.protocol, admitted.decision, admitted.addresses[0]);
+      const { target, protocol, decision, addresses } = admitted;
+      this.report(target, protocol, decision, addresses[0], { failure: error.message });
       return error;
     }
+  }
+
+  /** A connection that was reported when it was opened has failed before the server said anything. */
+  reportFailure({ target, protocol, decision }: AdmittedDestination, failure: string): void {
+    this.report(target, protocol, decision, undefined, { failure, isReported: true });
   }
 
   /** Reports a connection, and closes it if reporting fails: no connection without a record. */
@@ -126,6 +148,7 @@ export class Gate {
     protocol: EgressProtocol,
     decision: NetworkDecision,
     address?: string,
+    { failure, isReported }: Pick<EgressDecision, "failure" | "isReported"> = {},
   ): void {
     this.#options.onDecision({
       target: { host: target.host, port: target.port },
@@ -133,19 +156,29 @@ export class Gate {
       reason: decision.reason,
       protocol,
       address,
+      ...(failure === undefined ? {} : { failure: shortened(failure), isReported }),
     });
   }
 
   /**
-   * Connects to the first admitted address that responds. No name is looked up here.
+   * Connects to the first admitted address that responds, through the deployer's proxy where that is the way. No name is
+   * looked up here.
    *
    * @param client ends the attempt when it closes: one that leaves would otherwise keep a descriptor open.
    */
-  async dial(addresses: readonly string[], port: number, client: Duplex): Promise<Socket> {
+  async dial(
+    { target, addresses }: Pick<AdmittedDestination, "target" | "addresses">,
+    client: Duplex,
+  ): Promise<Socket> {
+    const proxy = proxyFor(target, addresses, this.#options.upstreamProxy);
+    if (proxy !== undefined && addresses.length === 0) return await this.#tunnel(proxy, target, client);
+    const { port } = target;
     let last: UpstreamFailure | undefined;
-    for (const address of addresses.slice(0, maxAddressesTried)) {
+    for (const host of addresses.slice(0, maxAddressesTried)) {
       try {
-        return await this.#connect(address, port, client);
+        return proxy === undefined
+          ? await this.#connect(host, port, client)
+          : await this.#tunnel(proxy, { host, port }, client);
       } catch (error) {
         if (!(error instanceof UpstreamFailure)) throw error;
         last = error;
@@ -178,6 +211,31 @@ export class Gate {
       );
     } finally {
       clearTimeout(timer);
+    }
+  }
+
+  async #tunnel(
+    proxy: ProxyEndpoint,
+    target: { readonly host: string; readonly port: number },
+    client: Duplex,
+  ): Promise<Socket> {
+    if (this.#closed) throw new UpstreamFailure("the session is closed", "unreachable");
+    const left = new AbortController();
+    const leave = () => left.abort(new UpstreamFailure("the client has left", "unreachable"));
+    if (client.destroyed) leave();
+    client.once("close", leave);
+    try {
+      return await openTunnel(proxy, target, {
+        timeoutMs: this.#options.limits.connectMs,
+        signal: left.signal,
+        onSocket: (socket) => this.#options.sockets.add(socket),
+      });
+    } catch (error) {
+      if (!(error instanceof ProxyFailed)) throw error;
+      const isLate = error.code === "PROXY_TIMEOUT" || error.status === 504;
+      throw new UpstreamFailure(error.message, isLate ? "timed-out" : "unreachable", { cause: error });
+    } finally {
+      client.off("close", leave);
     }
   }
 
@@ -222,6 +280,8 @@ export class Gate {
     });
   }
 }
+
+const shortened = (text: string) => text.replace(/[\p{Cc}\s]+/gu, " ").slice(0, maxFailureLength);
 
 /** A client's unparsable spelling, safe to log: printable ASCII, at most 255 characters. */
 export function escapeForReport(raw: string): string {

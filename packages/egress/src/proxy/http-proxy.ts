@@ -189,7 +189,12 @@ export class HttpProxy {
     const upstream = await this.#dial(tunnel, request.socket, respond);
     if (upstream === undefined) return;
     if (inside === undefined) this.#gate.reportOpened(tunnel, upstream);
-    return { target: destination.target, path: destination.path, upstream };
+    return {
+      target: destination.target,
+      path: destination.path,
+      upstream,
+      onFailure: (reason) => this.#gate.reportFailure(tunnel, reason),
+    };
   }
 
   async #admit(

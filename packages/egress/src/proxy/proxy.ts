@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from "node:net";
-import type { NetworkBoundary } from "@ambit/core/plugin";
+import type { NetworkBoundary, UpstreamProxy } from "@ambit/core/plugin";
 import type { ProxyCredentials } from "../credentials/values.js";
 import { type Lookup, lookupOnThisHost } from "../guarded-lookup.js";
 import { addressesOfThisHost } from "../host-addresses.js";
@@ -30,6 +30,8 @@ export interface EgressProxyOptions {
   readonly isUnclaimed?: () => boolean | Promise<boolean>;
   /** Default: the host's resolver. */
   readonly lookup?: Lookup;
+  /** The deployer's proxy, on the way to what is allowed. Default: connections are direct. */
+  readonly upstreamProxy?: UpstreamProxy | undefined;
   /** The runner's own addresses. Default: those of its interfaces, read again for each connection. */
   readonly hostAddresses?: () => readonly string[];
   readonly limits?: Partial<EgressLimits>;
@@ -79,6 +81,7 @@ export async function openEgressProxy(options: EgressProxyOptions): Promise<Egre
     limits,
     sockets,
     checks: options.checks ?? egressChecks,
+    upstreamProxy: options.upstreamProxy,
   });
   const onFault =
     options.onFault ??

@@ -80,7 +80,7 @@ export class GateProgram {
     });
   }
 
-  #serve({ policy, hasLookup, runnerAddresses, credentials }: Served): void {
+  #serve({ policy, hasLookup, runnerAddresses, upstreamProxy, credentials }: Served): void {
     if (this.#proxy !== undefined) throw new Error("it serves a session already");
     this.#credentials =
       credentials === undefined
@@ -89,6 +89,7 @@ export class GateProgram {
     this.#proxy = openEgressProxy({
       listen: { server: this.#inner },
       policy,
+      upstreamProxy,
       isUnclaimed: async () => answers.isUnclaimed.parse(await this.#ask({ isUnclaimed: true })),
       ...(hasLookup
         ? { lookup: async (name) => answers.lookup.parse(await this.#ask({ lookup: name })) }

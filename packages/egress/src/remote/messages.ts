@@ -1,4 +1,4 @@
-import type { NetworkBoundary } from "@ambit/core/plugin";
+import type { NetworkBoundary, UpstreamProxy } from "@ambit/core/plugin";
 import { z } from "zod";
 import { type BoundCredential, bindAgain } from "../credentials/bound.js";
 import type { CredentialState, HiddenValue } from "../credentials/values.js";
@@ -26,6 +26,8 @@ export interface Served {
   readonly policy: NetworkBoundary;
   /** Whether the runner resolves names. Else the gate's own resolver does. */
   readonly hasLookup: boolean;
+  /** The gate connects through it, from where it is. */
+  readonly upstreamProxy?: UpstreamProxy | undefined;
   /** Addresses of the runner's host, which no name leads to by accident. */
   readonly runnerAddresses: readonly string[];
   readonly credentials?: SentCredentials & {
@@ -75,6 +77,8 @@ export const fromGateSchema = z.union([
       reason: z.string().max(8_000),
       protocol: z.enum(protocols),
       address: z.string().max(100).optional(),
+      failure: z.string().max(300).optional(),
+      isReported: z.literal(true).optional(),
     }),
   }),
   z.strictObject({ ask: z.int().nonnegative(), question: questionSchema }),

@@ -1,9 +1,9 @@
-import { messageOf, SandboxFailed, type SandboxSpec, unlessAborted } from "@ambit/core/plugin";
+import { messageOf, SandboxFailed, unlessAborted } from "@ambit/core/plugin";
 import type { CredentialBroker } from "../credentials/broker.js";
 import { trustedBy } from "../credentials/upstream.js";
 import type { Lookup } from "../guarded-lookup.js";
 import { addressesOfThisHost } from "../host-addresses.js";
-import { reportsTo } from "../proxy/session/session-proxy.js";
+import { reportsTo, type SessionProxyOptions } from "../proxy/session/session-proxy.js";
 import { LineReader, lineOf, maxMessageBytes } from "./lines.js";
 import { type FromGate, fromGateSchema, type Question, sentCredentials, type ToGate } from "./messages.js";
 
@@ -28,7 +28,7 @@ export interface RemoteGateOptions {
 }
 
 export interface ServeOptions {
-  readonly spec: Pick<SandboxSpec, "id" | "boundary" | "onDecision" | "onFailure" | "isUnclaimed" | "log">;
+  readonly spec: SessionProxyOptions["spec"];
   readonly lookup: Lookup | undefined;
   readonly credentials: CredentialBroker | undefined;
 }
@@ -88,6 +88,7 @@ export class RemoteGate {
         policy: spec.boundary.network,
         hasLookup: lookup !== undefined,
         runnerAddresses: addressesOfThisHost(),
+        upstreamProxy: spec.upstreamProxy,
         ...(credentials === undefined
           ? {}
           : {

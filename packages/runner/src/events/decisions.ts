@@ -15,6 +15,8 @@ export class Decisions {
   #timer: NodeJS.Timeout | undefined;
   #behind = false;
   allowed = 0;
+  /** Of the allowed ones. */
+  failed = 0;
   refused = 0;
 
   constructor(
@@ -25,10 +27,11 @@ export class Decisions {
   ) {}
 
   /** @param count how often it was made. */
-  record({ target, allowed, reason }: ConnectionDecision, count = 1): void {
-    if (allowed) this.allowed += count;
-    else this.refused += count;
-    const key = `${allowed} ${target} ${reason}`;
+  record({ target, allowed, reason, failure, isReported }: ConnectionDecision, count = 1): void {
+    if (!allowed) this.refused += count;
+    else if (isReported !== true) this.allowed += count;
+    if (failure !== undefined) this.failed += count;
+    const key = JSON.stringify([allowed, target, reason, failure]);
     const waiting = this.#waiting.get(key);
     if (waiting !== undefined) {
       waiting.count += count;
@@ -40,7 +43,7 @@ export class Decisions {
       this.#fold(allowed, count);
       return;
     }
-    this.#waiting.set(key, { type: "boundary_decision", target, allowed, reason, count });
+    this.#waiting.set(key, { type: "boundary_decision", target, allowed, reason, failure, count });
     this.#timer ??= setTimeout(() => {
       if (!this.#behind) this.flush();
     }, this.foldMs);

@@ -143,7 +143,11 @@ function receiptFor(
         ...plan.hidden.map(({ name }) => name),
       ]),
     ],
-    decisions: { allowed: decisions.allowed, refused: decisions.refused },
+    decisions: {
+      allowed: decisions.allowed,
+      refused: decisions.refused,
+      failed: decisions.failed || undefined,
+    },
     session: { id: sessionName, history },
     unaskedTools: unasked.length === 0 ? undefined : [...unasked],
     sources: sources === undefined ? undefined : redactor.value([...sources]),

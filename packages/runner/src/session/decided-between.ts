@@ -13,12 +13,12 @@ export interface CountedDecision {
 export class DecidedBetween {
   readonly #counted = new Map<string, { readonly decision: ConnectionDecision; count: number }>();
 
-  add({ target, allowed, reason }: ConnectionDecision): void {
-    const key = JSON.stringify([allowed, target, reason]);
+  add({ target, allowed, reason, failure, isReported }: ConnectionDecision): void {
+    const key = JSON.stringify([allowed, target, reason, failure]);
     const isNew = !this.#counted.has(key) && this.#counted.size >= maxDestinations;
     const counted = isNew
       ? this.#of(JSON.stringify([allowed]), { target: "others", allowed, reason: "between two runs" })
-      : this.#of(key, { target, allowed, reason: `between two runs: ${reason}` });
+      : this.#of(key, { target, allowed, reason: `between two runs: ${reason}`, failure, isReported });
     counted.count += 1;
   }
 

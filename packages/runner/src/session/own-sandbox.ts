@@ -30,6 +30,7 @@ export async function openOwnSandbox(
   const spec = {
     id: randomUUID(),
     boundary,
+    upstreamProxy: plan.upstreamProxy,
     required,
     requiredPaths: [],
     onDecision: (decision: ConnectionDecision) => {

@@ -214,6 +214,7 @@ export class Session {
       const spec = {
         id: session.id,
         boundary: plan.boundary,
+        upstreamProxy: plan.upstreamProxy,
         required: plan.required.map(({ capability }) => capability),
         requiredPaths: requiredPathsOf(plan),
         onDecision: (decision: ConnectionDecision) =>

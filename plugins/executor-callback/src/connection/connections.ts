@@ -1,6 +1,8 @@
-import { guardedLookup, type Lookup, whyForbidden } from "@ambit/egress";
+import type { UpstreamProxy } from "@ambit/core/plugin";
+import { type Lookup, whyForbidden } from "@ambit/egress";
+import { guardedDispatcher } from "@ambit/egress/dispatcher";
 import { LRUCache } from "lru-cache";
-import { Agent, type Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
 import type { OpenRoute } from "./route.js";
 
 const maxAgents = 64;
@@ -10,17 +12,26 @@ const maxAgents = 64;
  * never reused under a stricter one. A name is resolved once per connection, and the address that was checked is dialled.
  */
 export class CallbackConnections {
-  readonly #agents = new LRUCache<string, Agent, OpenRoute>({
+  readonly #agents = new LRUCache<string, Dispatcher, OpenRoute>({
     max: maxAgents,
-    memoMethod: (_key, _stale, { context }) => this.#open(context),
+    memoMethod: (_key, _stale, { context: { policies } }) =>
+      // The tool's own time limit governs: undici's would end a long tool after five minutes.
+      guardedDispatcher(
+        {
+          whyClosed: (address, port) => whyForbidden(policies, address, port),
+          lookup: this.lookup,
+          upstreamProxy: this.upstreamProxy,
+        },
+        { headersTimeout: 0, bodyTimeout: 0 },
+      ),
     // Waits for the open calls; they report their own failures.
     dispose: (agent, _key, reason) => reason === "evict" && agent.close(() => undefined),
   });
-  readonly #lookup: Lookup | undefined;
 
-  constructor(lookup?: Lookup) {
-    this.#lookup = lookup;
-  }
+  constructor(
+    readonly lookup?: Lookup,
+    readonly upstreamProxy?: UpstreamProxy,
+  ) {}
 
   along(route: OpenRoute): Dispatcher {
     return this.#agents.memo(route.key, { context: route });
@@ -30,14 +41,5 @@ export class CallbackConnections {
     const agents = [...this.#agents.values()];
     this.#agents.clear();
     await Promise.all(agents.map((agent) => agent.destroy()));
-  }
-
-  #open({ policies, port }: OpenRoute): Agent {
-    // The tool's own time limit governs: undici's would end a long tool after five minutes.
-    return new Agent({
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      connect: { lookup: guardedLookup((address) => whyForbidden(policies, address, port), this.#lookup) },
-    });
   }
 }

@@ -1,4 +1,4 @@
-import type { Boundary, ToolScope } from "@ambit/core/plugin";
+import type { Boundary, ToolScope, UpstreamProxy } from "@ambit/core/plugin";
 import { AddressRefused, type Lookup } from "@ambit/egress";
 import type { CallbackConfig } from "../config.js";
 import { CallbackConnections } from "./connections.js";
@@ -14,9 +14,9 @@ export class Outbound {
   /** By boundary and origin: a run's calls all go the same way, and judging it anew costs as much as the call. */
   readonly #routes = new WeakMap<Boundary, Map<string, OriginRoute>>();
 
-  constructor(config: CallbackConfig, lookup?: Lookup) {
+  constructor(config: CallbackConfig, lookup?: Lookup, upstreamProxy?: UpstreamProxy) {
     this.#config = config;
-    this.#connections = new CallbackConnections(lookup);
+    this.#connections = new CallbackConnections(lookup, upstreamProxy);
   }
 
   /**

@@ -1,6 +1,7 @@
-import { type McpServer, readHost, type Scope } from "@ambit/core/plugin";
-import { AddressRefused, guardedLookup, type Lookup } from "@ambit/egress";
-import { Agent, DecoratorHandler, type Dispatcher, fetch } from "undici";
+import type { McpServer, Scope } from "@ambit/core/plugin";
+import type { ConnectionGuard } from "@ambit/egress/client";
+import { guardedDispatcher } from "@ambit/egress/dispatcher";
+import { DecoratorHandler, type Dispatcher, fetch } from "undici";
 import type { MessageGuard } from "../message-guard.js";
 import { BoundedTransport } from "./bounded.js";
 import { withError } from "./null-answer.js";
@@ -9,21 +10,15 @@ import { reconnectLater } from "./reconnection.js";
 type HttpConnection = Extract<McpServer["connection"], { readonly type: "http" }>;
 
 /**
- * MCP's HTTP transport with the server's credentials, over connections that end with the scope. `whyClosed` checks
- * every address before the connection.
+ * MCP's HTTP transport with the server's credentials, over connections that end with the scope.
  */
 export function httpTransport(
   connection: HttpConnection,
-  whyClosed: (address: string) => string | undefined,
-  lookup: Lookup | undefined,
+  connections: ConnectionGuard,
   guard: MessageGuard,
   scope: Scope,
 ): BoundedTransport {
-  const agent = new Agent({
-    connect: { lookup: guardedLookup(whyClosed, lookup) },
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
+  const agent = guardedDispatcher(connections, { headersTimeout: 0, bodyTimeout: 0 });
   scope.defer(() => agent.destroy());
   const dispatcher = agent.compose(withoutLargeDecoders);
   const credentials = (connection.credentials ?? []).map(
@@ -34,7 +29,7 @@ export function httpTransport(
     requestInit: { headers: { ...connection.headers, ...Object.fromEntries(credentials) } },
     fetch: async (url, init) => {
       const request = typeof init?.body === "string" ? init.body : undefined;
-      const response = await guardedFetch(url, init, whyClosed, dispatcher);
+      const response = await guardedFetch(url, init, dispatcher);
       return await guard.response(await withError(response, request), request);
     },
   });
@@ -63,20 +58,14 @@ const withoutLargeDecoders: Dispatcher.DispatcherComposeInterceptor = (dispatch)
   });
 };
 
-/** Redirects are errors, since they would send the credentials elsewhere. A literal address has no lookup. */
+/** Redirects are errors, since they would send the credentials elsewhere. */
 async function guardedFetch(
   url: string | URL,
   init: RequestInit | undefined,
-  whyClosed: (address: string) => string | undefined,
   dispatcher: Dispatcher,
 ): Promise<Response> {
-  const target = new URL(url);
-  const reading = readHost(target.hostname);
-  if (!reading.ok) throw new AddressRefused(reading.why);
-  const closed = reading.kind === "address" ? whyClosed(reading.host) : undefined;
-  if (closed !== undefined) throw new AddressRefused(closed);
   const { method, headers, body, signal } = init ?? {};
-  const response = await fetch(target, {
+  const response = await fetch(url, {
     dispatcher,
     redirect: "error",
     method,

@@ -1,4 +1,8 @@
 import type { Issue, ModelUse } from "@ambit/core/plugin";
+import type { ConnectionGuard } from "@ambit/egress/client";
+
+/** Where and how a route may connect to a URL. */
+export type GuardOf = (url: URL) => ConnectionGuard;
 
 /** The operation of one request, from its method, path and query. */
 export interface ModelOperation {
@@ -71,8 +75,11 @@ export interface Protocol {
   finish(path: string, value: unknown): Finish | undefined;
   /** Problems of the request's credentials or endpoint. Pure. */
   issues(use: ModelUse): readonly Issue[];
-  /** `undefined` for an endpoint that needs no credential. */
-  authorization(use: ModelUse): Authorization | undefined;
+  /**
+   * `undefined` for an endpoint that needs no credential.
+   * @param guardOf how it may connect to a URL of its own.
+   */
+  authorization(use: ModelUse, guardOf: GuardOf): Authorization | undefined;
   /** Further headers that the API needs. */
   readonly headers?: (use: ModelUse) => Readonly<Record<string, string>>;
 }

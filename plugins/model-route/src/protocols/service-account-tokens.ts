@@ -1,3 +1,4 @@
+import type { GuardOf } from "./protocol.js";
 import type { ServiceAccount } from "./service-account.js";
 
 /** A token is renewed this long before it expires. */
@@ -11,6 +12,7 @@ const marginMs = 300_000;
  */
 export function serviceAccountToken(
   account: ServiceAccount,
+  guardOf: GuardOf,
   now: () => number = Date.now,
 ): () => Promise<string> {
   let token: { readonly value: string; readonly until: number } | undefined;
@@ -18,7 +20,7 @@ export function serviceAccountToken(
   const renew = async () => {
     // Loaded when it is needed: a server starts without it.
     const { fetchToken } = await import("./token-request.js");
-    const { value, expiresInMs } = await fetchToken(account, now());
+    const { value, expiresInMs } = await fetchToken(account, now(), guardOf);
     token = { value, until: now() + expiresInMs - marginMs };
     return value;
   };

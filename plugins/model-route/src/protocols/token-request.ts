@@ -1,7 +1,7 @@
-import { addressesOfThisHost, guardedLookup, whyClosed } from "@ambit/egress";
+import { exchange } from "@ambit/egress/client";
 import { importPKCS8, SignJWT } from "jose";
-import { Agent } from "undici";
 import { z } from "zod";
+import type { GuardOf } from "./protocol.js";
 import type { ServiceAccount } from "./service-account.js";
 
 const scope = "https://www.googleapis.com/auth/cloud-platform";
@@ -18,6 +18,7 @@ const responseSchema = z.object({
 export async function fetchToken(
   account: ServiceAccount,
   at: number,
+  guardOf: GuardOf,
 ): Promise<{ value: string; expiresInMs: number }> {
   const url = new URL(account.token_uri);
   const issuedAt = Math.floor(at / 1_000);
@@ -32,31 +33,20 @@ export async function fetchToken(
     .setIssuedAt(issuedAt)
     .setExpirationTime(issuedAt + tokenLifetimeSeconds)
     .sign(await importPKCS8(account.private_key, "RS256"));
-  const agent = new Agent({
-    maxResponseSize: maxTokenBytes,
-    connect: {
-      rejectUnauthorized: true,
-      timeout: fetchMs,
-      lookup: guardedLookup((address) => whyClosed(address, [], { own: addressesOfThisHost() })),
-    },
-  });
-  try {
-    const { statusCode, body } = await agent.request({
-      origin: url.origin,
-      path: url.pathname,
+  const { status, body } = await exchange(
+    {
       method: "POST",
+      url,
       headers: { "content-type": "application/x-www-form-urlencoded" },
       body: new URLSearchParams({
         grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer",
         assertion,
       }).toString(),
-      signal: AbortSignal.timeout(fetchMs),
-    });
-    const text = await body.text();
-    if (statusCode !== 200) throw new Error(`the token endpoint answered with ${statusCode}`);
-    const { access_token: value, expires_in: seconds } = responseSchema.parse(JSON.parse(text));
-    return { value, expiresInMs: seconds * 1_000 };
-  } finally {
-    await agent.destroy();
-  }
+    },
+    guardOf(url),
+    { maxBytes: maxTokenBytes, signal: AbortSignal.timeout(fetchMs) },
+  );
+  if (status !== 200) throw new Error(`the token endpoint answered with ${status}`);
+  const { access_token: value, expires_in: seconds } = responseSchema.parse(JSON.parse(body));
+  return { value, expiresInMs: seconds * 1_000 };
 }

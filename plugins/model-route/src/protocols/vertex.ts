@@ -1,7 +1,14 @@
 import type { Issue, ModelUse } from "@ambit/core/plugin";
 import { anthropicFinishPaths, countAnthropic, finishAnthropic } from "./anthropic.js";
 import { countGemini, finishGemini, geminiFinishPaths } from "./gemini.js";
-import { type Authorization, fixedHeaders, type Protocol, queryOf, unknownCall } from "./protocol.js";
+import {
+  type Authorization,
+  fixedHeaders,
+  type GuardOf,
+  type Protocol,
+  queryOf,
+  unknownCall,
+} from "./protocol.js";
 import { accountIn } from "./service-account.js";
 import { serviceAccountToken } from "./service-account-tokens.js";
 
@@ -45,11 +52,11 @@ function accountOf(credentials: ModelUse["credentials"]): string | undefined {
   return credentials.GOOGLE_APPLICATION_CREDENTIALS_JSON ?? credentials.GOOGLE_APPLICATION_CREDENTIALS;
 }
 
-function authorization({ credentials, endpoint }: ModelUse): Authorization | undefined {
+function authorization({ credentials, endpoint }: ModelUse, guardOf: GuardOf): Authorization | undefined {
   const { CLOUDSDK_AUTH_ACCESS_TOKEN: token } = credentials;
   if (token !== undefined) return fixedHeaders({ authorization: `Bearer ${token}` });
   const account = accountIn(accountOf(credentials) ?? "", endpoint);
   if (typeof account === "string") return undefined;
-  const next = serviceAccountToken(account);
+  const next = serviceAccountToken(account, guardOf);
   return { headers: async () => ({ authorization: `Bearer ${await next()}` }) };
 }

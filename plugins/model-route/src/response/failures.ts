@@ -1,5 +1,6 @@
 import type { ModelFailure } from "@ambit/core/plugin";
 import { AddressRefused } from "@ambit/egress";
+import { ProxyFailed } from "@ambit/egress/client";
 
 const maxMessageLength = 300;
 
@@ -29,6 +30,11 @@ export function failedConnection(error: unknown, host: string, hasBegun: boolean
   if (cause instanceof AddressRefused) {
     return { retryable: false, message: `Connecting to the model's host is not allowed: ${cause.message}` };
   }
+  if (cause instanceof ProxyFailed)
+    return {
+      retryable: cause.status !== 407,
+      message: `The model at ${host} can't be reached: ${cause.message}`,
+    };
   const code = codeOf(cause) ?? codeOf(error) ?? "no reason given";
   const what = hasBegun ? "The model's response was truncated" : `The model at ${host} can't be reached`;
   return { retryable: true, message: `${what} (${code})` };
@@ -47,7 +53,8 @@ export function shortLine(text: string): string {
 }
 
 function causeOf(error: unknown): unknown {
-  return error instanceof Error && error.cause !== undefined ? error.cause : error;
+  if (error instanceof ProxyFailed || !(error instanceof Error)) return error;
+  return error.cause ?? error;
 }
 
 function codeOf(error: unknown): string | undefined {

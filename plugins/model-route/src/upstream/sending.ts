@@ -29,7 +29,7 @@ export interface Sent {
   over(): void;
 }
 
-type SendingOptions = Pick<RouteOptions, "use" | "protocol" | "config" | "connections">;
+type SendingOptions = Pick<RouteOptions, "use" | "protocol" | "config" | "connections" | "guardOf">;
 
 /** The secret ones of an authorization's headers: a signature covers others too. */
 const secretHeaders: readonly string[] = [
@@ -52,7 +52,7 @@ export class Sending {
 
   constructor(options: SendingOptions) {
     this.#options = options;
-    this.#authorization = options.protocol.authorization(options.use);
+    this.#authorization = options.protocol.authorization(options.use, options.guardOf);
   }
 
   /** Never throws. */

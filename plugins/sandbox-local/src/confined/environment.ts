@@ -1,4 +1,5 @@
 import { type Command, type NetworkBoundary, SandboxFailed } from "@ambit/core/plugin";
+import { type TrustFiles, trustVariables } from "@ambit/egress/credentials";
 import { clientEnvironment } from "@ambit/egress/proxy";
 import { channelUrl, inside } from "./launch/inside.js";
 import { directHosts } from "./loopback.js";
@@ -11,6 +12,7 @@ export function jailEnvironment(
   command: Pick<Command, "env" | "role">,
   network: "own" | "shared",
   boundary: NetworkBoundary,
+  trust: TrustFiles | undefined,
 ): Readonly<Record<string, string>> {
   for (const name of Object.keys(command.env)) {
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
@@ -29,6 +31,8 @@ export function jailEnvironment(
     // A leak sanitizer traces its process with ptrace, which the filter refuses; every program with one would fail.
     ASAN_OPTIONS: "detect_leaks=0",
     LSAN_OPTIONS: "detect_leaks=0",
+    // Of the host's store: a company's authority is trusted without credentials too.
+    ...(trust === undefined ? {} : trustVariables(trust)),
     ...command.env,
     ...(network === "own"
       ? clientEnvironment({

@@ -2,6 +2,7 @@ import { openSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
+import { systemTrust, type TrustFiles } from "@ambit/egress/credentials";
 import { nodePreload } from "@ambit/egress/proxy";
 import { writeReadable } from "../folders/readable.js";
 import { compileSeccompFilter, isSeccompArchitecture, type SeccompArchitecture } from "../seccomp/index.js";
@@ -22,6 +23,8 @@ export interface JailSetup {
   readonly system: readonly SystemEntry[];
   readonly coveredProc: readonly string[];
   readonly etc: Etc;
+  /** The host's authorities, at the same path inside. Undefined: the host has none. */
+  readonly trust: TrustFiles | undefined;
   readonly seccompFile: string;
   /** The shell of every jail's first process. */
   readonly shell: string;
@@ -69,6 +72,7 @@ export async function makeJailSetup(folder: string): Promise<JailSetup> {
     system,
     coveredProc,
     etc: await makeEtc(folder),
+    trust: await systemTrust(),
     seccompFile,
     shell: await makeFirstProgram(folder),
     nodeProxy: await copyInside(folder, nodePreload),

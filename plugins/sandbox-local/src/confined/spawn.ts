@@ -84,7 +84,12 @@ async function spawnWith(
       workspace,
       workspaceMounts,
       agentHome,
-      environment: jailEnvironment(withCredentials(command, session), session.network, spec.boundary.network),
+      environment: jailEnvironment(
+        withCredentials(command, session),
+        session.network,
+        spec.boundary.network,
+        jailSetup.trust,
+      ),
       cwd: command.cwd ?? inside.workspace,
       descriptors: { seccomp: jailDescriptors.seccomp, info: jailDescriptors.info },
     };

@@ -65,7 +65,10 @@ export const jailsUnderProbe = {
   scratch: [inside.toolHome],
   hiddenPaths: ["/etc/shadow", "/root"],
   // `PWD` is set by the shell that starts a command.
-  variables: [...Object.keys(jailEnvironment({ env: {} }, "own", closed)), "PWD"],
+  variables: [
+    ...Object.keys(jailEnvironment({ env: {} }, "own", closed, { authority: "", bundle: "" })),
+    "PWD",
+  ],
 } as const satisfies Partial<StandardProbe>;
 
 /** Runs the trials and returns a finding for every claim. */

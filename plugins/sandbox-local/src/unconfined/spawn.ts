@@ -1,6 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import type { Command, Exit, Process } from "@ambit/core/plugin";
+import { systemTrust, trustVariables } from "@ambit/egress/credentials";
 import { descriptorTable, inheritableDescriptors } from "../process/descriptors.js";
 import { killMarked, markerVariable, startOf } from "../process/marked-processes.js";
 import { ownSessions } from "../process/own-sessions.js";
@@ -24,9 +25,10 @@ export interface UnconfinedPlace {
   onEnded(stragglers: number): Promise<void>;
 }
 
-/** Starts a command on the host in a separate process group, with exactly the variables it names. */
+/** Starts a command on the host in a separate process group, with the variables it names, and those of the host's trust store. */
 export async function spawnUnconfined(command: Command, place: UnconfinedPlace): Promise<Process> {
   const [program, ...args] = command.argv;
+  const trust = await systemTrust();
   const devNull = openSync("/dev/null", "r+");
   let child: ChildProcess;
   try {
@@ -37,7 +39,13 @@ export async function spawnUnconfined(command: Command, place: UnconfinedPlace):
       args,
       {
         cwd: command.cwd ?? place.cwd,
-        env: { HOME: place.home, TMPDIR: place.scratch, ...command.env, [markerVariable]: place.mark },
+        env: {
+          HOME: place.home,
+          TMPDIR: place.scratch,
+          ...(trust && trustVariables(trust)),
+          ...command.env,
+          [markerVariable]: place.mark,
+        },
         detached: true,
         stdio: [
           ...descriptorTable(["pipe", "pipe", "pipe"] as const, await inheritableDescriptors(), devNull),

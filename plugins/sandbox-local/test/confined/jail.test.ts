@@ -1,5 +1,6 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { systemTrust, trustVariables } from "@ambit/egress/credentials";
 import { expect, onTestFinished, test } from "vitest";
 import { argumentsOf, hostPids, statusRow } from "../support/host-processes.js";
 import { closed, confinedBackend, openConfined, path, run, scope, shell, specOf } from "../support/specs.js";
@@ -49,7 +50,10 @@ test("a process sees exactly the variables it names, and those that confinement 
   const leaks = ["ASAN_OPTIONS=detect_leaks=0", "LSAN_OPTIONS=detect_leaks=0"];
   const own = ["HOME=/home/tool", "LOGNAME=agent", "PWD=/workspace", "TMPDIR=/tmp", "USER=agent"];
   const named = ["GREETING=hello", `PATH=${path}`];
-  expect(stdout.trim().split("\n").sort()).toEqual([...leaks, ...own, ...named].sort());
+  const trust = Object.entries(trustVariables((await systemTrust()) ?? { authority: "", bundle: "" }))
+    .filter(([, path]) => path !== "")
+    .map(([name, path]) => `${name}=${path}`);
+  expect(stdout.trim().split("\n").sort()).toEqual([...leaks, ...own, ...named, ...trust].sort());
 });
 
 test("the launcher has nothing of the runner's environment", async () => {

@@ -15,7 +15,7 @@ const off = { mode: "off", rules: [] } as const;
 
 describe("the environment of a jail's program", () => {
   test("consists of what the command names, a home and a scratch folder", () => {
-    expect(jailEnvironment({ env: { A: "1" } }, "shared", everythingOn.network)).toEqual({
+    expect(jailEnvironment({ env: { A: "1" } }, "shared", everythingOn.network, undefined)).toEqual({
       A: "1",
       HOME: "/home/tool",
       TMPDIR: "/tmp",
@@ -24,12 +24,12 @@ describe("the environment of a jail's program", () => {
       ASAN_OPTIONS: "detect_leaks=0",
       LSAN_OPTIONS: "detect_leaks=0",
     });
-    expect(jailEnvironment({ env: {}, role: "agent" }, "shared", everythingOn.network).HOME).toBe(
+    expect(jailEnvironment({ env: {}, role: "agent" }, "shared", everythingOn.network, undefined).HOME).toBe(
       "/home/agent",
     );
-    expect(jailEnvironment({ env: { HOME: "/workspace" } }, "shared", everythingOn.network).HOME).toBe(
-      "/workspace",
-    );
+    expect(
+      jailEnvironment({ env: { HOME: "/workspace" } }, "shared", everythingOn.network, undefined).HOME,
+    ).toBe("/workspace");
   });
 
   test("names Ambit's proxy, whatever the command names, if the network is separate", () => {
@@ -37,6 +37,7 @@ describe("the environment of a jail's program", () => {
       { env: { HTTP_PROXY: "http://elsewhere", NODE_OPTIONS: "--no-warnings" } },
       "own",
       off,
+      undefined,
     );
     expect({ HTTP_PROXY, https_proxy, NO_PROXY, NODE_USE_ENV_PROXY, NODE_OPTIONS }).toEqual({
       HTTP_PROXY: "http://127.0.0.1:3128",
@@ -47,12 +48,26 @@ describe("the environment of a jail's program", () => {
     });
   });
 
+  test("makes programs trust the host's authorities, unless the command names others", () => {
+    const trust = { authority: "/etc/ssl/certs/all.crt", bundle: "/etc/ssl/certs/all.crt" };
+    const variables = jailEnvironment({ env: { PIP_CERT: "/own.pem" } }, "own", off, trust);
+    expect(variables).toMatchObject({
+      NODE_EXTRA_CA_CERTS: trust.authority,
+      npm_config_cafile: trust.bundle,
+      REQUESTS_CA_BUNDLE: trust.bundle,
+      SSL_CERT_FILE: trust.bundle,
+      PIP_CERT: "/own.pem",
+    });
+  });
+
   test.each(["", "A B", "A=B", "A\0", "BASH_FUNC_x%%", "1A"])("can't have a variable named %j", (name) => {
-    expect(() => jailEnvironment({ env: { [name]: "x" } }, "own", off)).toThrow(/can't be a variable's name/);
+    expect(() => jailEnvironment({ env: { [name]: "x" } }, "own", off, undefined)).toThrow(
+      /can't be a variable's name/,
+    );
   });
 
   test("can't have NUL in a value", () => {
-    expect(() => jailEnvironment({ env: { A: "x\0--bind\0/\0/" } }, "own", off)).toThrow(/NUL/);
+    expect(() => jailEnvironment({ env: { A: "x\0--bind\0/\0/" } }, "own", off, undefined)).toThrow(/NUL/);
   });
 });
 

@@ -98,6 +98,14 @@ print(requests.get("https://%s/api" % os.environ["HOST"], headers={"Authorizatio
       /^served to Bearer /,
     ],
     [
+      "Java, with a store that holds the session's authority",
+      "javac",
+      `echo 'public class Get { public static void main(String[] args) throws Exception { var c = new java.net.URL(args[0]).openConnection(); c.setRequestProperty("Authorization", "Bearer " + System.getenv("${called}")); System.out.write(c.getInputStream().readAllBytes()); System.out.flush(); } }' > Get.java; javac -nowarn Get.java >/dev/null 2>&1
+       keytool -importcert -noprompt -alias ambit -file "$NODE_EXTRA_CA_CERTS" -keystore store -storepass changeit >/dev/null 2>&1
+       java -Djavax.net.ssl.trustStore=$PWD/store -Djavax.net.ssl.trustStorePassword=changeit -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=3128 Get https://$HOST/api`,
+      /^served to Bearer /,
+    ],
+    [
       "pip",
       "pip3",
       `python3 -m pip download -q --no-deps --index-url https://x-access-token:$GIT_TOKEN@$HOST/index part; ls`,

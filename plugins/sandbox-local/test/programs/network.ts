@@ -55,6 +55,13 @@ export const network: readonly Program[] = [
     prints: /"name":"part"/,
   },
   {
+    name: "Java",
+    does: "the same, given the proxy by `-Dhttp.proxyHost` and `-Dhttp.proxyPort`",
+    needs: ["java", "javac"],
+    script: `echo 'public class Get { public static void main(String[] hosts) throws Exception { for (String host : hosts) System.out.write(new java.net.URL("http://" + host + "/file").openStream().readAllBytes()); System.out.flush(); } }' > Get.java; javac -nowarn Get.java 2>&1; java -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=3128 -Dhttp.nonProxyHosts=localhost Get $HOST $GATEWAY`,
+    prints: /served\nserved\n$/,
+  },
+  {
     name: "a local server",
     does: "answers at localhost, 127.0.0.1, 127.0.1.1 and the host name",
     needs: ["python3", "curl"],

@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "@ambit/core/plugin";
+import { systemTrust, trustVariables } from "@ambit/egress/credentials";
 import { expect, onTestFinished, test } from "vitest";
 import {
   everythingOn,
@@ -31,7 +32,10 @@ test("a process sees exactly the variables it names, and its home, scratch and m
     .trim()
     .split("\n")
     .map((line) => line.split("=")[0]);
-  expect(names.sort()).toEqual(["AMBIT_SANDBOX", "GREETING", "HOME", "PATH", "TMPDIR"]);
+  const trust = await systemTrust();
+  const trusting = trust === undefined ? [] : Object.keys(trustVariables(trust));
+  const others = ["AMBIT_SANDBOX", "GREETING", "HOME", "PATH", "TMPDIR"];
+  expect(names.sort()).toEqual([...others, ...trusting].sort());
   expect(stdout).not.toContain("canary-7c1");
 });
 

@@ -1,8 +1,9 @@
-import { Agent as HttpAgent } from "node:http";
-import { Agent as HttpsAgent } from "node:https";
-import { isIP } from "node:net";
+import type { Agent as HttpAgent } from "node:http";
+import type { Agent as HttpsAgent } from "node:https";
 import type { Duplex } from "node:stream";
-import { AddressRefused, guardedLookup, operatorPolicy, whyForbidden } from "@ambit/egress";
+import type { UpstreamProxy } from "@ambit/core/plugin";
+import { AddressRefused, literalAddress, operatorPolicy, portOf, whyForbidden } from "@ambit/egress";
+import { guardedAgents } from "@ambit/egress/client";
 import type { TelemetryConfig } from "../config.js";
 import type { HttpDestination } from "../destination.js";
 
@@ -18,24 +19,18 @@ const maxAnswerBytes = 65_536;
  * Connections for exports to one destination. An address that a caller may not reach is refused before it is dialled, and what
  * a caller's collector answers is bounded: OpenTelemetry's SDK keeps up to 4 MiB of it, each chunk with some hundred bytes.
  */
-export function agentFor({ url, isCallers }: HttpDestination, config: TelemetryConfig): HttpAgents {
-  const lookup = isCallers ? guardFor(new URL(url), config) : undefined;
-  return (protocol) => {
-    // A caller's has one answer for each connection, so that its bytes and its time are those of the connection.
-    const options = { keepAlive: !isCallers, lookup };
-    const agent = protocol === "https:" ? new HttpsAgent(options) : new HttpAgent(options);
-    return isCallers ? bounded(agent) : agent;
-  };
-}
-
-function bounded(agent: HttpAgent | HttpsAgent): HttpAgent | HttpsAgent {
-  const open: HttpAgent["createConnection"] = agent.createConnection.bind(agent);
-  agent.createConnection = (...given: Parameters<typeof open>) => {
-    const connection = open(...given);
-    if (connection != null) limit(connection);
-    return connection;
-  };
-  return agent;
+export function agentFor(
+  { isCallers }: HttpDestination,
+  config: TelemetryConfig,
+  upstreamProxy?: UpstreamProxy,
+): HttpAgents {
+  const policy = operatorPolicy(config);
+  const whyClosed = (address: string, port: number) => whyForbidden([policy], address, port);
+  // A caller's has one answer for each connection, so that its bytes and its time are those of the connection.
+  const agents = isCallers
+    ? guardedAgents({ whyClosed, upstreamProxy, onConnection: limit }, { keepAlive: false })
+    : guardedAgents({ upstreamProxy }, { keepAlive: true });
+  return (protocol) => (protocol === "https:" ? agents.https : agents.http);
 }
 
 function limit(connection: Duplex): void {
@@ -50,21 +45,11 @@ function limit(connection: Duplex): void {
   });
 }
 
-function guardFor(url: URL, config: TelemetryConfig) {
-  const port = Number(url.port || (url.protocol === "https:" ? 443 : 80));
-  return guardedLookup((address) => whyForbidden([operatorPolicy(config)], address, port));
-}
-
-/** A literal address is never looked up, so it is checked here. @throws AddressRefused */
-export function requireOpenAddress({ url, isCallers }: HttpDestination, config: TelemetryConfig): void {
-  if (!isCallers) return;
-  const { hostname, port, protocol } = new URL(url);
-  const host = hostname.replace(/^\[|\]$/g, "");
-  if (isIP(host) === 0) return;
-  const reason = whyForbidden(
-    [operatorPolicy(config)],
-    host,
-    Number(port || (protocol === "https:" ? 443 : 80)),
-  );
+/** A literal address is refused before a queue is opened for it. @throws AddressRefused */
+export function requireOpenAddress(destination: HttpDestination, config: TelemetryConfig): void {
+  const url = new URL(destination.url);
+  const address = destination.isCallers ? literalAddress(url) : undefined;
+  if (address === undefined) return;
+  const reason = whyForbidden([operatorPolicy(config)], address, portOf(url));
   if (reason !== undefined) throw new AddressRefused(reason);
 }

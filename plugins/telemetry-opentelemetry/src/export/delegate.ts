@@ -1,3 +1,5 @@
+import type { UpstreamProxy } from "@ambit/core/plugin";
+import { guardedAgents } from "@ambit/egress/client";
 import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
 import type { IOtlpExportDelegate } from "@opentelemetry/otlp-exporter-base";
 import {
@@ -62,8 +64,15 @@ export function httpSender<Data>(
 export function environmentSender<Data>(
   signal: ExportedSignal<Data>,
   protocol: OtlpProtocol,
-  concurrencyLimit: number,
-  grpc: Grpc | undefined,
+  {
+    maxExports: concurrencyLimit,
+    grpc,
+    upstreamProxy,
+  }: {
+    readonly maxExports: number;
+    readonly grpc: Grpc | undefined;
+    readonly upstreamProxy: UpstreamProxy | undefined;
+  },
 ): Sender<Data> {
   const { name, component, counting } = signal;
   const variables = name.toUpperCase();
@@ -86,9 +95,19 @@ export function environmentSender<Data>(
       );
   }
   const { contentType, write } = protocol === "http/json" ? signal.json : signal.protobuf;
-  const options = convertLegacyHttpOptions({ concurrencyLimit }, variables, `v1/${name}`, {
+  const read = convertLegacyHttpOptions({ concurrencyLimit }, variables, `v1/${name}`, {
     "Content-Type": contentType,
   });
+  const options = {
+    ...read,
+    // With the certificates that the variables name.
+    agentFactory: async (protocol: string) => {
+      const agent = await read.agentFactory(protocol);
+      const given = "options" in agent && typeof agent.options === "object" ? agent.options : null;
+      const agents = guardedAgents({ upstreamProxy }, given ?? {});
+      return protocol === "https:" ? agents.https : agents.http;
+    },
+  };
   const kind = protocol === "http/json" ? "otlp_http_json" : "otlp_http";
   return (note) =>
     createOtlpHttpExportDelegate(

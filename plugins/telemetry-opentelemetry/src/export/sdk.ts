@@ -56,7 +56,8 @@ export class Sdk {
     if (exported === undefined)
       throw new Error(`OpenTelemetry's variables name no destination for ${signal.name}.`);
     const { protocol } = exported;
-    const send = environmentSender(signal, protocol, maxExports, this.grpc);
+    const { upstreamProxy } = this.telemetry;
+    const send = environmentSender(signal, protocol, { maxExports, grpc: this.grpc, upstreamProxy });
     return new AccountingDelegate(signal, protocol, send, losses, progress);
   }
 }

@@ -52,7 +52,7 @@ export class SpanQueues {
 
   #open(destination: ExportDestination): CountedQueue<ReadableSpan> {
     const { sdk } = this;
-    const { config, environment } = sdk.telemetry;
+    const { config, environment, upstreamProxy } = sdk.telemetry;
     if (destination === "environment") {
       const limits = environment.spans;
       const losses = sdk.losses("traces", environment.exported.traces?.origin ?? "");
@@ -63,7 +63,8 @@ export class SpanQueues {
     }
     requireOpenAddress(destination, config);
     const losses = sdk.losses("traces", new URL(destination.url).origin);
-    const send = httpSender(traceSignal, destination, agentFor(destination, config), maxExportsOf(ownLimits));
+    const agents = agentFor(destination, config, upstreamProxy);
+    const send = httpSender(traceSignal, destination, agents, maxExportsOf(ownLimits));
     return this.#queue(
       ownLimits,
       losses,

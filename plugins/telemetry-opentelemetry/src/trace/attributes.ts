@@ -82,6 +82,7 @@ export function ofDecision(decision: AgentEventOf<"boundary_decision">): Attribu
     "ambit.decision.allowed": decision.allowed,
     "ambit.decision.reason": decision.reason,
     "ambit.decision.count": decision.count,
+    ...(decision.failure === undefined ? {} : { "ambit.decision.failure": decision.failure }),
   };
 }
 

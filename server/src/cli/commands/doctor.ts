@@ -1,4 +1,5 @@
 import { type ActorDescription, capabilities } from "@ambit/core";
+import { type ProxyTrial, tryProxies } from "@ambit/egress/client";
 import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
 import { printable } from "../../logging/printable.js";
@@ -10,13 +11,15 @@ import { versionText } from "./agents.js";
 /** `ambit doctor`: probes every actor, and says what this host can guarantee, what it can't, and the fix. */
 export async function doctor(options: Overrides & { readonly json?: boolean }): Promise<number> {
   const environment = takeEnvironment(process.env);
-  const { registry } = await openAmbit({
+  const { registry, settings } = await openAmbit({
     environment,
     overrides: options,
     logLevel: "warn",
     unhandled: endsCommand,
   });
   const actors = await registry.describe();
+  const { upstreamProxy } = settings;
+  const proxies = upstreamProxy === undefined ? [] : await tryProxies(upstreamProxy);
   const sandboxes = actors.filter(({ kind }) => kind === "sandbox");
   const untested = registry.knownCandidates().harnesses.flatMap(({ actor }) => {
     const installed = actor.installation?.installed();
@@ -24,15 +27,23 @@ export async function doctor(options: Overrides & { readonly json?: boolean }): 
     return [{ agent: actor.id, ...installed }];
   });
   if (options.json === true)
-    process.stdout.write(`${JSON.stringify({ actors, untestedAgents: untested }, undefined, 2)}\n`);
+    process.stdout.write(
+      `${JSON.stringify({ actors, untestedAgents: untested, ...(upstreamProxy && { proxies }) }, undefined, 2)}\n`,
+    );
   else {
     const lines = untested.map(
       (found) =>
         `${found.agent} ${versionText(found)}: whether it asks before it acts was tested with that version only. Install it: ambit agents install ${found.agent}`,
     );
+    lines.unshift(...proxies.map(wayOut));
     process.stdout.write(report(actors, sandboxes) + lines.map((line) => `${printable(line)}\n`).join(""));
   }
   return exitCodes.ok;
+}
+
+function wayOut({ proxy, works, observation }: ProxyTrial): string {
+  const fix = works ? "" : " (fix: correct egress.proxy, or start the proxy)";
+  return `The way out, ${proxy}, ${works ? "works" : "doesn't work"}: it ${observation}${fix}`;
 }
 
 function report(actors: readonly ActorDescription[], sandboxes: readonly ActorDescription[]): string {

@@ -77,7 +77,8 @@ export class Timeline {
         return line("expired", `${event.kind} ${event.id}`, colors.magenta);
       case "boundary_decision": {
         const times = event.count > 1 ? ` (${event.count} times)` : "";
-        const text = `${event.target}: ${event.reason}${times}`;
+        const text = `${event.target}: ${event.failure ?? event.reason}${times}`;
+        if (event.failure !== undefined) return line("failed", text, colors.red);
         return event.allowed ? line("allowed", text, colors.green) : line("refused", text, colors.red);
       }
       case "mode":

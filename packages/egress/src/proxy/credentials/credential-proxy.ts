@@ -139,9 +139,9 @@ export class CredentialProxy {
     });
     tls.once("secure", () => {
       clearTimeout(deadline);
-      const { target, addresses } = tunnel;
+      const { target } = tunnel;
       const open = async () => {
-        const socket = await this.#gate.dial(addresses, target.port, tls);
+        const socket = await this.#gate.dial(tunnel, tls);
         // A server that doesn't shake hands, or a client that leaves meanwhile, ends the connection.
         const end = () => void socket.destroy();
         const deadline = setTimeout(end, this.#gate.limits.handshakeMs);
@@ -165,7 +165,9 @@ export class CredentialProxy {
       sendText(response, 403, reason);
     };
     if (valuesOf(request, "upgrade").join().toLowerCase().includes("websocket")) {
-      return sendText(response, 426, "hosts with credentials don't allow upgrades: use plain HTTP/1.1");
+      const reason = "hosts with credentials don't allow upgrades: use plain HTTP/1.1";
+      this.#gate.reportFailure(tunnel, reason);
+      return sendText(response, 426, reason);
     }
     const destination = this.#gate.checks.destination(request, tunnel);
     if (!destination.ok) return refuse(destination.reason);
@@ -201,6 +203,7 @@ export class CredentialProxy {
       replacements: () => this.#broker.replacementsFor(target),
       decoders: this.#decoders,
       limits: this.#gate.limits,
+      onFailure: (reason) => this.#gate.reportFailure(tunnel, reason),
       onFault: (fault) => this.#onFault(fault, request.socket),
     });
   }

@@ -24,6 +24,8 @@ export interface Forwarding {
   readonly decoders: Decoders;
   readonly limits: EgressLimits;
   readonly onFault: (fault: unknown) => void;
+  /** Called if there is no usable answer, with the reason. */
+  readonly onFailure: (reason: string) => void;
 }
 
 /** Sends the request over the client's own connection to the server, and removes the values from the response. */
@@ -44,6 +46,8 @@ export function forward(request: IncomingMessage, response: ServerResponse, forw
     // As without a proxy: a kept-alive connection that the server has closed meanwhile is closed, and the client tries
     // again.
     if (outgoing.reusedSocket && error.code === "ECONNRESET") return void request.socket.destroy();
+    if (response.headersSent || response.destroyed) return void response.destroy();
+    forwarding.onFailure(error.message);
     sendText(
       response,
       502,

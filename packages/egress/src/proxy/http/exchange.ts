@@ -14,6 +14,8 @@ export interface UpstreamRoute {
   readonly target: Target;
   readonly path: string;
   readonly upstream: Socket;
+  /** Called if the server gives no usable answer, with the reason. */
+  readonly onFailure: (reason: string) => void;
 }
 
 /** Writes the request to its connection, and the response to the client. */
@@ -32,11 +34,9 @@ export function passRequest(
       response.destroy();
       return;
     }
-    const own = upstreamFailure(
-      target,
-      502,
-      `the server closed the connection early (${error.code ?? error.message})`,
-    );
+    const reason = closedEarly(error);
+    route.onFailure(reason);
+    const own = upstreamFailure(target, 502, reason);
     response.writeHead(own.status, own.statusText, headersOf(own));
     response.end(own.body);
   });
@@ -81,10 +81,9 @@ export function passUpgrade(
   const outgoing = outgoingRequest(request, route, limits);
   client.once("close", () => outgoing.destroy());
   outgoing.on("error", (error: NodeJS.ErrnoException) => {
-    endWith(
-      client,
-      upstreamFailure(target, 502, `the server closed the connection early (${error.code ?? error.message})`),
-    );
+    const reason = closedEarly(error);
+    if (!client.destroyed) route.onFailure(reason);
+    endWith(client, upstreamFailure(target, 502, reason));
   });
   outgoing.once("upgrade", (incoming, socket, upstreamHead) => {
     const headers = [...responseHeaders(incoming), "Connection", "Upgrade", "Upgrade", "websocket"];
@@ -98,6 +97,7 @@ export function passUpgrade(
     join(client, head, socket, limits);
   });
   outgoing.once("response", (incoming) => {
+    route.onFailure(`the server answered the upgrade to a WebSocket with ${incoming.statusCode}`);
     const response = new ServerResponse(request);
     response.assignSocket(client);
     response.shouldKeepAlive = false;
@@ -110,6 +110,9 @@ export function passUpgrade(
   outgoing.setHeader("Upgrade", "websocket");
   outgoing.end();
 }
+
+const closedEarly = ({ code, message }: NodeJS.ErrnoException) =>
+  `the server closed the connection early (${code ?? message})`;
 
 function outgoingRequest(
   request: IncomingMessage,

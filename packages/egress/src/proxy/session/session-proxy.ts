@@ -5,7 +5,10 @@ import type { EgressDecision } from "../gate.js";
 import { type EgressProxy, type EgressProxyOptions, openEgressProxy } from "../proxy.js";
 
 export interface SessionProxyOptions {
-  readonly spec: Pick<SandboxSpec, "id" | "boundary" | "onDecision" | "onFailure" | "isUnclaimed" | "log">;
+  readonly spec: Pick<
+    SandboxSpec,
+    "id" | "boundary" | "upstreamProxy" | "onDecision" | "onFailure" | "isUnclaimed" | "log"
+  >;
   readonly listen: EgressProxyOptions["listen"];
   readonly own: EgressProxyOptions["own"];
   readonly lookup?: EgressProxyOptions["lookup"] | undefined;
@@ -28,6 +31,7 @@ export function openSessionProxy({
   return openEgressProxy({
     listen,
     policy: spec.boundary.network,
+    upstreamProxy: spec.upstreamProxy,
     ...reportsTo(spec),
     own,
     lookup,
@@ -39,8 +43,8 @@ export function openSessionProxy({
 /** How a proxy, wherever it runs, reports to a run. */
 export const reportsTo = (spec: SessionProxyOptions["spec"]) => ({
   isUnclaimed: () => spec.isUnclaimed?.() === true,
-  onDecision: ({ target, allowed, reason }: EgressDecision) =>
-    spec.onDecision({ target: formatTarget(target), allowed, reason }),
+  onDecision: ({ target, protocol: _, address: __, ...decision }: EgressDecision) =>
+    spec.onDecision({ ...decision, target: formatTarget(target) }),
   onFault: (cause: unknown) => {
     spec.log.error({ sandbox: spec.id, fault: String(cause) }, "the boundary's proxy failed");
     spec.onFailure?.(new SandboxFailed("The boundary's proxy failed: the run has no network.", { cause }));

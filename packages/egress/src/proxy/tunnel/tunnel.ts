@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { codeOf } from "@ambit/core/plugin";
 import type { AdmittedDestination } from "../admitted.js";
 import type { Gate } from "../gate.js";
 import type { EgressLimits } from "../limits.js";
@@ -26,6 +27,7 @@ export async function carryTunnel(
   const clientSpeaksFirst = target.port === 443 || target.port === 80;
   if (target.kind === "address") {
     gate.reportOpened(tunnel, upstream);
+    reportSilentEnd(gate, tunnel, client, upstream);
     return join(client, head, upstream, gate.limits);
   }
   if (!clientSpeaksFirst) upstream.pipe(client);
@@ -62,11 +64,26 @@ export async function carryTunnel(
         upstream.destroy();
         return serveHttp(client, rest);
       }
+      reportSilentEnd(gate, tunnel, client, upstream);
       return join(client, rest, upstream, gate.limits);
     }
   } finally {
     clearTimeout(deadline);
   }
+}
+
+/** A server that ends a connection before its first byte, while the client waits: reset, or no server of this protocol. */
+function reportSilentEnd(gate: Gate, tunnel: AdmittedDestination, client: Socket, upstream: Socket): void {
+  const report = () => {
+    if (upstream.bytesRead > 0 || client.readableEnded || (client.destroyed && !upstream.errored)) return;
+    const code = codeOf(upstream.errored);
+    gate.reportFailure(
+      tunnel,
+      `the server closed the connection without an answer${code === undefined ? "" : ` (${code})`}`,
+    );
+  };
+  if (upstream.destroyed) report();
+  else upstream.once("close", report);
 }
 
 /** Copies in both directions with backpressure and half-close until both sides have ended, or one of them fails. */
