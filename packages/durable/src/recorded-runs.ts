@@ -78,6 +78,7 @@ export class RecordedRuns {
       replica: this.replica,
       leaseMs: settings.leaseMs,
       onLost: options.onLost,
+      whileHandled: (id, act) => this.whileHandled(id, act),
       isBusy: () => this.#recorders.size > 0,
       onRenewal: (renewal, isSure) => this.#renewed(renewal, isSure),
       onLapse: () => this.#lapsed(),
@@ -125,7 +126,7 @@ export class RecordedRuns {
     quota?: RunQuota,
     signal?: AbortSignal,
   ): Promise<StartedRun | "over_quota"> {
-    return this.whileStarting(run.key, async () => {
+    return this.whileHandled(run.key, async () => {
       const { settings, log, store, sealing, isShared } = this.options;
       await this.#requireLease(signal);
       const more = { ...announcedBy(run), ...recoveryOf(run, isShared ? sealing : undefined) };
@@ -166,9 +167,9 @@ export class RecordedRuns {
     return recorder;
   }
 
-  /** Protects an id from the lease's clean-up while a claimed run is being admitted. */
-  whileStarting<Result>(id: string, act: () => Promise<Result>): Promise<Result> {
-    return this.#leftOvers.whileStarting(id, act);
+  /** Protects an id from the lease's clean-up while a run is being created, claimed or ended. */
+  whileHandled<Result>(id: string, act: () => Promise<Result>): Promise<Result> {
+    return this.#leftOvers.whileHandled(id, act);
   }
 
   /** @param signal of the caller who waits for it. @throws StoreFailed */
@@ -213,12 +214,14 @@ export class RecordedRuns {
 
   /** Ends it without a start. False if a replica has just started it. */
   async #cancelQueued(run: StoredRun): Promise<boolean> {
-    const claim = await this.store.claim(run.id, this.replica);
-    if (claim === undefined) return false;
-    const end = endedBy(new RunCancelled("The run was cancelled before it began.", "caller"), run);
-    await this.store.finish(run.id, claim.fence, end);
-    this.deliveries.runNow();
-    return true;
+    return this.whileHandled(run.id, async () => {
+      const claim = await this.store.claim(run.id, this.replica);
+      if (claim === undefined) return false;
+      const end = endedBy(new RunCancelled("The run was cancelled before it began.", "caller"), run);
+      await this.store.finish(run.id, claim.fence, end);
+      this.deliveries.runNow();
+      return true;
+    });
   }
 
   /**

@@ -92,6 +92,11 @@ export const migrations: readonly (readonly Statement[])[] = [
     `ALTER TABLE ambit_runs ADD COLUMN trace TEXT`,
     `ALTER TABLE ambit_runs ADD COLUMN sealed_recovery TEXT`,
   ),
+  // The key of a message about a run's end, of which there is one; NULL for messages about anything else.
+  statements(
+    `ALTER TABLE ambit_deliveries ADD COLUMN end_of TEXT`,
+    `CREATE UNIQUE INDEX ambit_deliveries_end ON ambit_deliveries (end_of)`,
+  ),
 ];
 
 /** The schema that this version of Ambit reads and writes. */

@@ -86,7 +86,10 @@ export interface Store {
   nextQueued(replica: string, limit: number, except?: readonly (string | null)[]): Promise<readonly string[]>;
   /** Atomic. The same group a second time adds nothing, and is `written`. */
   append(group: EventGroup): Promise<Written>;
-  /** The run's one end. A second end with the same fence changes nothing, and is `written`. */
+  /**
+   * The run's one end, with its one message. A second end with the same fence changes and adds nothing, and is `written`,
+   * even one that began before the first was committed.
+   */
   finish(id: string, fence: number, end: RunEnd): Promise<Written>;
   get(id: string): Promise<StoredRun | undefined>;
   /** The newest first, without their results. */
