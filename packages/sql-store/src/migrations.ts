@@ -97,6 +97,12 @@ export const migrations: readonly (readonly Statement[])[] = [
     `ALTER TABLE ambit_deliveries ADD COLUMN end_of TEXT`,
     `CREATE UNIQUE INDEX ambit_deliveries_end ON ambit_deliveries (end_of)`,
   ),
+  // Fingerprints of keys: of the last one that something was encrypted with, and of those that each replica can read.
+  statements(
+    `CREATE TABLE ambit_keys (id BIGINT PRIMARY KEY, newest TEXT NOT NULL)`,
+    `ALTER TABLE ambit_replicas ADD COLUMN newest_key TEXT`,
+    `ALTER TABLE ambit_replicas ADD COLUMN readable_keys TEXT`,
+  ),
 ];
 
 /** The schema that this version of Ambit reads and writes. */

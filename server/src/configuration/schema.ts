@@ -137,6 +137,16 @@ export const configurationSchema = z.strictObject({
        * `AMBIT_INTERACTION_KEY_FILE` overrides it.
        */
       keyFile: z.string().min(1).optional(),
+      /**
+       * Files with further keys, with which the store's content is only read: the next one, until every replica has it, and
+       * the earlier one afterwards. Each must exist. Default: none.
+       */
+      otherKeyFiles: z.array(z.string().min(1)).max(8).default([]),
+      /**
+       * Whether a server starts although the store has content that was encrypted with a key that it doesn't have.
+       * `continue`: that content is lost. Default: `refuse`.
+       */
+      onLostKey: z.enum(["refuse", "continue"]).default("refuse"),
     })
     .prefault({}),
   log: z

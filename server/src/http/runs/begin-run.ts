@@ -56,9 +56,11 @@ export async function beginRun(
   const { answerTimeoutMs } = server.runs.options.settings;
   const waits = answerSignal(exchange.outgoing, answerTimeoutMs);
   const existing = key === undefined ? undefined : await server.runs.get(key, waits);
-  const respond = (run: StoredRun) => {
+  const respond = async (run: StoredRun) => {
     if (id === undefined) throw new RequestInvalid([{ path: "runId", message: taken }]);
-    if (run.digest !== digest) throw new IdempotencyKeyReused(id);
+    const isSame =
+      run.digest === digest || (await server.sealing.isDigestOf(run.digest, id === command ? command : body));
+    if (!isSame) throw new IdempotencyKeyReused(id);
     return respondExisting(context, server, exchange, isDetached ? "detached" : form, run);
   };
   if (existing !== undefined) return respond(existing);

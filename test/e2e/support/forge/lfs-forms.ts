@@ -19,7 +19,8 @@ export interface LfsRequest {
   readonly mint: (scheme: "RemoteAuth" | "JWT" | "Basic") => string;
 }
 
-type Form = (asked: LfsRequest) => Readonly<Record<string, LfsAction>>;
+type Actions = Readonly<Record<string, LfsAction>>;
+type Form = (asked: LfsRequest) => Actions;
 
 const accept = "application/vnd.git-lfs";
 
@@ -43,16 +44,7 @@ export const lfsForms = {
   },
   gitlab: (asked) => ofGitlab(asked, asked.authorization),
   gitlabToken: (asked) => ofGitlab(asked, asked.mint("Basic")),
-  gitea: ({ origin, repository, oid, size, operation, authorization }) => {
-    const header = { Authorization: authorization };
-    const server = `${origin}${repository}.git/info/lfs`;
-    return operation === "download"
-      ? { download: { href: `${server}/objects/${oid}`, header } }
-      : {
-          upload: { href: `${server}/objects/${oid}/${size}`, header },
-          verify: { href: `${server}/verify`, header: { ...header, Accept: `${accept}+json` } },
-        };
-  },
+  gitea: (asked) => ofGitea(asked),
   bitbucket: ({ origin, repository, oid, operation, mint }) => ({
     [operation]: {
       href: `${origin}/rest/git-lfs/storage${repository}/${oid}?response-content-disposition=attachment`,
@@ -87,7 +79,18 @@ export const servingForms = [
   "azure",
 ] as const satisfies readonly LfsForm[];
 
-function ofGitlab({ origin, repository, oid, size, operation }: LfsRequest, authorization: string) {
+function ofGitea({ origin, repository, oid, size, operation, authorization }: LfsRequest): Actions {
+  const header = { Authorization: authorization };
+  const server = `${origin}${repository}.git/info/lfs`;
+  return operation === "download"
+    ? { download: { href: `${server}/objects/${oid}`, header } }
+    : {
+        upload: { href: `${server}/objects/${oid}/${size}`, header },
+        verify: { href: `${server}/verify`, header: { ...header, Accept: `${accept}+json` } },
+      };
+}
+
+function ofGitlab({ origin, repository, oid, size, operation }: LfsRequest, authorization: string): Actions {
   const objects = `${origin}${repository}.git/gitlab-lfs/objects/${oid}`;
   return operation === "download"
     ? { download: { href: objects, header: { Authorization: authorization } } }
