@@ -5,6 +5,8 @@ import { chown, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+export { type PgBouncer, pgbouncerIsMissing, startPgBouncer } from "./pgbouncer.js";
+
 const debianFolder = "/usr/lib/postgresql";
 
 /** The programs of the newest installed version, or why there are none. */
@@ -33,8 +35,8 @@ export interface Postgres {
   stop(): Promise<void>;
 }
 
-/** PostgreSQL refuses to run as root: an unprivileged user owns it then. */
-function unprivileged(): { uid: number; gid: number } | undefined {
+/** PostgreSQL and PgBouncer refuse to run as root: an unprivileged user owns it then. */
+export function unprivileged(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const id = (flag: string) => Number(spawnSync("id", [flag, "nobody"], { encoding: "utf8" }).stdout);
   return { uid: id("-u"), gid: id("-g") };
