@@ -60,10 +60,16 @@ const serverSchema = z.strictObject({
       "Milliseconds within which a caller must take some of a response that waits for it; then its connection ends.",
   }),
   maxReadersPerRun: z.int().positive().max(100_000).default(32).meta({
-    description: "Readers of one stored run's events, besides the caller that began it; beyond that, 429.",
+    description:
+      "Readers of one stored run's events, besides the caller that began it; beyond that, the oldest makes room, or the new one gets 429.",
   }),
   maxReadersPerProject: z.int().positive().max(100_000).default(256).meta({
-    description: "Readers of all stored runs of one project, and of its snapshots; beyond that, 429.",
+    description:
+      "Readers of all stored runs of one project, and of its snapshots; beyond that, the oldest makes room, or the new one gets 429.",
+  }),
+  minReadingMs: z.int().positive().max(2_147_483_647).default(30_000).meta({
+    description:
+      "Milliseconds after which a reader of a run's events makes room for a new one, where none is left.",
   }),
   bodyMs: z
     .int()

@@ -4,7 +4,7 @@ import { chmodSync, existsSync } from "node:fs";
 import { chown, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Postgres, unprivileged } from "./index.js";
+import { unprivileged } from "./unprivileged.js";
 
 const program = "/usr/sbin/pgbouncer";
 
@@ -19,9 +19,9 @@ export interface PgBouncer {
   stop(): Promise<void>;
 }
 
-/** Debian's PgBouncer in front of a server, on a unix socket in a folder of its own. */
+/** Debian's PgBouncer in front of a server's unix socket, on one in a folder of its own. */
 export async function startPgBouncer(
-  { folder: server }: Pick<Postgres, "folder">,
+  { folder: server }: { readonly folder: string },
   settings: {
     readonly pool_mode: "session" | "transaction" | "statement";
     readonly ignore_startup_parameters?: string;

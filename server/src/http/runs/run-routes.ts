@@ -86,10 +86,14 @@ export async function handleEvents(route: StoredRoute): Promise<void> {
     outgoing.writeHead(204).end();
     return;
   }
-  await context.readers.reading(run, () => {
-    const records = server.runs.follow(run.id, after, leftSignal(outgoing));
-    return sendRecords(id, form, records, outgoing, context);
-  });
+  await context.readers.reading(
+    run,
+    () => {
+      const records = server.runs.follow(run.id, after, leftSignal(outgoing));
+      return sendRecords(id, form, records, outgoing, context);
+    },
+    () => void outgoing.destroy(),
+  );
 }
 
 /** `DELETE /runs/:runId` */
