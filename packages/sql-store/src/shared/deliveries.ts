@@ -105,9 +105,9 @@ export class DeliveryRows {
     return row === undefined ? undefined : deliveryOf(row);
   }
 
-  async list({ project, state, runId, after, limit }: DeliveryQuery): Promise<readonly Delivery[]> {
+  async list({ id, project, state, runId, after, limit }: DeliveryQuery): Promise<readonly Delivery[]> {
     const wanted = [
-      ...equal({ project, state, run_id: runId }),
+      ...equal({ id, project, state, run_id: runId }),
       ...before("ambit_deliveries", after, project),
     ];
     const rows = await this.#rows(
