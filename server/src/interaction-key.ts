@@ -48,15 +48,11 @@ export async function namedInteractionKey(file: string): Promise<() => Promise<K
 }
 
 /**
- * A key that was used before `interactions.keyFile` was changed. A new one would decrypt nothing.
+ * A key of before `interactions.keyFile` was changed, or of after it will be. A new one would decrypt nothing.
  * @param setting that names the file. @throws ConfigurationInvalid when it can't be used
  */
 export function earlierKey(setting: string, file: string): Promise<KeyObject> {
-  return namedKey(
-    setting,
-    file,
-    "put the earlier key back, or leave it out: what it encrypted isn't read then",
-  );
+  return namedKey(setting, file, "put that key back, or leave it out: what it encrypted isn't read then");
 }
 
 async function namedKey(setting: string, file: string, fix: string): Promise<KeyObject> {

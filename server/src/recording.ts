@@ -1,10 +1,11 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import { idOfRun, inOffer, messageOf, ofOffer } from "@ambit/core";
-import { RecordedRuns, type RecordedRunsOptions, Sealing } from "@ambit/durable";
+import { OtherKey, RecordedRuns, type RecordedRunsOptions, Sealing } from "@ambit/durable";
 import { openedStore, type Store, type StoredRun } from "@ambit/durable/store";
 import { notifyLost, notifyPosted } from "@ambit/runner";
 import { z } from "zod";
 import { ConfigurationInvalid } from "./configuration/problems.js";
+import { earlierKey } from "./interaction-key.js";
 import type { Ambit } from "./open.js";
 
 /** Bytes of a key that nobody else needs. */
@@ -39,10 +40,8 @@ export async function openStore({ registry, settings, log }: Ambit): Promise<Sto
 
 /** Runs in an open store. @param address where callers reach this replica. */
 export async function recordInStore(ambit: Ambit, store: Store, address: string): Promise<Recording> {
-  const { runner, settings, webhooks } = ambit;
-  const sealing = new Sealing(await ambit.interactionKey());
-  const options = { ...optionsOf(ambit, sealing, address), store, settings: settings.store };
-  const runs = await RecordedRuns.open(options).catch(async (error: unknown) => {
+  const { runner, webhooks } = ambit;
+  const runs = await openRuns(ambit, store, address).catch(async (error: unknown) => {
     await store.close();
     throw error;
   });
@@ -50,7 +49,21 @@ export async function recordInStore(ambit: Ambit, store: Store, address: string)
   runner.keepAnswersIn(runs.answers);
   // Only where another process could continue a session.
   runner.keepSessionsIn(runs.sessions);
-  return { runs, sealing, isStored: true };
+  return { runs, sealing: runs.options.sealing, isStored: true };
+}
+
+/** @throws ConfigurationInvalid where replicas couldn't read what others have encrypted */
+async function openRuns(ambit: Ambit, store: Store, address: string): Promise<RecordedRuns> {
+  const { otherKeyFiles, mayLoseContent, store: settings } = ambit.settings;
+  const others = await Promise.all(
+    otherKeyFiles.map((file, index) => earlierKey(`interactions.otherKeyFiles[${index}]`, file)),
+  );
+  const sealing = new Sealing(await ambit.interactionKey(), others);
+  const options = { ...optionsOf(ambit, sealing, address), store, settings, mayLoseContent };
+  return RecordedRuns.open(options).catch((error: unknown) => {
+    if (!(error instanceof OtherKey)) throw error;
+    throw new ConfigurationInvalid("interactions.keyFile", [error.message], { cause: error });
+  });
 }
 
 /** Runs in the memory of this process, where no store is loaded. */

@@ -79,7 +79,7 @@ describe("interactionKey", () => {
     const file = join(folder, "earlier");
     const refused = earlierKey("workspace.earlierKeyFiles[0]", file);
     await expect(refused).rejects.toThrow(
-      `workspace.earlierKeyFiles[0]: can't be used: there is no file ${file}: put the earlier key back, or leave it out`,
+      `workspace.earlierKeyFiles[0]: can't be used: there is no file ${file}: put that key back, or leave it out`,
     );
     await expect(refused).rejects.not.toThrow("openssl");
   });

@@ -1,7 +1,7 @@
 export { type LeasedHold, type RecordedRun, recoveryOf } from "./log/recorded-run.js";
 export { Recorder } from "./log/recorder.js";
 export { type Records, type RunLog, recordsIn } from "./log/run-log.js";
-export { RecordedRuns, type RecordedRunsOptions, type StartedRun } from "./recorded-runs.js";
+export { OtherKey, RecordedRuns, type RecordedRunsOptions, type StartedRun } from "./recorded-runs.js";
 export { endedBy } from "./replica/lost-result.js";
 export { Sealing } from "./sealing.js";
 export {

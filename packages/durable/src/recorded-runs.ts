@@ -12,7 +12,7 @@ import type { Records } from "./log/run-log.js";
 import { retryWhileDown } from "./outage.js";
 import { memoryPlace, type Place, storedPlace } from "./place.js";
 import { BoundSessions } from "./replica/bound-sessions.js";
-import { Lease } from "./replica/lease.js";
+import { Lease, stopMs } from "./replica/lease.js";
 import { LeftOvers } from "./replica/left-overs.js";
 import { endedBy } from "./replica/lost-result.js";
 import { newReplica, placePrefix } from "./replica/replica.js";
@@ -37,12 +37,19 @@ export interface RecordedRunsOptions extends Omit<DeliveriesOptions, "store"> {
   readonly address: string;
   /** Where this process listens; no other process of this host can listen there at the same time. */
   readonly place: string;
+  /** Whether it begins although stored content was encrypted with a key that is lost. Default false. */
+  readonly mayLoseContent?: boolean;
   /** The named sessions that are open here. */
   readonly openSessions: () => readonly StoredSessionName[];
   /** A run of a lost replica was ended here, as `runner_lost`. */
   readonly onLost: (run: StoredRun) => void;
   /** Other replicas will soon take this one's runs and sessions. The runs are ended; ends the sandboxes. */
   readonly onLapse: () => void;
+}
+
+/** Replicas couldn't read what others have encrypted. The message says what to set. */
+export class OtherKey extends Error {
+  override readonly name = "OtherKey";
 }
 
 /** What to do with a run that was admitted under an id that the store already has. */
@@ -78,6 +85,7 @@ export class RecordedRuns {
       replica: this.replica,
       leaseMs: settings.leaseMs,
       onLost: options.onLost,
+      whileHandled: (id, act) => this.whileHandled(id, act),
       isBusy: () => this.#recorders.size > 0,
       onRenewal: (renewal, isSure) => this.#renewed(renewal, isSure),
       onLapse: () => this.#lapsed(),
@@ -103,10 +111,25 @@ export class RecordedRuns {
     const runs = new RecordedRuns(options);
     // The process that listened here before has ended unless it announced that it drains: two can't listen at once.
     await options.store.supersede(placePrefix(options.place), runs.replica);
+    await runs.#join();
     await runs.lease.take();
     runs.#retaining.start();
     runs.deliveries.start();
     return runs;
+  }
+
+  /** @throws OtherKey */
+  async #join(): Promise<void> {
+    const { store, settings, address, sealing, mayLoseContent = false } = this.options;
+    const leaseMs = settings.leaseMs + stopMs(settings.leaseMs);
+    const keys = { ...sealing.fingerprints, mayLoseContent };
+    const joined = await store.join(this.replica, address, leaseMs, keys);
+    if (joined === "joined") return;
+    throw new OtherKey(
+      joined === "other_replica"
+        ? "another server on this store has another interactions key: give all of them the same interactions.keyFile, or name each other's key in interactions.otherKeyFiles while you change it"
+        : 'the store has queued runs, answers, webhooks or sessions that were encrypted with another interactions key: set interactions.keyFile to the file that the servers had before, or name that in interactions.otherKeyFiles; if it is lost, set interactions.onLostKey to "continue" for one start: then these are lost',
+    );
   }
 
   /** For requests of a caller, who gets an error when it can't be reached. @throws StoreFailed */
@@ -125,7 +148,7 @@ export class RecordedRuns {
     quota?: RunQuota,
     signal?: AbortSignal,
   ): Promise<StartedRun | "over_quota"> {
-    return this.whileStarting(run.key, async () => {
+    return this.whileHandled(run.key, async () => {
       const { settings, log, store, sealing, isShared } = this.options;
       await this.#requireLease(signal);
       const more = { ...announcedBy(run), ...recoveryOf(run, isShared ? sealing : undefined) };
@@ -166,9 +189,9 @@ export class RecordedRuns {
     return recorder;
   }
 
-  /** Protects an id from the lease's clean-up while a claimed run is being admitted. */
-  whileStarting<Result>(id: string, act: () => Promise<Result>): Promise<Result> {
-    return this.#leftOvers.whileStarting(id, act);
+  /** Protects an id from the lease's clean-up while a run is being created, claimed or ended. */
+  whileHandled<Result>(id: string, act: () => Promise<Result>): Promise<Result> {
+    return this.#leftOvers.whileHandled(id, act);
   }
 
   /** @param signal of the caller who waits for it. @throws StoreFailed */
@@ -213,12 +236,14 @@ export class RecordedRuns {
 
   /** Ends it without a start. False if a replica has just started it. */
   async #cancelQueued(run: StoredRun): Promise<boolean> {
-    const claim = await this.store.claim(run.id, this.replica);
-    if (claim === undefined) return false;
-    const end = endedBy(new RunCancelled("The run was cancelled before it began.", "caller"), run);
-    await this.store.finish(run.id, claim.fence, end);
-    this.deliveries.runNow();
-    return true;
+    return this.whileHandled(run.id, async () => {
+      const claim = await this.store.claim(run.id, this.replica);
+      if (claim === undefined) return false;
+      const end = endedBy(new RunCancelled("The run was cancelled before it began.", "caller"), run);
+      await this.store.finish(run.id, claim.fence, end);
+      this.deliveries.runNow();
+      return true;
+    });
   }
 
   /**

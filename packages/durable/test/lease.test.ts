@@ -51,6 +51,7 @@ describe("a lease", () => {
       address: "",
       isBusy: () => true,
       onLost: () => {},
+      whileHandled: (_id, act) => act(),
       onRenewal: (_renewal, isSure) => void seen.sure.push(isSure),
       onLapse: () => {
         seen.lapses += 1;

@@ -32,6 +32,31 @@ describe("a sealed value", () => {
     await expect(other.unsealInTurns("run", sealed)).rejects.toThrow();
   });
 
+  it("is opened with each key that is named, and sealed with the newest", async () => {
+    const [earlier, other] = [
+      createSecretKey("o".repeat(32), "utf8"),
+      createSecretKey("p".repeat(32), "utf8"),
+    ];
+    const value = { text: "x".repeat(200_000) };
+    const rolled = new Sealing(earlier, [other, key]);
+    const [before, after] = [await sealing.sealInTurns("run", value), await rolled.sealInTurns("run", value)];
+    expect(await rolled.unsealInTurns("run", before)).toEqual(value);
+    expect(rolled.unseal("run", before)).toEqual(value);
+    expect(await new Sealing(earlier).unsealInTurns("run", after)).toEqual(value);
+    expect(() => sealing.unseal("run", after)).toThrow();
+    await expect(new Sealing(other).unsealInTurns("run", before)).rejects.toThrow();
+    // A request that is repeated after the change is the same one.
+    expect(await rolled.isDigestOf(await sealing.digest(value), value)).toBe(true);
+    expect(await sealing.isDigestOf(await rolled.digest(value), value)).toBe(false);
+    const { newest, readable } = rolled.fingerprints;
+    expect([new Set(readable).size, readable[0], readable[2]]).toEqual([
+      3,
+      newest,
+      sealing.fingerprints.newest,
+    ]);
+    expect(newest).toMatch(/^[0-9a-f]{32}$/);
+  });
+
   it("has the digest of its JSON", async () => {
     const value = { text: `x${"😀".repeat(100_000)}` };
     const naming = Buffer.from(hkdfSync("sha256", key, "", "ambit digest of a request", 32));

@@ -34,7 +34,8 @@ export function readTarget(rawHost: string, port: number): TargetReading {
   return host.ok ? { ok: true, target: { host: host.host, kind: host.kind, port } } : host;
 }
 
-/** `host:port`, with brackets around an IPv6 address. */
+/** `host:port`, with brackets around an IPv6 address. What a client spelled wrongly has the port 0, and stays as it is. */
 export function formatTarget(target: { readonly host: string; readonly port: number }): string {
+  if (target.port === 0) return target.host;
   return target.host.includes(":") ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;
 }

@@ -92,6 +92,17 @@ export const migrations: readonly (readonly Statement[])[] = [
     `ALTER TABLE ambit_runs ADD COLUMN trace TEXT`,
     `ALTER TABLE ambit_runs ADD COLUMN sealed_recovery TEXT`,
   ),
+  // The key of a message about a run's end, of which there is one; NULL for messages about anything else.
+  statements(
+    `ALTER TABLE ambit_deliveries ADD COLUMN end_of TEXT`,
+    `CREATE UNIQUE INDEX ambit_deliveries_end ON ambit_deliveries (end_of)`,
+  ),
+  // Fingerprints of keys: of the last one that something was encrypted with, and of those that each replica can read.
+  statements(
+    `CREATE TABLE ambit_keys (id BIGINT PRIMARY KEY, newest TEXT NOT NULL)`,
+    `ALTER TABLE ambit_replicas ADD COLUMN newest_key TEXT`,
+    `ALTER TABLE ambit_replicas ADD COLUMN readable_keys TEXT`,
+  ),
 ];
 
 /** The schema that this version of Ambit reads and writes. */

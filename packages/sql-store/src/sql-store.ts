@@ -36,6 +36,7 @@ export function sqlStore(database: Database): Store {
     requestCancel: (id) => runs.requestCancel(id),
     delete: (id) => retention.delete(id),
     retain: (limits) => retention.retain(limits),
+    join: (replica, address, leaseMs, keys) => shared.join(replica, address, leaseMs, keys),
     renew: (replica, address, leaseMs) => shared.renew(replica, address, leaseMs),
     drain: (replica) => shared.drain(replica),
     supersede: (prefix, replica) => shared.supersede(prefix, replica),

@@ -164,6 +164,11 @@ describe("an archive", () => {
       "too_large",
     ],
     [
+      "with a file where it has a folder",
+      () => [{ type: "files", files: ["b/c/d", "b/c"].map((path) => ({ path, content: "" })) }],
+      "invalid",
+    ],
+    [
       "with a file twice",
       () => [{ type: "files", files: [1, 2].map(() => ({ path: "a", content: "" })) }],
       "invalid",
@@ -176,6 +181,15 @@ describe("an archive", () => {
       message: expect.stringContaining("workspace.sources[0]"),
     });
   });
+});
+
+test("a file of one source where another has a folder is named, and one in its place is not", async () => {
+  const files = (path: string, into?: string) => ({ type: "files", into, files: [{ path, content: path }] });
+  await expect(fill([files("a"), files("b", "a")])).rejects.toMatchObject({
+    reason: "invalid",
+    message: "workspace.sources[1] has 'b', and 'a' is both a file and a folder",
+  });
+  await expect(fill([files("a/b"), files("b", "a")])).resolves.toBeDefined();
 });
 
 describe("a failure that isn't the archive's", () => {
@@ -262,6 +276,7 @@ for name in ["../x", "/etc/x", "a/../../x", "a\\\\b"]: add(name, "x")`),
     ["that is none", () => Buffer.from("PK".repeat(1_000)), "invalid"],
     ["that is cut off", () => zipOf('add("a", "b" * 1000)').subarray(0, 40), "invalid"],
     ["with a file twice", () => zipOf('add("a", "1"); add("a", "2")'), "invalid"],
+    ["with a file below a file", () => zipOf('add("a", "1"); add("a/b", "2")'), "invalid"],
     ["that is a bomb", () => zipOf('add("a", "0" * 50_000_000)'), "too_large"],
     [
       "of many files that are one together",

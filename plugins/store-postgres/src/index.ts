@@ -13,6 +13,12 @@ const configSchema = z.strictObject({
     .string()
     .regex(/^[a-z_][a-z0-9_]{0,40}$/, "must be lower-case letters, digits and _")
     .default("ambit"),
+  /**
+   * What is between Ambit and PostgreSQL: `none`, also for a pooler of sessions that passes startup parameters on ·
+   * `transaction`: a pooler that may give each transaction another connection, such as PgBouncer with
+   * `pool_mode = transaction`.
+   */
+  pooling: z.enum(["none", "transaction"]).default("none"),
   /** Most connections of each replica. */
   connections: z.int().positive().max(1_000).default(10),
 });

@@ -1,6 +1,7 @@
 import { migrationsFrom, schemaVersion } from "@ambit/sql-store/schema";
 import type pg from "pg";
 import { all, type PostgresDatabase } from "./pool.js";
+import { searchPathIgnored } from "./pooler.js";
 
 /** Names the lock among the advisory locks of this database: "ambit" in ASCII. */
 const lockId = 0x61_6d_62_69_74;
@@ -9,7 +10,14 @@ const lockId = 0x61_6d_62_69_74;
 export async function migrate(database: PostgresDatabase, schema: string): Promise<void> {
   await database.transaction(async (client) => {
     await client.query("SELECT pg_advisory_xact_lock($1)", [lockId]);
-    await client.query(`CREATE SCHEMA IF NOT EXISTS "${schema}"`);
+    // IF NOT EXISTS asks a cache, which may be older than the lock where connections are shared.
+    const { rowCount: exists } = await client.query("SELECT 1 FROM pg_namespace WHERE nspname = $1", [
+      schema,
+    ]);
+    if (exists === 0) await client.query(`CREATE SCHEMA "${schema}"`);
+    const { rows: seen } = await client.query<{ schema: string | null }>("SELECT current_schema() AS schema");
+    // Before anything is created in another schema, beside the tables that the other replicas use.
+    if (seen[0]?.schema !== schema) throw new Error(searchPathIgnored(schema));
     await client.query("CREATE TABLE IF NOT EXISTS ambit_schema (version BIGINT NOT NULL)");
     const { rows } = await client.query<{ version: number }>("SELECT version FROM ambit_schema");
     const found = rows[0]?.version ?? 0;

@@ -7,6 +7,7 @@ export interface PoolSettings {
   readonly url?: string | undefined;
   readonly schema: string;
   readonly connections: number;
+  readonly pooling: "none" | "transaction";
 }
 
 /** Milliseconds to connect, and for one statement. */
@@ -17,18 +18,39 @@ const idleInTransactionMs = 5_000;
 /** PostgreSQL's type of 64-bit integers; the store's are counts and milliseconds, which fit into a number. */
 const int8 = 20;
 
-/** A pool of connections with the schema as search path. */
-export function newPool({ url, schema, connections }: PoolSettings, log: Log): pg.Pool {
-  const pool = new pg.Pool({
+/** Of one connection, with the schema as search path. A pooler of transactions takes none of these for a session. */
+export function clientSettings({ url, schema, pooling }: PoolSettings): pg.ClientConfig {
+  return {
     connectionString: url,
-    options: `-c search_path=${schema}`,
     application_name: `ambit ${schema}`,
-    max: connections,
     connectionTimeoutMillis: connectMs,
-    statement_timeout: statementMs,
     query_timeout: statementMs,
-    idle_in_transaction_session_timeout: idleInTransactionMs,
     keepAlive: true,
+    ...(pooling === "transaction"
+      ? {}
+      : {
+          options: `-c search_path=${schema}`,
+          statement_timeout: statementMs,
+          idle_in_transaction_session_timeout: idleInTransactionMs,
+        }),
+  };
+}
+
+/** The same settings for one transaction. */
+function transactionSettings(schema: string): Statement {
+  const settings = {
+    search_path: schema,
+    statement_timeout: String(statementMs),
+    idle_in_transaction_session_timeout: String(idleInTransactionMs),
+  };
+  const set = Object.keys(settings).map((name, at) => `set_config('${name}', $${at + 1}, true)`);
+  return { text: `SELECT ${set.join(", ")}`, values: Object.values(settings) };
+}
+
+export function newPool(settings: PoolSettings, log: Log): pg.Pool {
+  const pool = new pg.Pool({
+    ...clientSettings(settings),
+    max: settings.connections,
     allowExitOnIdle: true,
     // A transaction's statements are sent together, and answered together.
     pipeline: true,
@@ -60,22 +82,36 @@ export class PostgresDatabase implements Database {
   readonly now = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
   readonly lock = " FOR UPDATE";
   readonly insertsInWith = true;
+  readonly append: Database["append"];
+  /** What each transaction begins with. */
+  readonly #begin: readonly Statement[];
+  readonly #isPooled: boolean;
 
-  constructor(readonly pool: pg.Pool) {}
+  constructor(
+    readonly pool: pg.Pool,
+    { schema, pooling }: Pick<PoolSettings, "schema" | "pooling">,
+  ) {
+    this.#isPooled = pooling === "transaction";
+    this.#begin = this.#isPooled ? [begin, transactionSettings(schema)] : [begin];
+    if (!this.#isPooled) this.append = (chunk) => this.#append(chunk);
+  }
 
   async run(statements: readonly Statement[]): Promise<readonly (readonly Row[])[]> {
     const [only] = statements;
-    if (only !== undefined && statements.length === 1) return [await query(this.pool, only)];
+    if (only !== undefined && statements.length === 1 && !this.#isPooled)
+      return [await query(this.pool, only)];
+    // Another connection of the server may get each transaction: none of them knows a statement by its name.
+    const sent = this.#isPooled ? statements.map(({ text, values = [] }) => ({ text, values })) : statements;
     return this.#connected(async (client) => {
-      const [, ...rows] = await all(client, [begin, ...statements, commit]);
-      return rows.slice(0, -1);
+      const rows = await all(client, [...this.#begin, ...sent, commit]);
+      return rows.slice(this.#begin.length, -1);
     });
   }
 
   /** Runs one transaction whose work waits for other things than its statements. */
   transaction<Result>(work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
     return this.#connected(async (client) => {
-      await query(client, begin);
+      for (const one of this.#begin) await query(client, one);
       const result = await work(client);
       await query(client, commit);
       return result;
@@ -96,7 +132,7 @@ export class PostgresDatabase implements Database {
     }
   }
 
-  async append({ runId, fence, first, last, text }: ChunkToAppend): Promise<boolean> {
+  async #append({ runId, fence, first, last, text }: ChunkToAppend): Promise<boolean> {
     try {
       const { rowCount } = await this.pool.query({
         ...appendStatement,

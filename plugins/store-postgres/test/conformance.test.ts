@@ -2,7 +2,14 @@ import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chown, mkdir, rm, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Postgres, postgresIsMissing, startPostgres } from "@ambit/test-postgres";
+import {
+  type PgBouncer,
+  type Postgres,
+  pgbouncerIsMissing,
+  postgresIsMissing,
+  startPgBouncer,
+  startPostgres,
+} from "@ambit/test-postgres";
 import { describeStore, type StoreRig } from "@ambit/testkit/vitest";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -19,13 +26,13 @@ if (missing !== undefined) {
       server = await startPostgres();
     });
     afterAll(() => server.stop());
-    describeStore("postgres", makeRig);
+    describeStore("postgres", () => makeRig());
 
     it("leaves a run that another replica is claiming to it, and doesn't wait", async () => {
       const schema = "claimed";
       const { openPostgres } = await import("../src/open-postgres.js");
       const log = { debug() {}, info() {}, warn() {}, error() {} };
-      const store = await openPostgres({ url: server.url, schema, connections: 2 }, log);
+      const store = await openPostgres({ url: server.url, schema, connections: 2, pooling: "none" }, log);
       const other = new pg.Client(server.url);
       await other.connect();
       try {
@@ -55,7 +62,7 @@ if (missing !== undefined) {
       const log = { debug() {}, info() {}, warn() {}, error() {} };
       const client = new pg.Client(server.url);
       await client.connect();
-      const open = () => openPostgres({ url: server.url, schema, connections: 2 }, log);
+      const open = () => openPostgres({ url: server.url, schema, connections: 2, pooling: "none" }, log);
       const replicas = { one: await open(), two: await open() };
       try {
         await client.query(`CREATE TABLESPACE space_full LOCATION '${disk}/space'`);
@@ -116,7 +123,7 @@ if (missing !== undefined) {
         if (hasLz4 !== 1) return context.skip("host: this PostgreSQL was built without lz4");
         const { openPostgres } = await import("../src/open-postgres.js");
         const log = { debug() {}, info() {}, warn() {}, error() {} };
-        const store = await openPostgres({ url: server.url, schema, connections: 1 }, log);
+        const store = await openPostgres({ url: server.url, schema, connections: 1, pooling: "none" }, log);
         await store.close();
         const { rows } = await client.query(
           `SELECT attcompression FROM pg_attribute
@@ -129,10 +136,117 @@ if (missing !== undefined) {
       }
     });
   });
+
+  describe("behind PgBouncer", () => {
+    const lacking = pgbouncerIsMissing();
+    if (lacking !== undefined) {
+      it("holds the conformance kit", (context) => context.skip(`host: ${lacking}`));
+      return;
+    }
+    const log = { debug() {}, info() {}, warn() {}, error() {} };
+    const ignoring = {
+      ignore_startup_parameters: "options,statement_timeout,idle_in_transaction_session_timeout",
+    };
+    let pooler: PgBouncer;
+    beforeAll(async () => {
+      server = await startPostgres();
+      pooler = await startPgBouncer(server, { pool_mode: "transaction" });
+    });
+    afterAll(async () => {
+      await pooler.stop();
+      await server.stop();
+    });
+    describeStore("postgres by transactions", () => makeRig({ url: pooler.url, pooling: "transaction" }));
+
+    const tables = async () => {
+      const client = new pg.Client(server.url);
+      await client.connect();
+      try {
+        const { rows } = await client.query("SELECT 1 FROM pg_tables WHERE tablename LIKE 'ambit%'");
+        return rows.length;
+      } finally {
+        await client.end();
+      }
+    };
+
+    it.each<
+      [what: string, Parameters<typeof startPgBouncer>[1], searchPath: string | undefined, says: RegExp]
+    >([
+      [
+        "refuses startup parameters",
+        { pool_mode: "session" },
+        undefined,
+        /refused the connection \(unsupported/,
+      ],
+      [
+        "ignores them, by sessions",
+        { pool_mode: "session", ...ignoring },
+        undefined,
+        /doesn't have the search path "refused"/,
+      ],
+      [
+        "ignores them, by transactions",
+        { pool_mode: "transaction", ...ignoring },
+        undefined,
+        /a pooler of transactions/,
+      ],
+      ["has no transactions", { pool_mode: "statement", ...ignoring }, undefined, /pooler/],
+      // Where the role has the search path, only the change of connections tells.
+      [
+        "ignores them, for a role with the search path",
+        { pool_mode: "transaction", ...ignoring },
+        "refused",
+        /a pooler of transactions/,
+      ],
+    ])("refuses one by name that %s, and creates nothing", async (_what, settings, searchPath, says) => {
+      const other = await startPgBouncer(server, settings);
+      const client = new pg.Client(server.url);
+      await client.connect();
+      const { openPostgres } = await import("../src/open-postgres.js");
+      try {
+        if (searchPath !== undefined) await client.query(`ALTER ROLE ambit SET search_path = ${searchPath}`);
+        const before = await tables();
+        const opening = openPostgres(
+          { url: other.url, schema: "refused", connections: 2, pooling: "none" },
+          log,
+        );
+        const failure = await opening.then(
+          () => undefined,
+          (error: unknown) => error,
+        );
+        expect(failure).toMatchObject({
+          message: expect.stringMatching(says),
+        });
+        expect(failure).toMatchObject({ message: expect.stringContaining('"pooling": "transaction"') });
+        expect(await tables()).toBe(before);
+      } finally {
+        await client.query("ALTER ROLE ambit RESET search_path");
+        await client.end();
+        await other.stop();
+      }
+    });
+
+    it("works with `transaction` also where nothing needs it", async () => {
+      const { openPostgres } = await import("../src/open-postgres.js");
+      const sessions = await startPgBouncer(server, { pool_mode: "session" });
+      try {
+        for (const url of [sessions.url, server.url]) {
+          const store = await openPostgres(
+            { url, schema: "works", connections: 2, pooling: "transaction" },
+            log,
+          );
+          expect(await store.list({ limit: 1 })).toEqual([]);
+          await store.close();
+        }
+      } finally {
+        await sessions.stop();
+      }
+    });
+  });
 }
 
-/** A separate schema in the one server. */
-async function makeRig(): Promise<StoreRig> {
+/** A separate schema in the one server. @param more settings of the store */
+async function makeRig(more: Readonly<Record<string, string>> = {}): Promise<StoreRig> {
   rigs += 1;
   const schema = `test_${rigs}`;
   const space = `small_${rigs}`;
@@ -148,7 +262,7 @@ async function makeRig(): Promise<StoreRig> {
   const disk = join(server.folder, `disk-${rigs}`);
   return {
     module: import.meta.resolve("@ambit/store-postgres"),
-    config: { url: server.url, schema },
+    config: { url: server.url, schema, ...more },
     drop: async () => {
       await query(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'ambit ${schema}'`,

@@ -29,6 +29,10 @@ export interface Settings
   readonly unaskedTools: "refuse" | "boundary";
   /** File with the key that authenticates users' answers. */
   readonly keyFile: string | undefined;
+  /** Files with keys that the store's content is also read with. */
+  readonly otherKeyFiles: readonly string[];
+  /** Whether content of the store may be lost whose key is lost. */
+  readonly mayLoseContent: boolean;
   /** Undefined: the command's default. */
   readonly logLevel: LogLevel | undefined;
   /** The operator's. Undefined: `server.auth` decides. */
@@ -108,6 +112,8 @@ export async function loadSettings(
     unaskedTools: permissions.unaskedTools,
     permissionCeiling: strictest(permissions.deny, environment.AMBIT_DENY_PERMISSIONS),
     keyFile: environment.AMBIT_INTERACTION_KEY_FILE ?? parsed.data.interactions.keyFile,
+    otherKeyFiles: parsed.data.interactions.otherKeyFiles,
+    mayLoseContent: parsed.data.interactions.onLostKey === "continue",
     logLevel: environment.AMBIT_LOG_LEVEL ?? log.level,
     server: {
       ...server,

@@ -61,10 +61,16 @@ const serverSchema = z.strictObject({
       "Milliseconds within which a caller must take some of a response that waits for it; then its connection ends.",
   }),
   maxReadersPerRun: z.int().positive().max(100_000).default(32).meta({
-    description: "Readers of one stored run's events, besides the caller that began it; beyond that, 429.",
+    description:
+      "Readers of one stored run's events, besides the caller that began it; beyond that, the oldest makes room, or the new one gets 429.",
   }),
   maxReadersPerProject: z.int().positive().max(100_000).default(256).meta({
-    description: "Readers of all stored runs of one project, and of its snapshots; beyond that, 429.",
+    description:
+      "Readers of all stored runs of one project, and of its snapshots; beyond that, the oldest makes room, or the new one gets 429.",
+  }),
+  minReadingMs: z.int().positive().max(2_147_483_647).default(30_000).meta({
+    description:
+      "Milliseconds after which a reader of a run's events makes room for a new one, where none is left.",
   }),
   bodyMs: z
     .int()
@@ -140,6 +146,16 @@ export const configurationSchema = z.strictObject({
        * `AMBIT_INTERACTION_KEY_FILE` overrides it.
        */
       keyFile: z.string().min(1).optional(),
+      /**
+       * Files with further keys, with which the store's content is only read: the next one, until every replica has it, and
+       * the earlier one afterwards. Each must exist. Default: none.
+       */
+      otherKeyFiles: z.array(z.string().min(1)).max(8).default([]),
+      /**
+       * Whether a server starts although the store has content that was encrypted with a key that it doesn't have.
+       * `continue`: that content is lost. Default: `refuse`.
+       */
+      onLostKey: z.enum(["refuse", "continue"]).default("refuse"),
     })
     .prefault({}),
   log: z

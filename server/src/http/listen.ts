@@ -131,6 +131,7 @@ async function serve(
     readers: new Readers({
       perRun: settings.server.maxReadersPerRun,
       perProject: settings.server.maxReadersPerProject,
+      minReadingMs: settings.server.minReadingMs,
     }),
     probing: () => lifecycle.probing,
     isDraining: () => lifecycle.isDraining,

@@ -2,6 +2,7 @@ import type { Store } from "@ambit/durable/store";
 import type { Ambit } from "../open.js";
 import { openStore, recordInMemory, recordInStore } from "../recording.js";
 import { SharedQuotas } from "../tenants/shared-quotas.js";
+import { Beginnings } from "./runs/beginnings.js";
 import { RunQueue } from "./runs/run-queue.js";
 import type { ServedRuns } from "./server-context.js";
 
@@ -23,5 +24,5 @@ export async function serveRuns(
   const { queuedRuns, maxMiB } = runs.options.settings;
   const limits = { queuedRuns, queuedBytes: maxMiB * 1_048_576 };
   const queue = new RunQueue({ runs, runner, sealing, tenants, quotas, log, limits });
-  return { ...recording, quotas, queue };
+  return { ...recording, quotas, queue, beginnings: new Beginnings() };
 }

@@ -9,6 +9,7 @@ import type { Bodies } from "./body.js";
 import type { Connections } from "./connections/connections.js";
 import type { Readiness } from "./health/readiness.js";
 import type { UnreadTexts } from "./response/unread.js";
+import type { Beginnings } from "./runs/beginnings.js";
 import type { Readers } from "./runs/readers.js";
 import type { RunQueue } from "./runs/run-queue.js";
 
@@ -61,4 +62,5 @@ export interface Exchange {
 export interface ServedRuns extends Recording {
   readonly queue: RunQueue;
   readonly quotas: SharedQuotas;
+  readonly beginnings: Beginnings;
 }

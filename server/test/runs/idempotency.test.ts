@@ -34,6 +34,25 @@ describePlaces("a request with an Idempotency-Key", (serve) => {
     expect(agent.begun).toBe(1);
   });
 
+  it("that comes in a burst, and needs the last slot, starts one run, and is refused for none of them", async () => {
+    const { agent, script, proceed } = counting();
+    const { post } = await serve(script, { configuration: { limits: { concurrentRuns: 1 } } });
+    const burst = Array.from({ length: 12 }, () => post("/run", asking, key));
+    await expect.poll(() => agent.begun).toBe(1);
+    // Without a free slot, and without one of its own.
+    burst.push(post("/run", asking, key));
+    const other = await post("/run", asking, { "idempotency-key": "order-18" });
+    expect(other.status).toBe(429);
+    const detached = { ...key, prefer: "respond-async" };
+    expect(await (await post("/run", asking, detached)).json()).toMatchObject({ state: "running" });
+    proceed(3);
+    const responses = await Promise.all(burst);
+    expect(responses.map(({ status }) => status)).toEqual(burst.map(() => 200));
+    expect(agent.begun).toBe(1);
+    const ended = await post("/run", asking, detached);
+    expect([ended.status, await ended.json()]).toMatchObject([202, { runId: "order-17", state: "ended" }]);
+  });
+
   it("with another body is refused with 422", async () => {
     const { script, proceed } = counting();
     const { post } = await serve(script);

@@ -25,7 +25,14 @@ describePlaces("a list of runs", (serve) => {
       );
     expect(await refused("/runs?sesionId=s")).toEqual(["sesionId is unknown here: did you mean sessionId?"]);
     expect(await refused("/runs?state=done")).toEqual(["state must be one of queued, running, ended"]);
-    expect(await refused("/runs?after=gone")).toEqual([expect.stringContaining("after names no stored run")]);
+    for (const [route, row] of [
+      ["/runs", "run"],
+      ["/interactions", "question"],
+      ["/deliveries", "message"],
+    ])
+      expect(await refused(`${route}?after=gone`)).toEqual([
+        expect.stringContaining(`after names no stored ${row}`),
+      ]);
     expect(await refused("/interactions?status=open")).toEqual([
       expect.stringContaining("expected one of state, runId"),
     ]);

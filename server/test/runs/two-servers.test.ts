@@ -1,4 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { saying } from "../support/scripted-agent.js";
 import { asking, bodyOf, recordsOf } from "../support/server.js";
 import { counting, databaseFile, serveStored } from "../support/stored-server.js";
 
@@ -36,5 +40,34 @@ describe("two servers on one SQLite file", () => {
       state: "ended",
       result: { ok: true },
     });
+  });
+});
+
+describe("servers on one store with different keys", () => {
+  const keyFiles = async () => {
+    const folder = await mkdtemp(join(tmpdir(), "ambit-keys-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const files = ["old", "new"].map((name) => join(folder, name));
+    for (const file of files) await writeFile(file, `${file}${"k".repeat(32)}`, { mode: 0o600 });
+    const [old = "", next = ""] = files;
+    return { old, next };
+  };
+  const serving = (file: string, interactions: object) =>
+    serveStored(saying("Hello."), { file, configuration: { interactions } });
+
+  it("don't start beside each other, unless each can read what the other encrypts", async () => {
+    const { old, next } = await keyFiles();
+    const file = await databaseFile();
+    const one = await serving(file, { keyFile: old });
+    const refused = { where: "interactions.keyFile", message: expect.stringContaining("otherKeyFiles") };
+    await expect(serving(file, { keyFile: next })).rejects.toMatchObject(refused);
+    // The first one couldn't read what this one encrypts.
+    await expect(serving(file, { keyFile: next, otherKeyFiles: [old] })).rejects.toMatchObject(refused);
+    await one.server.close();
+    const both = await serving(file, { keyFile: old, otherKeyFiles: [next] });
+    const rolled = await serving(file, { keyFile: next, otherKeyFiles: [old] });
+    const begun = await rolled.post("/run", { ...asking, runId: "rolled" });
+    expect(await begun.json()).toMatchObject({ ok: true });
+    expect((await both.get("/runs/rolled")).status).toBe(200);
   });
 });

@@ -5,7 +5,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import blobsFolder from "@ambit/blobs-folder";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type Script, saying } from "../support/scripted-agent.js";
+import { type Script, saying, waiting } from "../support/scripted-agent.js";
 import { asking } from "../support/server.js";
 import { databaseFile, serveStored } from "../support/stored-server.js";
 
@@ -52,6 +52,24 @@ describe("readers that don't read", () => {
     expect((await post("/run", { ...asking, runId: "three" })).status).toBe(200);
     for (const each of kept) each.destroy();
     await expect.poll(async () => (await get(`/runs/${one}/events?after=149`)).status).toBe(200);
+  });
+
+  it("make room for others, the oldest first, where a relay that is gone keeps their connections", async () => {
+    const { url, post, get } = await serveStored(waiting, {
+      configuration: { server: { maxReadersPerRun: 2, minReadingMs: 1 } },
+    });
+    await post("/run", { ...asking, runId: "quiet" }, { prefer: "respond-async" });
+    // As of a relay that has stopped: they never end, and a quiet run writes nothing that they could leave unread.
+    for (let count = 0; count < 2; count += 1)
+      expect((await unread(url, "/runs/quiet/events")).statusCode).toBe(200);
+    const leave = new AbortController();
+    for (let count = 0; count < 3; count += 1) {
+      const response = await get("/runs/quiet/events");
+      expect(response.status).toBe(200);
+      leave.signal.addEventListener("abort", () => void response.body?.cancel());
+    }
+    leave.abort();
+    expect((await post("/runs/quiet/cancel", {})).status).toBe(200);
   });
 
   it("hold little more than a page of the log each", { timeout: 120_000 }, async () => {

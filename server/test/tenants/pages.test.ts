@@ -32,6 +32,12 @@ describePlaces("a page after a question", (serve) => {
     for (const tenant of [one, two]) await ask(tenant);
     const [[own], [theirs]] = [await ids(one), await ids(two)];
     expect([typeof own, typeof theirs]).toEqual(["string", "string"]);
-    for (const after of [theirs, "none"]) expect(await ids(one, `?after=${after}`)).toEqual([]);
+    for (const after of [theirs, "none"]) {
+      const refused = await get(`/interactions?after=${after}`, bearer(one));
+      expect([refused.status, await refused.json()]).toMatchObject([
+        400,
+        { failure: { issues: [{ path: "after" }] } },
+      ]);
+    }
   });
 });

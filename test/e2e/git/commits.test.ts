@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { demo, type Server } from "../support/ambit.js";
 import type { Forge } from "../support/forge/forge.js";
 import { startForgeServer } from "../support/forge/forge-server.js";
+import { servingForms } from "../support/forge/lfs-forms.js";
 
 const reader = `ghp_${"reader00".repeat(5)}`;
 const pusher = `ghp_${"pusher00".repeat(5)}`;
@@ -303,6 +304,30 @@ describe("a commit that is kept", { timeout: 180_000 }, () => {
     expect(show("a.txt")).toBe("plain");
     expect(show("empty.bin")).toBe("");
     expect(show("same.bin")).toContain("version https://git-lfs");
+  });
+
+  it.for(servingForms)("uploads to git LFS at a host that answers as %s does", async (form, context) => {
+    if (!existsSync("/usr/bin/git-lfs")) context.skip("host: no git-lfs: apt-get install git-lfs");
+    const path = form === "azure" ? "acme/project/_git/app" : `acme/lfs-${form}`;
+    forge.repository(path, { ".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n" });
+    forge.answerLfs(path, form);
+    const content = `made for ${form}`;
+    const result = await runWith([git(path)], `printf '${content}' > new.bin`, { outputs: pushing() });
+    expect(result, server.log()).toMatchObject({ ok: true });
+    const oid = createHash("sha256").update(content).digest("hex");
+    expect(forge.git(path, "show", "fix/one:new.bin")).toContain(`oid sha256:${oid}`);
+    expect(forge.lfsContent(oid)).toBe(content);
+  });
+
+  it("says why git LFS couldn't upload, and pushes nothing", async (context) => {
+    if (!existsSync("/usr/bin/git-lfs")) context.skip("host: no git-lfs: apt-get install git-lfs");
+    const path = "acme/lfs-unknown";
+    forge.repository(path, { ".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n" });
+    forge.answerLfs(path, "unknown");
+    const result = await runWith([git(path)], "printf new > new.bin", { outputs: pushing() });
+    expect(result).toMatchObject({ ok: false, failure: { code: "outputs_failed", reason: "forbidden" } });
+    expect(result.error).toContain("Ambit's boundary refused this request");
+    expect(() => forge.git(path, "rev-parse", "fix/one")).toThrow();
   });
 });
 

@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { demo, emptyFolder, type Server } from "../support/ambit.js";
 import type { Forge } from "../support/forge/forge.js";
 import { startForgeServer } from "../support/forge/forge-server.js";
+import { servingForms } from "../support/forge/lfs-forms.js";
 
 const reader = `ghp_${"reader00".repeat(5)}`;
 const pusher = `ghp_${"pusher00".repeat(5)}`;
@@ -108,6 +109,23 @@ describe("a git repository as a source", { timeout: 180_000 }, () => {
     expect(contents).toMatchObject([{ method: "GET", authorization: "" }]);
   });
 
+  it.for(servingForms)(
+    "brings what git LFS keeps at a host that answers as %s does",
+    async (form, context) => {
+      if (!existsSync("/usr/bin/git-lfs")) context.skip("host: no git-lfs: apt-get install git-lfs");
+      const path = form === "azure" ? "acme/project/_git/app" : `acme/lfs-${form}`;
+      forge.repository(path, {
+        ".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n",
+        "large.bin": forge.lfs(`the content of ${form}\n`),
+      });
+      forge.answerLfs(path, form);
+      // A path without a star is the repository's, with all below it.
+      const credential = { value: reader, paths: [`/${path}.git`, `/${path}`] };
+      const { printed } = await printedWith([git(path, { lfs: true, credential })], "cat large.bin");
+      expect(printed).toContain(`the content of ${form}`);
+    },
+  );
+
   it("executes nothing that a repository carries, and follows none of its links", async () => {
     const folder = await emptyFolder();
     const marker = join(folder, "executed");
@@ -180,6 +198,24 @@ describe("a git repository as a source", { timeout: 180_000 }, () => {
       () => git("acme/pointers", { lfs: true }),
       /maxSourceMiB/,
     ],
+    [
+      "with a content that the host of git LFS hasn't",
+      "not_found",
+      () => git("acme/pointers-gitea", { lfs: true }),
+      /large\.bin \(1+\): LFS: Repository or object not found: https:\/\/forge\.test/,
+    ],
+    [
+      "with a content at a path where hosts have none",
+      "forbidden",
+      () => git("acme/pointers-unknown", { lfs: true }),
+      /LFS: Ambit's boundary refused this request: AMBIT_SOURCE_CREDENTIAL was sent in a header that occurs twice/,
+    ],
+    [
+      "with a content on a host that isn't listed",
+      "forbidden",
+      () => git("acme/pointers-unlisted", { lfs: true }),
+      /must be in `lfs\.hosts` .*https:\/\/unlisted\.test\/1+\?…": Refused by Ambit's boundary/,
+    ],
     ["whose submodules name a command", "checkout_failed", () => git("acme/update"), /gitmodulesUpdate/],
     [
       "with a submodule on another host",
@@ -205,6 +241,12 @@ describe("a git repository as a source", { timeout: 180_000 }, () => {
     const oid = "1".repeat(64);
     const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize 3000000\n`;
     forge.repository("acme/pointers", { "large.bin": pointer, ".gitattributes": "*.bin filter=lfs\n" });
+    const small = pointer.replace("3000000", "30");
+    for (const form of ["gitea", "unknown", "unlisted"] as const) {
+      const path = `acme/pointers-${form}`;
+      forge.repository(path, { "large.bin": small, ".gitattributes": "*.bin filter=lfs\n" });
+      forge.answerLfs(path, form);
+    }
     const gitmodules = '[submodule "x"]\npath = x\nurl = https://thief.test/x\n';
     forge.repository("acme/modules", { ".gitmodules": gitmodules }, (run) =>
       run("update-index", "--add", "--cacheinfo", `160000,${"a".repeat(40)},x`),

@@ -4,6 +4,9 @@ import { chmodSync, existsSync, readdirSync } from "node:fs";
 import { chown, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { unprivileged } from "./unprivileged.js";
+
+export { type PgBouncer, pgbouncerIsMissing, startPgBouncer } from "./pgbouncer.js";
 
 const debianFolder = "/usr/lib/postgresql";
 
@@ -31,13 +34,6 @@ export interface Postgres {
   /** Kills it, like a crash of the server, and starts it again. */
   restart(whileDown?: () => Promise<void>): Promise<void>;
   stop(): Promise<void>;
-}
-
-/** PostgreSQL refuses to run as root: an unprivileged user owns it then. */
-function unprivileged(): { uid: number; gid: number } | undefined {
-  if (process.getuid?.() !== 0) return undefined;
-  const id = (flag: string) => Number(spawnSync("id", [flag, "nobody"], { encoding: "utf8" }).stdout);
-  return { uid: id("-u"), gid: id("-g") };
 }
 
 /** Starts a server in a folder of its own that listens on a unix socket there, and nowhere else. */

@@ -27,6 +27,8 @@ const harmless: Readonly<Record<string, string>> = {
   "tokens[].require.secrets": "a mode",
   "contract.ignoredKeys": "names of fields",
   "interactions.keyFile": "a path",
+  "interactions.onLostKey": "what happens without a key",
+  "interactions.otherKeyFiles": "paths",
   "workspace.signingKeyFile": "a path",
   "server.address": "where replicas reach this one",
   "server.preview.url": "an origin without a ticket",

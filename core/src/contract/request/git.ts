@@ -41,7 +41,7 @@ export const gitCredentialSchema = z.strictObject({
   }),
   paths: credentialSchema.shape.paths.meta({
     description:
-      "Further paths of the same host that it is used with, such as those of private submodules: `/acme/*`. Default: the repository's own.",
+      "Further paths of the same host that it is used with, such as those of private submodules: `/acme/*`, or `/acme/part.git` for all of that repository. Default: the repository's own.",
   }),
 });
 

@@ -184,7 +184,7 @@ export class Recorder {
       result: text,
       session: result.sessionId,
       paused: result.stopReason === "paused",
-      deliveries: aboutEnd(source, result),
+      delivery: aboutEnd(source, result),
       usd: result.usage?.cost ?? 0,
     };
     const written = await runLog.end(end, this.#lost.signal);

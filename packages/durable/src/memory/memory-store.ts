@@ -215,6 +215,7 @@ const keyOf = ({ project, session }: StoredSessionName) => JSON.stringify([proje
 
 type Shared =
   | "requestCancel"
+  | "join"
   | "renew"
   | "drain"
   | "supersede"
@@ -233,6 +234,7 @@ type Shared =
 function ofOneProcess(running: () => MemoryRuns["running"]): Pick<Store, Shared> {
   return {
     requestCancel: async () => false,
+    join: async () => "joined",
     renew: async () => ({ runs: running().map((run) => ({ ...run, cancelRequested: false })), answers: [] }),
     drain: async () => {},
     supersede: async () => {},

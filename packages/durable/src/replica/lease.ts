@@ -19,6 +19,8 @@ export interface LeaseOptions extends LostRunEnder {
   readonly address: string;
   /** Milliseconds that this replica may act after a renewal. */
   readonly leaseMs: number;
+  /** While this acts, nothing else here ends the run. */
+  readonly whileHandled: <Result>(id: string, act: () => Promise<Result>) => Promise<Result>;
   /** Whether there are runs here that other replicas may have requests for. */
   readonly isBusy: () => boolean;
   /** @param isSure false if the lease was over before: then a run that isn't listed may be another replica's. */
@@ -165,13 +167,15 @@ export class Lease {
   }
 
   async #endAbandoned(): Promise<void> {
-    const { store, replica, leaseMs } = this.options;
+    const { store, replica, leaseMs, whileHandled } = this.options;
     if (performance.now() - this.#lookedAt < leaseMs / 5) return;
     this.#lookedAt = performance.now();
     for (const run of await store.abandoned()) {
       if (!this.isCurrent) return;
-      const fence = await store.takeOver(run.id, run.fence, replica);
-      if (fence !== undefined) await endLost(this.options, run, fence);
+      await whileHandled(run.id, async () => {
+        const fence = await store.takeOver(run.id, run.fence, replica);
+        if (fence !== undefined) await endLost(this.options, run, fence);
+      });
     }
   }
 }

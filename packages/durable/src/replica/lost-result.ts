@@ -17,7 +17,7 @@ export function endedBy(failure: AmbitError, run: MessageSource): RunEnd {
         failure: failure.toFailure(),
         errorDetail: errorDetailOf(failure.toFailure(), failure.message),
       };
-  return { result: JSON.stringify(result), session, paused: false, deliveries: aboutEnd(run, result) };
+  return { result: JSON.stringify(result), session, paused: false, delivery: aboutEnd(run, result) };
 }
 
 /** Ends runs whose replica is lost. */

@@ -20,6 +20,7 @@ const methods: Readonly<Record<keyof Store, true>> = {
   requestCancel: true,
   delete: true,
   retain: true,
+  join: true,
   renew: true,
   drain: true,
   supersede: true,

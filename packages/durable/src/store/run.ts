@@ -157,7 +157,8 @@ export interface RunEnd {
   readonly session: string | undefined;
   /** Whether its questions stay open for the next turn. */
   readonly paused: boolean;
-  readonly deliveries?: readonly NewDelivery[];
+  /** The run's one message about its end. Added only with the end itself, so never a second one. */
+  readonly delivery?: NewDelivery;
 }
 
 /** What is written when a question of an ended run expires. */

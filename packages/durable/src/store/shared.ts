@@ -11,6 +11,16 @@ export interface SessionPlace extends StoredSessionName {
   readonly sandbox: string;
 }
 
+/** Fingerprints of the keys with which a replica protects what it stores. */
+export interface ReplicaKeys {
+  /** Of the one that it encrypts with. */
+  readonly newest: string;
+  /** Of all that it can read, the newest included. */
+  readonly readable: readonly string[];
+  /** Whether it joins although stored content was encrypted with a key that is lost. */
+  readonly mayLoseContent: boolean;
+}
+
 export type SessionHold =
   | {
       readonly held: true;

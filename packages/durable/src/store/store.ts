@@ -20,6 +20,7 @@ import type {
   Delivery,
   DeliveryOutcome,
   DeliveryQuery,
+  ReplicaKeys,
   SessionHold,
   SessionPlace,
   StoredSession,
@@ -86,7 +87,10 @@ export interface Store {
   nextQueued(replica: string, limit: number, except?: readonly (string | null)[]): Promise<readonly string[]>;
   /** Atomic. The same group a second time adds nothing, and is `written`. */
   append(group: EventGroup): Promise<Written>;
-  /** The run's one end. A second end with the same fence changes nothing, and is `written`. */
+  /**
+   * The run's one end, with its one message. A second end with the same fence changes and adds nothing, and is `written`,
+   * even one that began before the first was committed.
+   */
   finish(id: string, fence: number, end: RunEnd): Promise<Written>;
   get(id: string): Promise<StoredRun | undefined>;
   /** The newest first, without their results. */
@@ -101,6 +105,18 @@ export interface Store {
   /** Deletes ended runs that are too old or exceed the size. */
   retain(retention: Retention): Promise<Retained>;
 
+  /**
+   * Lets a replica join whose key the others can read, and that can read theirs and what is stored. Called before its first
+   * renewal, and takes its lease.
+   * @returns `other_replica`: a living replica encrypts with a key that this one can't read, or can't read this one's ·
+   * `other_content`: something is stored that was encrypted with a key that this one can't read. Then nothing has changed.
+   */
+  join(
+    replica: string,
+    address: string,
+    leaseMs: number,
+    keys: ReplicaKeys,
+  ): Promise<"joined" | "other_replica" | "other_content">;
   /** Renews this replica's lease, for `leaseMs` from now. */
   renew(replica: string, address: string, leaseMs: number): Promise<Renewal>;
   /** This replica takes no more runs, and ends those that it has: a later process in its place leaves it its lease. */

@@ -22,8 +22,8 @@ export interface MessageSource {
   readonly webhook: RunWebhook | undefined;
 }
 
-/** What a run's webhook is sent about its end. Empty where it doesn't ask for that. */
-export function aboutEnd(run: MessageSource, result: RunResult): readonly NewDelivery[] {
+/** What a run's webhook is sent about its end. Undefined where it doesn't ask for that. */
+export function aboutEnd(run: MessageSource, result: RunResult): NewDelivery | undefined {
   const { ok, output, stopReason, error, failure, usage, traceId } = result;
   const cut = [output, error].some((text) => text !== undefined && text.length > maxTextLength);
   const data = {
@@ -36,7 +36,8 @@ export function aboutEnd(run: MessageSource, result: RunResult): readonly NewDel
     ...(failure === undefined ? {} : { failure: { code: failure.code, retryable: failure.retryable } }),
     ...(cut ? { truncated: true as const } : {}),
   };
-  return delivery(run, { type: ok ? "run.finished" : "run.failed", timestamp: now(), data });
+  const [message] = delivery(run, { type: ok ? "run.finished" : "run.failed", timestamp: now(), data });
+  return message;
 }
 
 export function aboutQuestion(

@@ -70,7 +70,8 @@ export type RunsResponse = z.infer<typeof runsResponseSchema>;
 export const acceptedResponseSchema = z.strictObject({
   ok: z.literal(true),
   runId: z.string(),
-  state: z.enum(["queued", "running"]),
+  /** `ended`: of a repeated request, whose run has ended. */
+  state: z.enum(["queued", "running", "ended"]),
 });
 export type AcceptedResponse = z.infer<typeof acceptedResponseSchema>;
 

@@ -64,7 +64,13 @@ function gitSettings(credentials: readonly BoundCredential[]): readonly Setting[
       const name = endpoint.replace(/:443$/, "");
       const origin = `https://${name}/`;
       for (const path of credential.paths ?? ["/"]) {
-        const place = origin + path.slice(1).replace(/[^/]*\*$/, "");
+        // Git takes `/app.git` and `/app.git/` for the same place, and would send the header for each of them.
+        const place =
+          origin +
+          path
+            .slice(1)
+            .replace(/[^/]*\*$/, "")
+            .replace(/\/$/, "");
         if (!headers.has(place)) headers.set(place, header);
       }
       if (!name.includes(":")) {

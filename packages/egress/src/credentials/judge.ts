@@ -1,7 +1,7 @@
 import type { GitService } from "@ambit/core/plugin";
 import { formatTarget, type Target } from "../target.js";
 import { type BoundCredential, isBoundTo } from "./bound.js";
-import { gitRequestOf } from "./limits/git-services.js";
+import { gitRequestOf, isLfsAction } from "./limits/git-services.js";
 import { overrideIn } from "./limits/overrides.js";
 import { isAmbiguousPath, matchesPath, pathOf } from "./limits/paths.js";
 import { isSafe, readingOf } from "./limits/reading.js";
@@ -42,7 +42,7 @@ export function judgeCredentials(
 ): CredentialVerdict {
   const outside = inRequestLine(request.url, credentials);
   if (outside !== undefined) return refuse(`${outside.name} was sent in the request line`);
-  const rawHeaders = [...request.rawHeaders];
+  const rawHeaders = isLfsAction(request) ? withOneKey(request, credentials) : [...request.rawHeaders];
   let body: "lfs-download" | undefined;
   const names: string[] = [];
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -71,6 +71,26 @@ export function judgeCredentials(
   // A partial response could contain part of the value, which can't be recognised.
   const sent = names.length > 0 ? withoutPlaceholder(rawHeaders, partial) : rawHeaders;
   return { verdict: "pass", rawHeaders: sent, names, body };
+}
+
+/**
+ * Git LFS sends the `Authorization` that the server told it for an action, and that of git's settings too. The server's is
+ * the one for it (git-lfs docs/api/batch.md, "header"); some servers repeat the credential's, whose placeholder it has then.
+ */
+function withOneKey(
+  { rawHeaders }: Pick<JudgedRequest, "rawHeaders">,
+  credentials: readonly BoundCredential[],
+): string[] {
+  const pairs = rawHeaders.flatMap((name, at) => (at % 2 === 0 ? [[name, rawHeaders[at + 1] ?? ""]] : []));
+  const isKey = ([name = ""]: readonly string[]) => sameName(name, "authorization");
+  const keys = new Set(pairs.filter(isKey).map(([, value = ""]) => value));
+  const told = [...keys].filter((value) => {
+    const readings = readingsOf(value);
+    return !credentials.some(({ placeholder }) => isIn(readings, placeholder));
+  });
+  const [key, ...more] = told.length > 0 ? told : keys;
+  if (key === undefined || more.length > 0) return [...rawHeaders];
+  return [...pairs.filter((pair) => !isKey(pair)).flat(), "Authorization", key];
 }
 
 /** The first credential whose placeholder is in the request line. Pure. */
@@ -136,11 +156,14 @@ function judgeLimits(
     return `${name} is used only with ${methods.join(", ")}, not with ${request.method}`;
   }
   const path = pathOf(request.url);
-  if (paths !== undefined && !paths.some((pattern) => matchesPath(pattern, path))) {
+  // Everything that git asks of a repository is below its path.
+  const isOfGit = typeof access === "object";
+  const patterns = paths?.flatMap((one) => (isOfGit ? withRepository(one) : [one]));
+  if (patterns !== undefined && !patterns.some((pattern) => matchesPath(pattern, path))) {
     const why = isAmbiguousPath(path) ? ", which servers may interpret in two ways" : "";
-    return `${name} is used only with ${paths.join(", ")}, not with ${path}${why}`;
+    return `${name} is used only with ${(paths ?? []).join(", ")}, not with ${path}${why}`;
   }
-  if (typeof access === "object") return judgeGit(request, credential, access);
+  if (isOfGit) return judgeGit(request, credential, access);
   if (access !== "read") return { needsBody: false };
   if (!isSafe(request) && isAmbiguousPath(path))
     return `${name} is for reading only (access "read"), and servers may interpret this path in two ways`;
@@ -148,6 +171,10 @@ function judgeLimits(
   if (reading === "writes") return `${name} is for reading only (access "read"), and this request writes`;
   return { needsBody: reading === "body" };
 }
+
+/** A repository's path, and all below it. */
+const withRepository = (pattern: string) =>
+  pattern.endsWith("*") ? [pattern] : [pattern, `${pattern.replace(/\/$/, "")}/*`];
 
 /** A credential for some of git's services is used with nothing else. */
 function judgeGit(

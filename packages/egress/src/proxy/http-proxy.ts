@@ -172,7 +172,8 @@ export class HttpProxy {
     const destination = this.#gate.checks.destination(request, inside);
     if (!destination.ok) {
       if (destination.kind === "unusable") return void respond(unusable(400, destination.reason));
-      const shown = inside?.target ?? { host: escapeForReport(destination.raw), port: 0 };
+      const shown = inside?.target ??
+        destination.target ?? { host: escapeForReport(destination.raw), port: 0 };
       this.#gate.report(shown, inside?.protocol ?? "http", { allowed: false, reason: destination.reason });
       return void respond(refusal(shown, destination.reason));
     }

@@ -291,8 +291,11 @@ describe("access to git's services", () => {
     lfs: [
       ["POST", "/a.git/info/lfs/objects/batch"],
       ["GET", `/a.git/info/lfs/objects/${oid}`],
+      ["GET", `/a/info/lfs/objects/${oid}`],
+      ["GET", `/a.git/gitlab-lfs/objects/${oid}`],
     ],
     both: [
+      ["PUT", `/a.git/gitlab-lfs/objects/${oid}/12`],
       ["PUT", `/a.git/info/lfs/objects/${oid}/12`],
       ["POST", "/a.git/info/lfs/locks/verify"],
       ["POST", "/a.git/info/lfs/verify"],
@@ -308,6 +311,8 @@ describe("access to git's services", () => {
       ["POST", "/api/v4/user"],
       ["PUT", "/a.git/git-receive-pack"],
       ["GET", "/a.git/info/lfs/objects/x"],
+      ["GET", "/a.git/gitlab-lfs/objects/x"],
+      ["GET", `/a.git/gitlab-lfs/${oid}`],
       ["POST", "/a/..%2Fb/git-upload-pack"],
       ["POST", "/a/../b/git-upload-pack"],
     ],
@@ -339,6 +344,43 @@ describe("access to git's services", () => {
           verdict: isAllowed ? "pass" : "refuse",
         });
     }
+  });
+
+  it.each<readonly [method: string, url: string]>([
+    ["GET", `/a.git/gitlab-lfs/objects/${oid}`],
+    ["PUT", `/a.git/info/lfs/objects/${oid}/12`],
+    ["POST", "/a.git/info/lfs/verify"],
+    ["GET", `/storage/lfs/7/objects/${oid}`],
+    ["GET", `/rest/git-lfs/storage/acme/app/${oid}?response-content-disposition=attachment`],
+  ])("sends one Authorization with %s %s, the server's if it told git LFS one", (method, url) => {
+    const keysOf = (headers: (placeholder: string) => readonly string[]) => {
+      const judged = judge({}, { method, url, headers });
+      if (judged.verdict === "refuse") return judged.reason;
+      const keys = judged.rawHeaders.filter(
+        (_text, at, all) => all[at - 1]?.toLowerCase() === "authorization",
+      );
+      return { keys, names: judged.names.length };
+    };
+    const own = [`Bearer ${value}`];
+    expect(keysOf(bearer)).toEqual({ keys: own, names: 1 });
+    // A server that repeats the header of the batch.
+    expect(keysOf((ph) => [...bearer(ph), ...bearer(ph)])).toEqual({ keys: own, names: 1 });
+    // One that makes its own: the credential isn't sent.
+    for (const told of ["RemoteAuth abc", basic("acme:abc")])
+      expect(keysOf((ph) => [...bearer(ph), "Authorization", told])).toEqual({ keys: [told], names: 0 });
+    // Which of these it takes, nothing says.
+    expect(keysOf((ph) => [...bearer(ph), "Authorization", basic(`u:${ph}`)])).toMatch(/occurs twice/);
+    expect(keysOf((ph) => ["Authorization", "a", ...bearer(ph), "Authorization", "b"])).toMatch(
+      /occurs twice/,
+    );
+  });
+
+  it("takes a repository's path for all below it, and for no repository beside it", () => {
+    const on = (url: string) =>
+      judge({ access: ["fetch"], paths: ["/acme/a.git"] }, { url, headers: bearer }).verdict;
+    expect(on("/acme/a.git/info/refs?service=git-upload-pack")).toBe("pass");
+    expect(on("/acme/a.github/info/refs?service=git-upload-pack")).toBe("refuse");
+    expect(on("/acme/a.git/../b.git/info/refs?service=git-upload-pack")).toBe("refuse");
   });
 
   it("takes from a batch of git LFS only what is a download, unless it may push too", () => {

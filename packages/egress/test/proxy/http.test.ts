@@ -183,6 +183,16 @@ describe("plain HTTP through the proxy", () => {
     await other.close();
   });
 
+  it("names the target of a request whose Host header is another's, or isn't there", async () => {
+    for (const host of ["Host: denied.test\r\n", ""])
+      expect(await exchange(session.path, `GET http://ok.test:8080/ HTTP/1.1\r\n${host}\r\n`)).toMatch(
+        /^HTTP\/1\.1 40/,
+      );
+    const target = { host: "ok.test", port: 8080 };
+    expect(session.decisions).toMatchObject(session.decisions.map(() => ({ allowed: false, target })));
+    expect(session.decisions.length).toBeGreaterThan(0);
+  });
+
   it("under deny-all refuses and records everything, without lookups", async () => {
     const closed = await openSession(denyAll);
     for (const host of ["ok.test", INTERNET]) {

@@ -20,13 +20,14 @@ import {
   constant,
   equal,
   list,
+  locking,
   lockSkipping,
   type Sql,
   sql,
   statement,
 } from "../query.js";
 import { headOf, runOf } from "../rows.js";
-import { addDelivery } from "../shared/deliveries.js";
+import { addEndDelivery } from "../shared/deliveries.js";
 import { isElsewhere } from "../shared/sessions.js";
 import { countRun } from "../sizes.js";
 import { appendGroup, isVisible, owned, selectHead } from "./append.js";
@@ -38,9 +39,6 @@ const listed = sql`id, project, session, state, replica, fence, digest, harness,
 
 /** Chunks that one read may return. */
 const maxChunks = 32;
-
-/** Ended by this owner, just now or by an attempt whose response was lost. */
-const ended = (id: string, fence: number) => sql`id = ${id} AND fence = ${fence} AND state = 'ended'`;
 
 /**
  * Returns a row if the run was created, and none if its id was taken.
@@ -142,34 +140,34 @@ export class Runs {
   async finish(
     id: string,
     fence: number,
-    { result, session, paused, deliveries = [], usd = 0 }: RunEnd,
+    { result, session, paused, delivery, usd = 0 }: RunEnd,
   ): Promise<Written> {
-    const isEnded = ended(id, fence);
-    const counts = [
-      countRun(id, fence, result.length),
-      ...(usd > 0 ? [addCost(this.database, id, fence, usd)] : []),
-    ];
+    const isOwned = owned(id, fence);
     const rows = await this.database.run(
       [
-        ...counts,
-        statement(
-          sql`UPDATE ambit_runs SET state = 'ended', result = ${result}, size = size + ${result.length},
-            ended_at = ${clock(this.database)}, sealed_recovery = NULL WHERE ${owned(id, fence)} RETURNING id`,
-          "end run",
-        ),
+        // Several ends may arrive at once, after an outage for example. Until the first is committed, the others wait
+        // here; then they find the run ended, and everything below changes nothing.
+        statement(sql`SELECT id FROM ambit_runs WHERE ${isOwned}${locking(this.database)}`, "lock run"),
+        countRun(id, fence, result.length),
+        ...(usd > 0 ? [addCost(this.database, id, fence, usd)] : []),
         // A question belongs to the session's next turn; a run without a session gets its name in the result.
         statement(
           sql`UPDATE ambit_interactions SET session = COALESCE(session, ${session})
-          WHERE run_id = ${id} AND EXISTS (SELECT 1 FROM ambit_runs WHERE ${isEnded})`,
+          WHERE run_id = ${id} AND EXISTS (SELECT 1 FROM ambit_runs WHERE ${isOwned})`,
           "name questions",
         ),
-        ...(paused ? [] : [closeQuestions(id, isEnded)]),
-        ...deliveries.map((one) => addDelivery(this.database, one, isEnded)),
+        ...(paused ? [] : [closeQuestions(id, isOwned)]),
+        ...(delivery === undefined ? [] : [addEndDelivery(this.database, delivery, isOwned)]),
+        statement(
+          sql`UPDATE ambit_runs SET state = 'ended', result = ${result}, size = size + ${result.length},
+            ended_at = ${clock(this.database)}, sealed_recovery = NULL WHERE ${isOwned} RETURNING id`,
+          "end run",
+        ),
         selectHead({ id }),
       ],
       "end",
     );
-    if (rows[counts.length]?.length === 1) return "written";
+    if (rows.at(-2)?.length === 1) return "written";
     const row = rows.at(-1)?.[0];
     const head = row === undefined ? undefined : headOf(row);
     return head?.state === "ended" && head.fence === fence ? "written" : "fenced";
@@ -232,10 +230,10 @@ export class Runs {
   }
 }
 
-function closeQuestions(id: string, isEnded: Sql): Statement {
+function closeQuestions(id: string, isOwned: Sql): Statement {
   return statement(
     sql`UPDATE ambit_interactions SET state = 'expired' WHERE run_id = ${id} AND state = 'open'
-      AND EXISTS (SELECT 1 FROM ambit_runs WHERE ${isEnded})`,
+      AND EXISTS (SELECT 1 FROM ambit_runs WHERE ${isOwned})`,
     "close questions",
   );
 }

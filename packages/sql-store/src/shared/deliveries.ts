@@ -22,14 +22,37 @@ const listed = sql`id, run_id, project, url, host, event, state, attempts, earli
 /** Adds a message for a run that meets a condition. */
 export function addDelivery(
   database: Pick<Database, "now">,
+  message: NewDelivery,
+  condition: Sql,
+): Statement {
+  return insert(database, message, condition, sql`CAST(NULL AS TEXT)`);
+}
+
+/**
+ * Adds the message about a run's end, unless the run has one. The key has the run's creation: a run that was deleted may be
+ * followed by another one with its id.
+ */
+export function addEndDelivery(
+  database: Pick<Database, "now">,
+  message: NewDelivery,
+  condition: Sql,
+): Statement {
+  return insert(database, message, condition, sql`id || ' ' || CAST(created_at AS TEXT)`);
+}
+
+/** @param endOf unique among all messages, or NULL */
+function insert(
+  database: Pick<Database, "now">,
   { id, target, host, event, body }: NewDelivery,
   condition: Sql,
+  endOf: Sql,
 ): Statement {
   const now = clock(database);
   return statement(
-    sql`INSERT INTO ambit_deliveries (id, run_id, project, url, host, event, body, state, due_at, created_at)
+    sql`INSERT INTO ambit_deliveries
+      (id, run_id, project, url, host, event, body, end_of, state, due_at, created_at)
     SELECT ${asText(id)}, id, project, ${asText(target)}, ${asText(host)}, ${asText(event)}, ${asText(body)},
-      'pending', ${now}, ${now} FROM ambit_runs WHERE ${condition} ON CONFLICT (id) DO NOTHING`,
+      ${endOf}, 'pending', ${now}, ${now} FROM ambit_runs WHERE ${condition} ON CONFLICT DO NOTHING`,
   );
 }
 
@@ -82,9 +105,9 @@ export class DeliveryRows {
     return row === undefined ? undefined : deliveryOf(row);
   }
 
-  async list({ project, state, runId, after, limit }: DeliveryQuery): Promise<readonly Delivery[]> {
+  async list({ id, project, state, runId, after, limit }: DeliveryQuery): Promise<readonly Delivery[]> {
     const wanted = [
-      ...equal({ project, state, run_id: runId }),
+      ...equal({ id, project, state, run_id: runId }),
       ...before("ambit_deliveries", after, project),
     ];
     const rows = await this.#rows(

@@ -3,11 +3,24 @@ import type {
   Expiry,
   InteractionQuery,
   Renewal,
+  ReplicaKeys,
   StoredInteraction,
   StoredRun,
 } from "@ambit/durable/store";
 import { Columns, type Database, type Essential, type Row } from "../database.js";
-import { all, asInteger, asText, before, clock, equal, locking, type Sql, sql, statement } from "../query.js";
+import {
+  all,
+  asInteger,
+  asText,
+  before,
+  clock,
+  equal,
+  list,
+  locking,
+  type Sql,
+  sql,
+  statement,
+} from "../query.js";
 import { interactionOf, runOf } from "../rows.js";
 import { countAnswer, countExpiry } from "../sizes.js";
 import { addDelivery } from "./deliveries.js";
@@ -16,6 +29,50 @@ import { lives } from "./lease.js";
 /** Replicas and their leases; questions. */
 export class ReplicaRows {
   constructor(readonly database: Database) {}
+
+  async join(
+    replica: string,
+    address: string,
+    leaseMs: number,
+    { newest, readable, mayLoseContent }: ReplicaKeys,
+  ): Promise<"joined" | "other_replica" | "other_content"> {
+    const now = clock(this.database);
+    // A replica of an earlier version says nothing of its keys.
+    const others = sql`FROM ambit_replicas WHERE id <> ${replica} AND expires_at > ${now}
+      AND newest_key IS NOT NULL
+      AND (newest_key NOT IN ${list(readable)} OR readable_keys NOT LIKE ${`%${newest}%`})`;
+    const unread = sql`FROM ambit_keys WHERE newest NOT IN ${list(readable)}
+      AND (EXISTS (SELECT 1 FROM ambit_runs WHERE state = 'queued')
+        OR EXISTS (SELECT 1 FROM ambit_interactions WHERE state = 'answered')
+        OR EXISTS (SELECT 1 FROM ambit_deliveries WHERE state = 'pending')
+        OR EXISTS (SELECT 1 FROM ambit_sessions WHERE handover IS NOT NULL))`;
+    const fits = mayLoseContent
+      ? sql`NOT EXISTS (SELECT 1 ${others})`
+      : sql`NOT EXISTS (SELECT 1 ${others}) AND NOT EXISTS (SELECT 1 ${unread})`;
+    const results = await this.database.run(
+      [
+        // Locks its row: others that join wait until this is committed.
+        statement(
+          sql`INSERT INTO ambit_keys (id, newest) VALUES (1, ${newest})
+          ON CONFLICT (id) DO UPDATE SET newest = ambit_keys.newest`,
+        ),
+        statement(sql`SELECT 1 AS found ${others} LIMIT 1`),
+        statement(
+          sql`INSERT INTO ambit_replicas (id, address, expires_at, newest_key, readable_keys)
+          SELECT ${sql.join([replica, address].map(asText))}, ${now} + ${asInteger(leaseMs)},
+            ${sql.join([newest, readable.join(" ")].map(asText))}
+          WHERE ${fits} ON CONFLICT (id) DO NOTHING RETURNING id`,
+        ),
+        statement(
+          sql`UPDATE ambit_keys SET newest = ${newest}
+          WHERE EXISTS (SELECT 1 FROM ambit_replicas WHERE id = ${replica})`,
+        ),
+      ],
+      "end",
+    );
+    if (results[2]?.length === 1) return "joined";
+    return results[1]?.length === 1 ? "other_replica" : "other_content";
+  }
 
   async renew(replica: string, address: string, leaseMs: number): Promise<Renewal> {
     const [, runs = [], answers = []] = await this.database.run(

@@ -9,7 +9,8 @@ export interface GitFailure {
 
 const fixes: Partial<Record<SourceFailureReason, string>> = {
   authentication: "needs a credential, or refused the one it got: set `credential` to one that is valid",
-  forbidden: "refused the request: give the credential the right to it, and check its `paths`",
+  forbidden:
+    "refused the request: give the credential the right to it, and check its `paths`; hosts from which git LFS downloads must be in `lfs.hosts`",
   not_found: "isn't there, or the credential may not see it: check `url` and `credential`",
   ref_missing: "doesn't have this commit, branch or tag: check `ref` and `commit`",
   unreachable:
@@ -31,9 +32,12 @@ const signs: readonly (readonly [RegExp, SourceFailureReason])[] = [
     /HTTP code 4\d\d from proxy|Could not resolve|Failed to connect|certificate|\b502\b|timed out/i,
     "unreachable",
   ],
-  [/\b403\b|Ambit's boundary refused/i, "forbidden"],
+  [/\b403\b|Ambit's boundary refused|Refused by Ambit's boundary/i, "forbidden"],
   [/couldn't find remote ref|not our ref|unadvertised object|no such remote ref|bad object/i, "ref_missing"],
-  [/repository '[^']*' not found|\b404\b|does not appear to be a git repository/i, "not_found"],
+  [
+    /repository '[^']*' not found|Repository or object not found|\b404\b|does not appear to be a git repository/i,
+    "not_found",
+  ],
 ];
 
 /** What git's last words say. Pure. @param printed what it wrote to stderr, in English */
@@ -46,13 +50,22 @@ export function fixOf(reason: SourceFailureReason): string {
   return fixes[reason] ?? "failed";
 }
 
+/** Lines beside the one with the reason: of git, and of git LFS, which prints its reason first. */
+const sayNothing =
+  /^(?:hint:|Downloading .* \(.*B\)$|Errors logged to|Use `git lfs logs last`|error: external filter|fatal: .*smudge filter lfs failed|error: failed to push some refs)/;
+
+/** What git LFS says before the name of the file and its reason. */
+const lfsObjectPrefix = /^Error downloading object: .*?: Smudge error: Error downloading /;
+/** A URL that holds its own credential, as hosts give git LFS. */
+const signedQuery = /(https?:\/\/[^\s?"']+)\?[^\s"']*/g;
+
 /** The last lines that say what went wrong, on one line, without anything that a terminal obeys. Pure. */
 export function lastWords(printed: string): string {
   const lines = printed
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed.
     .replace(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029]+/g, " ")
     .split("\n")
-    .map((line) => line.trim())
-    .filter((line) => line !== "" && !/^hint:/.test(line));
+    .map((line) => line.trim().replace(lfsObjectPrefix, "").replace(signedQuery, "$1?…"))
+    .filter((line) => line !== "" && !sayNothing.test(line));
   return lines.slice(-3).join("; ").slice(-400);
 }

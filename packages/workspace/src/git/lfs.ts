@@ -14,6 +14,8 @@ export function lfsSettings(url: string): readonly string[] {
     "lfs.fetchinclude=",
     "lfs.fetchexclude=",
     "lfs.skipdownloaderrors=false",
+    // Its default is 8, which takes 36 s for a content that the host refuses.
+    "lfs.transfer.maxretries=3",
     "filter.lfs.process=git-lfs filter-process",
     "filter.lfs.smudge=git-lfs smudge -- %f",
     "filter.lfs.required=true",

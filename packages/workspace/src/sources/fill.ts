@@ -40,10 +40,11 @@ export async function fillFrom(
 ): Promise<readonly SourceReceipt[]> {
   const left = { files: limits.maxFiles, bytes: limits.maxBytes };
   const receipts: SourceReceipt[] = [];
+  const places = new Places();
   for (const [index, source] of sources.entries()) {
     signal.throwIfAborted();
     const prepared = await prepare(index, source, left);
-    const filling = new Filling(index, source, sandbox, left);
+    const filling = new Filling(index, source, sandbox, left, places);
     try {
       for await (const entry of prepared.entries) {
         signal.throwIfAborted();
@@ -72,6 +73,24 @@ function damaged(source: Source): string {
   return `can't be read as ${format}: it is damaged, or of another format`;
 }
 
+/** What has come into the workspace, of all sources: a path is a file or a folder. */
+class Places {
+  readonly #files = new Set<string>();
+  readonly #folders = new Set<string>();
+
+  /** @returns the path that is a file of one entry and a folder of another; undefined if there is none. */
+  add(path: string): string | undefined {
+    if (this.#folders.has(path)) return path;
+    for (let end = path.indexOf("/"); end !== -1; end = path.indexOf("/", end + 1)) {
+      const folder = path.slice(0, end);
+      if (this.#files.has(folder)) return folder;
+      this.#folders.add(folder);
+    }
+    this.#files.add(path);
+    return undefined;
+  }
+}
+
 /** One source on its way into the workspace. */
 class Filling {
   readonly #hash = createHash("sha256");
@@ -87,6 +106,7 @@ class Filling {
     readonly source: Source,
     readonly sandbox: Pick<Sandbox, "workspace" | "writeFiles">,
     readonly left: { files: number; bytes: number },
+    readonly places: Places,
   ) {}
 
   async add(entry: SourceEntry | LeftOut): Promise<void> {
@@ -97,6 +117,9 @@ class Filling {
     const { path, content, executable } = entry;
     if (this.#paths.has(path)) throw sourceFailed(this.index, "invalid", `has '${path}' twice`);
     this.#paths.add(path);
+    const both = this.places.add(this.#below + path);
+    if (both !== undefined)
+      throw sourceFailed(this.index, "invalid", `has '${path}', and '${both}' is both a file and a folder`);
     this.#files += 1;
     this.#bytes += content.length;
     this.#hash.update(`${path}\0${executable ? "x" : "-"}\0${content.length}\0`).update(content);
@@ -108,11 +131,15 @@ class Filling {
     this.left.files -= 1;
     this.left.bytes -= content.length;
     if (this.left.files < 0 || this.left.bytes < 0) throw tooLarge(this.index);
-    const below = this.source.into === undefined ? "" : `${this.source.into.replace(/\/+$/, "")}/`;
-    this.#entries.push({ path: `${this.sandbox.workspace}/${below}${path}`, content, executable });
+    this.#entries.push({ path: `${this.sandbox.workspace}/${this.#below}${path}`, content, executable });
     this.#waiting += content.length;
     await loopTurns.take(content.length);
     if (this.#waiting >= batch.bytes || this.#entries.length >= batch.files) await this.#write();
+  }
+
+  /** Where its files go in the workspace; empty, or with a slash at the end. */
+  get #below(): string {
+    return this.source.into === undefined ? "" : `${this.source.into.replace(/\/+$/, "")}/`;
   }
 
   async end(): Promise<SourceReceipt> {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   AtCapacity,
   IdempotencyKeyReused,
@@ -43,45 +42,36 @@ export async function beginRun(
   const { runner, bodies } = context;
   const { incoming } = exchange;
   const isAsync = prefersAsync(incoming);
-  // A slow body doesn't occupy a slot, but no body is read if there is no free slot.
-  if (!isAsync) runner.requireRoom();
-  const body = await bodies.json(incoming, limits.bodyBytes);
-  const isDetached = isAsync || asksToDetach(body);
   const caller = callerOf(incoming);
-  const command = commandKey(body, caller);
-  const id = idempotencyKey(incoming) ?? command;
-  // A command may be sent again with other facts around it.
-  const digest = id === undefined ? "" : await server.sealing.digest(id === command ? command : body);
-  const key = id === undefined ? undefined : runKey(id, tenantOf(caller));
   const { answerTimeoutMs } = server.runs.options.settings;
   const waits = answerSignal(exchange.outgoing, answerTimeoutMs);
-  const existing = key === undefined ? undefined : await server.runs.get(key, waits);
-  const respond = (run: StoredRun) => {
-    if (id === undefined) throw new RequestInvalid([{ path: "runId", message: taken }]);
-    if (run.digest !== digest) throw new IdempotencyKeyReused(id);
-    return respondExisting(context, server, exchange, isDetached ? "detached" : form, run);
-  };
-  if (existing !== undefined) return respond(existing);
-  const wait = async () => {
-    const queued = await server.queue.add({ body, trace: callersTrace(incoming) }, id, digest, caller);
-    return "existing" in queued ? respond(queued.existing) : accepted(queued.runId, "queued");
-  };
-  const refusal = await server.quotas.refusal(caller);
-  if (isDetached && (refusal !== undefined || !hasRoom(context))) return wait();
-  if (refusal !== undefined) throw refusal;
-  const keepsEvents = form === "json" && !isDetached;
-  const options = { keepsEvents, ...callerOptions(incoming), runId: id };
-  const slot = runner.reserve();
-  if (key !== undefined && runner.has(key)) {
-    slot.release();
-    const begun = await beingCreated(server, key);
-    if (begun !== undefined) return respond(begun);
-  }
-  const run = await slot.admit(body, options);
-  // The caller's own time for the run's first row: whether a run goes on without its caller is decided after that.
-  const started = await begin(server, run, digest, caller, AbortSignal.timeout(answerTimeoutMs));
-  // Its session is one too many, or another replica took the project's last slot at the same moment.
-  if (started === "over_quota") {
+  const named = idempotencyKey(incoming);
+  const keyOf = (id: string) => runKey(id, tenantOf(caller));
+  // A slow body doesn't occupy a slot, but no body is read if there is no free slot, unless its run exists already.
+  if (!isAsync && !(named !== undefined && (await isBegun(context, server, keyOf(named), waits))))
+    runner.requireRoom();
+  const body = await bodies.json(incoming, limits.bodyBytes);
+  const isDetached = isAsync || asksToDetach(body);
+  const command = commandKey(body, caller);
+  const id = named ?? command;
+  // A command may be sent again with other facts around it.
+  const repeated = id === command ? command : body;
+  const digest = id === undefined ? "" : await server.sealing.digest(repeated);
+  const key = id === undefined ? undefined : keyOf(id);
+  const begun = await server.beginnings.inTurn(key, async (): Promise<Begun> => {
+    const existing = key === undefined ? undefined : await server.runs.get(key, waits);
+    if (existing !== undefined) return { existing };
+    const wait = async (): Promise<Begun> =>
+      server.queue.add({ body, trace: callersTrace(incoming) }, id, digest, caller);
+    const refusal = await server.quotas.refusal(caller);
+    if (isDetached && (refusal !== undefined || !hasRoom(context))) return wait();
+    if (refusal !== undefined) throw refusal;
+    const keepsEvents = form === "json" && !isDetached;
+    const run = await runner.reserve().admit(body, { keepsEvents, ...callerOptions(incoming), runId: id });
+    // The caller's own time for the run's first row: whether a run goes on without its caller is decided after that.
+    const started = await begin(server, run, digest, caller, AbortSignal.timeout(answerTimeoutMs));
+    if (started !== "over_quota") return "existing" in started ? started : { run, ...started };
+    // Its session is one too many, or another replica took the project's last slot at the same moment.
     if (isDetached) return wait();
     const { quotas } = server;
     throw (
@@ -89,27 +79,41 @@ export async function beginRun(
       (await quotas.refusal(caller)) ??
       new AtCapacity("The project has reached its quota.")
     );
+  });
+  if ("runId" in begun) return accepted(begun.runId, "queued");
+  if ("existing" in begun) {
+    const { existing } = begun;
+    if (id === undefined) throw new RequestInvalid([{ path: "runId", message: taken }]);
+    const isSame = existing.digest === digest || (await server.sealing.isDigestOf(existing.digest, repeated));
+    if (!isSame) throw new IdempotencyKeyReused(id);
+    return respondExisting(context, server, exchange, isDetached ? "detached" : form, existing);
   }
-  if ("existing" in started) return respond(started.existing);
+  const { run, recorder } = begun;
   const { harness, sandbox } = run.plan;
   run.log.info({ harness: harness.actor.id, sandbox: sandbox.actor.name }, "a run begins");
-  void started.recorder.done.then((result) => {
+  void recorder.done.then((result) => {
     const outcome = result?.failure?.code ?? result?.stopReason ?? "lost";
     run.log.info({ outcome }, "a run has ended");
   });
   if (isDetached) return accepted(run.id, "running");
-  await sendRun(context, server, exchange, form, run, started.recorder);
+  await sendRun(context, server, exchange, form, run, recorder);
   return undefined;
 }
 
-/** The same request arrived a moment ago, and its run isn't in the store yet. */
-async function beingCreated({ runs }: ServedRuns, key: string): Promise<StoredRun | undefined> {
-  for (let attempt = 0; attempt < 50; attempt += 1) {
-    const run = await runs.store.get(key);
-    if (run !== undefined) return run;
-    await sleep(20);
-  }
-  return undefined;
+/** What became of a request: a run that exists already, one in the queue, or one that runs. */
+type Begun =
+  | { readonly existing: StoredRun }
+  | { readonly runId: string }
+  | { readonly run: Run; readonly recorder: Recorder };
+
+/** Whether an earlier request with this key has its run, or is about to. */
+async function isBegun(
+  { runner }: ServerContext,
+  { runs, beginnings }: ServedRuns,
+  key: string,
+  waits: AbortSignal,
+): Promise<boolean> {
+  return runner.has(key) || beginnings.has(key) || (await runs.summary(key, waits)) !== undefined;
 }
 
 const taken = "is the id of a run that is in progress or stored: give each run its own id";
@@ -209,15 +213,16 @@ async function respondExisting(
 ): Promise<RouteAnswer> {
   const { outgoing } = exchange;
   const runId = idOfRun(run.id);
-  if (form === "detached") return accepted(runId, run.state === "queued" ? "queued" : "running");
+  if (form === "detached") return accepted(runId, run.state);
   const left = leftSignal(outgoing);
   const { id, project } = run;
   const { unread } = context;
-  await context.readers.reading({ id, project }, async () => {
+  const read = async () => {
     if (form !== "json") return sendRecords(runId, form, runs.follow(id, 0, left), outgoing, context);
     const ended = await runs.ended(id, left);
     const max = context.runner.options.limits.resultCharacters;
     if (ended !== undefined) await sendStoredResult({ runs, unread }, ended, max, outgoing, left);
-  });
+  };
+  await context.readers.reading({ id, project }, read, () => void outgoing.destroy());
   return undefined;
 }

@@ -3,7 +3,7 @@ import type { DeliveriesResponse, StoredDelivery } from "@ambit/durable";
 import type { Delivery } from "@ambit/durable/store";
 import { json } from "../response/json-response.js";
 import { runFilter } from "./find-run.js";
-import { afterMessage, deliveryState, limit, projectFilter } from "./parameters.js";
+import { afterMessage, deliveryState, limit, placeAfter, projectFilter } from "./parameters.js";
 import { callersProjects } from "./projects.js";
 import { deliveryInfo } from "./stored-response.js";
 import type { StoredRoute } from "./stored-route.js";
@@ -12,12 +12,17 @@ import type { StoredRoute } from "./stored-route.js";
 export async function handleDeliveries(route: StoredRoute): Promise<Response> {
   const { server, exchange, query } = route;
   const state = query.read(deliveryState);
-  const after = query.read(afterMessage);
-  const found = await server.runs.store.deliveries({
-    ...projectFilter(query, callersProjects(exchange.incoming)),
+  const { store } = server.runs;
+  const ofProject = projectFilter(query, callersProjects(exchange.incoming));
+  const place = await placeAfter(query.read(afterMessage), "message", async (id) => {
+    const [message] = await store.deliveries({ ...ofProject, id, limit: 1 });
+    return message;
+  });
+  const found = await store.deliveries({
+    ...ofProject,
     state,
     ...(await runFilter(route)),
-    after,
+    after: place?.id,
     limit: query.read(limit),
   });
   return json(200, { deliveries: found.map(storedDelivery) } satisfies DeliveriesResponse);

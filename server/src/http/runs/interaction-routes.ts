@@ -17,7 +17,7 @@ import { sendLargeJson } from "../response/send.js";
 import { readerOf } from "../response/unread.js";
 import type { EndedResponse, ForwardedResponse } from "../route-schemas.js";
 import { runFilter, visibleRun } from "./find-run.js";
-import { afterQuestion, interactionState, limit, onlySession, projectFilter } from "./parameters.js";
+import { afterQuestion, interactionState, limit, onlySession, placeAfter, projectFilter } from "./parameters.js";
 import { callersProjects } from "./projects.js";
 import { timeOf } from "./stored-response.js";
 import type { StoredRoute } from "./stored-route.js";
@@ -28,13 +28,19 @@ export async function handleInteractions(route: StoredRoute): Promise<void> {
   const { outgoing } = exchange;
   const state = query.read(interactionState);
   const session = query.read(onlySession);
-  const after = query.read(afterQuestion);
-  const found = await server.runs.store.interactions({
-    ...projectFilter(query, callersProjects(exchange.incoming)),
+  const { store } = server.runs;
+  const ofProject = projectFilter(query, callersProjects(exchange.incoming));
+  const place = await placeAfter(query.read(afterQuestion), "question", async (id) => {
+    const without = ["payload", "answer"] as const;
+    const [question] = await store.interactions({ ...ofProject, id, limit: 1, without });
+    return question;
+  });
+  const found = await store.interactions({
+    ...ofProject,
     state,
     ...(await runFilter(route)),
     session,
-    after,
+    after: place?.id,
     limit: query.read(limit),
     maxCharacters: limits.bodyBytes,
     without: ["answer"],

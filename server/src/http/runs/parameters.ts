@@ -1,4 +1,4 @@
-import { RequestInvalid } from "@ambit/core";
+import { NotFound, RequestInvalid } from "@ambit/core";
 import type { JsonObject } from "@ambit/core/contract";
 import { deliveryStateSchema, interactionStateSchema, runStateSchema } from "@ambit/durable/store";
 import { count, countOf, countSchema, oneOf, type Query, type QueryParameter, text } from "../route/query.js";
@@ -14,6 +14,25 @@ export const onlyRun = text("runId", "Only this run's.");
 export const onlySession = text("sessionId", "Only this session's.");
 const after = (what: string, or = "") =>
   text("after", `The next page: the id of the last ${what} of the page before${or}.`);
+/**
+ * The row that a page follows. A page after one that isn't there would look like the last page.
+ * @param find undefined, or a rejection with NotFound: there is none. @throws RequestInvalid
+ */
+export async function placeAfter<Row>(
+  after: string | undefined,
+  what: string,
+  find: (after: string) => Promise<Row | undefined>,
+): Promise<Row | undefined> {
+  if (after === undefined) return undefined;
+  const row = await find(after).catch((error: unknown) => {
+    if (error instanceof NotFound) return undefined;
+    throw error;
+  });
+  if (row !== undefined) return row;
+  const message = `names no stored ${what}: it was deleted meanwhile, so begin again without it`;
+  throw new RequestInvalid([{ path: "after", message }]);
+}
+
 export const afterRun = after("run", ", or `projectId/runId`, for the operator of several projects");
 export const afterMessage = after("message");
 export const afterQuestion = after("question");

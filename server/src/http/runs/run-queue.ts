@@ -135,7 +135,7 @@ export class RunQueue {
           slot.release();
           return;
         }
-        await runs.whileStarting(id, () => this.#begin(id, slot));
+        await runs.whileHandled(id, () => this.#begin(id, slot));
       }
     } catch (error) {
       log.warn({ error: messageOf(error) }, "the queue of runs could not be read");

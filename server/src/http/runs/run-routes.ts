@@ -1,4 +1,4 @@
-import { NotFound, RequestInvalid } from "@ambit/core";
+import { RequestInvalid } from "@ambit/core";
 import type { RunInfo, RunsResponse } from "@ambit/durable";
 import { json } from "../response/json-response.js";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
@@ -8,7 +8,7 @@ import { readerOf } from "../response/unread.js";
 import { countOf } from "../route/query.js";
 import type { EndedResponse } from "../route-schemas.js";
 import { lastRun, noRun, visibleRun } from "./find-run.js";
-import { afterRecord, afterRun, limit, onlySession, projectFilter, runState } from "./parameters.js";
+import { afterRecord, afterRun, limit, onlySession, placeAfter, projectFilter, runState } from "./parameters.js";
 import { callersProjects } from "./projects.js";
 import { sendRecords } from "./send-records.js";
 import { deliveryInfo, resultOf, summaryOf } from "./stored-response.js";
@@ -47,27 +47,15 @@ export async function handleRuns(route: StoredRoute): Promise<Response> {
   const { server, exchange, query } = route;
   const state = query.read(runState);
   const session = query.read(onlySession);
-  const after = query.read(afterRun);
-  const place = after === undefined ? undefined : await placeOf(route, after);
+  const place = await placeAfter(query.read(afterRun), "run", (after) => lastRun(route, after));
   const runs = await server.runs.store.list({
     ...projectFilter(query, callersProjects(exchange.incoming)),
     session,
     state,
-    after: place,
+    after: place?.id,
     limit: query.read(limit),
   });
   return json(200, { runs: runs.map(summaryOf) } satisfies RunsResponse);
-}
-
-/** A page after a deleted run would look like the last page. @throws RequestInvalid */
-async function placeOf(route: StoredRoute, after: string): Promise<string> {
-  try {
-    return (await lastRun(route, after)).id;
-  } catch (error) {
-    if (!(error instanceof NotFound)) throw error;
-    const message = "names no stored run: it was deleted meanwhile, so begin again without it";
-    throw new RequestInvalid([{ path: "after", message }]);
-  }
 }
 
 /** `GET /runs/:runId/events`: replays, then follows. A reader may reconnect where it stopped. */
@@ -86,10 +74,14 @@ export async function handleEvents(route: StoredRoute): Promise<void> {
     outgoing.writeHead(204).end();
     return;
   }
-  await context.readers.reading(run, () => {
-    const records = server.runs.follow(run.id, after, leftSignal(outgoing));
-    return sendRecords(id, form, records, outgoing, context);
-  });
+  await context.readers.reading(
+    run,
+    () => {
+      const records = server.runs.follow(run.id, after, leftSignal(outgoing));
+      return sendRecords(id, form, records, outgoing, context);
+    },
+    () => void outgoing.destroy(),
+  );
 }
 
 /** `DELETE /runs/:runId` */

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { makeAuthority } from "@ambit/egress/credentials";
 import { serveGit } from "@ambit/fakes/git-http-backend";
+import { contentAt, type LfsForm, lfsForms } from "./lfs-forms.js";
 import { type Pull, pullRequests } from "./pull-requests.js";
 
 export const forgeHost = "forge.test";
@@ -45,6 +46,8 @@ export interface Forge {
   git(path: string, ...args: readonly string[]): string;
   /** Clones the repository as a user would, without the server. */
   clone(path: string, into: string): void;
+  /** How it answers for a repository's contents in git LFS. Default: `signed`. */
+  answerLfs(path: string, form: LfsForm): void;
   /** Adds a content to git LFS. @returns the text of its pointer */
   lfs(content: string): string;
   /** A content that git LFS has. */
@@ -71,6 +74,9 @@ const plainGit = {
 export async function startForge(tokens: Readonly<Record<string, Rights>>): Promise<Forge> {
   const folder = mkdtempSync(join(tmpdir(), "ambit-forge-"));
   const contents = new Map<string, Buffer>();
+  const lfsFormOf = new Map<string, LfsForm>();
+  /** Values of `Authorization` that it made for contents. */
+  const minted = new Set<string>();
   const served: Served[] = [];
   const authority = await makeAuthority();
   const server = createServer(
@@ -94,8 +100,17 @@ export async function startForge(tokens: Readonly<Record<string, Rights>>): Prom
       request.resume();
       response.writeHead(status, more).end(answered);
     };
-    if (pathname.startsWith("/contents/")) {
-      const oid = pathname.slice("/contents/".length);
+    // Servers of contents refuse a request with two kinds of authentication.
+    const sentTwice = request.rawHeaders.filter((name) => /^authorization$/i.test(name)).length > 1;
+    if (sentTwice) return end(400, "Only one auth mechanism allowed.\n");
+    const repository = /^(\/[^?]*?)(?:\.git)?\/(?:info\/|git-|gitlab-lfs\/)/.exec(pathname)?.[1] ?? pathname;
+    const isRead = tokens[tokenOf(authorization) ?? ""]?.fetch?.test(repository) === true;
+    const content = contentAt(pathname);
+    if (content !== undefined) {
+      const { oid, isVerified } = content;
+      const isOpen = pathname.startsWith("/contents/") ? authorization === "" : minted.has(authorization);
+      if (!isOpen && !isRead) return end(403);
+      if (isVerified) return end(contents.has(oid) ? 200 : 404);
       if (method === "PUT") {
         const isWhole =
           createHash("sha256")
@@ -105,13 +120,12 @@ export async function startForge(tokens: Readonly<Record<string, Rights>>): Prom
         return end(isWhole ? 200 : 422);
       }
       const found = contents.get(oid);
-      return authorization === "" && found !== undefined ? void response.end(found) : end(403);
+      return found === undefined ? end(404) : void response.end(found);
     }
     if (pathname.startsWith("/api/")) {
       const { status, content } = api.answer({ method, url: sent, headers, body: body ?? "" });
       return end(status, JSON.stringify(content), { "content-type": "application/json" });
     }
-    const repository = /^(\/[^?]*?)(?:\.git)?\/(?:info\/|git-)/.exec(pathname)?.[1] ?? pathname;
     if (!repository.startsWith("/public/")) {
       const rights = tokens[tokenOf(authorization) ?? ""];
       if (rights === undefined) return end(401, "", { "www-authenticate": 'Basic realm="forge"' });
@@ -122,22 +136,36 @@ export async function startForge(tokens: Readonly<Record<string, Rights>>): Prom
         return end(403, "You may not push.\n", { "content-type": "text/plain" });
     }
     if (pathname.endsWith("/info/lfs/objects/batch"))
-      return end(200, batch(body ?? ""), { "content-type": "application/vnd.git-lfs+json" });
+      return end(200, batch(body ?? "", repository, authorization), {
+        "content-type": "application/vnd.git-lfs+json",
+      });
+    if (pathname.endsWith("/info/lfs/verify")) return end(200);
     if (!isGit) return end(404);
     serveGit(folder, request, response, barePath(request));
   }
 
-  function batch(body: string): string {
+  function batch(body: string, repository: string, authorization: string): string {
     const { objects, operation } = JSON.parse(body) as {
       operation: "upload" | "download";
       objects: { oid: string; size: number }[];
     };
+    const mint = (scheme: string) => {
+      const token = randomBytes(32).toString("hex");
+      const value =
+        scheme === "Basic"
+          ? `Basic ${Buffer.from(`acme:${token}`).toString("base64")}`
+          : `${scheme} ${token}`;
+      minted.add(value);
+      return value;
+    };
+    const form = lfsForms[lfsFormOf.get(repository) ?? "signed"];
+    const origin = `https://${forgeHost}:${port}`;
     return JSON.stringify({
       transfer: "basic",
       objects: objects.map(({ oid, size }) => ({
         oid,
         size,
-        actions: { [operation]: { href: `https://${forgeHost}:${port}/contents/${oid}` } },
+        actions: form({ origin, repository, operation, oid, size, authorization, mint }),
       })),
     });
   }
@@ -185,6 +213,7 @@ export async function startForge(tokens: Readonly<Record<string, Rights>>): Prom
     },
     git: (path, ...args) => run(bare(path), args),
     clone: (path, into) => void run(folder, ["clone", "-q", bare(path), into]),
+    answerLfs: (path, form) => void lfsFormOf.set(`/${path}`, form),
     lfs: (content) => {
       const oid = createHash("sha256").update(content).digest("hex");
       contents.set(oid, Buffer.from(content));

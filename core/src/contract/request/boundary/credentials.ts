@@ -130,7 +130,7 @@ export const credentialSchema = z.strictObject({
     .optional()
     .meta({
       description:
-        "The only paths that it is used with: exact, or `/prefix/*`. A `%2F` matches only itself. Default: all.",
+        "The only paths that it is used with: exact, or `/prefix/*`. A `%2F` matches only itself. Where `access` lists git's services, an exact path is a repository's, and all below it. Default: all.",
     }),
   access: z
     .union([z.enum(["read", "write"]), z.array(gitServiceSchema).min(1).max(gitServiceSchema.options.length)])

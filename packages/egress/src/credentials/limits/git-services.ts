@@ -8,9 +8,18 @@ export interface GitRequest {
   readonly body?: true;
 }
 
-/** Contents, as Gitea, GitLab and others serve them at the repository's own host. */
-const lfsObject = /\/info\/lfs\/objects\/[0-9a-f]{64}(?:\/\d{1,19})?$/;
+/** Contents, as Gitea, Azure, GitLab and others serve them below the repository's own path. */
+const lfsObject = /\/(?:info\/lfs|gitlab-lfs)\/objects\/[0-9a-f]{64}(?:\/\d{1,19})?$/;
+/** A content that a host serves elsewhere: GitHub Enterprise, and Bitbucket. */
+const lfsObjectElsewhere =
+  /^\/(?:storage\/lfs\/\d{1,19}\/objects|rest\/git-lfs\/storage\/.+)\/[0-9a-f]{64}(?:\/verify)?$/;
 const lfsLocks = /\/info\/lfs\/locks(?:\/verify|\/[A-Za-z0-9-]{1,64}\/unlock)?$/;
+
+/** Whether git LFS sends this request as an action that a server told it, with the header that the server told it. Pure. */
+export function isLfsAction(request: RequestLine): boolean {
+  const path = pathOf(request.url);
+  return lfsObject.test(path) || lfsObjectElsewhere.test(path) || /\/info\/lfs\/verify$/.test(path);
+}
 
 /**
  * The git service that a request asks for, by method, path and query exactly as git sends them; undefined for any other

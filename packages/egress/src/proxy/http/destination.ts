@@ -6,8 +6,14 @@ import type { AdmittedDestination } from "../admitted.js";
 /** The destination of a plain HTTP request, and the path to request there. */
 export type RequestedDestination =
   | { readonly ok: true; readonly target: Target; readonly path: string }
-  /** The client named an invalid destination: refused by the boundary. `raw` is its spelling. */
-  | { readonly ok: false; readonly kind: "refused"; readonly raw: string; readonly reason: string }
+  /** The client named an invalid destination: refused by the boundary. `raw` is its spelling, `target` what it names, if that can be read. */
+  | {
+      readonly ok: false;
+      readonly kind: "refused";
+      readonly raw: string;
+      readonly target?: Target;
+      readonly reason: string;
+    }
   /** Not a proxy request. */
   | { readonly ok: false; readonly kind: "unusable"; readonly reason: string };
 
@@ -52,11 +58,13 @@ export function readHttpDestination(
       ok: false,
       kind: "refused",
       raw: authority,
+      target: reading.target,
       reason: "the request needs exactly one Host header",
     };
   }
   const problem = hosts[0] === undefined ? undefined : hostProblem(hosts[0], reading.target);
-  if (problem !== undefined) return { ok: false, kind: "refused", raw: authority, reason: problem };
+  if (problem !== undefined)
+    return { ok: false, kind: "refused", raw: authority, target: reading.target, reason: problem };
   const rest = parts[2] ?? "";
   return { ok: true, target: reading.target, path: rest.startsWith("/") ? rest : `/${rest}` };
 }

@@ -10,9 +10,9 @@ function message(id: string, more: Partial<NewDelivery> = {}): NewDelivery {
 
 /** Messages for webhooks, written together with their subject, and questions that expire. */
 export function describeDeliveries(opened: () => Promise<Store>): void {
-  const ended = async (store: Store, id: string, project?: string, deliveries = [message(`of-${id}`)]) => {
+  const ended = async (store: Store, id: string, project?: string, delivery = message(`of-${id}`)) => {
     await store.create(newRun(id, { webhook, project }));
-    await store.finish(id, 1, { ...ending(), deliveries });
+    await store.finish(id, 1, { ...ending(), delivery });
   };
 
   it("stores a message together with its events or result, or alone", async () => {
@@ -24,9 +24,9 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     expect(await store.append(asking)).toBe("written");
     const fenced = { ...groupOf("r", 2, 1, 7), deliveries: [message("m2")] };
     expect(await store.append(fenced)).toBe("fenced");
-    expect(await store.finish("r", 7, { ...ending(), deliveries: [message("m3")] })).toBe("fenced");
+    expect(await store.finish("r", 7, { ...ending(), delivery: message("m3") })).toBe("fenced");
     for (let attempt = 0; attempt < 2; attempt += 1)
-      expect(await store.finish("r", 1, { ...ending(), deliveries: [message("m4")] })).toBe("written");
+      expect(await store.finish("r", 1, { ...ending(), delivery: message("m4") })).toBe("written");
     const found = await store.deliveries({ runId: "r", limit: 10 });
     expect(found.map(({ id }) => id).toSorted()).toEqual(["m1", "m4"]);
     expect(found[0]).toMatchObject({ runId: "r", project: "p", state: "pending", attempts: 0 });
@@ -34,6 +34,32 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     expect(await store.delete("r"), "the ended run must be deleted").toBe(true);
     expect(await store.deliveries({ runId: "r", limit: 10 })).toEqual([]);
     expect(await store.takeDeliveries(5, 60_000)).toEqual([]);
+  });
+
+  it("adds one message for a run's end, whatever ends it, and however often", async () => {
+    const [one, two] = [await opened(), await opened()];
+    const count = (store: Store) => store.deliveries({ runId: "r", limit: 20 });
+    await one.create(newRun("r", { project: "p", webhook, session: "s" }));
+    const question = { id: "q", kind: "user_input", payload: "{}" };
+    await one.append({ ...groupOf("r", 1, 1), asked: [question] });
+    await one.createWithin(newRun("other", { project: "p" }), { usdPerDay: 100 });
+    // As when a connection is held and heals: the run's own end, and those that were made up for it meanwhile.
+    const ends = Array.from({ length: 6 }, (_, index) => {
+      const end = { ...ending(), paused: true, usd: 1, delivery: message(`end-${index}`) };
+      return [one, two][index % 2]?.finish("r", 1, end);
+    });
+    expect(await Promise.all(ends)).toEqual(ends.map(() => "written"));
+    const late = { ...ending(), delivery: message("late", { event: "run.failed" }), usd: 1 };
+    expect(await two.finish("r", 1, late)).toBe("written");
+    expect(await two.finish("r", 2, late)).toBe("fenced");
+    expect(await count(one)).toHaveLength(1);
+    // Nor did a later end change anything else: what the first one left open, and what it counted.
+    expect(await one.interactions({ runId: "r", limit: 5 })).toMatchObject([{ id: "q", state: "open" }]);
+    expect((await one.usage(["p"]))[0]).toMatchObject({ usd: 1 });
+    // Another run with its id has a message of its own.
+    expect(await one.delete("r")).toBe(true);
+    await ended(two, "r");
+    expect((await count(two)).map(({ id }) => id)).toEqual(["of-r"]);
   });
 
   it("gives a message to one sender at a time until it is settled", async () => {
@@ -120,7 +146,7 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
 
   it("lists messages without their texts, which could fill the memory", async () => {
     const store = await opened();
-    await ended(store, "a", "p", [message("large", { body: "x".repeat(10_000) })]);
+    await ended(store, "a", "p", message("large", { body: "x".repeat(10_000) }));
     expect(await store.deliveries({ limit: 5 })).toMatchObject([{ id: "large", body: "" }]);
     expect(
       (await store.takeDeliveries(5, 60_000))[0]?.body,
@@ -144,9 +170,9 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
 
   it("returns due messages, excluding the named hosts and projects", async () => {
     const store = await opened();
-    await ended(store, "a", "p", [message("a", { host: "one" })]);
-    await ended(store, "b", "q", [message("b", { host: "two" })]);
-    await ended(store, "c", undefined, [message("c", { host: "two" })]);
+    await ended(store, "a", "p", message("a", { host: "one" }));
+    await ended(store, "b", "q", message("b", { host: "two" }));
+    await ended(store, "c", undefined, message("c", { host: "two" }));
     const ids = async (hosts: readonly string[], projects: readonly string[]) =>
       (await store.takeDeliveries(5, 0, { hosts, projects })).map(({ id }) => id).toSorted();
     expect(await ids(["one"], [])).toEqual(["b", "c"]);

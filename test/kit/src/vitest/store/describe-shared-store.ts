@@ -9,6 +9,42 @@ const maxAnswers = 1_000_000;
 
 /** What replicas share in addition to the log and the queue: cancellation, questions, sessions, deliveries. */
 export function describeSharedStore(opened: () => Promise<Store>): void {
+  it("lets a replica join only where each can read what the others encrypt, and what is stored", async () => {
+    const [one, two] = [await opened(), await opened()];
+    const [old, next, lost] = ["a".repeat(32), "b".repeat(32), "c".repeat(32)];
+    const join = (store: Store, replica: string, readable: readonly [string, ...string[]], more = {}) =>
+      store.join(replica, "http://here", 60_000, {
+        newest: readable[0],
+        readable,
+        mayLoseContent: false,
+        ...more,
+      });
+    // At the same moment: one of them is first.
+    const both = await Promise.all([join(one, "one", [old]), join(two, "two", [next])]);
+    expect(both.toSorted()).toEqual(["joined", "other_replica"]);
+    const [[first, second, replica]] = both[0] === "joined" ? [[old, next, "one"]] : [[next, old, "two"]];
+    expect(await join(two, "three", [first])).toBe("joined");
+    // Each reads the other's, or none joins.
+    expect(await join(two, "four", [second, first])).toBe("other_replica");
+    expect(await join(two, "four", [second, first], { mayLoseContent: true })).toBe("other_replica");
+    // Replaced one by one, by those that read both; then by those that encrypt with the next one.
+    await one.leave(replica);
+    expect(await join(one, "five", [first, second])).toBe("joined");
+    expect(await join(two, "six", [second, first])).toBe("other_replica");
+    await two.leave("three");
+    expect(await join(two, "six", [second, first])).toBe("joined");
+    await one.leave("five");
+    expect(await join(one, "seven", [second])).toBe("joined");
+    // Alone, with a key that reads nothing of what waits here.
+    for (const each of ["six", "seven"]) await one.leave(each);
+    await one.create(newRun("waits", { state: "queued", sealedRequest: "sealed" }));
+    expect(await join(one, "eight", [lost])).toBe("other_content");
+    expect(await join(one, "eight", [lost, second])).toBe("joined");
+    await one.leave("eight");
+    expect(await join(one, "nine", [old])).toBe("other_content");
+    expect(await join(one, "nine", [old], { mayLoseContent: true })).toBe("joined");
+  });
+
   it("ends a session of a dead owner once, and passes its data to one replica only", async () => {
     const [one, two] = [await opened(), await opened()];
     await one.renew("one", "http://one", 60_000);
