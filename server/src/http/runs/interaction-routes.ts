@@ -17,7 +17,14 @@ import { sendLargeJson } from "../response/send.js";
 import { readerOf } from "../response/unread.js";
 import type { EndedResponse, ForwardedResponse } from "../route-schemas.js";
 import { runFilter, visibleRun } from "./find-run.js";
-import { afterQuestion, interactionState, limit, onlySession, placeAfter, projectFilter } from "./parameters.js";
+import {
+  afterQuestion,
+  interactionState,
+  limit,
+  onlySession,
+  placeAfter,
+  projectFilter,
+} from "./parameters.js";
 import { callersProjects } from "./projects.js";
 import { timeOf } from "./stored-response.js";
 import type { StoredRoute } from "./stored-route.js";

@@ -8,7 +8,15 @@ import { readerOf } from "../response/unread.js";
 import { countOf } from "../route/query.js";
 import type { EndedResponse } from "../route-schemas.js";
 import { lastRun, noRun, visibleRun } from "./find-run.js";
-import { afterRecord, afterRun, limit, onlySession, placeAfter, projectFilter, runState } from "./parameters.js";
+import {
+  afterRecord,
+  afterRun,
+  limit,
+  onlySession,
+  placeAfter,
+  projectFilter,
+  runState,
+} from "./parameters.js";
 import { callersProjects } from "./projects.js";
 import { sendRecords } from "./send-records.js";
 import { deliveryInfo, resultOf, summaryOf } from "./stored-response.js";
