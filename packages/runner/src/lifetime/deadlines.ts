@@ -33,13 +33,26 @@ export class Deadlines {
   /**
    * Limits one step of the start: opening the sandbox, publishing the tools, starting the agent.
    *
+   * @param step gets a function for a part of it that has a time limit of its own.
    * @param hint added to the message of a step that takes too long. Default: none.
    */
-  async starting<Result>(what: string, step: () => Promise<Result>, hint = ""): Promise<Result> {
+  async starting<Result>(
+    what: string,
+    step: (untimed: <Part>(part: () => Promise<Part>) => Promise<Part>) => Promise<Result>,
+    hint = "",
+  ): Promise<Result> {
     const { startMs } = this.limits;
-    const timer = this.#arm(startMs, `${what} took longer than ${seconds(startMs)}.${hint}`);
+    const arm = () => this.#arm(startMs, `${what} took longer than ${seconds(startMs)}.${hint}`);
+    let timer = arm();
     try {
-      return await step();
+      return await step(async (part) => {
+        clearTimeout(timer);
+        try {
+          return await part();
+        } finally {
+          timer = arm();
+        }
+      });
     } finally {
       clearTimeout(timer);
     }
