@@ -22,6 +22,8 @@ export type HideSecrets = (secrets: readonly string[]) => () => void;
 export interface WorkspaceService {
   /** Undefined where sessions can't be copied. */
   readonly snapshots: SnapshotService | undefined;
+  /** Keeps the files of idle sessions beyond this process. Undefined where none are kept. */
+  readonly suspended: Pick<SnapshotService, "isKept" | "take" | "restore" | "delete"> | undefined;
   /** Why such a request can't run here, by path. Pure. */
   issues(request: RunRequest): readonly Issue[];
   /** The sandboxes that such a request needs besides its agent's: the plan covers them too. Pure. */
@@ -173,6 +175,7 @@ export interface OutputsOfRun {
 /** A runner without one keeps no files, and has no sources. */
 export const noWorkspaces: WorkspaceService = {
   snapshots: undefined,
+  suspended: undefined,
   issues: (request) =>
     (["outputs", "workspace", "environment", "fork"] as const)
       .filter((path) => request[path] !== undefined)
@@ -206,6 +209,9 @@ export interface SessionState {
 /** The archive of a session's files, as it was written. */
 export type ArchiveFacts = Pick<SnapshotInfo, "sha256" | "bytes" | "entries" | "skipped">;
 
+/** Which of a session's files are copied. */
+export type CopiedPart = "all" | "workspace";
+
 /** Copies sessions' workspaces and homes, and keeps them: `Snapshots` of `@ambit/workspace`. */
 export interface SnapshotService {
   /** Whether there is a place to keep them. */
@@ -218,6 +224,7 @@ export interface SnapshotService {
   ): Promise<SnapshotInfo>;
   /**
    * Puts a snapshot of the project into a new sandbox. If this fails, part of it may be there: close it.
+   * @param of Default: workspace and home. A home fits only into a sandbox of the same backend.
    * @throws NotFound, SnapshotFailed, StoreFailed; the signal's reason
    */
   restore(
@@ -225,7 +232,15 @@ export interface SnapshotService {
     project: string | undefined,
     into: SandboxOfSession,
     signal: AbortSignal,
+    of?: CopiedPart,
   ): Promise<{ readonly facts: ArchiveFacts; readonly state: SessionState }>;
-  /** Without keeping it. @throws SnapshotFailed; the signal's reason */
-  copy(from: SandboxOfSession, into: SandboxOfSession, signal: AbortSignal): Promise<ArchiveFacts>;
+  /** Without keeping it. @param of as for `restore`. @throws SnapshotFailed; the signal's reason */
+  copy(
+    from: SandboxOfSession,
+    into: SandboxOfSession,
+    signal: AbortSignal,
+    of?: CopiedPart,
+  ): Promise<ArchiveFacts>;
+  /** @throws NotFound, StoreFailed */
+  delete(id: string, project: string | undefined): Promise<void>;
 }

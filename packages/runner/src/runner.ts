@@ -267,9 +267,10 @@ export class Runner {
   }
 
   /** Removes the remains of a session of another runner. */
-  discardSession(left: SessionHolding): Promise<void> {
+  discardSession(left: SessionHolding, project: string | undefined): Promise<void> {
     const sandboxes = this.registry.knownCandidates().sandboxes.map(({ actor }) => actor);
-    return discardSession(left, sandboxes, this.options.log);
+    const { workspaces, log } = this.options;
+    return discardSession(left, project, sandboxes, workspaces?.suspended, log);
   }
 
   /** Accepts no new runs. Running ones finish within the limit or are cancelled, with a result; then sessions end. */

@@ -94,7 +94,7 @@ test("a run knows fewer than ten others, and a test replaces one by registering 
   const { one } = await containers();
   const ends: TurnEnd[] = [];
   const turn: AgentTurn = {
-    agentEnded: true,
+    agentIsIdle: true,
     serve: () => {},
     run: async () => ({ how: "completed", stopReason: "replaced" }),
     explained: (error) => error,

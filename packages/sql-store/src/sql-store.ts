@@ -50,7 +50,7 @@ export function sqlStore(database: Database): Store {
     expire: (question, expiry) => shared.expire(question, expiry),
     holdSession: (place, maxOpen) => sessions.hold(place, maxOpen),
     keepSession: (place, fence, handover) => sessions.keep(place, fence, handover),
-    releaseSession: (place) => sessions.release(place),
+    releaseSession: (place, handover) => sessions.release(place, handover),
     endSession: (of) => sessions.end(of),
     keepUse: (of, use) => uses.keep(of, use),
     sessions: (query) => sessions.list(query),

@@ -51,6 +51,14 @@ export const workspaceSettingsSchema = z.strictObject({
   snapshotMaxAgeMs: z.int().positive().max(31_536_000_000).default(604_800_000).meta({
     description: "Milliseconds that a snapshot of a session is kept; then it is deleted. Default: 7 days.",
   }),
+  suspendTimeoutMs: z.int().positive().max(2_147_483_647).default(30_000).meta({
+    description:
+      "Milliseconds to pack an idle session's files when the server stops, and to put them into a new sandbox for the session's next run. Needs a store.",
+  }),
+  suspendedMaxAgeMs: z.int().positive().max(31_536_000_000).default(86_400_000).meta({
+    description:
+      "Milliseconds that such files are kept without a run of their session; then they are deleted. Default: 1 day.",
+  }),
   encrypt: z.boolean().default(false).meta({
     description:
       "Whether files are encrypted before a plugin keeps them: AES-256-GCM, with a key derived from the one of `interactions.keyFile`. Files that were kept before aren't read any more.",

@@ -28,6 +28,8 @@ import { sourceFailed } from "./sources/source-error.js";
 export interface WorkspacesOptions {
   /** Copies of sessions. Undefined where none are made. */
   readonly snapshots: Snapshots | undefined;
+  /** The files of sessions whose server stopped. Undefined where none are kept. */
+  readonly suspended?: Snapshots | undefined;
   readonly settings: WorkspaceSettings;
   /** For files on their way. */
   readonly folder: string;
@@ -65,6 +67,10 @@ export class Workspaces {
 
   get snapshots(): Snapshots | undefined {
     return this.#options.snapshots;
+  }
+
+  get suspended(): Snapshots | undefined {
+    return this.#options.suspended;
   }
 
   /** Why such a request can't run here. */

@@ -15,7 +15,7 @@ async function look(existing: (owners: readonly string[]) => Promise<ReadonlySet
     blobs: async () => blobs,
     maxAgeMs,
     existing,
-    snapshots: { deleteOld: async () => {} },
+    snapshots: [],
     log,
   }).look();
   return [...blobs.kept.keys()];

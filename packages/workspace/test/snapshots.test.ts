@@ -12,6 +12,7 @@ const owner = '["snapshots","acme"]';
 function snapshotsIn(blobs: Blobs, { maxPerProject = 1, maxAgeMs = 1_000 } = {}): Snapshots {
   const sealing = new FileSealing(createSecretKey(randomBytes(32)));
   return new Snapshots({
+    kind: "snapshots",
     blobs: async () => blobs,
     sealing: async () => sealing,
     limits: { maxEntries: 1, maxBytes: 1_000 },

@@ -20,6 +20,9 @@ import { dataFolder } from "../data-folder.js";
 /** Bytes of an answer of a forge. */
 const maxApiBytes = 1_048_576;
 
+/** Suspended sessions of one project, on all replicas. */
+const maxSuspended = 1_000;
+
 export interface KeptFilesOptions {
   readonly registry: Registry;
   readonly settings: WorkspaceSettings;
@@ -40,6 +43,8 @@ export class KeptFiles {
   readonly workspaces: Workspaces;
   /** Copies of sessions. */
   readonly snapshots: Snapshots;
+  /** Files of sessions whose server stopped, for their next runs. */
+  readonly suspended: Snapshots;
   #opened: Promise<Blobs> | undefined;
   #retention: OutputsRetention | undefined;
 
@@ -53,14 +58,22 @@ export class KeptFiles {
     const { maxEntries, maxSnapshotMiB, maxSnapshotsPerProject: maxPerProject } = settings;
     const folder = join(dataFolder(), "spool");
     const blobs = registry.blobs === undefined ? undefined : () => this.blobs();
+    const limits = { maxEntries, maxBytes: maxSnapshotMiB * 1_048_576 };
+    const common = { blobs, sealing, folder, limits };
     this.snapshots = new Snapshots({
-      blobs,
-      sealing,
-      folder,
+      ...common,
+      kind: "snapshots",
       maxPerProject,
-      limits: { maxEntries, maxBytes: maxSnapshotMiB * 1_048_576 },
       timeoutMs: settings.snapshotTimeoutMs,
       maxAgeMs: settings.snapshotMaxAgeMs,
+    });
+    this.suspended = new Snapshots({
+      ...common,
+      kind: "suspended",
+      // Not more than all replicas keep: each has at most `limits.sessions`.
+      maxPerProject: maxSuspended,
+      timeoutMs: settings.suspendTimeoutMs,
+      maxAgeMs: settings.suspendedMaxAgeMs,
     });
     const preparedFolder = settings.preparedFolder ?? join(dataFolder(), "prepared");
     this.workspaces = new Workspaces({
@@ -70,6 +83,8 @@ export class KeptFiles {
       blobs,
       snapshots: this.snapshots,
       whyForbidden: guard.whyClosed,
+      // What ends with this process is of no use to the next one.
+      suspended: options.temporary ? undefined : this.suspended,
       send: (request, signal) => exchange(request, guard, { maxBytes: maxApiBytes, signal }),
       openDownload: async (request, signal) => opened(await openResponse(request, guard, signal)),
       sign,
@@ -106,7 +121,7 @@ export class KeptFiles {
       blobs: () => this.blobs(),
       maxAgeMs: options.settings.maxAgeMs,
       existing: async (owners) => new Set((await store.heads(owners)).map(({ id }) => id)),
-      snapshots: this.snapshots,
+      snapshots: [this.snapshots, this.suspended],
       log: this.options.log,
     });
     this.#retention.start();

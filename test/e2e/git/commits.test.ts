@@ -143,6 +143,19 @@ describe("a commit that leaves", { timeout: 180_000 }, () => {
     expect(forge.git("acme/session", "rev-parse", "fix/one")).toBe(commit);
   });
 
+  it("isn't made without what an earlier run of the session changed, if a run between them failed", async () => {
+    repository("failed");
+    const sources = [git("acme/failed", { into: "app" })];
+    const session = { sessionId: "failed" };
+    const edited = await runWith(sources, "printf two > app/src/a.txt", session);
+    expect(edited, server.log()).toMatchObject({ ok: true });
+    const failed = await runWith(sources, "true", { ...session, ...demo("fail no luck") });
+    expect(failed).toMatchObject({ ok: false, failure: { code: "harness_failed" } });
+    const pushed = await runWith(sources, "cat app/src/a.txt", { ...session, outputs: pushing() });
+    expect(pushed).toMatchObject({ ok: false, failure: { reason: "base_unknown" } });
+    expect(JSON.stringify(pushed.events)).toContain("two");
+  });
+
   it("of a later run is refused by a branch that somebody else moved", async () => {
     const base = repository("taken");
     const session = { sessionId: "taken", outputs: pushing() };

@@ -87,6 +87,10 @@ export const runRequestSchema = z.strictObject({
     description:
       "Names the session, which keeps the sandbox, workspace and agent between runs. At most 256 characters. Blank means absent: the session ends with the run.",
   }),
+  conversation: z.enum(["continue", "new"]).optional().meta({
+    description:
+      "`continue` or `new`: whether the agent continues the session's conversation. `new` drops what the agent remembers and keeps the files, which is the way out of a conversation that has become too long or that its model refuses; earlier `messages` are replayed if the request has them. Default: `continue`.",
+  }),
   agentsMd: z.string().optional().meta({
     description: "Standing instructions, written to the file of the workspace where the agent reads them.",
   }),

@@ -77,7 +77,12 @@ export class BoundSessions {
       throw new SessionElsewhere(session, hold.address);
     }
     const { fence, handover } = hold;
-    const record = handover === undefined ? undefined : this.#unsealed(key, handover);
+    let record = handover === undefined ? undefined : this.#unsealed(key, handover);
+    if (hold.isAbandoned === true) {
+      record = { lost: "its server ended without closing it" };
+      // Another request of this session may find it before its next run has said so.
+      await this.keep(name, fence, record);
+    }
     this.#bound.set(key, { ...name, fence, record, boundAt: performance.now() });
     return "bound";
   }
@@ -95,6 +100,8 @@ export class BoundSessions {
     const written = await retryWhileDown("keep a session", settings.retryTimeoutMs, log, () =>
       store.keepSession(place, fence, sealed),
     );
+    const bound = this.#bound.get(keyOf(name));
+    if (written === "written" && bound?.fence === fence) this.#bound.set(keyOf(name), { ...bound, record });
     return written === "written";
   }
 
@@ -106,8 +113,9 @@ export class BoundSessions {
     );
   }
 
-  closed({ session, project }: StoredSessionName): Promise<void> {
-    return this.release(session, project);
+  /** @param left for the next owner. Default: nothing. @throws StoreFailed */
+  closed(name: StoredSessionName, left?: unknown): Promise<void> {
+    return this.release(name.session, name.project, left);
   }
 
   /** Offers it to other replicas. This replica keeps it until another one takes it, or the lease ends. */
@@ -139,19 +147,24 @@ export class BoundSessions {
     return { fence, ...(handover === undefined ? {} : { record: this.#unsealed(keyOf(name), handover) }) };
   }
 
-  /** A session of this replica was closed. */
-  async release(session: string, project: string | undefined): Promise<void> {
+  /** A session of this replica was closed. @param left for the next owner. Default: nothing. */
+  async release(session: string, project: string | undefined, left?: unknown): Promise<void> {
     const name = { project, session };
-    this.#bound.delete(keyOf(name));
-    await this.options.store.releaseSession({ ...name, replica: this.replica, sandbox: "" });
+    const key = keyOf(name);
+    this.#bound.delete(key);
+    const sealed = left === undefined ? undefined : this.options.sealing.seal(sealingName(key), left);
+    await this.options.store.releaseSession({ ...name, replica: this.replica, sandbox: "" }, sealed);
   }
 
-  /** Releases sessions that are closed. One that was just bound may not be open yet. */
+  /**
+   * Releases sessions that are closed. One that was just bound may not be open yet, and one that wasn't opened keeps what its
+   * last owner left.
+   */
   async releaseClosed(): Promise<void> {
     const open = new Set(this.options.openSessions().map(keyOf));
     for (const [key, bound] of this.#bound) {
       if (open.has(key) || performance.now() - bound.boundAt < openingMs) continue;
-      await this.release(bound.session, bound.project).catch(() => this.#bound.set(key, bound));
+      await this.release(bound.session, bound.project, bound.record).catch(() => this.#bound.set(key, bound));
     }
   }
 }

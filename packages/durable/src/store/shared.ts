@@ -28,6 +28,8 @@ export type SessionHold =
       readonly fence: number;
       /** What `keepSession` last stored, by any owner. */
       readonly handover?: string;
+      /** True if its last owner ended without closing it, and kept nothing. */
+      readonly isAbandoned?: boolean;
     }
   /** Another replica has it; the address is that replica's. */
   | { readonly held: false; readonly address: string };

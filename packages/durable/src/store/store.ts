@@ -154,7 +154,8 @@ export interface Store {
   holdSession(place: SessionPlace, maxOpen?: number): Promise<SessionHold | "over_quota">;
   /** Keeps what the next owner takes the session over with, sealed by its present one. Undefined: nothing any more. */
   keepSession(place: SessionPlace, fence: number, handover: string | undefined): Promise<Written>;
-  releaseSession(place: SessionPlace): Promise<void>;
+  /** The session has no owner any more. @param handover for the next one, sealed. Default: nothing is left of it. */
+  releaseSession(place: SessionPlace, handover?: string): Promise<void>;
   /** Ends a session whose owner's lease is over. @returns a higher fence and what was kept; undefined: there is none. */
   endSession(
     of: StoredSessionName,

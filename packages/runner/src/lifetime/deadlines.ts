@@ -34,23 +34,33 @@ export class Deadlines {
   /**
    * Limits one step of the start: opening the sandbox, publishing the tools, starting the agent.
    *
+   * @param step gets a function for a part of it that has a time limit of its own.
    * @param hint added to the message of a step that takes too long. Default: none.
    * @param why looked up when it has taken too long. Default: nothing is known.
    */
   async starting<Result>(
     what: string,
-    step: () => Promise<Result>,
+    step: (untimed: <Part>(part: () => Promise<Part>) => Promise<Part>) => Promise<Result>,
     hint = "",
     why: () => LateStart | undefined = () => undefined,
   ): Promise<Result> {
     const { startMs } = this.limits;
-    const timer = setTimeout(() => {
+    const end = () => {
       const { sentence, retryable } = why() ?? { sentence: "", retryable: true };
       const message = `${what} took longer than ${seconds(startMs)}.${hint} ${sentence}`;
       this.scope.abort(new RunTimedOut(message.trimEnd(), { retryable }));
-    }, startMs);
+    };
+    const arm = () => setTimeout(end, startMs);
+    let timer = arm();
     try {
-      return await step();
+      return await step(async (part) => {
+        clearTimeout(timer);
+        try {
+          return await part();
+        } finally {
+          timer = arm();
+        }
+      });
     } finally {
       clearTimeout(timer);
     }

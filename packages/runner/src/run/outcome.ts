@@ -1,18 +1,11 @@
-import {
-  type AcceptedPlan,
-  type AmbitError,
-  cancelledByCaller,
-  carriedBy,
-  errorDetailOf,
-  receiptOf,
-  stillVisible,
-} from "@ambit/core";
+import { type AcceptedPlan, type AmbitError, cancelledByCaller, errorDetailOf, receiptOf } from "@ambit/core";
 import type { ForkReceipt, OutputsReceipt, Receipt, RunRequest, RunResult } from "@ambit/core/contract";
 import type { Agent, Log } from "@ambit/core/plugin";
 import { unaskedClasses } from "../call/permission/known-tools.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
 import type { FilledWorkspace } from "../operator.js";
 import type { Session } from "../session/session.js";
+import { visibleCredentials } from "../session/visible-credentials.js";
 import type { EventsOfRun } from "./roles.js";
 import type { Progress, TurnEnd } from "./run-state.js";
 
@@ -137,12 +130,7 @@ function receiptFor(
   return receiptOf(plan, {
     confinement: sandbox.confinement,
     evidence: redactor.value({ ...sandbox.evidence, ...Object.fromEntries(ofAgent) }),
-    visibleCredentials: [
-      ...stillVisible(plan.harness.actor, request, [
-        ...carriedBy(plan.gateway),
-        ...plan.hidden.map(({ name }) => name),
-      ]),
-    ],
+    visibleCredentials: [...visibleCredentials(request, plan)],
     decisions: {
       allowed: decisions.allowed,
       refused: decisions.refused,

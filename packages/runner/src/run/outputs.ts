@@ -83,7 +83,8 @@ export class Outputs {
         report: (data) => this.events.emit({ type: "data", name: "setup", data }),
         warn: (warning) => this.events.warn(warning),
       });
-      this.#began = commitOf(request, this.#filled.sources);
+      // A commit would lack what the lost workspace had.
+      if (session.lost === undefined) this.#began = commitOf(request, this.#filled.sources);
       return;
     }
     const message = "isn't used: the session has a workspace already, which stays as it is";

@@ -28,8 +28,8 @@ export interface CallsOfRun {
 
 /** The agent's turn. */
 export interface AgentTurn {
-  /** Whether the agent ended its turn itself. It can then take another one. */
-  readonly agentEnded: boolean;
+  /** Whether the agent wasn't prompted, or ended its turn itself, as after a cancel in time. It can then take another turn. */
+  readonly agentIsIdle: boolean;
   /** From now on until the run closes, what the agent asks and calls is this run's. @throws PluginBrokeContract */
   serve(started: StartedAgent, sandbox: Sandbox): void;
   /** Prompts the agent and passes its events on. @throws whatever ended the turn early */

@@ -1,5 +1,5 @@
-import { type AmbitError, cancelledByCaller } from "@ambit/core";
-import type { Receipt, RunResult } from "@ambit/core/contract";
+import type { AmbitError } from "@ambit/core";
+import type { FailureCode, Receipt, RunResult } from "@ambit/core/contract";
 import type { Agent } from "@ambit/core/plugin";
 import type { Session } from "../session/session.js";
 
@@ -68,13 +68,30 @@ export function startingIn(session: Session): Progress {
 }
 
 /**
- * Whether the session of a run that closes may be kept. Pure.
- * @param agentEnded whether the agent ended its turn itself, as it does when it is cancelled in time.
+ * What the session's next run gets of the agent that had this turn.
+ * - `kept`: the agent itself, with its conversation.
+ * - `conversation`: a new agent, which loads the conversation.
+ * - `nothing`: a new agent with a new conversation.
  */
-export function endedWell(state: RunState, agentEnded: boolean): boolean {
-  if (state.name !== "closing") return false;
-  const { end } = state;
-  return end.how !== "failed" || (agentEnded && cancelledByCaller(end.failure));
+export type AgentAfterTurn = "kept" | "conversation" | "nothing";
+
+/** Failures after which an agent can't be trusted with another turn, even if it is idle. */
+const agentFailures: ReadonlySet<FailureCode> = new Set([
+  "harness_failed",
+  "sandbox_failed",
+  "plugin_broke_contract",
+  "internal",
+]);
+
+/**
+ * How a run's end decides on the session's agent. It never decides on the session's files, which depend only on the
+ * sandbox. Pure.
+ *
+ * @param isIdle whether the agent lives, and has no turn or ended it itself, as it does when it is cancelled in time.
+ */
+export function agentAfterTurn(end: TurnEnd, isIdle: boolean): AgentAfterTurn {
+  if (end.how !== "failed") return isIdle ? "kept" : "conversation";
+  return isIdle && !agentFailures.has(end.failure.code) ? "kept" : "nothing";
 }
 
 /** Pure. */

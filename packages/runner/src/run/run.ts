@@ -21,8 +21,11 @@ import type { RunHold } from "../lifetime/right-to-act.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { dismiss } from "../session/agent/start-agent.js";
 import { limitsHint } from "../session/agent/tight-limits.js";
-import { forgotten } from "../session/history.js";
+import { forgotten, userMessagesAfter } from "../session/history.js";
 import { composePrompt, hasHistory } from "../session/prompt.js";
+import type { Session } from "../session/session.js";
+import { whyUnsound } from "../session/soundness.js";
+import type { StartedAgent } from "../session/started-agent.js";
 import { fillWorkspace } from "../session/workspace-files.js";
 import { type PlannedRun, tokens } from "../tokens.js";
 import { announcements } from "./announcement.js";
@@ -40,7 +43,7 @@ import {
 } from "./roles.js";
 import {
   advanceRun,
-  endedWell,
+  agentAfterTurn,
   failureOf,
   progressOf,
   type RunStage,
@@ -230,11 +233,12 @@ export class Run {
 
     // 3 open: the session's sandbox, and what the request puts into it
     const layer = this.sessions.keeps(request) ? undefined : await turn.layer();
-    const session = await this.deadlines.starting("Opening the sandbox", async () => {
+    const session = await this.deadlines.starting("Opening the sandbox", async (untimed) => {
       const loan = await this.sessions.borrow(request, plan, {
         signal: scope.signal,
         secrets: this.#secrets,
         layer,
+        untimed,
         decided: (decision, count) => events.decisions.record(decision, count),
         failed: (failure) => scope.abort(failure),
         hide: (secrets, forgotten) => events.redactor.hide(secrets, forgotten),
@@ -243,7 +247,7 @@ export class Run {
         // One that was started ahead has files of its own in its home.
         claim: async () => (request.fork === undefined ? this.agents.claim() : undefined),
       });
-      scope.defer(() => loan.release(endedWell(this.#state, turn.agentEnded) && !scope.unclean));
+      scope.defer(async () => loan.release(await this.#whyLost(loan.session)));
       this.#advance(startingIn(loan.session));
       scope.signal.throwIfAborted();
       events.redactor.hide(loan.session.secrets.all);
@@ -259,7 +263,7 @@ export class Run {
     );
 
     // 4 publish the tools, 5 start the agent; or reuse the session's
-    const { started, warm, continued } = await this.deadlines.starting(
+    const { started, warm, continued, userMessages } = await this.deadlines.starting(
       "Starting the agent",
       () => this.agents.start(session),
       limitsHint(plan.boundary.resources),
@@ -269,17 +273,40 @@ export class Run {
     const remembers = warm || agent.history === "loaded";
     const history = warm ? "warm" : remembers ? "loaded" : hasHistory(request) ? "replayed" : "new";
     this.#advance({ name: "streaming", session, agent, history });
-    if (continued && history === "new") events.warn(forgotten);
+    if (continued && history === "new") events.warn(forgotten(session.dropped));
+    session.dropped = undefined;
     session.conversation = { harness: plan.harness.actor.id, id: agent.conversation };
-    // An agent that didn't end its turn can't be given another.
-    scope.defer(() => (turn.agentEnded ? undefined : dismiss(session, started)));
+    scope.defer(() => this.#leaveAgent(session, started));
     turn.serve(started, session.sandbox);
 
     if (turn.hasOutputs)
       await this.deadlines.starting("Reading the workspace", () => turn.filled(session.sandbox));
 
+    // An agent that begins anew knows only what this request has.
+    session.userMessages = history === "new" ? userMessagesAfter(request, []) : userMessages;
     // 6 stream: the turn's events, completed with what only the runner knows
     return await turn.run(started, composePrompt(request, remembers));
+  }
+
+  /** The agent goes on in the session's next run, or ends here with what can't be trusted of its conversation. */
+  async #leaveAgent(session: Session, started: StartedAgent): Promise<void> {
+    if (this.#state.name !== "closing") return dismiss(session, started);
+    const { end } = this.#state;
+    const after = agentAfterTurn(end, this.turn.agentIsIdle && !started.agent.ended());
+    if (after === "kept") return;
+    if (after === "nothing") {
+      session.conversation = undefined;
+      session.dropped = `the last run failed: ${failureOf(end)?.code ?? end.how}`;
+    }
+    await dismiss(session, started);
+  }
+
+  /** Why the session's files can't be kept for its next run; undefined if they are. */
+  async #whyLost(session: Session): Promise<string | undefined> {
+    const failure = this.#state.name === "closing" ? failureOf(this.#state.end) : undefined;
+    // An agent that was started ahead and had no turn.
+    session.ahead = undefined;
+    return await whyUnsound(session, failure, this.scope.limitMs / 4);
   }
 
   #advance(next: RunState): void {

@@ -74,12 +74,12 @@ export class TurnRunner {
 
   /** The agent's own figures, held back because those of the model's provider take precedence. */
   #usage: Usage | undefined;
-  #agentEnded = false;
   #session: Session | undefined;
+  /** Whether the agent got this run's prompt and hasn't ended its turn. */
+  #hasOpenTurn = false;
 
-  /** Whether the agent ended its turn itself, as after a cancel in time. It can then take another turn. */
-  get agentEnded(): boolean {
-    return this.#agentEnded;
+  get agentIsIdle(): boolean {
+    return !this.#hasOpenTurn;
   }
 
   /** The layer that a new sandbox can begin with, by its name. Undefined: it begins empty. @throws the run's reason */
@@ -182,6 +182,7 @@ export class TurnRunner {
     scope.signal.throwIfAborted();
     using ended = new LinkedAbort(scope.signal, pause.signal);
     deadlines.prompted();
+    this.#hasOpenTurn = true;
     let done = false;
     let stopReason: string | undefined;
     try {
@@ -218,7 +219,7 @@ export class TurnRunner {
     } catch (thrown) {
       throw asPluginError(who, thrown);
     }
-    this.#agentEnded = done || pause.isPaused;
+    this.#hasOpenTurn = !done && !pause.isPaused;
     scope.signal.throwIfAborted();
     if (!done && !pause.isPaused)
       throw new PluginBrokeContract(`${who} ended its turn without a done event.`);

@@ -5,12 +5,14 @@ import { historyOf, messageText } from "../parse/prompt.js";
 /** Messages of the user that are remembered per session. */
 const maxRemembered = 1_000;
 
-/** A session's conversation that its agent has lost, and that the request doesn't contain either. */
-export const forgotten: Warning = {
-  path: "sessionId",
-  message:
-    "is a session whose agent couldn't load its conversation, and messages has none of it: the agent has begun a new one. Send the earlier messages to replay them",
-};
+/**
+ * A session's conversation that its agent has lost, and that the request doesn't contain either. Pure.
+ * @param why it was dropped. Default: the agent couldn't load it.
+ */
+export function forgotten(why = "its agent couldn't load it"): Warning {
+  const message = `is a session whose conversation is lost (${why}), and messages has none of it: the agent has begun a new one. Send the earlier messages to replay them`;
+  return { path: "sessionId", message };
+}
 
 /** Digests of the user's messages in a session, the oldest first. */
 export type UserMessages = readonly string[];

@@ -21,6 +21,22 @@ export const sessionRecordSchema = z.strictObject({
 });
 export type SessionRecord = Readonly<z.output<typeof sessionRecordSchema>>;
 
+/** Kept where a session's sandbox has ended, and its files are kept for the next runner. It holds no credential. */
+export const suspendedSessionSchema = z.strictObject({
+  /** The id of the kept files. */
+  suspended: z.string(),
+  /** The backend's name. */
+  sandbox: z.string(),
+  /** Key of the plan that its sandbox was opened for. */
+  fingerprint: z.string(),
+  hadVisibleCredentials: z.boolean(),
+});
+export type SuspendedSession = Readonly<z.output<typeof suspendedSessionSchema>>;
+
+/** Kept where a session's files are lost, for the warning of the next run with its name. */
+export const lostSessionSchema = z.strictObject({ lost: z.string() });
+export type LostSession = Readonly<z.output<typeof lostSessionSchema>>;
+
 /** This runner's hold on a session. */
 export interface SessionHolding {
   /** Increases with each runner that takes the session over. */
@@ -37,11 +53,15 @@ export interface SessionKeeper {
    * Stores the record if the session is still this runner's; returns whether it is. Undefined: nothing can be
    * continued.
    */
-  keep(name: SessionName, fence: number, record: SessionRecord | undefined): Promise<boolean>;
+  keep(
+    name: SessionName,
+    fence: number,
+    record: SessionRecord | SuspendedSession | undefined,
+  ): Promise<boolean>;
   /** Stores its usage of models. @returns the usage over all runners. @throws StoreFailed */
   use(name: SessionName, use: SessionUse): Promise<SessionUse>;
-  /** Called when its sandbox was closed here. */
-  closed(name: SessionName): Promise<void>;
+  /** Called when its sandbox was closed here. @param lost for the next run of the name. Default: nothing was lost. */
+  closed(name: SessionName, lost?: LostSession): Promise<void>;
   /** Called when its sandbox waits for another runner. */
   onClosed(name: SessionName): void;
 }

@@ -83,6 +83,8 @@ export interface Borrower {
 /** What outlives a run: the sandbox with its workspace and home, and the agent's stored conversation. */
 export class Session {
   conversation: Conversation | undefined;
+  /** Why the last conversation was dropped, while no agent has begun another one. */
+  dropped: string | undefined;
   /** The user's messages in that conversation. */
   userMessages: UserMessages = [];
   /** Kept warm between runs; closed with the session. */
@@ -111,12 +113,17 @@ export class Session {
   /** The run that has it, or the session alone between runs. */
   #asker: RefreshedFor | undefined;
   #isLeft = false;
+  #isClosed = false;
   /** The sandbox's name, the same for every runner that has the session. */
   readonly id: string;
   /** The fence of this runner's hold on it. Undefined: no other runner can have it. */
   readonly fence: number | undefined;
   /** The layer that its sandbox began with. */
   readonly layer: string | undefined;
+  /** Why the files of an earlier session of this name were lost. Undefined: none were. */
+  lost: string | undefined;
+  /** Whether a credential of an earlier run could be read inside: its home may have a copy of it. */
+  hadVisibleCredentials: boolean;
 
   private constructor(
     readonly scope: OwnedScope,
@@ -133,6 +140,8 @@ export class Session {
     this.conversation = record?.conversation;
     this.userMessages = record?.userMessages ?? [];
     this.secrets = new SessionSecrets(record?.secrets);
+    // Not known of another runner's.
+    this.hadVisibleCredentials = record !== undefined;
   }
 
   /** Set when the sandbox can no longer enforce its boundary: no other run may use it. */
@@ -172,6 +181,18 @@ export class Session {
   get state(): SessionState {
     const { conversation, userMessages } = this;
     return { conversation, userMessages, secrets: [...this.secrets.all] };
+  }
+
+  get backend(): string {
+    return this.#backend;
+  }
+
+  /** Ends the agent and every other process. False if one is left. */
+  async endProcesses(limitMs: number): Promise<boolean> {
+    await this.agent?.scope.close();
+    this.agent = undefined;
+    this.ahead = undefined;
+    return this.processes.end(limitMs);
   }
 
   get asSource(): SandboxOfSession {
@@ -296,7 +317,13 @@ export class Session {
     log.info({ session: this.id, connections }, "a session made connections after its last run");
   }
 
+  /** Whether its sandbox is closed, or is being closed. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   async close(): Promise<void> {
+    this.#isClosed = true;
     await this.scope.close();
     this.secrets.reveal();
   }

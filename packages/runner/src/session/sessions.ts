@@ -1,16 +1,25 @@
 import type { AcceptedPlan } from "@ambit/core";
-import { RequestInvalid, RunCancelled, SessionInUse } from "@ambit/core";
+import { messageOf, NotFound, RequestInvalid, RunCancelled, SessionInUse, SnapshotFailed } from "@ambit/core";
 import { projectOf, type RunRequest } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import type { RunLimits } from "../limits.js";
-import type { CredentialRefreshService, HideSecrets } from "../operator.js";
+import type { CredentialRefreshService, HideSecrets, SessionState, WorkspaceService } from "../operator.js";
 import { tokens } from "../tokens.js";
+import { LostFiles, lostBecause, lostWarning } from "./lost-files.js";
+import { neededBy, nextSandbox, unwritable, whyWithoutHome } from "./next-sandbox.js";
 import { evictedFor, requireRoomFor } from "./room.js";
-import { type Borrower, openSession, type Session } from "./session.js";
-import type { SessionHolding, SessionKeeper } from "./session-keeper.js";
+import { type Borrower, openSession, Session, sessionFingerprintOf } from "./session.js";
+import {
+  lostSessionSchema,
+  type SessionHolding,
+  type SessionKeeper,
+  type SuspendedSession,
+  suspendedSessionSchema,
+} from "./session-keeper.js";
 import { keyOf, nameOf, type SessionName } from "./session-name.js";
-import { canGoOn, takeOver } from "./take-over.js";
+import { takeOver } from "./take-over.js";
+import { visibleCredentials } from "./visible-credentials.js";
 
 interface Kept {
   readonly session: Session;
@@ -20,13 +29,39 @@ interface Kept {
 /** A session while one run has it. */
 export interface Loan {
   readonly session: Session;
-  /** Returns it: kept for the next run if it is named and the run succeeded, else closed. */
-  release(keep: boolean): Promise<void>;
+  /**
+   * Returns it: kept for the next run if it is named, else closed.
+   * @param lost why no other run may have its sandbox. Default: the next run of its name gets it.
+   */
+  release(lost?: string): Promise<void>;
+}
+
+/** A run that asks for its session. */
+export interface BorrowingRun extends Borrower {
+  readonly signal: AbortSignal;
+  /** Every credential of the request. */
+  readonly secrets: readonly string[];
+  readonly warn: (message: string) => void;
+  /** Does something that has a time limit of its own. */
+  readonly untimed: <Result>(step: () => Promise<Result>) => Promise<Result>;
+  /** A session with an agent that was started ahead. Default: none. */
+  readonly claim?: (() => Promise<Session | undefined>) | undefined;
+  /** What a new sandbox begins with. Default: it is empty. */
+  readonly layer?: string | undefined;
+}
+
+/** A session that wasn't open here. */
+interface OpenedSession {
+  readonly session: Session;
+  /** Why the files of the last session of this name are lost. Default: they aren't. */
+  readonly lost?: string | undefined;
+  /** Deletes what the session was continued from. Default: nothing is to be deleted. Never rejects. */
+  readonly discardKept?: () => Promise<void>;
 }
 
 interface Opening {
   readonly signal: AbortSignal;
-  readonly claim?: () => Promise<Session | undefined>;
+  readonly claim?: (() => Promise<Session | undefined>) | undefined;
   readonly layer?: string | undefined;
 }
 
@@ -36,6 +71,7 @@ export class Sessions {
   readonly #kept = new Map<string, Kept>();
   readonly #inUse = new Set<string>();
   readonly #open = new Set<Session>();
+  readonly #lost = new LostFiles();
   #isLeaving = false;
   #closed = false;
   /** Set where sessions are kept beyond this process. */
@@ -46,23 +82,16 @@ export class Sessions {
     @inject(tokens.log) private readonly log: Log,
     @inject(tokens.hideSecrets) private readonly hide: HideSecrets,
     @inject(tokens.credentialRefresh) private readonly service: CredentialRefreshService,
+    @inject(tokens.workspaces) private readonly workspaces: WorkspaceService,
   ) {}
 
-  /** The kept session of that name, if it was opened for the same sandbox and boundary; else a new one. */
-  async borrow(
-    request: RunRequest,
-    plan: AcceptedPlan,
-    borrower: Borrower & {
-      readonly signal: AbortSignal;
-      /** Every credential of the request. */
-      readonly secrets: readonly string[];
-      readonly warn: (message: string) => void;
-      /** A session with an agent that was started ahead. Default: none. */
-      readonly claim?: () => Promise<Session | undefined>;
-      /** What a new sandbox begins with. Default: it is empty. */
-      readonly layer?: string | undefined;
-    },
-  ): Promise<Loan> {
+  /**
+   * The session of that name: in its sandbox, or in a new one that has its files where its own can't enforce the plan.
+   * A new one where there is none; the run is warned if there was one whose files are lost.
+   *
+   * @throws SessionInUse, AtCapacity; SnapshotFailed where the files can't be moved, and the session stays as it is
+   */
+  async borrow(request: RunRequest, plan: AcceptedPlan, borrower: BorrowingRun): Promise<Loan> {
     const { secrets } = borrower;
     const key = keyOf(request.sessionId, projectOf(request));
     if (key === undefined)
@@ -71,24 +100,134 @@ export class Sessions {
     requireRoomFor(key, [...this.#kept.keys()], this.limits);
     this.#inUse.add(key);
     try {
-      const kept = this.#take(key);
-      const holding = this.keeper?.holding(nameOf(key));
-      // From an earlier hold: another runner has had the session in between.
-      const isOurs = kept !== undefined && kept.fence === holding?.fence;
-      if (isOurs && canGoOn(kept, plan, secrets)) {
-        kept.secrets.remember(secrets, this.hide);
-        return this.#lend(kept, borrower, key);
-      }
-      if (kept !== undefined) await this.#discard(kept);
-      // The record of this runner was about the sandbox that is now closed.
-      const from = isOurs && holding !== undefined ? { fence: holding.fence } : holding;
-      const opened = await this.#openNamed(plan, secrets, borrower, from);
-      await this.#announce(key, opened, holding);
-      return this.#lend(opened, borrower, key);
+      const session = await this.#next(key, plan, borrower);
+      session.hadVisibleCredentials ||= visibleCredentials(request, plan).length > 0;
+      return this.#lend(session, borrower, key);
     } catch (error) {
       this.#inUse.delete(key);
       throw error;
     }
+  }
+
+  async #next(key: string, plan: AcceptedPlan, borrower: BorrowingRun): Promise<Session> {
+    const { secrets } = borrower;
+    const kept = this.#take(key);
+    const holding = this.keeper?.holding(nameOf(key));
+    // From an earlier hold: another runner has had the session in between.
+    const isOurs = kept !== undefined && kept.fence === holding?.fence;
+    if (kept === undefined || !isOurs) {
+      if (kept !== undefined) await this.#discard(kept);
+      return await this.#begin(key, plan, borrower, holding, this.#lost.of(key));
+    }
+    // The record of this runner is about the sandbox that is open here.
+    const from = holding && { fence: holding.fence };
+    const next = nextSandbox(kept, neededBy(plan, sessionFingerprintOf(plan), secrets));
+    switch (next.how) {
+      case "reuse":
+        kept.secrets.remember(secrets, this.hide);
+        return kept;
+      case "lost":
+        await this.#discard(kept);
+        return await this.#begin(key, plan, borrower, from, kept.isEmpty ? undefined : next.why);
+      case "refuse":
+        await this.#keepOrEnd(key, kept);
+        throw cannotMove(next.why);
+      case "move":
+        try {
+          const moved = await this.#move(kept, plan, borrower, { from, withoutHome: next.withoutHome });
+          await this.#announce(key, moved, holding);
+          await this.#discard(kept);
+          return moved;
+        } catch (error) {
+          await this.#keepOrEnd(key, kept);
+          throw error;
+        }
+    }
+  }
+
+  #keepOrEnd(key: string, session: Session): Promise<void> {
+    return this.#closed ? this.#end(session, key) : this.#keep(key, session);
+  }
+
+  /** A session that isn't open here. @param lost why the files of the last one of this name are lost. Default: they aren't. */
+  async #begin(
+    key: string,
+    plan: AcceptedPlan,
+    borrower: BorrowingRun,
+    holding: SessionHolding | undefined,
+    lost: string | undefined,
+  ): Promise<Session> {
+    const opened = await this.#openNamed(key, plan, borrower, holding);
+    const reason = opened.lost ?? lost;
+    opened.session.lost = reason;
+    await this.#announce(key, opened.session, holding);
+    if (reason !== undefined) borrower.warn(lostWarning(reason));
+    this.#lost.delete(key);
+    await opened.discardKept?.();
+    return opened.session;
+  }
+
+  /** Opens a new sandbox and copies the session's files into it. The earlier one stays open. @throws SnapshotFailed */
+  async #move(
+    kept: Session,
+    plan: AcceptedPlan,
+    borrower: BorrowingRun,
+    {
+      from,
+      withoutHome,
+    }: { readonly from: SessionHolding | undefined; readonly withoutHome: string | undefined },
+  ): Promise<Session> {
+    const { snapshots } = this.workspaces;
+    if (snapshots === undefined) throw cannotMove("this runner has no service for workspaces");
+    const { signal, untimed } = borrower;
+    const opening = { ...borrower, claim: undefined, layer: undefined };
+    const moved = await this.#openNew(plan, borrower.secrets, opening, from?.fence);
+    try {
+      if (!kept.isEmpty)
+        await untimed(async () => {
+          if (!(await kept.endProcesses(this.limits.closeMs)))
+            throw cannotMove("processes in its sandbox could not be ended");
+          const part = withoutHome === undefined ? "all" : "workspace";
+          await snapshots.copy(kept.asSource, moved.asSource, signal, part);
+        });
+      signal.throwIfAborted();
+    } catch (error) {
+      await this.#discard(moved);
+      signal.throwIfAborted();
+      throw error instanceof SnapshotFailed ? cannotMove(error.message, error) : error;
+    }
+    moved.isEmpty = kept.isEmpty;
+    moved.commit = kept.commit;
+    moved.lost = kept.lost;
+    this.#continue(moved, kept.state, { withoutHome, plan, dropped: kept.dropped });
+    moved.hadVisibleCredentials = withoutHome === undefined && kept.hadVisibleCredentials;
+    if (withoutHome !== undefined && !kept.isEmpty) borrower.warn(homeWarning(withoutHome));
+    return moved;
+  }
+
+  /** What a new session has of an earlier one besides its files. */
+  #continue(
+    session: Session,
+    { conversation, userMessages, secrets }: SessionState,
+    {
+      withoutHome,
+      plan,
+      dropped,
+    }: {
+      readonly withoutHome: string | undefined;
+      readonly plan: AcceptedPlan;
+      readonly dropped: string | undefined;
+    },
+  ): void {
+    session.userMessages = userMessages;
+    // Its processes ended with the earlier sandbox.
+    session.wasCutOff = true;
+    // What it copied may contain what was readable then.
+    session.secrets.remember(secrets, this.hide);
+    session.conversation = withoutHome === undefined ? conversation : undefined;
+    session.dropped = withoutHome ?? dropped;
+    if (conversation !== undefined && conversation.harness !== plan.harness.actor.id)
+      session.dropped = `the agent ${conversation.harness} had it`;
   }
 
   /** The sessions that are open here, including those in use. */
@@ -109,6 +248,7 @@ export class Sessions {
       throw new RequestInvalid([{ path: "sessionId", message: "must not be blank" }]);
     }
     const kept = this.#take(key);
+    this.#lost.delete(key);
     if (kept !== undefined) await this.#end(kept, key);
     return kept !== undefined;
   }
@@ -135,8 +275,9 @@ export class Sessions {
       return await act(kept);
     } finally {
       this.#inUse.delete(key);
-      if (this.#closed || kept.failure !== undefined) await this.#end(kept, key);
-      else await this.#keep(key, kept);
+      const { failure } = kept;
+      if (failure === undefined) await this.#keepOrEnd(key, kept);
+      else await this.#end(kept, key, lostBecause.failed(failure));
     }
   }
 
@@ -162,6 +303,7 @@ export class Sessions {
     for (const key of [...this.#kept.keys()]) {
       const session = this.#take(key);
       if (session?.record !== undefined) this.keeper?.onClosed(nameOf(key));
+      else if (session?.isEmpty === false) this.#lost.add(key, lostBecause.abandoned);
     }
     await Promise.all(
       [...this.#open].map(async (session) => {
@@ -172,27 +314,85 @@ export class Sessions {
   }
 
   async #openNamed(
+    key: string,
     plan: AcceptedPlan,
-    secrets: readonly string[],
-    opening: Opening & { readonly warn: (message: string) => void },
+    borrower: BorrowingRun,
     holding: SessionHolding | undefined,
-  ): Promise<Session> {
+  ): Promise<OpenedSession> {
     const { log, limits, hide, service } = this;
-    const { signal, warn } = opening;
-    if (holding === undefined) return this.#openNew(plan, secrets, opening);
-    const refresh = { service, hide };
-    const taken = await takeOver(holding, {
-      plan,
-      secrets,
-      log,
-      closeMs: limits.closeMs,
-      refresh,
-      signal,
-      warn,
+    const { signal, secrets } = borrower;
+    if (holding === undefined) return { session: await this.#openNew(plan, secrets, borrower) };
+    const openNew = async (lost?: string) => ({
+      session: await this.#openNew(plan, secrets, borrower, holding.fence),
+      lost,
     });
-    return taken === undefined
-      ? this.#openNew(plan, secrets, opening, holding.fence)
-      : this.#add(taken, secrets);
+    if (holding.record === undefined) return await openNew();
+    const lost = lostSessionSchema.safeParse(holding.record);
+    if (lost.success) return await openNew(lost.data.lost);
+    const suspended = suspendedSessionSchema.safeParse(holding.record);
+    if (suspended.success) {
+      const resumed = await this.#resume(key, suspended.data, plan, borrower, holding.fence);
+      return typeof resumed === "string" ? await openNew(resumed) : resumed;
+    }
+    const refresh = { service, hide };
+    const { closeMs } = limits;
+    const taken = await takeOver(holding, { plan, secrets, log, closeMs, refresh, signal });
+    return taken instanceof Session
+      ? { session: await this.#add(taken, secrets) }
+      : await openNew(taken.lost);
+  }
+
+  /**
+   * Puts the files of a session whose server stopped into a new sandbox.
+   * @returns why they are lost, where they are
+   * @throws SnapshotFailed, StoreFailed where they stay for another attempt
+   */
+  async #resume(
+    key: string,
+    kept: SuspendedSession,
+    plan: AcceptedPlan,
+    borrower: BorrowingRun,
+    fence: number,
+  ): Promise<OpenedSession | string> {
+    const { suspended } = this.workspaces;
+    const { secrets, signal, untimed } = borrower;
+    const { project } = nameOf(key);
+    if (suspended === undefined) return "this server doesn't keep files of sessions";
+    const needed = neededBy(plan, sessionFingerprintOf(plan), secrets);
+    if (needed.filesystem === "readonly" || needed.filesystem === "off")
+      throw cannotMove(unwritable(needed.filesystem));
+    const session = await this.#openNew(plan, secrets, { ...borrower, claim: undefined }, fence);
+    const present = {
+      ...kept,
+      backend: kept.sandbox,
+      // Its secrets are kept with its files.
+      secrets: { all: new Set(kept.hadVisibleCredentials ? [""] : []) },
+    };
+    const withoutHome = whyWithoutHome(present, needed);
+    const part = withoutHome === undefined ? "all" : "workspace";
+    try {
+      const { state } = await untimed(() =>
+        suspended.restore(kept.suspended, project, session.asSource, signal, part),
+      );
+      if (!session.secrets.mayRemember(state.secrets)) {
+        await this.#discard(session);
+        return "its runs have had more credentials than are kept apart";
+      }
+      session.isEmpty = false;
+      this.#continue(session, state, { withoutHome, plan, dropped: undefined });
+      session.hadVisibleCredentials = withoutHome === undefined && kept.hadVisibleCredentials;
+      if (withoutHome !== undefined) borrower.warn(homeWarning(withoutHome));
+    } catch (error) {
+      await this.#discard(session);
+      signal.throwIfAborted();
+      if (error instanceof NotFound) return "its server stopped, and its files aren't kept any more";
+      throw error;
+    }
+    const discardKept = () =>
+      suspended.delete(kept.suspended, project).catch((error: unknown) => {
+        this.log.warn({ error }, "kept files of a session that goes on could not be deleted");
+      });
+    return { session, discardKept };
   }
 
   async #openNew(
@@ -231,16 +431,20 @@ export class Sessions {
     let released = false;
     return {
       session,
-      release: async (keep) => {
+      release: async (lost) => {
         if (released) return;
         released = true;
         takeBack();
         if (key === undefined) return this.#discard(session);
-        const isHeld = !keep || (await this.#keepRecord(key, session));
+        // What was put into it so far may be half of what the run asked for.
+        const isKept = lost === undefined && !session.isEmpty;
+        const isHeld = !isKept || (await this.#keepRecord(key, session));
         this.#inUse.delete(key);
         if (!isHeld) await this.#discard(session);
-        else if (keep && !this.#closed && this.limits.sessions > 0) await this.#keep(key, session);
-        else await this.#end(session, key);
+        else if (!isKept) await this.#end(session, key, lost);
+        else if (this.#closed) await this.#end(session, key);
+        else if (this.limits.sessions > 0) await this.#keep(key, session);
+        else await this.#end(session, key, lostBecause.notKept);
       },
     };
   }
@@ -277,33 +481,73 @@ export class Sessions {
     }
   }
 
-  /** Closes it, unless this runner is leaving and another one can continue it. */
-  async #end(session: Session, key: string): Promise<void> {
+  /**
+   * Closes it, unless this runner is leaving and another one can continue it.
+   * @param lost why its files are lost, for the next run of the name. Default: nobody misses them.
+   */
+  async #end(session: Session, key: string, lost?: string): Promise<void> {
     const { keeper } = this;
-    if (!session.isLeft && (!this.#isLeaving || session.record === undefined)) {
-      await this.#discard(session);
-      await keeper?.closed(nameOf(key)).catch((error: unknown) => {
-        this.log.warn({ error }, "that a session was closed could not be stored");
-      });
+    if (session.isLeft || (this.#isLeaving && lost === undefined && session.record !== undefined)) {
+      keeper?.onClosed(nameOf(key));
+      this.#open.delete(session);
+      await session.leave();
       return;
     }
-    keeper?.onClosed(nameOf(key));
-    this.#open.delete(session);
-    await session.leave();
+    let reason = lost;
+    if (this.#isLeaving && lost === undefined && !session.isEmpty) {
+      const failed = await this.#suspend(session, key);
+      if (failed === undefined) {
+        await this.#discard(session);
+        return;
+      }
+      reason = `${lostBecause.stopped} (${failed})`;
+    }
+    await this.#discard(session);
+    if (session.isEmpty) reason = session.lost;
+    if (keeper === undefined && reason !== undefined) this.#lost.add(key, reason);
+    await keeper
+      ?.closed(nameOf(key), reason === undefined ? undefined : { lost: reason })
+      .catch((error: unknown) => {
+        this.log.warn({ error }, "that a session was closed could not be stored");
+      });
+  }
+
+  /** Keeps its files for the next runner. Never rejects. @returns why that failed */
+  async #suspend(session: Session, key: string): Promise<string | undefined> {
+    const { keeper } = this;
+    const { suspended } = this.workspaces;
+    const { fence, fingerprint, hadVisibleCredentials, backend } = session;
+    if (keeper === undefined || fence === undefined || suspended?.isKept !== true)
+      return "no plugin keeps files";
+    const name = nameOf(key);
+    try {
+      if (!(await session.endProcesses(this.limits.closeMs))) return "its processes could not be ended";
+      const from = { ...session.asSource, ...name };
+      const { id } = await suspended.take(from, session.state, new AbortController().signal);
+      const record = { suspended: id, sandbox: backend, fingerprint, hadVisibleCredentials };
+      // Otherwise, another runner has the session, and what was kept here grows old.
+      if (await keeper.keep(name, fence, record)) keeper.onClosed(name);
+      return undefined;
+    } catch (error) {
+      this.log.warn({ error }, "the files of an idle session could not be kept for the next server");
+      return messageOf(error);
+    }
   }
 
   async #keep(key: string, session: Session): Promise<void> {
+    const { sessionTtlMs } = this.limits;
     const expiry = setTimeout(() => {
       this.#kept.delete(key);
-      this.#end(session, key).catch((error: unknown) =>
+      this.#end(session, key, lostBecause.unused(sessionTtlMs)).catch((error: unknown) =>
         this.log.error({ error }, "an expired session didn't close"),
       );
-    }, this.limits.sessionTtlMs);
+    }, sessionTtlMs);
     expiry.unref();
     this.#kept.set(key, { session, expiry });
     const keys = evictedFor(key, [...this.#kept.keys()], this.limits);
     const evicted = keys.map((one) => [one, this.#take(one)] as const);
-    for (const [one, left] of evicted) if (left !== undefined) await this.#end(left, one);
+    for (const [one, left] of evicted)
+      if (left !== undefined) await this.#end(left, one, lostBecause.evicted(one));
   }
 
   #take(key: string): Session | undefined {
@@ -317,4 +561,13 @@ export class Sessions {
     this.#open.delete(session);
     await session.close();
   }
+}
+
+function cannotMove(why: string, cause?: unknown): SnapshotFailed {
+  const message = `The session can't go on in the new sandbox that this request's boundary, agent or credentials need: ${why} It stays as it is: send the request with the settings of the run before, or in another session, or end this one first (POST /kill).`;
+  return new SnapshotFailed(message.replace(/([^.!?]) It stays/, "$1. It stays"), { cause });
+}
+
+function homeWarning(why: string): string {
+  return `is a session that goes on in a new sandbox, with its workspace and without the home of its agent: ${why}`;
 }

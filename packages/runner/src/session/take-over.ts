@@ -2,9 +2,15 @@ import type { AcceptedPlan } from "@ambit/core";
 import { messageOf } from "@ambit/core";
 import type { Log, SandboxBackend } from "@ambit/core/plugin";
 import { tooManySecrets } from "../events/redaction/secrets.js";
+import type { WorkspaceService } from "../operator.js";
 import type { SessionRefresh } from "./secrets/refresher.js";
 import { Session, sessionFingerprintOf } from "./session.js";
-import { type SessionHolding, type SessionRecord, sessionRecordSchema } from "./session-keeper.js";
+import {
+  type SessionHolding,
+  type SessionRecord,
+  sessionRecordSchema,
+  suspendedSessionSchema,
+} from "./session-keeper.js";
 
 export interface TakeOverOptions {
   readonly plan: AcceptedPlan;
@@ -13,33 +19,30 @@ export interface TakeOverOptions {
   readonly closeMs: number;
   readonly refresh: SessionRefresh;
   readonly signal: AbortSignal;
-  /** Adds a warning for the caller. */
-  warn(message: string): void;
 }
 
 /**
- * Takes over a session's sandbox that another runner opened, if it was for the same plan. Undefined if there is
- * none, or if it can't be used: the caller is then warned, and the sandbox is removed.
+ * Takes over a session's sandbox that another runner opened, if it was for the same plan. Where it can't be used, it is
+ * removed.
  */
 export async function takeOver(
   { fence, record: kept }: SessionHolding,
   options: TakeOverOptions,
-): Promise<Session | undefined> {
-  if (kept === undefined) return undefined;
-  const { plan, secrets, log, closeMs, refresh, signal, warn } = options;
+): Promise<Session | { readonly lost: string }> {
+  const { plan, secrets, log, closeMs, refresh, signal } = options;
   const read = sessionRecordSchema.safeParse(kept);
-  const why = read.success ? whyUnusable(read.data, plan, secrets) : "another version of Ambit kept it";
+  let why = read.success ? whyUnusable(read.data, plan, secrets) : "another version of Ambit kept it";
   if (why === undefined && read.success) {
     try {
       return await Session.open(plan, log, closeMs, signal, { fence, record: read.data, refresh });
     } catch (error) {
       if (signal.aborted) throw error;
       log.warn({ error }, "a session's sandbox could not be taken over");
-      warn(`is a session whose sandbox could not be taken over (${messageOf(error)}): its workspace is new`);
+      why = `its sandbox could not be taken over (${messageOf(error)})`;
     }
-  } else warn(`is a session that started again with a new workspace: ${why}`);
+  }
   if (read.success) await discard(read.data, fence, plan.sandbox.actor, log);
-  return undefined;
+  return { lost: why ?? "another version of Ambit kept it" };
 }
 
 function whyUnusable(
@@ -57,12 +60,21 @@ function whyUnusable(
   return undefined;
 }
 
-/** Removes the sandbox of an ended session if it outlived its runner and its backend is loaded here. */
+/** Removes what is left of an ended session: its sandbox if its backend is loaded here, or its files. */
 export async function discardSession(
   { fence, record }: SessionHolding,
+  project: string | undefined,
   sandboxes: readonly SandboxBackend[],
+  suspended: WorkspaceService["suspended"],
   log: Log,
 ): Promise<void> {
+  const kept = suspendedSessionSchema.safeParse(record);
+  if (kept.success) {
+    await suspended?.delete(kept.data.suspended, project).catch((error: unknown) => {
+      log.warn({ error }, "the kept files of an ended session could not be deleted");
+    });
+    return;
+  }
   const read = sessionRecordSchema.safeParse(record);
   for (const actor of read.success ? sandboxes : [])
     if (read.success) await discard(read.data, fence, actor, log);
@@ -79,13 +91,4 @@ async function discard(
   await actor.takeover?.discard({ id, fence, log }, handover).catch((error: unknown) => {
     log.warn({ error }, "a session's earlier sandbox could not be removed");
   });
-}
-
-/** Another boundary needs another sandbox, and one that failed has no boundary. Nothing is carried over. */
-export function canGoOn(kept: Session, plan: AcceptedPlan, secrets: readonly string[]): boolean {
-  return (
-    kept.failure === undefined &&
-    kept.fingerprint === sessionFingerprintOf(plan) &&
-    kept.secrets.mayRemember(secrets)
-  );
 }

@@ -98,6 +98,8 @@ describe("a run that continues without a reader", () => {
     const { world, run, records } = await begun(named, limits);
     await records.return();
     expect(await run.ended).toMatchObject({ code: "run_timed_out" });
+    // Its files stay for the next run.
+    expect(await world.runner.endSession("one")).toBe(true);
     expect(world.sandbox.closed).toBe(world.sandbox.opened);
   });
 

@@ -2,6 +2,7 @@ import { PluginBrokeContract } from "@ambit/core";
 import type { HarnessBehaviour } from "@ambit/fakes/harness";
 import { says } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
+import { FakeWorkspaces } from "../fakes/workspaces.js";
 import { createWorld } from "../fakes/world.js";
 
 const harness: HarnessBehaviour = {
@@ -49,6 +50,7 @@ describe("a credential that the sandbox hides", () => {
 
   test("opens another sandbox when it changes", async () => {
     await using world = await createWorld({
+      rules: { workspaces: new FakeWorkspaces() },
       script: says("ok"),
       harness,
       sandbox: { placeholders: { KEY: "placeholder-1" } },

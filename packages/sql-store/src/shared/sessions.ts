@@ -37,6 +37,10 @@ export class SessionRows {
     const rows = await this.database.run([
       // Until this is committed, no other replica counts.
       ...(maxOpen === undefined ? [] : [lockUsage(project)]),
+      statement(
+        sql`SELECT replica FROM ambit_sessions WHERE ${all(equal({ project, session }))} AND handover IS NULL
+        AND replica <> '' AND replica <> ${asText(replica)}`,
+      ),
       statement(sql`SELECT 1 AS room WHERE ${room}`),
       statement(
         sql`INSERT INTO ambit_sessions (project, session, replica, sandbox, fence, created_at, used_at)
@@ -58,7 +62,8 @@ export class SessionRows {
     const columns = new Columns(row);
     if (row.replica !== replica) return { held: false, address: columns.optionalText("address") ?? "" };
     const handover = columns.optionalText("handover");
-    return { held: true, fence: columns.number("fence"), handover };
+    const isAbandoned = rows.at(-4)?.length === 1;
+    return { held: true, fence: columns.number("fence"), handover, ...(isAbandoned ? { isAbandoned } : {}) };
   }
 
   /** Whether it is open already, or may be opened. */
@@ -82,8 +87,12 @@ export class SessionRows {
     return kept?.length === 1 ? "written" : "fenced";
   }
 
-  async release({ project = "", session, replica }: SessionPlace): Promise<void> {
-    const one = sql`DELETE FROM ambit_sessions WHERE ${all(equal({ project, session, replica }))}`;
+  async release({ project = "", session, replica }: SessionPlace, handover?: string): Promise<void> {
+    const own = all(equal({ project, session, replica }));
+    const one =
+      handover === undefined
+        ? sql`DELETE FROM ambit_sessions WHERE ${own}`
+        : sql`UPDATE ambit_sessions SET replica = '', handover = ${handover} WHERE ${own}`;
     await this.database.run([statement(one)], "end");
   }
 
@@ -92,8 +101,8 @@ export class SessionRows {
     project = "",
     session,
   }: StoredSessionName): Promise<{ fence: number; handover?: string } | undefined> {
-    const abandoned = sql`project = ${project} AND session = ${session} AND replica <> ''
-      AND NOT ${lives(this.database, "ambit_sessions")}`;
+    const abandoned = sql`project = ${project} AND session = ${session}
+      AND (replica <> '' OR handover IS NOT NULL) AND NOT ${lives(this.database, "ambit_sessions")}`;
     const [[before] = [], [ended] = []] = await this.database.run(
       [
         statement(sql`SELECT handover FROM ambit_sessions WHERE ${abandoned}${locking(this.database)}`),

@@ -18,7 +18,7 @@ export interface RetentionOptions {
   /** Which of these runs still exist. Rejects while that can't be determined. */
   readonly existing: (owners: readonly string[]) => Promise<ReadonlySet<string>>;
   /** Sessions' snapshots, which have an age of their own. */
-  readonly snapshots: Pick<Snapshots, "deleteOld">;
+  readonly snapshots: readonly Pick<Snapshots, "deleteOld">[];
   readonly log: Log;
 }
 
@@ -58,7 +58,7 @@ export class OutputsRetention {
         owners = [];
       }
       await this.#deleteLost(blobs, owners);
-      await this.options.snapshots.deleteOld();
+      for (const snapshots of this.options.snapshots) await snapshots.deleteOld();
     } catch (error) {
       log.warn(
         { error: messageOf(error) },

@@ -7,5 +7,5 @@
  */
 
 export { type KeptLimits, KeptSnapshots, type OpenSnapshot, type SnapshotDraft } from "./kept.js";
-export { packSnapshot, type SnapshotFacts, type SnapshotLimits } from "./pack.js";
+export { packSnapshot, type SnapshotFacts, type SnapshotLimits, type SnapshotPart } from "./pack.js";
 export { unpackSnapshot } from "./unpack.js";

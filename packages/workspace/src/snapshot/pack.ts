@@ -11,6 +11,9 @@ export interface SnapshotLimits {
   readonly maxBytes: number;
 }
 
+/** Which folders of a sandbox are copied: workspace and home, or only the workspace. */
+export type SnapshotPart = "all" | "workspace";
+
 /** A snapshot's archive, as it was written. */
 export interface SnapshotFacts {
   /** Of the archive, in hex: what `unpackSnapshot` checks. */
@@ -32,6 +35,7 @@ export interface SnapshotFacts {
  *
  * @param keep gets the archive, once, and rejects where it can't be kept: `(archive) => spool.add(archive)`, or
  * `(archive) => blobs.put(owner, name, archive)`. Where packing fails, the archive throws in the middle.
+ * @param part Default: `all`.
  * @throws SnapshotFailed; what `keep` throws; the signal's reason
  */
 export async function packSnapshot(
@@ -39,8 +43,10 @@ export async function packSnapshot(
   limits: SnapshotLimits,
   keep: (archive: AsyncIterable<Uint8Array>) => Promise<unknown>,
   signal: AbortSignal,
+  part: SnapshotPart = "all",
 ): Promise<SnapshotFacts> {
-  const { workspace, home } = sandbox;
+  const { workspace } = sandbox;
+  const home = part === "all" ? sandbox.home : undefined;
   const input = await stdinOf("#snapshots", { action: "pack", workspace, home, ...limits });
   const child = await sandbox.spawn(commandOf(sandbox, signal));
   const printed = endOf(child.stderr, maxReportCharacters);

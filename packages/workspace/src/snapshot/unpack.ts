@@ -3,7 +3,7 @@ import { SnapshotFailed } from "@ambit/core";
 import type { Sandbox } from "@ambit/core/plugin";
 import { commandOf, stdinOf } from "../program/inside-program.js";
 import { endOf, feed } from "../program/streams.js";
-import type { SnapshotFacts, SnapshotLimits } from "./pack.js";
+import type { SnapshotFacts, SnapshotLimits, SnapshotPart } from "./pack.js";
 import { maxReportCharacters, reportIn } from "./report.js";
 
 /**
@@ -16,6 +16,7 @@ import { maxReportCharacters, reportIn } from "./report.js";
  *
  * @param archive as `packSnapshot` made it.
  * @param facts of that archive; one with another digest fails.
+ * @param part Default: `all`. What else the archive has is skipped.
  * @throws SnapshotFailed; what `archive` throws; the signal's reason
  */
 export async function unpackSnapshot(
@@ -24,8 +25,10 @@ export async function unpackSnapshot(
   facts: Pick<SnapshotFacts, "sha256">,
   limits: SnapshotLimits,
   signal: AbortSignal,
+  part: SnapshotPart = "all",
 ): Promise<void> {
-  const { workspace, home } = sandbox;
+  const { workspace } = sandbox;
+  const home = part === "all" ? sandbox.home : undefined;
   const wish = await stdinOf("#snapshots", { action: "unpack", workspace, home, ...limits });
   const hash = createHash("sha256");
   let problem: unknown;

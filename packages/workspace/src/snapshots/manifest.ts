@@ -46,11 +46,16 @@ export function idIn(name: string, kind: keyof typeof blobNames): string | undef
   return /^[0-9a-f]{32}$/.test(id) && rest.join(".") === kind ? id : undefined;
 }
 
+/** What is kept: copies of sessions that their callers took, or the files of sessions whose server stopped. */
+export type SnapshotKind = "snapshots" | "suspended";
+
 /** Of a project's snapshots. No run's key is one: those end with a letter, a digit, or one of `_.:-`. */
-export function snapshotsOwner(project: string | undefined): string {
-  return JSON.stringify(["snapshots", project ?? null]);
+export function snapshotsOwner(kind: SnapshotKind, project: string | undefined): string {
+  return JSON.stringify([kind, project ?? null]);
 }
 
-export function ownsSnapshots(owner: string): boolean {
-  return owner.startsWith('["snapshots",') && owner.endsWith("]");
+/** @param kind Default: any. */
+export function ownsSnapshots(owner: string, kind?: SnapshotKind): boolean {
+  const kinds = kind === undefined ? (["snapshots", "suspended"] as const) : [kind];
+  return kinds.some((one) => owner.startsWith(`["${one}",`)) && owner.endsWith("]");
 }

@@ -4,7 +4,13 @@ import type { SnapshotInfo } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { Blobs } from "../blobs/blobs.js";
 import type { FileSealing } from "../blobs/sealing.js";
-import { packSnapshot, type SnapshotFacts, type SnapshotLimits, unpackSnapshot } from "../snapshot/index.js";
+import {
+  packSnapshot,
+  type SnapshotFacts,
+  type SnapshotLimits,
+  type SnapshotPart,
+  unpackSnapshot,
+} from "../snapshot/index.js";
 import { Spool } from "../spool/spool.js";
 import { contentOf, infoOf, isSnapshotId, noSnapshot, one, remove } from "./entries.js";
 import { readExported } from "./exported.js";
@@ -14,12 +20,14 @@ import {
   idIn,
   manifestSchema,
   ownsSnapshots,
+  type SnapshotKind,
   snapshotsOwner,
   stateSchema,
 } from "./manifest.js";
 import { SnapshotPlaces } from "./places.js";
 
 export interface SnapshotsOptions {
+  readonly kind: SnapshotKind;
   /** Undefined where no plugin keeps files. */
   readonly blobs: (() => Promise<Blobs>) | undefined;
   /** Encrypts what a session was besides its files, in any case. */
@@ -37,6 +45,9 @@ interface SandboxOfSession {
   readonly sandbox: Sandbox;
   readonly backend: string;
 }
+
+/** The setting of `timeoutMs`, for messages. */
+const timeoutSettings = { snapshots: "snapshotTimeoutMs", suspended: "suspendTimeoutMs" } as const;
 
 type State = ReturnType<typeof stateSchema.parse>;
 
@@ -80,16 +91,17 @@ export class Snapshots {
     );
   }
 
-  /** @throws NotFound, SnapshotFailed, StoreFailed; the signal's reason */
+  /** @param part Default: `all`. @throws NotFound, SnapshotFailed, StoreFailed; the signal's reason */
   async restore(
     id: string,
     project: Project,
     { sandbox, backend }: SandboxOfSession,
     signal: AbortSignal,
+    part: SnapshotPart = "all",
   ): Promise<{ readonly facts: SnapshotFacts; readonly state: State & SessionState }> {
     const { blobs, owner } = await this.#place(project);
     const info = await this.find(id, project);
-    if (info.sandbox !== backend)
+    if (part === "all" && info.sandbox !== backend)
       throw new SnapshotFailed(
         `The snapshot ${id} is of a session on ${info.sandbox}, whose files don't fit into a sandbox on ${backend}: send sandbox: "${info.sandbox}" with the request.`,
       );
@@ -97,14 +109,19 @@ export class Snapshots {
     const archive = await blobs.get(owner, blobNames.archive(id));
     if (archive === undefined) throw noSnapshot(id);
     await this.#inTime(signal, (inTime) =>
-      unpackSnapshot(sandbox, archive.content, info, this.#options.limits, inTime),
+      unpackSnapshot(sandbox, archive.content, info, this.#options.limits, inTime, part),
     );
     return { facts: info, state: { ...state, conversation: state.conversation } };
   }
 
-  /** From one sandbox into another, without keeping it. @throws SnapshotFailed; the signal's reason */
-  async copy(from: SandboxOfSession, into: SandboxOfSession, signal: AbortSignal): Promise<SnapshotFacts> {
-    if (from.backend !== into.backend)
+  /** From one sandbox into another, without keeping it. @param part Default: `all`. @throws SnapshotFailed; the signal's reason */
+  async copy(
+    from: SandboxOfSession,
+    into: SandboxOfSession,
+    signal: AbortSignal,
+    part: SnapshotPart = "all",
+  ): Promise<SnapshotFacts> {
+    if (part === "all" && from.backend !== into.backend)
       throw new SnapshotFailed(
         `The session to fork is on ${from.backend}, and its files don't fit into a sandbox on ${into.backend}: send sandbox: "${from.backend}" with the request.`,
       );
@@ -116,9 +133,9 @@ export class Snapshots {
         content = await spool.add(archive);
       };
       return await this.#inTime(signal, async (inTime) => {
-        const facts = await packSnapshot(from.sandbox, limits, keep, inTime);
+        const facts = await packSnapshot(from.sandbox, limits, keep, inTime, part);
         if (content === undefined) throw new TypeError("a snapshot's archive wasn't spooled");
-        await unpackSnapshot(into.sandbox, spool.read(content), facts, limits, inTime);
+        await unpackSnapshot(into.sandbox, spool.read(content), facts, limits, inTime, part);
         return facts;
       });
     } finally {
@@ -174,7 +191,7 @@ export class Snapshots {
 
   /** Keeps an exported snapshot under a new id. @throws AtCapacity, SnapshotFailed, StoreFailed; what the content throws */
   async import(content: AsyncIterable<Uint8Array>, project: Project): Promise<SnapshotInfo> {
-    const owner = snapshotsOwner(project);
+    const owner = this.#ownerOf(project);
     if (this.#importing.has(owner))
       throw new AtCapacity("The project imports another snapshot now: try again when that is done.");
     this.#importing.add(owner);
@@ -219,7 +236,7 @@ export class Snapshots {
     const blobs = await open();
     const before = Date.now() - maxAgeMs;
     for await (const { owner } of blobs.owners(before)) {
-      if (!ownsSnapshots(owner)) continue;
+      if (!ownsSnapshots(owner, this.#options.kind)) continue;
       for await (const { name, at } of blobs.files(owner))
         if (at < before) await blobs.deleteFile(owner, name);
     }
@@ -234,7 +251,7 @@ export class Snapshots {
     } catch (cause) {
       signal.throwIfAborted();
       if (!late.aborted) throw cause;
-      const message = `The session's files couldn't be copied within ${timeoutMs} ms: remove some, or raise workspace.snapshotTimeoutMs of the server's configuration.`;
+      const message = `The session's files couldn't be copied within ${timeoutMs} ms: remove some, or raise workspace.${timeoutSettings[this.#options.kind]} of the server's configuration.`;
       throw new SnapshotFailed(message, { cause });
     }
   }
@@ -286,11 +303,15 @@ export class Snapshots {
     return ids;
   }
 
+  #ownerOf(project: Project): string {
+    return snapshotsOwner(this.#options.kind, project);
+  }
+
   async #place(project: Project): Promise<{ readonly blobs: Blobs; readonly owner: string }> {
     if (this.#options.blobs === undefined)
       throw new SnapshotFailed(
         "Snapshots can't be kept here: add @ambit/blobs-folder or @ambit/blobs-s3 to the configuration's plugins.",
       );
-    return { blobs: await this.#options.blobs(), owner: snapshotsOwner(project) };
+    return { blobs: await this.#options.blobs(), owner: this.#ownerOf(project) };
   }
 }

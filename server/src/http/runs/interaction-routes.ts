@@ -145,7 +145,7 @@ export async function handleDeleteSession(route: StoredRoute): Promise<Response>
   const ended = await context.runner.endSession(session, name.project);
   const { runs } = server;
   const abandoned = ended ? undefined : await runs.asking(() => runs.sessions.endAbandoned(name));
-  if (abandoned !== undefined) await context.runner.discardSession(abandoned);
+  if (abandoned !== undefined) await context.runner.discardSession(abandoned, name.project);
   if (!ended && abandoned === undefined) {
     const elsewhere = await runs.asking(() => runs.sessions.addressOf(session, name.project));
     if (elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);

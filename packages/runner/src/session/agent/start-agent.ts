@@ -11,7 +11,7 @@ import { OwnedScope } from "../../lifetime/scope.js";
 import type { RunLimits } from "../../limits.js";
 import type { PermissionCeiling } from "../../operator.js";
 import { tokens } from "../../tokens.js";
-import { continues, userMessagesAfter } from "../history.js";
+import { continues, type UserMessages, userMessagesAfter } from "../history.js";
 import { ModelRouter, ModelRoutes } from "../model-routes.js";
 import { AgentPool } from "../pool/agent-pool.js";
 import type { Session } from "../session.js";
@@ -24,8 +24,10 @@ export interface RunAgent {
   readonly started: StartedAgent;
   /** Whether it was kept from an earlier run. */
   readonly warm: boolean;
-  /** Whether earlier runs of the session had a conversation. */
+  /** Whether the run was to continue a conversation of earlier ones. */
   readonly continued: boolean;
+  /** The user's messages that it knows once it got this turn's. */
+  readonly userMessages: UserMessages;
 }
 
 /** Steps 4 and 5. */
@@ -62,22 +64,24 @@ export class AgentStarter {
 
   /**
    * The session's agent, when it was started with the same tools and settings and remembers the same conversation; else a
-   * new one. If the caller edited the user's earlier messages, the stored conversation isn't loaded either.
+   * new one. If the caller edited the user's earlier messages, or asks for a new conversation, the stored one isn't loaded.
    */
   async start(session: Session): Promise<RunAgent> {
     const fingerprint = agentFingerprintOf(this.request);
     const kept = session.agent;
     const continued = session.userMessages.length > 0;
-    const isSame = continues(this.request, session.userMessages, this.wholeHistory);
+    const isNew = this.request.conversation === "new";
+    const isSame = !isNew && continues(this.request, session.userMessages, this.wholeHistory);
     if (!isSame) session.conversation = undefined;
-    session.userMessages = userMessagesAfter(this.request, session.userMessages, this.wholeHistory);
+    const before = isNew ? [] : session.userMessages;
+    const userMessages = userMessagesAfter(this.request, before, this.wholeHistory);
     if (isSame && kept?.fingerprint === fingerprint && !kept.agent.ended())
-      return { started: kept, warm: true, continued };
+      return { started: kept, warm: true, continued, userMessages };
     session.agent = undefined;
     await kept?.scope.close();
     const started = await this.#startNew(session, fingerprint);
     session.agent = started;
-    return { started, warm: false, continued };
+    return { started, warm: false, continued: continued && !isNew, userMessages };
   }
 
   /** What its harness knows of a start that takes too long. */

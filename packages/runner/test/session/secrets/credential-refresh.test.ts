@@ -2,6 +2,7 @@ import { says } from "@ambit/fakes/harness";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { CredentialRefreshService } from "../../../src/index.js";
 import { RefreshFailed } from "../../../src/index.js";
+import { FakeWorkspaces } from "../../fakes/workspaces.js";
 import { createWorld, type WorldOptions } from "../../fakes/world.js";
 
 const fresh = `ghs_${"ccccdddd".repeat(5)}`;
@@ -44,7 +45,7 @@ async function openWorld(answer: Answer, more: WorldOptions = {}) {
   const world = await createWorld({
     script: says("ok"),
     sandbox: { placeholders: { GIT_TOKEN: "placeholder-1" } },
-    rules: { credentialRefresh: service },
+    rules: { credentialRefresh: service, workspaces: new FakeWorkspaces() },
     hideSecrets: (secrets) => {
       logged.push(secrets);
       return () => void logged.splice(logged.indexOf(secrets), 1);
@@ -95,13 +96,14 @@ describe("a session asks the platform for a new value", () => {
     expect(world.sandbox.opened).toBe(1);
   });
 
-  test("in a new session when the callback changes, as with a changed value", async () => {
+  test("in a new sandbox when the callback changes, as with a changed value", async () => {
     const { world } = await openWorld(minted({ value: fresh, expiresAt: inAnHour() }));
     await world.run(named);
     await world.run(named);
     expect(world.sandbox.opened).toBe(1);
     const other = { ...credential, refresh: { ...refresh, authorization: "Bearer another-key" } };
-    await world.run({ ...named, credentials: [other] });
+    const { result } = await world.run({ ...named, credentials: [other] });
+    expect(result).toMatchObject({ ok: true });
     expect(world.sandbox).toMatchObject({ opened: 2, closed: 1 });
   });
 

@@ -33,7 +33,8 @@ export interface SnapshotWish {
   readonly action: "pack" | "unpack";
   /** Absolute, as seen inside. */
   readonly workspace: string;
-  readonly home: string;
+  /** Absent: only the workspace is packed or unpacked; a home in the archive is skipped. */
+  readonly home?: string;
   /** Files, folders and links. */
   readonly maxEntries: number;
   /** Of the files' contents. */

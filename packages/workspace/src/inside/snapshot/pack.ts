@@ -19,7 +19,10 @@ export class Packing {
   constructor(readonly wish: SnapshotWish) {}
 
   run(): undefined {
-    const roots = (["workspace", "home"] as const).map((root) => ({ root, path: this.wish[root] }));
+    const roots = (["workspace", "home"] as const).flatMap((root) => {
+      const path = this.wish[root];
+      return path === undefined ? [] : [{ root, path }];
+    });
     // One may lie in the other, or be the same.
     const ids = roots.map(({ path }) => idOf(lstatSync(path)));
     this.#roots = new Set(ids);

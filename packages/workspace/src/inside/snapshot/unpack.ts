@@ -50,6 +50,8 @@ export class Unpacking {
   readonly #places = new Map<number, Place>();
   #root: RootName | undefined;
   #stack: OpenFolder[] = [];
+  /** Levels of folders below a root that isn't wanted, with that root. */
+  #skipped = 0;
   #bytes = 0;
   entries = 0;
   readonly skipped = 0;
@@ -64,6 +66,7 @@ export class Unpacking {
   }
 
   #take(line: ArchiveLine): undefined {
+    if (this.#skipped > 0) return this.#skip(line);
     if (line.type === "root") return this.#enterRoot(line.root);
     const here = this.#stack.at(-1)?.folder;
     if (here === undefined)
@@ -90,9 +93,20 @@ export class Unpacking {
 
   #enterRoot(root: RootName): undefined {
     if (this.#root !== undefined) throw new SnapshotError("damaged", "it has a root within a root");
+    const path = this.wish[root];
+    if (path === undefined) {
+      this.#skipped = 1;
+      return;
+    }
     this.#root = root;
-    const folder = openFolder(Buffer.from(this.wish[root]));
-    this.#stack = [{ folder, name: Buffer.alloc(0), mode: 0 }];
+    this.#stack = [{ folder: openFolder(Buffer.from(path)), name: Buffer.alloc(0), mode: 0 }];
+  }
+
+  #skip(line: ArchiveLine): undefined {
+    if (line.type === "folder") this.#skipped += 1;
+    else if (line.type === "leave") this.#skipped -= 1;
+    else if (line.type === "file")
+      for (let size = this.#chunk(); size > 0; size = this.#chunk()) this.#input.bytes(size, () => {});
   }
 
   #enter(here: Folder, { name: given, mode }: ArchiveLine & { type: "folder" }): undefined {
@@ -147,7 +161,7 @@ export class Unpacking {
     if (place === undefined) throw new SnapshotError("damaged", "it has a second name of no file");
     const { root, names } = place;
     const last = names.at(-1) ?? Buffer.alloc(0);
-    let folder = openFolder(Buffer.from(this.wish[root]));
+    let folder = openFolder(Buffer.from(this.wish[root] ?? ""));
     try {
       for (const one of names.slice(0, -1)) {
         const above = folder;

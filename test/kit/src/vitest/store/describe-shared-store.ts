@@ -269,6 +269,31 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await two.sessions({ project: "p", limit: 10 })).toEqual([]);
   });
 
+  it("keeps what is left of a session that has no owner, and knows one whose owner vanished", async () => {
+    const [one, two] = [await opened(), await opened()];
+    await one.renew("one", "http://one", 60_000);
+    await two.renew("two", "http://two", 60_000);
+    const place = { project: "p", session: "left", sandbox: "local" };
+    await one.holdSession({ ...place, replica: "one" });
+    await one.releaseSession({ ...place, replica: "one" }, "sealed");
+    expect(await two.sessions({ project: "p", limit: 10 })).toEqual([]);
+    // Its own earlier owner has a new hold too.
+    expect(await one.holdSession({ ...place, replica: "one" })).toEqual({
+      held: true,
+      fence: 2,
+      handover: "sealed",
+    });
+    await one.releaseSession({ ...place, replica: "one" }, "again");
+    expect(await two.endSession(place)).toEqual({ fence: 3, handover: "again" });
+
+    const vanished = { ...place, session: "vanished" };
+    await one.holdSession({ ...vanished, replica: "one" });
+    await two.supersede("one", "another");
+    const hold = { held: true, fence: 2 };
+    expect(await two.holdSession({ ...vanished, replica: "two" })).toEqual({ ...hold, isAbandoned: true });
+    expect(await two.holdSession({ ...vanished, replica: "two" })).toEqual(hold);
+  });
+
   it("hands a session over with its owner's data, but not during a run", async () => {
     const [one, two] = [await opened(), await opened()];
     await one.renew("one", "http://one", 60_000);
