@@ -1,13 +1,14 @@
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { chmod, chown, readdir } from "node:fs/promises";
-import { join } from "node:path";
+import { chmod, chown, cp, mkdir, mkdtemp, readdir, realpath, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import type { Finding } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { claims } from "../../src/claims.js";
 import { fixFor } from "../../src/probe/fixes.js";
 import { probeConfinement } from "../../src/probe/probe.js";
@@ -59,6 +60,26 @@ test("as an ordinary user it proves all claims but the limits, and names what th
   // Neither the host's folders nor the runner's key.
   expect(text).not.toMatch(/\/sys\/|[0-9a-f]{24}/);
   expect(await readdir(join(dataFolder, "runners"))).toEqual([]);
+});
+
+test("Node below root's home leaves the boundary proven", async (context) => {
+  if (!isRoot) context.skip("host: only root can install Node below /root");
+  const home = await mkdtemp("/root/.ambit-test-");
+  onTestFinished(() => rm(home, { recursive: true }));
+  const node = join(home, "versions/node/bin/node");
+  await mkdir(dirname(node), { recursive: true });
+  await cp(await realpath(process.execPath), node);
+  const dataFolder = await temporaryFolder();
+  await chmod(dataFolder, 0o711);
+  const program = `
+    import { configSchema, LocalSandbox } from ${JSON.stringify(fileURLToPath(new URL("../../dist/index.js", import.meta.url)))};
+    const backend = new LocalSandbox(configSchema.parse(${JSON.stringify({ dataFolder })}));
+    console.log(JSON.stringify(await backend.probe(AbortSignal.timeout(60_000), ["filesystem.host-hidden"])));`;
+  const { stdout } = await promisify(execFile)(node, ["--input-type=module", "-e", program], { cwd: "/" });
+  const findings: Finding[] = JSON.parse(stdout);
+  expect(findings).toContainEqual(
+    expect.objectContaining({ capability: "filesystem.host-hidden", proven: true }),
+  );
 });
 
 test("no process of a probe outlives a runner that is killed without warning", async () => {
