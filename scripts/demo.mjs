@@ -83,7 +83,8 @@ async function* recordsOf(response) {
   for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
     const lines = `${rest}${chunk}`.split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) yield JSON.parse(line);
+    // Blank lines keep a silent stream alive.
+    for (const line of lines) if (line !== "") yield JSON.parse(line);
   }
 }
 
