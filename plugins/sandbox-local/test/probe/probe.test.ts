@@ -1,7 +1,9 @@
+// needs: jail
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { chmod, chown, cp, mkdir, mkdtemp, readdir, realpath, rm } from "node:fs/promises";
+import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -13,14 +15,14 @@ import { claims } from "../../src/claims.js";
 import { fixFor } from "../../src/probe/fixes.js";
 import { probeConfinement } from "../../src/probe/probe.js";
 import { confinedBackend, temporaryFolder } from "../support/specs.js";
-import { isRoot, ordinaryUser } from "../support/user.js";
+import { isRoot, ordinaryUser, testAsRoot } from "../support/user.js";
 
 const proven = (findings: readonly Finding[]) =>
   findings.filter((finding) => finding.proven).map(({ capability }) => capability);
 
 const ofRoot = ["resources.memory", "resources.processes", "resources.cpu", "resources.disk"];
 
-test.runIf(isRoot)("as root this host proves every claim, and describes each trial", async () => {
+testAsRoot("as root this host proves every claim, and describes each trial", async () => {
   // A group's folder, as administrators make it.
   const shared = await temporaryFolder();
   await chmod(shared, 0o2755);
@@ -64,7 +66,7 @@ test("as an ordinary user it proves all claims but the limits, and names what th
 
 test("Node below root's home leaves the boundary proven", async (context) => {
   if (!isRoot) context.skip("host: only root can install Node below /root");
-  const home = await mkdtemp("/root/.ambit-test-");
+  const home = await mkdtemp(join(userInfo().homedir, ".ambit-test-"));
   onTestFinished(() => rm(home, { recursive: true }));
   const node = join(home, "versions/node/bin/node");
   await mkdir(dirname(node), { recursive: true });

@@ -1,3 +1,4 @@
+// needs: jail
 import { chmod, mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { tryInside } from "@ambit/attacks/inside";
