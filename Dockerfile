@@ -13,9 +13,12 @@ RUN command -v bwrap && command -v git && command -v python3 \
          && rm -rf /var/lib/apt/lists/*; }
 
 FROM base AS build
+ARG PACKAGES
 COPY . /source
 WORKDIR /source
-RUN npm ci --ignore-scripts && npm run build && node scripts/packages/install-packages.mjs /packages
+# Docker's builder before BuildKit runs this stage even where `prebuilt` is chosen.
+RUN if [ "$PACKAGES" = prebuilt ]; then mkdir /packages; \
+    else npm ci --ignore-scripts && npm run build && node scripts/packages/install-packages.mjs /packages; fi
 
 FROM base AS prebuilt
 # Docker's builder before BuildKit runs this stage even where `build` is chosen: then the folder may be missing.

@@ -1,10 +1,12 @@
 import { defineConfig } from "vitest/config";
 import { globalSetupOf } from "./scripts/vitest/global-setup.ts";
+import { skipWithoutNeeds } from "./scripts/vitest/needs.ts";
 import { TestReporter } from "./scripts/vitest/test-reporter.ts";
 
 /** One configuration for every package, so that `npm test -w <package>` and the whole suite agree. */
 export default defineConfig({
   // As TypeScript compiles the packages: decorators of parameters name what is injected.
+  plugins: [skipWithoutNeeds()],
   oxc: { decorator: { legacy: true } },
   test: {
     include: ["test/**/*.test.ts", "e2e/**/*.test.ts"],

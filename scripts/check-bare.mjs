@@ -1,38 +1,111 @@
 /**
- * Runs the README's first command where a newcomer has only Debian's own Node: in fresh Debian systems with the packages
- * nodejs, npm and git, as root and as an ordinary user without sudo. `npm run check:bare` tries all four;
- * `npm run check:bare -- bookworm user` one. It clones the last commit. Needs root and mmdebstrap.
+ * Runs the README's commands where newcomers do: in fresh Debian systems with the packages nodejs, npm and git only, as
+ * root and as an ordinary user without sudo, with namespaces and in plain Docker containers, small, slow and odd ones.
+ * `npm run check:bare` tries all machines, and prints a table; `npm run check:bare -- docker user` those whose names have
+ * both words; `--ci` six that differ most. `npm run demo` runs on the last commit, the fast part of `npm test` on this build.
+ * Needs root, mmdebstrap, docker.io, and a build.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { root } from "./setup.mjs";
 import { runLogged, say, step } from "./step.mjs";
 
-/** @typedef {{ suite: string, account: "root" | "user" }} Machine */
+/**
+ * @typedef {object} Machine
+ * @property {string} name
+ * @property {"bookworm" | "trixie"} [suite] default: bookworm
+ * @property {"root" | "user" | "homeless"} account the last has no entry in /etc/passwd, and no HOME
+ * @property {readonly string[]} [docker] a container with these options; without it, a system with all namespaces
+ * @property {string} [folder] of the clone. Default: the home's `ambit`
+ * @property {string} [first] commands of root before the demo
+ * @property {string} [environment] what the shell sets for the demo, after the set-up
+ * @property {boolean} [isGuaranteed] whether the demo runs within its boundary. Default: as root with namespaces
+ * @property {boolean} [hasTests] runs the fast part of the tests too
+ * @property {boolean} [inCi]
+ */
+
+/** @satisfies {Partial<Machine>} */
+const dockerUser = /** @type {const} */ ({ account: "user", docker: [] });
 
 /** @type {readonly Machine[]} */
 const machines = [
-  { suite: "bookworm", account: "user" },
-  { suite: "bookworm", account: "root" },
-  { suite: "trixie", account: "user" },
-  { suite: "trixie", account: "root" },
+  { name: "bookworm user", account: "user", inCi: true },
+  { name: "bookworm root, clone in its home", account: "root", inCi: true },
+  { name: "trixie user", suite: "trixie", account: "user" },
+  { name: "trixie root, clone in its home", suite: "trixie", account: "root" },
+  { name: "docker root", account: "root", docker: [], hasTests: true, inCi: true },
+  { ...dockerUser, name: "docker user", hasTests: true, inCi: true },
+  {
+    ...dockerUser,
+    name: "docker user, 0.3 processors, 2 GB",
+    docker: ["--cpus", "0.3", "--memory", "2g"],
+    inCi: true,
+  },
+  {
+    ...dockerUser,
+    name: "docker user, 1 processor, 2 GB",
+    docker: ["--cpus", "1", "--memory", "2g"],
+    hasTests: true,
+  },
+  {
+    name: "docker root with the flags of the refusal",
+    account: "root",
+    docker: [
+      "--security-opt",
+      "seccomp=unconfined",
+      "--security-opt",
+      "systempaths=unconfined",
+      "--cap-add",
+      "SYS_ADMIN",
+    ],
+    isGuaranteed: true,
+  },
+  { ...dockerUser, name: "docker user without Python", first: "rm -f /usr/bin/python3*" },
+  { name: "root with umask 077", account: "root", environment: "umask 077", isGuaranteed: false, inCi: true },
+  {
+    name: "user with a read-only home",
+    account: "user",
+    folder: "/srv/clone/ambit",
+    first: "chown 0 /srv/newcomer; chmod 555 /srv/newcomer",
+  },
+  {
+    name: "user with spaces in the path, and a Turkish locale",
+    account: "user",
+    folder: "/srv/newcomer/a b/é",
+    environment: "export LC_ALL=tr_TR.UTF-8 LANG=tr_TR.UTF-8",
+  },
+  {
+    name: "user with a dead proxy",
+    account: "user",
+    environment: "export NODE_USE_ENV_PROXY=1 HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9",
+  },
+  { name: "user without a home", account: "homeless", folder: "/srv/clone/ambit" },
 ];
 
-const userIds = { root: 0, user: 1000 };
+const userIds = { root: 0, user: 1000, homeless: 1234 };
 
-/** In milliseconds. It takes about half a minute on an idle machine. */
-const commandTimeoutMs = 10 * 60_000;
+/** In milliseconds. It takes about half a minute on an idle machine with two processors. */
+const commandTimeoutMs = 15 * 60_000;
+
+/** Enough of the tests to meet each need that a container lacks. */
+const fastPart = [
+  "core/test",
+  "packages/runner/test/happy-run",
+  "packages/workspace/test/git",
+  "plugins/sandbox-local/test/confined",
+  "plugins/sandbox-local/test/probe",
+  "test/repository/test/needs",
+];
 
 /**
- * The new system as the root of a mount namespace, not by chroot, in which Linux refuses user namespaces. The host
- * lends it its names, its authorities and its npm registry.
+ * The new system as the root of a mount namespace, not by chroot, in which Linux refuses user namespaces.
  */
 const onMachine = `
-mount --bind "$1" "$1"
+mount --rbind "$1" "$1"
 cd "$1"
 mount -t proc proc proc
 mount --rbind /dev dev
@@ -41,66 +114,234 @@ mount --bind /etc/resolv.conf etc/resolv.conf
 mkdir outside
 pivot_root . outside
 umount -l outside
-cd /srv/newcomer/ambit
-exec setpriv --reuid "$2" --regid "$2" --clear-groups env -i HOME=/srv/newcomer PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
-  npm_config_registry="$3" $4 npm run demo`;
+exec sh -euc "$2"`;
+
+/** @param {Machine} machine */
+const homeOf = ({ account }) => (account === "root" ? "/root" : "/srv/newcomer");
+/** @param {Machine} machine */
+const cloneOf = (machine) => machine.folder ?? `${homeOf(machine)}/ambit`;
+
+/** Words for a shell. @param {readonly string[]} words */
+const quoted = (words) => words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
 
 /**
+ * What a fresh account has of this host: its npm registry, and the authorities that a private one needs.
  * @param {Machine} machine
- * @param {string} folder
  */
-async function prepare({ suite, account }, folder) {
-  const system = join(folder, "root");
+function variablesOf(machine) {
+  const registry = spawnSync("npm", ["config", "get", "registry"], { encoding: "utf8" }).stdout.trim();
+  return [
+    "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+    `npm_config_registry=${registry}`,
+    ...(machine.account === "homeless" ? ["npm_config_cache=/tmp/npm"] : [`HOME=${homeOf(machine)}`]),
+    ...(process.env.NODE_EXTRA_CA_CERTS === undefined ? [] : ["NODE_EXTRA_CA_CERTS=/authorities.crt"]),
+  ];
+}
+
+/** One system for each Debian. @param {string} suite @param {string} folder */
+async function makeSystem(suite, folder) {
+  const system = join(folder, suite);
   await runLogged("mmdebstrap", ["--variant=minbase", "--include=nodejs,npm,git", suite, system], root);
-  mkdirSync(join(system, "srv/newcomer"), { recursive: true });
-  await runLogged("git", ["clone", "--quiet", root, join(system, "srv/newcomer/ambit")], root);
-  await runLogged("chown", ["-R", `${userIds[account]}`, join(system, "srv/newcomer")], root);
+  appendFileSync(join(system, "etc/passwd"), "newcomer:x:1000:1000::/srv/newcomer:/bin/sh\n");
+  mkdirSync(join(system, "srv/newcomer"));
+  spawnSync("chown", ["1000:1000", join(system, "srv/newcomer")]);
   // A registry on a private network may have an authority of its own.
   const authorities = process.env.NODE_EXTRA_CA_CERTS;
-  if (authorities === undefined) return { system, environment: "" };
-  await runLogged("install", ["-m", "644", authorities, join(system, "authorities.crt")], root);
-  return { system, environment: "NODE_EXTRA_CA_CERTS=/authorities.crt" };
+  if (authorities !== undefined)
+    await runLogged("install", ["-m", "644", authorities, join(system, "authorities.crt")], root);
+  return system;
+}
+
+/** What each machine runs as root: it prepares the clone, and becomes the account. @param {Machine} machine */
+function scriptOf(machine) {
+  const clone = cloneOf(machine);
+  const id = userIds[machine.account];
+  const become = [
+    "setpriv",
+    "--reuid",
+    `${id}`,
+    "--regid",
+    `${id}`,
+    "--clear-groups",
+    "env",
+    "-i",
+    ...variablesOf(machine),
+  ];
+  // With a proxy that doesn't answer, only what was set up before can run.
+  const prepared = machine.environment?.includes("PROXY") === true ? "npm run demo >/dev/null 2>&1;" : "";
+  const demo = `cd ${quoted([clone])}; ${prepared} ${machine.environment ?? ":"}; npm run demo`;
+  const own = machine.environment?.includes("umask") === true ? machine.environment : ":";
+  return `
+${own}
+mkdir -p ${quoted([dirname(clone)])}
+git clone --quiet file:///source ${quoted([clone])}
+chown -R ${id} ${quoted([dirname(clone)])}
+${machine.first ?? ":"}
+exec ${quoted([...become, "sh", "-euc", demo])}`;
 }
 
 /**
- * @param {Machine} machine
- * @param {string} folder
+ * Runs a program, and returns what it said. @param {string} program @param {readonly string[]} args
+ * @returns {Promise<{ code: number | null, shown: string }>}
  */
-async function demonstrate(machine, folder) {
-  const { system, environment } = await prepare(machine, folder);
-  const registry = spawnSync("npm", ["config", "get", "registry"], { encoding: "utf8" }).stdout.trim();
-  const shell = ["sh", "-euc", onMachine, "sh", system, `${userIds[machine.account]}`, registry, environment];
-  const options = ["--mount", "--pid", "--fork", "--kill-child"];
-  const child = spawn("unshare", [...options, ...shell], {
-    stdio: ["ignore", "pipe", "pipe"],
-    timeout: commandTimeoutMs,
-  });
+async function outcomeOf(program, args) {
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], timeout: commandTimeoutMs });
   const [shown, steps, [code]] = await Promise.all([
     text(child.stdout),
     text(child.stderr),
     once(child, "close"),
   ]);
-  const outcomes = shown.match(/ ends {5}(end_turn|paused)/g) ?? [];
-  if (code !== 0 || outcomes.length !== 3)
-    throw new Error(`npm run demo ended with ${code}:\n${steps}${shown}`);
-  // Only root can install the sandbox's programs there; without them the demo says so.
-  const expected = machine.account === "root" ? "confined · strict" : "Without a boundary";
-  if (!shown.includes(expected)) throw new Error(`npm run demo didn't say "${expected}":\n${steps}${shown}`);
+  return { code, shown: `${steps}${shown}` };
 }
 
-/** @param {readonly string[]} chosen parts of a machine, or none for all */
-async function checkBare(chosen) {
-  const wanted = machines.filter((one) => chosen.every((part) => part === one.suite || part === one.account));
-  if (wanted.length === 0) throw new Error(`no machine is "${chosen.join(" ")}"`);
-  for (const machine of wanted) {
-    const folder = mkdtempSync(join(tmpdir(), "ambit-bare-"));
-    try {
-      await step(`npm run demo on ${machine.suite} as ${machine.account}`, () =>
-        demonstrate(machine, folder),
-      );
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
+/** The engine of the tests, with an image of each system. @param {string} folder @param {string} system */
+async function startEngine(folder, system) {
+  const { startDaemon } = await import("../test/docker-engine/dist/daemon.js");
+  mkdirSync(join(folder, "engine"));
+  const daemon = await startDaemon(join(folder, "engine"), `ambit-bare-${process.pid}`);
+  const host = ["--host", `unix://${daemon.socket}`];
+  const { code, shown } = await outcomeOf("sh", [
+    "-c",
+    `tar -C "$0" -c . | docker "$@" import - bare`,
+    system,
+    ...host,
+  ]);
+  if (code !== 0) throw new Error(`the image can't be made: ${shown}`);
+  return { host, stop: () => daemon.stop() };
+}
+
+/** @typedef {{ name: string, seconds: string, tests: string, guaranteed: string }} Row */
+
+/** @param {Machine} machine @param {string} folder @param {string} system @param {readonly string[]} host */
+async function runOn(machine, folder, system, host) {
+  const source = join(folder, "source");
+  const start = performance.now();
+  const { code, shown } =
+    machine.docker === undefined
+      ? await inNamespaces(machine, folder, system)
+      : await outcomeOf("docker", [
+          ...[...host, "run", "--rm", "--network", "host", ...machine.docker],
+          ...["--volume", `${source}:/source:ro`, "bare", "sh", "-euc", scriptOf(machine)],
+        ]);
+  const seconds = ((performance.now() - start) / 1000).toFixed(0);
+  const outcomes = shown.match(/ ends {5}(end_turn|paused)/g) ?? [];
+  if (code !== 0 || outcomes.length !== 3) throw new Error(`npm run demo ended with ${code}:\n${shown}`);
+  const isGuaranteed = shown.includes("confined · strict");
+  const expected = machine.isGuaranteed ?? (machine.account === "root" && machine.docker === undefined);
+  if (isGuaranteed !== expected)
+    throw new Error(`npm run demo was ${isGuaranteed ? "" : "not "}within its boundary:\n${shown}`);
+  const tests = machine.hasTests === true ? await testsOn(machine, folder, host) : "–";
+  return {
+    name: machine.name,
+    seconds,
+    tests,
+    guaranteed: isGuaranteed ? "everything the demo asks for" : "no boundary",
+  };
+}
+
+/** @param {Machine} machine @param {string} folder @param {string} system */
+async function inNamespaces(machine, folder, system) {
+  const own = mkdtempSync(join(folder, "machine-"));
+  for (const name of ["upper", "work", "root"]) mkdirSync(join(own, name));
+  chmodSync(join(own, "upper"), 0o755);
+  const layers = `lowerdir=${system},upperdir=${join(own, "upper")},workdir=${join(own, "work")}`;
+  const target = join(own, "root");
+  const mounts = `mount -t overlay -o "$3" overlay "$1"; mkdir "$1/source"; mount --bind -o ro "$4" "$1/source";${onMachine}`;
+  const shell = ["sh", "-euc", mounts, "sh", target, scriptOf(machine), layers, join(folder, "source")];
+  try {
+    return await outcomeOf("unshare", ["--mount", "--pid", "--fork", "--kill-child", ...shell]);
+  } finally {
+    rmSync(own, { recursive: true, force: true });
+  }
+}
+
+/**
+ * The fast part of the tests, with this build: what is missing there is a skip with its reason.
+ * @param {Machine} machine @param {string} folder @param {readonly string[]} host
+ */
+async function testsOn(machine, folder, host) {
+  const node = dirname(dirname(process.execPath));
+  const id = userIds[machine.account];
+  const { code, shown } = await outcomeOf("docker", [
+    ...[...host, "run", "--rm", "--init", "--network", "host", ...(machine.docker ?? [])],
+    ...[
+      "--user",
+      `${id}:${id}`,
+      "--env",
+      "NO_COLOR=1",
+      "--env",
+      `HOME=${homeOf(machine)}`,
+      "--workdir",
+      "/ambit",
+    ],
+    ...["--volume", `${join(folder, "tests/root")}:/ambit`, "--volume", `${node}:/node:ro`, "bare"],
+    ...["/node/bin/node", "node_modules/vitest/vitest.mjs", "run", ...fastPart],
+  ]);
+  const [, line] = /^ +Tests +(.+) \(\d+\)$/m.exec(shown) ?? [];
+  if (code !== 0 || line === undefined) throw new Error(`the tests ended with ${code}:\n${shown}`);
+  return line;
+}
+
+/**
+ * This build with its packages, where a test may write without changing it. Mounted before the engine starts, which sees
+ * no later mount of a host that shares none.
+ * @param {string} folder
+ */
+async function showBuild(folder) {
+  for (const name of ["upper", "work", "root"]) mkdirSync(join(folder, "tests", name), { recursive: true });
+  const at = (/** @type {string} */ name) => join(folder, "tests", name);
+  const layers = `lowerdir=${root},upperdir=${at("upper")},workdir=${at("work")}`;
+  await runLogged("mount", ["-t", "overlay", "-o", layers, "overlay", at("root")], root);
+  return async () => await runLogged("umount", ["-l", at("root")], root);
+}
+
+/** @param {readonly Row[]} rows */
+function tableOf(rows) {
+  const title = {
+    name: "machine",
+    seconds: "demo, s",
+    tests: "the fast part of npm test",
+    guaranteed: "guaranteed",
+  };
+  return [title, ...rows]
+    .map(
+      ({ name, seconds, tests, guaranteed }) =>
+        `${name.padEnd(52)} ${seconds.padStart(7)}  ${tests.padEnd(36)} ${guaranteed}`,
+    )
+    .join("\n");
+}
+
+/** @param {readonly string[]} args words of a machine's name, or none for all; `--ci` for those of CI */
+async function checkBare(args) {
+  const words = args.filter((word) => word !== "--ci");
+  const wanted = machines.filter(
+    ({ name, inCi }) =>
+      words.every((word) => name.split(/,? /).includes(word)) && (inCi === true || !args.includes("--ci")),
+  );
+  if (wanted.length === 0) throw new Error(`no machine is "${args.join(" ")}"`);
+  const folder = mkdtempSync(join(tmpdir(), "ambit-bare-"));
+  chmodSync(folder, 0o755);
+  /** @type {Row[]} */
+  const rows = [];
+  /** @type {{ host: readonly string[], stop: () => Promise<void> } | undefined} */
+  let engine;
+  let hideBuild;
+  try {
+    if (wanted.some(({ hasTests }) => hasTests === true)) hideBuild = await showBuild(folder);
+    await runLogged("git", ["clone", "--quiet", "--bare", root, join(folder, "source")], root);
+    for (const suite of ["bookworm", "trixie"]) {
+      const ofSuite = wanted.filter((machine) => (machine.suite ?? "bookworm") === suite);
+      if (ofSuite.length === 0) continue;
+      const system = await step(`a fresh ${suite}`, () => makeSystem(suite, folder));
+      if (ofSuite.some(({ docker }) => docker !== undefined)) engine ??= await startEngine(folder, system);
+      for (const machine of ofSuite)
+        rows.push(await step(machine.name, () => runOn(machine, folder, system, engine?.host ?? [])));
     }
+  } finally {
+    await engine?.stop();
+    await hideBuild?.();
+    rmSync(folder, { recursive: true, force: true });
+    if (rows.length > 0) console.log(tableOf(rows));
   }
 }
 

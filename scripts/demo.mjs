@@ -7,12 +7,16 @@
  * @typedef {{ toolCallId: string, toolName: string, input: unknown }} Question the payload of what is asked.
  * @typedef {(kind: string, payload: Question, answer: (body: object) => Promise<void>) => void} OnQuestion
  */
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
 import { root, setUp } from "./setup.mjs";
+import { say } from "./step.mjs";
 import { onSupportedNode } from "./supported-node.mjs";
 
 /** @param {string} text */
@@ -83,7 +87,8 @@ async function* recordsOf(response) {
   for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
     const lines = `${rest}${chunk}`.split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) yield JSON.parse(line);
+    // Blank lines keep a silent stream alive.
+    for (const line of lines) if (line !== "") yield JSON.parse(line);
   }
 }
 
@@ -99,8 +104,15 @@ async function withBoundary({ url, headers }, request) {
   const bounded = { ...request, sandboxPermission: { network: { allowlist }, filesystem: "workspace" } };
   const response = await fetch(`${url}/plan`, { method: "POST", headers, body: JSON.stringify(bounded) });
   if (response.ok) return bounded;
-  const { error } = /** @type {{ error: string }} */ (await response.json());
-  tell(`Without a boundary, because this host can't guarantee one.\n${error}`);
+  const { error, failure } =
+    /** @type {{ error: string, failure: { gaps?: { reason: string, fix?: string }[] } }} */ (
+      await response.json()
+    );
+  const [gap] = failure.gaps ?? [];
+  tell(
+    `Without a boundary, because this host can't guarantee one: ${gap?.reason ?? error}\n` +
+      `  Nothing keeps the agent from this user's files and network here. To change that: ${gap?.fix ?? "ambit doctor"}`,
+  );
   return request;
 }
 
@@ -109,10 +121,15 @@ async function demonstrate() {
   // A store of its own: the user's keeps the user's runs.
   const folder = await mkdtemp(join(tmpdir(), "ambit-demo-"));
   process.env.AMBIT_SQLITE_FILE = join(folder, "runs.sqlite");
-  const environment = takeEnvironment({ AMBIT_PORT: "0" });
+  // Its sessions too, so that it needs no home that can be written. Those of root have a folder that their users reach.
+  if (process.getuid?.() !== 0) process.env.XDG_STATE_HOME = join(folder, "state");
+  process.env.XDG_CACHE_HOME = join(folder, "cache");
+  process.env.HOME ||= folder;
+  const token = randomUUID();
+  const environment = takeEnvironment({ AMBIT_PORT: "0", AMBIT_TOKEN: token });
   const ambit = await openAmbit({ environment, configuration: {}, logLevel: "warn" });
   const [server, platform] = await Promise.all([startServer(ambit), startPlatform()]);
-  const callee = { url: server.url, headers: { authorization: `Bearer ${server.localToken?.token}` } };
+  const callee = { url: server.url, headers: { authorization: `Bearer ${token}` } };
   const example = JSON.parse(await readFile(join(root, "examples/tools.json"), "utf8"));
   const toolCallback = { ...example.toolCallback, endpoint: platform.endpoint };
   const seat = { seat: "12A" };
@@ -145,4 +162,22 @@ async function demonstrate() {
   }
 }
 
-await onSupportedNode(async () => ((await setUp("demo")) && (await demonstrate()) ? 0 : 1));
+/** Loopback never goes through a proxy. Node reads its variables when it starts. */
+async function withoutProxy() {
+  const { NO_PROXY = process.env.no_proxy ?? "", NODE_USE_ENV_PROXY } = process.env;
+  if (!NODE_USE_ENV_PROXY || NO_PROXY.split(",").includes("127.0.0.1")) return undefined;
+  const direct = [NO_PROXY, "127.0.0.1", "localhost", "::1"].filter((name) => name !== "").join();
+  const env = { ...process.env, NO_PROXY: direct, no_proxy: direct };
+  const child = spawn(process.execPath, process.argv.slice(1), { stdio: "inherit", env });
+  const [code] = await once(child, "close");
+  return code ?? 1;
+}
+
+await onSupportedNode(async () => {
+  try {
+    return (await withoutProxy()) ?? ((await setUp("demo")) && (await demonstrate()) ? 0 : 1);
+  } catch (error) {
+    say(`the demo failed: ${error instanceof Error ? error.message : String(error)}`);
+    return 1;
+  }
+});

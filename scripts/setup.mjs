@@ -71,6 +71,11 @@ export async function installSystemPackages(extent) {
 
   const names = [...new Set(missing.map(({ name }) => name))];
   if (await aptInstall(names)) return;
+  if (process.platform === "darwin") {
+    say("the sandbox needs Linux, so runs have no boundary on a Mac. In a virtual machine they have one:");
+    say("  brew install lima && limactl start && lima   (then clone and start Ambit there)");
+    return;
+  }
   for (const { name, reason } of missing) say(`${name} is missing (${reason})`);
   say("they can't be installed from here; what needs them is skipped, and says so. To install them:");
   say(`  sudo apt-get install ${names.join(" ")}   (or your system's packages of these names)`);
@@ -192,6 +197,10 @@ export async function all(steps) {
  * @param {Extent} extent
  */
 export async function setUp(extent) {
+  if (process.platform === "win32") {
+    say("Ambit needs Linux. In PowerShell: wsl --install, then clone and start Ambit in its shell");
+    return false;
+  }
   try {
     // Both wait for the network most of the time.
     await all([installSystemPackages(extent), installPackages(extent)]);

@@ -62,14 +62,14 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** The lines of an NDJSON response, each as soon as it arrives. */
+/** The records of an NDJSON response as lines, each as soon as it arrives; not the blank ones, which keep it alive. */
 export async function* linesOf(response: IncomingMessage): AsyncGenerator<string, void, undefined> {
   response.setEncoding("utf8");
   let rest = "";
   for await (const chunk of response) {
     const lines = (rest + chunk).split("\n");
     rest = lines.pop() ?? "";
-    yield* lines;
+    yield* lines.filter((line) => line !== "");
   }
   if (rest !== "") yield rest;
 }

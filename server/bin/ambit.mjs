@@ -24,6 +24,14 @@ if (process.versions.node.localeCompare(oldest, "en", { numeric: true }) < 0) {
 } else if (existsSync(bundle)) {
   // Compiled code is kept below the user's own cache folder: in a shared one, others could plant theirs. Where it
   // can't be written, Node continues without it.
+  if (!process.env.HOME && process.platform !== "win32") {
+    try {
+      homedir();
+    } catch {
+      // A user without an entry in /etc/passwd, as in a container.
+      process.env.HOME = "/";
+    }
+  }
   const cache = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
   module.enableCompileCache(process.env.NODE_COMPILE_CACHE || join(cache, "ambit", "compiled"));
   await import(bundle.href);

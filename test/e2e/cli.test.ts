@@ -1,3 +1,4 @@
+// needs: jail
 import { type ChildProcess, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { open, readdir, readFile, writeFile } from "node:fs/promises";

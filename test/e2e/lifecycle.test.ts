@@ -1,3 +1,4 @@
+// needs: init
 import { readdir } from "node:fs/promises";
 import { beforeAll, describe, expect, it } from "vitest";
 import {

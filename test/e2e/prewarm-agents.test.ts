@@ -1,3 +1,4 @@
+// needs: pgrep
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import { startModelServer } from "@ambit/model-server";
 import { expect, it } from "vitest";

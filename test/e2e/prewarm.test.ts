@@ -1,3 +1,4 @@
+// needs: pgrep
 import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { bodyOf, type Server, startServer } from "./support/ambit.js";

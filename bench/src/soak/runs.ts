@@ -103,7 +103,7 @@ async function readsSlowly(stage: Stage, script: string): Promise<void> {
 
 async function lastLine(response: IncomingMessage): Promise<string> {
   let last = "";
-  for await (const line of linesOf(response)) if (line !== "") last = line;
+  for await (const line of linesOf(response)) last = line;
   return last;
 }
 

@@ -22,8 +22,8 @@ console.log("refused:", error?.failure.code, error?.failure.issues?.[0]?.path);
 // A stream: records as they happen, the last of them the result.
 const streamed = await client.POST("/stream", { body: saying("say hello"), parseAs: "text" });
 const records: StreamRecord[] = (streamed.data ?? "")
-  .trim()
   .split("\n")
+  .filter((line) => line !== "") // Blank lines keep a silent stream alive.
   .map((line) => JSON.parse(line));
 const last = records.at(-1);
 console.log("streamed:", records.length > 1, last?.kind === "result" && last.result.ok);

@@ -71,6 +71,13 @@ function headOf(path) {
 }
 
 /** A text, which is given in halves where it must not be in this program's arguments. */
+/** What is in a folder besides some paths below it, and besides the folders that only lead to them. */
+const namesBeside = (folder, shown) =>
+  fs.readdirSync(folder).flatMap((name) => {
+    const path = `${folder}/${name}`;
+    if (shown.includes(path)) return [];
+    return shown.some((other) => other.startsWith(`${path}/`)) ? namesBeside(path, shown) : [path];
+  });
 const textOf = ({ text, halves }) => text ?? halves.join("");
 
 const attempts = {
@@ -229,7 +236,8 @@ const attempts = {
     return folders.map(below).find((path) => path !== null) ?? null;
   },
   exists: ({ path }) => (fs.existsSync(path) ? path : null),
-  list: ({ path }) => fs.readdirSync(path).join() || "listed",
+  list: ({ path, shown = [] }) =>
+    shown.length === 0 ? fs.readdirSync(path).join() || "listed" : namesBeside(path, shown).join() || null,
   arguments: ({ halves }) => inProcesses("cmdline", halves),
   environment: ({ halves }) => inProcesses("environ", halves),
   ownEnvironment: (wanted) =>

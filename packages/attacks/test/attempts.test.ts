@@ -1,6 +1,9 @@
 import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { promisify } from "node:util";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { type AttemptName, attempts, lookProgram, readLook } from "../src/inside/index.js";
 import { probedBy } from "../src/standard-probe/index.js";
 
@@ -20,6 +23,24 @@ describe("the attempts inside", () => {
     // Without parameters most are refused at once; an unknown one would end the program.
     const asked = Object.fromEntries(made.map((name) => [name, { try: name, limitMs: 100, ports: [] }]));
     expect(Object.keys(await lookWith(asked))).toEqual(made);
+  });
+
+  it("list of a hidden folder only what is beside the paths that are shown on purpose", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "ambit-attempts-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await mkdir(join(folder, "versions", "node", "bin"), { recursive: true });
+    const listed = async (...shown: string[]) =>
+      (
+        await lookWith({
+          list: { try: "list", path: folder, shown: shown.map((name) => join(folder, name)) },
+        })
+      ).list;
+    expect(await listed("versions/node")).toBe(null);
+    expect(await listed()).toBe("versions");
+    expect(await listed("versions/node/lib")).toBe(join(folder, "versions/node/bin"));
+    await writeFile(join(folder, "versions", "key"), "secret");
+    expect(await listed("versions/node")).toBe(join(folder, "versions/key"));
+    expect(await listed("version")).toBe(join(folder, "versions"));
   });
 
   it("are never reported as refused when there is no such attempt", async () => {

@@ -1,3 +1,4 @@
+// needs: init
 import { describeHarness } from "@ambit/testkit/vitest";
 import { AcpHarness } from "../src/index.js";
 import { demo } from "../src/profiles/demo.js";

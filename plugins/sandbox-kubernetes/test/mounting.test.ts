@@ -1,3 +1,4 @@
+// needs: jail
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isSeccompArchitecture } from "@ambit/attacks/system-calls";

@@ -75,7 +75,7 @@ export class LocalSandbox implements VerifiableBackend {
     const open = (spec: SandboxSpec, options?: SessionOverrides) => this.#openConfined(spec, options);
     const trials = trialsOf(this.#config, this.#dataFolder);
     const chosen = trials.filter(({ shows }) => shows.some((capability) => wanted.includes(capability)));
-    return probeConfinement(open, signal, chosen);
+    return probeConfinement(open, signal, chosen, this.#config.readOnlyMounts);
   }
 
   async dependsOn(): Promise<readonly string[]> {

@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
 import { ConfigurationInvalid } from "./problems.js";
 
@@ -30,7 +30,26 @@ export function findConfiguration(
     throw new ConfigurationInvalid(path, [
       `lies in the folder that the agent's changes are for, and would run outside the sandbox: if you trust it, add --config ${path}; else run the command in another folder`,
     ]);
+  if (path !== undefined) refuseForeign(path);
   return path;
+}
+
+/**
+ * As root, a configuration that another user wrote would run with root's rights.
+ * @throws ConfigurationInvalid
+ */
+export function refuseForeign(
+  path: string,
+  callerId: number | undefined = process.getuid?.(),
+  { SUDO_UID: behindSudo }: NodeJS.ProcessEnv = process.env,
+): void {
+  if (callerId !== 0) return;
+  const trusted = [0, ...(behindSudo === undefined ? [] : [Number(behindSudo)])];
+  const foreign = [dirname(path), path].find((place) => !trusted.includes(statSync(place).uid));
+  if (foreign === undefined) return;
+  throw new ConfigurationInvalid(path, [
+    `${foreign} belongs to another user, and would run as root: if you trust it, add --config ${path}; else run the command in another folder`,
+  ]);
 }
 
 /** Whether the file, or what it links to, is in a folder that exists. */

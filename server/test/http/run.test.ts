@@ -40,7 +40,7 @@ describe("POST /run", () => {
   it("streams server-sent events, numbered", async () => {
     const { post } = await serveScript(saying("one"));
     const response = await post("/run", asking, { accept: "text/event-stream" });
-    const blocks = (await response.text()).split("\n\n").filter((block) => block !== "");
+    const blocks = (await response.text()).split("\n\n").filter((block) => block.startsWith("id: "));
     expect(response.headers.get("content-type")).toBe("text/event-stream");
     expect(blocks.map((block) => /^id: (\d+)\ndata: \{"kind":"/.exec(block)?.[1])).toEqual(
       blocks.map((_, index) => String(index + 1)),

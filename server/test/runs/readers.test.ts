@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import { describe, expect, it } from "vitest";
 import { type Script, waiting } from "../support/scripted-agent.js";
-import { asking } from "../support/server.js";
+import { asking, linesOf } from "../support/server.js";
 import { serveStored } from "../support/stored-server.js";
 
 const events = 2_000;
@@ -55,10 +55,10 @@ describe("a slow reader", () => {
     const configuration = { store: { runMiB: 1 } };
     const { post, get } = await serveStored(talkative, { configuration });
     const answer = await post("/run", asking, { accept: "application/x-ndjson" });
-    const records = (await answer.text()).trim().split("\n");
+    const records = linesOf(await answer.text());
     expect(JSON.parse(records.at(-1) ?? "")).toMatchObject({ result: { failure: { code: "at_capacity" } } });
     const runId = answer.headers.get("x-ambit-run-id") ?? "";
-    expect((await (await get(`/runs/${runId}/events`)).text()).trim().split("\n")).toEqual(records);
+    expect(linesOf(await (await get(`/runs/${runId}/events`)).text())).toEqual(records);
   });
 });
 

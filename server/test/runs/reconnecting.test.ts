@@ -17,7 +17,7 @@ async function readSome(url: string, { lines, until }: Reader): Promise<boolean>
   for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
     const parts = (rest + text).split("\n");
     rest = parts.pop() ?? "";
-    for (const line of parts) lines.push(line);
+    for (const line of parts) if (line !== "") lines.push(line);
     if (lines.length >= until) {
       leave.abort();
       return true;

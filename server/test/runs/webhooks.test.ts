@@ -157,7 +157,7 @@ describe("a run's webhook", () => {
     const id = receiver.received[0]?.message.data.interactionId;
     const replay = async (after: number) => {
       const answer = await get(`/runs/${runId}/events?after=${after}`, { accept: "text/event-stream" });
-      const records = (await answer.text()).split("\n\n").filter((text) => text !== "");
+      const records = (await answer.text()).split("\n\n").filter((text) => text.startsWith("id: "));
       return records.map((text) => ({
         number: Number(/^id: (\d+)/.exec(text)?.[1]),
         ...JSON.parse(text.slice(text.indexOf("{"))),

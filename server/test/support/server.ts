@@ -54,10 +54,12 @@ export async function bodyOf<Body>(response: Response): Promise<Body> {
   return body as Body;
 }
 
+/** The records of a text in NDJSON as lines, without the blank ones that keep a silent stream alive. */
+export const linesOf = (text: string): readonly string[] => text.split("\n").filter((line) => line !== "");
+
 /** The records of an NDJSON answer. */
 export async function recordsOf(response: Response): Promise<Record<string, unknown>[]> {
-  const lines = (await response.text()).split("\n").filter((line) => line !== "");
-  return lines.map((line) => JSON.parse(line));
+  return linesOf(await response.text()).map((line) => JSON.parse(line));
 }
 
 /** Whether the runner takes another run. */

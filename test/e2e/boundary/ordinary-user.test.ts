@@ -1,3 +1,4 @@
+// needs: jail
 import { join } from "node:path";
 import type { VerifyReport } from "@ambit/testkit";
 import { execa } from "execa";

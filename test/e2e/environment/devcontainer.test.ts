@@ -1,3 +1,4 @@
+// needs: jail, git
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";

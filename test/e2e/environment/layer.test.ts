@@ -53,7 +53,9 @@ const begins = "which later sandboxes of its project begin with, and no run chan
 const isolated = async () => ({ workspace: { preparedFolder: await emptyFolder() } });
 
 describe("an environment that a platform keeps", { timeout: 400_000 }, () => {
-  it.skipIf(unavailableReason() !== undefined)(`as volumes of an engine, ${begins}`, async () => {
+  it(`as volumes of an engine, ${begins}`, async (context) => {
+    const missing = unavailableReason();
+    if (missing !== undefined) context.skip(`host: ${missing}`);
     const server = await serveFromContainers(await isolated());
     const { layer, printed } = await expectLayer(server, {});
 
@@ -72,7 +74,9 @@ describe("an environment that a platform keeps", { timeout: 400_000 }, () => {
     expect((await run(server, { sessionId: "kept" })).printed).toContain("changed");
   });
 
-  it.skipIf(noDaytona() !== undefined)(`as a snapshot of Daytona, ${begins}`, async () => {
+  it(`as a snapshot of Daytona, ${begins}`, async (context) => {
+    const missing = noDaytona();
+    if (missing !== undefined) context.skip(`host: ${missing}`);
     const server = await serveFromDaytona(await isolated());
     const sandboxPermission = { network: "off", filesystem: "on" };
     await expectLayer(server, { sandbox: "daytona", sandboxPermission });

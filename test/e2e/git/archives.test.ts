@@ -1,3 +1,4 @@
+// needs: jail, git
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";

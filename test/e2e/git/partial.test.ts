@@ -1,3 +1,4 @@
+// needs: jail, git
 import { existsSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it, type TestContext } from "vitest";

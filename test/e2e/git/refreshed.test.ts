@@ -1,3 +1,4 @@
+// needs: jail, git
 import { createServer, type Server as HttpServer } from "node:http";
 import { text } from "node:stream/consumers";
 import { listening } from "@ambit/fakes/listening";

@@ -1,3 +1,4 @@
+// needs: jail
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { type IncomingHttpHeaders, request } from "node:http";

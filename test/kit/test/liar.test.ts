@@ -1,3 +1,4 @@
+// needs: jail
 import { attacks, ChangingNames } from "@ambit/attacks";
 import { capabilities } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";

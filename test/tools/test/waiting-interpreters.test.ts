@@ -1,3 +1,4 @@
+// needs: jail, pgrep
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";

@@ -52,6 +52,8 @@ export interface StandardProbe<Box extends ProbedSandbox = ProbedSandbox> {
   readonly closedPaths?: readonly string[];
   /** Files and folders of this host that no process of a run may read or list. Default: `/etc/shadow`. */
   readonly hiddenPaths?: readonly string[];
+  /** Absolute paths below a hidden path that the backend shows on purpose. Folders on the way to one hold nothing else. Default: none. */
+  readonly shownPaths?: readonly string[];
   /**
    * The address at which a sandbox without limits reaches this host, if it has this host's network: the decoys listen only there.
    * Default: every address of this host, and a sandbox's router.

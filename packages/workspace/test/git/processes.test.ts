@@ -1,3 +1,4 @@
+// needs: git
 import { Readable } from "node:stream";
 import { sourceSchema } from "@ambit/core/contract";
 import type { Command, Sandbox } from "@ambit/core/plugin";

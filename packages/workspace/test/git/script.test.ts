@@ -1,3 +1,4 @@
+// needs: git
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -2,7 +2,7 @@
 import { messageOf } from "@ambit/core/plugin";
 
 const fixes: readonly (readonly [words: RegExp, fix: string])[] = [
-  [/bubblewrap isn't installed/, "apt install bubblewrap socat"],
+  [/bubblewrap isn't installed/, "apt install bubblewrap"],
   [/has no namespaces/, "run Ambit on Linux, or name a sandbox that doesn't need this host"],
   [
     /setting up uid map|RTM_NEWADDR/,
@@ -13,7 +13,6 @@ const fixes: readonly (readonly [words: RegExp, fix: string])[] = [
     /No permissions to create new namespace|Creating new namespace failed|pivot_root|make \/ slave/,
     "in Docker add --security-opt seccomp=unconfined --security-opt systempaths=unconfined --security-opt apparmor=unconfined; elsewhere allow user namespaces (kernel.unprivileged_userns_clone=1, user.max_user_namespaces > 0)",
   ],
-  [/Unknown option --(bind-fd|ro-bind-fd|disable-userns)/, "install bubblewrap 0.8.0 or later"],
   [/userIds.records/, "set sandbox-local's userIds.records to a folder that all runners of this host share"],
   [/Programs can't be started from/, "set sandbox-local's dataFolder to a file system without noexec"],
   [/can be changed by its payload/, "sysctl fs.suid_dumpable=0"],
@@ -35,6 +34,8 @@ const fixes: readonly (readonly [words: RegExp, fix: string])[] = [
 
 export function fixFor(error: unknown): string {
   const reason = messageOf(error);
+  const [, option] = /[Uu]nknown option (--[\w-]+)/.exec(reason) ?? [];
+  if (option !== undefined) return `install a newer bubblewrap: this one lacks ${option}`;
   const known = fixes.find(([words]) => words.test(reason));
-  return known?.[1] ?? "run `ambit doctor` on the host, or name another sandbox";
+  return known?.[1] ?? "mend what the reason names, or name another sandbox";
 }

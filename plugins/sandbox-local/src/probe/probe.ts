@@ -15,6 +15,7 @@ import { makeAuthority } from "@ambit/egress/credentials";
 import { claims } from "../claims.js";
 import type { LocalConfig } from "../config.js";
 import { jailEnvironment } from "../confined/environment.js";
+import { nodeInstallation } from "../confined/files/required-paths.js";
 import { inside } from "../confined/launch/inside.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
 import type { SessionOverrides } from "../confined/session.js";
@@ -57,32 +58,45 @@ export const trialsOf = (
 
 const closed: NetworkBoundary = { mode: "off", rules: [] };
 
-/** What the standard probe must know of jails. */
-export const jailsUnderProbe = {
-  node: nodeInside,
-  reachedAt: "127.0.0.1",
-  hasShell: true,
-  scratch: [inside.toolHome],
-  hiddenPaths: ["/etc/shadow", "/root"],
-  // `PWD` is set by the shell that starts a command.
-  variables: [
-    ...Object.keys(jailEnvironment({ env: {} }, "own", closed, { authority: "", bundle: "" })),
-    "PWD",
-  ],
-} as const satisfies Partial<StandardProbe>;
+/**
+ * What the standard probe must know of jails.
+ *
+ * @param readOnlyMounts what the deployer shows in every jail, besides the runner's Node.
+ */
+export async function jailsUnderProbe(readOnlyMounts: readonly string[] = []) {
+  return {
+    node: nodeInside,
+    reachedAt: "127.0.0.1",
+    hasShell: true,
+    scratch: [inside.toolHome],
+    hiddenPaths: ["/etc/shadow", "/root"],
+    // Version managers, and a clone's own `.cache`, keep Node below root's home.
+    shownPaths: [(await nodeInstallation()).path, ...readOnlyMounts],
+    // `PWD` is set by the shell that starts a command.
+    variables: [
+      ...Object.keys(jailEnvironment({ env: {} }, "own", closed, { authority: "", bundle: "" })),
+      "PWD",
+    ],
+  } as const satisfies Partial<StandardProbe>;
+}
 
-/** Runs the trials and returns a finding for every claim. */
+/**
+ * Runs the trials and returns a finding for every claim.
+ *
+ * @param readOnlyMounts what the deployer shows in every jail, besides the runner's Node.
+ */
 export async function probeConfinement(
   open: OpenForProbe,
   signal: AbortSignal,
   trials: readonly LocalTrial[],
+  readOnlyMounts: readonly string[] = [],
 ): Promise<readonly Finding[]> {
   let evidence: Evidence = {};
   // The first one shows that jails come up here; every other one is used at once.
   let isTried = true;
   const findings = await probeSandboxes<ConfinedSandbox>(
     {
-      ...jailsUnderProbe,
+      ...(await jailsUnderProbe(readOnlyMounts)),
       ...(isSeccompArchitecture(process.arch) ? { kernel: { machine: process.arch, isGvisor: false } } : {}),
       claims,
       makeAuthority,

@@ -1,3 +1,4 @@
+// needs: jail
 import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -5,58 +6,52 @@ import { expect, onTestFinished, test } from "vitest";
 import { findHierarchies } from "../../src/cgroup/hierarchy.js";
 import { ConfinedSandbox } from "../../src/confined/sandbox.js";
 import { closed, confinedBackend, openConfined, run, scope, shell, specOf } from "../support/specs.js";
-import { isRoot } from "../support/user.js";
+import { isRoot, testAsRoot } from "../support/user.js";
 
 const limits = { resources: { memoryMb: 64, processes: 40, cpus: 0.5 } };
 
-test.runIf(isRoot)(
-  "limits bind from the first instruction, for all of a session's processes together",
-  async () => {
-    const sandbox = await openConfined(limits);
-    const free = await openConfined();
-    const fill = shell("head -c 134217728 /dev/zero | tail -c 134217728 | wc -c; echo ran");
-    expect((await run(free, fill)).stdout).toBe("134217728\nran\n");
-    expect((await run(sandbox, fill)).stdout).not.toMatch(/^134217728/);
-    const scratch = shell("head -c 134217728 /dev/zero > /tmp/fill; stat -c %s /tmp/fill");
-    expect((await run(free, scratch)).stdout).toBe("134217728\n");
-    expect((await run(sandbox, scratch)).stdout).not.toBe("134217728\n");
+testAsRoot("limits bind from the first instruction, for all of a session's processes together", async () => {
+  const sandbox = await openConfined(limits);
+  const free = await openConfined();
+  const fill = shell("head -c 134217728 /dev/zero | tail -c 134217728 | wc -c; echo ran");
+  expect((await run(free, fill)).stdout).toBe("134217728\nran\n");
+  expect((await run(sandbox, fill)).stdout).not.toMatch(/^134217728/);
+  const scratch = shell("head -c 134217728 /dev/zero > /tmp/fill; stat -c %s /tmp/fill");
+  expect((await run(free, scratch)).stdout).toBe("134217728\n");
+  expect((await run(sandbox, scratch)).stdout).not.toBe("134217728\n");
 
-    const fork = shell("i=0; while [ $i -lt 60 ]; do sleep 30 & echo started; i=$((i + 1)); done; echo all");
-    expect((await run(free, fork)).stdout).toMatch(/all\n$/);
-    const held = await run(sandbox, fork);
-    expect(held.stdout.split("started").length - 1).toBeLessThan(40);
-    expect(held.stderr).toMatch(/fork/i);
-  },
-);
+  const fork = shell("i=0; while [ $i -lt 60 ]; do sleep 30 & echo started; i=$((i + 1)); done; echo all");
+  expect((await run(free, fork)).stdout).toMatch(/all\n$/);
+  const held = await run(sandbox, fork);
+  expect(held.stdout.split("started").length - 1).toBeLessThan(40);
+  expect(held.stderr).toMatch(/fork/i);
+});
 
-test.runIf(isRoot)(
-  "every process is in the groups, including the launcher, and close removes them",
-  async () => {
-    const backend = await confinedBackend();
-    const sandbox = await backend.open(specOf({ boundary: { ...closed, ...limits } }), scope);
-    onTestFinished(() => sandbox.close());
-    if (!(sandbox instanceof ConfinedSandbox)) throw new Error("not confined");
-    const [first] = sandbox.groupPaths;
-    expect(sandbox.groupPaths).toHaveLength(3);
-    expect(sandbox.evidence).toMatchObject({ "pids.max": "40", "cpu.cfs_quota_us": "50000" });
-    const started = await sandbox.spawn({
-      argv: shell("echo up; exec sleep 60"),
-      env: { PATH: "/usr/bin:/bin" },
-    });
-    await started.stdout.getReader().read();
-    const programs = async () => {
-      const members = (await readFile(join(String(first), "cgroup.procs"), "latin1")).trim().split("\n");
-      const names = await Promise.all(members.map((pid) => readFile(`/proc/${pid}/comm`, "latin1")));
-      return names.map((name) => name.trim()).sort();
-    };
-    await expect.poll(programs).toEqual(["bwrap", "perl", "sh", "sleep"]);
-    await sandbox.close();
-    await started.exit;
-    expect(sandbox.groupPaths.filter((path) => existsSync(path))).toEqual([]);
-  },
-);
+testAsRoot("every process is in the groups, including the launcher, and close removes them", async () => {
+  const backend = await confinedBackend();
+  const sandbox = await backend.open(specOf({ boundary: { ...closed, ...limits } }), scope);
+  onTestFinished(() => sandbox.close());
+  if (!(sandbox instanceof ConfinedSandbox)) throw new Error("not confined");
+  const [first] = sandbox.groupPaths;
+  expect(sandbox.groupPaths).toHaveLength(3);
+  expect(sandbox.evidence).toMatchObject({ "pids.max": "40", "cpu.cfs_quota_us": "50000" });
+  const started = await sandbox.spawn({
+    argv: shell("echo up; exec sleep 60"),
+    env: { PATH: "/usr/bin:/bin" },
+  });
+  await started.stdout.getReader().read();
+  const programs = async () => {
+    const members = (await readFile(join(String(first), "cgroup.procs"), "latin1")).trim().split("\n");
+    const names = await Promise.all(members.map((pid) => readFile(`/proc/${pid}/comm`, "latin1")));
+    return names.map((name) => name.trim()).sort();
+  };
+  await expect.poll(programs).toEqual(["bwrap", "perl", "sh", "sleep"]);
+  await sandbox.close();
+  await started.exit;
+  expect(sandbox.groupPaths.filter((path) => existsSync(path))).toEqual([]);
+});
 
-test.runIf(isRoot)("a program gets no descriptor of its groups", async () => {
+testAsRoot("a program gets no descriptor of its groups", async () => {
   const look = shell("for fd in /proc/self/fd/*; do readlink $fd; done; echo ran");
   const { stdout } = await run(await openConfined(limits), look);
   expect(stdout).toMatch(/ran\n$/);

@@ -1,3 +1,4 @@
+// needs: jail
 import { expect, test } from "vitest";
 import { openConfined, path, run } from "../support/specs.js";
 

@@ -1,3 +1,4 @@
+// needs: jail
 import { readdirSync, readlinkSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { systemTrust, trustVariables } from "@ambit/egress/credentials";

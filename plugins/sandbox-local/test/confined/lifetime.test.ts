@@ -1,3 +1,4 @@
+// needs: jail
 import { randomInt } from "node:crypto";
 import { readdirSync } from "node:fs";
 import { expect, test } from "vitest";

@@ -1,3 +1,4 @@
+// needs: jail
 import type { Command } from "@ambit/core/plugin";
 import { expect, onTestFinished, test } from "vitest";
 import { confinedBackend, finish, openConfined, path, scope, shell, specOf } from "../support/specs.js";

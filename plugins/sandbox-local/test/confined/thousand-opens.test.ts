@@ -1,3 +1,4 @@
+// needs: jail
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,3 +1,4 @@
+// needs: jail
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ConnectionDecision, Sandbox } from "@ambit/core/plugin";

@@ -1,3 +1,4 @@
+// needs: jail
 import { existsSync } from "node:fs";
 import { chmod, chown, mkdir, readdir, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,7 +7,7 @@ import { removeTree } from "../../src/folders/remove-tree.js";
 import { Trash } from "../../src/folders/trash.js";
 import { startRunner } from "../support/runner.js";
 import { closed, openConfined, run, shell, silent, temporaryFolder } from "../support/specs.js";
-import { isRoot, ordinaryUser } from "../support/user.js";
+import { isRoot, ordinaryUser, testAsRoot } from "../support/user.js";
 
 /** What an agent can leave in its workspace. Each of these once couldn't be removed. */
 const leftovers: readonly (readonly [string, string])[] = [
@@ -67,7 +68,7 @@ test.each(leftovers)("closing a session removes %s", async (_what, script) => {
   await expect.poll(() => readdir(join(dataFolder, "trash")), { timeout: 10_000 }).toEqual([]);
 });
 
-test.runIf(isRoot)("what can't be removed is kept, and doesn't fail a start", async () => {
+testAsRoot("what can't be removed is kept, and doesn't fail a start", async () => {
   const dataFolder = await temporaryFolder();
   await chmod(dataFolder, 0o711);
   await chown(dataFolder, ordinaryUser.uid, ordinaryUser.gid);

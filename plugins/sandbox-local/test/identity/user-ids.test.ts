@@ -1,3 +1,4 @@
+// needs: jail
 import { chmod, readdir, rm, stat, symlink } from "node:fs/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { leaseUserId } from "../../src/identity/user-ids.js";
@@ -12,7 +13,7 @@ import {
   specOf,
   temporaryFolder,
 } from "../support/specs.js";
-import { isRoot } from "../support/user.js";
+import { testAsRoot } from "../support/user.js";
 
 test("a user id belongs to one session at a time, and is free again afterwards", async () => {
   const range = { first: 64_900, count: 2 };
@@ -45,7 +46,7 @@ test("the folder of the records is closed to others; an unusable one is refused 
   await expect(leaseUserId({ first: 64_900, count: 1 }, `${folder}-link`)).rejects.toThrow(/userIds.records/);
 });
 
-test.runIf(isRoot)("a run without a boundary can't block the user ids of others", async () => {
+testAsRoot("a run without a boundary can't block the user ids of others", async () => {
   const backend = await confinedBackend({ userIds: { first: 62_930, count: 2 } });
   const hostile = await backend.open(specOf(), scope);
   onTestFinished(() => hostile.close());
@@ -71,7 +72,7 @@ sys.stdin.read()`;
   expect(look.stdout).toBe("ran\n");
 });
 
-test.runIf(isRoot)(
+testAsRoot(
   "two runners on this host get different users, and a dead runner's user is free again",
   async () => {
     const dataFolder = await temporaryFolder();
@@ -90,7 +91,7 @@ test.runIf(isRoot)(
   },
 );
 
-test.runIf(isRoot)("run by root, each session has a different user on the host", async () => {
+testAsRoot("run by root, each session has a different user on the host", async () => {
   const backend = await confinedBackend();
   const open = async () => {
     const sandbox = await backend.open(specOf({ boundary: closed }), scope);
@@ -109,7 +110,7 @@ test.runIf(isRoot)("run by root, each session has a different user on the host",
   expect((await stat("/proc/sys/kernel/core_pattern")).uid).toBe(0);
 });
 
-test.runIf(isRoot)("a data folder that a session's user can't reach is refused with the fix", async () => {
+testAsRoot("a data folder that a session's user can't reach is refused with the fix", async () => {
   const dataFolder = await temporaryFolder();
   const backend = await confinedBackend({ dataFolder: `${dataFolder}/closed/data` });
   await chmod(dataFolder, 0o700);

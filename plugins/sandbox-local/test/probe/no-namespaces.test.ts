@@ -1,3 +1,4 @@
+// needs: jail
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { claims } from "../../src/claims.js";

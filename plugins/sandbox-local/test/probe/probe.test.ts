@@ -1,25 +1,28 @@
-import { spawn } from "node:child_process";
+// needs: jail
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { chmod, chown, readdir } from "node:fs/promises";
-import { join } from "node:path";
+import { chmod, chown, cp, mkdir, mkdtemp, readdir, realpath, rm } from "node:fs/promises";
+import { userInfo } from "node:os";
+import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import type { Finding } from "@ambit/core/plugin";
 import { SandboxFailed } from "@ambit/core/plugin";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { claims } from "../../src/claims.js";
 import { fixFor } from "../../src/probe/fixes.js";
 import { probeConfinement } from "../../src/probe/probe.js";
 import { confinedBackend, temporaryFolder } from "../support/specs.js";
-import { isRoot, ordinaryUser } from "../support/user.js";
+import { isRoot, ordinaryUser, testAsRoot } from "../support/user.js";
 
 const proven = (findings: readonly Finding[]) =>
   findings.filter((finding) => finding.proven).map(({ capability }) => capability);
 
 const ofRoot = ["resources.memory", "resources.processes", "resources.cpu", "resources.disk"];
 
-test.runIf(isRoot)("as root this host proves every claim, and describes each trial", async () => {
+testAsRoot("as root this host proves every claim, and describes each trial", async () => {
   // A group's folder, as administrators make it.
   const shared = await temporaryFolder();
   await chmod(shared, 0o2755);
@@ -59,6 +62,26 @@ test("as an ordinary user it proves all claims but the limits, and names what th
   // Neither the host's folders nor the runner's key.
   expect(text).not.toMatch(/\/sys\/|[0-9a-f]{24}/);
   expect(await readdir(join(dataFolder, "runners"))).toEqual([]);
+});
+
+test("Node below root's home leaves the boundary proven", async (context) => {
+  if (!isRoot) context.skip("host: only root can install Node below /root");
+  const home = await mkdtemp(join(userInfo().homedir, ".ambit-test-"));
+  onTestFinished(() => rm(home, { recursive: true }));
+  const node = join(home, "versions/node/bin/node");
+  await mkdir(dirname(node), { recursive: true });
+  await cp(await realpath(process.execPath), node);
+  const dataFolder = await temporaryFolder();
+  await chmod(dataFolder, 0o711);
+  const program = `
+    import { configSchema, LocalSandbox } from ${JSON.stringify(fileURLToPath(new URL("../../dist/index.js", import.meta.url)))};
+    const backend = new LocalSandbox(configSchema.parse(${JSON.stringify({ dataFolder })}));
+    console.log(JSON.stringify(await backend.probe(AbortSignal.timeout(60_000), ["filesystem.host-hidden"])));`;
+  const { stdout } = await promisify(execFile)(node, ["--input-type=module", "-e", program], { cwd: "/" });
+  const findings: Finding[] = JSON.parse(stdout);
+  expect(findings).toContainEqual(
+    expect.objectContaining({ capability: "filesystem.host-hidden", proven: true }),
+  );
 });
 
 test("no process of a probe outlives a runner that is killed without warning", async () => {
@@ -125,16 +148,16 @@ test("a probe that runs out of time settles, and proves only what it has tried",
 
 describe("the fix depends on bubblewrap's message", () => {
   test.each([
-    ["bubblewrap isn't installed: apt install bubblewrap", "apt install bubblewrap"],
+    ["bubblewrap isn't installed", "apt install bubblewrap"],
     ["bwrap: No permissions to create new namespace", "seccomp=unconfined"],
     ["bwrap: Creating new namespace failed: Operation not permitted", "seccomp=unconfined"],
     ["bwrap: Can't mount proc on /newroot/proc: Operation not permitted", "systempaths=unconfined"],
     ["bwrap: pivot_root: Operation not permitted", "seccomp=unconfined"],
     ["bwrap: setting up uid map: Permission denied", "AppArmor"],
     ["bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted", "AppArmor"],
-    ["bwrap: Unknown option --bind-fd", "0.8.0"],
+    ["bwrap: Unknown option --bind-fd", "lacks --bind-fd"],
     ["This host (darwin) has no namespaces: run Ambit on Linux", "Linux"],
-    ["something new", "ambit doctor"],
+    ["something new", "another sandbox"],
   ])("%s", (reason, fix) => {
     expect(fixFor(reason)).toContain(fix);
   });

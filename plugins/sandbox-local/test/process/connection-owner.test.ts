@@ -1,3 +1,4 @@
+// needs: jail
 import { once } from "node:events";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";

@@ -1,3 +1,4 @@
+// needs: jail
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";

@@ -1,3 +1,4 @@
+// needs: jail
 import { spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";

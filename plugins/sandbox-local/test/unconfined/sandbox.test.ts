@@ -1,3 +1,4 @@
+// needs: jail
 import { mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "@ambit/core/plugin";

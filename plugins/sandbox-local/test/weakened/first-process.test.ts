@@ -1,3 +1,4 @@
+// needs: jail
 import { PassThrough, Readable } from "node:stream";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
 import { describe, expect, onTestFinished, test } from "vitest";

@@ -1,3 +1,4 @@
+// needs: jail
 import { describe, expect, test } from "vitest";
 import * as entry from "../../src/index.js";
 import { configSchema } from "../../src/index.js";

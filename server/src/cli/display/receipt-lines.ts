@@ -15,7 +15,7 @@ const outcomeWidth = 9;
  */
 export function receiptLines(receipt: Receipt, withEvidence: boolean): readonly Line[] {
   const { required, guarantees, actors, accepted, credentials, visibleCredentials, decisions } = receipt;
-  const boundary = required.length === 0 ? "no boundary was asked for" : receipt.enforcement;
+  const boundary = required.length === 0 ? "without a boundary" : receipt.enforcement;
   const warnings = new Set(guarantees.flatMap(({ warning }) => warning ?? []));
   const outside = actors.filter(({ assurance }) => assurance === "outside");
   return [

@@ -10,6 +10,7 @@ const partLength = 65_536;
  */
 export class RecordWriter {
   readonly #waiting = new Set<() => void>();
+  #silence: NodeJS.Timeout | undefined;
 
   constructor(readonly response: ServerResponse) {
     response.on("drain", () => this.#proceed());
@@ -19,6 +20,7 @@ export class RecordWriter {
   /** A promise while the reader is behind. */
   write(text: string): Promise<void> | undefined {
     const { response } = this;
+    this.#silence?.refresh();
     if (response.destroyed || response.write(text) || response.destroyed) return undefined;
     return new Promise((resolve) => this.#waiting.add(resolve));
   }
@@ -35,9 +37,13 @@ export class RecordWriter {
     }
   }
 
-  /** Whether the reader has taken everything. */
-  get idle(): boolean {
-    return !this.response.writableNeedDrain;
+  /** Writes a text after each `silenceMs` without any, until it is disposed. A reader that is behind gets none. */
+  fillSilence(text: string, silenceMs: number): Disposable {
+    const silence = setInterval(() => {
+      if (!this.response.writableNeedDrain) void this.write(text);
+    }, silenceMs);
+    this.#silence = silence;
+    return { [Symbol.dispose]: () => clearInterval(silence) };
   }
 
   end(): void {

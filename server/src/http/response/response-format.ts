@@ -28,10 +28,7 @@ const heartbeats: Readonly<Record<Exclude<ResponseFormat, "json">, string>> = {
 
 /** Keeps a stream alive until it is disposed. */
 export function keepAlive(form: Exclude<ResponseFormat, "json">, writer: RecordWriter): Disposable {
-  const beats = setInterval(() => {
-    if (writer.idle) void writer.write(heartbeats[form]);
-  }, heartbeatMs);
-  return { [Symbol.dispose]: () => clearInterval(beats) };
+  return writer.fillSilence(heartbeats[form], heartbeatMs);
 }
 
 /** The supported format that the caller prefers; the default if it names none of them. */

@@ -1,3 +1,4 @@
+// needs: jail
 import type { ModelServer } from "@ambit/model-server";
 import type { Runner } from "@ambit/runner";
 import { afterAll, beforeAll, expect, it } from "vitest";

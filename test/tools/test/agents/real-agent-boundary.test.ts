@@ -1,3 +1,4 @@
+// needs: jail
 import { createRequire } from "node:module";
 import { definePlugin } from "@ambit/core/plugin";
 import acp from "@ambit/harness-acp";

@@ -1,3 +1,4 @@
+// needs: jail
 import { expect, it } from "vitest";
 import { asking, startAgent } from "../support/agents.js";
 import { Stage } from "../support/stage.js";

@@ -1,3 +1,4 @@
+// needs: jail
 import { definePlugin } from "@ambit/core/plugin";
 import acp from "@ambit/harness-acp";
 import mcpClient from "@ambit/mcp-client";

@@ -1,3 +1,4 @@
+// needs: jail
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { asking, startAgent, type TestAgent } from "../support/agents.js";
 import { Stage } from "../support/stage.js";

@@ -10,7 +10,7 @@ export const filesTrial: StandardTrial = {
   shows: ["filesystem.workspace-only", "filesystem.read-only", "filesystem.none", "filesystem.host-hidden"],
   async run(bench) {
     const { decoys, probe } = bench;
-    const { hiddenPaths = ["/etc/shadow"] } = probe;
+    const { hiddenPaths = ["/etc/shadow"], shownPaths = [] } = probe;
     const claimed = (capability: (typeof filesTrial.shows)[number]) => probe.claims.includes(capability);
     const hidden = (name: string): Attempts => ({
       file: { try: "read", path: decoys.file },
@@ -33,7 +33,7 @@ export const filesTrial: StandardTrial = {
       // Another file, since the control's file belongs to its user.
       ...hidden("put"),
       "the file by a process's root": { try: "read", path: `/proc/1/root${decoys.file}` },
-      ...Object.fromEntries(hiddenPaths.flatMap((path) => readsOf(path))),
+      ...Object.fromEntries(hiddenPaths.flatMap((path) => readsOf(path, shownPaths))),
       ...(limitsWrites ? { "a setting of the kernel": { try: "openToWrite", path: kernelSetting } } : {}),
       ...(limitsWrites ? { "a remount": { try: "remount", path: "/usr" } } : {}),
       ...Object.fromEntries(system.map((path) => [path, { try: "write", path }])),
@@ -98,5 +98,10 @@ export const filesTrial: StandardTrial = {
 
 const kernelSetting = "/proc/sys/kernel/core_pattern";
 
-const readsOf = (path: string) =>
-  (["read", "list"] as const).map((way) => [`${way} ${path}`, { try: way, path }] as const);
+function readsOf(path: string, shownPaths: readonly string[]) {
+  const shown = shownPaths.filter((other) => other.startsWith(`${path}/`));
+  return [
+    [`read ${path}`, { try: "read", path }],
+    [`list ${path}`, { try: "list", path, shown }],
+  ] as const;
+}

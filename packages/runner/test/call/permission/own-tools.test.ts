@@ -72,7 +72,7 @@ describe("a pattern matches one of the agent's own tools by what it does", () =>
 describe("a rule that matches no tool of the run", () => {
   const ruleWarnings = async (pattern: string) => {
     const { warnings = [] } = await answerTo({}, rule(pattern, "deny"));
-    return warnings.filter(({ path }) => path.startsWith("permissions"));
+    return warnings.filter(({ path }) => path?.startsWith("permissions"));
   };
 
   it.each([

@@ -1,3 +1,4 @@
+// needs: git
 import { execFileSync } from "node:child_process";
 import { appendFileSync } from "node:fs";
 import { mkdir, readdir, writeFile } from "node:fs/promises";

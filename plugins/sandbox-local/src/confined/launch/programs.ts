@@ -15,7 +15,7 @@ export interface Programs {
 export async function findPrograms(): Promise<Programs> {
   const bubblewrap = await findProgram("bwrap");
   if (bubblewrap === undefined) {
-    throw new SandboxFailed("bubblewrap isn't installed: apt install bubblewrap");
+    throw new SandboxFailed("bubblewrap isn't installed");
   }
   const perl = await findProgram("perl");
   // It runs inside, where only programs in the system's folders exist.

@@ -1,3 +1,4 @@
+// needs: jail
 import { spawn } from "node:child_process";
 import { chmod, link, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";

@@ -1,3 +1,4 @@
+// needs: jail
 import { spawn } from "node:child_process";
 import { chmod, chown, link, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,7 +9,7 @@ import { describe, expect, test } from "vitest";
 import { scanHardLinks } from "../../../src/confined/files/hard-links.js";
 import { limitReached, withoutHost } from "../../../src/confined/start-failure.js";
 import { closed, openConfined, path, run, shell, specOf, temporaryFolder } from "../../support/specs.js";
-import { isRoot, ordinaryUser } from "../../support/user.js";
+import { isRoot, ordinaryUser, testAsRoot } from "../../support/user.js";
 
 /** What the scripts write. Each runs in a separate jail of one session, under a runner of this user. */
 async function turnsOf(
@@ -111,7 +112,7 @@ describe("hard links that lead outside", () => {
 });
 
 describe("a failed start reports the reason, and nothing about the host", () => {
-  test.runIf(isRoot)("a limit of the session is named", async () => {
+  testAsRoot("a limit of the session is named", async () => {
     const sandbox = await openConfined({ resources: { processes: 20 } });
     const hold = { argv: shell("read _"), env: { PATH: path } };
     const started = await Promise.allSettled(Array.from({ length: 20 }, () => sandbox.spawn(hold)));

@@ -1,3 +1,4 @@
+// needs: jail
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Sandbox } from "@ambit/core/plugin";

@@ -1,5 +1,8 @@
+// needs: jail
 import { chmod, mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { tryInside } from "@ambit/attacks/inside";
+import type { Sandbox } from "@ambit/core/plugin";
 import { expect, test } from "vitest";
 import { resolveRequiredPaths } from "../../../src/confined/files/required-paths.js";
 import { confinedBackend, openConfined, run, shell, temporaryFolder } from "../../support/specs.js";
@@ -27,6 +30,18 @@ test("an agent in a closed home is shown read-only at its path, without anything
   // A mount that was left on the host would show here.
   const { readFile } = await import("node:fs/promises");
   expect(await readFile("/proc/self/mountinfo", "latin1")).not.toContain(agent);
+});
+
+test("the probe takes an agent's folder for no reach into its home, and notices what is next to it", async () => {
+  const { home, agent } = await closedHome();
+  await chmod(home, 0o755);
+  const looking = { probe: { node: process.execPath }, signal: AbortSignal.timeout(60_000) };
+  const listed = async (sandbox: Sandbox) =>
+    (await tryInside(sandbox, looking, { list: { try: "list", path: home, shown: [agent] } })).list;
+  const agentOnly = await openConfined({}, { requiredPaths: [{ path: agent, what: "The agent" }] });
+  expect(await listed(agentOnly)).toBe(null);
+  const wholeHome = await openConfined({}, { requiredPaths: [{ path: home, what: "The home" }] });
+  expect(await listed(wholeHome)).toBe(join(home, "versions/secret"));
 });
 
 test("a link leads to the same content at both paths", async () => {

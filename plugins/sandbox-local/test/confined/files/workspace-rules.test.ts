@@ -1,3 +1,4 @@
+// needs: jail
 import { chmod, mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Process, Sandbox } from "@ambit/core/plugin";

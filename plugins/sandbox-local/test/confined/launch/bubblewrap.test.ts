@@ -1,3 +1,4 @@
+// needs: jail
 import { chmod, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,3 +1,4 @@
+// needs: jail
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { chmod, writeFile } from "node:fs/promises";

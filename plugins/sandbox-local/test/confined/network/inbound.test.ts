@@ -1,3 +1,4 @@
+// needs: jail
 import { once } from "node:events";
 import { readdir } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";

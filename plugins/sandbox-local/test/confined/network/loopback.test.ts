@@ -1,3 +1,4 @@
+// needs: jail
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

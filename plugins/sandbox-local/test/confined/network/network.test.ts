@@ -1,3 +1,4 @@
+// needs: jail
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { createServer as createSecureServer } from "node:https";

@@ -1,3 +1,4 @@
+// needs: jail
 import { once } from "node:events";
 import { chmod } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";

@@ -138,7 +138,7 @@ async function probed(
           { ...change, isOpenedAnyway: true },
           lookup === undefined ? {} : { lookup },
         ),
-      ...jailsUnderProbe,
+      ...(await jailsUnderProbe()),
       // As of a backend that has only Node.js inside.
       hasShell: false,
       fixFor: () => "use the whole jail",

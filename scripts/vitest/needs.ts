@@ -1,0 +1,114 @@
+/** What tests need of their machine, each in one place: how it is tried, and the reason of a skip where it is missing. */
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { networkInterfaces } from "node:os";
+import type { Plugin } from "vitest/config";
+
+interface Need {
+  /** Tries it, without a trace. */
+  isMet(): boolean;
+  readonly reason: string;
+}
+
+const succeeds = (program: string, ...args: string[]) =>
+  spawnSync(program, args, { stdio: "ignore" }).status === 0;
+const runs = (program: string, ...args: string[]) =>
+  spawnSync(program, args, { stdio: "ignore" }).error === undefined;
+
+/** By the names that a test file's comment uses. */
+export const needs: Readonly<Record<string, Need>> = {
+  jail: {
+    isMet: () =>
+      succeeds(
+        "bwrap",
+        ...[
+          "--unshare-all",
+          "--unshare-user",
+          "--ro-bind",
+          "/",
+          "/",
+          "--proc",
+          "/proc",
+          "--dev",
+          "/dev",
+          "true",
+        ],
+      ),
+    reason:
+      "no jail can be made: bubblewrap is missing, or user namespaces are refused (`ambit doctor` says which)",
+  },
+  docker: {
+    isMet: () =>
+      process.getuid?.() === 0
+        ? ["/usr/sbin/dockerd", "/usr/bin/dockerd"].some((path) => existsSync(path))
+        : existsSync("/var/run/docker.sock"),
+    reason: "no Docker engine can be started: it needs root, and apt-get install docker.io runsc mmdebstrap",
+  },
+  python: { isMet: () => runs("python3", "--version"), reason: "no python3: apt-get install python3" },
+  git: { isMet: () => runs("git", "--version"), reason: "no git: apt-get install git" },
+  openssl: { isMet: () => runs("openssl", "version"), reason: "no openssl: apt-get install openssl" },
+  pgrep: { isMet: () => runs("pgrep", "--version"), reason: "no pgrep: apt-get install procps" },
+  "IPv6 loopback": {
+    isMet: () =>
+      Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1")),
+    reason: "::1 isn't an address of this machine",
+  },
+  init: {
+    isMet: () =>
+      process.platform === "linux" &&
+      succeeds(
+        "sh",
+        "-c",
+        'orphan=$(sh -c "sleep 0.05 >/dev/null & echo \\$!"); sleep 0.5; test ! -e /proc/$orphan',
+      ),
+    reason: "the first process doesn't wait for orphans: start the container with --init",
+  },
+};
+
+const tried = new Map<string, boolean>();
+
+function isMet(name: string, { isMet: attempt }: Need): boolean {
+  const before = tried.get(name);
+  if (before !== undefined) return before;
+  const outcome = attempt();
+  tried.set(name, outcome);
+  return outcome;
+}
+
+/**
+ * The reasons why a test file can't run here, by its first comment: `// needs: jail, git`.
+ *
+ * @throws Error for a name that isn't in the table
+ */
+export function missingFor(
+  source: string,
+  isThere: (name: string, need: Need) => boolean = isMet,
+): readonly string[] {
+  const [, names = ""] = /^\/\/ needs: (.+)$/m.exec(source) ?? [];
+  return names
+    .split(", ")
+    .filter((name) => name !== "")
+    .flatMap((name) => {
+      const need = needs[name];
+      if (need === undefined)
+        throw new Error(`"// needs: ${name}" isn't one of ${Object.keys(needs).join(", ")}`);
+      return isThere(name, need) ? [] : [need.reason];
+    });
+}
+
+/** One skip with its reason in place of a test file that this machine can't run. Nothing of the file is executed. */
+export function skipWithoutNeeds(): Plugin {
+  return {
+    name: "ambit-needs",
+    enforce: "pre",
+    transform(source, id) {
+      // What a machine must prove, as CI's must, isn't skipped there: it fails.
+      if (!id.includes(".test.ts") || process.env.AMBIT_MUST_PROVE) return undefined;
+      const missing = missingFor(source);
+      if (missing.length === 0) return undefined;
+      const reason = JSON.stringify(`host: ${missing.join("; ")}`);
+      const code = `import { it } from "vitest"; it("all of this file", (context) => context.skip(${reason}));`;
+      return { code, map: null };
+    },
+  };
+}
