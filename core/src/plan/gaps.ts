@@ -72,6 +72,8 @@ export function whyUnproven(
     kind: "sandbox",
   },
 ): Pick<Gap, "reason" | "fix"> | undefined {
+  // What a broken probe says nothing about isn't a lack of this host.
+  if (fault !== undefined && actor.claims.includes(capability)) throw fault;
   const finding = findings.get(capability);
   if (finding === undefined || !actor.claims.includes(capability)) {
     const ofPlugin = plugin === undefined ? "" : ` of plugin ${plugin}`;

@@ -36,5 +36,5 @@ const fixes: readonly (readonly [words: RegExp, fix: string])[] = [
 export function fixFor(error: unknown): string {
   const reason = messageOf(error);
   const known = fixes.find(([words]) => words.test(reason));
-  return known?.[1] ?? "run `ambit doctor` on the host, or name another sandbox";
+  return known?.[1] ?? "mend on this host what the reason names, or name another sandbox";
 }
