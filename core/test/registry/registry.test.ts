@@ -187,9 +187,7 @@ describe("loading", () => {
       "throws: register threw (no disk)",
       "newer: was written for plugin api 2, this is 1",
       "same: is listed twice",
-      expect.stringMatching(
-        /^same-name: has the same name as another plugin: .* is called 'same' too$/,
-      ),
+      expect.stringMatching(/^same-name: has the same name as another plugin: .* is called 'same' too$/),
       "two: offers the sandbox 'local', which one already offers",
     ]);
     for (const { fix } of error.failures) expect(fix).not.toBe("");

@@ -45,7 +45,8 @@ async function listening(child: ChildProcess): Promise<void> {
 
 it("`kill` of the npx that started a server ends the server too", async () => {
   const folder = await temporaryFolder();
-  const npx = spawn("npx", ["--no-install", "ambit", "serve", "--port", "0"], {
+  const serving = ["ambit", "serve", "--port", "0"];
+  const npx = spawn("npx", ["--no-install", ...serving], {
     cwd: repository,
     env: { ...process.env, XDG_DATA_HOME: folder, AMBIT_LOG_LEVEL: "info" },
     stdio: ["ignore", "ignore", "pipe"],

@@ -36,13 +36,11 @@ export async function serve(overrides: Overrides): Promise<number> {
   const { url, healthUrl } = server;
   log.info({ url, healthUrl, configuration: settings.file ?? "defaults" }, "listening");
   const failure = new Promise<never>((_resolve, reject) => void server.opened.catch(reject));
-  const signal = await Promise.race([first, failure, fault.promise]).catch(
-    async (error: unknown) => {
-      // Runs would get 503 until somebody mends the store. A supervisor sees a process that ends.
-      await server.close();
-      throw error;
-    },
-  );
+  const signal = await Promise.race([first, failure, fault.promise]).catch(async (error: unknown) => {
+    // Runs would get 503 until somebody mends the store. A supervisor sees a process that ends.
+    await server.close();
+    throw error;
+  });
   log.info({ signal }, "shutting down");
   const second = signals.next().then((name) => {
     log.warn({ signal: name }, "exiting immediately");
