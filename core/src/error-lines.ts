@@ -3,7 +3,17 @@ import type { Gap, Issue } from "./contract/index.js";
 
 /** `local · network.deny: no user namespace here (EPERM): run on docker` */
 export function gapLine(gap: Gap): string {
-  return lineOf(gap, gap.capability);
+  return lineOf(gap, capabilitiesText([gap]));
+}
+
+/** `network.deny (sandboxPermission.network allows nothing), process.contained (every boundary needs it)` */
+function capabilitiesText(gaps: readonly Gap[]): string {
+  const byRequirer = new Map<string | undefined, string[]>();
+  for (const { capability, requiredBy } of gaps)
+    byRequirer.set(requiredBy, [...(byRequirer.get(requiredBy) ?? []), capability]);
+  return [...byRequirer]
+    .map(([requirer, names]) => `${names.join(", ")}${requirer === undefined ? "" : ` (${requirer})`}`)
+    .join(", ");
 }
 
 function lineOf({ actor, subject, reason, fix }: Gap, capabilities: string): string {
@@ -12,16 +22,14 @@ function lineOf({ actor, subject, reason, fix }: Gap, capabilities: string): str
 
 /** A line for each gap; gaps of one actor with the same reason share a line. */
 export function gapLines(gaps: readonly Gap[]): readonly string[] {
-  const grouped = new Map<string, { readonly gap: Gap; readonly capabilities: string[] }>();
+  const grouped = new Map<string, Gap[]>();
   for (const gap of gaps) {
-    const { capability, ...rest } = gap;
-    const key = JSON.stringify([rest.actor, rest.subject, rest.reason, rest.fix]);
-    const group = grouped.get(key);
-    if (group === undefined) grouped.set(key, { gap, capabilities: [capability] });
-    else group.capabilities.push(capability);
+    const key = JSON.stringify([gap.actor, gap.subject, gap.reason, gap.fix]);
+    grouped.set(key, [...(grouped.get(key) ?? []), gap]);
   }
-  return [...grouped.values()].map(({ gap, capabilities }) => {
-    return lineOf(gap, capabilities.join(", "));
+  return [...grouped.values()].flatMap((group) => {
+    const [gap] = group;
+    return gap === undefined ? [] : [lineOf(gap, capabilitiesText(group))];
   });
 }
 

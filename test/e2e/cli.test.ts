@@ -44,9 +44,9 @@ describe("ambit run", () => {
   it.each([
     ["a run that fails", ["run", "-"], demo("fail no luck"), 1],
     ["a boundary that can't be guaranteed", ["run", "-"], refused, 3],
-    ["the same, planned", ["plan", "-"], refused, 3],
+    ["the same, planned", ["plan", "--json", "-"], refused, 3],
     ["a request that can't be used", ["run", "-"], { harnes: "demo" }, 4],
-    ["the same, planned", ["plan", "-"], { harnes: "demo" }, 4],
+    ["the same, planned", ["plan", "--json", "-"], { harnes: "demo" }, 4],
     ["what isn't JSON", ["run", "-"], "{not json", 4],
     ["the same, streamed", ["run", "--stream", "-"], "{not json", 4],
   ])("exits with its own code for %s", async (_, args, input, expected) => {
@@ -190,16 +190,43 @@ describe("problems at the start of a command", () => {
 describe("the host's capabilities", () => {
   it("are listed by doctor: what is proven and how, what isn't and the fix", async () => {
     const { code, stdout } = await ambit(["doctor", ...noJail]);
-    expect(stdout).toContain("sandbox local");
-    expect(stdout).toMatch(/not proven {2}network\.deny, .*: no user namespaces here \(EPERM\)/);
-    expect(stdout).toContain("fix: allow unprivileged user namespaces");
-    expect(stdout).toContain("This host can't guarantee anything");
-    expect(code).toBe(0);
+    expect(stdout).toMatch(/^✖ This host guarantees nothing/);
+    expect(stdout).toMatch(/^ {2}✖ network\.deny +refused$/m);
+    expect(stdout).toMatch(/^✖ local proves nothing here: no user namespaces here \(EPERM\)$/m);
+    expect(stdout).toMatch(/^ {4}fix {2}allow unprivileged user namespaces$/m);
+    expect(code).toBe(3);
+  });
+
+  it("are a gate for what a deployment requires", async () => {
+    const { code, stdout } = await ambit(["doctor", ...noJail, "--require", "network=off,memoryMb=64"]);
+    expect(stdout).toMatch(/^✖ --require \(network=off,memoryMb=64\) can't be met by any loaded sandbox/);
+    expect(stdout).toContain(
+      "local · network.deny, resources.memory, process.contained, environment.named-only",
+    );
+    expect(stdout).not.toContain("ambit doctor`;");
+    expect(code).toBe(3);
+    const wrong = await ambit(["doctor", "--require", "netwrk=off"]);
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("did you mean `network`?") });
+  });
+
+  it("are shown by plan for a person", async () => {
+    const { code, stdout } = await ambit(["plan", ...noJail, "-"], { input: refused });
+    expect(stdout).toMatch(/^✖ Its boundary can't be guaranteed here: .*\n {2}✖ local · secrets\.hidden/);
+    expect(stdout).toContain('sandboxPermission.secrets is "hidden"');
+    expect(code).toBe(3);
   });
 
   it("are listed by plugins, with the schema of every configuration", async () => {
     const { code, stdout } = await ambit(["plugins", "--json"]);
-    const { configurationSchema, plugins, actors } = JSON.parse(stdout);
+    const { configurationSchema, plugins, offers, actors } = JSON.parse(stdout);
+    expect(offers).toEqual(
+      expect.arrayContaining([
+        { plugin: "store-sqlite", kind: "store", name: "sqlite" },
+        { plugin: "blobs-folder", kind: "blobs", name: "folder" },
+        { plugin: "compat-agenta", kind: "dialect", name: "agenta" },
+        { plugin: "metrics-prometheus", kind: "observer", name: "prometheus" },
+      ]),
+    );
     expect(configurationSchema.properties).toHaveProperty("limits");
     expect(plugins.map(({ name }: { name: string }) => name)).toContain("sandbox-local");
     expect(plugins.every((plugin: object) => "configSchema" in plugin)).toBe(true);

@@ -14,6 +14,8 @@ import type {
 /** An actor with its probe's findings on this host, and their time. */
 export interface Probed<A> {
   readonly actor: A;
+  /** The plugin that offers it, for messages. */
+  readonly plugin?: string;
   readonly findings: ReadonlyMap<Capability, Finding>;
   /** ISO 8601. */
   readonly probedAt: string;

@@ -1,13 +1,15 @@
+import type { Boundary } from "../boundary/index.js";
 import { type Capability, domainOf, type Gap } from "../contract/index.js";
-import type { Actor, ActorGap } from "../plugin/index.js";
-
+import type { Actor, ActorGap, ActorKind } from "../plugin/index.js";
 import type { Probed } from "./candidates.js";
 import { callPure } from "./plugin-call.js";
 import { pluginReturns } from "./plugin-returns.js";
-import type { BoundedRequest, Requirement } from "./requirements.js";
+import { type BoundedRequest, ofBoundary, type Requirement } from "./requirements.js";
 
 /** One use of one actor, as the planner checks it. */
 interface ActorUse<Use> {
+  /** Default: a sandbox. */
+  readonly kind?: ActorKind;
   readonly probed: Probed<Actor<Use>>;
   readonly use: Use;
   /** The requirements that its own claims must cover. Gaps that it states itself count for all. */
@@ -21,7 +23,7 @@ interface ActorUse<Use> {
 /** The requirements that an actor's use doesn't cover: it covers `claims ∩ probed`, less what `gaps` returns. Pure. */
 export function gapsOf<Use>(
   { boundary, required }: Pick<BoundedRequest, "boundary" | "required">,
-  { probed, use, binding, subject, further = [] }: ActorUse<Use>,
+  { kind = "sandbox", probed, use, binding, subject, further = [] }: ActorUse<Use>,
 ): readonly Gap[] {
   if (required.length === 0) return [];
   const { actor } = probed;
@@ -32,35 +34,74 @@ export function gapsOf<Use>(
     ...further,
   ]
     .filter(({ capability }) => domains.has(domainOf(capability)))
-    .map((gap) => withActor(actor.name, gap, subject));
+    .map((gap) => withActor(actor.name, gap, subject, requirerOf(gap.capability, required)));
   for (const { capability, because, subject: asker } of binding) {
     if (gaps.some((gap) => gap.capability === capability)) continue;
-    const missing = whyUnproven(probed, capability);
+    const missing = whyUnproven(probed, capability, { kind, subject });
     if (missing === undefined) continue;
-    const reason = asker === undefined ? missing.reason : `${because}; ${missing.reason}`;
-    gaps.push(withActor(actor.name, { capability, reason, fix: missing.fix }, subject ?? asker));
+    // Another enforcement helps only where the actor isn't the sandbox's.
+    const accept = actor.site === "runner" && boundary.enforcement === "strict" ? `, ${orAccept}` : "";
+    const gap = { capability, reason: missing.reason, fix: `${missing.fix}${accept}` };
+    gaps.push(withActor(actor.name, gap, subject ?? asker, because));
   }
   return gaps;
 }
 
+/** What a sandbox doesn't cover of a boundary on this host, whatever runs in it. Pure. */
+export function boundaryGaps(boundary: Boundary, probed: Probed<Actor<void>>): readonly Gap[] {
+  const required = ofBoundary(boundary);
+  return gapsOf({ boundary, required }, { probed, use: undefined, binding: required });
+}
+
+const orAccept = 'or accept this with sandboxPermission.enforcement "best_effort"';
+
+/** What of the request requires it; a gap of hosts may stand where ranges are required. */
+function requirerOf(capability: Capability, required: readonly Requirement[]): string | undefined {
+  const same = required.find((one) => one.capability === capability);
+  return (same ?? required.find((one) => domainOf(one.capability) === domainOf(capability)))?.because;
+}
+
+/** The words for what brings an actor into a run. */
+const subjectWords: Partial<Record<ActorKind, string>> = { executor: "tool", toolSource: "MCP server" };
+
 /** Why a capability isn't in `claims ∩ probed`; undefined when it is. @throws PluginBrokeContract for a probe without usable findings */
 export function whyUnproven(
-  { actor, findings, fault }: Probed<Actor<never>>,
+  { actor, findings, fault, plugin }: Probed<Actor<never>>,
   capability: Capability,
+  { kind, subject }: { readonly kind: ActorKind; readonly subject?: string | undefined } = {
+    kind: "sandbox",
+  },
 ): Pick<Gap, "reason" | "fix"> | undefined {
-  if (!actor.claims.includes(capability)) {
-    const where = actor.site === "sandbox" ? "name a sandbox that does" : "remove what brings it in";
-    return { reason: "it doesn't claim this", fix: `${where}, or ask for less` };
-  }
-  if (fault !== undefined) throw fault;
+  // What a broken probe says nothing about isn't a lack of this host.
+  if (fault !== undefined && actor.claims.includes(capability)) throw fault;
   const finding = findings.get(capability);
-  if (finding === undefined) {
-    return { reason: "not proven on this host", fix: "see what `ambit doctor` says of its probe" };
+  if (finding === undefined || !actor.claims.includes(capability)) {
+    const ofPlugin = plugin === undefined ? "" : ` of plugin ${plugin}`;
+    const isClaimed = actor.claims.includes(capability);
+    const lacks = isClaimed ? "has no finding about it on this host" : "doesn't claim it";
+    const reason = `the ${kind} '${actor.name}'${ofPlugin} ${lacks}`;
+    if (kind === "sandbox") return { reason, fix: "name another sandbox that does, or restrict less" };
+    const word = subjectWords[kind] ?? "part";
+    return {
+      reason,
+      fix: `remove the ${word}${subject === undefined ? "" : ` '${subject}'`} or restrict less`,
+    };
   }
   return finding.proven ? undefined : { reason: finding.reason, fix: finding.fix };
 }
 
-function withActor(actor: string, { capability, reason, fix }: ActorGap, subject: string | undefined): Gap {
-  const gap = { actor, capability, reason, fix };
-  return subject === undefined ? gap : { ...gap, subject };
+function withActor(
+  actor: string,
+  { capability, reason, fix }: ActorGap,
+  subject: string | undefined,
+  requiredBy: string | undefined,
+): Gap {
+  return {
+    actor,
+    capability,
+    reason,
+    fix,
+    ...(subject === undefined ? {} : { subject }),
+    ...(requiredBy === undefined ? {} : { requiredBy }),
+  };
 }

@@ -1,5 +1,6 @@
 export * from "./candidates.js";
 export { carriedBy, type PlannedGateway } from "./choose-gateway.js";
+export { boundaryGaps } from "./gaps.js";
 export { lacksBackend, type OwnSandbox } from "./own-sandbox.js";
 export * from "./plan.js";
 export {

@@ -68,7 +68,7 @@ export function participantOf<Use>(bounded: BoundedRequest, role: Role<Use>): Pa
     const own = actor.site === "sandbox" ? [] : touched;
     const bound = isMediated ? own.filter((domain) => domain !== "network") : own;
     const binding = bounded.required.filter(({ capability }) => bound.includes(domainOf(capability)));
-    gaps.push(...gapsOf(bounded, { probed, use, binding, subject: subjectOf?.(use), further }));
+    gaps.push(...gapsOf(bounded, { kind, probed, use, binding, subject: subjectOf?.(use), further }));
   }
   const subjects = subjectOf === undefined ? [] : uses.map(subjectOf);
   return { kind, probed, touches: [...touches], subjects, isMediated, gaps };

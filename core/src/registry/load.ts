@@ -48,7 +48,11 @@ export async function loadPlugins(
   const offered = new OfferCollector();
   const found = await Promise.all(entries.map((entry) => findPlugin(entry, importPlugin)));
   const plugins: LoadedPlugin[] = [];
-  const configs = new Map<string, unknown[]>();
+  /** What was loaded under each plugin's name. */
+  const byName = new Map<
+    string,
+    { readonly plugin: Plugin; readonly package: string | undefined; readonly configs: unknown[] }
+  >();
   const secrets: MarkedValue[] = [];
   for (const result of found) {
     if ("failure" in result) {
@@ -57,17 +61,26 @@ export async function loadPlugins(
     }
     const { plugin, config, package: from } = result;
     const { name } = plugin;
-    const earlier = configs.get(name) ?? [];
-    if (earlier.some((known) => isDeepStrictEqual(known, config))) {
+    const earlier = byName.get(name);
+    if (earlier !== undefined && earlier.plugin !== plugin) {
+      const other = earlier.package ?? "the configuration's own";
+      failures.push({
+        plugin: from ?? name,
+        reason: `has the same name as another plugin: ${other} is called '${name}' too`,
+        fix: "load only one of them, or rename one in its definePlugin",
+      });
+      continue;
+    }
+    if (earlier?.configs.some((known) => isDeepStrictEqual(known, config))) {
       const fix = "list it once, or with different configs for actors of different names";
       failures.push({ plugin: name, reason: "is listed twice", fix });
       continue;
     }
-    configs.set(name, [...earlier, config]);
+    byName.set(name, { plugin, package: from, configs: [...(earlier?.configs ?? []), config] });
     const loaded = register(plugin, config, offered, { package: from, ...surroundings });
     if ("failure" in loaded) failures.push(loaded.failure);
     else secrets.push(...loaded.secrets);
-    if (earlier.length > 0) continue;
+    if (earlier !== undefined) continue;
     plugins.push({ name, configSchema: "failure" in loaded ? undefined : loaded.configSchema });
   }
   failures.push(...offered.failures);
@@ -143,7 +156,9 @@ function register(
     returned.catch(() => undefined);
     return failed("register returned a promise", "its author moves what waits into probe() or open()");
   } catch (cause) {
-    const fix = "its author moves what can fail into probe() or open()";
+    registering.log.debug({ plugin: name, error: cause }, "register threw");
+    const fix =
+      "its author moves what can fail into probe() or open(); AMBIT_LOG_LEVEL=debug shows where it was thrown";
     return failed(`register threw (${messageOf(cause)})`, fix, cause);
   }
 }

@@ -139,7 +139,7 @@ export class Prober {
       const reason = `its probe failed (${messageOf(error).replace(/\.$/, "")})`;
       const fix =
         fault === undefined
-          ? "the runner's log has the cause; then probe again with `ambit doctor`"
+          ? "AMBIT_LOG_LEVEL=warn shows the cause; mend it, and probe again"
           : "its author corrects what probe() returns: a list of findings, each with its capability";
       const findings = actor.claims.map(
         (capability) => ({ capability, proven: false, reason, fix }) as const,

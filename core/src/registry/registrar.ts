@@ -27,8 +27,17 @@ export interface Registration {
 /** What is the same for every plugin: the fields of `Registrar`. */
 export type Surroundings = Pick<Registrar, "log" | "hasTenants" | "upstreamProxy">;
 
+/** Anything that a plugin offers, by its name. */
+export interface NamedOffer {
+  readonly plugin: string;
+  readonly kind: keyof Offers;
+  readonly name: string;
+}
+
 /** What the plugins offered, each list in configured order. */
 export interface Offered {
+  /** All of it, whatever its kind. */
+  readonly offers: readonly NamedOffer[];
   readonly registrations: readonly Registration[];
   readonly actors: { readonly [Kind in ActorKind]: readonly ActorKinds[Kind][] };
   readonly observers: readonly RunObserver[];
@@ -50,6 +59,7 @@ const authorsFix = "its author corrects what register adds; TypeScript reports i
 /** Takes what plugins offer, and refuses what isn't whole, and duplicates. */
 export class OfferCollector implements Offered {
   readonly failures: LoadFailure[] = [];
+  readonly offers: NamedOffer[] = [];
   readonly registrations: Registration[] = [];
   readonly actors: { readonly [Kind in ActorKind]: ActorKinds[Kind][] } = {
     sandbox: [],
@@ -67,12 +77,15 @@ export class OfferCollector implements Offered {
   readonly secrets: MarkedValue[] = [];
   /** Separate, so that two registries in one process share nothing. */
   readonly #container: DependencyContainer = root.createChildContainer();
+  /** How the configuration names each plugin that is a package or a file. */
+  readonly #packages = new Map<string, string>();
   /** The first plugin that offered each thing that can be offered only once. */
   readonly #owners = new Map<string, string>();
 
   /** The registrar that one plugin gets, which works only while the plugin registers. */
   during(registering: Registering, register: (registrar: Registrar) => unknown): unknown {
     const { plugin, config, log, hasTenants, upstreamProxy } = registering;
+    if (registering.package !== undefined) this.#packages.set(plugin, registering.package);
     const container = pluginContainer(this.#container, plugin, config, log);
     let over = false;
     try {
@@ -115,20 +128,27 @@ export class OfferCollector implements Offered {
     gateway: (plugin, actor) => this.#addActor(plugin, "gateway", actor),
     observer: (plugin, observer) => {
       const offer = `the observer '${observer.name}'`;
-      if (this.#isFirst(plugin, offer, { offer, fix: "load only one of them" }))
-        this.observers.push(observer);
+      if (!this.#isFirst(plugin, offer, { offer, fix: "load only one of them" })) return;
+      this.observers.push(observer);
+      this.offers.push({ plugin, kind: "observer", name: observer.name });
     },
     store: (plugin, store) => {
       const offer = `the store '${store.name}'`;
-      if (this.#isFirst(plugin, "store", { offer, fix: "load only one of them" })) this.store = store;
+      if (!this.#isFirst(plugin, "store", { offer, fix: this.#withoutFix(plugin) })) return;
+      this.store = store;
+      this.offers.push({ plugin, kind: "store", name: store.name });
     },
     blobs: (plugin, blobs) => {
       const offer = `the blobs '${blobs.name}'`;
-      if (this.#isFirst(plugin, "blobs", { offer, fix: "load only one of them" })) this.blobs = blobs;
+      if (!this.#isFirst(plugin, "blobs", { offer, fix: this.#withoutFix(plugin) })) return;
+      this.blobs = blobs;
+      this.offers.push({ plugin, kind: "blobs", name: blobs.name });
     },
     dialect: (plugin, dialect) => {
       const offer = `the dialect '${dialect.name}'`;
-      if (this.#isFirst(plugin, offer, { offer, fix: "load only one of them" })) this.dialects.push(dialect);
+      if (!this.#isFirst(plugin, offer, { offer, fix: "load only one of them" })) return;
+      this.dialects.push(dialect);
+      this.offers.push({ plugin, kind: "dialect", name: dialect.name });
     },
   };
 
@@ -149,6 +169,7 @@ export class OfferCollector implements Offered {
     const fix = "load only one of them, or rename one in its config";
     if (!this.#isFirst(plugin, offer, { offer, fix })) return;
     this.registrations.push({ plugin, kind, actor });
+    this.offers.push({ plugin, kind, name: actor.name });
     this.actors[kind].push(actor);
   }
 
@@ -166,6 +187,12 @@ export class OfferCollector implements Offered {
     }
     rememberOrigin(offer, { plugin, package: from, kind });
     return true;
+  }
+
+  /** The default plugins come after those that a configuration names, so the later one is the one to leave out. */
+  #withoutFix(plugin: string): string {
+    const from = this.#packages.get(plugin) ?? plugin;
+    return `load only one of them: leave out a default plugin by without: [${JSON.stringify(from)}], or remove one from plugins`;
   }
 
   #isFirst(plugin: string, key: string, { offer, fix }: { offer: string; fix: string }): boolean {

@@ -13,11 +13,13 @@ import type {
 import type { PluginEntry, ProbeSettings } from "./configuration.js";
 import { type ImportPlugin, type LoadedPlugin, loadPlugins } from "./load.js";
 import { Prober } from "./prober.js";
-import type { Offered, Registration } from "./registrar.js";
+import type { NamedOffer, Offered, Registration } from "./registrar.js";
 
 /** The loaded plugins, with the evidence of their actors on this host. */
 export class Registry {
   readonly registrations: readonly Registration[];
+  /** Everything that the plugins offer, of every kind, in configured order. */
+  readonly offers: readonly NamedOffer[];
   /** They observe runs without acting in them. */
   readonly observers: readonly RunObserver[];
   /** Undefined where no plugin offers one. */
@@ -35,12 +37,13 @@ export class Registry {
     readonly plugins: readonly LoadedPlugin[],
     /** Values of the plugins' settings that their schemas mark as secret: never log or return them. */
     readonly secrets: readonly MarkedValue[],
-    { registrations, actors, observers, store, blobs, dialects }: Offered,
+    { offers, registrations, actors, observers, store, blobs, dialects }: Offered,
     settings: ProbeSettings,
     log: Log,
     /** The deployer's proxy; undefined without one. */
     readonly upstreamProxy?: UpstreamProxy,
   ) {
+    this.offers = offers;
     this.registrations = registrations;
     this.observers = observers;
     this.store = store;
@@ -87,7 +90,11 @@ export class Registry {
   /** The same with the latest evidence, without waiting. What isn't proven yet counts as missing. */
   knownCandidates(): Candidates {
     const { sandbox, executor, delivery, harness, toolSource, gateway } = this.#actors;
-    const probed = <A extends Actor<never>>(actor: A) => this.#prober.probed(actor);
+    const plugins = new Map(this.registrations.map(({ actor, plugin }) => [actor, plugin]));
+    const probed = <A extends Actor<never>>(actor: A) => {
+      const plugin = plugins.get(actor);
+      return { ...this.#prober.probed(actor), ...(plugin === undefined ? {} : { plugin }) };
+    };
     return {
       sandboxes: sandbox.map(probed),
       executors: executor.map(probed),
@@ -120,9 +127,31 @@ export class Registry {
     for (const actor of this.#restoredInPart.splice(0)) this.#prober.invalidate(actor);
   }
 
-  /** Every actor with fresh evidence. */
-  async describe(): Promise<readonly ActorDescription[]> {
-    await this.#refresh();
+  /** All evidence is gathered again before it is used. */
+  invalidateAll(): void {
+    for (const { actor } of this.registrations) this.#prober.invalidate(actor);
+  }
+
+  /**
+   * Every actor with fresh evidence.
+   * @param onWaiting receives the names of the actors whose probes are waited for, whenever that changes.
+   */
+  async describe(
+    onWaiting: (names: readonly string[]) => void = () => {},
+  ): Promise<readonly ActorDescription[]> {
+    const waiting = new Set(this.registrations.filter(({ actor }) => !this.#prober.isFresh(actor)));
+    onWaiting([...waiting].map(({ actor }) => actor.name));
+    await Promise.all(
+      this.registrations.map(async (one) => {
+        await this.#prober.refresh([one.actor]);
+        if (waiting.delete(one)) onWaiting([...waiting].map(({ actor }) => actor.name));
+      }),
+    );
+    return this.known();
+  }
+
+  /** Every actor with the latest evidence, without waiting; without findings where it was never probed. */
+  known(): readonly ActorDescription[] {
     return this.registrations.map((one) => this.#describe(one));
   }
 

@@ -1,5 +1,6 @@
-import { type ActorRow, sandbox, toolSource } from "@ambit/fakes/actors";
+import { type ActorRow, executor, sandbox, toolSource } from "@ambit/fakes/actors";
 import { describe, expect, test } from "vitest";
+import { gapLines } from "../../src/errors.js";
 import {
   callback,
   client,
@@ -166,7 +167,7 @@ describe("the enforcement matrix", () => {
   test("the refusal of a stdio server names the reason for each requirement", () => {
     const plan = planned({ mcpServers: [stdio] }, { ...rows, sandboxes: [sandbox(local)] });
     expect(plan.accepted ? [] : plan.gaps).toMatchObject([
-      { reason: expect.stringContaining("stdio MCP servers need a sandbox that confines processes") },
+      { requiredBy: "stdio MCP servers need a sandbox that confines processes", subject: "files" },
     ]);
   });
 });
@@ -200,7 +201,12 @@ describe("claims ∩ probed", () => {
 
   test.each<[what: string, row: ActorRow, reason: string, fix: string]>([
     ["claimed, not proven", { claims: ["network.deny", ...needed], proven: needed }, "EPERM", "allow it"],
-    ["not claimed", { claims: needed }, "it doesn't claim this", "name a sandbox that does, or ask for less"],
+    [
+      "not claimed",
+      { claims: needed },
+      "the sandbox 'local' doesn't claim it",
+      "name another sandbox that does, or restrict less",
+    ],
   ])("%s is a gap with its fix", (_what, row, reason, fix) => {
     const plan = planned(body, { sandboxes: [sandbox(row)] });
     expect(plan).toMatchObject({ gaps: [{ actor: "local", capability: "network.deny", reason, fix }] });
@@ -210,8 +216,37 @@ describe("claims ∩ probed", () => {
     const unprobed = { ...sandbox(full), findings: new Map() };
     const plan = planned(body, { sandboxes: [unprobed] });
     expect(plan.accepted ? [] : plan.gaps.map(({ reason }) => reason)).toEqual(
-      Array(3).fill("not proven on this host"),
+      Array(3).fill("the sandbox 'full' has no finding about it on this host"),
     );
+  });
+
+  test("each gap says which field of the request requires it, and what of the request helps", () => {
+    const sql = { ...executor({ kind: "callback", touches: ["network"] }), plugin: "my-sql" };
+    const gapOf = (permission: object) => {
+      const body = { sandboxPermission: permission, customTools: [tool] };
+      const plan = planned(body, { sandboxes: [sandbox(full)], executors: [sql] });
+      return plan.accepted ? plan.outside : plan.gaps;
+    };
+    expect(gapOf(off)).toEqual([
+      {
+        actor: "callback",
+        capability: "network.deny",
+        subject: "look_up",
+        requiredBy: "sandboxPermission.network allows nothing",
+        reason: "the executor 'callback' of plugin my-sql doesn't claim it",
+        fix: `remove the tool 'look_up' or restrict less, or accept this with sandboxPermission.enforcement "best_effort"`,
+      },
+    ]);
+    expect(gapOf({ ...off, enforcement: "best_effort" })).toMatchObject([
+      { fix: "remove the tool 'look_up' or restrict less" },
+    ]);
+    const bare = planned(
+      { sandboxPermission: { ...off, filesystem: "workspace" } },
+      { sandboxes: [sandbox(local)] },
+    );
+    expect(bare.accepted ? [] : gapLines(bare.gaps)).toEqual([
+      `local · network.deny (sandboxPermission.network allows nothing), filesystem.workspace-only, filesystem.host-hidden (sandboxPermission.filesystem is "workspace"), process.contained, environment.named-only (every boundary needs it): the sandbox 'local' doesn't claim it: name another sandbox that does, or restrict less`,
+    ]);
   });
 
   test("a finding beyond the claims proves nothing", () => {

@@ -86,7 +86,8 @@ describe("receiptOf", () => {
         toolSources: [toolSource({ touches: ["network"], claims: ["network.allow-cidr"] })],
       },
     );
-    expect(receipt.accepted).toEqual([{ actor: "callback", ...states[0], subject: "one" }]);
+    const requiredBy = "sandboxPermission.network.allowlist lists addresses";
+    expect(receipt.accepted).toEqual([{ actor: "callback", ...states[0], subject: "one", requiredBy }]);
     expect(receipt.actors.find(({ name }) => name === "callback")?.assurance).toBe("outside");
     expect(receipt.guarantees.map(({ by }) => by)).not.toContain("callback");
     expect(receipt.guarantees.map(({ by }) => by)).toContain("mcp-http-client");

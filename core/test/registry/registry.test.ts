@@ -158,6 +158,7 @@ describe("loading", () => {
     const throws = () => {
       throw new Error("no disk");
     };
+    const same = plugin("same");
     const entries: PluginEntry[] = [
       "missing",
       "no-plugin",
@@ -169,10 +170,13 @@ describe("loading", () => {
       changed(plugin("newer"), { api: 2 }),
       offering("one", "sandbox", new FakeSandboxBackend({ name: "local" })),
       offering("two", "sandbox", new FakeSandboxBackend({ name: "local" })),
-      plugin("same"),
-      plugin("same"),
+      same,
+      same,
+      "same-name",
     ];
-    const error = await load(entries, { "no-plugin": { name: "x" } }).catch((thrown: unknown) => thrown);
+    const error = await load(entries, { "no-plugin": { name: "x" }, "same-name": plugin("same") }).catch(
+      (thrown: unknown) => thrown,
+    );
     if (!(error instanceof PluginLoadFailed)) throw error;
     expect(error.failures.map(({ plugin: name, reason }) => `${name}: ${reason}`)).toEqual([
       "missing: can't be imported (Cannot find package 'missing')",
@@ -183,6 +187,7 @@ describe("loading", () => {
       "throws: register threw (no disk)",
       "newer: was written for plugin api 2, this is 1",
       "same: is listed twice",
+      expect.stringMatching(/^same-name: has the same name as another plugin: .* is called 'same' too$/),
       "two: offers the sandbox 'local', which one already offers",
     ]);
     for (const { fix } of error.failures) expect(fix).not.toBe("");

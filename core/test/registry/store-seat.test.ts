@@ -9,8 +9,8 @@ const offering = (name: string) =>
   definePlugin({ name, api: 1, config: z.strictObject({}), register: ({ add }) => add("store", backend) });
 const load = (...names: string[]) =>
   Registry.load(
-    names.map(offering),
-    () => Promise.reject(new Error()),
+    names.map((name) => `@ambit/${name}`),
+    async (name) => offering(name.slice("@ambit/".length)),
     { timeoutMs: 1, maxAgeMs: 1, retryMs: 15_000 },
     log,
   );
@@ -20,13 +20,14 @@ describe("the registration of a store", () => {
     const registry = await load("one");
     expect(registry.store).toBe(backend);
     expect(registry.registrations).toEqual([]);
+    expect(registry.offers).toEqual([{ plugin: "one", kind: "store", name: "memory" }]);
     expect((await load()).store).toBeUndefined();
   });
 
   it("is possible once: a second one fails the start", async () => {
     await expect(load("one", "two")).rejects.toThrow(PluginLoadFailed);
     await expect(load("one", "two")).rejects.toThrow(
-      "two: offers the store 'memory', and one already offers one",
+      "two: offers the store 'memory', and one already offers one: load only one of them: leave out a default plugin by without: [\"@ambit/two\"]",
     );
   });
 });

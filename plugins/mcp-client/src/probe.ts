@@ -30,7 +30,7 @@ export async function probeHttpSource(signal: AbortSignal): Promise<readonly Fin
             reason: listed
               ? "an unlisted loopback address was reached"
               : "the control failed: loopback can't be reached",
-            fix: "run `ambit doctor` again; if it stays, remove the MCP servers from the request",
+            fix: "probe again; if it stays, remove the MCP servers from the request",
           },
     );
   } finally {

@@ -6,7 +6,8 @@ Exit codes:
   0    success
   1    the run failed; a capability didn't hold (verify)
   2    invalid command line, configuration or environment
-  3    the boundary can't be guaranteed: every gap is in the result; nothing is proven (verify)
+  3    the boundary can't be guaranteed: every gap is in the result; nothing is proven (verify, doctor),
+       or not what is required (doctor)
   4    the request can't be used: every issue is in the result
   5    a run by hand paused: it asked something, and there was no terminal to answer at
   130  interrupted with Ctrl-C (143: by SIGTERM)

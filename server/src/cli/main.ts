@@ -71,9 +71,10 @@ function program(): Command {
   ambit
     .command("plan <file>")
     .description("decide whether a request could run, without starting anything; `-` for stdin")
-    .action(async (file) => {
+    .option("--json", "as data, as POST /plan answers")
+    .action(async (file, options) => {
       const { plan } = await import("./commands/plan.js");
-      await finish(plan(file, ambit.opts()));
+      await finish(plan(file, { ...ambit.opts(), ...options }));
     });
   ambit
     .command("prepare <file>")
@@ -90,7 +91,9 @@ function program(): Command {
     });
   ambit
     .command("runs")
-    .description("the runs that a server keeps, and which questions wait for an answer")
+    .description("the latest runs that a server keeps, and which questions wait for an answer")
+    .option("--limit <number>", "how many (default: 20)", positiveNumber)
+    .addOption(new Option("--failed", "only those that failed").conflicts("state"))
     .option("--state <state>", "queued, running or ended (default: all)")
     .option("--session <id>", "only this session's")
     .option("--project <id>", "only this project's")
@@ -102,7 +105,9 @@ function program(): Command {
     });
   ambit
     .command("attach <run>")
-    .description("follow a run of a server from its beginning, until its result")
+    .description(
+      "follow a run of a server from its beginning, until its result; by its id, or the beginning of it",
+    )
     .option("--project <id>", projectOption)
     .option("--url <url>", serverOption)
     .addOption(stream)
@@ -115,7 +120,7 @@ function program(): Command {
     });
   ambit
     .command("cancel <run>")
-    .description("end a run of a server early; it still has its result")
+    .description("end a run of a server early, by its id or the beginning of it; it still has its result")
     .option("--project <id>", projectOption)
     .option("--url <url>", serverOption)
     .action(async (run, options) => {
@@ -124,7 +129,9 @@ function program(): Command {
     });
   ambit
     .command("answer <question>")
-    .description("answer what a run of a server asks its user, live or for the next turn")
+    .description(
+      "answer what a run of a server asks, by the question's id or its beginning: live or for the next turn",
+    )
     .option("--approve", "the call may be made")
     .option("--deny", "it may not")
     .option("--output <json>", "the call's output, for a client tool")
@@ -155,7 +162,8 @@ function program(): Command {
     });
   ambit
     .command("plugins")
-    .description("what is loaded, and what it claims")
+    .description("what is loaded, of every kind, and what was proven of it")
+    .option("--probe", "probe what isn't proven yet on this host")
     .option("--json", "with findings and the JSON Schemas of the configuration")
     .action(async (options) => {
       const { plugins } = await import("./commands/plugins.js");
@@ -178,7 +186,14 @@ function program(): Command {
     });
   ambit
     .command("doctor")
-    .description("what this host can guarantee, what it can't, and the fix")
+    .description(
+      "what this host can guarantee, what it can't, and the fix; exits with 3 where that is nothing",
+    )
+    .option("--verbose", "how each capability was proven")
+    .option(
+      "--require <boundary>",
+      "exit with 3 unless a sandbox guarantees this: network=off,filesystem=workspace,memoryMb=2048 (default: `require` of the configuration)",
+    )
     .option("--json", "as data")
     .action(async (options) => {
       const { doctor } = await import("./commands/doctor.js");
@@ -201,6 +216,7 @@ function program(): Command {
     .description("attack a sandbox on this host, each attack with its control, and show the results")
     .option("--sandbox <name>", "a sandbox by name (default: the first configured)")
     .option("--capability <names...>", "only these (default: all)")
+    .option("--verbose", "every attack, with what was seen of it")
     .option("--json", "as data")
     .action(async (options) => {
       const { verify } = await import("./commands/verify.js");
@@ -284,6 +300,7 @@ try {
     process.exitCode = error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   else {
     const { explain } = await import("./explain.js");
-    process.exitCode = explain(error, process.stderr);
+    // Whatever a plugin has left open, a command that failed ends.
+    await finish(Promise.resolve(explain(error, process.stderr)));
   }
 }

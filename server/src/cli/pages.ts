@@ -1,13 +1,15 @@
 import type { ServerClient } from "./server-client.js";
 
 /** The largest page that a server gives. */
-const pageSize = 1_000;
+const largestPage = 1_000;
 
 /** A list of a server, which it gives page by page. */
 export interface PagedList<Row> {
   readonly path: string;
   /** What is listed. Default: everything. */
   readonly filter?: Readonly<Record<string, string | undefined>>;
+  /** Rows of a page. Default: as many as a server gives. */
+  readonly pageSize?: number;
   rowsOf(body: unknown): readonly Row[];
   idOf(row: Row): string;
 }
@@ -15,9 +17,9 @@ export interface PagedList<Row> {
 /** Its pages, to the last one. A page may be shorter than asked for, so only an empty one is the end. */
 export async function* pagesOf<Row>(
   client: Pick<ServerClient, "json">,
-  { path, filter = {}, rowsOf, idOf }: PagedList<Row>,
+  { path, filter = {}, pageSize = largestPage, rowsOf, idOf }: PagedList<Row>,
 ): AsyncGenerator<readonly Row[]> {
-  const query = new URLSearchParams({ limit: String(pageSize) });
+  const query = new URLSearchParams({ limit: String(Math.min(pageSize, largestPage)) });
   for (const [name, value] of Object.entries(filter)) if (value !== undefined) query.set(name, value);
   for (;;) {
     const rows = rowsOf(await client.json("GET", `${path}?${query}`));

@@ -6,6 +6,13 @@ import { localTokenFor } from "../local-token.js";
 /** A request to a running server that it refused, or that didn't reach it. */
 export class ServerRefused extends Error {
   override readonly name = "ServerRefused";
+  /** The response's status; undefined without a response. */
+  readonly status: number | undefined;
+
+  constructor(message: string, options: ErrorOptions & { readonly status?: number } = {}) {
+    super(message, options);
+    this.status = options.status;
+  }
 }
 
 export interface ClientOptions {
@@ -19,7 +26,7 @@ export interface RunOptions extends ClientOptions {
   readonly project?: string;
 }
 
-/** The path and query of a run's route, such as `events`. Pure. */
+/** The path and query of a run's route, such as `events`; of the run itself for "". Pure. */
 export function pathOfRun(
   runId: string,
   route: string,
@@ -28,7 +35,7 @@ export function pathOfRun(
 ): string {
   const named = new URLSearchParams({ ...query, ...(project === undefined ? {} : { projectId: project }) });
   const asked = named.size === 0 ? "" : `?${named}`;
-  return `/runs/${encodeURIComponent(runId)}/${route}${asked}`;
+  return `/runs/${encodeURIComponent(runId)}${route === "" ? "" : `/${route}`}${asked}`;
 }
 
 /**
@@ -88,6 +95,7 @@ export class ServerClient {
       response.status === 401
         ? "set AMBIT_TOKEN to a token of this server, or be the user that started it"
         : reason;
-    throw new ServerRefused(`${this.#base} refused it (${response.status}): ${why}`);
+    const { status } = response;
+    throw new ServerRefused(`${this.#base} refused it (${status}): ${why}`, { status });
   }
 }

@@ -17,8 +17,20 @@ export function pluginImporter(configuration: string | undefined): ImportPlugin 
     if (own !== undefined && (path === undefined || path === ownPath(name)))
       return defaultExport(await own());
     if (path === undefined) throw notFound(name, configuration);
-    return defaultExport(await import(pathToFileURL(path).href));
+    return defaultExport(await importFile(path));
   };
+}
+
+/** @throws Error that says where a file of the plugin doesn't parse */
+async function importFile(path: string): Promise<unknown> {
+  try {
+    return await import(pathToFileURL(path).href);
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError)) throw cause;
+    const { syntaxErrorPlace } = await import("./syntax-error.js");
+    const place = await syntaxErrorPlace(path);
+    throw new Error(`${place ?? path}: ${cause.message}`, { cause });
+  }
 }
 
 /** The main file of a package that `pluginImporter` imports; undefined when there is none. */

@@ -159,8 +159,9 @@ async function read(file: string): Promise<unknown> {
   try {
     module = await import(pathToFileURL(file).href);
   } catch (cause) {
-    const { syntaxErrorLine } = await import("./syntax-error.js");
-    const where = cause instanceof SyntaxError ? await syntaxErrorLine(file) : "";
+    const { syntaxErrorPlace } = await import("./syntax-error.js");
+    const place = cause instanceof SyntaxError ? await syntaxErrorPlace(file) : undefined;
+    const where = place === undefined ? "" : `${place.replace(`${file}:`, "line ")}: `;
     throw new ConfigurationInvalid(file, [`can't be imported: ${where}${messageOf(cause)}`], { cause });
   }
   if (typeof module === "object" && module !== null && "default" in module) return module.default;

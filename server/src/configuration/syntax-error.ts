@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { type ParseError, parse, printParseErrorCode, stripComments } from "jsonc-parser";
 
 /** JSON that may have comments. @throws SyntaxError, as `JSON.parse` does */
@@ -23,15 +24,18 @@ export function whyNotJson(text: string): string {
 }
 
 /**
- * "line 3: " for a module that doesn't parse; "" when the fault lies in another file. V8 gives the line to no handler
- * of the error, but Node prints it.
+ * Where a module, or one that it imports, doesn't parse: `/opt/clock.mjs:3`. V8 gives the line to no handler of the error, but
+ * Node prints it. Nothing of them is executed, unless they parse now.
  */
-export async function syntaxErrorLine(file: string): Promise<string> {
+export async function syntaxErrorPlace(file: string): Promise<string | undefined> {
+  const program = `import(${JSON.stringify(pathToFileURL(file).href)})`;
+  const args = ["--input-type=module", "--eval", program];
   const printed = await new Promise<string>((resolve) => {
-    execFile(process.execPath, ["--check", file], { env: {}, timeout: 10_000 }, (_error, _stdout, stderr) =>
+    execFile(process.execPath, args, { env: {}, timeout: 10_000 }, (_error, _stdout, stderr) =>
       resolve(stderr),
     );
   });
-  const line = /^.*:(\d+)\n/.exec(printed)?.[1];
-  return line === undefined ? "" : `line ${line}: `;
+  const [, place = "", line] = /^(file:\S+|\/.*):(\d+)\n/m.exec(printed) ?? [];
+  if (line === undefined) return undefined;
+  return `${place.startsWith("file:") ? fileURLToPath(place) : place}:${line}`;
 }

@@ -66,11 +66,24 @@ export async function startServer(ambit: Ambit): Promise<RunningServer> {
   const lifecycle = new Lifecycle(ambit);
   // First, and closed last: probes see the start, and everything from then on to the end.
   const health = await startHealthListener(ambit, lifecycle);
-  return serve(ambit, operator, lifecycle, health).catch(async (error: unknown) => {
+  const begun: Undo[] = [];
+  return serve(ambit, operator, lifecycle, health, begun).catch(async (error: unknown) => {
+    // What stays open keeps the process alive, and a store locked.
+    for (const undo of begun.reverse()) {
+      const undone = (async () => undo())();
+      await undone.catch((fault: unknown) =>
+        ambit.log.debug({ error: fault }, "closing after a failed start"),
+      );
+    }
+    await ambit.runner.drain(0);
+    await ambit.files.close();
     await health?.close();
     throw error;
   });
 }
+
+/** Closes what a start has opened. */
+type Undo = () => Promise<void> | void;
 
 /** Undefined if no port is configured for it. @throws ConfigurationInvalid */
 async function startHealthListener(
@@ -97,6 +110,7 @@ async function serve(
   operator: OperatorAccess,
   lifecycle: Lifecycle,
   health: HealthListener | undefined,
+  begun: Undo[],
 ): Promise<RunningServer> {
   const { settings, runner, registry, tenants, log, evidence, files, previews } = ambit;
   const { host, port, allowedHosts, drainMs, bodyMs, headersTimeoutMs, writeTimeoutMs } = settings.server;
@@ -104,6 +118,7 @@ async function serve(
   if (operator.kind === "local") ambit.redaction.hide([operator.token]);
   // The server doesn't start without a store that the configuration names. The default store opens in the background.
   const store = settings.pluginsAreDefault ? undefined : await openStore(ambit);
+  if (store !== undefined) begun.push(() => store.close());
   const { opening, readiness, replicaId } = lifecycle;
   const served = () => lifecycle.served();
   const connections = new Connections(sharesOf(settings.server.maxConnections, openFilesLimit()));
@@ -161,15 +176,15 @@ async function serve(
     socket.destroy();
   });
   await previews.listen();
+  begun.push(() => previews.close());
   const listener = pacedListener(server);
-  const url = await listen(listener, host, port).catch(async (error: unknown) => {
-    await previews.close();
-    throw error;
-  });
-  const localToken = await tokenOf(operator, url, log).catch(async (error: unknown) => {
+  const url = await listen(listener, host, port);
+  begun.push(() => {
     listener.close();
-    throw error;
+    server.closeAllConnections();
   });
+  const localToken = await tokenOf(operator, url, log);
+  if (localToken !== undefined) begun.push(() => localToken.remove());
   serveRuns(ambit, store, url).then(opening.resolve, opening.reject);
   if (store !== undefined) await opening.promise;
   opening.promise.then(({ runs }) => files.retainWith(runs)).catch(() => undefined);

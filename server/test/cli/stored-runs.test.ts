@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { HarnessFailed } from "@ambit/core/plugin";
 import sqlite from "@ambit/store-sqlite";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -22,6 +23,7 @@ let paused: { readonly runId: string };
 const cautious: Script = async function* ({ onPermission }) {
   const verdict = await onPermission({ toolCallId: "c1", toolName: "wipe", input: { path: "/tmp" } });
   if (verdict === "park") return;
+  if (verdict === "deny") throw new HarnessFailed("It isn't allowed to work.");
   yield { type: "message", text: `wipe: ${verdict}` };
   yield { type: "done", stopReason: "end_turn" };
 };
@@ -87,8 +89,16 @@ describe("ambit runs, attach, cancel, answer, deliveries and redeliver", () => {
       ambit(["attach", paused.runId, "--timeline"]),
       ambit(["attach", paused.runId, "--stream"]),
     ]);
-    expect(table.stdout).toMatch(new RegExp(`^${paused.runId} +ended +scripted +s +1 open`, "m"));
-    expect(table.stdout).toMatch(new RegExp(`^${id} +user_approval +${paused.runId} +wipe$`, "m"));
+    const run = paused.runId.slice(0, 8);
+    const question = `ask_${id.slice("ask_".length + 22).slice(0, 8)}`;
+    expect(table.stdout).toMatch(
+      new RegExp(`^${run} +✔ paused +scripted +s +1 open +(now|\\d+ s ago) +\\d`, "m"),
+    );
+    expect(table.stdout).toMatch(
+      new RegExp(`^${question} +user_approval +${run} +wipe +(now|\\d+ s ago)$`, "m"),
+    );
+    const prefix = await ambit(["attach", run, "--json"]);
+    expect(JSON.parse(prefix.stdout)).toMatchObject({ ok: true, stopReason: "paused" });
     expect(followed).toMatchObject({ code: 0, stderr: "" });
     expect(followed.stdout).toMatch(/asks .*wipe.*\n.*ends +paused/s);
     const records = streamed.stdout.trim().split("\n");
@@ -96,7 +106,7 @@ describe("ambit runs, attach, cancel, answer, deliveries and redeliver", () => {
       kind: "result",
       result: { stopReason: "paused" },
     });
-    expect(await ambit(["answer", id, "--approve"])).toEqual({
+    expect(await ambit(["answer", question, "--approve"])).toEqual({
       code: 0,
       stderr: "",
       stdout: "answered; the next turn of session s uses it\n",
@@ -195,10 +205,25 @@ describe("ambit runs, attach, cancel, answer, deliveries and redeliver", () => {
     expect(found.map(({ runId }) => runId)).toEqual(["other", "same", "same"]);
     const asOperator = (...args: string[]) => ambit(args, { AMBIT_TOKEN: operator });
     const table = await asOperator("runs", "--session", "several");
-    expect(table.stdout).toMatch(/^run +project +state/);
-    expect(table.stdout).toMatch(/^same +two +ended/m);
+    expect(table.stdout).toMatch(/^run +project +outcome/);
+    expect(table.stdout).toMatch(/^same +two +✔ end_turn/m);
     const ofOne = await asOperator("runs", "--project", "one", "--session", "several");
-    expect(ofOne.stdout).toMatch(/^run +state.*\nsame +ended.*\n$/);
+    expect(ofOne.stdout).toMatch(/^run +outcome.*\nsame +✔ end_turn.*\n$/);
+  });
+
+  it("list as many as asked for, only those that failed, and refuse an id that several begin with", async () => {
+    const end = { ...asking, permissions: { default: "allow" } };
+    for (const runId of ["lot-1", "lot-2", "lot-3"]) await post("/run", { ...end, runId, sessionId: "lot" });
+    await post("/run", { ...asking, permissions: { default: "deny" }, runId: "lost", sessionId: "lot" });
+    const listed = await ambit(["runs", "--session", "lot", "--limit", "2"]);
+    expect(listed.stdout).toMatch(/^run .*\nlost .*\nlot-3 .*\n\nThe latest 2: `--limit` shows more.\n$/);
+    const failed = await ambit(["runs", "--session", "lot", "--failed", "--json"]);
+    expect(JSON.parse(failed.stdout).runs).toMatchObject([
+      { runId: "lost", ok: false, failure: "harness_failed" },
+    ]);
+    const several = await ambit(["attach", "lot-"]);
+    expect(several).toMatchObject({ code: 2, stdout: "" });
+    expect(several.stderr).toContain("3 runs begin with 'lot-': type more of it: lot-3, lot-2, lot-1");
   });
 
   it("tell runs of one id apart by their project, for the operator", async () => {

@@ -266,7 +266,7 @@ else
         const said = await release.kubectl([
           ...["exec", "--namespace", release.namespace, "deployment/ambit", "--", ...doctor],
         ]);
-        expect(said.text).toMatch(/pods\/exec: create, get[\s\S]*fix: .*templates\/sandboxes\/role\.yaml/);
+        expect(said.text).toMatch(/pods\/exec: create, get[\s\S]*fix {2}.*templates\/sandboxes\/role\.yaml/);
         await api.request("PATCH", path, { rules: role.rules });
         api.close();
       });

@@ -40,5 +40,4 @@ export {
   verdictOf,
 } from "./judge/verdict.js";
 export { type MatrixColumn, renderEnforcementMatrix } from "./report/render-matrix.js";
-export { type RenderOptions, renderVerifyTable } from "./report/render-table.js";
 export { type RunAttacksOptions, runAttacks, type VerifyReport } from "./report/run-attacks.js";

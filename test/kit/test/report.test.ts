@@ -1,7 +1,7 @@
 import { allowances, attacks } from "@ambit/attacks";
 import { capabilities } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { renderEnforcementMatrix, renderVerifyTable, type VerifyReport } from "../src/index.js";
+import { renderEnforcementMatrix, type VerifyReport } from "../src/index.js";
 
 const report: VerifyReport = {
   backend: "local",
@@ -49,32 +49,6 @@ const report: VerifyReport = {
     },
   ],
 };
-
-describe("the report as a table", () => {
-  it("shows each attack with its control, failed allowances, and why a capability is refused", () => {
-    expect(renderVerifyTable(report).split("\n")).toEqual([
-      "local on linux 6.18, as root",
-      "control: a bare process",
-      "",
-      "ESCAPED   network.deny  it looked",
-      "  must work: its channel: blocked (EPERM)",
-      "  escaped    tcp                          control reached    guarded reached    a decoy saw it  [31m",
-      "  proven     udp                          control reached    guarded blocked    without network namespace · EPERM",
-      "",
-      "REFUSED   resources.disk  no | sized file system",
-      "  fix: mount one",
-      "",
-      "0 proven, 1 refused, 1 failed",
-    ]);
-  });
-
-  it("truncates lines to the given width", () => {
-    for (const line of renderVerifyTable(report, { width: 30 }).split("\n").slice(2)) {
-      expect(line.length).toBeLessThanOrEqual(40);
-    }
-    expect(renderVerifyTable(report, { width: 30 })).toContain("…");
-  });
-});
 
 describe("the matrix for the documentation", () => {
   it("has a row for every capability and every attack, and escapes table delimiters", () => {

@@ -18,6 +18,8 @@ export const gapSchema = z.strictObject({
   fix: z.string(),
   /** The tool or MCP server that brings the actor into the run. */
   subject: z.string().optional(),
+  /** What of the request requires the capability: `sandboxPermission.filesystem is "workspace"`. */
+  requiredBy: z.string().optional(),
 });
 export type Gap = z.infer<typeof gapSchema>;
 

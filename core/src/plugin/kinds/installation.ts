@@ -4,8 +4,18 @@ export interface Installation {
   readonly title: string;
   /** The packages that `install` brings, with their exact versions. */
   readonly packages: readonly { readonly name: string; readonly version: string }[];
-  /** The installed version, and the one that the plugin was tested with; undefined if it isn't installed. */
-  installed(): { readonly version: string; readonly tested: string; readonly path: string } | undefined;
+  /**
+   * The installed version, and the one that the plugin was tested with; undefined if it isn't installed. Where that is an adapter,
+   * `agent` is the agent behind it, with its own version.
+   */
+  installed():
+    | {
+        readonly version: string;
+        readonly tested: string;
+        readonly path: string;
+        readonly agent?: { readonly name: string; readonly version: string };
+      }
+    | undefined;
   /**
    * Installs it, or leaves the earlier version in place.
    * @param progress receives lines to show.

@@ -2,7 +2,7 @@ import type { Capability, Finding } from "@ambit/core/plugin";
 import type { Mechanism } from "../mechanisms.js";
 import { closingAfter } from "../probe/bench.js";
 import { findingsOf, unproven } from "../probe/findings.js";
-import { runInTurn, runTrial, type TrialOutcome } from "../probe/trial.js";
+import { NotProven, runTrial, type TrialOutcome } from "../probe/trial.js";
 import type { StandardTrial } from "./bench.js";
 import { makeDecoys } from "./decoys.js";
 import { makeBench } from "./make-bench.js";
@@ -108,19 +108,26 @@ export async function probeSandboxes<Box extends ProbedSandbox>(
     return await sandbox;
   });
   const claimed = trials.filter(({ shows }) => shows.some((capability) => claims.includes(capability)));
-  const outcomeOf = (trial: StandardTrial<Box>): Promise<TrialOutcome<Capability>> => runTrial(trial, bench);
+  const underWay = new Set<StandardTrial<Box>>();
+  const outcomeOf = (trial: StandardTrial<Box>): Promise<TrialOutcome<Capability>> => {
+    underWay.add(trial);
+    return runTrial(trial, bench).finally(() => underWay.delete(trial));
+  };
+  // What fails once the time is over fails for that reason: only what was still being tried says anything.
+  const late = new Promise<never>((_resolve, reject) => {
+    AbortSignal.any([signal]).addEventListener("abort", () => reject(stillTrying([...underWay])), {
+      once: true,
+    });
+  });
+  late.catch(() => undefined);
+  const inTime = <Result>(work: Promise<Result>): Promise<Result> => Promise.race([work, late]);
   try {
     return await closingAfter(signal, closeAll, async () => {
       // First and alone: if it fails there is one reason for everything.
-      await bench.closed();
-      const outcomes = await Promise.all(claimed.filter(({ measures }) => !measures).map(outcomeOf));
-      outcomes.push(
-        ...(await runInTurn(
-          claimed.filter(({ measures }) => measures),
-          bench,
-          signal,
-        )),
-      );
+      await inTime(bench.closed());
+      const outcomes = await inTime(Promise.all(claimed.filter(({ measures }) => !measures).map(outcomeOf)));
+      for (const trial of claimed.filter(({ measures }) => measures))
+        outcomes.push(await inTime(outcomeOf(trial)));
       // Then the missing observations say nothing about the platform, and everything must be tried again.
       if (lost !== undefined) throw lost;
       return findingsOf(claims, outcomes, fixFor);
@@ -130,4 +137,11 @@ export async function probeSandboxes<Box extends ProbedSandbox>(
   } finally {
     await decoys.close();
   }
+}
+
+/** Names the trials that took too long, by what they try to show. */
+function stillTrying(trials: readonly Pick<StandardTrial, "shows">[]): NotProven {
+  const names = [...new Set(trials.map(({ shows }) => shows.join(" and ")))].join("; ");
+  const what = names === "" ? "its first sandbox wasn't open yet" : `it was still trying ${names}`;
+  return new NotProven(what, "try again when this host is less busy");
 }

@@ -7,6 +7,7 @@ import {
   inOffer,
   isAmbitError,
   ModelFailed,
+  messageOf,
   offerTitle,
   ofOffer,
   outsideOffers,
@@ -20,7 +21,15 @@ import type {
   OutputsReceipt,
   Usage,
 } from "@ambit/core/contract";
-import { type Agent, loopTurnSize, loopTurns, pieceEnd, type Sandbox, type Turn } from "@ambit/core/plugin";
+import {
+  type Agent,
+  type Log,
+  loopTurnSize,
+  loopTurns,
+  pieceEnd,
+  type Sandbox,
+  type Turn,
+} from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { Elicitation } from "../call/ask/elicitation.js";
 import { CallEvents } from "../call/reports/call-events.js";
@@ -58,6 +67,7 @@ export class TurnRunner {
     @inject(tokens.plan) private readonly plan: AcceptedPlan,
     @inject(tokens.limits) private readonly limits: RunLimits,
     @inject(tokens.scope) private readonly scope: OwnedScope,
+    @inject(tokens.log) private readonly log: Log,
     @inject(tokens.workspaces) private readonly workspaces: WorkspaceService,
     @inject(Deadlines) private readonly deadlines: Deadlines,
     @inject(Observation) private readonly observation: Observation,
@@ -101,7 +111,13 @@ export class TurnRunner {
     this.#session = session;
     session.wasCutOff = true;
     if (!wasCutOff) return;
-    const paths = await this.workspaces.removeGitLocks(session.sandbox, this.scope.signal);
+    const { signal } = this.scope;
+    const paths = await this.workspaces.removeGitLocks(session.sandbox, signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      // The agent may not need git. A sandbox in which nothing starts fails the run when the agent is started.
+      this.log.warn({ error: messageOf(error) }, "locks of git couldn't be looked for");
+      return [];
+    });
     if (paths.length === 0) return;
     const message = `had locks of git that an interrupted command had left there; they were removed: ${paths.join(", ")}`;
     this.events.warn({ path: "workspace", message });

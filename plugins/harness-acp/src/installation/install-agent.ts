@@ -29,7 +29,9 @@ export function installationOf(profile: Profile, where: WhereToLook): Installati
     packages: Object.entries(dependencies).map(([name, version]) => ({ name, version })),
     installed: () => {
       const located = locateProgram(profile, where);
-      return located && { version: located.version ?? "unknown", tested, path: located.file };
+      if (located === undefined) return undefined;
+      const { version = "unknown", file: path, agent } = located;
+      return { version, tested, path, ...(agent === undefined ? {} : { agent }) };
     },
     install: (progress) => install(profile, pin, progress),
   };

@@ -19,6 +19,8 @@ export interface LocatedProgram extends Executable {
   readonly companion?: Executable;
   /** Its package, if it is in one: for an adapter, the package of the agent itself. */
   readonly version?: string;
+  /** The agent behind an adapter that has it among its dependencies. */
+  readonly agent?: { readonly name: string; readonly version: string };
   /** The program with the packages it needs. */
   readonly files: readonly RequiredPath[];
 }
@@ -64,8 +66,19 @@ export function locateProgram(profile: Profile, where: WhereToLook): LocatedProg
     ...own,
     files: [...once.values()],
     version,
+    ...agentBehind(profile, folder),
     companion: started === undefined ? undefined : executable(started),
   };
+}
+
+function agentBehind(
+  { title, program: { adapts } }: Profile,
+  adapter: PackageFolder | undefined,
+): Pick<LocatedProgram, "agent"> {
+  if (adapts === undefined || adapter === undefined) return {};
+  const manifest = findPackage(adapts, adapter.realPath)?.manifest;
+  const version = manifest?.claudeCodeVersion ?? manifest?.version;
+  return version === undefined ? {} : { agent: { name: title, version } };
 }
 
 /** The file of the program's binary, if this platform has one and its packages are installed. */

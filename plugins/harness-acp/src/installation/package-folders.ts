@@ -5,6 +5,8 @@ import { z } from "zod";
 const manifestSchema = z.looseObject({
   name: z.string().optional(),
   version: z.string().optional(),
+  /** Of Claude Code, in the package that brings it under a version of its own. */
+  claudeCodeVersion: z.string().optional(),
   bin: z.union([z.string(), z.record(z.string(), z.string())]).optional(),
   dependencies: z.record(z.string(), z.string()).optional(),
   optionalDependencies: z.record(z.string(), z.string()).optional(),

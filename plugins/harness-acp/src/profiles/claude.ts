@@ -37,6 +37,7 @@ export const claude: Profile = {
   program: {
     package: "@agentclientprotocol/claude-agent-acp",
     bin: "claude-agent-acp",
+    adapts: "@anthropic-ai/claude-agent-sdk",
     inImage: "mounted",
   },
   arguments: [],

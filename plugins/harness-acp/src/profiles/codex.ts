@@ -23,6 +23,7 @@ export const codex: Profile = {
   program: {
     package: "@agentclientprotocol/codex-acp",
     bin: "codex-acp",
+    adapts: "@openai/codex",
     inImage: "mounted",
     binary: (platform, architecture) => {
       const target = targets[`${platform}-${architecture}`];

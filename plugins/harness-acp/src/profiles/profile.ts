@@ -24,6 +24,8 @@ export interface ProgramSource {
    * the runner with the packages it needs (a few megabytes at most).
    */
   readonly inImage: "installed" | "mounted" | "copied";
+  /** The package of the agent behind an adapter that has it among its dependencies, for its version. */
+  readonly adapts?: string;
   /** The entry file, if this plugin contains the program. Default: looked up in `node_modules`. */
   readonly entry?: string;
   /** Whether its package contains everything that it imports. Default: the packages that it depends on are shown too. */

@@ -37,5 +37,5 @@ export function fixFor(error: unknown): string {
   const [, option] = /[Uu]nknown option (--[\w-]+)/.exec(reason) ?? [];
   if (option !== undefined) return `install a newer bubblewrap: this one lacks ${option}`;
   const known = fixes.find(([words]) => words.test(reason));
-  return known?.[1] ?? "mend what the reason names, or name another sandbox";
+  return known?.[1] ?? "mend on this host what the reason names, or name another sandbox";
 }

@@ -23,12 +23,28 @@ export async function agents(options: Overrides & { readonly json?: boolean }): 
   const cells = rows.map(({ id, title, installed, comesAlong, pinned }) => [
     id,
     title,
-    comesAlong ? "included" : installed === null ? "–" : versionText(installed),
+    comesAlong ? "included" : installed === null ? "–" : installedText(installed),
     pinned.map(({ name, version }) => `${name}@${version}`).join(" ") || "–",
-    comesAlong || installed !== null ? (installed?.path ?? "") : `ambit agents install ${id}`,
   ]);
-  process.stdout.write(table(["agent", "", "installed", "installs", ""], cells));
+  process.stdout.write(
+    table(["agent", "", "installed", "installs"], cells, { shrinks: ["installs", "installed"] }),
+  );
+  const missing = rows.filter(({ comesAlong, installed }) => !comesAlong && installed === null);
+  if (missing.length > 0)
+    process.stdout.write(
+      `\nTo install one: ambit agents install ${missing.map(({ id }) => id).join(" | ")}\n`,
+    );
   return exitCodes.ok;
+}
+
+/** An adapter's version says little: the agent's own stands before it. */
+function installedText(installed: {
+  readonly version: string;
+  readonly tested: string;
+  readonly agent?: { readonly name: string; readonly version: string };
+}): string {
+  const { agent } = installed;
+  return agent === undefined ? versionText(installed) : `${agent.version}, adapter ${versionText(installed)}`;
 }
 
 /** A version other than the tested one may behave differently: its permissions were never tried. */
@@ -61,6 +77,9 @@ export async function installAgent(name: string, options: Overrides): Promise<nu
   say(`Installing ${installation.title}: ${versions.join(", ")}`);
   const { path } = await installation.install(say);
   process.stdout.write(`${path}\n`);
+  say(
+    `\nNext, with its model's key in your environment:\n  ambit run --agent ${harness.id} --folder . "What does this project do?"`,
+  );
   return exitCodes.ok;
 }
 

@@ -1,6 +1,7 @@
 import { parseJson } from "../../parse-json.js";
 import { exitCodes } from "../exit-codes.js";
 import { type ClientOptions, ServerClient, ServerRefused } from "../server-client.js";
+import { theOneMeant } from "../typed-id.js";
 import { openQuestions } from "./runs.js";
 
 export interface AnswerOptions extends ClientOptions {
@@ -10,13 +11,20 @@ export interface AnswerOptions extends ClientOptions {
   readonly output?: string;
 }
 
-/** `ambit answer`: answers a question by its id, whether its run waits or has paused. */
-export async function answer(id: string, options: AnswerOptions): Promise<number> {
+/** `ambit answer`: answers a question, whether its run waits or has paused. @param typed its id, or as much of it as is unique */
+export async function answer(typed: string, options: AnswerOptions): Promise<number> {
   const body = bodyOf(options);
   const client = new ServerClient(options);
-  const question = (await openQuestions(client)).find((one) => one.id === id);
-  if (question === undefined) throw new ServerRefused(`there is no open question ${id}: see \`ambit runs\``);
-  const path = `/runs/${encodeURIComponent(question.runId)}/interactions/${encodeURIComponent(id)}`;
+  const open = await openQuestions(client);
+  const id = theOneMeant(
+    "open question",
+    typed,
+    open.map((one) => one.id),
+  );
+  const question = open.find((one) => one.id === id);
+  if (question === undefined)
+    throw new ServerRefused(`there is no open question ${typed}: see \`ambit runs\``);
+  const path = `/runs/${encodeURIComponent(question.runId)}/interactions/${encodeURIComponent(question.id)}`;
   await client.json("POST", path, body);
   const next =
     question.sessionId === undefined ? "" : `; the next turn of session ${question.sessionId} uses it`;

@@ -5,6 +5,7 @@ import { type RunResult, type StreamRecord, streamRecordSchema } from "@ambit/co
 import { type PrinterOptions, printerFor } from "../display/record-printer.js";
 import { exitCodeOf } from "../exit-codes.js";
 import { pathOfRun, type RunOptions, ServerClient, ServerRefused } from "../server-client.js";
+import { withRunMeant } from "../typed-id.js";
 
 export type AttachOptions = RunOptions & PrinterOptions;
 
@@ -12,9 +13,14 @@ export type AttachOptions = RunOptions & PrinterOptions;
 const maxFruitlessAttempts = 10;
 const pauseMs = 500;
 
-/** `ambit attach`: follows a run from its beginning until its result. A dropped connection is resumed. */
-export async function attach(runId: string, options: AttachOptions): Promise<number> {
+/** `ambit attach`: follows a run from its beginning until its result. @param typed its id, or as much of it as is unique */
+export async function attach(typed: string, options: AttachOptions): Promise<number> {
   const client = new ServerClient(options);
+  return await withRunMeant(client, typed, options, (runId) => follow(client, runId, options));
+}
+
+/** A dropped connection is resumed. */
+async function follow(client: ServerClient, runId: string, options: AttachOptions): Promise<number> {
   const printer = printerFor(options, process.stdout);
   let last = 0;
   let fruitless = 0;

@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { codeOf } from "@ambit/core/plugin";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
+import { marks, padded } from "../display/layout.js";
 import { exitCodes } from "../exit-codes.js";
 
 /** `ambit init`: writes a configuration that extends the defaults. An existing file stays as it is. */
@@ -17,7 +18,15 @@ export async function init(file = "ambit.config.mjs"): Promise<number> {
     throw new ConfigurationInvalid(file, [reason], { cause });
   }
   process.stdout.write(
-    `${resolve(file)} is written. Commands in this folder use it; \`ambit doctor\` says what it guarantees here. \`ambit run --folder\` with this folder uses it only if --config names it.\n`,
+    [
+      `${marks.holds} ${resolve(file)} is written. Commands in this folder use it; \`ambit run --folder\` with this folder uses it only if --config names it.`,
+      "",
+      "Next:",
+      `  $EDITOR ${file}  choose: remove the //: before a line`,
+      `${padded("  ambit doctor", `  $EDITOR ${file}`.length)}  what it guarantees on this host`,
+      `${padded("  ambit serve", `  $EDITOR ${file}`.length)}  POST /run on http://127.0.0.1:8765`,
+      "",
+    ].join("\n"),
   );
   return exitCodes.ok;
 }

@@ -1,46 +1,68 @@
 import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
 import { configurationJsonSchema } from "../../configuration/schema.js";
-import { printable } from "../../logging/printable.js";
 import { openAmbit } from "../../open.js";
+import { Progress } from "../display/progress.js";
 import { table } from "../display/table.js";
 import { endsCommand } from "../ends-command.js";
 import { exitCodes } from "../exit-codes.js";
+import { probeAll } from "./probe-all.js";
 
-/** `ambit plugins`: what is loaded; with `--json` also the findings, and how each plugin is configured. */
-export async function plugins(options: Overrides & { readonly json?: boolean }): Promise<number> {
+export interface PluginsOptions extends Overrides {
+  readonly json?: boolean;
+  /** Probes first what isn't proven yet. */
+  readonly probe?: boolean;
+}
+
+/** `ambit plugins`: what is loaded, of every kind; with `--json` also the findings, and how each plugin is configured. */
+export async function plugins(options: PluginsOptions): Promise<number> {
   const environment = takeEnvironment(process.env);
-  const { registry } = await openAmbit({
+  const ambit = await openAmbit({
     environment,
     overrides: options,
     logLevel: "warn",
+    keepsEvidence: true,
     unhandled: endsCommand,
   });
+  const { registry } = ambit;
+  const progress = new Progress();
+  if (options.probe === true) await probeAll(ambit, progress).finally(() => progress.end());
+  const actors = registry.evidence();
   if (options.json === true) {
     const described = {
       configurationSchema: configurationJsonSchema(),
       plugins: registry.plugins,
-      actors: await registry.describe(),
+      offers: registry.offers,
+      actors: registry.known(),
     };
     process.stdout.write(`${JSON.stringify(described, undefined, 2)}\n`);
     return exitCodes.ok;
   }
-  const warnings = new Set<string>();
-  const rows = (await registry.describe()).map(({ plugin, kind, name, site, claims, findings }) => {
-    const proven = findings.filter((finding) => finding.proven);
-    for (const { warning } of proven) if (warning !== undefined) warnings.add(`${name}: ${warning}`);
+  const rows = registry.offers.map(({ plugin, kind, name }) => {
+    const registered = registry.registrations.find(
+      (one) => one.plugin === plugin && one.kind === kind && one.actor.name === name,
+    );
+    const claims = registered?.actor.claims ?? [];
+    const probed = actors.find((one) => one.plugin === plugin && one.kind === kind && one.name === name);
+    const proven = probed?.findings.filter((finding) => finding.proven).length;
     return [
       plugin,
       kind,
       name,
-      site,
-      claims.length === 0 ? "–" : `${proven.length} of ${claims.length} proven here`,
+      registered?.actor.site ?? "",
+      claims.length === 0 ? "" : `${proven ?? "?"} of ${claims.length}`,
     ];
   });
-  process.stdout.write(table(["plugin", "kind", "name", "site", "claims"], rows));
-  for (const warning of warnings) process.stdout.write(`\nwarning: ${printable(warning)}\n`);
+  const idle = registry.plugins.filter(({ name }) => !registry.offers.some(({ plugin }) => plugin === name));
+  rows.push(...idle.map(({ name }) => [name, "–", "offers nothing as it is configured", "", ""]));
   process.stdout.write(
-    "\n`ambit doctor` shows how each claim was proven, and the fix for those that weren't.\n",
+    table(["plugin", "kind", "name", "site", "proven"], rows, { shrinks: ["name", "plugin"] }),
+  );
+  const isProbed = actors.length === registry.registrations.length;
+  process.stdout.write(
+    isProbed
+      ? "\n`ambit doctor` shows what this host guarantees, and the fix for what it doesn't.\n"
+      : "\n? isn't probed yet on this host: `ambit plugins --probe` does, and `ambit doctor` says what is proven.\n",
   );
   return exitCodes.ok;
 }

@@ -9,6 +9,7 @@ import { recordInMemory } from "../../recording.js";
 import { Questions } from "../by-hand/ask/questions.js";
 import type { Terminal } from "../by-hand/ask/terminal.js";
 import { ByHand, type ByHandRunOptions, isByHand } from "../by-hand/by-hand.js";
+import { Progress } from "../display/progress.js";
 import { type PrinterOptions, printerFor, type RecordPrinter } from "../display/record-printer.js";
 import { endsCommand } from "../ends-command.js";
 import { exitCodeOf } from "../exit-codes.js";
@@ -34,7 +35,8 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
   // The plugins' variables are taken from this process's; a model's keys stay for the request.
   const variables = { ...process.env };
   const environment = takeEnvironment(process.env);
-  const printer = printerFor(options, process.stdout);
+  const progress = new Progress();
+  const printer = printerFor(options, process.stdout, progress);
   let ambit: Ambit | undefined;
   try {
     ambit = await interruption.before(
@@ -50,6 +52,7 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
     );
     const reading = byHand?.request(variables) ?? Promise.resolve(given ?? readRequest(words, orPrompt));
     const body = await interruption.before(reading);
+    if (!printer.isForProgram) sayWhetherProbing(ambit, progress);
     return await drive(ambit, printer, { body, byHand, terminal }, interruption);
   } catch (error) {
     // For errors before the run begins; later ones are in the run's result.
@@ -62,6 +65,7 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
     if (fix !== undefined) process.stderr.write(`ambit: ${fix}\n`);
     return interruption.exitCode ?? exitCodeOf(result.failure);
   } finally {
+    progress.end();
     await ambit?.runner.drain(0);
     await ambit?.files.close();
     await ambit?.evidence?.keep(ambit.registry);
@@ -74,15 +78,7 @@ async function drive(
   { body, byHand, terminal }: Asked,
   interruption: Interruption,
 ): Promise<number> {
-  const { runner, registry, evidence, settings } = ambit;
-  const isProbed = registry.evidence().length === registry.registrations.length;
-  if (!isProbed && process.stderr.isTTY) {
-    const kept =
-      evidence === undefined
-        ? ""
-        : `; what it finds is kept for ${settings.probes.maxAgeMs / 60_000} minutes`;
-    process.stderr.write(`ambit: probing what this host can guarantee${kept}\n`);
-  }
+  const { runner } = ambit;
   const { runs } = await recordInMemory(ambit, "ambit run");
   const run = await interruption.before(runner.reserve().admit(body, { keepsEvents: printer.keepsEvents }));
   interruption.whenItHappens((reason) => run.cancel(reason));
@@ -126,6 +122,14 @@ async function drive(
     await runs.close();
   }
   return interruption.exitCode ?? exitCodeOf(result?.failure);
+}
+
+/** The first run waits for the probes. */
+function sayWhetherProbing({ registry, evidence, settings }: Ambit, progress: Progress): void {
+  if (registry.evidence().length === registry.registrations.length) return;
+  const minutes = settings.probes.maxAgeMs / 60_000;
+  const kept = evidence === undefined ? "" : ` (kept for ${minutes} minutes)`;
+  progress.step(`probing what this host guarantees${kept}`);
 }
 
 /** What the command line asks for. */

@@ -4,8 +4,9 @@ import { startServer } from "../../http/listen.js";
 import { openAmbit } from "../../open.js";
 import { exitCodes } from "../exit-codes.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
+import { starterGone } from "../starter.js";
 
-/** `ambit serve`: until SIGTERM or Ctrl-C; a second one ends it immediately. */
+/** `ambit serve`: until SIGTERM or Ctrl-C, or until the `npx` that started it is gone; a second signal ends it immediately. */
 export async function serve(overrides: Overrides): Promise<number> {
   const environment = takeEnvironment(process.env);
   const fault = Promise.withResolvers<never>();
@@ -22,17 +23,24 @@ export async function serve(overrides: Overrides): Promise<number> {
     log.info({ leftOut: settings.leftOut }, message);
   }
   const signals = new EndingSignals();
-  const server = await startServer(ambit);
+  const first = Promise.race([signals.next(), starterGone()]);
+  const starting = startServer(ambit);
+  // A store that isn't reached may hold up the start for long.
+  const early = await Promise.race([starting.then(() => undefined), first, fault.promise]);
+  if (early !== undefined) {
+    log.info({ signal: early }, "shutting down before the start is complete");
+    const stopped = starting.then((started) => started.close()).then(() => exitCodes.ok);
+    return Promise.race([stopped, signals.next().then(exitCodeOfSignal)]);
+  }
+  const server = await starting;
   const { url, healthUrl } = server;
   log.info({ url, healthUrl, configuration: settings.file ?? "defaults" }, "listening");
   const failure = new Promise<never>((_resolve, reject) => void server.opened.catch(reject));
-  const signal = await Promise.race([signals.next(), failure, fault.promise]).catch(
-    async (error: unknown) => {
-      // Runs would get 503 until somebody mends the store. A supervisor sees a process that ends.
-      await server.close();
-      throw error;
-    },
-  );
+  const signal = await Promise.race([first, failure, fault.promise]).catch(async (error: unknown) => {
+    // Runs would get 503 until somebody mends the store. A supervisor sees a process that ends.
+    await server.close();
+    throw error;
+  });
   log.info({ signal }, "shutting down");
   const second = signals.next().then((name) => {
     log.warn({ signal: name }, "exiting immediately");

@@ -4,6 +4,9 @@ import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
 import { openAmbit } from "../../open.js";
+import { columnsOf } from "../display/layout.js";
+import { Progress } from "../display/progress.js";
+import { verifyReport } from "../display/verify-report.js";
 import { endsCommand } from "../ends-command.js";
 import { exitCodes } from "../exit-codes.js";
 import { explain } from "../explain.js";
@@ -13,6 +16,8 @@ export interface VerifyOptions extends Overrides {
   readonly sandbox?: string;
   readonly capability?: readonly string[];
   readonly json?: boolean;
+  /** Every attack, with what was seen of it. */
+  readonly verbose?: boolean;
 }
 
 /**
@@ -21,10 +26,16 @@ export interface VerifyOptions extends Overrides {
  */
 export async function verify(options: VerifyOptions): Promise<number> {
   // This module isn't in the bundle, whose `explain` doesn't recognise its error classes.
-  return attack(options).catch((error: unknown) => explain(error, process.stderr));
+  const progress = new Progress();
+  return attack(options, progress)
+    .catch((error: unknown) => {
+      progress.end();
+      return explain(error, process.stderr);
+    })
+    .finally(() => progress.end());
 }
 
-async function attack(options: VerifyOptions): Promise<number> {
+async function attack(options: VerifyOptions, progress: Progress): Promise<number> {
   const environment = takeEnvironment(process.env);
   const ambit = await openAmbit({
     environment,
@@ -41,18 +52,34 @@ async function attack(options: VerifyOptions): Promise<number> {
       `must name a loaded sandbox: ${loaded || "none is loaded"}`,
     ]);
   }
-  const { operatorControl, renderVerifyTable, runAttacks } = await import("@ambit/testkit");
+  // The first word comes before anything that takes long.
+  const { length } = wanted;
+  process.stderr.write(
+    `Attacking the sandbox ${backend.name}: ${length} ${length === 1 ? "capability" : "capabilities"}\n`,
+  );
+  progress.step("probing it first");
+  const { operatorControl, runAttacks } = await import("@ambit/testkit");
+  let begun = 0;
+  let made = 0;
   const report: VerifyReport = await runAttacks(backend, {
     control: operatorControl(backend),
     capabilities: wanted,
     probeMs: ambit.settings.probes.timeoutMs,
-    onCapability: ({ capability, assurance }) =>
-      process.stderr.write(`${assurance.padEnd(9)} ${capability}\n`),
+    onBegin: (capability) => {
+      begun += 1;
+      progress.step(`${begun} of ${length} · ${capability}`);
+    },
+    onAttack: ({ id }) => {
+      made += 1;
+      progress.detail(`attack ${made}, ${id.slice(id.indexOf("/") + 1)}`);
+    },
   });
-  const width = process.stdout.isTTY ? process.stdout.columns : 200;
-  const text =
-    options.json === true ? JSON.stringify(report, undefined, 2) : renderVerifyTable(report, { width });
-  process.stdout.write(`${text}\n`);
+  progress.end();
+  process.stdout.write(
+    options.json === true
+      ? `${JSON.stringify(report, undefined, 2)}\n`
+      : verifyReport(report, { columns: columnsOf(process.stdout), verbose: options.verbose === true }),
+  );
   if (!report.holds) return exitCodes.runFailed;
   // Nothing was attacked: the sandbox can't be opened here.
   return report.capabilities.some(({ assurance }) => assurance === "proven")

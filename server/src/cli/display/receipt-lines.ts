@@ -24,7 +24,6 @@ export function receiptLines(receipt: Receipt, withEvidence: boolean): readonly 
     ...actors.flatMap(({ kind, name, subjects = [] }) =>
       kind === "sandbox" && subjects.length > 0 ? [entry("also in", `${name}: ${subjects.join(", ")}`)] : [],
     ),
-    ...[...warnings].map((warning) => entry("warning", warning)),
     ...outside.map(({ kind, name, site }) => entry("outside", `${kind} ${name}, on the ${site}`)),
     ...accepted.map((gap) => entry("accepted", gapLine(gap))),
     ...credentials.map(({ name, hosts, by }) => entry("hidden", `${name} · ${by}: ${hosts.join(", ")}`)),
@@ -34,6 +33,8 @@ export function receiptLines(receipt: Receipt, withEvidence: boolean): readonly 
     ...(decisions.allowed + decisions.refused === 0
       ? []
       : [entry("", `connections: ${decisions.allowed} allowed, ${decisions.refused} refused`)]),
+    // What is to be mended on this host stands in `ambit doctor`.
+    ...(withEvidence ? [...warnings].map((warning) => entry("warning", warning)) : []),
     ...(withEvidence ? evidenceLines(receipt) : []),
   ];
 }

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import type { AgentEvent, FailedResult, RunResult } from "@ambit/core";
+import type { Progress } from "./progress.js";
 import { Timeline } from "./timeline.js";
 
 /** How a run is shown on stdout. */
@@ -20,8 +21,15 @@ export interface PrinterOptions {
   readonly receipt?: boolean;
 }
 
-/** A timeline at a terminal; otherwise the one result, for a program to read. */
-export function printerFor(options: PrinterOptions, output: NodeJS.WriteStream): RecordPrinter {
+/**
+ * A timeline at a terminal; otherwise the one result, for a program to read.
+ * @param progress says what a timeline waits for before the agent begins. Default: nothing does.
+ */
+export function printerFor(
+  options: PrinterOptions,
+  output: NodeJS.WriteStream,
+  progress?: Progress,
+): RecordPrinter {
   const print = async (text: string) => {
     // Its reader has closed the pipe: the caller stops.
     if (output.errored) throw output.errored;
@@ -41,9 +49,30 @@ export function printerFor(options: PrinterOptions, output: NodeJS.WriteStream):
     return {
       keepsEvents: false,
       isForProgram: false,
-      event: (event) => print(timeline.event(event, performance.now())),
-      result: (result) => print(timeline.result(result, performance.now())),
+      event: async (event) => {
+        progress?.clear();
+        await print(timeline.event(event, performance.now()));
+        const step = stepAfter(event);
+        if (step === undefined) progress?.end();
+        else progress?.step(step);
+      },
+      result: (result) => {
+        progress?.end();
+        return print(timeline.result(result, performance.now()));
+      },
     };
   }
   return { keepsEvents: true, isForProgram: true, event: async () => {}, result: line };
+}
+
+/** What is being done after an event, before the agent says anything; undefined once it does. */
+function stepAfter(event: AgentEvent): string | undefined {
+  if (event.type === "turn" || (event.type === "data" && event.name === "run"))
+    return "preparing the sandbox";
+  if (event.type !== "data" || event.name !== "setup") return undefined;
+  const { state, command } = Object(event.data);
+  if (state === "waiting") return "waiting for another run's setup";
+  return state === "ended"
+    ? "starting the agent"
+    : `setting up${command === undefined ? "" : `: ${command}`}`;
 }

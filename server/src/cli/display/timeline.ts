@@ -9,10 +9,16 @@ import {
 import { printable } from "../../logging/printable.js";
 import { changeLine } from "./change-line.js";
 import { colors } from "./colors.js";
+import { duration } from "./duration.js";
+import { columnsOf, padded, wrapped } from "./layout.js";
 import { receiptLines } from "./receipt-lines.js";
+import { shortId } from "./short-id.js";
 
 /** Characters of a tool's arguments or result that are shown. */
 const maxValueLength = 160;
+
+/** Milliseconds from which on it is shown how long something took. */
+const noticeableMs = 100;
 
 /** A run as a readable timeline: one line per event, with its time since the start. */
 export class Timeline {
@@ -21,15 +27,17 @@ export class Timeline {
     string,
     { readonly type: "message_delta" | "thought_delta"; readonly text: string }
   >();
-  readonly #toolNames = new Map<string, string>();
+  readonly #calls = new Map<string, { readonly name: string; readonly begun: number }>();
 
   /**
    * @param begun on the same clock as every later time, in milliseconds.
    * @param withEvidence whether the receipt shows how its guarantees were proven.
+   * @param columns of the terminal, at which lines are wrapped. Default: those of stdout.
    */
   constructor(
     readonly begun: number,
     readonly withEvidence = false,
+    readonly columns = columnsOf(process.stdout),
   ) {}
 
   /** The text to print for an event; empty for one that isn't shown. */
@@ -51,30 +59,32 @@ export class Timeline {
       case "thought_delta":
         return this.#grow(event, now);
       case "tool_call":
-        this.#toolNames.set(event.id, event.name ?? "tool");
+        this.#calls.set(event.id, { name: event.name ?? "tool", begun: now });
         return line("calls", `${event.name ?? "tool"} ${shortened(event.input ?? {})}`, colors.yellow);
       case "tool_output":
         return "";
       case "tool_result": {
         const failed = event.isError === true;
         const label = event.denied === true ? "denied" : failed ? "failed" : "got";
-        const text = `${this.#toolNames.get(event.id) ?? "tool"}: ${shortened(event.output ?? "")}`;
+        const { name, begun } = this.#calls.get(event.id) ?? { name: "tool", begun: now };
+        const took = now - begun < noticeableMs ? "" : ` (${duration(now - begun)})`;
+        const text = `${name}${took}: ${shortened(event.output ?? "")}`;
         const changes = (event.changes ?? []).map((change) =>
           line("changes", changeLine(change), colors.green),
         );
         return line(label, text, failed ? colors.red : colors.green) + changes.join("");
       }
       case "interaction_request": {
-        const { changes = [], locations: _same, ...payload } = event.payload ?? {};
+        const { changes = [] } = event.payload ?? {};
         return [
-          line("asks", `${event.kind} ${shortened(payload)}`, colors.magenta),
+          line("asks", questionText(event), colors.magenta),
           ...changes.map((change) => line("would", `change ${changeLine(change)}`, colors.magenta)),
         ].join("");
       }
       case "interaction_response":
         return line("answer", `${event.kind} ${shortened(event.payload ?? {})}`, colors.magenta);
       case "interaction_expired":
-        return line("expired", `${event.kind} ${event.id}`, colors.magenta);
+        return line("expired", `${event.kind} ${shortId(event.id)}`, colors.magenta);
       case "boundary_decision": {
         const times = event.count > 1 ? ` (${event.count} times)` : "";
         const text = `${event.target}: ${event.failure ?? event.reason}${times}`;
@@ -87,7 +97,7 @@ export class Timeline {
         return line("sets", event.options.map(({ id, value }) => `${id}=${value}`).join(" "));
       case "data":
         if (event.name === "setup") return this.#setup(event.data, now);
-        return event.name === "run" ? line("runs", shortened(event.data), colors.bold) : "";
+        return event.name === "run" ? line("runs", runText(event.data), colors.bold) : "";
       case "file":
         return line("file", `${event.mediaType} ${shortened(event.url)}`);
       case "error":
@@ -110,7 +120,7 @@ export class Timeline {
     const line = (label: string, text: string, color = colors.cyan) => this.#line(now, label, text, color);
     const { failure, usage } = result;
     const tokens =
-      usage === undefined ? "" : ` · ${usage.input ?? 0} tokens in, ${usage.output ?? 0} tokens out`;
+      usage === undefined ? "" : ` · ${count(usage.input)} tokens in, ${count(usage.output)} tokens out`;
     const ending = result.ok
       ? line("ends", `${result.stopReason ?? "well"}${tokens}`, colors.green)
       : line(
@@ -123,7 +133,7 @@ export class Timeline {
     const receipt = result.receipt === undefined ? [] : receiptLines(result.receipt, this.withEvidence);
     return [
       ending,
-      ...why.map((text) => line("", text, colors.red)),
+      ...why.map((text) => line("", text)),
       ...warnings.map((text) => line("warns", text, colors.yellow)),
       ...receipt.map(([label, text]) => line(label, text, colors.dim)),
     ].join("");
@@ -135,7 +145,7 @@ export class Timeline {
     const line = (shown: string, color = colors.dim) => this.#line(now, "setup", shown, color);
     if (state === "waiting") return line("waits for another run that prepares the same");
     if (state === "started") return line(String(command), colors.yellow);
-    if (state === "ended") return line(`exit code ${exitCode}, ${durationMs} ms`);
+    if (state === "ended") return line(`exit code ${exitCode} after ${duration(Number(durationMs))}`);
     return String(text)
       .trimEnd()
       .split("\n")
@@ -166,11 +176,31 @@ export class Timeline {
 
   #line(now: number, label: string, text: string, color: (text: string) => string): string {
     const time = `${((now - this.begun) / 1_000).toFixed(2).padStart(7)} s`;
-    const indented = printable(text)
-      .trimEnd()
-      .replaceAll("\n", `\n${" ".repeat(20)}`);
-    return `${colors.dim(time)}  ${color(label.padEnd(9))}${indented}\n`;
+    const prefix = `${colors.dim(time)}  ${color(padded(label, 9))}`;
+    return `${wrapped(prefix, printable(text).trimEnd(), this.columns)}\n`;
   }
+}
+
+/** What runs: `gemini in local · run bc9269d7 · session s`. */
+function runText(data: unknown): string {
+  const { runId = "", harness = "", sandbox = "", sessionId } = Object(data);
+  const session = sessionId === undefined ? "" : ` · session ${sessionId}`;
+  return `${harness} in ${sandbox} · run ${shortId(String(runId))}${session}`;
+}
+
+/** What is asked, and the id that answers it. */
+function questionText({ id, kind, payload = {} }: AgentEventOf<"interaction_request">): string {
+  const { toolName = "the agent", input = {}, used } = payload;
+  const what = {
+    user_approval: used === undefined ? "approval of" : "more budget for",
+    user_input: "input for",
+    client_tool: "the client to run",
+  }[kind];
+  return `${what} ${toolName} ${shortened(input)} · ${shortId(id)}`;
+}
+
+function count(tokens = 0): string {
+  return tokens.toLocaleString("en");
 }
 
 function shortened(value: unknown): string {

@@ -72,7 +72,7 @@ describe("Timeline", () => {
         },
       ]),
     ).toEqual([
-      '   0.00 s  asks     user_approval {"toolName":"edit"}',
+      "   0.00 s  asks     approval of edit {} · a",
       "   0.00 s  would    change /workspace/notes.md +2 -1",
       "   0.01 s  calls    edit {}",
       "   0.03 s  got      edit: done",
@@ -115,6 +115,43 @@ describe("Timeline", () => {
     expect(call.length).toBeLessThan(200);
     expect(call.endsWith("…")).toBe(true);
     expect(said).toBe("   0.01 s  says     ␛[2J");
+  });
+
+  it("wraps at the terminal's width, behind the label", () => {
+    const timeline = new Timeline(0, false, 40);
+    const text = plain(
+      timeline.event({ type: "message", text: "one two three four five\n  six seven eight nine" }, 0),
+    );
+    expect(text.split("\n")).toEqual([
+      "   0.00 s  says     one two three four",
+      "                    five",
+      "                      six seven eight",
+      "                      nine",
+      "",
+    ]);
+  });
+
+  it("begins with what runs, as a person says it, and says how long a call took", () => {
+    const timeline = new Timeline(0);
+    const data = {
+      runId: "bc9269d7-3c77-441c-85ea-56091ee3cb05",
+      harness: "gemini",
+      sandbox: "local",
+      sessionId: "s",
+    };
+    const lines = [
+      timeline.event({ type: "data", name: "run", data }, 0),
+      timeline.event({ type: "tool_call", id: "1", name: "build" }, 0),
+      timeline.event({ type: "tool_result", id: "1", output: "ok" }, 2_340),
+    ];
+    expect(plain(lines.join(""))).toBe(
+      [
+        "   0.00 s  runs     gemini in local · run bc9269d7 · session s",
+        "   0.00 s  calls    build {}",
+        "   2.34 s  got      build (2.34 s): ok",
+        "",
+      ].join("\n"),
+    );
   });
 
   it("distinguishes a denied call from a failed one", () => {
@@ -229,6 +266,16 @@ describe("Timeline", () => {
       "         visible  LOGIN, inside the sandbox",
       "                  connections: 2 allowed, 1 refused",
     ]);
+  });
+
+  it("leaves warnings about the host to doctor, and to the evidence", () => {
+    const [guarantee] = receipt.guarantees;
+    if (guarantee === undefined) throw new Error("no guarantee");
+    const warned = { ...receipt, guarantees: [{ ...guarantee, warning: "an old bubblewrap" }] };
+    const text = (withEvidence: boolean) =>
+      new Timeline(0, withEvidence).result({ ...ended, receipt: warned }, 0);
+    expect(text(false)).not.toContain("bubblewrap");
+    expect(text(true)).toContain("an old bubblewrap");
   });
 
   it("shows the evidence of a receipt on request", () => {

@@ -38,6 +38,8 @@ export interface JudgeOptions {
   readonly only?: readonly string[] | undefined;
   /** Outcomes of attacks in this control, by id. Read and filled, so that judging again repeats none. */
   readonly controlOutcomes?: Map<string, AttackOutcome> | undefined;
+  /** Called before each attack, for progress. */
+  onAttack?(attack: Pick<Attack, "id" | "title">): void;
 }
 
 export interface CapabilityReport {
@@ -149,6 +151,7 @@ async function judgeGuard(
       allowanceRows.push({ id, title, outcome: await guarded.try({ id, title, ...rest }) });
     }
     for (const attack of applicable(attacks[capability], { ...options, runnerModule })) {
+      options.onAttack?.(attack);
       const known = options.controlOutcomes?.get(attack.id);
       const control = known ?? (await tryUnguarded(attack, options.control, place));
       options.controlOutcomes?.set(attack.id, control);

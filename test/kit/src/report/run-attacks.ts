@@ -8,6 +8,8 @@ export interface RunAttacksOptions extends JudgeOptions {
   readonly capabilities?: readonly Capability[];
   /** Milliseconds for the backend's own probe. Default: two minutes. */
   readonly probeMs?: number;
+  /** Called before each capability, for progress. */
+  onBegin?(capability: Capability): void;
   /** Called after each capability, for progress. */
   onCapability?(report: CapabilityReport): void;
 }
@@ -30,6 +32,7 @@ export async function runAttacks(backend: SandboxBackend, options: RunAttacksOpt
   const findings = await probeWithin(backend, options.probeMs);
   const reports: CapabilityReport[] = [];
   for (const capability of options.capabilities ?? capabilities) {
+    options.onBegin?.(capability);
     const report = await judgeCapability(backend, findings, capability, options);
     reports.push(report);
     options.onCapability?.(report);

@@ -1,0 +1,48 @@
+import { runsResponseSchema } from "@ambit/durable";
+import { idsMeant } from "./display/short-id.js";
+import { allOf } from "./pages.js";
+import { type RunOptions, type ServerClient, ServerRefused } from "./server-client.js";
+
+/** Ids that a refusal lists. */
+const maxListed = 5;
+
+/**
+ * Does something with the run that was typed: with this id, or where the server has none, with the only one whose id begins so.
+ * @throws ServerRefused where several do
+ */
+export async function withRunMeant<Result>(
+  client: ServerClient,
+  typed: string,
+  { project: projectId }: RunOptions,
+  act: (runId: string) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await act(typed);
+  } catch (error) {
+    if (!(error instanceof ServerRefused) || error.status !== 404) throw error;
+    const runs = await allOf(client, {
+      path: "/runs",
+      filter: { projectId },
+      rowsOf: (body) => runsResponseSchema.parse(body).runs,
+      idOf: (run) => (run.projectId === undefined ? run.runId : `${run.projectId}/${run.runId}`),
+    });
+    const runId = theOneMeant(
+      "run",
+      typed,
+      runs.map((run) => run.runId),
+    );
+    if (runId === undefined || runId === typed) throw error;
+    return await act(runId);
+  }
+}
+
+/** Undefined where none begins so. Pure. @throws ServerRefused where several do */
+export function theOneMeant(what: string, typed: string, all: readonly string[]): string | undefined {
+  const [first, ...others] = idsMeant(typed, all);
+  if (others.length === 0 || first === undefined) return first;
+  const listed = [first, ...others].slice(0, maxListed).join(", ");
+  const more = others.length >= maxListed ? ", …" : "";
+  throw new ServerRefused(
+    `${others.length + 1} ${what}s begin with '${typed}': type more of it: ${listed}${more}`,
+  );
+}
