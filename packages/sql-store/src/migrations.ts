@@ -92,6 +92,11 @@ export const migrations: readonly (readonly Statement[])[] = [
     `ALTER TABLE ambit_runs ADD COLUMN trace TEXT`,
     `ALTER TABLE ambit_runs ADD COLUMN sealed_recovery TEXT`,
   ),
+  // The run that uses an answer, until the outcome is known.
+  statements(
+    `ALTER TABLE ambit_used_answers ADD COLUMN run_id TEXT`,
+    `CREATE INDEX ambit_used_answers_run ON ambit_used_answers (run_id)`,
+  ),
 ];
 
 /** The schema that this version of Ambit reads and writes. */

@@ -1,6 +1,7 @@
 import { type AmbitError, cancelledByCaller } from "@ambit/core";
 import type { Receipt, RunResult } from "@ambit/core/contract";
 import type { Agent } from "@ambit/core/plugin";
+import type { TurnEnding } from "../call/reports/approved-calls.js";
 import type { Session } from "../session/session.js";
 
 /**
@@ -75,6 +76,12 @@ export function endedWell(state: RunState, agentEnded: boolean): boolean {
   if (state.name !== "closing") return false;
   const { end } = state;
   return end.how !== "failed" || (agentEnded && cancelledByCaller(end.failure));
+}
+
+/** What the end of its turn means for an agent's calls. Pure. */
+export function endingOf(end: TurnEnd): TurnEnding {
+  if (end.how === "completed") return "completed";
+  return end.how === "failed" && cancelledByCaller(end.failure) ? "stopped" : "cut_short";
 }
 
 /** Pure. */

@@ -26,6 +26,7 @@ import {
   statement,
 } from "../query.js";
 import { headOf, runOf } from "../rows.js";
+import { endClaims } from "../shared/claims.js";
 import { addDelivery } from "../shared/deliveries.js";
 import { isElsewhere } from "../shared/sessions.js";
 import { countRun } from "../sizes.js";
@@ -164,6 +165,7 @@ export class Runs {
           "name questions",
         ),
         ...(paused ? [] : [closeQuestions(id, isEnded)]),
+        ...endClaims(id, isEnded),
         ...deliveries.map((one) => addDelivery(this.database, one, isEnded)),
         selectHead({ id }),
       ],
