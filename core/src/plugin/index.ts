@@ -35,6 +35,7 @@ export * from "./log.js";
 export * from "./loop-turns.js";
 export * from "./piece-end.js";
 export * from "./plugin-abort.js";
+export * from "./question-state.js";
 export * from "./scope.js";
 export * from "./small-pieces.js";
 export * from "./trace-context.js";

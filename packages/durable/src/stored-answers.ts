@@ -1,13 +1,40 @@
 import { AtCapacity, messageOf } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
+import { z } from "zod";
 import { retryWhileDown } from "./outage.js";
 import type { Sealing } from "./sealing.js";
 import type { StoreSettings } from "./settings.js";
-import type { InteractionQuery, InteractionState, Store, StoredInteraction } from "./store/index.js";
+import type {
+  InteractionQuery,
+  InteractionState,
+  Store,
+  StoredInteraction,
+  StoredSettlement,
+} from "./store/index.js";
 
-/** Answers to questions of one run that are read, and characters that they have together, as they are stored. */
+/** Answers to questions of one session that are read, and characters that those to one run's have, as they are stored. */
 const maxQuestions = 1_000;
 const maxCharacters = 33_554_432;
+/** Characters of a call's outcome; a longer one isn't kept. */
+const maxOutcome = 262_144;
+
+const outcomeSchema = z.object({
+  output: z.string(),
+  isError: z.boolean(),
+  denied: z.literal(true).optional(),
+  data: z.unknown().optional(),
+});
+type Outcome = z.infer<typeof outcomeSchema>;
+
+/** What a user's answer says, as the runner reads it. */
+interface Answer {
+  readonly output: unknown;
+  readonly isError: boolean;
+}
+
+interface Question {
+  readonly id: string;
+}
 
 export interface StoredAnswersOptions {
   readonly store: Store;
@@ -16,7 +43,7 @@ export interface StoredAnswersOptions {
   readonly log: Log;
 }
 
-/** Users' answers, stored until a turn on any replica uses them once. */
+/** Users' answers, stored until a turn on any replica has used each once; the runner's ledger. */
 export class StoredAnswers {
   /** @param asked the store for a caller who waits for it. */
   constructor(
@@ -25,10 +52,10 @@ export class StoredAnswers {
   ) {}
 
   /**
-   * Stores an answer to an open question. @returns the state of one that isn't open; undefined if there is none.
+   * Stores a caller's answer to an open question. @returns the state of one that isn't open; undefined if there is none.
    * @throws AtCapacity where the answers to its run's questions are larger than what the next turn may read
    */
-  async keep(id: string, body: unknown): Promise<"kept" | InteractionState | undefined> {
+  async answer(id: string, body: unknown): Promise<"kept" | InteractionState | undefined> {
     const sealed = await this.options.sealing.sealInTurns(id, body);
     const question = await this.asked.answer(id, sealed, maxCharacters);
     if (question?.state === "open")
@@ -38,47 +65,78 @@ export class StoredAnswers {
     return question?.state === "answered" && question.answer === sealed ? "kept" : question?.state;
   }
 
-  /** False if it was used before, or if the store can't be read: then the user is asked again. */
-  async use(id: string): Promise<boolean> {
-    const { store, settings, log } = this.options;
-    try {
-      return await retryWhileDown("mark an answer as used", settings.retryTimeoutMs, log, () =>
-        store.useAnswer(id),
-      );
-    } catch (error) {
-      log.error({ error }, "an answer is left out: the store can't say whether it was used");
-      return false;
-    }
+  async find({ id }: Question) {
+    const { interactionMs } = this.options.settings;
+    const [found] = await this.#interactions({ id, limit: 1, without: ["payload"] });
+    if (found === undefined || found.state !== "answered") return found && entryOf(found);
+    const [recent] = await this.#interactions({
+      id,
+      maxAgeMs: interactionMs,
+      limit: 1,
+      without: ["payload"],
+    });
+    return entryOf(recent ?? { ...found, state: "expired" });
   }
 
-  async given(conversation: { readonly project: string | undefined; readonly session: string }) {
-    const { store, settings, log } = this.options;
+  async waiting(conversation: { readonly project: string | undefined; readonly session: string }) {
     const { project = null, session } = conversation;
-    const read = (query: Omit<InteractionQuery, "project" | "session">) =>
-      retryWhileDown("read answers", settings.retryTimeoutMs, log, () =>
-        store.interactions({ project, session, ...query }),
-      );
-    const [newest] = await read({ limit: 1, without: ["payload", "answer"] });
-    if (newest === undefined) return { newest: undefined, answers: [] };
-    const { runId } = newest;
-    // Answers to the questions of an earlier run don't count any more.
-    const answered = await read({ runId, state: "answered", limit: maxQuestions, without: ["payload"] });
-    const answers: { id: string; kind: StoredInteraction["kind"]; body: unknown }[] = [];
-    for (const question of answered) {
-      const body = await this.#unsealed(question);
-      if (body !== undefined) answers.push({ id: question.id, kind: question.kind, body: body.value });
-    }
+    const { interactionMs: maxAgeMs } = this.options.settings;
+    const of = { project, session, maxAgeMs, limit: maxQuestions };
+    const without = ["payload", "answer"] as const;
+    const found = await this.#interactions({ ...of, holds: true, without });
+    const unknown = await this.#interactions({ ...of, state: "unknown", without });
+    const newest = found.find(({ state }) => state !== "open");
     return {
-      newest: newest.id,
-      trace: answered.length === 0 ? undefined : await this.#traceOf(runId),
-      answers,
+      entries: found.map((one) => ({ ...entryOf(one), hasOutcome: one.state === "used" })).reverse(),
+      unknown: unknown.map(({ id }) => id),
+      trace: newest === undefined ? undefined : await this.#traceOf(newest.runId),
     };
   }
 
-  /** Of the run that asked. Undefined where it can't be read: no run fails for a link in its trace. */
-  async #traceOf(runId: string): Promise<string | undefined> {
-    const runs = await this.options.store.list({ id: runId, limit: 1 }).catch(() => []);
-    return runs[0]?.trace;
+  /** Undefined for one sealed with another key, too. */
+  async read({ id }: Question) {
+    const [found] = await this.#interactions({ id, holds: true, limit: 1, without: ["payload"] });
+    const body = found?.answer === undefined ? undefined : await this.unsealed(id, found.answer);
+    if (found === undefined || body === undefined) return undefined;
+    if (found.state === "answered") return { answer: answerOf(found.kind, body.value) };
+    const outcome = outcomeSchema.safeParse(body.value);
+    return outcome.success ? { outcome: outcome.data } : undefined;
+  }
+
+  /** Of a request's messages, or live. */
+  async keep({ id }: Question, { output, isError }: Answer): Promise<void> {
+    await this.#attempt("keep an answer", async () => {
+      const [question] = await this.#interactions({ id, limit: 1, without: ["payload", "answer"] });
+      if (question?.state !== "open") return;
+      const body = question.kind === "user_approval" ? output : { output: output ?? null, isError };
+      const sealed = await this.options.sealing.sealInTurns(id, body);
+      await this.options.store.answer(id, sealed, maxCharacters);
+    });
+  }
+
+  /** False if it was used before, or if the store can't be read: then the user is asked again. */
+  async claim({ id }: Question, run: string): Promise<boolean> {
+    const { store } = this.options;
+    return (await this.#attempt("claim an answer", () => store.claimAnswer(id, run))) ?? false;
+  }
+
+  async settle(
+    { id }: Question,
+    run: string,
+    settlement:
+      | { readonly step: "spend"; readonly outcome?: Outcome | undefined }
+      | { readonly step: "return" | "lose" },
+  ): Promise<void> {
+    const stored: StoredSettlement =
+      settlement.step === "spend"
+        ? { step: "spend", outcome: await this.#sealed(id, settlement.outcome) }
+        : settlement;
+    const { store } = this.options;
+    await this.#attempt("settle an answer", () => store.settleAnswer(id, run, stored));
+  }
+
+  async drop({ id }: Question): Promise<void> {
+    await this.#attempt("drop an answer", () => this.options.store.dropAnswer(id));
   }
 
   /** An answer that was given on another replica. Undefined for one sealed with another key. */
@@ -92,7 +150,46 @@ export class StoredAnswers {
     }
   }
 
-  async #unsealed({ id, answer }: StoredInteraction) {
-    return answer === undefined ? undefined : await this.unsealed(id, answer);
+  /** Undefined for one that is too long to be kept. */
+  async #sealed(id: string, outcome: Outcome | undefined): Promise<string | undefined> {
+    if (outcome === undefined || outcome.output.length > maxOutcome) return undefined;
+    const sealed = await this.options.sealing.sealInTurns(id, outcome);
+    return sealed.length > 2 * maxOutcome ? undefined : sealed;
   }
+
+  /** @throws StoreFailed */
+  #interactions(query: InteractionQuery): Promise<readonly StoredInteraction[]> {
+    const { store, settings, log } = this.options;
+    return retryWhileDown("read answers", settings.retryTimeoutMs, log, () => store.interactions(query));
+  }
+
+  /** Undefined where the store can't do it. */
+  async #attempt<Result>(what: string, act: () => Promise<Result>): Promise<Result | undefined> {
+    const { settings, log } = this.options;
+    try {
+      return await retryWhileDown(what, settings.retryTimeoutMs, log, act);
+    } catch (error) {
+      log.error({ error }, `the store could not ${what}`);
+      return undefined;
+    }
+  }
+
+  /** Of the run that asked. Undefined where it can't be read: no run fails for a link in its trace. */
+  async #traceOf(runId: string): Promise<string | undefined> {
+    const runs = await this.options.store.list({ id: runId, limit: 1 }).catch(() => []);
+    return runs[0]?.trace;
+  }
+}
+
+function entryOf({ id, state, kind, answer }: StoredInteraction) {
+  return { id, state, kind, hasOutcome: state === "used" && answer !== undefined };
+}
+
+/** It was checked when its caller sent it. */
+function answerOf(kind: string, body: unknown): Answer {
+  if (kind === "user_approval") return { output: body, isError: false };
+  const { output, isError = false } = z
+    .object({ output: z.unknown(), isError: z.boolean().optional() })
+    .parse(body);
+  return { output, isError };
 }

@@ -7,11 +7,13 @@ import { strictestCeiling } from "./admission/caller-rules.js";
 import type { RunOptions } from "./admission/run-options.js";
 import { Ask } from "./call/ask/ask.js";
 import { Elicitation } from "./call/ask/elicitation.js";
-import { UsedAnswers } from "./call/ask/used-answers.js";
+import { RunnersLedger } from "./call/ask/remembered-answers.js";
 import { Gatekeeper } from "./call/gatekeeper.js";
 import { CallPermissions } from "./call/permission/permissions.js";
+import { ApprovedCalls } from "./call/reports/approved-calls.js";
 import { CallEvents } from "./call/reports/call-events.js";
 import { Calls } from "./call/reports/calls.js";
+import { Settling } from "./call/reports/settling.js";
 import { RunCalls } from "./call/run-calls.js";
 import { ArgumentsChecker } from "./call/tools/arguments/checker.js";
 import { ToolArguments } from "./call/tools/arguments/tool-arguments.js";
@@ -63,6 +65,8 @@ export const runClasses = [
   CallPermissions,
   Pause,
   Calls,
+  ApprovedCalls,
+  Settling,
   CallEvents,
   Ask,
   Elicitation,
@@ -103,7 +107,7 @@ export function rootContainer(options: RunnerOptions): DependencyContainer {
   const { calls: atOnce, callsPerRun: perOwner, openCalls: waiting } = limits;
   root.registerInstance(tokens.callSlots, new FairSlots({ atOnce, perOwner, waiting }));
   root.registerInstance(ArgumentsChecker, new ArgumentsChecker(limits.argumentsMs, log));
-  root.registerInstance(UsedAnswers, new UsedAnswers());
+  root.registerInstance(RunnersLedger, new RunnersLedger());
   root.registerInstance(SessionSpending, new SessionSpending());
   const { observers } = options.registry;
   const onClaim = (claim: PrewarmClaim) => notifyPrewarmed(observers, claim, log);

@@ -4,9 +4,17 @@ export type { AdmittedRun } from "./admission/admission.js";
 export { type CallerRules, strictestCeiling } from "./admission/caller-rules.js";
 export { type MinimumBoundary, minimumBoundarySchema } from "./admission/minimum-boundary.js";
 export type { RunOptions } from "./admission/run-options.js";
-export type { AnswerKeeper, GivenAnswer } from "./call/ask/used-answers.js";
 export { isPattern } from "./call/permission/pattern.js";
 export { readAnswer } from "./call/values/answer.js";
+export type {
+  AnswerLedger,
+  KnownOutcome,
+  LedgerContent,
+  LedgerEntry,
+  QuestionName,
+  Settlement,
+} from "./call/values/answer-ledger.js";
+export { maxOutcomeCharacters } from "./call/values/answer-ledger.js";
 export { coalesced } from "./events/coalesced.js";
 export { notifyLost, notifyPosted, notifyServing } from "./events/observers.js";
 export { Redactor } from "./events/redaction/redactor.js";

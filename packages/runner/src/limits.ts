@@ -68,6 +68,14 @@ export const runLimitsSchema = z.strictObject({
   closeMs: milliseconds
     .default(5_000)
     .meta(described("run", "To close what it opened; what takes longer is left to the reaper, and logged.")),
+  pauseMs: milliseconds
+    .default(30_000)
+    .meta(
+      described(
+        "run",
+        "From the question that a turn pauses for until it ends: calls that are allowed finish meanwhile. What takes longer is stopped, and its outcome is unknown. Half of the time that the agent lets a call wait, if that is shorter.",
+      ),
+    ),
   modelFailures: count
     .default(3)
     .meta(

@@ -17,9 +17,10 @@ import { type AdmissionRules, type AdmittedRun, admit } from "./admission/admiss
 import { Commands } from "./admission/commands.js";
 import { harnessesOf, prewarmBody, prewarmedStart, prewarmIssues } from "./admission/prewarm.js";
 import type { RunOptions } from "./admission/run-options.js";
+import { RunnersLedger } from "./call/ask/remembered-answers.js";
 import { hasStoredAnswer } from "./call/ask/request-answers.js";
-import { type AnswerKeeper, UsedAnswers } from "./call/ask/used-answers.js";
 import { ArgumentsChecker } from "./call/tools/arguments/checker.js";
+import type { AnswerLedger } from "./call/values/answer-ledger.js";
 import { rootContainer, runContainer } from "./containers.js";
 import { closeActors, notifyRefused, type RefusedRequest } from "./events/observers.js";
 import { formCharactersOf } from "./events/redaction/secrets.js";
@@ -129,11 +130,11 @@ export class Runner {
 
   /** Steps 1 and 2 only: touches nothing. @throws RequestInvalid, BoundaryRefused */
   async plan(body: unknown, asker?: Pick<RunOptions, "caller" | "trace">): Promise<AdmittedRun> {
-    const { keeper } = this.#container.resolve(UsedAnswers);
+    const shared = this.#container.resolve(RunnersLedger);
     const { interactionKey } = this.options;
     const rules: AdmissionRules = {
       ...this.options,
-      hasStoredAnswer: (request) => hasStoredAnswer(request, keeper, interactionKey),
+      hasStoredAnswer: (request) => hasStoredAnswer(request, shared.ledger, interactionKey),
     };
     try {
       return await admit(body, this.registry, rules, asker);
@@ -192,8 +193,8 @@ export class Runner {
   }
 
   /** From now on, answers are kept beyond this process. */
-  keepAnswersIn(keeper: AnswerKeeper): void {
-    this.#container.resolve(UsedAnswers).keeper = keeper;
+  keepAnswersIn(ledger: AnswerLedger): void {
+    this.#container.resolve(RunnersLedger).ledger = ledger;
   }
 
   /** From now on, sessions whose sandboxes outlive this process are kept beyond it, and so is their usage. */

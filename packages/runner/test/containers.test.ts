@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Registry } from "@ambit/core";
 import { recordingLog } from "@ambit/fakes/log";
 import { expect, test } from "vitest";
-import { UsedAnswers } from "../src/call/ask/used-answers.js";
+import { RunnersLedger } from "../src/call/ask/remembered-answers.js";
 import { ArgumentsChecker } from "../src/call/tools/arguments/checker.js";
 import { rootContainer, runClasses, runContainer } from "../src/containers.js";
 import { RunLogger } from "../src/events/run-logger.js";
@@ -65,7 +65,7 @@ test("every class that is injected is registered", async () => {
   const text = (await Promise.all(paths.map((path) => readFile(join(folder, path), "utf8")))).join("\n");
   const namesIn = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, name]) => name);
   const ofRun = runClasses.map(({ name }) => name);
-  const ofRunner = [Sessions, AgentPool, ArgumentsChecker, UsedAnswers, SessionSpending].map(
+  const ofRunner = [Sessions, AgentPool, ArgumentsChecker, RunnersLedger, SessionSpending].map(
     ({ name }) => name,
   );
   expect(namesIn(/@injectable\(\)\nexport class (\w+)/g).sort()).toEqual([...ofRun, Sessions.name].sort());
@@ -75,7 +75,7 @@ test("every class that is injected is registered", async () => {
     expect.arrayContaining([...injected]),
   );
   const { one } = await containers();
-  for (const found of [Sessions, AgentPool, ArgumentsChecker, UsedAnswers, SessionSpending, Warnings])
+  for (const found of [Sessions, AgentPool, ArgumentsChecker, RunnersLedger, SessionSpending, Warnings])
     expect(one.resolve<object>(found)).toBe(one.resolve<object>(found));
 });
 

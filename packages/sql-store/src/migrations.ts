@@ -103,6 +103,11 @@ export const migrations: readonly (readonly Statement[])[] = [
     `ALTER TABLE ambit_replicas ADD COLUMN newest_key TEXT`,
     `ALTER TABLE ambit_replicas ADD COLUMN readable_keys TEXT`,
   ),
+  // The run that uses an answer, until the outcome is known.
+  statements(
+    `ALTER TABLE ambit_used_answers ADD COLUMN run_id TEXT`,
+    `CREATE INDEX ambit_used_answers_run ON ambit_used_answers (run_id)`,
+  ),
 ];
 
 /** The schema that this version of Ambit reads and writes. */

@@ -1,11 +1,12 @@
-import type {
-  Delivery,
-  RunHead,
-  RunStateName,
-  RunWebhook,
-  StoredInteraction,
-  StoredRun,
-  StoredSession,
+import {
+  type Delivery,
+  questionStates,
+  type RunHead,
+  type RunStateName,
+  type RunWebhook,
+  type StoredInteraction,
+  type StoredRun,
+  type StoredSession,
 } from "@ambit/durable/store";
 import { Columns, type Row } from "./database.js";
 
@@ -52,7 +53,7 @@ export function interactionOf(row: Row): StoredInteraction {
     session: columns.optionalText("session"),
     kind: columns.text("kind"),
     payload: columns.text("payload"),
-    state: columns.oneOf("state", ["open", "answered", "used", "expired"]),
+    state: columns.oneOf("state", questionStates),
     answer: columns.optionalText("answer"),
     createdAt: columns.number("created_at"),
   };

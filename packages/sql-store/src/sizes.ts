@@ -37,13 +37,26 @@ export function countExpiry(question: string, characters: number): Statement {
 export function countAnswer(question: string, characters: number): readonly Statement[] {
   const answered = sql`ambit_runs WHERE state = 'ended' AND id =
     (SELECT run_id FROM ambit_interactions WHERE id = ${question} AND state = 'answering')`;
+  return countMore(answered, characters);
+}
+
+/** Counts the outcome that is kept of an answer, which this run has claimed, until the question's run is deleted. */
+export function countOutcome(question: string, run: string, characters: number): readonly Statement[] {
+  const asking = sql`ambit_runs WHERE state = 'ended' AND id =
+    (SELECT run_id FROM ambit_interactions WHERE id = ${question} AND state = 'claimed'
+      AND EXISTS (SELECT 1 FROM ambit_used_answers u WHERE u.id = ${question} AND u.run_id = ${run}))`;
+  return countMore(asking, characters);
+}
+
+/** @param runs those that get more characters, after `FROM`. */
+function countMore(runs: Sql, characters: number): readonly Statement[] {
   return [
     statement(
       sql`UPDATE ambit_sizes SET size = size + ${asInteger(characters)} WHERE shard = ${anyShard()}
-      AND EXISTS (SELECT 1 FROM ${answered})`,
+      AND EXISTS (SELECT 1 FROM ${runs})`,
     ),
     statement(
-      sql`UPDATE ambit_runs SET size = size + ${asInteger(characters)} WHERE id IN (SELECT id FROM ${answered})`,
+      sql`UPDATE ambit_runs SET size = size + ${asInteger(characters)} WHERE id IN (SELECT id FROM ${runs})`,
     ),
   ];
 }

@@ -4,6 +4,7 @@ import { Queue } from "./runs/queue.js";
 import { Quotas } from "./runs/quotas.js";
 import { RunRetention } from "./runs/retention.js";
 import { Runs } from "./runs/runs.js";
+import { ClaimRows } from "./shared/claims.js";
 import { DeliveryRows } from "./shared/deliveries.js";
 import { ReplicaRows } from "./shared/replicas.js";
 import { SessionUses } from "./shared/session-use.js";
@@ -13,6 +14,7 @@ import { SessionRows } from "./shared/sessions.js";
 export function sqlStore(database: Database): Store {
   const runs = new Runs(database);
   const shared = new ReplicaRows(database);
+  const claims = new ClaimRows(database);
   const quotas = new Quotas(database);
   const queue = new Queue(database);
   const sessions = new SessionRows(database);
@@ -45,7 +47,9 @@ export function sqlStore(database: Database): Store {
     takeOver: (id, fence, replica) => shared.takeOver(id, fence, replica),
     interactions: (query) => shared.interactions(query),
     answer: (id, answer, maxCharacters) => shared.answer(id, answer, maxCharacters),
-    useAnswer: (id) => shared.useAnswer(id),
+    claimAnswer: (id, run) => claims.claim(id, run),
+    settleAnswer: (id, run, settlement) => claims.settle(id, run, settlement),
+    dropAnswer: (id) => claims.drop(id),
     expiring: (maxAgeMs, maxCharacters) => shared.expiring(maxAgeMs, maxCharacters),
     expire: (question, expiry) => shared.expire(question, expiry),
     holdSession: (place, maxOpen) => sessions.hold(place, maxOpen),

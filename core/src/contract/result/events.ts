@@ -55,6 +55,8 @@ export const interactionPayloadSchema = z.looseObject({
   render: renderHintSchema.optional(),
   /** ISO 8601: how long the run waits for a live answer. Absent where it pauses immediately. */
   expiresAt: z.string().optional(),
+  /** The same call was allowed before, and may have run: its run ended before the outcome was known. */
+  earlierOutcome: z.literal("unknown").optional(),
   /** In a response to a `user_approval`. */
   approved: z.boolean().optional(),
   /** In a response to a `user_input`: `accept` or `decline`. */

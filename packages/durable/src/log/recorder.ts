@@ -27,7 +27,6 @@ const unreachable = "The run's events could not be stored: the store can't be re
 /** What a group of events says of the run's questions. */
 interface Questions {
   readonly asked: NewInteraction[];
-  readonly answered: string[];
   readonly deliveries: NewDelivery[];
 }
 
@@ -121,21 +120,19 @@ export class Recorder {
   }
 
   #groupOf(events: readonly AgentEvent[]): RecordGroup {
-    const group: Questions = { asked: [], answered: [], deliveries: [] };
+    const group: Questions = { asked: [], deliveries: [] };
     for (const event of events) this.#note(event, group);
     return { count: events.length, text: textOf(events), ...group };
   }
 
-  /** Questions and answers are also kept separately, in the same group. */
-  #note(event: AgentEvent, { asked, answered, deliveries }: Questions): void {
+  /** Questions are also kept separately, in the same group. */
+  #note(event: AgentEvent, { asked, deliveries }: Questions): void {
     switch (event.type) {
       case "interaction_request":
         asked.push({ id: event.id, kind: event.kind, payload: JSON.stringify(event.payload ?? {}) });
         deliveries.push(...this.#about(event));
         break;
       case "interaction_response":
-        answered.push(event.id);
-        break;
       case "turn":
       case "message":
       case "thought":

@@ -1,3 +1,4 @@
+import { advanceQuestion, type QuestionState, type QuestionStep } from "@ambit/core/plugin";
 import { MemoryLog, type MemoryRows } from "../log/memory-log.js";
 import { RecentRecords } from "../log/recent-records.js";
 import type { RecordGroup } from "../log/run-log.js";
@@ -19,6 +20,9 @@ const rowSize = 4_096;
 const questionSize = 512;
 /** Characters of one run's questions that are kept; beyond, the oldest aren't listed any more. */
 const maxQuestionCharacters = 1_048_576;
+
+/** Its run is kept. */
+const waitingStates: ReadonlySet<QuestionState> = new Set(["open", "answered", "claimed"]);
 
 type MemoryQuestion = { -readonly [Key in keyof StoredInteraction]: StoredInteraction[Key] };
 
@@ -103,11 +107,10 @@ export class MemoryRun implements MemoryRows {
     };
   }
 
-  append({ count, text, asked = [], answered = [] }: RecordGroup): Written {
+  append({ count, text, asked = [] }: RecordGroup): Written {
     if (this.state !== "running") return "fenced";
     this.recent.add({ first: this.recent.last + 1, count, text });
     for (const question of asked) this.#ask(question);
-    for (const id of answered) this.use(id);
     return "written";
   }
 
@@ -128,8 +131,7 @@ export class MemoryRun implements MemoryRows {
 
   #look(): void {
     this.isWaiting =
-      this.state === "ended" &&
-      [...this.questions.values()].some(({ state }) => state === "open" || state === "answered");
+      this.state === "ended" && [...this.questions.values()].some(({ state }) => waitingStates.has(state));
   }
 
   /** Keeps the answer to an open question. @returns the question as it is then; undefined if there is none. */
@@ -144,14 +146,16 @@ export class MemoryRun implements MemoryRows {
     return { ...question };
   }
 
-  /** Marks an answer as used. */
-  use(id: string): void {
+  /** False where the step isn't possible. @param kept what is kept of it then. Default: nothing. */
+  advance(id: string, step: QuestionStep, kept?: string): boolean {
     const question = this.questions.get(id);
-    if (question === undefined || question.state === "expired") return;
-    question.state = "used";
-    this.#answerSize -= question.answer?.length ?? 0;
-    question.answer = undefined;
-    if (this.isWaiting) this.#look();
+    const state = question === undefined ? undefined : advanceQuestion(question.state, step);
+    if (question === undefined || state === undefined) return false;
+    const answer = step === "spend" || step === "lose" || step === "drop" ? kept : question.answer;
+    this.#answerSize += (answer?.length ?? 0) - (question.answer?.length ?? 0);
+    Object.assign(question, { state, answer });
+    if (this.state === "ended") this.#look();
+    return true;
   }
 
   /** Two records follow the result: the first takes its number, since readers count records. */
@@ -168,7 +172,7 @@ export class MemoryRun implements MemoryRows {
   waits(interactionMs: number): boolean {
     const since = Date.now() - interactionMs;
     return [...this.questions.values()].some(
-      ({ state, createdAt }) => state === "open" || (state === "answered" && createdAt >= since),
+      ({ state, createdAt }) => state === "open" || (waitingStates.has(state) && createdAt >= since),
     );
   }
 

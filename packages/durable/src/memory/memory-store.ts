@@ -1,5 +1,6 @@
 import { AtCapacity, NotFound } from "@ambit/core";
 import { idOfRun } from "@ambit/core/contract";
+import { stepAtLostRun } from "@ambit/core/plugin";
 import type { RunLog, RunLogs } from "../log/run-log.js";
 import type { MemorySettings } from "../settings.js";
 import type {
@@ -9,6 +10,7 @@ import type {
   StoredInteraction,
   StoredSession,
   StoredSessionName,
+  StoredSettlement,
 } from "../store/index.js";
 import type { MemoryRun } from "./memory-run.js";
 import { isOf, MemoryRuns } from "./memory-runs.js";
@@ -27,7 +29,8 @@ export interface MemoryStoreOptions {
 /** The store of a server without one: runs end with this process, and no other one shares them. */
 export class MemoryStore {
   readonly #runs: MemoryRuns;
-  readonly #usedAnswers = new Set<string>();
+  /** Each with its run until the outcome is known. */
+  readonly #usedAnswers = new Map<string, string | undefined>();
   readonly #sessions = new Map<string, StoredSession>();
 
   constructor(readonly options: MemoryStoreOptions) {
@@ -67,7 +70,9 @@ export class MemoryStore {
       append: async ({ runId, fence, ...group }) => this.#held(runId, fence)?.append(group) ?? "fenced",
       finish: async (id, fence, end) => {
         const run = this.#held(id, fence);
-        return run === undefined ? "fenced" : runs.finish(run, end);
+        if (run === undefined) return "fenced";
+        this.#endClaims(id);
+        return runs.finish(run, end);
       },
       get: async (id) => runs.get(id)?.row(true),
       list: async (query) => runs.list(query),
@@ -81,7 +86,9 @@ export class MemoryStore {
 
       interactions: async (query) => this.#interactions(query),
       answer: async (id, answer, maxCharacters) => this.#answer(id, answer, maxCharacters),
-      useAnswer: async (id) => this.#useAnswer(id),
+      claimAnswer: async (id, run) => this.#claimAnswer(id, run),
+      settleAnswer: async (id, run, settlement) => this.#settleAnswer(id, run, settlement),
+      dropAnswer: async (id) => this.#dropAnswer(id),
       expiring: async (maxAgeMs) => this.#expiring(maxAgeMs),
       expire: async ({ id, runId }, expiry) => {
         const run = runs.get(runId);
@@ -106,7 +113,10 @@ export class MemoryStore {
     const run = this.#run(id);
     return run.log.writer({
       append: (group) => run.append(group),
-      finish: (end) => this.#runs.finish(run, end),
+      finish: (end) => {
+        this.#endClaims(id);
+        return this.#runs.finish(run, end);
+      },
     });
   }
 
@@ -125,7 +135,7 @@ export class MemoryStore {
 
   #interactions(query: InteractionQuery): readonly StoredInteraction[] {
     const { id, project, state, runId, session, after, limit, maxCharacters = Infinity } = query;
-    const { without = [] } = query;
+    const { without = [], holds, maxAgeMs } = query;
     const found: StoredInteraction[] = [];
     let characters = 0;
     let isPast = after === undefined;
@@ -136,7 +146,11 @@ export class MemoryStore {
         isOf(one, project) &&
         (state === undefined || one.state === state) &&
         (runId === undefined || one.runId === runId) &&
-        (session === undefined || one.session === session);
+        (session === undefined || one.session === session) &&
+        (maxAgeMs === undefined || one.createdAt >= Date.now() - maxAgeMs) &&
+        (holds !== true ||
+          one.state === "open" ||
+          ((one.state === "answered" || one.state === "used") && one.answer !== undefined));
       isPast ||= one.id === after && isOf(one, project);
       if (!isWanted) continue;
       if (found.length === limit || (found.length > 0 && characters >= maxCharacters)) break;
@@ -158,20 +172,59 @@ export class MemoryStore {
 
   /** @throws AtCapacity where it takes more memory than all runs may, so that its run had to go */
   #answer(id: string, answer: string, maxCharacters: number): StoredInteraction | undefined {
-    const run = this.#runs.all.find(({ questions }) => questions.has(id));
+    const run = this.#asking(id);
     if (run === undefined) return undefined;
     const answered = this.#runs.changing(run, () => run.answer(id, answer, maxCharacters));
     if (this.#runs.get(run.created.id) === run) return answered;
     throw new AtCapacity("The answer takes too much memory: send a shorter one, or raise memory.maxMiB.");
   }
 
-  #useAnswer(id: string): boolean {
-    if (this.#usedAnswers.has(id)) return false;
-    this.#usedAnswers.add(id);
-    const [oldest] = this.#usedAnswers;
+  #dropAnswer(id: string): void {
+    const isClaimed = this.#usedAnswers.get(id) !== undefined;
+    if (isClaimed) return;
+    this.#use(id, undefined);
+    this.#changing(id, (asking) => asking.advance(id, "drop"));
+  }
+
+  #use(id: string, run: string | undefined): void {
+    this.#usedAnswers.set(id, run);
+    const [oldest] = this.#usedAnswers.keys();
     if (this.#usedAnswers.size > maxUsedAnswers && oldest !== undefined) this.#usedAnswers.delete(oldest);
-    for (const run of this.#runs.all) if (run.questions.has(id)) this.#runs.changing(run, () => run.use(id));
+  }
+
+  #claimAnswer(id: string, run: string): boolean {
+    if (this.#usedAnswers.has(id)) return this.#usedAnswers.get(id) === run;
+    const asking = this.#asking(id);
+    if (asking !== undefined && !asking.advance(id, "claim")) return false;
+    this.#use(id, run);
     return true;
+  }
+
+  #settleAnswer(id: string, run: string, settlement: StoredSettlement): void {
+    if (this.#usedAnswers.get(id) !== run) return;
+    const { step } = settlement;
+    if (step === "return") this.#usedAnswers.delete(id);
+    else this.#usedAnswers.set(id, undefined);
+    const outcome = step === "spend" ? settlement.outcome : undefined;
+    this.#changing(id, (asking) => asking.advance(id, step, outcome));
+  }
+
+  /** What the run still has when it ends. */
+  #endClaims(run: string): void {
+    for (const [id, claimant] of this.#usedAnswers) {
+      if (claimant !== run) continue;
+      const kind = this.#asking(id)?.questions.get(id)?.kind;
+      this.#settleAnswer(id, run, { step: stepAtLostRun(kind ?? "user_approval") });
+    }
+  }
+
+  #asking(id: string): MemoryRun | undefined {
+    return this.#runs.all.find(({ questions }) => questions.has(id));
+  }
+
+  #changing(id: string, change: (asking: MemoryRun) => unknown): void {
+    const asking = this.#asking(id);
+    if (asking !== undefined) this.#runs.changing(asking, () => change(asking));
   }
 
   #expiring(maxAgeMs: number): readonly StoredInteraction[] {

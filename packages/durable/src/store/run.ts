@@ -137,8 +137,6 @@ export interface EventGroup {
   readonly text: string;
   /** Questions that these events ask. */
   readonly asked?: readonly NewInteraction[];
-  /** Ids of questions that these events answer. */
-  readonly answered?: readonly string[];
   readonly deliveries?: readonly NewDelivery[];
 }
 
@@ -186,10 +184,17 @@ export interface StoredInteraction extends OfProject {
   readonly kind: string;
   readonly payload: string;
   readonly state: InteractionState;
-  /** Encrypted by the replica that stored it; present until it is used. */
+  /**
+   * The answer, until it is used, or the outcome that is kept of a used one. Encrypted by the replica that stored it.
+   */
   readonly answer: string | undefined;
   readonly createdAt: number;
 }
+
+/** What became of an answer that a run has claimed. */
+export type StoredSettlement =
+  /** `outcome`: what its call came to, encrypted like an answer, which is ASCII. Default: nothing is kept. */
+  { readonly step: "spend"; readonly outcome?: string | undefined } | { readonly step: "return" | "lose" };
 
 export interface InteractionQuery {
   readonly id?: string;
@@ -197,6 +202,10 @@ export interface InteractionQuery {
   readonly state?: InteractionState;
   readonly runId?: string;
   readonly session?: string;
+  /** Only those that are open, or have an answer that waits, or the outcome of a used one. */
+  readonly holds?: true;
+  /** Only questions that were asked since then, by the store's clock. */
+  readonly maxAgeMs?: number;
   /** Only questions asked before the one with this id: the next page. */
   readonly after?: string;
   readonly limit: number;

@@ -14,6 +14,7 @@ import type {
   StoredInteraction,
   StoredRecovery,
   StoredRun,
+  StoredSettlement,
   Written,
 } from "./run.js";
 import type {
@@ -136,8 +137,18 @@ export interface Store {
    * @param maxCharacters of all answers to the run's questions that no turn has used; beyond that, it stays open.
    */
   answer(id: string, answer: string, maxCharacters: number): Promise<StoredInteraction | undefined>;
-  /** Marks an answer as used. False when any replica used it before. */
-  useAnswer(id: string): Promise<boolean>;
+  /**
+   * A running run is about to use an answer. False if any run used it before, or its question has expired. It may have been
+   * in a request: then there is no question with an answer here, or none at all.
+   */
+  claimAnswer(id: string, run: string): Promise<boolean>;
+  /**
+   * What became of an answer that this run has claimed. Where the run ends without it, an approval's outcome is `unknown`, and
+   * any other answer waits again.
+   */
+  settleAnswer(id: string, run: string, settlement: StoredSettlement): Promise<void>;
+  /** Drops what is kept of a question that no run has claimed: nothing can be done with its answer any more. */
+  dropAnswer(id: string): Promise<void>;
   /**
    * Open questions of ended runs that are older than that, the oldest first, at most 100.
    * @param maxCharacters of payloads; beyond that, entries are left out, but never the first.

@@ -97,7 +97,7 @@ export const interactionsResponseSchema = z.strictObject({
     z.strictObject({
       id: z.string(),
       runId: z.string(),
-      /** The session in which the next turn uses the answer. */
+      /** The session in which a later turn uses the answer. */
       sessionId: z.string().optional(),
       projectId: z.string().optional(),
       kind: interactionKindSchema,

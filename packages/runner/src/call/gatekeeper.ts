@@ -4,16 +4,25 @@ import { canonicalJson } from "../canonical-json.js";
 import { Ask } from "./ask/ask.js";
 import type { Question } from "./ask/question.js";
 import { CallPermissions } from "./permission/permissions.js";
+import { ApprovedCalls } from "./reports/approved-calls.js";
 import { RequestTools } from "./tools/request-tools.js";
 import { approvalIn, type InteractionKind, type UserAnswer } from "./values/answer.js";
+import type { KnownOutcome } from "./values/answer-ledger.js";
+import type { AnswerUse } from "./values/answer-use.js";
 import type { Call, CallSubject } from "./values/call.js";
 import { comparable } from "./values/same-arguments.js";
 
 export type CallDecision =
-  | { readonly verdict: "allow" }
+  /** `use`: of the user's answer that allows it, which is claimed. */
+  | { readonly verdict: "allow"; readonly use?: AnswerUse | undefined }
   | { readonly verdict: "deny"; readonly why: string }
+  /** It was made in an earlier turn, and no model has seen what it came to. */
+  | { readonly verdict: "made"; readonly outcome: KnownOutcome }
   /** The run pauses for its user. */
   | { readonly verdict: "park" };
+
+/** A decision before the call is made: the answer isn't claimed yet. */
+type Consent = Exclude<CallDecision, { verdict: "deny" | "park" }>;
 
 /**
  * Decides whether a call may be made: when the agent asks, and again where it is executed, since what a sandbox says
@@ -21,61 +30,88 @@ export type CallDecision =
  */
 @injectable()
 export class Gatekeeper {
-  /** The number of consents that the agent's questions got, by call. The executions that follow use them. */
-  readonly #consents = new Map<string, number>();
+  /** What the agent's questions came to, by call. The executions that follow use it. */
+  readonly #consents = new Map<string, Consent[]>();
 
   constructor(
     @inject(CallPermissions) private readonly permissions: Pick<CallPermissions, "effective" | "denial">,
     @inject(RequestTools) private readonly requestTools: Pick<RequestTools, "details">,
-    @inject(Ask) private readonly ask: Pick<Ask, "ask" | "alsoAsk">,
+    @inject(Ask) private readonly ask: Pick<Ask, "ask">,
+    @inject(ApprovedCalls) private readonly approved: ApprovedCalls,
   ) {}
 
   /** The agent asks before it calls. */
   async beforeCall(call: Call, signal: AbortSignal): Promise<CallDecision> {
-    const decision = await this.#decide(call, signal);
-    if (decision.verdict === "allow" && this.permissions.effective(call) === "ask") {
-      const key = consentKey(call);
-      this.#consents.set(key, (this.#consents.get(key) ?? 0) + 1);
+    for (;;) {
+      const decision = await this.#decide(call, signal);
+      if (decision.verdict !== "allow" && decision.verdict !== "made") return decision;
+      if (call.origin === "agent") {
+        // An outcome can't be handed to the agent, which executes the call itself: so none is kept of such a call.
+        if (decision.verdict === "made" || !(await claimed(decision))) continue;
+        if (decision.use !== undefined) this.approved.begun(call.id, decision.use);
+      } else if (this.permissions.effective(call) === "ask") {
+        const key = consentKey(call);
+        this.#consents.set(key, [...(this.#consents.get(key) ?? []), decision]);
+      }
+      return { verdict: "allow" };
     }
-    return decision;
   }
 
   /** A published tool is about to be executed. */
   async atExecution(call: Call, signal: AbortSignal): Promise<CallDecision> {
-    if (this.permissions.effective(call) === "ask" && this.#useConsent(consentKey(call)))
-      return { verdict: "allow" };
-    return this.#decide(call, signal);
-  }
-
-  /** The turn pauses already: asks about this call too. @returns whether it was asked about */
-  alsoAsk(call: Call): Promise<boolean> {
-    return this.ask.alsoAsk(this.#approvalOf(call));
+    for (;;) {
+      const consent = this.permissions.effective(call) === "ask" ? this.#useConsent(call) : undefined;
+      const decision = consent ?? (await this.#decide(call, signal));
+      if (decision.verdict !== "allow") return decision;
+      if (!(await claimed(decision))) continue;
+      if (decision.use !== undefined) this.approved.executing(decision.use);
+      return decision;
+    }
   }
 
   /** The user fulfils the call. Undefined: the run pauses for it. */
-  fulfilment(kind: InteractionKind, call: Call, signal: AbortSignal): Promise<UserAnswer | undefined> {
-    return this.ask.ask(
-      this.#questionAbout(kind, call, (answer) => ({ value: answer, response: {} })),
-      signal,
-    );
+  async fulfilment(
+    kind: InteractionKind,
+    call: Call,
+    signal: AbortSignal,
+  ): Promise<{ readonly outcome: KnownOutcome; readonly use?: AnswerUse } | undefined> {
+    for (;;) {
+      const asked = await this.ask.ask(
+        this.#questionAbout(kind, call, (answer) => ({ value: outcomeOf(answer), response: {} })),
+        signal,
+      );
+      if (asked === undefined) return undefined;
+      if ("outcome" in asked) return { outcome: asked.outcome };
+      if (await asked.use.claim()) return { outcome: asked.value, use: asked.use };
+    }
   }
 
   async #decide(call: Call, signal: AbortSignal): Promise<CallDecision> {
-    const permission = this.permissions.effective(call);
-    if (permission === "allow") return { verdict: "allow" };
-    if (permission === "deny") return { verdict: "deny", why: this.permissions.denial(call) };
-    const isApproved = await this.ask.ask(this.#approvalOf(call), signal);
-    if (isApproved === undefined) return { verdict: "park" };
-    return isApproved
-      ? { verdict: "allow" }
-      : { verdict: "deny", why: `The user did not approve tool '${call.name}'.` };
+    for (;;) {
+      const permission = this.permissions.effective(call);
+      if (permission === "allow") return { verdict: "allow" };
+      if (permission === "deny") return { verdict: "deny", why: this.permissions.denial(call) };
+      const asked = await this.ask.ask(this.#approvalOf(call), signal);
+      if (asked === undefined) return { verdict: "park" };
+      if ("outcome" in asked) {
+        if (asked.outcome.denied === undefined) return { verdict: "made", outcome: asked.outcome };
+        return { verdict: "deny", why: asked.outcome.output };
+      }
+      if (asked.value) return { verdict: "allow", use: asked.use };
+      if (!(await asked.use.claim())) continue;
+      const why = `The user did not approve tool '${call.name}'.`;
+      await asked.use.spend({ output: why, isError: true, denied: true });
+      this.approved.keep(asked.use);
+      return { verdict: "deny", why };
+    }
   }
 
-  #useConsent(key: string): boolean {
-    const given = this.#consents.get(key) ?? 0;
-    if (given > 1) this.#consents.set(key, given - 1);
+  #useConsent(call: Call): Consent | undefined {
+    const key = consentKey(call);
+    const [first, ...others] = this.#consents.get(key) ?? [];
+    if (others.length > 0) this.#consents.set(key, others);
     else this.#consents.delete(key);
-    return given > 0;
+    return first;
   }
 
   #approvalOf(call: Call): Question<boolean> {
@@ -93,6 +129,15 @@ export class Gatekeeper {
     const { origin, name, input } = call;
     return { kind, origin, name, input, call, details: this.requestTools.details(call), read };
   }
+}
+
+/** Whether its answer, if there is one, is this call's now. */
+async function claimed({ use }: { readonly use?: AnswerUse | undefined }): Promise<boolean> {
+  return use === undefined || (await use.claim());
+}
+
+function outcomeOf({ output, isError }: UserAnswer): KnownOutcome {
+  return { output: typeof output === "string" ? output : canonicalJson(output), isError };
 }
 
 function consentKey({ origin, name, input }: CallSubject): string {

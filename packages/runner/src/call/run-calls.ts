@@ -8,7 +8,6 @@ import type {
   Sandbox,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
-import { canonicalJson } from "../canonical-json.js";
 import { RunEvents } from "../events/run-events.js";
 import { Deadlines } from "../lifetime/deadlines.js";
 import { aborted, LinkedAbort } from "../lifetime/linked-abort.js";
@@ -21,22 +20,24 @@ import { Ask } from "./ask/ask.js";
 import type { CallRouter } from "./call-router.js";
 import { Gatekeeper } from "./gatekeeper.js";
 import { CallPermissions } from "./permission/permissions.js";
+import { ApprovedCalls, type TurnEnding } from "./reports/approved-calls.js";
 import { CallEvents } from "./reports/call-events.js";
 import { Calls } from "./reports/calls.js";
 import { unusableArguments } from "./tools/arguments/tool-arguments.js";
-import { ToolExecution, tooManyCalls } from "./tools/execute.js";
+import { type CutOff, ToolExecution, tooManyCalls } from "./tools/execute.js";
 import { RequestTools } from "./tools/request-tools.js";
 import { RunTools } from "./tools/run-tools.js";
 import type { InteractionKind } from "./values/answer.js";
+import type { KnownOutcome } from "./values/answer-ledger.js";
+import type { AnswerUse } from "./values/answer-use.js";
 import { type Call, type CallSubject, subjectOf } from "./values/call.js";
 import { isLarge, prepareDigest } from "./values/input-digest.js";
 import { unsettledTexts } from "./values/unsettled.js";
 
-/** Further questions that may follow the one that a turn pauses for. */
-const maxLateQuestions = 32;
-
 /** What became of a call. `parked`: it waits for the user. */
-type CallResult = { readonly outcome: PublishedOutcome; readonly data?: unknown } | "parked";
+type CallResult =
+  | { readonly outcome: PublishedOutcome; readonly data?: unknown; readonly cut?: CutOff | undefined }
+  | "parked";
 
 /** Created once: `abort()` without a reason creates an error with its stack each time. */
 const over = new Error("The run is over.");
@@ -47,8 +48,8 @@ export class RunCalls {
   readonly #over = new AbortController();
   /** Calls and questions without an answer yet. */
   #open = 0;
-  #askedLate = 0;
   #acted = false;
+  #ending: TurnEnding = "stopped";
 
   constructor(
     @inject(tokens.limits) private readonly limits: RunLimits,
@@ -60,6 +61,7 @@ export class RunCalls {
     @inject(CallPermissions) private readonly permissions: CallPermissions,
     @inject(Gatekeeper) private readonly gatekeeper: Gatekeeper,
     @inject(Ask) private readonly ask: Ask,
+    @inject(ApprovedCalls) private readonly approved: ApprovedCalls,
     @inject(Pause) private readonly pause: Pause,
     @inject(RunTools) private readonly known: RunTools,
     @inject(RequestTools) private readonly requestTools: RequestTools,
@@ -93,9 +95,14 @@ export class RunCalls {
     this.execution.prepare(sandbox);
   }
 
-  /** The run is over: ends the calls that wait for the user. */
-  end(): void {
+  /** The run is over: ends the calls that wait for the user, and settles the answers that it used. */
+  async end(): Promise<void> {
     this.#over.abort(over);
+    await this.approved.end(this.#ending);
+  }
+
+  turnEnded(ending: TurnEnding): void {
+    this.#ending = ending;
   }
 
   /** A live answer to what the run asks its user. @throws NotFound, RequestInvalid */
@@ -122,7 +129,7 @@ export class RunCalls {
       const { name } = publication;
       const call = this.#claim(made, { origin: { server: name }, server: this.known.servers.get(name) });
       return this.#permitted(call, made.signal, undefined, async () => ({
-        outcome: await this.execution.callMcpTool(call.id, publication, made),
+        ...(await this.execution.callMcpTool(call.id, publication, made)),
       }));
     });
   }
@@ -142,12 +149,15 @@ export class RunCalls {
         question.toolCallId,
         subjectOf(question, this.known.tools, this.known.servers),
       );
-      if (this.isPaused) {
-        if (!(await this.#alsoAsk(call))) this.calls.step(call.id, { step: "release" });
+      if (this.pause.isInEffect && this.permissions.effective(call) !== "ask") {
+        this.calls.step(call.id, { step: "release" });
         return "park";
       }
       const { verdict } = await this.gatekeeper.beforeCall(call, asking.signal);
-      if (verdict === "park") return "park";
+      if (verdict !== "allow" && verdict !== "deny") {
+        this.calls.step(call.id, { step: "release" });
+        return "park";
+      }
       this.calls.step(call.id, { step: verdict });
       this.#proceed(call);
       return verdict;
@@ -165,15 +175,15 @@ export class RunCalls {
     act: () => Promise<CallResult>,
   ): Promise<PublishedOutcome> {
     const { id } = call;
-    // The turn is over: what the agent still calls is neither executed nor put to the user.
     using asking = this.#asking(signal);
-    if (asking.signal.aborted) {
-      const isAsked = !signal.aborted && (await this.#alsoAsk(call, () => problem?.(signal)));
-      return isAsked ? this.#wait(signal) : this.#undecided(id, unsettledTexts.deferred);
-    }
-    const isDenied = this.permissions.effective(call) === "deny";
-    const wrong = isDenied ? undefined : await problem?.(asking.signal);
-    if (wrong !== undefined) return this.#undecided(id, wrong);
+    const permission = this.permissions.effective(call);
+    const isOver = this.scope.signal.aborted || signal.aborted;
+    // The turn is over: what the agent still calls isn't executed. Its user can decide on it for the next turn.
+    if (isOver || (this.pause.isInEffect && permission !== "ask"))
+      return this.#undecided(id, unsettledTexts.deferred);
+    const wrong = permission === "deny" ? undefined : await problem?.(signal);
+    if (wrong !== undefined)
+      return this.#undecided(id, this.pause.isInEffect ? unsettledTexts.deferred : wrong);
     const decision = await this.gatekeeper.atExecution(call, asking.signal);
     if (decision.verdict === "park") return this.#wait(signal);
     this.#proceed(call);
@@ -183,10 +193,38 @@ export class RunCalls {
       return outcome;
     }
     this.calls.step(id, { step: "execute" });
-    const result = await act();
-    if (result === "parked") return this.#wait(signal);
-    this.calls.step(id, { step: "finish", ...result });
-    return result.outcome;
+    const { use } = decision.verdict === "allow" ? decision : {};
+    const result = decision.verdict === "made" ? resultOf(decision.outcome) : await this.#made(act, use);
+    if (result === "parked") {
+      // Its answer counts when the user has fulfilled the call.
+      await use?.giveBack();
+      return this.#wait(signal);
+    }
+    const { outcome, data, cut } = result;
+    if (cut === "unsent") await use?.giveBack();
+    else if (cut === "unknown") await use?.lose();
+    else {
+      await this.#spend(use, { ...outcome, data });
+      this.calls.step(id, { step: "finish", outcome, data });
+    }
+    return outcome;
+  }
+
+  /** What is thrown says nothing about whether the call was made. */
+  async #made(act: () => Promise<CallResult>, use: AnswerUse | undefined): Promise<CallResult> {
+    try {
+      return await act();
+    } catch (error) {
+      await use?.lose();
+      throw error;
+    }
+  }
+
+  /** The outcome is known. The agent may lose it, if its turn is cut short. */
+  async #spend(use: AnswerUse | undefined, { output, isError, data }: KnownOutcome): Promise<void> {
+    if (use === undefined) return;
+    await use.spend({ output, isError, data });
+    this.approved.keep(use);
   }
 
   /** A call never throws: a failure on our side ends the run, and the agent gets the call's failure. */
@@ -214,10 +252,10 @@ export class RunCalls {
   }
 
   async #execute(call: Call, made: PublishedCall, tool: ToolSpec): Promise<CallResult> {
-    const result = await this.requestTools.execute(call.id, tool, made);
+    const { result, cut } = await this.requestTools.execute(call.id, tool, made);
     if (result.status === "parked") return this.#fulfil(result.interaction, call, made.signal);
     const outcome = { output: result.output, isError: result.status === "failed" };
-    return { outcome, data: result.status === "completed" ? result.data : undefined };
+    return { outcome, data: result.status === "completed" ? result.data : undefined, cut };
   }
 
   /** Large arguments are read in turns of the event loop. */
@@ -228,10 +266,16 @@ export class RunCalls {
 
   async #fulfil(kind: InteractionKind, call: Call, signal: AbortSignal): Promise<CallResult> {
     using asking = this.#asking(signal);
-    const answer = await this.gatekeeper.fulfilment(kind, call, asking.signal);
-    if (answer === undefined) return "parked";
-    const { output, isError } = answer;
-    return { outcome: { output: typeof output === "string" ? output : canonicalJson(output), isError } };
+    const fulfilled = await this.gatekeeper.fulfilment(kind, call, asking.signal);
+    if (fulfilled === undefined) return "parked";
+    const { outcome, use } = fulfilled;
+    // The agent has hung up: it gets the output in its next turn.
+    if (signal.aborted) {
+      await use?.giveBack();
+      return { ...resultOf(outcome), cut: "unsent" };
+    }
+    await this.#spend(use, outcome);
+    return resultOf(outcome);
   }
 
   /** Resolves when the run is over, since an earlier response would let the model continue without the user. */
@@ -239,14 +283,6 @@ export class RunCalls {
     using ended = new LinkedAbort(signal, this.#over.signal);
     await aborted(ended.signal);
     return { ...failed("This call waits for the user. It was not executed."), isLate: true };
-  }
-
-  /** Agents that call several tools in parallel ask about the next one when the turn has begun to pause for the first. */
-  async #alsoAsk(call: Call, problem?: () => Promise<string | undefined> | undefined): Promise<boolean> {
-    if (!this.isPaused || this.scope.signal.aborted || this.#askedLate >= maxLateQuestions) return false;
-    if (this.permissions.effective(call) !== "ask" || (await problem?.()) !== undefined) return false;
-    this.#askedLate += 1;
-    return this.gatekeeper.alsoAsk(call);
   }
 
   #undecided(id: string, why: string): PublishedOutcome {
@@ -261,7 +297,7 @@ export class RunCalls {
 
   /** Aborts when asking has become pointless. */
   #asking(...call: readonly AbortSignal[]): LinkedAbort {
-    return new LinkedAbort(this.scope.signal, this.pause.signal, ...call);
+    return new LinkedAbort(this.scope.signal, this.pause.effect, ...call);
   }
 
   #claim(
@@ -270,6 +306,10 @@ export class RunCalls {
   ): Call {
     return this.calls.claim(id, { ...about, name, input });
   }
+}
+
+function resultOf({ output, isError, data }: KnownOutcome): Exclude<CallResult, "parked"> {
+  return { outcome: { output, isError }, data };
 }
 
 function failed(output: string): PublishedOutcome {

@@ -172,7 +172,7 @@ export class RunBudget {
 
   async #askUser(settings: BudgetSettings, used: BudgetUsage): Promise<Continuation> {
     const { onExceeded: _onExceeded, ...input } = settings;
-    const isApproved = await this.ask.ask({
+    const isApproved = await this.ask.askOnce({
       kind: "user_approval",
       origin: "runner",
       name: "budget",

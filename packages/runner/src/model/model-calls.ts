@@ -9,6 +9,7 @@ import type {
   ModelUsage,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
+import { ApprovedCalls } from "../call/reports/approved-calls.js";
 import { Observation } from "../events/observation.js";
 import { RunEvents } from "../events/run-events.js";
 import { RightToAct } from "../lifetime/right-to-act.js";
@@ -61,6 +62,7 @@ export class ModelCalls implements ModelCaller {
     @inject(tokens.limits) private readonly limits: RunLimits,
     @inject(tokens.scope) private readonly scope: OwnedScope,
     @inject(RightToAct) private readonly right: RightToAct,
+    @inject(ApprovedCalls) private readonly approved: ApprovedCalls,
   ) {}
 
   /** From now on the agent's requests are this run's. */
@@ -75,6 +77,7 @@ export class ModelCalls implements ModelCaller {
   }
 
   begin(model: string, max?: ModelUsage): ModelExchange {
+    this.approved.modelAsked();
     const observed = this.observation.modelCalled(model);
     const tally = model === this.plan.gateway?.use.model ? this.#own : this.#auxiliary;
     return {

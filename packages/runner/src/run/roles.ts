@@ -1,6 +1,7 @@
 import type { AmbitError } from "@ambit/core";
 import type { ContentBlock, ForkReceipt, OutputsReceipt } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
+import type { TurnEnding } from "../call/reports/approved-calls.js";
 import type { RunEvents } from "../events/run-events.js";
 import type { Deadlines } from "../lifetime/deadlines.js";
 import type { RightToAct } from "../lifetime/right-to-act.js";
@@ -22,8 +23,9 @@ export interface CallsOfRun {
   begin(): Promise<void>;
   /** A live answer. @throws NotFound, RequestInvalid */
   answer(interactionId: string, body: unknown): void;
-  /** The run is over: ends the calls that wait for the user. */
-  end(): void;
+  turnEnded(ending: TurnEnding): void;
+  /** The run is over: ends the calls that wait for the user, and settles the answers that it used. */
+  end(): Promise<void>;
 }
 
 /** The agent's turn. */

@@ -1,6 +1,7 @@
-import type { AmbitError } from "@ambit/core";
+import { type AmbitError, cancelledByCaller } from "@ambit/core";
 import type { FailureCode, Receipt, RunResult } from "@ambit/core/contract";
 import type { Agent } from "@ambit/core/plugin";
+import type { TurnEnding } from "../call/reports/approved-calls.js";
 import type { Session } from "../session/session.js";
 
 /**
@@ -92,6 +93,12 @@ const agentFailures: ReadonlySet<FailureCode> = new Set([
 export function agentAfterTurn(end: TurnEnd, isIdle: boolean): AgentAfterTurn {
   if (end.how !== "failed") return isIdle ? "kept" : "conversation";
   return isIdle && !agentFailures.has(end.failure.code) ? "kept" : "nothing";
+}
+
+/** What the end of its turn means for an agent's calls. Pure. */
+export function endingOf(end: TurnEnd): TurnEnding {
+  if (end.how === "completed") return "completed";
+  return end.how === "failed" && cancelledByCaller(end.failure) ? "stopped" : "cut_short";
 }
 
 /** Pure. */

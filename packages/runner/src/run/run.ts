@@ -44,6 +44,7 @@ import {
 import {
   advanceRun,
   agentAfterTurn,
+  endingOf,
   failureOf,
   progressOf,
   type RunStage,
@@ -189,6 +190,7 @@ export class Run {
     const { request, plan } = this;
     let end = await this.#turn();
     const progress = progressOf(this.#state);
+    this.calls.turnEnded(endingOf(end));
     this.#advance({ name: "closing", progress, end });
     // 7 close: everything opened, in reverse
     await this.scope.close();

@@ -164,7 +164,11 @@ export class TurnRunner {
    */
   async run({ agent, servers }: StartedAgent, prompt: readonly ContentBlock[]): Promise<TurnEnd> {
     const stopReason = this.modelCalls.stopReason(await this.#untilLimit(agent, prompt));
-    if (this.pause.isPaused) return { how: "paused" };
+    if (this.pause.isPaused) {
+      // The agent may have ended its turn meanwhile.
+      this.pause.takeEffect();
+      return { how: "paused" };
+    }
     this.modelCalls.requireResponse();
     this.modelCalls.warnOfPartial();
     requireListed(servers);
@@ -196,7 +200,7 @@ export class TurnRunner {
     const harness = this.plan.harness.actor;
     const who = offerTitle(harness);
     scope.signal.throwIfAborted();
-    using ended = new LinkedAbort(scope.signal, pause.signal);
+    using ended = new LinkedAbort(scope.signal, pause.effect);
     deadlines.prompted();
     this.#hasOpenTurn = true;
     let done = false;

@@ -2,7 +2,7 @@ import { CommandExecuted } from "@ambit/core";
 import type { RunRequest, RunResult } from "@ambit/core/contract";
 import { expect, test } from "vitest";
 import { Commands } from "../../src/admission/commands.js";
-import { UsedAnswers } from "../../src/call/ask/used-answers.js";
+import { RememberedAnswers } from "../../src/call/ask/remembered-answers.js";
 import { SessionSpending } from "../../src/model/session-spending.js";
 
 const requestOf = (projectId: string, of: Partial<RunRequest>) => ({ projectId, ...of }) as RunRequest;
@@ -17,11 +17,12 @@ test("a project that names many sessions loses its own spending, and no other pr
 });
 
 test("a project that uses many answers forgets its own, and no other project's", async () => {
-  const used = new UsedAnswers();
-  expect(await used.use("quiet", "a")).toBe(true);
-  for (let index = 0; index <= 65_536; index += 1) await used.use("busy", String(index));
-  expect(await used.use("quiet", "a")).toBe(false);
-  expect(await used.use("busy", "0")).toBe(true);
+  const answers = new RememberedAnswers();
+  const use = (project: string, id: string) => answers.claim({ project, id }, "run");
+  expect(await use("quiet", "a")).toBe(true);
+  for (let index = 0; index <= 65_536; index += 1) await use("busy", String(index));
+  expect(await use("quiet", "a")).toBe(false);
+  expect(await use("busy", "0")).toBe(true);
 });
 
 test("a project that sends many commands is refused, and no other project", () => {

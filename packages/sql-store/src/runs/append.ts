@@ -42,10 +42,10 @@ export async function appendGroup(database: Database, group: EventGroup): Promis
   return head !== undefined && isWritten(headOf(head), fence, last) ? "written" : "fenced";
 }
 
-/** What these events ask and answer, and whom they are sent to. */
+/** What these events ask, and whom they are sent to. */
 function questionsOf(
   database: Database,
-  { runId, fence, asked = [], answered = [], deliveries = [] }: EventGroup,
+  { runId, fence, asked = [], deliveries = [] }: EventGroup,
 ): readonly Statement[] {
   const own = owned(runId, fence);
   return [
@@ -54,11 +54,6 @@ function questionsOf(
         sql`INSERT INTO ambit_interactions (id, run_id, project, session, kind, payload, state, created_at)
         SELECT ${asText(id)}, id, project, session, ${asText(kind)}, ${asText(payload)}, 'open', ${clock(database)}
         FROM ambit_runs WHERE ${own} ON CONFLICT (id) DO NOTHING`,
-      ),
-    ),
-    ...answered.map((id) =>
-      statement(
-        sql`UPDATE ambit_interactions SET state = 'used', answer = NULL WHERE id = ${id} AND state <> 'expired'`,
       ),
     ),
     ...deliveries.map((one) => addDelivery(database, one, own)),

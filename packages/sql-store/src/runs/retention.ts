@@ -55,7 +55,7 @@ export class RunRetention {
   /** Whether a question of the run is open, or its answer waits for the next turn. */
   #waits(interactionMs: number): Sql {
     return sql`EXISTS (SELECT 1 FROM ambit_interactions i WHERE i.run_id = ambit_runs.id AND (i.state = 'open'
-      OR (i.state = 'answered' AND i.created_at >= ${clock(this.database)} - ${asInteger(interactionMs)})))`;
+      OR (i.state IN ('answered', 'claimed') AND i.created_at >= ${clock(this.database)} - ${asInteger(interactionMs)})))`;
   }
 
   #olderThan(maxAgeMs: number, idle: Sql): Sql {

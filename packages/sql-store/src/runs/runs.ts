@@ -27,6 +27,7 @@ import {
   statement,
 } from "../query.js";
 import { headOf, runOf } from "../rows.js";
+import { endClaims } from "../shared/claims.js";
 import { addEndDelivery } from "../shared/deliveries.js";
 import { isElsewhere } from "../shared/sessions.js";
 import { countRun } from "../sizes.js";
@@ -157,6 +158,7 @@ export class Runs {
           "name questions",
         ),
         ...(paused ? [] : [closeQuestions(id, isOwned)]),
+        ...endClaims(id, isOwned),
         ...(delivery === undefined ? [] : [addEndDelivery(this.database, delivery, isOwned)]),
         statement(
           sql`UPDATE ambit_runs SET state = 'ended', result = ${result}, size = size + ${result.length},

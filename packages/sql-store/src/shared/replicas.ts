@@ -152,9 +152,15 @@ export class ReplicaRows {
   }
 
   async interactions(query: InteractionQuery): Promise<readonly StoredInteraction[]> {
-    const { id, project, state, runId, session, after, limit, maxCharacters, without = [] } = query;
+    const { id, project, state, runId, session, after, limit, maxCharacters, maxAgeMs, without = [] } = query;
     const wanted = [
       ...equal({ id, project, state, run_id: runId, session }),
+      ...(query.holds === true
+        ? [sql`(state = 'open' OR (state IN ('answered', 'used') AND answer IS NOT NULL))`]
+        : []),
+      ...(maxAgeMs === undefined
+        ? []
+        : [sql`created_at >= ${clock(this.database)} - ${asInteger(maxAgeMs)}`]),
       ...before("ambit_interactions", after, project),
     ];
     const order = sql`ORDER BY created_at DESC, id DESC`;
@@ -192,17 +198,6 @@ export class ReplicaRows {
     ]);
     const [row] = results.at(-1) ?? [];
     return row === undefined ? undefined : interactionOf(row);
-  }
-
-  async useAnswer(id: string): Promise<boolean> {
-    const [used] = await this.database.run([
-      statement(
-        sql`INSERT INTO ambit_used_answers (id, used_at) VALUES (${id}, ${clock(this.database)})
-        ON CONFLICT (id) DO NOTHING RETURNING id`,
-      ),
-      statement(sql`UPDATE ambit_interactions SET state = 'used', answer = NULL WHERE id = ${id}`),
-    ]);
-    return used?.length === 1;
   }
 
   async expiring(maxAgeMs: number, maxCharacters: number): Promise<readonly StoredInteraction[]> {

@@ -97,7 +97,7 @@ export async function handleAnswer(route: StoredRoute): Promise<Response> {
     const [question] = await store.interactions({ runId: key, id, limit: 1, without });
     if (question?.state !== "open") throw closed(id, question?.state);
     readAnswer(interactionKindSchema.parse(question.kind), body);
-    const kept = await server.runs.answers.keep(id, body);
+    const kept = await server.runs.answers.answer(id, body);
     if (kept !== "kept") throw closed(id, kept);
   }
   return json(200, { ok: true } satisfies ForwardedResponse);

@@ -183,7 +183,7 @@ export const storedRoutes: readonly HttpRoute[] = [
       operationId: "answer",
       summary: "Answers a question of a run to its user",
       description:
-        "A run that is held open gets it immediately. An answer to a paused run is kept, and the session's next turn uses it. Each question is answered once; a second answer is refused with 404, and one that comes too late with 410.",
+        "A run that is held open gets it immediately. An answer to a paused run is kept until a turn of the session has used it. Each question is answered once; a second answer is refused with 404, and one that comes too late with 410.",
       requestBody: body("InteractionAnswer", true),
       responses: {
         200: jsonResponse("The answer was forwarded to the run, or stored.", "ForwardedResponse"),

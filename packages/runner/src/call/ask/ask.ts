@@ -7,20 +7,34 @@ import { Deadlines } from "../../lifetime/deadlines.js";
 import { LinkedAbort } from "../../lifetime/linked-abort.js";
 import { Pause } from "../../lifetime/pause.js";
 import type { OwnedScope } from "../../lifetime/scope.js";
-import { tokens } from "../../tokens.js";
+import type { RunLimits } from "../../limits.js";
+import { type PlannedRun, tokens } from "../../tokens.js";
+import { ApprovedCalls } from "../reports/approved-calls.js";
 import { CallEvents } from "../reports/call-events.js";
 import { Calls } from "../reports/calls.js";
+import { Settling } from "../reports/settling.js";
 import { type InteractionKind, readAnswer, type UserAnswer } from "../values/answer.js";
+import type { AnswerLedger, KnownOutcome } from "../values/answer-ledger.js";
+import { AnswerUse } from "../values/answer-use.js";
 import type { Question } from "./question.js";
 import { QuestionIds } from "./question-ids.js";
+import { RunnersLedger } from "./remembered-answers.js";
 import { RequestAnswers } from "./request-answers.js";
-import { UsedAnswers } from "./used-answers.js";
 
 /** A question that waits for a live answer. */
 interface Open {
   readonly kind: InteractionKind;
   readonly settle: (answer: UserAnswer) => void;
 }
+
+/** What a question came to. */
+export type Asked<Value> =
+  | { readonly value: Value; readonly answer: UserAnswer; readonly use: AnswerUse }
+  /** Its call was made in an earlier turn of the conversation, and no model has seen what it came to. */
+  | { readonly outcome: KnownOutcome };
+
+/** Further questions that may follow the one that a turn pauses for. */
+const maxLateQuestions = 32;
 
 /** What a run asks its user: about its calls, the agent's own forms, its budget. Each question is answered once. */
 @injectable()
@@ -30,6 +44,9 @@ export class Ask {
   readonly #open = new Map<string, Open>();
   /** Milliseconds that a question may wait for a live answer; 0: it doesn't wait. */
   readonly #waitMs: number;
+  /** Milliseconds that the agent's calls may wait for a pause to take effect. */
+  readonly #settleMs: number;
+  #askedLate = 0;
   #stored: RequestAnswers | undefined;
   #ids: Promise<QuestionIds> | undefined;
 
@@ -38,43 +55,52 @@ export class Ask {
     @inject(tokens.plan) plan: AcceptedPlan,
     @inject(tokens.interactionKey) private readonly key: () => Promise<KeyObject>,
     @inject(tokens.scope) private readonly scope: OwnedScope,
-    @inject(UsedAnswers) private readonly used: UsedAnswers,
+    @inject(tokens.run) private readonly run: Pick<PlannedRun, "key">,
+    @inject(tokens.limits) limits: Pick<RunLimits, "pauseMs">,
+    @inject(RunnersLedger) private readonly shared: RunnersLedger,
+    @inject(ApprovedCalls) private readonly approved: ApprovedCalls,
+    @inject(Settling) private readonly settling: Settling,
     @inject(Deadlines) private readonly deadlines: Deadlines,
     @inject(Pause) private readonly pause: Pause,
     @inject(Calls) private readonly calls: Calls,
     @inject(CallEvents) private readonly callEvents: CallEvents,
     @inject(RunEvents) private readonly events: RunEvents,
   ) {
-    this.#waitMs = Math.min(request.interactions?.waitMs ?? 0, plan.harness.actor.maxToolCallMs);
+    const { maxToolCallMs } = plan.harness.actor;
+    this.#settleMs = Math.min(limits.pauseMs, maxToolCallMs / 2);
+    this.#waitMs = Math.min(request.interactions?.waitMs ?? 0, maxToolCallMs - this.#settleMs);
   }
 
-  /** Reads the answers that the request brings. @returns a warning for each that doesn't count. */
+  /** Reads the answers that wait. @returns a warning for each that doesn't count. @throws StoreFailed */
   async readStored(): Promise<readonly Warning[]> {
-    const { sessionId: session } = this.request;
-    const project = projectOf(this.request);
-    const given = session === undefined ? undefined : await this.used.keeper?.given({ project, session });
-    const { answers, warnings } = await RequestAnswers.of(this.request, this.#issuer, this.#use, given);
+    const { answers, warnings, trace } = await RequestAnswers.of(this.request, this.#issuer, this.ledger);
     this.#stored = answers;
-    if (given?.trace !== undefined && answers.hasAny) this.events.resumed(given.trace);
+    if (trace !== undefined && answers.hasAny) this.events.resumed(trace);
+    for (const id of answers.outcomes) this.approved.keep(this.#useOf(id, true));
     return warnings;
   }
 
   /**
-   * The answer's value: stored by an earlier request, or live. Undefined if there is none in time: the run then pauses
-   * for it.
+   * What the user says: in an answer that waits, or live. Undefined if there is no answer in time: the run pauses for it, and
+   * the pause is in effect. An answer counts once it is claimed.
    * @param signal aborts when this question has become pointless.
+   * @throws StoreFailed
    */
-  async ask<Value>(question: Question<Value>, signal?: AbortSignal): Promise<Value | undefined> {
+  async ask<Value>(question: Question<Value>, signal?: AbortSignal): Promise<Asked<Value> | undefined> {
     const { call, kind } = question;
-    using waiting = new LinkedAbort(this.scope.signal, this.pause.signal, ...(signal ? [signal] : []));
-    const stored = await this.#answers.take(question);
-    if (stored !== undefined && call !== undefined) {
-      await this.callEvents.reported(call, waiting.signal);
+    if (this.pause.isInEffect && this.#answers.holds(question)) return undefined;
+    using waiting = new LinkedAbort(this.scope.signal, this.pause.begun, ...(signal ? [signal] : []));
+    using announcing = new LinkedAbort(this.scope.signal, this.pause.effect, ...(signal ? [signal] : []));
+    const taken = this.pause.isInEffect ? undefined : await this.#answers.take(question);
+    await this.#endObsolete();
+    if (taken !== undefined && call !== undefined) {
+      await this.callEvents.reported(call, announcing.signal);
       this.callEvents.announce(call);
     }
-    const answered = stored ?? (await this.#askNow(question, waiting.signal));
+    if (taken !== undefined && "outcome" in taken) return { outcome: taken.outcome };
+    const answered = taken ?? (await this.#askNow(question, waiting.signal, announcing.signal));
     if (answered === undefined) {
-      this.pause.begin();
+      await this.settling.paused(this.#settleMs);
       return undefined;
     }
     const { value, response } = question.read(answered.answer);
@@ -88,18 +114,28 @@ export class Ask {
       kind,
       payload: { ...names, ...response },
     });
-    return value;
+    return { value, answer: answered.answer, use: this.#useOf(answered.id, false) };
   }
 
   /**
-   * Asks although the turn pauses for another question already: the user can answer both at once. Doesn't ask if there is
-   * an answer: it is for the call that the agent repeats in its next turn.
-   * @returns whether it was asked.
+   * The value of an answer that has its whole effect here. Undefined: the run pauses for it.
+   * @param isRepeated whether an agent whose turn is cut short asks the same again, and gets the same answer. Default: false.
+   * @throws StoreFailed
    */
-  async alsoAsk(question: Question<unknown>): Promise<boolean> {
-    if (this.#answers.holds(question)) return false;
-    await this.#askNow(question, this.pause.signal);
-    return true;
+  async askOnce<Value>(question: Question<Value>, isRepeated = false): Promise<Value | undefined> {
+    for (;;) {
+      const asked = await this.ask(question);
+      if (asked === undefined) return undefined;
+      if ("outcome" in asked) {
+        const { output, isError, data } = asked.outcome;
+        return question.read({ output: data ?? output, isError }).value;
+      }
+      if (!(await asked.use.claim())) continue;
+      const { output: data, isError } = asked.answer;
+      await asked.use.spend(isRepeated ? { output: "", isError, data } : undefined);
+      if (isRepeated) this.approved.keep(asked.use);
+      return asked.value;
+    }
   }
 
   /**
@@ -128,22 +164,48 @@ export class Ask {
     return this.#ids;
   };
 
-  readonly #use = (id: string): Promise<boolean> => this.used.use(projectOf(this.request), id);
+  get ledger(): AnswerLedger {
+    return this.shared.ledger;
+  }
 
-  async #askNow(question: Question<unknown>, signal: AbortSignal) {
+  #useOf(id: string, hasOutcome: boolean): AnswerUse {
+    const question = { project: projectOf(this.request), id };
+    return new AnswerUse(question, this.run.key, this.ledger, hasOutcome);
+  }
+
+  /** An answer to one of these can't allow a second call. */
+  async #endObsolete(): Promise<void> {
+    const project = projectOf(this.request);
+    for (const id of this.#answers.obsolete()) await this.ledger.drop({ project, id });
+  }
+
+  /** @param announcing aborts when it is too late to wait for the agent's report of the call. */
+  async #askNow(question: Question<unknown>, waiting: AbortSignal, announcing: AbortSignal) {
     const { call, kind, details, input } = question;
+    if (this.pause.isPaused) {
+      if (this.scope.signal.aborted || this.#askedLate >= maxLateQuestions) return undefined;
+      this.#askedLate += 1;
+    }
     const id = (await this.#issuer()).issue(question);
     if (call !== undefined) {
-      await this.callEvents.reported(call, signal);
+      await this.callEvents.reported(call, announcing);
       this.callEvents.announce(call, id);
       this.calls.step(call.id, { step: "ask" });
     }
-    const answer = await this.#liveAnswer(id, kind, { ...details, ...namesOf(question, id), input }, signal);
+    const isUnknown = this.#answers.isUnknown(question);
+    const earlier = isUnknown ? { earlierOutcome: "unknown" as const } : {};
+    if (isUnknown) this.events.warn({ path: "", message: mayHaveRun(question.name) });
+    const payload = { ...details, ...namesOf(question, id), input, ...earlier };
+    const answer = await this.#liveAnswer(id, kind, payload, waiting);
+    // A live answer waits like any other from now on: it isn't lost if its call isn't made.
+    if (answer !== undefined) {
+      await this.ledger.keep({ project: projectOf(this.request), id }, answer);
+      const ids = await this.#issuer();
+      this.#answers.supersede({ turn: this.turn, call: ids.digest(question) });
+      await this.#endObsolete();
+    }
     if (call !== undefined) this.calls.step(call.id, { step: answer === undefined ? "park" : "answer" });
-    if (answer === undefined) return undefined;
-    // It has been used for this question. If later messages repeat it, it answers no other one.
-    await this.#use(id);
-    return { id, answer };
+    return answer === undefined ? undefined : { id, answer };
   }
 
   async #liveAnswer(
@@ -169,6 +231,10 @@ export class Ask {
       release();
     }
   }
+}
+
+function mayHaveRun(name: string): string {
+  return `The call of '${name}' that is asked about again was allowed before, and may have run: its run ended before the outcome was known. The earlier answer doesn't count.`;
 }
 
 function namesOf(

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { Pause } from "../../lifetime/pause.js";
 import type { UserAnswer } from "../values/answer.js";
 import { Ask } from "./ask.js";
+import type { Question } from "./question.js";
 
 /** Questions of one run: more are declined. */
 const maxQuestions = 64;
@@ -26,10 +27,10 @@ export class Elicitation {
 
   /** `park`: the run pauses for the answer. */
   async answer({ message, form, url }: InputQuestion): Promise<InputAnswer> {
-    if (this.pause.isPaused) return "park";
+    if (this.pause.isInEffect) return "park";
     if (this.#asked >= maxQuestions) return { action: "decline" };
     this.#asked += 1;
-    const answer = await this.ask.ask({
+    const question: Question<Exclude<InputAnswer, "park">> = {
       kind: "user_input",
       origin: "agent",
       // What the user sees in place of a tool's name.
@@ -39,7 +40,8 @@ export class Elicitation {
         const value = accepted(given, form !== undefined);
         return { value, response: { action: value.action } };
       },
-    });
+    };
+    const answer = await this.ask.askOnce(question, true);
     return answer ?? "park";
   }
 }

@@ -1,56 +1,83 @@
 import type { KeyObject } from "node:crypto";
 import {
   type ContentBlock,
-  interactionKindSchema,
   type Message,
   projectOf,
   type RunRequest,
   type Warning,
 } from "@ambit/core/contract";
 import { canonicalJson } from "../../canonical-json.js";
-import { approvalIn, readAnswer, type UserAnswer } from "../values/answer.js";
+import { approvalIn, type UserAnswer } from "../values/answer.js";
+import type { AnswerLedger, LedgerContent } from "../values/answer-ledger.js";
 import { looksIssued } from "../values/issued-id.js";
 import { isUnsettled } from "../values/unsettled.js";
 import type { QuestionSubject } from "./question.js";
 import { type IssuedId, QuestionIds } from "./question-ids.js";
-import type { AnswerKeeper, UseAnswer } from "./used-answers.js";
 
-/** An answer, with the id of the question that it was given to. */
-interface StoredAnswer {
+/** An answer of the request's messages, with the id of the question that it was given to. */
+interface SentAnswer {
   readonly id: string;
   readonly answer: UserAnswer;
   readonly issued: IssuedId;
+  /** Of the block in the request. */
+  readonly path: string;
 }
+
+interface Issued {
+  readonly id: string;
+  readonly issued: IssuedId;
+}
+
+/** What waits for a call: an answer, or what an earlier turn's call came to. */
+interface Waiting extends Issued {
+  readonly hasOutcome: boolean;
+  read(): Promise<LedgerContent | undefined>;
+}
+
+/** What was taken for a call. */
+export type TakenContent = { readonly id: string } & LedgerContent;
 
 /** Answers of one request that are read. */
 const maxAnswers = 1_000;
 
 /**
- * The answers that a request's messages bring. Only what a runner with this key asked for counts, whatever the messages
- * contain: the agent reports calls and results of its own, and clients send those back together with the user's answers.
+ * The answers that wait for calls of a conversation: those that its request's messages bring, and those that were kept. Only
+ * what a runner with this key asked for counts, whatever the messages contain: the agent reports calls and results of its
+ * own, and clients send those back together with the user's answers.
  */
 export class RequestAnswers {
-  readonly #waiting: StoredAnswer[];
+  readonly #waiting: Waiting[];
+  /** Without an answer yet. */
+  readonly #open: Issued[];
+  readonly #obsolete: string[] = [];
 
   private constructor(
     private readonly ids: QuestionIds | undefined,
-    private readonly use: UseAnswer,
-    waiting: readonly StoredAnswer[],
+    waiting: readonly Waiting[],
+    /** Calls that were made in earlier turns, without a known outcome. */
+    private readonly unknown: readonly IssuedId[],
+    open: readonly Issued[],
   ) {
     this.#waiting = [...waiting];
+    this.#open = [...open];
   }
 
   /**
    * @param idsOf gives the ids of this run; called only when there is something that could be an answer.
-   * @param given answers that weren't sent in messages.
    * @returns the answers, and a warning for each that doesn't count.
+   * @throws StoreFailed
    */
   static async of(
-    request: Pick<RunRequest, "messages" | "customTools">,
+    request: Pick<RunRequest, "messages" | "customTools" | "sessionId" | "projectId" | "runContext">,
     idsOf: () => Promise<QuestionIds>,
-    use: UseAnswer,
-    given: Awaited<ReturnType<AnswerKeeper["given"]>> = { newest: undefined, answers: [] },
-  ): Promise<{ readonly answers: RequestAnswers; readonly warnings: readonly Warning[] }> {
+    ledger: AnswerLedger,
+  ): Promise<{
+    readonly answers: RequestAnswers;
+    readonly warnings: readonly Warning[];
+    readonly trace?: string | undefined;
+  }> {
+    const project = projectOf(request);
+    const { sessionId: session } = request;
     const placed = answerBlocks(request.messages);
     const clientTools = new Set(
       request.customTools.flatMap(({ name, kind }) => (kind === "client" ? [name] : [])),
@@ -60,11 +87,13 @@ export class RequestAnswers {
         looksIssued(block.toolCallId ?? "") ||
         (isResult(block) && (approvalIn(answerOf(block)) !== undefined || clientTools.has(name ?? ""))),
     );
-    if (suspects.length + given.answers.length === 0)
-      return { answers: new RequestAnswers(undefined, use, []), warnings: [] };
+    const kept =
+      session === undefined ? { entries: [], unknown: [] } : await ledger.waiting({ project, session });
+    if (suspects.length + kept.entries.length + kept.unknown.length === 0)
+      return { answers: new RequestAnswers(undefined, [], [], []), warnings: [] };
     const ids = await idsOf();
     const warnings: Warning[] = [];
-    const found: StoredAnswer[] = [];
+    const sent: SentAnswer[] = [];
     let latest: string | undefined;
     for (const { block, path } of suspects.slice(-maxAnswers)) {
       const { toolCallId: id } = block;
@@ -75,17 +104,63 @@ export class RequestAnswers {
       // What the runner itself sent in place of a result is no answer.
       if (isUnsettled(answer.output)) continue;
       if (id === undefined || issued === undefined) warnings.push({ path, message: unasked });
-      else found.push({ id, issued, answer });
+      else sent.push({ id, issued, answer, path });
     }
-    // A run pauses when it asks, so its next question makes the earlier ones obsolete.
-    const current = found.filter(({ issued }) => issued.turn === latest);
-    const kept = keptAnswers(given, ids);
-    return { answers: new RequestAnswers(ids, use, agreed([...current, ...kept])), warnings };
+    const waiting = new Map<string, Waiting>();
+    const unknown = kept.unknown.flatMap((id) => ids.read(id) ?? []);
+    const entries = new Map(kept.entries.map((entry) => [entry.id, entry]));
+    const dropped = new Set<string>();
+    for (const { id, issued, answer, path } of agreed(sent)) {
+      const question = { project, id };
+      const entry = entries.get(id) ?? (await ledger.find(question));
+      if (entry === undefined && issued.turn !== latest) continue;
+      switch (entry?.state) {
+        case "unknown":
+          unknown.push(issued);
+          continue;
+        case "expired":
+          warnings.push({ path, message: expired });
+          continue;
+        case "used":
+          if (!entry.hasOutcome) continue;
+          waiting.set(id, { id, issued, hasOutcome: true, read: () => ledger.read(question) });
+          continue;
+        case "claimed":
+          continue;
+        case "answered": {
+          // Of two answers that contradict each other, neither counts.
+          const other = await ledger.read(question);
+          if (other !== undefined && !("answer" in other && agree(other.answer, answer))) dropped.add(id);
+          break;
+        }
+        case "open":
+        case undefined:
+          await ledger.keep(question, answer);
+      }
+      waiting.set(id, { id, issued, hasOutcome: false, read: async () => ({ answer }) });
+    }
+    const open: Issued[] = [];
+    for (const { id, hasOutcome, state } of kept.entries) {
+      const issued = ids.read(id);
+      if (issued === undefined || waiting.has(id)) continue;
+      if (state === "open") {
+        open.push({ id, issued });
+        continue;
+      }
+      waiting.set(id, { id, issued, hasOutcome, read: () => ledger.read({ project, id }) });
+    }
+    const counting = [...waiting.values()].filter(({ id }) => !dropped.has(id));
+    return { answers: new RequestAnswers(ids, counting, unknown, open), warnings, trace: kept.trace };
   }
 
-  /** Whether answers wait to be used. */
+  /** Whether something waits for a call. */
   get hasAny(): boolean {
     return this.#waiting.length > 0;
+  }
+
+  /** The outcomes that wait for their models. */
+  get outcomes(): readonly string[] {
+    return this.#waiting.flatMap(({ id, hasOutcome }) => (hasOutcome ? [id] : []));
   }
 
   /** Whether there may be an answer to just this question. */
@@ -95,57 +170,73 @@ export class RequestAnswers {
     return this.#waiting.some(({ issued }) => issued.call === digest);
   }
 
-  /** The oldest answer to just this question, once. */
-  async take(subject: QuestionSubject): Promise<StoredAnswer | undefined> {
+  /** Whether just this call was made in an earlier turn, without a known outcome. */
+  isUnknown(subject: QuestionSubject): boolean {
+    if (this.ids === undefined || this.unknown.length === 0) return false;
+    const digest = this.ids.digest(subject);
+    return this.unknown.some(({ call }) => call === digest);
+  }
+
+  /**
+   * What waits for just this question, once: an outcome, else the oldest answer of the turn that asked last. The questions of
+   * other turns about the same call are obsolete then: they must not allow a second one.
+   * @throws StoreFailed
+   */
+  async take(subject: QuestionSubject): Promise<TakenContent | undefined> {
     if (this.ids === undefined || this.#waiting.length === 0) return undefined;
     const digest = this.ids.digest(subject);
     for (;;) {
-      const index = this.#waiting.findIndex(
-        ({ issued, answer }) =>
-          issued.call === digest && (subject.kind !== "user_approval" || approvalIn(answer) !== undefined),
-      );
-      const [stored] = index < 0 ? [] : this.#waiting.splice(index, 1);
-      if (stored === undefined) return undefined;
-      if (await this.use(stored.id)) return stored;
+      const matching = this.#waiting.filter(({ issued }) => issued.call === digest);
+      const turn = matching.at(-1)?.issued.turn;
+      const first =
+        matching.find(({ hasOutcome }) => hasOutcome) ?? matching.find(({ issued }) => issued.turn === turn);
+      if (first === undefined) return undefined;
+      this.#waiting.splice(this.#waiting.indexOf(first), 1);
+      const content = await first.read();
+      if (content === undefined) continue;
+      const fits =
+        "outcome" in content || subject.kind !== "user_approval" || approvalIn(content.answer) !== undefined;
+      if (!fits) continue;
+      this.supersede(first.issued);
+      return { id: first.id, ...content };
     }
+  }
+
+  /** Ids of questions that became obsolete since this was called last. */
+  obsolete(): readonly string[] {
+    return this.#obsolete.splice(0);
+  }
+
+  /** A question about this call was answered: what other turns asked about it is obsolete. */
+  supersede({ turn, call }: IssuedId): void {
+    const isOther = ({ issued }: { readonly issued: IssuedId }) =>
+      issued.call === call && issued.turn !== turn;
+    const waiting = this.#waiting.filter((one) => isOther(one) && !one.hasOutcome);
+    for (const one of waiting) this.#waiting.splice(this.#waiting.indexOf(one), 1);
+    const open = this.#open.filter(isOther);
+    for (const one of open) this.#open.splice(this.#open.indexOf(one), 1);
+    this.#obsolete.push(...[...waiting, ...open].map(({ id }) => id));
   }
 }
 
-/**
- * Whether an answer to the session's latest question waits for its next turn.
- * @param keeper undefined: answers aren't kept here. @throws StoreFailed
- */
+/** Whether an answer waits for the session's next turn. @throws StoreFailed */
 export async function hasStoredAnswer(
   request: RunRequest,
-  keeper: AnswerKeeper | undefined,
+  ledger: AnswerLedger,
   key: () => Promise<KeyObject>,
 ): Promise<boolean> {
   const { sessionId: session } = request;
-  if (session === undefined || keeper === undefined) return false;
+  if (session === undefined) return false;
   const conversation = { project: projectOf(request), session };
-  const given = await keeper.given(conversation);
-  if (given.answers.length === 0) return false;
+  const { entries } = await ledger.waiting(conversation);
+  const answered = entries.filter(({ state }) => state === "answered");
+  if (answered.length === 0) return false;
   // Nothing is issued: these only read the ids of earlier turns.
   const ids = new QuestionIds(await key(), conversation, "");
-  return keptAnswers(given, ids).length > 0;
+  return answered.some(({ id }) => ids.read(id) !== undefined);
 }
 
-/**
- * The answers to the latest questions.
- * @param ids of the conversation, by any of its turns.
- */
-function keptAnswers(
-  { newest, answers }: Awaited<ReturnType<AnswerKeeper["given"]>>,
-  ids: Pick<QuestionIds, "read">,
-): StoredAnswer[] {
-  const latest = newest === undefined ? undefined : ids.read(newest)?.turn;
-  return answers.flatMap(({ id, kind, body }) => {
-    const issued = ids.read(id);
-    const known = interactionKindSchema.safeParse(kind);
-    if (issued === undefined || issued.turn !== latest || !known.success) return [];
-    return [{ id, issued, answer: readAnswer(known.data, body) }];
-  });
-}
+const expired = "doesn't count as an answer: its question has expired. Begin the next turn, which asks again";
 
 const unasked =
   "doesn't count as an answer: its toolCallId isn't one under which this runner asked in this session. Send the id of the tool_call event, as payload.toolCallId of the interaction_request names it";
@@ -195,13 +286,16 @@ function answerOf({ output, text, isError }: ContentBlock): UserAnswer {
 }
 
 /** One answer for each question: of two that contradict each other, neither counts. */
-function agreed(stored: readonly StoredAnswer[]): StoredAnswer[] {
-  const byId = new Map<string, StoredAnswer | undefined>();
-  for (const one of stored) {
+function agreed(sent: readonly SentAnswer[]): SentAnswer[] {
+  const byId = new Map<string, SentAnswer | undefined>();
+  for (const one of sent) {
     const other = byId.get(one.id);
-    const isFirst = !byId.has(one.id);
-    const agrees = other !== undefined && canonicalJson(other.answer) === canonicalJson(one.answer);
-    byId.set(one.id, isFirst ? one : agrees ? other : undefined);
+    const agrees = other !== undefined && agree(other.answer, one.answer);
+    byId.set(one.id, !byId.has(one.id) ? one : agrees ? other : undefined);
   }
   return [...byId.values()].filter((one) => one !== undefined);
+}
+
+function agree(one: UserAnswer, other: UserAnswer): boolean {
+  return canonicalJson(one) === canonicalJson(other);
 }

@@ -8,6 +8,7 @@ import { RunTools } from "../tools/run-tools.js";
 import { type Call, waitsForUser } from "../values/call.js";
 import { looksIssued } from "../values/issued-id.js";
 import { unsettled } from "../values/unsettled.js";
+import { ApprovedCalls } from "./approved-calls.js";
 import { Calls, publicIdOf } from "./calls.js";
 import { isCutOff, openResult, reportedResult, withoutApprovalShape } from "./results.js";
 
@@ -42,6 +43,7 @@ export class CallEvents {
     @inject(RunTools) private readonly known: RunTools,
     @inject(CallPermissions) private readonly permissions: CallPermissions,
     @inject(Pause) private readonly pause: Pause,
+    @inject(ApprovedCalls) private readonly approved: ApprovedCalls,
     @inject(RunEvents) private readonly events: RunEvents,
     @inject(Observation) private readonly observation: Observation,
   ) {}
@@ -177,11 +179,12 @@ export class CallEvents {
   #result(event: AgentEventOf<"tool_result">): readonly AgentEvent[] {
     const state = this.calls.stateOf(event.id);
     if (state === undefined) return [withoutApprovalShape({ ...event, id: this.publicIdOf(event.id) })];
-    if (this.pause.isPaused && isCutOff(state, event)) return [];
+    if (isCutOff(state, event, this.pause)) return [];
     const call = this.calls.find(event.id);
     const held = call === undefined ? [] : this.#release(call);
     const settled = this.calls.settle(event.id);
     if (settled === undefined) return held;
+    this.approved.ended(settled.id);
     const result = reportedResult(event, settled);
     if (waitsForUser(settled.state)) return [...held, result];
     return [...held, withRender(result, this.known.tools.get(settled.name))];
@@ -190,7 +193,7 @@ export class CallEvents {
   /** Its call runs, so it is announced. Nothing of a call that waits for its user, or has its result. */
   #output(event: AgentEventOf<"tool_output">): readonly AgentEvent[] {
     const call = this.calls.find(event.id);
-    if (call === undefined || this.pause.isPaused || waitsForUser(call.state)) return [];
+    if (call === undefined || this.pause.isInEffect || waitsForUser(call.state)) return [];
     const held = this.#release(call);
     return [...held, { ...event, id: this.publicIdOf(event.id) }];
   }

@@ -33,6 +33,7 @@ export class Calls {
   readonly #calls = new Map<string, Call>();
   /** The agent's ids of calls that the runner announced under another one first. */
   readonly #aliases = new Map<string, string>();
+  #changed: PromiseWithResolvers<void> | undefined;
   #reported = 0;
   #named = 0;
   #decided = 0;
@@ -117,6 +118,23 @@ export class Calls {
     return { ...call, state: (other ?? call).state };
   }
 
+  /** Whether the agent's calls run, or are about to reach the runner. Those that wait for the user do neither. */
+  get progress(): { readonly isExecuting: boolean; readonly isComing: boolean } {
+    let isComing = false;
+    for (const { state, origin, isReported } of this.#calls.values()) {
+      if (state.name === "executing" || (state.name === "allowed" && origin === "agent"))
+        return { isExecuting: true, isComing };
+      isComing ||= state.name === "allowed" || (state.name === "pending" && (state.claimed || isReported));
+    }
+    return { isExecuting: false, isComing };
+  }
+
+  /** Resolves with the next change of any call. */
+  changed(): Promise<void> {
+    this.#changed ??= Promise.withResolvers<void>();
+    return this.#changed.promise;
+  }
+
   /** Every reported call, at the end of the turn. */
   settleAll(): readonly Call[] {
     return [...this.#calls.keys()].flatMap((id) => this.settle(id) ?? []);
@@ -190,6 +208,8 @@ export class Calls {
   }
 
   #count(call: Call, sign: 1 | -1): void {
+    this.#changed?.resolve();
+    this.#changed = undefined;
     if (call.isReported) {
       this.#reported += sign;
       this.#named += sign * namedBy(call);

@@ -1,5 +1,6 @@
 import type { AgentEvent, AgentEventOf } from "@ambit/core/contract";
 import { canonicalJson } from "../../canonical-json.js";
+import type { Pause } from "../../lifetime/pause.js";
 import { approvalIn } from "../values/answer.js";
 import { type Call, type CallState, waitsForUser } from "../values/call.js";
 import { looksIssued } from "../values/issued-id.js";
@@ -10,10 +11,17 @@ type Settled = Pick<Call, "publicId" | "state">;
 
 type ToolResult = AgentEventOf<"tool_result">;
 
-/** Whether a result only says that the agent was stopped: the call waits for the user, or has no outcome. Pure. */
-export function isCutOff(state: CallState, { isError }: ToolResult): boolean {
-  if (state.name === "parked") return true;
-  return isError === true && state.name !== "finished" && state.name !== "denied";
+/**
+ * Whether a result only says that the agent was stopped, or is about to be: the call waits for the user, or has no outcome.
+ * Pure.
+ */
+export function isCutOff(
+  state: CallState,
+  { isError }: ToolResult,
+  pause: Pick<Pause, "isPaused" | "isInEffect">,
+): boolean {
+  if (state.name === "parked") return pause.isPaused;
+  return pause.isInEffect && isError === true && state.name !== "finished" && state.name !== "denied";
 }
 
 /** The event for a call's result, as its agent reports it. Pure. */

@@ -35,7 +35,16 @@ import { needsCheck } from "./arguments/tool-arguments.js";
 import { ResultSecrets } from "./result-secrets.js";
 import { shortened } from "./shortened.js";
 
+/** `unsent`: the call wasn't made. `unknown`: it was made, and was stopped before its outcome was known. */
+export type CutOff = "unsent" | "unknown";
+
 type Failed = { readonly status: "failed"; readonly output: string };
+
+/** @param Outcome of the call, or the reason why it has none. */
+interface Limited<Outcome> {
+  readonly outcome: Outcome | Failed;
+  readonly cut?: CutOff | undefined;
+}
 
 /** Executes the calls of one run, each within a time limit and once a slot is free. */
 @injectable()
@@ -83,7 +92,11 @@ export class ToolExecution {
    * cut to the limit of one result.
    * @throws PluginBrokeContract
    */
-  async execute(executor: ToolExecutor, call: ToolCall, signal: AbortSignal): Promise<ToolOutcome> {
+  async execute(
+    executor: ToolExecutor,
+    call: ToolCall,
+    signal: AbortSignal,
+  ): Promise<{ readonly result: ToolOutcome; readonly cut?: CutOff | undefined }> {
     const given = this.#given;
     if (given === undefined) throw new Error("A call was to be executed before its run was prepared.");
     const timeoutMs = call.tool.timeoutMs ?? this.limits.toolMs;
@@ -94,9 +107,10 @@ export class ToolExecution {
     ).catch((error: unknown) => {
       throw asPluginError(offerTitle(executor), error);
     });
-    const outcome = checkedReturn(executor, "execute", pluginReturns.outcome, returned);
-    if (outcome.status === "parked") return outcome;
-    return { ...outcome, output: shortened(await this.secrets.hide(outcome.output)) };
+    const outcome = checkedReturn(executor, "execute", pluginReturns.outcome, returned.outcome);
+    if (outcome.status === "parked") return { result: outcome };
+    const output = shortened(await this.secrets.hide(outcome.output));
+    return { result: { ...outcome, output }, cut: returned.cut };
   }
 
   #identity(callId: string): Pick<ToolScope, "idempotencyKey" | "fence" | "mayAct"> {
@@ -110,17 +124,19 @@ export class ToolExecution {
   }
 
   /** A call of a user's MCP server, by its tool source. */
-  async callMcpTool(id: string, publication: Publication, made: PublishedCall): Promise<PublishedOutcome> {
-    const outcome = await this.#limited<PublishedOutcome | Failed>(
+  async callMcpTool(
+    id: string,
+    publication: Publication,
+    made: PublishedCall,
+  ): Promise<{ readonly outcome: PublishedOutcome; readonly cut?: CutOff | undefined }> {
+    const { outcome, cut } = await this.#limited<PublishedOutcome>(
       made.name,
       this.limits.toolMs,
       made.signal,
       (signal) => publication.call({ ...made, ...this.observation.trace({ id, name: made.name }), signal }),
     );
-    return {
-      output: shortened(await this.secrets.hide(outcome.output)),
-      isError: "status" in outcome || outcome.isError,
-    };
+    const output = shortened(await this.secrets.hide(outcome.output));
+    return { outcome: { output, isError: "status" in outcome || outcome.isError }, cut };
   }
 
   /** Waits for a slot first, which doesn't count towards the call's time. */
@@ -129,17 +145,22 @@ export class ToolExecution {
     timeoutMs: number,
     given: AbortSignal,
     step: (signal: AbortSignal) => Promise<Outcome>,
-  ): Promise<Outcome | Failed> {
+  ): Promise<Limited<Outcome>> {
     const { scope, limits, slots, log } = this;
     const release = this.deadlines.hold();
     using abort = new LinkedAbort(scope.signal, given);
     let leave: (() => void) | undefined;
+    let isSent = false;
     try {
       leave = await slots.acquire(scope, abort.signal);
-      if (leave === undefined) return { status: "failed", output: tooManyCalls(name) };
+      if (leave === undefined)
+        return { outcome: { status: "failed", output: tooManyCalls(name) }, cut: "unsent" };
       abort.after(timeoutMs, () => new RunTimedOut(`Tool '${name}' took longer than ${timeoutMs} ms.`));
       await this.right.confirmed(abort.signal);
-      return await settledWithin(abort.signal, limits.closeMs, () => step(abort.signal));
+      abort.signal.throwIfAborted();
+      isSent = true;
+      const outcome = await settledWithin(abort.signal, limits.closeMs, () => step(abort.signal));
+      return isStopped(outcome, abort.signal) ? { outcome, cut: "unknown" } : { outcome };
     } catch (error) {
       if (!abort.signal.aborted) throw error;
       if (error === abort.signal.reason)
@@ -147,12 +168,22 @@ export class ToolExecution {
       else log.debug({ tool: name, error }, "a tool call threw when its signal aborted");
       const { reason } = abort.signal;
       const output = reason instanceof RunTimedOut ? reason.message : `Tool '${name}' was cancelled.`;
-      return { status: "failed", output };
+      const cut = !isSent ? "unsent" : reason instanceof RunTimedOut ? undefined : "unknown";
+      return { outcome: { status: "failed", output }, cut };
     } finally {
       leave?.();
       release();
     }
   }
+}
+
+/** Whether a call failed because it was stopped from outside: it may have had its effect. A time limit is an outcome. */
+function isStopped(outcome: unknown, { aborted, reason }: AbortSignal): boolean {
+  if (!aborted || reason instanceof RunTimedOut || typeof outcome !== "object" || outcome === null)
+    return false;
+  return (
+    ("status" in outcome && outcome.status === "failed") || ("isError" in outcome && outcome.isError === true)
+  );
 }
 
 /** The result that the model gets for a call beyond the run's limit. */

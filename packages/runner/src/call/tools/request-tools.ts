@@ -4,7 +4,7 @@ import type { PublishedCall, ToolOutcome } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import type { CallSubject } from "../values/call.js";
 import { ToolArguments } from "./arguments/tool-arguments.js";
-import { ToolExecution } from "./execute.js";
+import { type CutOff, ToolExecution } from "./execute.js";
 import { GatewayTools } from "./gateway/gateway-tools.js";
 import { RunTools } from "./run-tools.js";
 
@@ -29,12 +29,17 @@ export class RequestTools {
   }
 
   /** @throws PluginBrokeContract */
-  async execute(id: string, tool: ToolSpec, made: PublishedCall): Promise<ToolOutcome> {
+  async execute(
+    id: string,
+    tool: ToolSpec,
+    made: PublishedCall,
+  ): Promise<{ readonly result: ToolOutcome; readonly cut?: CutOff | undefined }> {
     const executor = this.known.executors.get(tool.kind);
     if (executor === undefined)
       throw new PluginBrokeContract(`The plan has no executor for kind '${tool.kind}'.`);
     const context = this.gateway.context(tool, made.arguments);
     const call = { id, tool, arguments: made.arguments, context };
-    return this.gateway.permitted(tool, await this.execution.execute(executor, call, made.signal));
+    const { result, cut } = await this.execution.execute(executor, call, made.signal);
+    return { result: this.gateway.permitted(tool, result), cut };
   }
 }

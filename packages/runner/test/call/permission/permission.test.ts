@@ -6,9 +6,13 @@ import { describe, expect, test } from "vitest";
 import { Gatekeeper } from "../../../src/call/gatekeeper.js";
 import { isPattern } from "../../../src/call/permission/pattern.js";
 import { permissionOf } from "../../../src/call/permission/permission.js";
+import { ApprovedCalls } from "../../../src/call/reports/approved-calls.js";
+import { AnswerUse } from "../../../src/call/values/answer-use.js";
 import type { Call, CallSubject } from "../../../src/call/values/call.js";
 import { createWorld } from "../../fakes/world.js";
 import { type PermissionCase, permissionCases } from "./cases/index.js";
+
+const ledger = { claim: async () => true, settle: async () => {}, drop: async () => {} };
 
 const never = new AbortController().signal;
 
@@ -72,10 +76,16 @@ function gateOf(one: PermissionCase) {
       ask: async ({ name, read }) => {
         const approved = answers.shift();
         if (approved === undefined) asked.push(name);
-        return approved === undefined ? undefined : read({ output: { approved }, isError: false }).value;
+        if (approved === undefined) return undefined;
+        const answer = { output: { approved }, isError: false };
+        return {
+          value: read(answer).value,
+          answer,
+          use: new AnswerUse({ project: undefined, id: name }, "run", ledger),
+        };
       },
-      alsoAsk: async () => false,
     },
+    new ApprovedCalls(),
   );
   return { gate, asked, call };
 }

@@ -35,7 +35,8 @@ export function describeLimits(opened: () => Promise<Store>): void {
     ).toHaveLength(2);
     // One that was used makes room; another run's don't count.
     const [used] = await one.interactions({ runId: "r", state: "answered", limit: 1 });
-    await one.useAnswer(used?.id ?? "");
+    await one.create(newRun("next", { session: "r" }));
+    expect(await one.claimAnswer(used?.id ?? "", "next")).toBe(true);
     const [open] = await one.interactions({ runId: "r", state: "open", limit: 1 });
     expect(await answer(two, open?.id ?? "")).toMatchObject({ state: "answered" });
     expect(await answer(two, "other-a")).toMatchObject({ state: "answered" });

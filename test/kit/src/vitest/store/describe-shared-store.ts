@@ -1,5 +1,5 @@
 import type { Store } from "@ambit/durable/store";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ending, groupOf, newRun } from "../../store/samples.js";
 
 const question = (id: string) => ({ id, kind: "user_approval", payload: `{"toolName":"${id}"}` });
@@ -196,9 +196,83 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await two.answer("a", "1", maxAnswers)).toMatchObject({ state: "answered", answer: "1" });
     expect(await two.answer("a", "2", maxAnswers)).toMatchObject({ state: "answered", answer: "1" });
     expect(await two.answer("none", "1", maxAnswers)).toBeUndefined();
-    const used = await Promise.all([one.useAnswer("a"), two.useAnswer("a")]);
-    expect(used.toSorted()).toEqual([false, true]);
-    expect(await one.useAnswer("a"), "an answer must be used only once").toBe(false);
+    for (const run of ["x", "y"]) await one.create(newRun(run, { project: "p", session: "turn" }));
+    const claimed = await Promise.all([one.claimAnswer("a", "x"), two.claimAnswer("a", "y")]);
+    expect(claimed.toSorted()).toEqual([false, true]);
+    // A claim may be repeated, since its response may be lost.
+    expect(await two.claimAnswer("a", "x")).toBe(claimed[0]);
+    const user = claimed[0] ? "x" : "y";
+    await one.settleAnswer("a", user, { step: "spend" });
+    for (const run of ["x", "y"]) expect(await one.claimAnswer("a", run)).toBe(false);
+    expect(await one.interactions({ id: "a", limit: 1 })).toMatchObject([
+      { state: "used", answer: undefined },
+    ]);
+  });
+
+  describe("an answer that a run has claimed", () => {
+    const claimed = async (kind = "user_approval") => {
+      const store = await opened();
+      await store.create(newRun("r", { session: "s" }));
+      await store.append({ ...groupOf("r", 1, 1), asked: [{ ...question("a"), kind }] });
+      await store.finish("r", 1, { ...ending(), session: "s", paused: true });
+      await store.answer("a", "given", maxAnswers);
+      await store.create(newRun("next", { session: "s" }));
+      expect(await store.claimAnswer("a", "next")).toBe(true);
+      const now = async () => (await store.interactions({ id: "a", limit: 1 }))[0];
+      return { store, now };
+    };
+
+    it("comes back where its call wasn't made, and keeps the outcome where it was", async () => {
+      const { store, now } = await claimed();
+      expect(await now()).toMatchObject({ state: "claimed", answer: "given" });
+      await store.settleAnswer("a", "another", { step: "spend" });
+      expect(await now()).toMatchObject({ state: "claimed" });
+      await store.settleAnswer("a", "next", { step: "return" });
+      expect(await now()).toMatchObject({ state: "answered", answer: "given" });
+      expect(await store.claimAnswer("a", "next")).toBe(true);
+      await store.settleAnswer("a", "next", { step: "spend", outcome: "result" });
+      expect(await now()).toMatchObject({ state: "used", answer: "result" });
+      expect(await store.interactions({ session: "s", holds: true, limit: 9 })).toHaveLength(1);
+      // A late word of the same run changes nothing.
+      await store.settleAnswer("a", "next", { step: "return" });
+      await store.dropAnswer("a");
+      expect(await now()).toMatchObject({ state: "used", answer: undefined });
+      expect(await store.interactions({ session: "s", holds: true, limit: 9 })).toEqual([]);
+    });
+
+    it("can't be dropped; any other can, and isn't claimed afterwards", async () => {
+      const { store, now } = await claimed();
+      await store.dropAnswer("a");
+      expect(await now()).toMatchObject({ state: "claimed", answer: "given" });
+      await store.settleAnswer("a", "next", { step: "return" });
+      await store.dropAnswer("a");
+      expect(await now()).toMatchObject({ state: "used", answer: undefined });
+      expect(await store.claimAnswer("a", "next")).toBe(false);
+    });
+
+    it.each([
+      ["user_approval", { state: "unknown", answer: undefined }],
+      ["client_tool", { state: "answered", answer: "given" }],
+      ["user_input", { state: "answered", answer: "given" }],
+    ])("is settled by the end of a run that didn't say: %s", async (kind, then) => {
+      const { store, now } = await claimed(kind);
+      await store.finish("next", 1, ending());
+      expect(await now()).toMatchObject(then);
+      // A run that has ended claims nothing.
+      expect(await store.claimAnswer("a", "next")).toBe(false);
+      await store.create(newRun("third", { session: "s" }));
+      expect(await store.claimAnswer("a", "third")).toBe(then.state === "answered");
+    });
+
+    it("needs no question here: a request may bring it long after", async () => {
+      const store = await opened();
+      for (const run of ["r", "other"]) await store.create(newRun(run));
+      expect(await store.claimAnswer("ask_gone", "r")).toBe(true);
+      await store.settleAnswer("ask_gone", "r", { step: "return" });
+      expect(await store.claimAnswer("ask_gone", "other")).toBe(true);
+      await store.settleAnswer("ask_gone", "other", { step: "lose" });
+      expect(await store.claimAnswer("ask_gone", "r")).toBe(false);
+    });
   });
 
   it("ends the questions of a run that doesn't pause", async () => {
@@ -225,7 +299,11 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     const answer = "1".repeat(100_000);
     for (const given of [answer, answer, `${answer}2`]) await store.answer("ask_answered", given, maxAnswers);
     await store.answer("ask_used", answer, maxAnswers);
-    await store.useAnswer("ask_used");
+    await store.create(newRun("next"));
+    await store.claimAnswer("ask_used", "next");
+    await store.settleAnswer("ask_used", "next", { step: "spend" });
+    await store.finish("next", 1, ending());
+    await store.delete("next");
     const ids = async () => (await store.list({ limit: 10 })).map(({ id }) => id).toSorted();
     const kept = { interactionMs: 3_600_000, maxSize: 1_000_000 };
     await expect
