@@ -1,4 +1,3 @@
-import "reflect-metadata";
 import { createSecretKey } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -78,6 +77,9 @@ interface Plan {
   /** The model fails after so many calls. */
   readonly failsAfter: number | undefined;
 }
+
+/** Milliseconds of one world on a busy machine; one that takes longer hangs. */
+const worldMs = 60_000;
 
 const key = createSecretKey(Buffer.alloc(32, 7));
 const log = recordingLog();
@@ -263,6 +265,7 @@ class World {
     const replica = this.#replicas[plan.replica];
     if (replica === undefined) throw new Error("there is no such replica");
     this.#plan = plan;
+    this.trace.push({ begins: { ...plan, calls: plan.calls.map(({ kind, n }) => `${kind} ${n}`) } });
     this.#gained = [];
     const run = await replica.runner.reserve().admit(
       {
@@ -281,11 +284,12 @@ class World {
     const isOver = new AbortController();
     const answering = this.#answerDuring(run, replica, isOver.signal);
     const result = await Promise.race([started.recorder.done, replica.died.promise]);
+    // What the agent of an ended turn still does kills nothing.
+    this.#plan = undefined;
     isOver.abort();
     await answering;
     const rows = await this.store.interactions({ session: this.session, limit: 1_000 });
     this.trace.push({
-      plan: { ...plan, calls: plan.calls.map(({ kind, n }) => `${kind} ${n}`) },
       ended: result?.stopReason ?? result?.error ?? "killed",
       gained: this.#gained.map(({ wanted, outcome }) => [wanted.n, outcome]),
       executions: this.wanted.map(({ executions }) => executions),
@@ -296,7 +300,7 @@ class World {
         answer !== undefined,
       ]),
     });
-    if (result === undefined) await this.#recover(run, replica, plan.replica);
+    if (result === undefined || replica.isDead) await this.#recover(run, replica, plan.replica);
     else this.#take(result);
     await this.#answerSome(answers);
   }
@@ -403,7 +407,7 @@ class World {
         if (answer !== "allow") return undefined;
       }
       if (isKilled) {
-        this.#replicas[plan.replica]?.kill();
+        if (this.#plan === plan) this.#replicas[plan.replica]?.kill();
         await forever();
       }
       if (kind === "approval")
@@ -496,6 +500,15 @@ const payloadSchema = z.object({
   }),
 });
 
+/** @throws Error where the promise doesn't settle in time. */
+async function endsWithin(milliseconds: number, promise: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error("it hangs")), milliseconds);
+  });
+  await Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
 let store: Store;
 let folder: string;
 beforeAll(async () => {
@@ -518,7 +531,7 @@ it(`gives every answered call one outcome, and every executed call one execution
     while (next < worlds && failures.length === 0) {
       const world = new World(next, store);
       next += 1;
-      await world.live().catch((error: unknown) => {
+      await endsWithin(worldMs, world.live()).catch((error: unknown) => {
         const turns = world.trace.map((turn) => JSON.stringify(turn));
         failures.push([`AMBIT_SEED=${seed}, world ${world.index}: ${String(error)}`, ...turns].join("\n"));
       });
