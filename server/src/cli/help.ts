@@ -23,6 +23,7 @@ Environment:
   AMBIT_CONFIG             the configuration file
   AMBIT_CONCURRENT_RUNS    runs at once; overrides limits.concurrentRuns
   AMBIT_INTERACTION_KEY_FILE  the key that replicas share to accept answers to each other's questions
+  AMBIT_EGRESS_PROXY_CREDENTIALS  "user:password" for the proxy that egress.proxy names
   AMBIT_WEBHOOK_SECRET     signs webhooks: "whsec_" and 24 to 64 random bytes in base64
   AMBIT_DENY_PERMISSIONS   tools that no request can allow: "true", or comma-separated patterns
   AMBIT_LOG_LEVEL          debug, info, warn, error or silent`;

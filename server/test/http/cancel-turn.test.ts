@@ -49,8 +49,13 @@ describe("POST /cancel", () => {
     expect(await (await post("/cancel", command)).json()).toEqual(applied);
     expect((await recordsOf(running)).at(-1)).toMatchObject({ result: { stopReason: "cancelled" } });
     expect(await (await post("/cancel", command)).json()).toEqual(applied);
-    // This agent didn't end its turn in time, so its session wasn't kept.
-    expect((await post("/cancel", { ...command, id: "c2" })).status).toBe(404);
+    // The agent didn't end its turn in time and is gone, but its session is kept.
+    const later = await post("/cancel", { ...command, id: "c2" });
+    expect(await later.json()).toEqual({
+      ok: true,
+      result: "obsolete",
+      execution: { id: "turn-1", state: "not_running" },
+    });
   });
 
   it("stops no turn but the one that it names", async () => {
