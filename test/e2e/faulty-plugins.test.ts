@@ -39,9 +39,11 @@ const tool = { customTools: [{ name: "act", kind: "faulty", permission: "allow" 
 const off = { sandboxPermission: { network: "off" } };
 const acts = demo("call act {}", "say done");
 
-async function run(fault: string, more: object, command = "run") {
+async function run(fault: string, more: object, command: readonly string[] = ["run"]) {
   const config = await configurationWith(fault, fault === "no server");
-  const { stdout, stderr } = await ambit(["--config", config, command, "-"], { input: { ...acts, ...more } });
+  const { stdout, stderr } = await ambit(["--config", config, ...command, "-"], {
+    input: { ...acts, ...more },
+  });
   const result = JSON.parse(stdout === "" ? "{}" : stdout);
   return { result, stderr };
 }
@@ -69,7 +71,7 @@ describe("a plugin that returns what none may", () => {
   });
 
   it("refuses its plan in the same way", async () => {
-    const { result } = await run("a misspelt gap", { ...off, ...tool }, "plan");
+    const { result } = await run("a misspelt gap", { ...off, ...tool }, ["plan", "--json"]);
     expect(result).toMatchObject({ ok: false, failure: { code: "plugin_broke_contract" } });
     expect(result.error).toContain("gaps()");
   });

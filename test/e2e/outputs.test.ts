@@ -95,7 +95,7 @@ describe("the outputs of a run", () => {
 
   it("need a workspace and something to ask for", async () => {
     const plan = async (more: object) => {
-      const { stdout } = await ambit(["plan", "-"], { input: { ...demo("say hi"), ...more } });
+      const { stdout } = await ambit(["plan", "--json", "-"], { input: { ...demo("say hi"), ...more } });
       return JSON.parse(stdout).failure?.issues;
     };
     expect(await plan({ outputs: {} })).toEqual([

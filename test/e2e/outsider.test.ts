@@ -83,7 +83,7 @@ describe("a plugin from outside the repository", () => {
     expect(wrong.stderr).toContain("lookup: its config: entries");
     const cwd = await deployment({ entries: {} });
     const input = { ...demo("say hi"), customTools: [{ ...find, options: {} }] };
-    const { code, stdout } = await ambit(["plan", "-"], { cwd, input });
+    const { code, stdout } = await ambit(["plan", "--json", "-"], { cwd, input });
     expect(code).toBe(4);
     expect(JSON.parse(stdout).failure.issues).toContainEqual({
       path: "customTools[0].options",

@@ -163,9 +163,10 @@ describe("the reference's client", () => {
       writeFile(join(folder, name), randomBytes(32).toString("hex"), { mode: 0o600 });
     await Promise.all([key("key"), key("other")]);
     const [one, replica, stranger] = await Promise.all([
-      serve({ AMBIT_INTERACTION_KEY_FILE: `${folder}/key` }),
-      serve({ AMBIT_INTERACTION_KEY_FILE: `${folder}/key` }),
-      serve({ AMBIT_INTERACTION_KEY_FILE: `${folder}/other` }),
+      // Each has a store of its own: servers on one store need one key.
+      serve({ AMBIT_INTERACTION_KEY_FILE: `${folder}/key`, AMBIT_SQLITE_FILE: `${folder}/one.sqlite` }),
+      serve({ AMBIT_INTERACTION_KEY_FILE: `${folder}/key`, AMBIT_SQLITE_FILE: `${folder}/replica.sqlite` }),
+      serve({ AMBIT_INTERACTION_KEY_FILE: `${folder}/other`, AMBIT_SQLITE_FILE: `${folder}/other.sqlite` }),
     ]);
     const client = new ReferenceClient(one, request, { id: null, project: "p-1" });
     const paused = await client.say('call mail {"to":"ann"}');

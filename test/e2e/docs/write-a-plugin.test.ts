@@ -149,7 +149,7 @@ for line in sys.stdin:
     const result = await run({ ...input, sandboxPermission });
     expect(outputsOf(result)).toEqual(["4.20 for /?of=tea"]);
     const off = { ...input, sandboxPermission: { network: "off" } };
-    const { stdout } = await ambit(["plan", "-"], { cwd: folder, input: off });
+    const { stdout } = await ambit(["plan", "--json", "-"], { cwd: folder, input: off });
     expect(JSON.parse(stdout).failure.gaps).toContainEqual(
       expect.objectContaining({ actor: "quote", capability: "network.deny" }),
     );

@@ -2,7 +2,7 @@ import { programAttack } from "../program-attack.js";
 
 /**
  * The runner's own environment holds the decoys' secret during these attacks. Variables that confinement itself needs
- * are allowed: the places of home and scratch, the proxy, and a backend's own marks.
+ * are allowed: the places of home and scratch, the proxy, the certificates to trust, and a backend's own marks.
  */
 export const environmentNamedOnly = [
   programAttack({
@@ -19,7 +19,12 @@ attempt("proc", lambda: leaks(content("/proc/self/environ")))`,
     program: `
 expected = re.compile(r"^(NAMED_FOR_IT|PATH|HOME|TMPDIR|PWD|OLDPWD|SHLVL|_|LANG|LC_[A-Z]+|USER|LOGNAME|SHELL|TERM|TZ|"
                       r"(?i:[a-z]+_proxy)|NODE_[A-Z_]+|[AL]SAN_OPTIONS|AMBIT_[A-Z_]+|container)$")
-attempt("names", lambda: " ".join(name for name in os.environ if not expected.match(name)))`,
+# Only as the name of a file that every program may read.
+trust = re.compile(r"^(SSL_CERT_FILE|(CURL|REQUESTS|AWS)_CA_BUNDLE|(GIT_SSL|CARGO_HTTP)_CAINFO|npm_config_cafile|DENO_CERT|PIP_CERT|"
+                   r"CODEX_CA_CERTIFICATE)$")
+def is_named(name):
+    return expected.match(name) or trust.match(name) and os.path.isfile(os.environ[name])
+attempt("names", lambda: " ".join(name for name in os.environ if not is_named(name)))`,
   }),
   programAttack({
     id: "environment.named-only/children",
