@@ -31,9 +31,11 @@ const counting = definePlugin({
       rootfs: "host",
       open: async () => ({
         workspace: "/nowhere",
+        home: "/nowhere",
         confinement: "unconfined",
         evidence: {},
-        write: async () => {},
+        writeFiles: async () => {},
+        readFile: () => Promise.reject(new Error("no file is here")),
         close: async () => {},
         spawn: () => Promise.reject(new Error("nothing is started here")),
         expose: () => Promise.reject(new Error("nothing is exposed here")),
