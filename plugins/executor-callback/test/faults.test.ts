@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
+import { freePort } from "@ambit/backend-kit";
 import { RunCancelled, RunTimedOut } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { configSchema } from "../src/config.js";
@@ -299,17 +300,6 @@ describe("an aborted call", () => {
     expect(platform.received.map(({ body }) => JSON.parse(body).data.function.arguments)).toEqual([{ n: 2 }]);
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new TypeError("the server had no port");
-  return address.port;
-}
 
 describe("a run that another process may have by now", () => {
   it("sends nothing, even if its connection is ready", async () => {

@@ -37,8 +37,8 @@ const publicToBackendKit = /^@ambit\/(core(\/(contract|plugin))?|attacks(\/(prob
 /** The bridge is part of a backend, so it shares what backends share. */
 const publicToBridge = /^@ambit\/(core(\/(contract|plugin))?|backend-kit(\/(http|safe-fs))?)$/;
 
-/** One scripted actor of each kind, for tests. */
-const fakes = /^@ambit\/fakes\//;
+/** What tests of a package may import in addition: one scripted actor of each kind, and free ports. */
+const publicToPackageTests = /^@ambit\/(fakes\/|backend-kit$)/;
 
 /** A store implements the interface of those who use it. */
 const publicToSqlStore = /^@ambit\/(core(\/(contract|plugin))?|durable\/store)$/;
@@ -71,7 +71,7 @@ export function packageImports(files: readonly SourceFile[]): string[] {
       specifier === `@ambit/${name}` ||
       specifier === secretForms ||
       specifier === jsonTurns ||
-      (place === "test" && fakes.test(specifier)) ||
+      (place === "test" && publicToPackageTests.test(specifier)) ||
       allowed.test(specifier)
     );
   });

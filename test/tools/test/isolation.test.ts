@@ -1,6 +1,7 @@
 // needs: jail
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { systemTrust, trustVariables } from "@ambit/egress/credentials";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { asking, ownToolsAllowed } from "./support/agents.js";
 import { Stage } from "./support/stage.js";
@@ -127,9 +128,11 @@ it("a tool sees the variables that it was given, and the agent none of them", { 
   });
   await run.result;
   // PWD comes from the shell that starts every process in a jail.
+  const trust = (await systemTrust()) ?? { authority: "", bundle: "" };
   const allowed = [
     ...["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "PWD", "TMPDIR", "USER"],
     ...["ASAN_OPTIONS", "LSAN_OPTIONS"],
+    ...Object.keys(trustVariables(trust)),
   ];
   const named = (tool: string): string[] => JSON.parse(String(run.resultsOf(tool)[0]?.output));
   expect(named("one").filter((name) => !allowed.includes(name))).toEqual(["ONE"]);

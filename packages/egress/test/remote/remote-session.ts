@@ -1,12 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { freePort } from "@ambit/backend-kit";
 import type { Log, NetworkBoundary, SandboxFailed } from "@ambit/core/plugin";
 import type { CredentialBroker } from "../../src/credentials/index.js";
 import type { EgressDecision, Lookup } from "../../src/proxy/index.js";
@@ -39,16 +38,6 @@ function start(
       close: async () => void child.kill("SIGKILL"),
     },
   };
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const bound = server.address();
-  server.close();
-  await once(server, "close");
-  if (bound === null || typeof bound === "string") throw new Error("no port");
-  return bound.port;
 }
 
 const ignore = () => undefined;
