@@ -1,10 +1,11 @@
-import { existsSync, readFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { globbySync } from "globby";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { globalSetupOf } from "./scripts/vitest/global-setup.ts";
 import { SlowestFirst } from "./scripts/vitest/slowest-first.ts";
 import { TestReporter } from "./scripts/vitest/test-reporter.ts";
+import { testsOf, tierOf } from "./scripts/vitest/tiers.ts";
 
 const { workspaces }: { workspaces: string[] } = JSON.parse(readFileSync("package.json", "utf8"));
 
@@ -34,31 +35,33 @@ const retried = [
   "test/tools",
 ];
 
+const tier = tierOf(process.env.AMBIT_TEST_TIER);
+
 function projectsIn(folder: string): TestProjectInlineConfiguration[] {
-  const common = { extends: "./vitest.package.ts", root: folder };
-  const globalSetup = globalSetupOf(folder);
-  const retry = process.env.CI && retried.includes(folder) ? 1 : 0;
+  const { chosen, others } = testsOf(folder, tier);
+  const isAlone = (path: string) => path.startsWith(`${alone}/`);
+  const common = {
+    globalSetup: globalSetupOf(folder, tier),
+    retry: process.env.CI && retried.includes(folder) ? 1 : 0,
+  };
   const parallel = {
     ...common,
-    test: {
-      name: folder,
-      exclude: ["**/node_modules/**", `${alone}/**`],
-      globalSetup,
-      isolate: isolated.includes(folder),
-      retry,
-    },
+    name: folder,
+    exclude: ["**/node_modules/**", `${alone}/**`, ...others],
+    isolate: isolated.includes(folder),
   };
-  if (!existsSync(join(folder, alone))) return [parallel];
-  const test = {
+  const oneByOne = {
+    ...common,
     name: `${folder} (alone)`,
-    globalSetup,
-    retry,
     dir: resolve(folder, alone),
     include: ["**/*.test.ts"],
+    exclude: ["**/node_modules/**", ...others],
     maxWorkers: 1,
     sequence: { groupOrder: 1 },
   };
-  return [parallel, { ...common, test }];
+  return [...(chosen.every(isAlone) ? [] : [parallel]), ...(chosen.some(isAlone) ? [oneByOne] : [])].map(
+    (test) => ({ extends: "./vitest.package.ts", root: folder, test }),
+  );
 }
 
 /** All packages that have tests, in one run. */

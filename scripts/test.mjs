@@ -1,11 +1,20 @@
 /**
- * Every check of the repository, on a machine that may have nothing but Node. A failed check doesn't keep the next one
- * from running; only a failed build does, since everything else uses its output. With arguments, only the tests that they
- * choose. The last line is `N passed, N failed`: the tests, and each other check as one.
+ * The checks and tests of the repository, on a machine that may have nothing but Node.
+ *
+ * | command | runs |
+ * |---|---|
+ * | `npm test` | types, lint, links and every quick test: an answer in minutes |
+ * | `npm run test:all` | everything; `-- --after-npm-test` leaves out what `npm test` has run |
+ * | `npm run test:changed` | the tests that a change since origin/main (or `-- <commit>`) can break, by their imports |
+ * | `npm test -- core/test/plan` | only the tests below this path, whichever they are |
+ *
+ * A failed check doesn't keep the next one from running; only a failed build does, since everything else uses its output.
+ * The last line is `N passed, N failed`: the tests, and each other check as one. Where `AMBIT_TEST_COUNTS` names a file,
+ * it begins with the counts in it and leaves its own there, so that the last of several commands prints their sum.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { clusterFolder, isClusterDemanded } from "./cluster.mjs";
 import { buildImage, installDocker, isDockerDemanded } from "./docker-engine.mjs";
@@ -14,7 +23,7 @@ import { installNode, onSupportedNode } from "./supported-node.mjs";
 
 /** Scripts of package.json, so that each can also be run alone. */
 const quickChecks = ["typecheck:tests", "lint", "check:dependencies", "check:links"];
-/** In milliseconds. A hanging test must not prevent the last line; all tests take about 45 minutes on two cores. */
+/** In milliseconds. A hanging test must not prevent the last line; all tests take about 30 minutes on two cores. */
 const checkTimeoutMs = 60 * 60_000;
 
 /**
@@ -83,10 +92,11 @@ async function time(name, check) {
  * @param {string} command
  * @param {object} [options]
  * @param {readonly string[]} [options.args] further arguments, which may contain spaces
+ * @param {Readonly<Record<string, string>>} [options.env] added to this process's own
  * @param {(counts: Counts) => void} [options.onCounts]
  * @param {string} [options.name] keeps the output until the command ends, and prints it below this name
  */
-async function run(command, { args = [], onCounts, name } = {}) {
+async function run(command, { args = [], env = {}, onCounts, name } = {}) {
   const [program = "", ...own] = command.split(" ");
   const output = name === undefined ? "inherit" : "pipe";
   const child = spawn(program, [...own, ...args], {
@@ -95,6 +105,7 @@ async function run(command, { args = [], onCounts, name } = {}) {
       ...process.env,
       ...cluster(),
       ...demands(),
+      ...env,
       PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}`,
     },
     stdio: onCounts ? ["ignore", output, output, "ipc"] : ["ignore", output, output],
@@ -141,12 +152,16 @@ function count(succeeded) {
   return succeeded;
 }
 
-/** @param {readonly string[]} args of vitest */
-async function runTests(args = []) {
+/**
+ * @param {"quick" | "slow" | "all"} tier
+ * @param {readonly string[]} args of vitest
+ */
+async function runTests(tier, args = []) {
   /** @type {Counts} */
   let counts = { passed: 0, failed: 0, failures: [] };
   const exitedWell = await run("vitest run", {
     args,
+    env: { AMBIT_TEST_TIER: tier },
     onCounts: (reported) => {
       counts = reported;
     },
@@ -193,22 +208,25 @@ async function runQuickChecks() {
   const lane = async () => {
     for (const name of names) await check(name);
   };
-  const hasOldestNode = process.platform === "linux" && process.arch === "x64";
-  await Promise.all([lane(), lane(), ...(hasOldestNode ? [checkOldestNode()] : [])]);
+  await Promise.all([lane(), lane()]);
 }
 
 /** Whether the tests' Docker engine can be started; resolves while other checks run. @type {Promise<boolean>} */
 let docker = Promise.resolve(true);
 
-/** The engine after the other packages: apt installs for one at a time. */
-async function installFromSystem() {
+/**
+ * The engine after the other packages: apt installs for one at a time.
+ * @param {boolean} withDocker
+ */
+async function installFromSystem(withDocker) {
   await installSystemPackages("everything");
-  if (isDockerDemanded) docker = installDocker();
+  if (withDocker) docker = installDocker();
 }
 
-async function installed() {
+/** @param {boolean} withDocker */
+async function installed(withDocker) {
   try {
-    await all([installFromSystem(), installPackages("everything")]);
+    await all([installFromSystem(withDocker), installPackages("everything")]);
     return true;
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
@@ -216,38 +234,92 @@ async function installed() {
   }
 }
 
-async function runEverything() {
-  const ready =
-    count(await record("setup", installed)) &&
-    count(await record("build", () => run("npm run --silent build")));
-  if (ready) {
-    if (isDockerDemanded) docker = docker.then(async (isInstalled) => isInstalled && (await buildImage()));
-    await runQuickChecks();
-    // They mostly wait for npm.
-    const packages = check("check:packages");
-    if (isDockerDemanded) count(await record("waiting for Docker and the sandbox image", () => docker));
-    // mmdebstrap comes with Docker's packages.
-    const bare = isDockerDemanded ? check("check:bare", ["bookworm"]) : undefined;
-    await record("tests", () => runTests());
-    await Promise.all([packages, bare]);
-    await check("check:sdk");
-  }
-  console.log(`\n${summary.join("\n")}\n`);
+/** @param {boolean} withDocker whether the tests' Docker engine is installed meanwhile, where CI demands it */
+async function prepare(withDocker) {
+  return (
+    count(await record("setup", () => installed(withDocker))) &&
+    count(await record("build", () => run("npm run --silent build")))
+  );
 }
 
-/**
- * `npm test -- core/test/plan`: builds, and runs only those tests. Sets up only where that hasn't been done.
- * @param {readonly string[]} args parts of paths, and options of vitest
- */
-async function runChosen(args) {
+/** What a contributor waits for: nothing in it is slow by nature. */
+async function runQuickTests() {
+  if (!(await prepare(false))) return;
+  await runQuickChecks();
+  await record("tests", () => runTests("quick"));
+}
+
+/** @param {boolean} afterQuickTests whether `npm test` has run just before */
+async function runEverything(afterQuickTests) {
+  if (!(await prepare(isDockerDemanded))) return;
+  if (isDockerDemanded) docker = docker.then(async (isInstalled) => isInstalled && (await buildImage()));
+  const hasOldestNode = process.platform === "linux" && process.arch === "x64";
+  await Promise.all([
+    ...(afterQuickTests ? [] : [runQuickChecks()]),
+    ...(hasOldestNode ? [checkOldestNode()] : []),
+  ]);
+  // They mostly wait for npm.
+  const packages = check("check:packages");
+  if (isDockerDemanded) count(await record("waiting for Docker and the sandbox image", () => docker));
+  // mmdebstrap comes with Docker's packages.
+  const bare = isDockerDemanded ? check("check:bare", ["bookworm"]) : undefined;
+  await record("tests", () => runTests(afterQuickTests ? "slow" : "all"));
+  await Promise.all([packages, bare]);
+  await check("check:sdk");
+}
+
+/** Builds, and sets up only where that hasn't been done. */
+async function build() {
   const isSetUp = existsSync(join(root, "node_modules/.bin/vitest"));
-  if (await (isSetUp ? run("npm run --silent build") : setUp("everything"))) await runTests(args);
-  else failed += 1;
+  if (await (isSetUp ? run("npm run --silent build") : setUp("everything"))) return true;
+  failed += 1;
+  return false;
+}
+
+/** @param {readonly string[]} args parts of paths, and options of vitest */
+async function runChosen(args) {
+  if (await build()) await runTests("all", args);
+}
+
+/** @param {string | undefined} since a commit. Default: where this branch left origin/main. */
+async function runChanged(since) {
+  if (!(await build())) return;
+  // Needs packages, which a fresh clone doesn't have.
+  const { changedTests } = await import("./changed-tests.mjs");
+  const { base, quick, slow } = changedTests(since);
+  console.log(
+    `since ${base}: ${quick.length} quick test files, and ${slow.length} slow ones that test:all runs`,
+  );
+  count(await record("typecheck:tests", () => run("npm run --silent typecheck:tests")));
+  count(await record("lint", () => run("npm run --silent lint")));
+  if (quick.length > 0) await record("tests", () => runTests("quick", quick));
+}
+
+const countsFile = process.env.AMBIT_TEST_COUNTS;
+
+/** What the commands before this one counted. */
+function takeCounts() {
+  const before = countsFile === undefined ? "" : readFileSync(countsFile, "utf8");
+  if (before === "") return;
+  /** @type {Counts} */
+  const counts = JSON.parse(before);
+  passed += counts.passed;
+  failed += counts.failed;
+  failures.push(...counts.failures);
+}
+
+/** @param {readonly string[]} args of this program */
+async function runCommand([mode, ...args]) {
+  if (mode === "--all") return await runEverything(args.includes("--after-npm-test"));
+  if (mode === "--changed") return await runChanged(args[0]);
+  return await (mode === undefined ? runQuickTests() : runChosen([mode, ...args]));
 }
 
 await onSupportedNode(async () => {
-  const args = process.argv.slice(2);
-  await (args.length === 0 ? runEverything() : runChosen(args));
+  takeCounts();
+  await runCommand(process.argv.slice(2));
+  if (summary.length > 0) console.log(`\n${summary.join("\n")}\n`);
+  if (countsFile !== undefined) writeFileSync(countsFile, JSON.stringify({ passed, failed, failures }));
   for (const line of failures) console.log(`failed: ${line}`);
   console.log(`${passed} passed, ${failed} failed`);
   return failed > 0 ? 1 : 0;

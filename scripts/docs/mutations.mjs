@@ -47,7 +47,7 @@ value of the system call filter, is removed from the local sandbox's jails, one 
   jail without it. Mechanisms that stop it too were removed from both jails, and are named. **–** means that the remaining
   mechanisms stop every attack of an unprivileged process: the part is a second line of defence.
 
-\`npm test\` repeats this; every removal must be caught. What isn't a part of these two (limits, the proxy, the runner's
+\`npm run test:all\` repeats this; every removal must be caught. What isn't a part of these two (limits, the proxy, the runner's
 files, how jails are started and ended) is removed from the code itself, in
 [the mutants](../plugins/sandbox-local/test/conformance/mutants/mutants.ts).
 `;
@@ -56,7 +56,7 @@ const probeHead = `
 ## The standard probe
 
 \`probeSandboxes\` of [attacks](../packages/attacks/README.md), which every author of a backend can use, on jails of the
-local sandbox that lack one mechanism. \`npm test\` repeats it.
+local sandbox that lack one mechanism. \`npm run test:all\` repeats it.
 `;
 
 const dockerHead = `
@@ -64,7 +64,7 @@ const dockerHead = `
 
 Each mechanism that a container of [sandbox-docker](../plugins/sandbox-docker/README.md) is ordered with is removed between the
 plugin and its engine, with runc. **What is read back**: whether the plugin refuses a container whose engine ignored the
-mechanism. **The probe doesn't prove**: what it finds if the plugin itself had forgotten it. \`npm test\` repeats it.
+mechanism. **The probe doesn't prove**: what it finds if the plugin itself had forgotten it. \`npm run test:all\` repeats it.
 `;
 
 /** @param {string} sandbox */
@@ -80,7 +80,7 @@ What [sandbox-daytona](../plugins/sandbox-daytona/README.md) rests on is removed
 Daytona, from the loopback, from the bridge's guest daemon on its way into the sandbox, and from a copy of the bridge's code. **Each start**: whether no sandbox opens,
 where the platform reports what it applied, or by what is tried from inside. **The canary doesn't prove**: what its attempts find
 where the platform reports the order as applied. A setting that no capability rests on is read back at each start. It shows what the
-plugin notices, not what Daytona's cloud enforces: that is what the canary is for. \`npm test\` repeats it.
+plugin notices, not what Daytona's cloud enforces: that is what the canary is for. \`npm run test:all\` repeats it.
 `;
 
 const podHead = `
@@ -88,8 +88,8 @@ const podHead = `
 
 Each mechanism of a pod of [sandbox-kubernetes](../plugins/sandbox-kubernetes/README.md), in the shape \`user-namespace\` on a cluster
 without a policy controller. **What is read back**: whether the plugin refuses a pod whose cluster left the mechanism out. **A plugin
-that forgot it**: whether a pod starts, and what the probe then doesn't prove. \`AMBIT_SOAK=1 npm test\` repeats it. Every run of
-\`npm test\` takes each line out of every kind of specification, and each step out of the program that pods begin with.
+that forgot it**: whether a pod starts, and what the probe then doesn't prove. \`AMBIT_SOAK=1 npm run test:all\` repeats it. Every run of
+\`npm run test:all\` takes each line out of every kind of specification, and each step out of the program that pods begin with.
 `;
 
 /** @param {readonly string[]} survivors */
