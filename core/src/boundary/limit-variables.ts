@@ -6,7 +6,7 @@ import type { ResourceLimits } from "./boundary.js";
  *
  * | limit | variables |
  * |---|---|
- * | `cpus`, rounded up | `GOMAXPROCS` (Go), `CARGO_BUILD_JOBS` (Cargo), `CMAKE_BUILD_PARALLEL_LEVEL` (CMake), `RAYON_NUM_THREADS` (Rayon), `OMP_NUM_THREADS` (OpenMP, NumPy) |
+ * | `cpus`, rounded up | `GOMAXPROCS` (Go), `CARGO_BUILD_JOBS` (Cargo), `CMAKE_BUILD_PARALLEL_LEVEL` (CMake), `RAYON_NUM_THREADS` (Rayon), `OMP_NUM_THREADS` (OpenMP, NumPy, nproc), `PYTHON_CPU_COUNT` (Python) |
  * | `memoryMb` | `GOMEMLIMIT` (Go): nine tenths; `NODE_OPTIONS=--max-old-space-size` (Node): three quarters |
  *
  * The JVM has none that it reads without printing so on stderr.
@@ -22,6 +22,7 @@ export function limitVariables({ cpus, memoryMb }: ResourceLimits): Readonly<Rec
           CMAKE_BUILD_PARALLEL_LEVEL: jobs,
           RAYON_NUM_THREADS: jobs,
           OMP_NUM_THREADS: jobs,
+          PYTHON_CPU_COUNT: jobs,
         }),
     ...(memoryMb === undefined
       ? {}

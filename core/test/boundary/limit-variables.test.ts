@@ -12,6 +12,7 @@ test.each([
       CMAKE_BUILD_PARALLEL_LEVEL: "1",
       RAYON_NUM_THREADS: "1",
       OMP_NUM_THREADS: "1",
+      PYTHON_CPU_COUNT: "1",
     },
   ],
   [{ cpus: 2.5 }, expect.objectContaining({ GOMAXPROCS: "3" })],

@@ -1,7 +1,7 @@
 import { HarnessFailed, SandboxFailed } from "@ambit/core";
 import type { Sandbox } from "@ambit/core/plugin";
 import { expect, test } from "vitest";
-import { limitsHint, namingLimits, unlessStarved } from "../src/session/agent/tight-limits.js";
+import { limitsHint, memoryWarning, namingLimits, unlessStarved } from "../src/session/agent/tight-limits.js";
 
 test("an agent that doesn't start names the limits that the request set", () => {
   const failure = new HarnessFailed("the demo agent ended with exit code 137 during initialize.");
@@ -76,4 +76,16 @@ test("a start that takes too long names the limits that it had", () => {
     " The request allows it 8 processes and threads (resources.processes): if the agent needs more, raise that.",
   );
   expect(limitsHint({})).toBe("");
+});
+
+test("a turn in which the system killed processes for memory has a warning that names the limit", () => {
+  const hits = (memory: number) => ({ processes: 0, memory });
+  const warningOf = (before: number, after: number, limits = {}) =>
+    memoryWarning(hits(before), hits(after), limits)?.message;
+  expect(warningOf(1, 1, { memoryMb: 64 })).toBeUndefined();
+  expect(memoryWarning(undefined, undefined, { memoryMb: 64 })).toBeUndefined();
+  expect(warningOf(1, 2, { memoryMb: 64 })).toMatch(
+    /^A process was killed .* 64 MiB \(resources\.memoryMb\)/,
+  );
+  expect(warningOf(0, 3)).toMatch(/^3 processes were killed .* its sandbox's limit\./);
 });

@@ -23,6 +23,7 @@ import type {
 } from "@ambit/core/contract";
 import {
   type Agent,
+  type LimitHits,
   type Log,
   loopTurnSize,
   loopTurns,
@@ -50,6 +51,7 @@ import { ModelCalls } from "../model/model-calls.js";
 import type { FilledWorkspace, WorkspaceService } from "../operator.js";
 import { pathBeyondDepth } from "../parse/depth.js";
 import { requireListed } from "../session/agent/publish.js";
+import { memoryWarning } from "../session/agent/tight-limits.js";
 import type { Session } from "../session/session.js";
 import type { StartedAgent } from "../session/started-agent.js";
 import { tokens } from "../tokens.js";
@@ -85,6 +87,8 @@ export class TurnRunner {
   /** The agent's own figures, held back because those of the model's provider take precedence. */
   #usage: Usage | undefined;
   #session: Session | undefined;
+  /** How often the session's limits were reached before this run. */
+  #limitHits: LimitHits | undefined;
   /** Whether the agent got this run's prompt and hasn't ended its turn. */
   #hasOpenTurn = false;
 
@@ -99,6 +103,8 @@ export class TurnRunner {
 
   /** Fills a new workspace, and opens the ports. @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the run's reason */
   async fill(session: Session): Promise<void> {
+    this.#limitHits = session.sandbox.limitHits?.();
+    this.#session = session;
     await this.fork.into(session);
     await this.taken.fill(session);
     await this.#removeGitLocks(session);
@@ -108,7 +114,6 @@ export class TurnRunner {
   /** An earlier turn's commands don't run any more: what they locked would stay locked. */
   async #removeGitLocks(session: Session): Promise<void> {
     const wasCutOff = session.wasCutOff;
-    this.#session = session;
     session.wasCutOff = true;
     if (!wasCutOff) return;
     const { signal } = this.scope;
@@ -340,6 +345,9 @@ export class TurnRunner {
   /** Takes the outputs out, then sends what is left: the events of a turn that ended early, and its usage. */
   async finish(ended: TurnEnd): Promise<TurnEnd> {
     const end = await this.taken.collect(ended);
+    const hits = this.#session?.sandbox.limitHits?.();
+    const killed = memoryWarning(this.#limitHits, hits, this.plan.boundary.resources);
+    if (killed !== undefined) this.events.warn(killed);
     this.#emitEnd(end);
     this.#emitUsage();
     return end;

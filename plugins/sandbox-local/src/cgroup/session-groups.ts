@@ -27,6 +27,8 @@ import { type CgroupSetting, settingsFor } from "./limits.js";
 export interface SessionGroups {
   /** Folders. */
   readonly paths: readonly string[];
+  /** The group of each controller that has a limit. */
+  readonly limited: ReadonlyMap<Controller, LimitedGroup>;
   /** The limits as the kernel reads them back, by file: `{ "pids.max": "20" }`. */
   readonly evidence: Evidence;
   /** How often each limit was reached so far. */
@@ -40,6 +42,11 @@ export interface SessionGroups {
   include(membership: string): boolean;
   /** Removes them, and ends the processes that are still in them. Safe to call twice. */
   remove(): Promise<void>;
+}
+
+export interface LimitedGroup extends Pick<Hierarchy, "version" | "root"> {
+  /** Its folder. */
+  readonly path: string;
 }
 
 const fixes: Readonly<Record<1 | 2, string>> = {
@@ -60,10 +67,11 @@ export async function makeSessionGroups(
 ): Promise<SessionGroups> {
   const hierarchies = await findHierarchies();
   const made: string[] = [];
-  const limited = new Map<Controller, { readonly path: string; readonly version: 1 | 2 }>();
+  const limited = new Map<Controller, LimitedGroup>();
   const evidence: Record<string, string> = {};
   const groups: SessionGroups = {
     paths: made,
+    limited,
     evidence,
     hits: () => ({
       processes: countIn(made, ["pids.events"], "max"),
@@ -84,7 +92,7 @@ export async function makeSessionGroups(
       if (hierarchy === undefined)
         throw new SandboxFailed(`This host has no ${controller} cgroups: mount them`);
       const { path, readBack } = await makeIn(hierarchy, controller, name, settings, made, record);
-      limited.set(controller, { path, version: hierarchy.version });
+      limited.set(controller, { path, version: hierarchy.version, root: hierarchy.root });
       Object.assign(evidence, readBack);
     }
     return groups;
@@ -167,9 +175,7 @@ async function apply(path: string, { file, value, optional }: CgroupSetting): Pr
  */
 const entranceOf = { 1: "tasks", 2: "cgroup.procs" } as const;
 
-async function openEntrances(
-  groups: readonly { readonly path: string; readonly version: 1 | 2 }[],
-): Promise<readonly FileHandle[]> {
+async function openEntrances(groups: readonly LimitedGroup[]): Promise<readonly FileHandle[]> {
   const files = new Set(groups.map(({ path, version }) => join(path, entranceOf[version])));
   const opened = await Promise.allSettled([...files].map((file) => open(file, constants.O_WRONLY)));
   const handles = opened.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));

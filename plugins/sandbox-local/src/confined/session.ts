@@ -10,6 +10,7 @@ import type { RunnerFolder } from "../folders/runner-folder.js";
 import { groupsRecord, makeSessionFolder, type SessionFolder } from "../folders/session-folder.js";
 import type { UserIdLease } from "../identity/user-ids.js";
 import { keepCredentials, type SessionCredentials } from "./credentials.js";
+import { limitFiles } from "./files/limit-files.js";
 import {
   isPassable,
   nodeInstallation,
@@ -18,6 +19,7 @@ import {
 } from "./files/required-paths.js";
 import type { WorkspaceRules } from "./files/workspace-rules.js";
 import type { JailSetup } from "./jail-setup.js";
+import type { ShownPath } from "./launch/arguments.js";
 import { inside } from "./launch/inside.js";
 import { type SessionParts, wholeParts } from "./parts.js";
 
@@ -32,6 +34,8 @@ export interface ConfinedSession {
   /** The host user that its jails run as; undefined if that is the runner's. */
   readonly user: UserIdLease | undefined;
   readonly groups: SessionGroups | undefined;
+  /** Where its programs find the limits of these groups. */
+  readonly limitFiles: readonly ShownPath[];
   /** Undefined when the network is the host's. */
   readonly channel: SessionChannel | undefined;
   /** Undefined where the session has none. */
@@ -132,6 +136,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
     }
     const requiredPaths = await showRequiredPaths(options, folder, user !== undefined);
     const groups = await grouping;
+    const { resources } = spec.boundary;
     return {
       spec,
       config,
@@ -141,6 +146,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       network,
       user,
       groups,
+      limitFiles: groups ? await limitFiles(groups, resources, folder.path, user !== undefined) : [],
       channel,
       credentials,
       requiredPaths,

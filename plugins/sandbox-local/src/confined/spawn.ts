@@ -190,7 +190,7 @@ async function openInbound(session: ConfinedSession, number: number): Promise<Ja
 
 /** The parts of a jail that all jails of a session share, with its own way in. */
 function sharedParts(
-  { jailSetup, requiredPaths, network, channel, credentials, config }: ConfinedSession,
+  { jailSetup, requiredPaths, limitFiles, network, channel, credentials, config }: ConfinedSession,
   isAgent: boolean,
   inbound: JailInbound | undefined,
 ) {
@@ -207,7 +207,7 @@ function sharedParts(
         ...(network === "shared" ? jailSetup.etc.shared : []),
       ],
     },
-    requiredPaths: requiredPaths.shown,
+    requiredPaths: [...requiredPaths.shown, ...limitFiles],
     covered: requiredPaths.covered,
     scratchBytes: config.scratchMb * 1024 * 1024,
     channel:

@@ -83,3 +83,27 @@ test("a limit that can't be applied, or lets no jail start, leaves no group", as
     memory === undefined ? [] : (await readdir(memory.own)).filter((name) => name.startsWith("ambit-"));
   expect(left.filter((name) => name.includes(`test-${process.pid}-`))).toEqual([]);
 });
+
+testAsRoot("programs find the limits where they look for them, and can't change them", async () => {
+  const sandbox = await openConfined({ resources: { memoryMb: 512, processes: 60, cpus: 0.5 } });
+  const free = await openConfined();
+  const node = (script: string) => [process.execPath, "-p", script] as const;
+  const memory = "process.constrainedMemory() / 2 ** 20";
+  expect((await run(sandbox, node(memory))).stdout).toBe("512\n");
+  expect((await run(free, node(memory))).stdout).not.toBe("512\n");
+  const files = await run(sandbox, [
+    "head",
+    "-v",
+    ...["cpu.max", "memory.max", "pids.max"].map((name) => `/sys/fs/cgroup/${name}`),
+  ]);
+  expect(files.stdout.replace(/==> .* <==\n/g, "")).toBe("50000 100000\n\n536870912\n\n60\n");
+  const write = shell(
+    "cd /sys/fs/cgroup; find . -type f -perm /222 | while read file; do (echo 0 > $file) 2>&1; done; echo ran",
+  );
+  const { stdout } = await run(sandbox, write);
+  expect(stdout).toMatch(/Read-only file system(.|\n)*ran\n$/);
+  expect(stdout.split("\n").filter((line) => !/Read-only file system|^ran$|^$/.test(line))).toEqual([]);
+  // Neither the runner's groups nor those of others.
+  const folders = await run(sandbox, ["find", "/sys/fs/cgroup", "-mindepth", "2", "-type", "d"]);
+  expect(folders.stdout).toBe("");
+});

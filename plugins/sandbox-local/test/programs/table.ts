@@ -57,15 +57,26 @@ authorities too: Node, npm, pip, requests, cargo, Deno, AWS's tools and others h
 
 ## What tells a program its limits
 
-\`nproc\` and \`free\` show the whole host. Under \`resources\`, the agent, its commands and the commands of \`environment.setup\` have variables
-that common tools read. Your own value of one, in \`environment.env\` or the agent's configuration, wins.
+Under \`resources\`, the agent, its commands and the commands of \`environment.setup\` have variables that common tools read.
+Your own value of one, in \`environment.env\` or the agent's configuration, wins.
 
 | limit | variables |
 |---|---|
-| \`cpus\`, rounded up | \`GOMAXPROCS\`, \`CARGO_BUILD_JOBS\`, \`CMAKE_BUILD_PARALLEL_LEVEL\`, \`RAYON_NUM_THREADS\`, \`OMP_NUM_THREADS\` |
+| \`cpus\`, rounded up | \`GOMAXPROCS\`, \`CARGO_BUILD_JOBS\`, \`CMAKE_BUILD_PARALLEL_LEVEL\`, \`RAYON_NUM_THREADS\`, \`OMP_NUM_THREADS\`, which \`nproc\` reads too, \`PYTHON_CPU_COUNT\` |
 | \`memoryMb\` | \`GOMEMLIMIT\` (nine tenths), \`NODE_OPTIONS=--max-old-space-size=…\` (three quarters) |
 
-For Java, start it with \`-XX:ActiveProcessorCount\` and \`-XX:MaxRAM\`: the JVM prints each variable that it takes options from on stderr.
+The limits are also where programs look for those of a container, read-only: \`/sys/fs/cgroup\` is the session's own group.
+\`cpu.max\`, \`memory.max\` and \`pids.max\` are there on every host. Where the host has cgroups of version 1, so are the
+groups of its controllers, which Node.js and Rust read; Java wants further ones then, and sees the host.
+
+| program | what it still shows of the host | instead |
+|---|---|---|
+| \`free\`, \`/proc/meminfo\` | the memory | \`/sys/fs/cgroup/memory.max\` |
+| \`lscpu\`, \`/proc/cpuinfo\`, Python before 3.13 | the processors: a share of 0.5 is time on all of them | \`/sys/fs/cgroup/cpu.max\` |
+| Java, on cgroups of version 1 | both | \`-XX:ActiveProcessorCount\` and \`-XX:MaxRAM\`: the JVM prints each variable that it takes options from on stderr |
+
+A process that is killed because all of a session's together reached \`memoryMb\` ends by SIGKILL, which a shell shows as exit code
+137, and says nothing itself. The run's result then has a warning that names the limit.
 
 ## Refused by design
 

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { HarnessFailed } from "@ambit/core";
-import type { ResourceLimits, Sandbox } from "@ambit/core/plugin";
+import type { Warning } from "@ambit/core/contract";
+import type { LimitHits, ResourceLimits, Sandbox } from "@ambit/core/plugin";
 
 const units = [
   ["memoryMb", "MiB of memory"],
@@ -28,6 +29,23 @@ export function limitsHint(limits: ResourceLimits): string {
   return set.length === 0
     ? ""
     : ` The request allows it ${set.join(", ")}: if the agent needs more, raise that.`;
+}
+
+/** A warning for a turn in which the system killed processes for the memory of all; undefined where it killed none. Pure. */
+export function memoryWarning(
+  before: LimitHits | undefined,
+  after: LimitHits | undefined,
+  { memoryMb }: ResourceLimits,
+): Warning | undefined {
+  const killed = (after?.memory ?? 0) - (before?.memory ?? 0);
+  if (killed <= 0) return undefined;
+  const limit =
+    memoryMb === undefined ? "its sandbox's limit" : `the limit of ${memoryMb} MiB (resources.memoryMb)`;
+  const subject = killed === 1 ? "A process was" : `${killed.toLocaleString("en")} processes were`;
+  return {
+    path: "sandboxPermission.resources.memoryMb",
+    message: `${subject} killed in this turn, as the session's processes together reached ${limit}. A command that ended with exit code 137 or by SIGKILL may be one of them: raise the limit, or run less at once.`,
+  };
 }
 
 /** Milliseconds between two looks at the limits, and from a thread that was refused to the end of the start. */
