@@ -29,6 +29,10 @@ const fixes: readonly (readonly [words: RegExp, fix: string])[] = [
     "run Ambit as root on a host with loop devices and mkfs.ext4 (apt install e2fsprogs); in a container they are rarely allowed: limit what the tools write, or name a sandbox with its own disk",
   ],
   [/user ids/, "set sandbox-local's userIds to a range that nothing else uses"],
+  [
+    /`readOnlyMounts`/,
+    "name in sandbox-local's readOnlyMounts what is there, and let other users read it (chmod -R o+rX)",
+  ],
   [/relay doesn't listen/, "raise the runner's own limits of processes and memory"],
 ];
 

@@ -1,5 +1,5 @@
-import { realpath, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { lstat, readlink, realpath, stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
 import { type RequiredPath, SandboxFailed } from "@ambit/core/plugin";
 import type { ShownPath, SystemEntry } from "../launch/arguments.js";
 import type { RelocatedMount } from "../launch/stages.js";
@@ -29,7 +29,7 @@ export async function nodeInstallation(): Promise<RequiredPath> {
  * @param dataFolder its real path.
  * @param relocatedFolder folder for the mount points of paths that only the runner can reach; undefined when the session runs as
  * the runner's user, so that none is needed.
- * @throws SandboxFailed when one of them doesn't exist.
+ * @throws SandboxFailed when one of them doesn't exist, or is closed to the session's own user.
  */
 export async function resolveRequiredPaths(
   wanted: readonly RequiredPath[],
@@ -40,30 +40,61 @@ export async function resolveRequiredPaths(
   const shown: ShownPath[] = [];
   const relocatedMounts: RelocatedMount[] = [];
   const covered = new Set<string>();
-  const isShown = (path: string) =>
-    system.some((entry) => path === entry.path || path.startsWith(`${entry.path}/`));
+  const sources = new Map<string, string>();
+  const isIn = (path: string, folder: string) => path === folder || path.startsWith(`${folder}/`);
+  const isSystem = (path: string) => system.some((entry) => isIn(path, entry.path));
+  const show = async (real: string, place: string) => {
+    if (shown.some((other) => other.path === place)) return;
+    if (isIn(dataFolder, real)) covered.add(place + dataFolder.slice(real.length));
+    let source = sources.get(real);
+    if (source === undefined) {
+      source = real;
+      if (relocatedFolder !== undefined && !(await isOpenToAll(real))) {
+        source = join(relocatedFolder, String(relocatedMounts.length));
+        relocatedMounts.push({ source: real, place: source });
+      }
+      sources.set(real, source);
+    }
+    shown.push({ path: place, source });
+  };
+  const links: { readonly path: string; readonly real: string }[] = [];
   for (const { path, what } of wanted) {
     const real = await realpath(path).catch((error: unknown) => {
       throw new SandboxFailed(`${what} isn't at ${path}: install it, or fix the path`, { cause: error });
     });
     if (real === "/")
       throw new SandboxFailed(`${what} would show the whole host: name its own folder instead of /`);
-    const places = [...new Set([real, path])].filter(
-      (place) => !isShown(place) && !shown.some((other) => other.path === place),
-    );
-    if (places.length === 0) continue;
-    if (dataFolder === real || dataFolder.startsWith(`${real}/`)) {
-      for (const place of places) covered.add(place + dataFolder.slice(real.length));
+    if (relocatedFolder !== undefined && !(await isOpenItself(real))) {
+      throw new SandboxFailed(
+        `${what} at ${path} can't be used by a session's own user: let others read it (chmod -R o+rX ${real})`,
+      );
     }
-    let source = real;
-    if (relocatedFolder !== undefined && !(await isOpenToAll(real))) {
-      source = join(relocatedFolder, String(relocatedMounts.length));
-      relocatedMounts.push({ source: real, place: source });
-    }
-    for (const place of places) shown.push({ path: place, source });
+    if (!isSystem(real)) await show(real, real);
+    links.push({ path: resolve(path), real });
+  }
+  links.sort((one, other) => one.path.length - other.path.length);
+  for (const { path, real } of links) {
+    const isThere = (place: string) => isSystem(place) || shown.some((other) => isIn(place, other.path));
+    const place = await placeBeyond(path, isThere);
+    if (place !== undefined) await show(real, place);
   }
   shown.sort((one, other) => one.path.length - other.path.length);
   return { shown, relocatedMounts, covered: [...covered] };
+}
+
+/**
+ * Where a path needs a mount of its own: its links that are shown already are followed, since nothing can be mounted on them.
+ * Undefined: all of it is there.
+ */
+async function placeBeyond(path: string, isThere: (place: string) => boolean): Promise<string | undefined> {
+  const names = path.split("/").slice(1);
+  for (let count = 1; count <= names.length; count++) {
+    const place = `/${names.slice(0, count).join("/")}`;
+    if (!isThere(place) || !(await lstat(place)).isSymbolicLink()) continue;
+    const followed = resolve(dirname(place), await readlink(place), ...names.slice(count));
+    return placeBeyond(followed, isThere);
+  }
+  return isThere(path) ? undefined : path;
 }
 
 /** Whether an unprivileged user may pass through a folder and all its parents. */
@@ -72,6 +103,12 @@ export async function isPassable(folder: string): Promise<boolean> {
     if (((await stat(path)).mode & 0o001) === 0) return false;
     if (path === "/") return true;
   }
+}
+
+/** Whether other users can use it where they can reach it: a mount makes nothing more of it. */
+async function isOpenItself(path: string): Promise<boolean> {
+  const found = await stat(path);
+  return (found.mode & (found.isDirectory() ? 0o001 : 0o005)) !== 0;
 }
 
 async function isOpenToAll(path: string): Promise<boolean> {

@@ -6,6 +6,7 @@ import type { Sandbox } from "@ambit/core/plugin";
 import { expect, test } from "vitest";
 import { resolveRequiredPaths } from "../../../src/confined/files/required-paths.js";
 import { confinedBackend, openConfined, run, shell, temporaryFolder } from "../../support/specs.js";
+import { testAsRoot } from "../../support/user.js";
 
 /** An agent in a home that is closed to others, next to a secret. */
 async function closedHome(): Promise<{ home: string; agent: string }> {
@@ -54,6 +55,37 @@ test("a link leads to the same content at both paths", async () => {
   const script = `${home}/current/run.sh; ${agent}/run.sh; ls ${home}/versions`;
   expect((await run(sandbox, shell(script))).stdout).toBe("runs\nruns\nagent\n");
 });
+
+test("a version manager's folder in a closed home is shown with the links in it, named or followed", async () => {
+  const { home, agent } = await closedHome();
+  await symlink(agent, join(home, "versions", "current"));
+  await symlink("current", join(home, "versions", "default"));
+  const outside = await temporaryFolder();
+  await chmod(outside, 0o755);
+  await symlink(join(home, "versions"), join(outside, "manager"));
+  const [versions, manager] = [join(home, "versions"), join(outside, "manager")];
+  const scripts: readonly (readonly [mounts: string[], program: string])[] = [
+    [[versions, `${versions}/current`], `${versions}/current`],
+    [[`${versions}/default`, versions], `${versions}/default`],
+    [[outside, manager], `${manager}/default`],
+    [[`${manager}/default`, outside], `${manager}/default`],
+    [[outside, `${manager}/current/run.sh`], `${manager}/current`],
+  ];
+  for (const [readOnlyMounts, folder] of scripts) {
+    const sandbox = await openConfined({}, { config: { readOnlyMounts } });
+    expect((await run(sandbox, [`${folder}/run.sh`])).stdout, readOnlyMounts.join()).toBe("runs\n");
+  }
+});
+
+testAsRoot(
+  "a path that the session's own user can't read is refused with the command that opens it",
+  async () => {
+    const { home } = await closedHome();
+    await expect(openConfined({}, { config: { readOnlyMounts: [home] } })).rejects.toThrow(
+      `A path of sandbox-local's \`readOnlyMounts\` at ${home} can't be used by a session's own user: let others read it (chmod -R o+rX ${home})`,
+    );
+  },
+);
 
 test("what a deployer makes visible is visible and read-only", async () => {
   const folder = await temporaryFolder();
