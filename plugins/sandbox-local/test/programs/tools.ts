@@ -113,6 +113,15 @@ cat outz/in/link; stat -c %a outJ/in`,
     prints: /^1\n1\n1\n2\nsh\n/,
   },
   {
+    name: "man",
+    does: "shows a page, and says where pages are",
+    needs: ["man"],
+    script: `manpath; echo '.TH A 1
+.SH NAME
+a \\- shown' > a.1; man ./a.1 | cat`,
+    prints: /^[^\n]*\/usr\/share\/man[^]*shown/,
+  },
+  {
     name: "whoami, getent, hostname",
     does: "find the user, its home and the host",
     needs: ["getent"],

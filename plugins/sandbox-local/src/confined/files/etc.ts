@@ -13,7 +13,7 @@ const copied: readonly RegExp[] = [
   /^(alpine-release|debian_version|lsb-release|os-release|redhat-release)$/,
   /^(ca-certificates\.conf|crypto-policies|pki\/java|pki\/tls\/certs|ssl\/openssl\.cnf)$/,
   /^(gai\.conf|mime\.types|networks|protocols|rpc|services|shells)$/,
-  /^(groff|inputrc|ld\.so\.cache|ld\.so\.conf|ld\.so\.conf\.d|locale\.alias|localtime|magic|timezone)$/,
+  /^(groff|inputrc|manpath\.config|ld\.so\.cache|ld\.so\.conf|ld\.so\.conf\.d|locale\.alias|localtime|magic|timezone)$/,
   /^(ImageMagick-\d+|maven|perl|python\d[\d.]*|terminfo|vim)$/,
 ];
 
