@@ -1,5 +1,5 @@
-import { existsSync, realpathSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Installation, RequiredPath } from "@ambit/core/plugin";
 import type { Profile, ProgramSource } from "../profiles/profile.js";
@@ -8,7 +8,7 @@ import { findPackage, type PackageFolder, packageAround, withDependencies } from
 
 /** An executable file. */
 export interface Executable {
-  /** With all links resolved. */
+  /** With all links resolved, except in a program that the deployer names: its path can decide what it does. */
   readonly file: string;
   /** Whether Node.js runs it. */
   readonly isScript: boolean;
@@ -45,6 +45,7 @@ export function locateProgram(profile: Profile, where: WhereToLook): LocatedProg
   const { title, program } = profile;
   const own = executable(entry);
   const folder = packageAround(own.file);
+  const file = options.command === undefined || own.isScript ? own.file : resolve(options.command);
   const { companion } = program;
   const behind = companion === undefined ? undefined : installed(companion.package, options);
   const behindEntry = companion && behind && binOf(behind, companion.bin);
@@ -53,7 +54,7 @@ export function locateProgram(profile: Profile, where: WhereToLook): LocatedProg
   const isWhole = program.isBundled === true && options.command === undefined;
   const files = [
     ...(folder === undefined
-      ? [{ path: own.file, what: title }]
+      ? [file, ...pythonFolders(file)].map((path) => ({ path, what: title }))
       : pathsOf(isWhole ? [folder] : withDependencies(folder), title)),
     ...(behind === undefined ? [] : pathsOf(withDependencies(behind), title)),
     ...(program.files ?? []),
@@ -64,11 +65,22 @@ export function locateProgram(profile: Profile, where: WhereToLook): LocatedProg
   const started = behindEntry ?? binaryOf(program, folder);
   return {
     ...own,
+    file,
     files: [...once.values()],
     version,
     ...agentBehind(profile, folder),
     companion: started === undefined ? undefined : executable(started),
   };
+}
+
+/** The virtual environment that a program is in, and the Python that it was made with. */
+function pythonFolders(file: string): readonly string[] {
+  const folder = dirname(dirname(file));
+  const settings = join(folder, "pyvenv.cfg");
+  if (!existsSync(settings)) return [];
+  const [, home = ""] = /^home\s*=\s*(.+)$/m.exec(readFileSync(settings, "utf8")) ?? [];
+  const python = existsSync(home) ? dirname(realpathSync(home)) : "/";
+  return python === "/" ? [folder] : [folder, python];
 }
 
 function agentBehind(
