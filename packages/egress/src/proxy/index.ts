@@ -11,6 +11,7 @@ export {
   clientEnvironment,
   directHosts,
   nodePreload,
+  tunnelProgram,
 } from "./session/client-environment.js";
 export {
   type ClientOptions,

@@ -39,7 +39,7 @@ export function jailEnvironment(
           proxy: channelUrl,
           direct: directHosts(boundary),
           preload: inside.nodeProxy,
-          nodeOptions: command.env.NODE_OPTIONS,
+          given: command.env,
         })
       : {}),
   };

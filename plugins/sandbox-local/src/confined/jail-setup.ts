@@ -1,5 +1,5 @@
 import { openSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { readFile, realpath } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
 import { systemTrust, type TrustFiles } from "@ambit/egress/credentials";
@@ -71,7 +71,7 @@ export async function makeJailSetup(folder: string): Promise<JailSetup> {
     bubblewrap: await inspectBubblewrap(programs.bubblewrap, folder),
     system,
     coveredProc,
-    etc: await makeEtc(folder),
+    etc: await makeEtc(folder, await realpath(process.execPath)),
     trust: await systemTrust(),
     seccompFile,
     shell: await makeFirstProgram(folder),

@@ -48,6 +48,19 @@ describe("the environment of a jail's program", () => {
     });
   });
 
+  test("adds Java's settings of the proxy to the options of its tools, and sets none without a proxy", () => {
+    const proxy = ["http", "https"]
+      .map((scheme) => `-D${scheme}.proxyHost=127.0.0.1 -D${scheme}.proxyPort=3128`)
+      .join(" ");
+    const command = { env: { MAVEN_OPTS: "-Xmx1g" } };
+    expect(jailEnvironment(command, "own", off, undefined)).toMatchObject({
+      MAVEN_OPTS: `${proxy} -Xmx1g`,
+      GRADLE_OPTS: proxy,
+      SBT_OPTS: proxy,
+    });
+    expect(jailEnvironment(command, "shared", off, undefined)).toMatchObject({ MAVEN_OPTS: "-Xmx1g" });
+  });
+
   test("makes programs trust the host's authorities, unless the command names others", () => {
     const trust = { authority: "/etc/ssl/certs/all.crt", bundle: "/etc/ssl/certs/all.crt" };
     const variables = jailEnvironment({ env: { PIP_CERT: "/own.pem" } }, "own", off, trust);

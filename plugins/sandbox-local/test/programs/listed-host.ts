@@ -22,12 +22,16 @@ export async function startListedHost(): Promise<number> {
       "/index/part/": () => '<a href="/part-1-py3-none-any.whl">part-1-py3-none-any.whl</a>',
       "/part-1-py3-none-any.whl": () => wheel,
       "/npm/part": () => JSON.stringify(packument(`http://${request.headers.host}/part.tgz`, tarball)),
+      "/maven/a/parent/1/parent-1.pom": () =>
+        "<project><modelVersion>4.0.0</modelVersion><groupId>a</groupId><artifactId>parent</artifactId><version>1</version><packaging>pom</packaging></project>",
       "/part.tgz": () => tarball,
     };
     const answer = answers[path]?.() ?? fileIn(folder, path);
     response.setHeader("content-type", path.startsWith("/index/") ? "text/html" : "application/octet-stream");
     response.writeHead(answer === undefined ? 404 : 200).end(answer);
   });
+  // An SSH client speaks first; it only learns the name of this server's software.
+  server.on("clientError", (_error, client) => client.end("SSH-2.0-listed\r\n"));
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();

@@ -62,6 +62,20 @@ export const network: readonly Program[] = [
     prints: /served\nserved\n$/,
   },
   {
+    name: "Maven",
+    does: "reads a project whose parent is in a listed repository",
+    needs: ["mvn", "java"],
+    script: `mkdir home; echo '<settings/>' > none.xml; printf '<project><modelVersion>4.0.0</modelVersion><parent><groupId>a</groupId><artifactId>parent</artifactId><version>1</version></parent><artifactId>child</artifactId><packaging>pom</packaging><repositories><repository><id>listed</id><url>http://%s/maven</url></repository></repositories></project>' $HOST > pom.xml; mvn -B -gs none.xml -s none.xml -Dmaven.repo.local=$PWD/m2 validate 2>&1; ls m2/a/parent/1`,
+    prints: /BUILD SUCCESS[\s\S]*parent-1\.pom/,
+  },
+  {
+    name: "ssh",
+    does: "reaches a listed host, and says why it can't reach another",
+    needs: ["ssh"],
+    script: `ssh -v -o BatchMode=yes -p \${HOST#*:} \${HOST%:*} 2>&1 | grep 'remote software'; ssh -o BatchMode=yes unlisted.test 2>&1`,
+    prints: /software version listed\b[\s\S]*boundary refused the connection to unlisted\.test:22/,
+  },
+  {
     name: "a local server",
     does: "answers at localhost, 127.0.0.1, 127.0.1.1 and the host name",
     needs: ["python3", "curl"],

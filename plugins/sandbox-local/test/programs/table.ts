@@ -39,17 +39,19 @@ ${rows(network)}
 
 A jail has no network of its own and no name server: there is the proxy, at the address in \`HTTP_PROXY\`, and its SOCKS5 at
 the same port. A program that doesn't read \`HTTP_PROXY\` and its siblings fails with a name that "could not be resolved" (\`ENOTFOUND\`,
-\`EAI_AGAIN\`, \`UnknownHostException\`), and no event says so, since the boundary's proxy never hears of it.
+\`EAI_AGAIN\`, \`UnknownHostException\`), and no event says so, since the boundary's proxy never hears of it. Each row was tried in a
+jail, except where it says otherwise.
 
 | program | what it needs |
 |---|---|
-| Java | \`-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=3128\`, the same for \`https\`, and \`-Dhttp.nonProxyHosts=localhost\` for its own servers. Not \`JAVA_TOOL_OPTIONS\`, which prints a line to stderr in every program |
-| Maven, Gradle | the same in \`MAVEN_OPTS\`, or in \`GRADLE_OPTS\`; neither prints a line |
-| ssh, scp, rsync | \`-o ProxyCommand='nc -X 5 -x 127.0.0.1:3128 %h %p'\` with OpenBSD's \`nc\`. Git over SSH to a host of a [credential](credentials.md) goes over HTTPS by itself |
-| Node's \`fetch\`, \`http\` and \`https\` | nothing: \`NODE_USE_ENV_PROXY=1\` is set, and older versions of Node have a preloaded file |
+| Node's \`fetch\`, \`http\` and \`https\`, the global \`WebSocket\` | nothing: \`NODE_USE_ENV_PROXY=1\` is set, and older versions of Node have a preloaded file |
 | Node's packages with sockets of their own, such as \`ws\` | an agent, such as that of the package \`https-proxy-agent\`, with \`process.env.HTTPS_PROXY\` |
+| Maven | nothing: \`MAVEN_OPTS\` is set. Your own value in the agent's environment is added to it; a script that sets another one keeps what is there (\`MAVEN_OPTS="$MAVEN_OPTS -Xmx1g"\`) |
+| Gradle, sbt | the same by \`GRADLE_OPTS\` and \`SBT_OPTS\` (not tried) |
+| Java | \`-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=3128\`, and the same for \`https\`. Not \`JAVA_TOOL_OPTIONS\`, which prints a line to stderr in every program |
+| ssh, scp, rsync | nothing in sandbox-local: \`/etc/ssh/ssh_config\` has a \`ProxyCommand\`, which also prints why the boundary refused a host. In a sandbox with an image: \`-o ProxyCommand='nc -X 5 -x 127.0.0.1:3128 %h %p'\` with OpenBSD's \`nc\`, and the port of \`HTTP_PROXY\`. No host key is known inside: bring \`~/.ssh/known_hosts\`. Git over SSH to a host of a [credential](credentials.md) goes over HTTPS by itself |
 | database drivers, SMTP, redis | a SOCKS5 option of the driver, or a relay such as \`socat TCP-LISTEN:5432,fork PROXY:127.0.0.1:db.example:5432,proxyport=3128\` |
-| Go, Rust (reqwest), .NET, PHP's curl, Ruby | nothing: they read the variables |
+| Go, Rust | nothing: they read the variables. So do .NET, PHP's curl and Ruby (not tried) |
 
 A company's certificate authority in this host's store (\`/etc/ssl/certs\`, \`/etc/pki\`) is trusted by programs that bring their own
 authorities too: Node, npm, pip, requests, cargo, Deno, AWS's tools and others have it from variables. Java has a store of its own:

@@ -119,7 +119,7 @@ cat outz/in/link; stat -c %a outJ/in`,
     script: `manpath; echo '.TH A 1
 .SH NAME
 a \\- shown' > a.1; man ./a.1 | cat`,
-    prints: /^[^\n]*\/usr\/share\/man[^]*shown/,
+    prints: /^[^\n]*\/usr\/share\/man[\s\S]*shown/,
   },
   {
     name: "whoami, getent, hostname",

@@ -22,8 +22,11 @@ expected = re.compile(r"^(NAMED_FOR_IT|PATH|HOME|TMPDIR|PWD|OLDPWD|SHLVL|_|LANG|
 # Only as the name of a file that every program may read.
 trust = re.compile(r"^(SSL_CERT_FILE|(CURL|REQUESTS|AWS)_CA_BUNDLE|(GIT_SSL|CARGO_HTTP)_CAINFO|npm_config_cafile|DENO_CERT|PIP_CERT|"
                    r"CODEX_CA_CERTIFICATE)$")
+java = re.compile(r"^(-Dhttps?.proxy(Host|Port)=[0-9.]+( |$))+$")
 def is_named(name):
-    return expected.match(name) or trust.match(name) and os.path.isfile(os.environ[name])
+    value = os.environ[name]
+    return (expected.match(name) or trust.match(name) and os.path.isfile(value)
+            or re.match(r"^(MAVEN|GRADLE|SBT)_OPTS$", name) and java.match(value))
 attempt("names", lambda: " ".join(name for name in os.environ if not is_named(name)))`,
   }),
   programAttack({

@@ -3,6 +3,9 @@ import type { NetworkBoundary } from "@ambit/core/plugin";
 /** Programs for every sandbox with the proxy. A backend mounts or copies them inside. */
 export const nodePreload = new URL("../../../inside/node-proxy.cjs", import.meta.url);
 
+/** Joins standard input and output with a host and port, its arguments, by way of the proxy. For Node.js. */
+export const tunnelProgram = new URL("../../../inside/connect.cjs", import.meta.url);
+
 export interface ClientEnvironmentOptions {
   /** The proxy's address as seen inside: `http://127.0.0.1:3128`. */
   readonly proxy: string;
@@ -10,8 +13,8 @@ export interface ClientEnvironmentOptions {
   readonly direct: readonly string[];
   /** Path of `nodePreload` inside. */
   readonly preload: string;
-  /** The process's own `NODE_OPTIONS`. */
-  readonly nodeOptions: string | undefined;
+  /** The process's own variables, which the options here are added to. */
+  readonly given: Readonly<Record<string, string>>;
 }
 
 /**
@@ -28,7 +31,7 @@ export function clientEnvironment({
   proxy,
   direct,
   preload,
-  nodeOptions = "",
+  given,
 }: ClientEnvironmentOptions): Readonly<Record<string, string>> {
   const names = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, ALL_PROXY: proxy, NO_PROXY: direct.join() };
   const lowerCase = Object.entries(names).map(([name, value]) => [name.toLowerCase(), value]);
@@ -37,6 +40,21 @@ export function clientEnvironment({
     ...Object.fromEntries(lowerCase),
     // Node 22.21 and later supports the variables; older versions need the preload.
     NODE_USE_ENV_PROXY: "1",
-    NODE_OPTIONS: `${nodeOptions} --require=${preload}`.trim(),
+    NODE_OPTIONS: [given.NODE_OPTIONS, `--require=${preload}`].filter(Boolean).join(" "),
+    // The JVM itself reads options from no variable without printing it to every program's standard error.
+    ...Object.fromEntries(
+      javaTools.map((name) => [name, [javaOptions(proxy), given[name]].filter(Boolean).join(" ")]),
+    ),
   };
+}
+
+/** Start scripts of build tools that pass options on to their JVM: Maven, Gradle, sbt. */
+const javaTools = ["MAVEN_OPTS", "GRADLE_OPTS", "SBT_OPTS"];
+
+/** Java's settings of a proxy. It connects to loopback without one. */
+function javaOptions(proxy: string): string {
+  const { hostname, port } = new URL(proxy);
+  return ["http", "https"]
+    .map((scheme) => `-D${scheme}.proxyHost=${hostname} -D${scheme}.proxyPort=${port}`)
+    .join(" ");
 }

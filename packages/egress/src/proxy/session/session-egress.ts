@@ -73,7 +73,7 @@ export async function prepareClients({
         proxy: `http://127.0.0.1:${port}`,
         direct,
         preload,
-        nodeOptions: env.NODE_OPTIONS,
+        given: env,
       }),
     });
 }

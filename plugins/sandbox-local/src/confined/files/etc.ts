@@ -1,6 +1,7 @@
 import { cp, readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { codeOf } from "@ambit/core/plugin";
+import { tunnelProgram } from "@ambit/egress/proxy";
 import { makeReadableFolder, writeReadable } from "../../folders/readable.js";
 import type { ShownPath } from "../launch/arguments.js";
 import { inside } from "../launch/inside.js";
@@ -54,8 +55,22 @@ function passwd(home: string): string {
   return `root:x:0:0:root:/:/usr/sbin/nologin\n${user}:x:${uid}:${uid}:${user}:${home}:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n`;
 }
 
-/** One user, no other host, no name servers, and what is the same on every host of its kind. */
-export async function makeEtc(parent: string): Promise<Etc> {
+const connectProgram = "/etc/ssh/ambit-connect.cjs";
+
+/** OpenSSH knows no proxy by itself. A user's own settings come first. */
+function sshConfig(node: string): string {
+  const program = node.replaceAll("%", "%%");
+  return `Match host !localhost,!127.*,!::1,!${inside.hostName},* exec "test -S ${inside.channel}"
+  ProxyCommand env -u NODE_OPTIONS "${program}" ${connectProgram} %h %p
+`;
+}
+
+/**
+ * One user, no other host, no name servers, and what is the same on every host of its kind.
+ *
+ * @param node the path of Node.js inside.
+ */
+export async function makeEtc(parent: string, node: string): Promise<Etc> {
   const folder = join(parent, "etc");
   await makeReadableFolder(folder);
   const names = await namesIn("/etc");
@@ -69,6 +84,9 @@ export async function makeEtc(parent: string): Promise<Etc> {
     hosts: loopbackHosts,
     "resolv.conf": "",
   };
+  await makeReadableFolder(join(folder, "ssh"));
+  await writeReadable(join(folder, "ssh", "ssh_config"), sshConfig(node));
+  await writeReadable(join(parent, connectProgram), await readFile(tunnelProgram));
   for (const [name, content] of Object.entries(files)) await writeReadable(join(folder, name), content);
   const shown: ShownPath[] = [];
   for (const name of names.filter(isOneOf(mounted))) {

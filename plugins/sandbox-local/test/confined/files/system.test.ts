@@ -7,7 +7,7 @@ import { makeEtc } from "../../../src/confined/files/etc.js";
 import { openConfined, run, shell, temporaryFolder } from "../../support/specs.js";
 
 test("the replacement for /etc holds what packages need, and no passwords of a mirror", async (context) => {
-  const etc = await makeEtc(await temporaryFolder());
+  const etc = await makeEtc(await temporaryFolder(), process.execPath);
   expect(await readFile(join(etc.folder, "machine-id"), "utf8")).toMatch(/^[0-9a-f]{32}\n$/);
   if (!existsSync("/etc/maven/settings.xml")) return context.skip("host: no Maven settings in /etc");
   expect(existsSync(join(etc.folder, "maven", "m2.conf"))).toBe(true);
