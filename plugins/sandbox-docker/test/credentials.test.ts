@@ -10,7 +10,7 @@ import { runToEnd } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
 import { unavailableReason } from "@ambit/docker-engine";
 import { makeAuthority } from "@ambit/egress/credentials";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { configSchema, DockerSandbox } from "../src/index.js";
 import { scope, settingsFor, specOf } from "./support/on-engine.js";
 
@@ -131,3 +131,56 @@ describe.skipIf(reason !== undefined)(
     });
   },
 );
+
+/** What is asked without a credential, by programs of the default image that bring their own authorities and that don't. */
+const programs: readonly (readonly [program: string, script: string])[] = [
+  ["curl", 'curl -sS "https://$HOST/open"'],
+  ["curl without variables", 'unset SSL_CERT_FILE CURL_CA_BUNDLE; curl -sS "https://$HOST/open"'],
+  [
+    "node",
+    `node -e 'fetch("https://" + process.env.HOST + "/open").then((got) => got.text()).then(console.log, console.error)'`,
+  ],
+  [
+    "python",
+    `python3 -c 'import os, urllib.request as r; print(r.urlopen("https://" + os.environ["HOST"] + "/open").read().decode())'`,
+  ],
+];
+
+describe.skipIf(reason !== undefined)("with a company's authority", { retry: 0 }, () => {
+  it("lets an image's programs reach a host that has its certificate, and only with it", {
+    timeout: 180_000,
+  }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), "ambit-docker-authority-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+    const authority = await makeAuthority();
+    await writeFile(join(folder, "company.pem"), authority.certificate);
+    const server = createServer(
+      { SNICallback: (name, done) => void authority.contextFor(name).then((made) => done(null, made), done) },
+      (_request, response) => void response.end("served\n"),
+    );
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const rules = [
+      { kind: "host", name: host, subdomains: false, port },
+      { kind: "range", cidr: "127.0.0.1/32", family: 4, port },
+    ] as const;
+    const outputs = async (trustedAuthorities: readonly string[]) => {
+      const settings = { ...settingsFor("runc", folder), trustedAuthorities };
+      const backend = new DockerSandbox(configSchema.parse(settings), async () => ["127.0.0.1"]);
+      const sandbox = await backend.open(specOf({ network: { mode: "allowlist", rules } }), scope);
+      onTestFinished(() => sandbox.close());
+      const env = { PATH: sandbox.facts.searchPath, HOST: `${host}:${port}` };
+      const asked: Record<string, string> = {};
+      for (const [program, script] of programs) {
+        const argv = ["/bin/sh", "-c", `exec 2>&1; ${script}`] as const;
+        asked[program] = (await runToEnd(sandbox, { argv, env })).stdout.trim();
+      }
+      return asked;
+    };
+    const without = await outputs([]);
+    for (const [program] of programs) expect(without[program], program).toMatch(/certificate|issuer/i);
+    const served = Object.fromEntries(programs.map(([program]) => [program, "served"]));
+    expect(await outputs([join(folder, "company.pem")])).toEqual(served);
+  });
+});

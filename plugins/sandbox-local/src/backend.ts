@@ -127,7 +127,7 @@ export class LocalSandbox implements VerifiableBackend {
     const { checkHost, makeJailSetup } = await import("./confined/jail-setup.js");
     checkHost();
     const runner = await this.#runner();
-    this.#jailSetup ??= lazy(() => makeJailSetup(runner.path));
+    this.#jailSetup ??= lazy(() => makeJailSetup(runner.path, this.#config.trustedAuthorities));
     const jailSetup = await this.#jailSetup();
     const dataFolder = this.#dataFolder;
     // Without a boundary, the run goes on unconfined if this fails. A jail that fails later fails the run.

@@ -4,6 +4,6 @@ export { type BrokerOptions, type CredentialBroker, makeAuthority, openCredentia
 export { type TrustFiles, trustVariables } from "./environment.js";
 export { proxyHides } from "./hides.js";
 export { type ImageTrustFiles, imageStore, imageTrustCommand } from "./image-store.js";
-export { type ImageAccess, installTrust } from "./image-trust.js";
-export { openSessionBroker, type SessionBrokerOptions } from "./session.js";
+export { type ImageAccess, type ImageTrust, trustInImage } from "./image-trust.js";
+export { openSessionBroker, readAuthorities, type SessionBrokerOptions } from "./session.js";
 export { hashedName, systemBundle, systemTrust } from "./trust.js";

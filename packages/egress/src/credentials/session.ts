@@ -24,8 +24,13 @@ export async function openSessionBroker(
   if (secrets.length === 0) return undefined;
   const refresh = spec.refreshSecret?.bind(spec);
   // Also for a probe, which trusts other authorities: a file that can't be read is found before a run needs it.
-  const added = await Promise.all(trustedAuthorities.map((path) => authorityIn(path, plugin)));
+  const added = await readAuthorities(trustedAuthorities, plugin);
   return openCredentialBroker(secrets, trusted === undefined ? { added, refresh } : { trusted, refresh });
+}
+
+/** The content of a backend's `trustedAuthorities`. @throws SandboxFailed for a file that can't be read. */
+export function readAuthorities(paths: readonly string[], plugin: string): Promise<readonly string[]> {
+  return Promise.all(paths.map((path) => authorityIn(path, plugin)));
 }
 
 async function authorityIn(path: string, plugin: string): Promise<string> {

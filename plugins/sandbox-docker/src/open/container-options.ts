@@ -48,7 +48,8 @@ export function containerOptions(
   if (diskMb === undefined) mounts.push(volumeAt(folder, true, labels));
   mounts.push(...layer.mounts);
   // A copy of the image's store: root adds to it, and no process of a run is root.
-  if (shape.hasSecrets) mounts.push(volumeAt(imageStore, false, labels));
+  if (shape.hasSecrets || config.trustedAuthorities.length > 0)
+    mounts.push(volumeAt(imageStore, false, labels));
   // The engine mounts them anyway, writable in spite of the read-only root: these are empty and read-only.
   for (const path of imageVolumes) mounts.push(volumeAt(path, true, labels, emptyReadOnly));
   const appArmor = config.appArmor === undefined ? [] : [`apparmor=${config.appArmor}`];

@@ -9,7 +9,12 @@ import {
   type RemoteSandbox,
 } from "@ambit/bridge";
 import type { Log, SandboxSpec } from "@ambit/core/plugin";
-import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
+import {
+  type CredentialBroker,
+  openSessionBroker,
+  readAuthorities,
+  trustInImage,
+} from "@ambit/egress/credentials";
 import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
 import { mountsAgents } from "../address.js";
 import { asSandboxFailed } from "../engine/failure.js";
@@ -39,6 +44,8 @@ export class PreparedSandbox implements Prepared<RemoteSandbox, SandboxOverrides
   /** Whether its files become a layer. */
   #isKept = false;
   #broker: CredentialBroker | undefined;
+  /** Without a proxy: the variables by which programs trust what was added to the image's store. */
+  #trustedBy: SessionEgress["environment"] | undefined;
   #egress: SessionEgress | undefined;
 
   private constructor(
@@ -99,18 +106,11 @@ export class PreparedSandbox implements Prepared<RemoteSandbox, SandboxOverrides
       this.#broker = broker;
       // A prepared container may have been changed, or have ended, since it was made.
       if (this.#options.id !== spec.id) readBack(await container.inspect(signal), requested, host.isDocker);
-      if (spec.boundary.network.mode === "allowlist") {
-        const folder = dirname(sandbox.workspace);
-        this.#egress = await openSessionEgress({
-          sandbox,
-          access: container,
-          spec,
-          folder,
-          broker,
-          lookup,
-          signal,
-        });
-      }
+      const authorities = await readAuthorities(config.trustedAuthorities, "sandbox-docker");
+      const trusting = { access: container, folder: dirname(sandbox.workspace), broker, authorities };
+      if (spec.boundary.network.mode === "allowlist")
+        this.#egress = await openSessionEgress({ sandbox, ...trusting, spec, lookup, signal });
+      else if (spec.boundary.network.mode === "on") this.#trustedBy = await trustInImage(trusting, signal);
       const publish = this.#layer?.publish;
       return publish === undefined
         ? sandbox
@@ -166,7 +166,7 @@ export class PreparedSandbox implements Prepared<RemoteSandbox, SandboxOverrides
         imageName: config.image,
         // A container's loopback is its own: the configuration accepts no network of other processes.
         inbound: () => this.#assignment.session?.boundary.inbound ?? [],
-        environment: (command) => this.#egress?.environment(command) ?? {},
+        environment: (command) => this.#egress?.environment(command) ?? this.#trustedBy?.(command) ?? {},
         placeholders: () => this.#broker?.placeholders ?? {},
       },
       { signal, defer: () => undefined },

@@ -2,7 +2,12 @@ import { dirname } from "node:path/posix";
 import { Assignment, type DialTarget, dialUntilClosed, type Prepared } from "@ambit/backend-kit";
 import { firstCommandOf, openRemoteSandbox, ownSystemOptions, type RemoteSandbox } from "@ambit/bridge";
 import type { Evidence, Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
-import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
+import {
+  type CredentialBroker,
+  openSessionBroker,
+  readAuthorities,
+  trustInImage,
+} from "@ambit/egress/credentials";
 import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
 import { openRemoteEgress } from "@ambit/egress/remote";
 import { asSandboxFailed } from "../api/failure.js";
@@ -35,6 +40,8 @@ export class PreparedPod implements Prepared {
   /** How its network is closed, for the receipt. */
   #network: string | undefined;
   #broker: CredentialBroker | undefined;
+  /** Without a proxy: the variables by which programs trust what was added to the image's store. */
+  #trustedBy: SessionEgress["environment"] | undefined;
   #egress: SessionEgress | undefined;
   #gate: SessionGate | undefined;
 
@@ -86,16 +93,18 @@ export class PreparedPod implements Prepared {
       const trust = { plugin: "sandbox-kubernetes", trustedAuthorities: config.trustedAuthorities, trusted };
       const broker = await openSessionBroker(spec, trust);
       this.#broker = broker;
+      const authorities = await readAuthorities(config.trustedAuthorities, "sandbox-kubernetes");
+      const { machine } = started;
+      const access = {
+        upload: machine.upload.bind(machine),
+        run: async (argv: readonly string[], within: AbortSignal) => {
+          const { code = null, output } = await machine.run(argv, within);
+          return { code, output };
+        },
+      };
+      const trusting = { access, folder: dirname(sandbox.workspace), broker, authorities };
       if (spec.boundary.network.mode === "allowlist") {
-        const { machine } = started;
-        const access = {
-          upload: machine.upload.bind(machine),
-          run: async (argv: readonly string[], within: AbortSignal) => {
-            const { code = null, output } = await machine.run(argv, within);
-            return { code, output };
-          },
-        };
-        const clients = { sandbox, access, spec, folder: dirname(sandbox.workspace), broker, lookup, signal };
+        const clients = { sandbox, ...trusting, spec, lookup, signal };
         this.#egress =
           (egress ?? config.egress) === "gate"
             ? await openRemoteEgress({
@@ -103,6 +112,8 @@ export class PreparedPod implements Prepared {
                 gate: await this.#openGate(sandbox, machine, spec.log, signal),
               })
             : await openSessionEgress(clients);
+      } else if (spec.boundary.network.mode === "on") {
+        this.#trustedBy = await trustInImage(trusting, signal);
       }
       return sandbox;
     } catch (error) {
@@ -169,7 +180,7 @@ export class PreparedPod implements Prepared {
         imageName: config.image,
         // The loopback is the pod's own: one with the node's network, or with another container, is refused when it is read back.
         inbound: () => this.#assignment.session?.boundary.inbound ?? [],
-        environment: (command) => this.#egress?.environment(command) ?? {},
+        environment: (command) => this.#egress?.environment(command) ?? this.#trustedBy?.(command) ?? {},
         placeholders: () => this.#broker?.placeholders ?? {},
       },
       { signal, defer: () => undefined },

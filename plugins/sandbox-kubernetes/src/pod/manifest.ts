@@ -6,7 +6,7 @@ import type { PodShape } from "../enter/shape.js";
 import { enteringCapabilities } from "../enter/steps.js";
 import { holderCommand } from "./holder.js";
 import { podName, sandboxLabels } from "./labels.js";
-import { messageFile, mountsOf, ownHosts, scratchFolders } from "./mounts.js";
+import { messageFile, mountsOf, ownHosts, scratchFolders, trustsMore } from "./mounts.js";
 import { type LeaseReference, metadataOf, placementOf, staysAnnotations } from "./placement.js";
 import { mebibytes, processors } from "./quantities.js";
 
@@ -43,7 +43,7 @@ export function manifestOf({ shape, owner, podShape, lease, config }: ManifestOp
       hostname: "sandbox",
       ...(isApart ? { hostUsers: false } : {}),
       ...(isOpen ? {} : { dnsPolicy: "None", dnsConfig: { nameservers: ["127.0.0.1"] } }),
-      ...(shape.hasSecrets && !isApart ? { initContainers: [storeContainer(config)] } : {}),
+      ...(trustsMore(shape, config) && !isApart ? { initContainers: [storeContainer(config)] } : {}),
       containers: [mainContainer(shape, podShape, config)],
       ...(isApart ? {} : { volumes: volumesOf(shape, config) }),
     },
@@ -60,7 +60,7 @@ function mainContainer(shape: Shape, podShape: PodShape, config: KubernetesConfi
     ...scratchFolders.map((path) => ({ name: scratchName(path), mountPath: path })),
     // The kubelet's own is writable.
     { name: "names", mountPath: "/etc/hosts", subPath: "hosts", readOnly: true },
-    ...(shape.hasSecrets ? [{ name: "trust", mountPath: imageStore }] : []),
+    ...(trustsMore(shape, config) ? [{ name: "trust", mountPath: imageStore }] : []),
   ];
   return {
     name: containerName,
@@ -135,6 +135,6 @@ function volumesOf(shape: Shape, config: KubernetesConfig): V1Volume[] {
         items: [{ path: "hosts", fieldRef: { fieldPath: `metadata.annotations['${hostsAnnotation}']` } }],
       },
     },
-    ...(shape.hasSecrets ? [{ name: "trust", emptyDir: { sizeLimit: mebibytes(64) } }] : []),
+    ...(trustsMore(shape, config) ? [{ name: "trust", emptyDir: { sizeLimit: mebibytes(64) } }] : []),
   ];
 }

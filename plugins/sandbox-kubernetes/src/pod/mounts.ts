@@ -14,12 +14,24 @@ export const scratchFolders = ["/tmp", "/var/tmp", "/dev/shm"];
 /** The runtime's own files over the image's. */
 const runtimeFiles = ["/etc/hostname", "/etc/resolv.conf"];
 
+/** Whether root adds authorities to the image's: the store is then a copy, which no process of a run can write. Pure. */
+export const trustsMore = (
+  { hasSecrets }: Shape,
+  { trustedAuthorities }: Pick<KubernetesConfig, "trustedAuthorities">,
+) => hasSecrets || trustedAuthorities.length > 0;
+
 /** The mounts that a pod in the shape `user-namespace` makes itself: for a volume, the kubelet would let it wait. Pure. */
-export function mountsOf(shape: Shape, { bridge, scratchMb }: KubernetesConfig): PodMounts {
+export function mountsOf(
+  shape: Shape,
+  { bridge, scratchMb, trustedAuthorities }: KubernetesConfig,
+): PodMounts {
   const { diskMb } = shape.boundary.resources;
   const { folder } = bridge;
   return {
-    onDisk: [...(diskMb === undefined ? [folder] : []), ...(shape.hasSecrets ? [imageStore] : [])],
+    onDisk: [
+      ...(diskMb === undefined ? [folder] : []),
+      ...(trustsMore(shape, { trustedAuthorities }) ? [imageStore] : []),
+    ],
     inMemory: [
       ...(diskMb === undefined ? [] : [{ path: folder, sizeMb: diskMb, mode: "755" }]),
       ...scratchFolders.map((path) => ({ path, sizeMb: scratchMb, mode: "1777" })),

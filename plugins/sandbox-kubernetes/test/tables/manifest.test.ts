@@ -31,6 +31,26 @@ describe("a pod", () => {
     expect(main?.command?.[5]).toBe("91");
   });
 
+  it.each(shapes)(
+    "has a store of authorities to add to for credentials, and for the deployer's own, in the shape %s",
+    (shape) => {
+      const config = { trustedAuthorities: ["/etc/company.pem"] };
+      const withCredentials = probeSpec(
+        {},
+        { secrets: [{ name: "KEY", value: "a value", hosts: ["a.test"] }] },
+      );
+      const storeOf = ({ spec: pod }: ReturnType<typeof podOf>) => ({
+        volumes: pod?.volumes?.filter(({ name }) => name === "trust"),
+        copied: pod?.initContainers?.map(({ command }) => command),
+        mounted: pod?.containers[0]?.volumeMounts?.filter(({ name }) => name === "trust"),
+        entered: pod?.containers[0]?.command?.some((word) => word.includes("/etc/ssl/certs")),
+      });
+      const own = storeOf(podOf(config, closed, shape));
+      expect(own).toEqual(storeOf(podOf({}, withCredentials, shape)));
+      expect(own).not.toEqual(storeOf(podOf({}, closed, shape)));
+    },
+  );
+
   it.each(cases)("has every restriction in the shape $podShape with $title", ({ spec, podShape }) => {
     const { spec: pod } = podOf({}, spec, podShape);
     expect(pod).toMatchObject({

@@ -1,5 +1,5 @@
 import type { SandboxSpec } from "@ambit/core/plugin";
-import { type CredentialBroker, openSessionBroker } from "@ambit/egress/credentials";
+import { type CredentialBroker, openSessionBroker, readAuthorities } from "@ambit/egress/credentials";
 import type { LocalConfig } from "../config.js";
 import { makeTrustStore } from "./files/trust-store.js";
 import type { ShownPath } from "./launch/arguments.js";
@@ -24,5 +24,7 @@ export async function keepCredentials(
   trusted: readonly string[] | undefined,
 ): Promise<SessionCredentials | undefined> {
   const broker = await openSessionBroker(spec, { plugin: "sandbox-local", trustedAuthorities, trusted });
-  return broker && { broker, shown: await makeTrustStore(folder, broker) };
+  if (broker === undefined) return undefined;
+  const added = await readAuthorities(trustedAuthorities, "sandbox-local");
+  return { broker, shown: await makeTrustStore(folder, [broker.authority, ...added]) };
 }

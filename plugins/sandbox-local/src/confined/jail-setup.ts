@@ -2,17 +2,20 @@ import { openSync } from "node:fs";
 import { readFile, realpath } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
-import { systemTrust, type TrustFiles } from "@ambit/egress/credentials";
+import { readAuthorities, systemTrust, type TrustFiles } from "@ambit/egress/credentials";
 import { nodePreload } from "@ambit/egress/proxy";
+import type { LocalConfig } from "../config.js";
 import { writeReadable } from "../folders/readable.js";
 import { compileSeccompFilter, isSeccompArchitecture, type SeccompArchitecture } from "../seccomp/index.js";
 import { type Namespaces, ownNamespaces } from "./evidence.js";
 import { type Etc, makeEtc } from "./files/etc.js";
 import { coveredOfProc, systemEntries } from "./files/system.js";
-import type { SystemEntry } from "./launch/arguments.js";
+import { makeTrustStore } from "./files/trust-store.js";
+import type { ShownPath, SystemEntry } from "./launch/arguments.js";
 import { inspectBubblewrap } from "./launch/bubblewrap.js";
 import { makeFirstProgram } from "./launch/first-program.js";
 import type { Relay } from "./launch/gate.js";
+import { inside } from "./launch/inside.js";
 import { findPrograms, type Programs } from "./launch/programs.js";
 
 /** What all jails of one runner share. */
@@ -23,8 +26,10 @@ export interface JailSetup {
   readonly system: readonly SystemEntry[];
   readonly coveredProc: readonly string[];
   readonly etc: Etc;
-  /** The host's authorities, at the same path inside. Undefined: the host has none. */
+  /** The authorities of the host and the configuration, at their paths inside. Undefined: there are none. */
   readonly trust: TrustFiles | undefined;
+  /** Mounts for `trust`; empty where the host's own are enough. */
+  readonly trustStore: readonly ShownPath[];
   readonly seccompFile: string;
   /** The shell of every jail's first process. */
   readonly shell: string;
@@ -56,14 +61,21 @@ export function checkHost(
   return architecture;
 }
 
-/** @param folder the runner's folder; written to once. */
-export async function makeJailSetup(folder: string): Promise<JailSetup> {
+/**
+ * @param folder the runner's folder; written to once.
+ * @param trustedAuthorities the configuration's.
+ */
+export async function makeJailSetup(
+  folder: string,
+  trustedAuthorities: LocalConfig["trustedAuthorities"] = [],
+): Promise<JailSetup> {
   const architecture = checkHost();
   const [programs, system, coveredProc] = await Promise.all([
     findPrograms(),
     systemEntries(),
     coveredOfProc(),
   ]);
+  const added = await readAuthorities(trustedAuthorities, "sandbox-local");
   const seccompFile = join(folder, "seccomp.bpf");
   await writeReadable(seccompFile, compileSeccompFilter(architecture));
   return {
@@ -72,7 +84,8 @@ export async function makeJailSetup(folder: string): Promise<JailSetup> {
     system,
     coveredProc,
     etc: await makeEtc(folder, await realpath(process.execPath)),
-    trust: await systemTrust(),
+    trust: added.length === 0 ? await systemTrust() : inside.trust,
+    trustStore: added.length === 0 ? [] : await makeTrustStore(folder, added),
     seccompFile,
     shell: await makeFirstProgram(folder),
     nodeProxy: await copyInside(folder, nodePreload),

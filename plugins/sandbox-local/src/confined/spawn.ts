@@ -194,6 +194,7 @@ function sharedParts(
   isAgent: boolean,
   inbound: JailInbound | undefined,
 ) {
+  const trustStore = credentials?.shown ?? jailSetup.trustStore;
   return {
     shell: jailSetup.shell,
     bubblewrap: jailSetup.programs.bubblewrap,
@@ -202,12 +203,16 @@ function sharedParts(
       folder: jailSetup.etc.folder,
       shown: [
         ...jailSetup.etc.shown,
-        ...(credentials?.shown.filter(({ path }) => path.startsWith("/etc/")) ?? []),
+        ...trustStore.filter(({ path }) => path.startsWith("/etc/")),
         ...(isAgent ? jailSetup.etc.agent : []),
         ...(network === "shared" ? jailSetup.etc.shared : []),
       ],
     },
-    requiredPaths: [...requiredPaths.shown, ...limitFiles],
+    requiredPaths: [
+      ...requiredPaths.shown,
+      ...limitFiles,
+      ...trustStore.filter(({ path }) => path.startsWith("/run/")),
+    ],
     covered: requiredPaths.covered,
     scratchBytes: config.scratchMb * 1024 * 1024,
     channel:
@@ -222,9 +227,6 @@ function sharedParts(
               path: inside.relayProgram,
               socket: false,
             },
-            ...(credentials?.shown ?? [])
-              .filter(({ path }) => path.startsWith("/run/"))
-              .map((shown) => ({ ...shown, socket: false })),
           ],
     network,
     coveredProc: jailSetup.coveredProc,

@@ -12,7 +12,12 @@ const password = `ghp_${"p4ssw0rd".repeat(5)}`;
 const token = "token-of-the-private-host-0123456789";
 
 let server: PrivateHost;
+/** The same host under another name, which no credential is for. */
+const other = "other.test";
 let sandbox: Sandbox;
+/** Sandboxes without credentials: with the configuration's authority, and without it. */
+let trusting: Sandbox;
+let doubting: Sandbox;
 const decisions: ConnectionDecision[] = [];
 
 beforeAll(async () => {
@@ -24,9 +29,15 @@ beforeAll(async () => {
   const hosts = [`${host}:${server.port}`];
   const rules = [
     { kind: "host", name: host, subdomains: false, port: server.port },
+    { kind: "host", name: other, subdomains: false, port: server.port },
     { kind: "range", cidr: "127.0.0.1/32", family: 4, port: server.port },
   ] as const;
-  sandbox = await new LocalSandbox(config, async () => ["127.0.0.1"]).open(
+  const plain = specOf({ boundary: { ...closed, network: { mode: "allowlist", rules } } });
+  const backend = new LocalSandbox(config, async () => ["127.0.0.1"]);
+  trusting = await backend.open(plain, scope);
+  const without = configSchema.parse({ dataFolder: makeDataFolder() });
+  doubting = await new LocalSandbox(without, async () => ["127.0.0.1"]).open(plain, scope);
+  sandbox = await backend.open(
     specOf({
       boundary: { ...closed, network: { mode: "allowlist", rules }, secrets: "hidden" },
       secrets: [
@@ -41,7 +52,7 @@ beforeAll(async () => {
   );
 }, 60_000);
 afterAll(async () => {
-  await sandbox.close();
+  for (const opened of [sandbox, trusting, doubting]) await opened.close();
   await server.close();
 });
 
@@ -158,5 +169,33 @@ print(requests.get("https://%s/api" % os.environ["HOST"], headers={"Authorizatio
       true,
     );
     expect(JSON.stringify(decisions)).not.toMatch(new RegExp(`${password}|${token}`));
+  });
+});
+
+describe("a company's authority, which the configuration names", { timeout: 60_000 }, () => {
+  const node = `'${process.execPath}' -e 'fetch("https://" + process.env.HOST + "/").then((got) => console.log(got.status), (error) => console.log(error.cause.message))'`;
+  test.for<[name: string, needs: string, script: string]>([
+    ["Node's fetch", "sh", node],
+    ["curl", "curl", `curl -sS -o /dev/null -w '%{http_code}' https://$HOST/`],
+    [
+      "curl without variables",
+      "curl",
+      `for name in SSL_CERT_FILE CURL_CA_BUNDLE; do unset $name; done; curl -sS -o /dev/null -w '%{http_code}' https://$HOST/`,
+    ],
+    [
+      "requests",
+      "pip3",
+      `python3 -c 'import os
+from pip._vendor import requests
+print(requests.get("https://%s/" % os.environ["HOST"]).status_code)'`,
+    ],
+  ])("is trusted by %s, beside credentials and without any", async ([, needs, script], context) => {
+    if (!path.split(":").some((folder) => existsSync(join(folder, needs)))) context.skip(`host: no ${needs}`);
+    const env = { PATH: path, HOST: `${other}:${server.port}` };
+    const asked = async (asking: Sandbox) =>
+      (await run(asking, shell(`exec 2>&1; ${script}`), { env })).stdout;
+    expect(await asked(doubting)).toMatch(/certificate/);
+    // The host itself answers: it wants a password.
+    for (const asking of [trusting, sandbox]) expect(await asked(asking)).toMatch(/^401\s*$/);
   });
 });

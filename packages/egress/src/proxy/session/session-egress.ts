@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:net";
 import { join } from "node:path/posix";
 import type { Command, SandboxSpec } from "@ambit/core/plugin";
 import type { CredentialBroker } from "../../credentials/broker.js";
-import { type ImageAccess, installTrust } from "../../credentials/image-trust.js";
+import { type ImageTrust, trustInImage } from "../../credentials/image-trust.js";
 import type { Lookup } from "../../guarded-lookup.js";
 import type { OwnServer } from "../http/own-address.js";
 import { clientEnvironment, directHosts, nodePreload } from "./client-environment.js";
@@ -16,11 +16,8 @@ export interface SessionEgress {
 }
 
 /** What the programs inside need to use a proxy. */
-export interface ClientOptions {
-  readonly access: ImageAccess;
+export interface ClientOptions extends ImageTrust {
   readonly spec: SandboxSpec;
-  /** The folder for Ambit's own files inside the sandbox. */
-  readonly folder: string;
   readonly broker: CredentialBroker | undefined;
   readonly signal: AbortSignal;
 }
@@ -56,24 +53,22 @@ export async function openSessionEgress(options: SessionEgressOptions): Promise<
  * @throws SandboxFailed
  */
 export async function prepareClients({
-  access,
-  folder,
-  broker,
   signal,
+  ...trusting
 }: Omit<ClientOptions, "spec">): Promise<
   (port: number, direct: readonly string[]) => SessionEgress["environment"]
 > {
+  const { access, folder } = trusting;
   const preload = join(folder, "node-proxy.cjs");
   await access.upload(preload, await readFile(nodePreload), signal);
-  const trust = broker && (await installTrust(access, broker, join(folder, "trust"), signal));
-  return (port, direct) =>
-    ({ role = "tool", env }) => ({
-      ...(trust && broker?.environment(role, trust, env)),
-      ...clientEnvironment({
-        proxy: `http://127.0.0.1:${port}`,
-        direct,
-        preload,
-        given: env,
-      }),
-    });
+  const trustedBy = await trustInImage(trusting, signal);
+  return (port, direct) => (command) => ({
+    ...trustedBy?.(command),
+    ...clientEnvironment({
+      proxy: `http://127.0.0.1:${port}`,
+      direct,
+      preload,
+      given: command.env,
+    }),
+  });
 }

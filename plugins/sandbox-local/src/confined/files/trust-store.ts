@@ -1,6 +1,6 @@
 import { cp, rm, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { type CredentialBroker, hashedName, systemBundle } from "@ambit/egress/credentials";
+import { hashedName, systemBundle } from "@ambit/egress/credentials";
 import { makeReadableFolder, writeReadable } from "../../folders/readable.js";
 import type { ShownPath } from "../launch/arguments.js";
 import { inside } from "../launch/inside.js";
@@ -10,26 +10,25 @@ const bundleName = "ca-certificates.crt";
 const authorityName = "ambit-session.pem";
 
 /**
- * What a session's jails trust in addition to the host's authorities: two files for programs that read them from
- * variables and, if the host has Debian's store, a copy of it with the session's authority for all others.
+ * What jails trust in addition to the host's authorities: a file with all for programs that read it from variables and, if
+ * the host has Debian's store, a copy of it with the added ones for all others.
  *
- * @param folder the session's folder; written to once.
+ * @param folder of the session or the runner; written to once.
+ * @param added authorities in PEM, the session's own first.
  * @returns the mounts of every jail, in this order.
  */
 export async function makeTrustStore(
   folder: string,
-  broker: CredentialBroker,
+  added: readonly string[],
 ): Promise<readonly ShownPath[]> {
-  const bundle = `${await systemBundle()}${broker.authority}`;
+  const authority = `${added.join("\n").trim()}\n`;
+  // Java's keytool reads only the first.
+  const bundle = `${authority}${await systemBundle()}`;
   const trust = join(folder, "trust");
   await makeReadableFolder(trust);
-  const [authorityFile, bundleFile] = [join(trust, "authority.pem"), join(trust, "bundle.pem")];
-  await writeReadable(authorityFile, broker.authority);
+  const bundleFile = join(trust, "bundle.pem");
   await writeReadable(bundleFile, bundle);
-  const shown = [
-    { source: authorityFile, path: inside.trust.authority },
-    { source: bundleFile, path: inside.trust.bundle },
-  ];
+  const shown = [{ source: bundleFile, path: inside.trust.bundle }];
   if (!(await isFolder(store))) return shown;
   const copy = join(trust, "certs");
   // Links stay links: almost all lead to /usr, which is there.
@@ -39,7 +38,7 @@ export async function makeTrustStore(
   // The host's may be a link to somewhere that must not be written.
   await rm(target, { force: true });
   await writeReadable(target, bundle);
-  await writeReadable(join(copy, authorityName), broker.authority);
+  await writeReadable(join(copy, authorityName), authority);
   await symlink(authorityName, join(copy, hashedName()));
   return [{ source: copy, path: store }, ...shown];
 }

@@ -10,8 +10,8 @@ export const inside = {
   inbound: "/run/ambit/inbound.sock",
   nodeProxy: "/run/ambit/node-proxy.cjs",
   relayProgram: "/run/ambit/relay",
-  /** Files that programs trust if the session has credentials. */
-  trust: { authority: "/run/ambit/authority.pem", bundle: "/run/ambit/authorities.pem" },
+  /** What programs trust if something was added to the host's authorities: those too, for programs that bring their own. */
+  trust: { authority: "/run/ambit/authorities.pem", bundle: "/run/ambit/authorities.pem" },
   /** The program of a jail's first process. */
   shell: "/run/ambit/sh",
   /** Makes the mounts in the workspace. Only in a jail that has some. */
