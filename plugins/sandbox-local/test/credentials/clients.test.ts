@@ -11,6 +11,14 @@ import { host, type PrivateHost, startPrivateHost } from "./private-host.js";
 const password = `ghp_${"p4ssw0rd".repeat(5)}`;
 const token = "token-of-the-private-host-0123456789";
 
+/**
+ * A folder of this machine with further clients in its `bin`: those that no package of this repository brings, such as Deno. With
+ * it, their rows run too (`npm install deno bun; pip install uv`).
+ */
+const moreClients = process.env.AMBIT_TEST_CLIENTS;
+const searched = [path, ...(moreClients === undefined ? [] : [join(moreClients, "bin")])].join(":");
+const isHere = (program: string) => searched.split(":").some((folder) => existsSync(join(folder, program)));
+
 let server: PrivateHost;
 /** The same host under another name, which no credential is for. */
 const other = "other.test";
@@ -25,7 +33,11 @@ beforeAll(async () => {
   const dataFolder = makeDataFolder();
   const authority = join(dataFolder, "authority.pem");
   writeFileSync(authority, server.authority);
-  const config = configSchema.parse({ dataFolder, trustedAuthorities: [authority] });
+  const config = configSchema.parse({
+    dataFolder,
+    trustedAuthorities: [authority],
+    readOnlyMounts: moreClients === undefined ? [] : [moreClients],
+  });
   const hosts = [`${host}:${server.port}`];
   const rules = [
     { kind: "host", name: host, subdomains: false, port: server.port },
@@ -57,7 +69,7 @@ afterAll(async () => {
 });
 
 async function inside(script: string): Promise<string> {
-  const env = { PATH: path, HOST: `${host}:${server.port}`, ...sandbox.placeholders };
+  const env = { PATH: searched, HOST: `${host}:${server.port}`, ...sandbox.placeholders };
   const { stdout, stderr } = await run(sandbox, shell(`exec 2>&1; ${script}`), { env, role: "agent" });
   expect(stdout).not.toContain(password);
   expect(stdout).not.toContain(token);
@@ -68,10 +80,16 @@ const git = "git -c user.name=a -c user.email=a@example.com";
 const change = (name: string) =>
   `cd ${name} && head -c 3000000 /dev/urandom > big && git add big && ${git} commit -qm ${name}`;
 const called = "API_TOKEN";
+/** A script for a runtime with `fetch`. */
+const fetched = (variable: string) =>
+  `fetch("https://" + ${variable}("HOST") + "/api", { headers: { authorization: "Bearer " + ${variable}("${called}") } }).then((got) => got.text()).then(console.log, console.error)`;
 /** In two parts, since it looks like a credential. */
 const npmSetting = ["_auth", "Token"].join("");
 
-describe("with credentials that stay outside its jail", { timeout: 60_000 }, () => {
+/** A compiler starts with an empty cache. */
+const timeout = moreClients === undefined ? 60_000 : 400_000;
+
+describe("with credentials that stay outside its jail", { timeout }, () => {
   test.for<[name: string, needs: string, script: string, prints: RegExp]>([
     [
       "git clones and pushes a private repository, and leaves no credential in it",
@@ -138,8 +156,39 @@ print(requests.get("https://%s/api" % os.environ["HOST"], headers={"Authorizatio
        npm install --registry https://$HOST/npm --no-audit --no-fund --silent @acme/part; cat node_modules/@acme/part/package.json`,
       /No such file or directory(.|\n)*"name":"part"/,
     ],
+    [
+      "Go",
+      "go",
+      `export CGO_ENABLED=0 GOCACHE=$PWD/cache GOFLAGS=-mod=mod GOTOOLCHAIN=local; printf 'module get\\n' > go.mod
+       printf 'package main\\nimport ("fmt"; "io"; "net/http"; "os")\\nfunc main() { q, _ := http.NewRequest("GET", "https://"+os.Getenv("HOST")+"/api", nil); q.Header.Set("Authorization", "Bearer "+os.Getenv("${called}")); r, err := http.DefaultClient.Do(q); if err != nil { panic(err) }; io.Copy(os.Stdout, r.Body); fmt.Println() }\\n' > main.go
+       go run main.go`,
+      /^served to Bearer /,
+    ],
+    [
+      "Deno",
+      "deno",
+      `DENO_DIR=$PWD/deno DENO_NO_UPDATE_CHECK=1 deno eval '${fetched("Deno.env.get")}'`,
+      /^served to Bearer /,
+    ],
+    ["Bun", "bun", `bun -e '${fetched("(name => process.env[name])")}'`, /^served to Bearer /],
+    [
+      "uv",
+      "uv",
+      `uv pip install -q --no-cache --target parts --python python3 --index-url https://x-access-token:$GIT_TOKEN@$HOST/index part; ls parts`,
+      /part-1\.dist-info/,
+    ],
+    [
+      "cargo",
+      "cargo",
+      `export CARGO_HOME=$PWD/home CARGO_REGISTRIES_OURS_INDEX=sparse+https://$HOST/cargo/ CARGO_REGISTRIES_OURS_TOKEN="Bearer $${called}"
+       mkdir -p home c/src; echo 'fn main() {}' > c/src/main.rs; cd c
+       printf '[registry]\\nglobal-credential-providers = ["cargo:token"]\\n' > ../home/config.toml
+       printf '[package]\\nname = "c"\\nversion = "1.0.0"\\nedition = "2021"\\n[dependencies]\\npart = { version = "1", registry = "ours" }\\n' > Cargo.toml
+       cargo fetch 2>&1; find ../home/registry -name 'part-1.0.0'`,
+      /part-1\.0\.0\n$/,
+    ],
   ])("%s", async ([, needs, script, prints], context) => {
-    if (!path.split(":").some((folder) => existsSync(join(folder, needs)))) context.skip(`host: no ${needs}`);
+    if (!isHere(needs)) context.skip(`host: no ${needs}`);
     expect(await inside(script)).toMatch(prints);
   });
 
@@ -190,7 +239,7 @@ from pip._vendor import requests
 print(requests.get("https://%s/" % os.environ["HOST"]).status_code)'`,
     ],
   ])("is trusted by %s, beside credentials and without any", async ([, needs, script], context) => {
-    if (!path.split(":").some((folder) => existsSync(join(folder, needs)))) context.skip(`host: no ${needs}`);
+    if (!isHere(needs)) context.skip(`host: no ${needs}`);
     const env = { PATH: path, HOST: `${other}:${server.port}` };
     const asked = async (asking: Sandbox) =>
       (await run(asking, shell(`exec 2>&1; ${script}`), { env })).stdout;

@@ -1,5 +1,7 @@
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { chmod } from "node:fs/promises";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -20,9 +22,18 @@ export interface PrivateHost {
   close(): Promise<void>;
 }
 
+function makeCrate(folder: string): Buffer {
+  mkdirSync(join(folder, "part-1.0.0", "src"), { recursive: true });
+  writeFileSync(join(folder, "part-1.0.0", "Cargo.toml"), '[package]\nname = "part"\nversion = "1.0.0"\n');
+  writeFileSync(join(folder, "part-1.0.0", "src", "lib.rs"), "");
+  return execFileSync("tar", ["-cz", "part-1.0.0"], { cwd: folder });
+}
+
+const sha256 = (content: Buffer) => createHash("sha256").update(content).digest("hex");
+
 /**
  * A TLS server that requires the values: git repositories (`/repository`, the same below `/shared/`), a pip index, an
- * npm registry, and `/api`.
+ * npm registry, one of cargo, and `/api`.
  */
 export async function startPrivateHost(password: string, token: string): Promise<PrivateHost> {
   const folder = mkdtempSync(join(tmpdir(), "ambit-private-host-"));
@@ -30,6 +41,7 @@ export async function startPrivateHost(password: string, token: string): Promise
   makeRepository(folder);
   symlinkSync(".", join(folder, "shared"));
   const { wheel, tarball } = makePackages(folder);
+  const crate = makeCrate(folder);
   const basic = `Basic ${Buffer.from(`x-access-token:${password}`).toString("base64")}`;
   const authority = await makeAuthority();
   const SNICallback: NonNullable<Parameters<typeof createServer>[0]["SNICallback"]> = (name, done) => {
@@ -40,7 +52,7 @@ export async function startPrivateHost(password: string, token: string): Promise
     const sent = request.headers.authorization ?? "";
     const path = new URL(request.url ?? "/", "https://a").pathname;
     authorizations.push(sent);
-    const needed = /^\/(api|npm|part\.tgz)/.test(path) ? `Bearer ${token}` : basic;
+    const needed = /^\/(api|npm|part\.tgz|cargo)/.test(path) ? `Bearer ${token}` : basic;
     if (sent !== needed) {
       request.resume();
       return void response.writeHead(401, { "www-authenticate": 'Basic realm="private"' }).end();
@@ -57,6 +69,18 @@ export async function startPrivateHost(password: string, token: string): Promise
       },
       "/npm/@acme/part/-/part-1.0.0.tgz": () => tarball,
       "/part.tgz": () => tarball,
+      "/cargo/config.json": () =>
+        JSON.stringify({ dl: `https://${request.headers.host}/cargo/crates`, "auth-required": true }),
+      "/cargo/pa/rt/part": () =>
+        JSON.stringify({
+          name: "part",
+          vers: "1.0.0",
+          deps: [],
+          cksum: sha256(crate),
+          features: {},
+          yanked: false,
+        }),
+      "/cargo/crates/part/1.0.0/download": () => crate,
     };
     const answer = answers[path];
     if (answer === undefined) return serveGit(folder, request, response);
