@@ -12,8 +12,11 @@ import { ambit, demo } from "../support/ambit.js";
 import { callbackServer } from "../support/callback-server.js";
 import { installPacked } from "../support/outside.js";
 import { pageJson, toolsOf, writePageCode } from "../support/page-code.js";
+import { passKit } from "../support/run-kit.js";
 
 const name = "ambit-containers";
+/** Where the plugin is as the second page leaves it. */
+const more = "claiming-more";
 let folder = "";
 
 afterEach(() => vi.unstubAllEnvs());
@@ -26,13 +29,17 @@ beforeAll(async () => {
     ["core", "packages/attacks", "packages/backend-kit", "packages/bridge", "test/kit"],
     toolsOf(manifest),
   );
-  expect(await writePageCode("docs/write-a-backend.md", name, folder)).toBe(2);
+  expect(await writePageCode("docs/write-a-backend.md", name, folder)).toBe(3);
+  expect(await writePageCode("docs/write-a-backend.md", name, join(folder, more))).toBe(3);
+  expect(await writePageCode("docs/claim-more.md", name, join(folder, more))).toBe(3);
   const [, tsconfig] = await pageJson("docs/write-a-plugin.md");
-  await writeFile(join(folder, name, "package.json"), JSON.stringify(manifest));
-  await writeFile(join(folder, name, "tsconfig.json"), JSON.stringify(tsconfig));
-  await symlink(join("..", name), join(folder, "node_modules", name));
   const compiler = join(folder, "node_modules/typescript/bin/tsc");
-  await execa(process.execPath, [compiler, "-p", join(folder, name)]);
+  for (const path of [join(folder, name), join(folder, more, name)]) {
+    await writeFile(join(path, "package.json"), JSON.stringify(manifest));
+    await writeFile(join(path, "tsconfig.json"), JSON.stringify(tsconfig));
+    await execa(process.execPath, [compiler, "-p", path]);
+  }
+  await symlink(join("..", name), join(folder, "node_modules", name));
   return () => rm(folder, { recursive: true, force: true });
 }, 120_000);
 
@@ -61,6 +68,29 @@ describe("the page 'Write a backend'", { retry: 0 }, () => {
       "proven process.contained",
       "proven environment.named-only",
     ]);
+  });
+});
+
+/** The tests of what the page adds; those of every sandbox and of the first three claims are attacked above. All take three minutes. */
+const added = "describes itself|platform's program|(filesystem\\.[a-z-]+|environment\\.per-tool|resources\\.[a-z]+): ";
+
+describe("the page 'From three claims to eleven'", { retry: 0 }, () => {
+  it("has a backend that passes the kit with eleven claims", { timeout: 600_000 }, async (context) => {
+    const reason = unavailableReason("runc");
+    if (reason !== undefined) context.skip(`host: ${reason}`);
+    const { socket, image } = dockerEngine();
+    const env = { DOCKER_HOST: `unix://${socket}`, CONTAINERS_IMAGE: image };
+    vi.stubEnv("DOCKER_HOST", env.DOCKER_HOST);
+    const page: Page = await import(pathToFileURL(join(folder, more, name, "dist/index.js")).href);
+    const { claims } = new page.ContainerBackend(page.configSchema.parse({ image }));
+    expect(claims).toHaveLength(11);
+    // A claim that isn't proven here would be skipped, and the test would show less than the page says.
+    const mustProve = claims.map((claim) => `containers:${claim}`).join(",");
+    const passed = await passKit(folder, join(more, name), {
+      env: { ...env, AMBIT_MUST_PROVE: mustProve },
+      ...(process.env.AMBIT_SOAK ? {} : { only: added }),
+    });
+    expect(passed).toBeGreaterThan(70);
   });
 });
 
