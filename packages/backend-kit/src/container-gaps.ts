@@ -23,10 +23,7 @@ export interface DiskInMemory {
  *
  * @param disk where workspaces with a size are in memory. Default: no size is too large, or `resources.disk` isn't claimed.
  */
-export function containerGaps(
-  { filesystem, resources }: Boundary,
-  disk?: DiskInMemory,
-): readonly ActorGap[] {
+export function containerGaps({ filesystem, resources }: Boundary, disk?: DiskInMemory): readonly ActorGap[] {
   const gaps: ActorGap[] = [];
   const { mode, readable, writable, denied } = filesystem;
   if (mode !== "on" && readable.length + writable.length + denied.length > 0) {

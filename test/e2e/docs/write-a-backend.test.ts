@@ -1,3 +1,4 @@
+import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,8 +30,8 @@ beforeAll(async () => {
     ["core", "packages/attacks", "packages/backend-kit", "packages/bridge", "test/kit"],
     toolsOf(manifest),
   );
-  expect(await writePageCode("docs/write-a-backend.md", name, folder)).toBe(3);
-  expect(await writePageCode("docs/write-a-backend.md", name, join(folder, more))).toBe(3);
+  expect(await writePageCode("docs/write-a-backend.md", name, folder)).toBe(4);
+  expect(await writePageCode("docs/write-a-backend.md", name, join(folder, more))).toBe(4);
   expect(await writePageCode("docs/claim-more.md", name, join(folder, more))).toBe(3);
   const [, tsconfig] = await pageJson("docs/write-a-plugin.md");
   const compiler = join(folder, "node_modules/typescript/bin/tsc");
@@ -49,6 +50,18 @@ describe("the page 'Write a backend'", { retry: 0 }, () => {
     if (reason !== undefined) context.skip(`host: ${reason}`);
     const { socket, image } = dockerEngine();
     await runsAnAgent({ image }, { DOCKER_HOST: `unix://${socket}` });
+  });
+
+  it("has a pipe that carries any bytes", async () => {
+    const { binaryPipe }: { binaryPipe: (child: ChildProcess) => BinaryPipe } = await import(
+      pathToFileURL(join(folder, name, "dist/pipe.js")).href
+    );
+    const pipe = binaryPipe(spawn("/bin/cat", { stdio: ["pipe", "pipe", "ignore"] }));
+    await pipe.write(Buffer.from([0, 10, 255]));
+    const { value } = await pipe.output.getReader().read();
+    expect([...(value ?? [])]).toEqual([0, 10, 255]);
+    await pipe.close();
+    await pipe.close();
   });
 
   it("has a backend whose claims hold under the kit's attacks", { timeout: 180_000 }, async (context) => {
@@ -72,7 +85,8 @@ describe("the page 'Write a backend'", { retry: 0 }, () => {
 });
 
 /** The tests of what the page adds; those of every sandbox and of the first three claims are attacked above. All take three minutes. */
-const added = "describes itself|platform's program|(filesystem\\.[a-z-]+|environment\\.per-tool|resources\\.[a-z]+): ";
+const added =
+  "describes itself|platform's program|(filesystem\\.[a-z-]+|environment\\.per-tool|resources\\.[a-z]+): ";
 
 describe("the page 'From three claims to eleven'", { retry: 0 }, () => {
   it("has a backend that passes the kit with eleven claims", { timeout: 600_000 }, async (context) => {
@@ -93,6 +107,12 @@ describe("the page 'From three claims to eleven'", { retry: 0 }, () => {
     expect(passed).toBeGreaterThan(70);
   });
 });
+
+interface BinaryPipe {
+  readonly output: ReadableStream<Uint8Array>;
+  write(bytes: Uint8Array): Promise<void>;
+  close(): Promise<void>;
+}
 
 interface Page {
   readonly ContainerBackend: new (config: unknown) => SandboxBackend;

@@ -62,7 +62,13 @@ export function smallNode(node: string): [string, ...string[]] {
 
 /** The command of a direct pipe. It waits for the program, which its standard input begins with. */
 export function directCommand(node: string, { program, settings }: Guest): [string, ...string[]] {
-  return [...smallNode(node), ...nodeArgumentsFromInput(program.content), program.path, "direct", ...settings];
+  return [
+    ...smallNode(node),
+    ...nodeArgumentsFromInput(program.content),
+    program.path,
+    "direct",
+    ...settings,
+  ];
 }
 
 /**
