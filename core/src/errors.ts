@@ -107,9 +107,16 @@ export class CommandExecuted extends AmbitError {
 export interface LoadFailure {
   /** The plugin's package or name. */
   readonly plugin: string;
+  /** Its package or file, as the configuration names it, where the name doesn't say so. */
+  readonly package?: string;
   readonly reason: string;
   readonly fix: string;
   readonly cause?: unknown;
+}
+
+/** One failure in one line: `ambit-clock (./clock.mjs): its config: …`. */
+export function loadFailureLine({ plugin, package: from, reason, fix }: LoadFailure): string {
+  return `${plugin}${from === undefined ? "" : ` (${from})`}: ${reason}: ${fix}`;
 }
 
 /** The deployer corrects the configuration. All failures of one start are reported together. */
@@ -117,13 +124,9 @@ export class PluginLoadFailed extends AmbitError {
   readonly code = "plugin_load_failed";
 
   constructor(readonly failures: readonly LoadFailure[]) {
-    super(
-      sentence(
-        "Plugins could not be loaded",
-        failures.map((failure) => `${failure.plugin}: ${failure.reason}: ${failure.fix}`),
-      ),
-      { cause: failures.map((failure) => failure.cause).filter((cause) => cause !== undefined) },
-    );
+    super(sentence("Plugins could not be loaded", failures.map(loadFailureLine)), {
+      cause: failures.map((failure) => failure.cause).filter((cause) => cause !== undefined),
+    });
   }
 }
 

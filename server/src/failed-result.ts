@@ -8,6 +8,11 @@ export function failedResult(thrown: unknown): FailedResult {
   return failedBy(error.toFailure(), error.message);
 }
 
+/** Whether the server or one of its plugins is at fault, and not the request: its cause belongs into the log. */
+export function isServerFault(thrown: unknown): boolean {
+  return !(thrown instanceof MalformedJson) && toAmbitError(thrown).status === 500;
+}
+
 /** A request whose whole body can't be used. */
 export function invalid(message: string): FailedResult {
   const failure: Failure = { code: "request_invalid", retryable: false, issues: [{ path: "", message }] };

@@ -84,8 +84,19 @@ export async function loadPlugins(
     plugins.push({ name, configSchema: "failure" in loaded ? undefined : loaded.configSchema });
   }
   failures.push(...offered.failures);
-  if (failures.length > 0) throw new PluginLoadFailed(failures);
+  if (failures.length > 0)
+    throw new PluginLoadFailed(
+      failures.map((failure) => located(failure, byName.get(failure.plugin)?.package)),
+    );
   return { plugins, offered, secrets: [...secrets, ...offered.secrets] };
+}
+
+/** A name alone may be that of another package, or in a file that a deployer has to find. */
+function located(failure: LoadFailure, from: string | undefined): LoadFailure {
+  const { plugin } = failure;
+  return from === undefined || from === plugin || from.endsWith(`/${plugin}`)
+    ? failure
+    : { ...failure, package: from };
 }
 
 type Found =

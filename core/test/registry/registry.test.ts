@@ -2,6 +2,7 @@ import "reflect-metadata";
 import { proofsOf } from "@ambit/fakes/capabilities";
 import { FakeDelivery } from "@ambit/fakes/delivery";
 import { FakeExecutor } from "@ambit/fakes/executor";
+import { FakeGateway } from "@ambit/fakes/gateway";
 import { ScriptedHarness } from "@ambit/fakes/harness";
 import { recordingLog } from "@ambit/fakes/log";
 import { FakeSandboxBackend } from "@ambit/fakes/sandbox-backend";
@@ -97,6 +98,8 @@ describe("loading", () => {
       { prewarm: [], prepare: undefined },
       "prepare is required",
     ],
+    ["gateway", new FakeGateway(), { open: undefined }, "open is required: a method"],
+    ["gateway", new FakeGateway(), { unpriced: [] }, "unpriced must be a method"],
     ["observer", { name: "o", observe: () => undefined }, { observe: undefined }, "observe is required"],
     ["observer", { name: "o", observe: () => undefined }, { logged: {} }, "logged must be a method"],
     ["store", { name: "s", open: () => undefined }, { open: undefined }, "open is required: a method"],

@@ -47,6 +47,16 @@ describe("a claim", () => {
       "open",
       "close it",
     ],
+    [
+      "one trial saw it, and one before couldn't look",
+      [
+        trial(() => Promise.reject(new Error("no Node.js"))),
+        trial(() => Promise.reject(new Inconclusive("late"))),
+        trial(async () => ({ "network.deny": new NotProven("open", "close it") })),
+      ],
+      "open",
+      "close it",
+    ],
   ])("isn't proven when %s", async (_what, trials, reason, fix) => {
     expect((await found(...trials))[0]).toEqual({ capability: "network.deny", proven: false, reason, fix });
   });

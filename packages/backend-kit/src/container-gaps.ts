@@ -11,15 +11,19 @@ const capabilityOf = {
   off: "filesystem.none",
 } as const satisfies Record<string, Capability>;
 
+/** The plugin whose workspaces with a size are in memory, and the most that its setting `maxDiskMb` gives one. */
+export interface DiskInMemory {
+  readonly plugin: string;
+  readonly maxDiskMb: number;
+}
+
 /**
- * The parts of a boundary that no container with the bridge enforces, if a workspace with a size is in memory. Pure.
+ * The parts of a boundary that no container with the bridge enforces: single paths, and limits that leave the guest daemon too
+ * little. Pure.
  *
- * @param plugin whose setting `maxDiskMb` is.
+ * @param disk where workspaces with a size are in memory. Default: no size is too large, or `resources.disk` isn't claimed.
  */
-export function containerGaps(
-  { filesystem, resources }: Boundary,
-  { plugin, maxDiskMb }: { readonly plugin: string; readonly maxDiskMb: number },
-): readonly ActorGap[] {
+export function containerGaps({ filesystem, resources }: Boundary, disk?: DiskInMemory): readonly ActorGap[] {
   const gaps: ActorGap[] = [];
   const { mode, readable, writable, denied } = filesystem;
   if (mode !== "on" && readable.length + writable.length + denied.length > 0) {
@@ -44,11 +48,11 @@ export function containerGaps(
       fix: `set processes to ${minProcesses} or more`,
     });
   }
-  if (diskMb !== undefined && diskMb > maxDiskMb) {
+  if (diskMb !== undefined && disk !== undefined && diskMb > disk.maxDiskMb) {
     gaps.push({
       capability: "resources.disk",
-      reason: `a workspace with a limit is kept in memory, ${maxDiskMb} MiB at most`,
-      fix: `ask for ${maxDiskMb} or less, or raise ${plugin}'s maxDiskMb`,
+      reason: `a workspace with a limit is kept in memory, ${disk.maxDiskMb} MiB at most`,
+      fix: `ask for ${disk.maxDiskMb} or less, or raise ${disk.plugin}'s maxDiskMb`,
     });
   }
   return gaps;

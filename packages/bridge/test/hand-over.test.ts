@@ -15,7 +15,7 @@ function readByAttachment(folder: string): number {
     if (!/^\d+$/.test(pid)) return false;
     try {
       const argv = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-      return argv[2] === "attach-bytes" && argv.includes(folder);
+      return argv[3] === "attach-bytes" && argv.includes(folder);
     } catch {
       return false;
     }

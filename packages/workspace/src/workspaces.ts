@@ -37,6 +37,8 @@ export interface WorkspacesOptions {
   readonly preparedFolder: string;
   /** Undefined where no plugin keeps files. */
   readonly blobs: (() => Promise<Blobs>) | undefined;
+  /** As errors name that place. */
+  readonly blobsTitle?: string | undefined;
   /** Why Ambit's own programs may not connect to an address that a request names; undefined if they may. */
   readonly whyForbidden: OperatorReach["whyForbidden"];
   /** For the API of a repository's host. */
@@ -264,7 +266,7 @@ export class Workspaces {
     owner: string,
     { outputs, workspace }: Pick<RunRequest, "outputs" | "workspace">,
   ): RunOutputs | undefined {
-    const { blobs, settings, folder, send, sign } = this.#options;
+    const { blobs, blobsTitle, settings, folder, send, sign } = this.#options;
     if (outputs === undefined || blobs === undefined) return undefined;
     const repository = repositoryOf({ workspace });
     return new RunOutputs({
@@ -273,6 +275,7 @@ export class Workspaces {
       settings,
       folder,
       blobs,
+      blobsTitle,
       repository: repository && {
         url: repository.url,
         into: repository.into,

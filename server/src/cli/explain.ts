@@ -1,4 +1,4 @@
-import { PluginLoadFailed } from "@ambit/core";
+import { loadFailureLine, PluginLoadFailed } from "@ambit/core";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { printable } from "../logging/printable.js";
 import { isClosedPipe } from "./closed-pipe.js";
@@ -17,7 +17,7 @@ function linesOf(error: unknown): readonly string[] {
     return error.problems.map((problem) => `${error.where}: ${problem}`);
   }
   if (error instanceof PluginLoadFailed) {
-    return error.failures.map(({ plugin, reason, fix }) => `${plugin}: ${reason}: ${fix}`);
+    return error.failures.map(loadFailureLine);
   }
   if (error instanceof ServerRefused) return [error.message];
   return [error instanceof Error ? (error.stack ?? error.message) : String(error)];

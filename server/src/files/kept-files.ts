@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
-import { inOffer, type Log, ofOffer, type Registry } from "@ambit/core";
+import { inOffer, type Log, offerTitle, ofOffer, type Registry } from "@ambit/core";
 import type { UpstreamProxy } from "@ambit/core/plugin";
 import type { RecordedRuns } from "@ambit/durable";
 import { operatorPolicy, whyForbidden } from "@ambit/egress";
@@ -81,6 +81,7 @@ export class KeptFiles {
       folder,
       preparedFolder,
       blobs,
+      blobsTitle: registry.blobs && offerTitle(registry.blobs),
       snapshots: this.snapshots,
       whyForbidden: guard.whyClosed,
       // What ends with this process is of no use to the next one.

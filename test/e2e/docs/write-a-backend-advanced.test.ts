@@ -1,51 +1,20 @@
-import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { RunResult } from "@ambit/core";
 import type { SandboxBackend } from "@ambit/core/plugin";
-import { execa } from "execa";
 import { beforeAll, describe, expect, it, type TestContext } from "vitest";
 import { ambit, demo } from "../support/ambit.js";
 import { callbackServer } from "../support/callback-server.js";
 import { installPacked } from "../support/outside.js";
 import { writePageCode } from "../support/page-code.js";
 import { running } from "../support/processes.js";
+import { passKit } from "../support/run-kit.js";
 
 /** What the page's backend enforces if it may create namespaces. */
 const claims = ["network.deny", "process.contained", "environment.named-only", "environment.per-tool"];
 const mustProve = (process.env.AMBIT_MUST_PROVE ?? "").split(",");
-
-interface Report {
-  readonly success: boolean;
-  readonly numPassedTests: number;
-  readonly testResults: readonly {
-    readonly message: string;
-    readonly assertionResults: readonly {
-      readonly title: string;
-      readonly status: string;
-      readonly failureMessages: readonly string[];
-    }[];
-  }[];
-}
-
-/** The kit's suite, run as the page says, in a process of its own. */
-async function runKit(folder: string): Promise<Report> {
-  const report = join(folder, "report.json");
-  const argv = [
-    join(folder, "node_modules/vitest/vitest.mjs"),
-    "run",
-    "--root",
-    join(folder, "ambit-namespaces"),
-    "--reporter=json",
-    `--outputFile=${report}`,
-  ];
-  const env = { ...process.env, AMBIT_MUST_PROVE: mustProve.map(ofThisBackend).join(",") };
-  const { all } = await execa(process.execPath, argv, { cwd: folder, env, all: true, reject: false });
-  if (!existsSync(report)) throw new Error(all);
-  return JSON.parse(readFileSync(report, "utf8"));
-}
 
 const ofThisBackend = (capability: string) =>
   claims.includes(capability) ? `namespaces:${capability}` : capability;
@@ -83,12 +52,8 @@ describe("the page 'Write a backend: advanced'", { retry: 0 }, () => {
     timeout: 300_000,
   }, async (context) => {
     await needProof(context, folder);
-    const { success, numPassedTests, testResults } = await runKit(folder);
-    const all = testResults.flatMap(({ assertionResults }) => assertionResults);
-    const failures = all.flatMap(({ failureMessages }) => failureMessages);
-    expect(failures).toEqual([]);
-    expect(success, testResults.map(({ message }) => message).join("\n")).toBe(true);
-    expect(numPassedTests).toBeGreaterThan(100);
+    const env = { AMBIT_MUST_PROVE: mustProve.map(ofThisBackend).join(",") };
+    expect(await passKit(folder, "ambit-namespaces", { env })).toBeGreaterThan(100);
   });
 
   it("has a backend that runs an agent with every kind of tool", async (context) => {

@@ -1,3 +1,4 @@
+import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,8 +13,11 @@ import { ambit, demo } from "../support/ambit.js";
 import { callbackServer } from "../support/callback-server.js";
 import { installPacked } from "../support/outside.js";
 import { pageJson, toolsOf, writePageCode } from "../support/page-code.js";
+import { passKit } from "../support/run-kit.js";
 
 const name = "ambit-containers";
+/** Where the plugin is as the second page leaves it. */
+const more = "claiming-more";
 let folder = "";
 
 afterEach(() => vi.unstubAllEnvs());
@@ -26,13 +30,17 @@ beforeAll(async () => {
     ["core", "packages/attacks", "packages/backend-kit", "packages/bridge", "test/kit"],
     toolsOf(manifest),
   );
-  expect(await writePageCode("docs/write-a-backend.md", name, folder)).toBe(2);
+  expect(await writePageCode("docs/write-a-backend.md", name, folder)).toBe(4);
+  expect(await writePageCode("docs/write-a-backend.md", name, join(folder, more))).toBe(4);
+  expect(await writePageCode("docs/claim-more.md", name, join(folder, more))).toBe(3);
   const [, tsconfig] = await pageJson("docs/write-a-plugin.md");
-  await writeFile(join(folder, name, "package.json"), JSON.stringify(manifest));
-  await writeFile(join(folder, name, "tsconfig.json"), JSON.stringify(tsconfig));
-  await symlink(join("..", name), join(folder, "node_modules", name));
   const compiler = join(folder, "node_modules/typescript/bin/tsc");
-  await execa(process.execPath, [compiler, "-p", join(folder, name)]);
+  for (const path of [join(folder, name), join(folder, more, name)]) {
+    await writeFile(join(path, "package.json"), JSON.stringify(manifest));
+    await writeFile(join(path, "tsconfig.json"), JSON.stringify(tsconfig));
+    await execa(process.execPath, [compiler, "-p", path]);
+  }
+  await symlink(join("..", name), join(folder, "node_modules", name));
   return () => rm(folder, { recursive: true, force: true });
 }, 120_000);
 
@@ -42,6 +50,18 @@ describe("the page 'Write a backend'", { retry: 0 }, () => {
     if (reason !== undefined) context.skip(`host: ${reason}`);
     const { socket, image } = dockerEngine();
     await runsAnAgent({ image }, { DOCKER_HOST: `unix://${socket}` });
+  });
+
+  it("has a pipe that carries any bytes", async () => {
+    const { binaryPipe }: { binaryPipe: (child: ChildProcess) => BinaryPipe } = await import(
+      pathToFileURL(join(folder, name, "dist/pipe.js")).href
+    );
+    const pipe = binaryPipe(spawn("/bin/cat", { stdio: ["pipe", "pipe", "ignore"] }));
+    await pipe.write(Buffer.from([0, 10, 255]));
+    const { value } = await pipe.output.getReader().read();
+    expect([...(value ?? [])]).toEqual([0, 10, 255]);
+    await pipe.close();
+    await pipe.close();
   });
 
   it("has a backend whose claims hold under the kit's attacks", { timeout: 180_000 }, async (context) => {
@@ -63,6 +83,36 @@ describe("the page 'Write a backend'", { retry: 0 }, () => {
     ]);
   });
 });
+
+/** The tests of what the page adds; those of every sandbox and of the first three claims are attacked above. All take three minutes. */
+const added =
+  "describes itself|platform's program|(filesystem\\.[a-z-]+|environment\\.per-tool|resources\\.[a-z]+): ";
+
+describe("the page 'From three claims to eleven'", { retry: 0 }, () => {
+  it("has a backend that passes the kit with eleven claims", { timeout: 600_000 }, async (context) => {
+    const reason = unavailableReason("runc");
+    if (reason !== undefined) context.skip(`host: ${reason}`);
+    const { socket, image } = dockerEngine();
+    const env = { DOCKER_HOST: `unix://${socket}`, CONTAINERS_IMAGE: image };
+    vi.stubEnv("DOCKER_HOST", env.DOCKER_HOST);
+    const page: Page = await import(pathToFileURL(join(folder, more, name, "dist/index.js")).href);
+    const { claims } = new page.ContainerBackend(page.configSchema.parse({ image }));
+    expect(claims).toHaveLength(11);
+    // A claim that isn't proven here would be skipped, and the test would show less than the page says.
+    const mustProve = claims.map((claim) => `containers:${claim}`).join(",");
+    const passed = await passKit(folder, join(more, name), {
+      env: { ...env, AMBIT_MUST_PROVE: mustProve },
+      ...(process.env.AMBIT_SOAK ? {} : { only: added }),
+    });
+    expect(passed).toBeGreaterThan(70);
+  });
+});
+
+interface BinaryPipe {
+  readonly output: ReadableStream<Uint8Array>;
+  write(bytes: Uint8Array): Promise<void>;
+  close(): Promise<void>;
+}
 
 interface Page {
   readonly ContainerBackend: new (config: unknown) => SandboxBackend;

@@ -1,8 +1,8 @@
 /** Machines with a table of system call numbers, by Node's names. */
-const architectures = ["x64", "arm64"] as const;
-export type SeccompArchitecture = (typeof architectures)[number];
+export const seccompArchitectures = ["x64", "arm64"] as const;
+export type SeccompArchitecture = (typeof seccompArchitectures)[number];
 
 /** Whether there is a table for this machine (`process.arch`). */
 export function isSeccompArchitecture(architecture: string): architecture is SeccompArchitecture {
-  return architectures.some((one) => one === architecture);
+  return seccompArchitectures.some((one) => one === architecture);
 }

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { isolateTmp, removeFilesOf } from "./files/shared-folders.js";
 import { runAs } from "./run-as.js";
@@ -72,7 +72,13 @@ function hidesProcesses(user: User): boolean {
 }
 
 function seesProcessesOf(user: User): boolean {
-  const child = spawn("/bin/sleep", ["10"], { ...user, stdio: "ignore" });
+  let child: ChildProcess;
+  try {
+    child = spawn("/bin/sleep", ["10"], { ...user, stdio: "ignore" });
+  } catch {
+    // In a user namespace that doesn't have the user, such as bubblewrap's, Node throws.
+    return false;
+  }
   // A pid that it then doesn't have.
   child.on("error", () => undefined);
   const isSeen = child.pid !== undefined && existsSync(`/proc/${child.pid}/status`);

@@ -11,7 +11,7 @@ import { DirectConnection } from "./connection/direct-connection.js";
 import { ByteWriter, LineWriter } from "./connection/pipe-writer.js";
 import { Entrances } from "./entrances.js";
 import { Exposures } from "./exposures.js";
-import { directCommand, type Guest } from "./guest.js";
+import { directCommand, type Guest, smallNode } from "./guest.js";
 import type { RemoteSandboxOptions } from "./remote-sandbox.js";
 import { done } from "./replies.js";
 
@@ -74,7 +74,8 @@ function connectionMethodOf(
     new BridgeConnection({
       format,
       openPipe: async (signal) => {
-        const pipe = await platform.openPipe([rest.bridge.node, program.path, "attach", ...settings], signal);
+        const argv = [...smallNode(rest.bridge.node), program.path, "attach", ...settings] as const;
+        const pipe = await platform.openPipe(argv, signal);
         return { pipe, format, newWriter: (failed) => new LineWriter(pipe, failed) };
       },
       ...rest,
@@ -93,7 +94,7 @@ function inBytes(platform: BinaryPlatform, channels: () => Channels): Connection
       // A first pipe that broke before its end answered may not have brought the program.
       if (platform.firstPipe !== undefined && connection.link === undefined)
         await platform.upload(program.path, program.content, signal);
-      const argv = [rest.bridge.node, program.path, "attach-bytes", ...settings] as const;
+      const argv = [...smallNode(rest.bridge.node), program.path, "attach-bytes", ...settings] as const;
       return await platform.openBinaryPipe(argv, signal);
     };
     const connection: BridgeConnection<Uint8Array> = new BridgeConnection({

@@ -52,9 +52,23 @@ export async function guestOf(options: GuestOptions): Promise<Guest> {
   };
 }
 
+/**
+ * How Node.js starts inside, in every command of the bridge: without V8's own threads, since a platform counts all threads of a
+ * sandbox towards its limit of processes. The program makes the pool for files small itself.
+ */
+export function smallNode(node: string): [string, ...string[]] {
+  return [node, "--v8-pool-size=0"];
+}
+
 /** The command of a direct pipe. It waits for the program, which its standard input begins with. */
 export function directCommand(node: string, { program, settings }: Guest): [string, ...string[]] {
-  return [node, ...nodeArgumentsFromInput(program.content), program.path, "direct", ...settings];
+  return [
+    ...smallNode(node),
+    ...nodeArgumentsFromInput(program.content),
+    program.path,
+    "direct",
+    ...settings,
+  ];
 }
 
 /**
@@ -74,5 +88,5 @@ export function firstCommand(node: string, { folder, program, settings }: Guest)
     "first",
     ...settings,
   ];
-  return ["/bin/sh", "-c", firstScript, "sh", folder, node, ...daemon];
+  return ["/bin/sh", "-c", firstScript, "sh", folder, ...smallNode(node), ...daemon];
 }

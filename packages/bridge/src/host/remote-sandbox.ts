@@ -5,32 +5,64 @@ import type { BridgeOptions } from "../options.js";
 import type { BinaryPlatform, DirectPlatform, RemotePlatform } from "../platform.js";
 import type { BridgeLink } from "./connection/connection.js";
 
+/** `scripts/docs/sandbox-options.mjs` makes the table in docs/write-a-backend.md from these sentences. */
 export interface RemoteSandboxOptions {
+  /** The three functions on a sandbox that the backend has created. `openRemoteSandbox` destroys it if it rejects. */
   readonly platform: RemotePlatform | BinaryPlatform | DirectPlatform;
+  /** What `open` got. Its `id` names the sandbox's folder, and `environment.per-tool` in `required` rejects the opening where users can't be separated. */
   readonly spec: SandboxSpec;
+  /** The bridge's settings, as `bridgeSchema` returns them. */
   readonly bridge: BridgeOptions;
   /**
-   * The backend's evidence about the sandbox: limits that were read back, its supervisor. Merged with the bridge's. A function
-   * is called on each read, for what is known only later.
+   * What the receipt says of the sandbox: limits that were read back, its id. Texts, numbers and booleans by name, merged with the
+   * bridge's `uid`, `bridge.ownUsers` and `bridge.node`. A function is called on each read, for what is known only later.
    */
   readonly evidence: Evidence | (() => Evidence);
-  /** Placeholders of the session's `secrets`, where the backend hides them. Called on each read. */
+  /**
+   * Variables that the backend adds to those of a process, such as a proxy's. They take precedence. Called at each start.
+   * Default: none.
+   */
+  readonly environment?: (command: Command) => Readonly<Record<string, string>>;
+  /**
+   * Placeholders of the session's `secrets` by name, where the backend hides them. Called on each read. Default: none.
+   */
   readonly placeholders?: () => Readonly<Record<string, string>>;
   /**
-   * The sandbox's folder below `bridge.folder`. The same in each, where none shares a file system with another: what was
-   * prepared in one then works in another. Default: the spec's id.
-   */
-  readonly folderName?: string;
-  /**
-   * Whether `/proc`, `/tmp` and the like belong to the sandbox alone, so that the bridge, if it is root, may mount the
-   * former with `hidepid=2` and isolate users in the others. On shared ones that would change the host. Default false.
+   * `/proc`, `/tmp` and the like belong to this sandbox alone, so that the bridge, if it is root, may mount the former with
+   * `hidepid=2` and isolate users in the others. On shared ones that would change the host. Default: `false`.
    */
   readonly ownSystem?: boolean;
   /**
-   * The platform's own service inside: TCP ports on which it accepts requests of every process, and its files, absolute
-   * or below `~`. If the bridge is root, it restricts both to root, and reports ports that are still reachable. `scripts`
-   * are names of scripts in the folder for temporary files that the service writes if they are missing, and executes:
-   * the bridge creates them empty. Default none.
+   * Processes never share the bridge's user if it is root, even if their users can't be kept from seeing each other's processes.
+   * Default: `false`, for images whose programs expect root.
+   */
+  readonly unprivileged?: boolean;
+  /**
+   * What the run's processes may do with the workspace. The runner can always read and write it. Without a user for each process,
+   * `read` and `none` reject the opening with `SandboxFailed`. Default: `write`.
+   */
+  readonly workspace?: "write" | "read" | "none";
+  /**
+   * Workspace and home exist before the bridge, at the paths of `foldersOf`, and their files stay when it ends. Default: `false`.
+   */
+  readonly hasFolders?: boolean;
+  /**
+   * The sandbox's folder below `bridge.folder`. Use the same name in each where none shares a file system with another: what was
+   * prepared in one then works in another. Default: the spec's `id`.
+   */
+  readonly folderName?: string;
+  /**
+   * A folder in the sandbox below which the spec's `requiredPaths` are already, each at its path on the runner, such as by a mount.
+   * Default: they are copied, up to `bridge.copyBytes`; more rejects the opening with `SandboxFailed`.
+   */
+  readonly copyRoot?: string;
+  /** The image as the platform was asked for it: `sandbox.image.name`. Default: it isn't known by a name. */
+  readonly imageName?: string | undefined;
+  /**
+   * The platform's own service inside: TCP `ports` on which it accepts requests of every process, and its `files`, absolute
+   * or below `~`. A bridge that is root closes both to everyone else, and reports ports that a process still reaches as
+   * `facts.openPorts`. `scripts` are names of scripts in the folder for temporary files that the service writes if they are missing,
+   * and executes: the bridge creates them empty. Default: none.
    */
   readonly supervisor?: {
     readonly ports: readonly number[];
@@ -38,41 +70,18 @@ export interface RemoteSandboxOptions {
     readonly scripts?: readonly string[];
   };
   /**
-   * Whether processes never share the bridge's user if it is root, even if their users can't be prevented from seeing
-   * each other's processes. Default false: they then share it, for images whose programs expect that.
-   */
-  readonly unprivileged?: boolean;
-  /**
-   * What the run's processes may do with the workspace: anything but `write` needs separate users, or the opening
-   * fails. The runner can always read and write it. Default `write`.
-   */
-  readonly workspace?: "write" | "read" | "none";
-  /**
-   * Whether the platform has workspace and home already: they exist before the bridge, and their files stay when it ends.
-   * Default false.
-   */
-  readonly hasFolders?: boolean;
-  /**
-   * Folder in the sandbox below which the spec's `requiredPaths` are already, each at its path on the runner. Default:
-   * they are copied.
-   */
-  readonly copyRoot?: string;
-  /** The image as the platform was asked for it. Absent: it isn't known by a name. */
-  readonly imageName?: string | undefined;
-  /**
-   * For a sandbox that another runner may take over: the fence of this runner, its owner. With `resume`, from
-   * the earlier runner, it continues in the existing sandbox. Default: the sandbox ends with this runner.
-   */
-  readonly takeover?: { readonly fence: number; readonly resume?: BridgeResumption };
-  /** Whether the backend's network obeys `SandboxSpec.isUnclaimed`. Default false. */
-  readonly isClosedUnclaimed?: boolean;
-  /**
-   * The ports inside that the runner may connect to. Called at each connection, for a session's that gets a prepared sandbox.
-   * Only where the loopback inside is the sandbox's own. Default: the sandbox has no `connect`.
+   * The ports inside that the runner may connect to, such as the session's `boundary.inbound`. Called at each connection. Only
+   * where the loopback inside is the sandbox's own. Default: the sandbox has no `connect`.
    */
   readonly inbound?: () => readonly number[];
-  /** Variables that the backend adds to those of a process, and which take precedence. Called at each start. */
-  readonly environment?: (command: Command) => Readonly<Record<string, string>>;
+  /**
+   * For a sandbox that another runner may take over: the fence of this runner, its owner. With `resume`, which the
+   * earlier runner's `resumption` was, the sandbox is continued; a higher fence since then rejects with `SandboxFailed`, and
+   * a failed opening leaves the sandbox as it is. Needs `openPipe` or `openBinaryPipe`. Default: the sandbox ends with this runner.
+   */
+  readonly takeover?: { readonly fence: number; readonly resume?: BridgeResumption };
+  /** The backend's network obeys `SandboxSpec.isUnclaimed`: nothing is reached until a run has the sandbox. Default: `false`. */
+  readonly isClosedUnclaimed?: boolean;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { offerTitle, PluginBrokeContract } from "@ambit/core";
 import type { BlobsBackend } from "@ambit/core/plugin";
 import type { Blobs } from "./blobs.js";
 
@@ -7,10 +8,13 @@ export { FileSealing } from "./sealing.js";
 
 const methods = ["put", "get", "files", "deleteFile", "owners", "delete", "close"] as const;
 
-/** What a plugin opened, checked. @throws Error for something that isn't one */
-export function openedBlobs({ name }: Pick<BlobsBackend, "name">, opened: unknown): Blobs {
+/** What a plugin opened, checked. @throws PluginBrokeContract for something that isn't one */
+export function openedBlobs(backend: Pick<BlobsBackend, "name">, opened: unknown): Blobs {
   if (isBlobs(opened)) return opened;
-  throw new Error(`the plugin's '${name}' must be an object with ${methods.join(", ")}`);
+  const needed = `an object with ${methods.join(", ")}`;
+  throw new PluginBrokeContract(
+    `${offerTitle(backend)} returned what it must not from open(): it must be ${needed}.`,
+  );
 }
 
 function isBlobs(opened: unknown): opened is Blobs {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { messageOf, OutputsFailed } from "@ambit/core";
+import { isAmbitError, messageOf, OutputsFailed } from "@ambit/core";
 import type { GitSource, OutputsReceipt, OutputsRequest } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import { jsonInTurns } from "@ambit/json-turns";
@@ -21,6 +21,8 @@ export interface OutputsOptions {
   /** For files on their way. */
   readonly folder: string;
   readonly blobs: () => Promise<Blobs>;
+  /** As errors name the place for files. Default: `its place for files`. */
+  readonly blobsTitle?: string | undefined;
   /** The one that `outputs.git` is pushed to. */
   readonly repository?:
     | (Pick<GitSource, "url" | "into"> & {
@@ -189,8 +191,9 @@ export class RunOutputs {
       return { ...receipt, patch: { ...patch, complete, changes: changes.map(changeOf) } };
     } catch (error) {
       signal.throwIfAborted();
-      if (error instanceof OutputsFailed) throw error;
-      throw new OutputsFailed("The run's files couldn't be kept: its place for files failed.", {
+      if (isAmbitError(error)) throw error;
+      const { blobsTitle = "its place for files" } = this.#options;
+      throw new OutputsFailed(`The run's files couldn't be kept: ${blobsTitle} failed.`, {
         cause: new Error(messageOf(error), { cause: error }),
       });
     }

@@ -18,9 +18,6 @@ export const copyRoot = "/opt/ambit";
 
 export const mib = 1024 * 1024;
 
-/** Few threads, since all of them count towards the run's limit of processes. */
-const smallNode = ["NODE_OPTIONS=--v8-pool-size=0", "UV_THREADPOOL_SIZE=1"];
-
 /**
  * The options of a boundary's container. Pure.
  *
@@ -72,7 +69,7 @@ export function containerOptions(
     // The image's would be loaded into the guest daemon, or print where its messages are expected.
     Env: [
       "LD_PRELOAD=",
-      ...smallNode,
+      "NODE_OPTIONS=",
       ...(config.searchPath === undefined ? [] : [`PATH=${config.searchPath}`]),
     ],
     HostConfig: {

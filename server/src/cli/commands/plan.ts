@@ -1,7 +1,7 @@
 import { type FailedResult, isAmbitError, type PlanResponse } from "@ambit/core";
 import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
-import { failedResult } from "../../failed-result.js";
+import { failedResult, isServerFault } from "../../failed-result.js";
 import { openAmbit } from "../../open.js";
 import { MalformedJson } from "../../parse-json.js";
 import { planResponse } from "../../plan-response.js";
@@ -19,7 +19,7 @@ export async function plan(
 ): Promise<number> {
   const progress = new Progress();
   const environment = takeEnvironment(process.env);
-  const { runner, registry, evidence } = await openAmbit({
+  const { runner, registry, evidence, log } = await openAmbit({
     environment,
     overrides,
     logLevel: "warn",
@@ -41,6 +41,7 @@ export async function plan(
   } catch (error) {
     if (!isAmbitError(error) && !(error instanceof MalformedJson)) throw error;
     const result = failedResult(error);
+    if (isServerFault(error)) log.error({ error }, "the request could not be planned");
     print(result);
     return exitCodeOf(result.failure);
   } finally {

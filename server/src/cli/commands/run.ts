@@ -2,7 +2,7 @@ import { isAmbitError, PluginLoadFailed, RunCancelled, type RunResult } from "@a
 import { recordsIn } from "@ambit/durable";
 import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
-import { failedResult } from "../../failed-result.js";
+import { failedResult, isServerFault } from "../../failed-result.js";
 import { type Ambit, openAmbit } from "../../open.js";
 import { MalformedJson } from "../../parse-json.js";
 import { recordInMemory } from "../../recording.js";
@@ -59,6 +59,7 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
     const isResult = isAmbitError(error) && !(error instanceof PluginLoadFailed);
     if (!isResult && !(error instanceof MalformedJson)) throw error;
     const result = failedResult(error);
+    if (isServerFault(error)) ambit?.log.error({ error }, "the run could not begin");
     ambit?.runner.refused(result.failure);
     await printer.result(result);
     const fix = byHand?.fixFor(result.failure);

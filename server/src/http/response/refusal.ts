@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { AtCapacity, type FailedResult, type Failure, isAmbitError } from "@ambit/core";
-import { failedBy, failedResult, invalid } from "../../failed-result.js";
+import { failedBy, failedResult, invalid, isServerFault } from "../../failed-result.js";
 import { MalformedJson } from "../../parse-json.js";
 import { encodeRecord, mediaTypes, type ResponseFormat } from "./response-format.js";
 import { send } from "./send.js";
@@ -67,5 +67,5 @@ export function sendRefusal(outgoing: ServerResponse, form: ResponseFormat, refu
 
 /** Whether it is a fault of the server, which is logged as an error. */
 export function isOurFault(thrown: unknown): boolean {
-  return !(thrown instanceof HttpRefusal) && statusOf(thrown) === 500;
+  return !(thrown instanceof HttpRefusal) && isServerFault(thrown);
 }

@@ -71,7 +71,7 @@ function start({ folder }: DaemonSettings, mode: "serve" | "serve-bytes"): strin
   const [program = "", , ...settings] = process.argv.slice(1);
   // Through a shell that exits at once, so that it has no parent: a platform that ends a pipe also ends all descendants
   // of its command, whatever their session.
-  const argv = ["-c", '"$@" &', "sh", process.execPath, program, mode, ...settings];
+  const argv = ["-c", '"$@" &', "sh", process.execPath, ...process.execArgv, program, mode, ...settings];
   spawn("/bin/sh", argv, {
     detached: true,
     cwd: "/",
