@@ -29,7 +29,7 @@ export const slowTests = [
   "test/{cluster,daytona,docker-engine,replicas,tools}/**",
   "test/kit/test/liar.test.ts",
   "test/e2e/**",
-  "!test/e2e/{lifecycle,run}.test.ts",
+  "!test/e2e/{client,lifecycle,run}.test.ts",
 ];
 
 /** Where a package has its tests. */

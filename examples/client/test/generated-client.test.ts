@@ -74,6 +74,16 @@ describe("a client that a generator makes", () => {
     expect(code).toBe(0);
   }, 60_000);
 
+  it("has the types that @ambit/client has", async () => {
+    const document: object = JSON.parse(await (await fetch(`${url}/openapi.json`)).text());
+    const generated = astToString(
+      await openapiTS(JSON.stringify({ ...document, paths: {} }), { emptyObjectsUnknown: true }),
+    );
+    const contract = fileURLToPath(new URL("../src/contract.ts", import.meta.resolve("@ambit/client")));
+    // `npm test -- examples/client -u` writes it again.
+    await expect(generated).toMatchFileSnapshot(contract);
+  });
+
   describe("compiled together,", () => {
     const wrong = [
       ["a misspelled boundary", `{ sandboxPermision: { network: "off" } }`, "sandboxPermision"],

@@ -1,0 +1,245 @@
+import type { InteractionAnswer, RunRequest, Schema } from "./api.js";
+import { Http, type HttpOptions } from "./http.js";
+import { Run, type RunOptions } from "./run.js";
+
+export interface ClientOptions extends HttpOptions {
+  /** The project of every request, where the operator's token may act for several. */
+  readonly projectId?: string;
+}
+
+/** Of every call. */
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+}
+
+/** Of a list: `after` is the last id of the page before. */
+export interface Page extends CallOptions {
+  readonly after?: string;
+  readonly limit?: number;
+}
+
+const at = (...parts: readonly string[]) => `/${parts.map(encodeURIComponent).join("/")}`;
+
+/**
+ * Every route of a server. Each method rejects with an AmbitError that has the failure's code, its gaps and issues with
+ * their fixes, and whether a later attempt may succeed.
+ */
+export class AmbitClient {
+  readonly #http: Http;
+  readonly #projectId: string | undefined;
+
+  constructor(options: ClientOptions = {}) {
+    this.#http = new Http(options);
+    this.#projectId = options.projectId;
+  }
+
+  /**
+   * Begins a run: read its events, await its result, or both.
+   *
+   * It goes on when the connection is lost, and is followed again; `onDisconnect: "cancel"` in the request ends it instead.
+   * With `tools`, `onApproval` or `onInput`, questions are answered while their call waits, and a run that pauses for one
+   * is continued in its session.
+   */
+  run(request: RunRequest, options: RunOptions = {}): Run {
+    const projectId = request.projectId ?? this.#projectId;
+    const source = { ...request, ...(projectId === undefined ? {} : { projectId }) };
+    return new Run(this.#http, { kind: "request", request: source }, options);
+  }
+
+  /** Follows a run of the server from a record on; from its beginning by default. */
+  attach(runId: string, { after = 0, ...options }: RunOptions & { readonly after?: number } = {}): Run {
+    const project = this.#projectId === undefined ? {} : { projectId: this.#projectId };
+    return new Run(this.#http, { kind: "attached", runId, after, ...project }, options);
+  }
+
+  /** Starts a run that no one waits for: `attach` follows it. A run without a slot waits for one. */
+  async start(request: RunRequest, options: CallOptions = {}): Promise<Schema<"AcceptedResponse">> {
+    const runId = request.runId ?? crypto.randomUUID();
+    return await this.#http.json("/run", {
+      method: "POST",
+      body: { ...this.#project, ...request, runId },
+      headers: { prefer: "respond-async", "idempotency-key": runId },
+      ...options,
+    });
+  }
+
+  /** Whether the request could run: every guarantee, or every gap with its fix. Nothing is started. */
+  async plan(request: RunRequest, options: CallOptions = {}): Promise<Schema<"PlanResponse">> {
+    return await this.#http.json("/plan", {
+      method: "POST",
+      body: { ...this.#project, ...request },
+      ...options,
+    });
+  }
+
+  async runs(page: Page & RunFilter = {}): Promise<Schema<"RunsResponse">> {
+    return await this.#list("/runs", page);
+  }
+
+  async runInfo(runId: string, options: CallOptions = {}): Promise<Schema<"RunInfo">> {
+    return await this.#http.json(at("runs", runId), { query: this.#project, ...options });
+  }
+
+  /** Deletes an ended run with all of its data. */
+  async deleteRun(runId: string, options: CallOptions = {}): Promise<Schema<"EndedResponse">> {
+    return await this.#http.json(at("runs", runId), { method: "DELETE", query: this.#project, ...options });
+  }
+
+  /** Ends a running or queued run. */
+  async cancelRun(runId: string, options: CallOptions = {}): Promise<Schema<"EndedResponse">> {
+    return await this.#post(at("runs", runId, "cancel"), options);
+  }
+
+  async interactions(page: Page & InteractionFilter = {}): Promise<Schema<"InteractionsResponse">> {
+    return await this.#list("/interactions", page);
+  }
+
+  /** Answers a question of a run: live, or stored for the session's next turn. */
+  async answer(
+    runId: string,
+    interactionId: string,
+    answer: InteractionAnswer,
+    options: CallOptions = {},
+  ): Promise<Schema<"ForwardedResponse">> {
+    return await this.#http.json(at("runs", runId, "interactions", interactionId), {
+      method: "POST",
+      body: answer,
+      query: this.#project,
+      ...options,
+    });
+  }
+
+  async files(runId: string, options: CallOptions = {}): Promise<Schema<"OutputFilesResponse">> {
+    return await this.#http.json(at("runs", runId, "files"), { query: this.#project, ...options });
+  }
+
+  /** One file of a run's outputs. */
+  async file(runId: string, path: string, options: CallOptions = {}): Promise<Response> {
+    return await this.#download(at("runs", runId, "files", ...path.split("/")), options);
+  }
+
+  /** All files of a run's outputs, as a tar archive. */
+  async archive(runId: string, options: CallOptions = {}): Promise<Response> {
+    return await this.#download(at("runs", runId, "archive"), options);
+  }
+
+  /** What the run changed, as a patch. */
+  async patch(runId: string, options: CallOptions = {}): Promise<string> {
+    return await (await this.#download(at("runs", runId, "patch"), options)).text();
+  }
+
+  /** The run's commits, as a git bundle. */
+  async bundle(runId: string, options: CallOptions = {}): Promise<Response> {
+    return await this.#download(at("runs", runId, "bundle"), options);
+  }
+
+  async sessions(page: Omit<Page, "after"> = {}): Promise<Schema<"SessionsResponse">> {
+    return await this.#list("/sessions", page);
+  }
+
+  /** Closes a session with its sandbox and agent, and the run that uses it. */
+  async closeSession(sessionId: string, options: CallOptions = {}): Promise<Schema<"EndedResponse">> {
+    return await this.#http.json(at("sessions", sessionId), {
+      method: "DELETE",
+      query: this.#project,
+      ...options,
+    });
+  }
+
+  async takeSnapshot(sessionId: string, options: CallOptions = {}): Promise<Schema<"SnapshotInfo">> {
+    return await this.#post(at("sessions", sessionId, "snapshot"), options);
+  }
+
+  async snapshots(options: CallOptions = {}): Promise<Schema<"SnapshotsResponse">> {
+    return await this.#http.json("/snapshots", { query: this.#project, ...options });
+  }
+
+  async snapshot(snapshotId: string, options: CallOptions = {}): Promise<Schema<"SnapshotInfo">> {
+    return await this.#http.json(at("snapshots", snapshotId), { query: this.#project, ...options });
+  }
+
+  async deleteSnapshot(snapshotId: string, options: CallOptions = {}): Promise<Schema<"EndedResponse">> {
+    return await this.#http.json(at("snapshots", snapshotId), {
+      method: "DELETE",
+      query: this.#project,
+      ...options,
+    });
+  }
+
+  /** A snapshot as a file that any server imports. */
+  async exportSnapshot(snapshotId: string, options: CallOptions = {}): Promise<Response> {
+    return await this.#download(at("snapshots", snapshotId, "archive"), options);
+  }
+
+  async importSnapshot(
+    archive: Blob | ReadableStream<Uint8Array>,
+    options: CallOptions = {},
+  ): Promise<Schema<"SnapshotInfo">> {
+    return await this.#http.json("/snapshots", {
+      method: "POST",
+      body: archive,
+      query: this.#project,
+      headers: { "content-type": "application/octet-stream" },
+      ...options,
+    });
+  }
+
+  async deliveries(page: Page & DeliveryFilter = {}): Promise<Schema<"DeliveriesResponse">> {
+    return await this.#list("/deliveries", page);
+  }
+
+  /** Sends a webhook's message again. */
+  async redeliver(deliveryId: string, options: CallOptions = {}): Promise<Schema<"StoredDelivery">> {
+    return await this.#http.json(at("deliveries", deliveryId, "redeliver"), { method: "POST", ...options });
+  }
+
+  /** Every actor, with its claims and what was proven on the server's host. */
+  async plugins(options: CallOptions = {}): Promise<Schema<"PluginsResponse">> {
+    return await this.#http.json("/plugins", options);
+  }
+
+  async health(options: CallOptions = {}): Promise<Schema<"HealthResponse">> {
+    return await this.#http.json("/health", options);
+  }
+
+  /** Rejects while the server takes no runs. */
+  async ready(options: CallOptions = {}): Promise<Schema<"ReadyResponse">> {
+    return await this.#http.json("/ready", options);
+  }
+
+  get #project(): { readonly projectId?: string } {
+    return this.#projectId === undefined ? {} : { projectId: this.#projectId };
+  }
+
+  async #list<Answer>(path: string, { signal, ...query }: Page & object): Promise<Answer> {
+    const named = Object.entries({ ...this.#project, ...query }).filter(([, value]) => value !== undefined);
+    return await this.#http.json(path, {
+      query: Object.fromEntries(named.map(([name, value]) => [name, String(value)])),
+      signal,
+    });
+  }
+
+  async #post<Answer>(path: string, options: CallOptions): Promise<Answer> {
+    return await this.#http.json(path, { method: "POST", query: this.#project, ...options });
+  }
+
+  async #download(path: string, options: CallOptions): Promise<Response> {
+    return await this.#http.send(path, { accept: "*/*", query: this.#project, ...options });
+  }
+}
+
+interface RunFilter {
+  readonly sessionId?: string;
+  readonly state?: "queued" | "running" | "ended";
+}
+
+interface InteractionFilter {
+  readonly runId?: string;
+  readonly sessionId?: string;
+  readonly state?: string;
+}
+
+interface DeliveryFilter {
+  readonly runId?: string;
+  readonly state?: string;
+}

@@ -1,0 +1,14 @@
+export type {
+  AgentEvent,
+  FailedResult,
+  InteractionAnswer,
+  InteractionKind,
+  InteractionRequest,
+  RunRequest,
+  RunResult,
+  StreamRecord,
+} from "./api.js";
+export { AmbitClient, type ClientOptions } from "./client.js";
+export { AmbitError, type AmbitErrorCode, type Gap, type Issue } from "./errors.js";
+export type { Run, RunOptions } from "./run.js";
+export { verifyWebhook, type WebhookMessage } from "./webhooks.js";
