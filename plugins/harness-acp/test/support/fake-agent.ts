@@ -203,6 +203,7 @@ export function fakeAgent(options: FakeAgentOptions) {
       {
         profile: { ...demo, title: "The fake", ...options.profile },
         versions: options.versions,
+        isOutdated: () => false,
         launch: {
           argv: ["fake"],
           obeyed: [],
