@@ -6,7 +6,7 @@ import { type OperatorReach, whyNotReached } from "./git/sandbox-of.js";
 /** What workspaces need of a request. */
 export type Needed = Pick<
   RunRequest,
-  "workspace" | "outputs" | "sandboxPermission" | "environment" | "fork" | "sessionId"
+  "workspace" | "outputs" | "sandboxPermission" | "environment" | "fork" | "sessionId" | "harnessFiles"
 >;
 
 export interface IssueOptions {

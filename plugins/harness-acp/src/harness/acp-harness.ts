@@ -203,7 +203,10 @@ export class AcpHarness implements Harness {
         if (isReplaced()) throw this.#replaced(replaced, error);
         const failed = error.message.replace(/\.$/, "");
         if (this.#isNew(sandbox))
-          throw this.#replaced(`${failed}, and its packages were changed less than a minute ago`, error.cause);
+          throw this.#replaced(
+            `${failed}, and its packages were changed less than a minute ago`,
+            error.cause,
+          );
       }
       if (image === undefined || scope.signal.aborted || this.#isRunners(image)) throw error;
       const expected = { title: this.#profile.title, fix: this.#fixInImage(image) };
