@@ -151,6 +151,13 @@ export class SandboxFailed extends AmbitError {
 /** The operator checks the agent's installation. */
 export class HarnessFailed extends AmbitError {
   readonly code = "harness_failed";
+  override readonly retryable: boolean;
+
+  /** @param options `retryable`: whether the same request may succeed later. Default: false. */
+  constructor(message: string, options?: ErrorOptions & { readonly retryable?: boolean }) {
+    super(message, options);
+    this.retryable = options?.retryable ?? false;
+  }
 }
 
 /** The operator or the caller checks the model's endpoint, credential or quota. */

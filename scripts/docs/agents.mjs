@@ -65,12 +65,13 @@ export const features = [
   "no process left, without a sandbox",
 ];
 
+/** The manifest that an agent is installed with. @param {string} id */
+export const pinOf = (id) =>
+  JSON.parse(readFileSync(join(root, "plugins/harness-acp/pins", id, "package.json"), "utf8"));
 /** @param {string} id */
 const versions = (id) => {
-  const { dependencies } = JSON.parse(
-    readFileSync(join(root, "plugins/harness-acp/pins", id, "package.json"), "utf8"),
-  );
-  return Object.entries(dependencies)
+  const { dependencies, overrides = {} } = pinOf(id);
+  return Object.entries({ ...dependencies, ...overrides })
     .map(([name, version]) => `\`${name}\` ${version}`)
     .join(", ");
 };
@@ -85,6 +86,8 @@ const held = {
   refused: "refused",
   obeyed: "acts, inside the boundary",
 };
+/** @param {{ readonly place: string, readonly file: string }} handoff */
+const pathOf = ({ place, file }) => `\`${place === "home" ? "~/" : ""}${file}\``;
 /**
  * The page. Pure, but for the versions that are pinned.
  *
@@ -109,8 +112,7 @@ export function pageOf(cells) {
     const files = cells.filter((each) => each.table === "handoffs" && each.agent === id);
     if (files.length === 0) throw new Error(`no test recorded the files of ${id}`);
     const rows = files.map((each) => {
-      const path = `\`${each.place === "home" ? "~/" : ""}${each.file}\``;
-      return line([path, each.what, alone[each.alone], held[each.held]]);
+      return line([pathOf(each), each.what, alone[each.alone], held[each.held]]);
     });
     return `### \`${id}\`\n\n${[line(["file", "with", "the agent alone", "in a run"]), "|---|---|---|---|", ...rows].join("\n")}`;
   };
@@ -187,26 +189,78 @@ ${agents.map(handoffs).join("\n\n")}
 `;
 }
 
-/** Runs the tests with every agent. @returns {readonly any[]} what they recorded */
-function recorded() {
-  const folder = mkdtempSync(join(tmpdir(), "ambit-agents-"));
-  const results = join(folder, "results.jsonl");
-  const env = { ...process.env, AMBIT_TEST_AGENTS: "all", AMBIT_AGENTS_RESULTS: results };
-  for (const [project = "", file = ""] of tests) {
-    const { status } = spawnSync("npx", ["vitest", "run", "--project", project, file], {
-      cwd: root,
-      env,
-      stdio: "inherit",
-    });
-    if (status !== 0) throw new Error(`${file} didn't pass: the page stays as it was`);
-  }
-
-  const cells = readFileSync(results, "utf8")
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line));
-  rmSync(folder, { recursive: true });
-  return cells;
+/**
+ * The cells of a page. Pure.
+ *
+ * @param {string} text
+ * @returns {readonly { table: string, row: string, agent: string, note: string }[]}
+ */
+export function cellsOf(text) {
+  /** @param {string} row */
+  const columns = (row) =>
+    row
+      .slice(1, -1)
+      .split("|")
+      .map((column) => column.trim());
+  return text.split(/^(?=##)/m).flatMap((section) => {
+    const title = /^#+ `?(\w+)/.exec(section)?.[1] ?? "";
+    const rows = (section.match(/^\|.*\|$/gm) ?? []).filter((row) => !row.startsWith("|---")).map(columns);
+    const table = title.toLowerCase();
+    if (agents.includes(title))
+      return rows.slice(1).map(([file, what, ...notes]) => ({
+        table: "handoffs",
+        row: `${file} (${what})`,
+        agent: title,
+        note: notes.join(", "),
+      }));
+    if (table !== "runs" && table !== "features") return [];
+    return rows
+      .slice(1)
+      .flatMap(([row = "", ...notes]) =>
+        notes.map((note, at) => ({ table, row, agent: agents[at] ?? "", note })),
+      );
+  });
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(page, pageOf(recorded()));
+/**
+ * Runs the tests of the page's agents. Those of an agent that fail record nothing.
+ *
+ * @param {Readonly<Record<string, string>>} environment which agents: `AMBIT_TEST_AGENTS`
+ * @returns {{ readonly cells: readonly any[], readonly failed: readonly string[] }} what they recorded, and the files with a failure
+ */
+function run(environment) {
+  const folder = mkdtempSync(join(tmpdir(), "ambit-agents-"));
+  const results = join(folder, "results.jsonl");
+  writeFileSync(results, "");
+  const env = { ...process.env, ...environment, AMBIT_AGENTS_RESULTS: results };
+  const failed = tests.flatMap(([project = "", file = ""]) => {
+    const args = ["vitest", "run", "--project", project, file];
+    return spawnSync("npx", args, { cwd: root, env, stdio: "inherit" }).status === 0 ? [] : [file];
+  });
+  const lines = readFileSync(results, "utf8").split("\n");
+  rmSync(folder, { recursive: true });
+  return { cells: lines.filter((line) => line !== "").map((line) => JSON.parse(line)), failed };
+}
+
+/**
+ * The same, with cells in the form of {@link cellsOf}.
+ *
+ * @param {Readonly<Record<string, string>>} environment
+ */
+export function recordedWith(environment) {
+  const { cells, failed } = run(environment);
+  return { cells: cells.map(shownCell), failed };
+}
+
+/** As the page has it. @param {any} cell */
+function shownCell({ table, agent, row, note, ...file }) {
+  if (table !== "handoffs") return { table, agent, row, note: String(note) };
+  const notes = [alone[file.alone], held[file.held]];
+  return { table, agent, row: `${pathOf(file)} (${file.what})`, note: notes.join(", ") };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { cells, failed } = run({ AMBIT_TEST_AGENTS: "all" });
+  if (failed.length > 0) throw new Error(`${failed.join(", ")} didn't pass: the page stays as it was`);
+  writeFileSync(page, pageOf(cells));
+}

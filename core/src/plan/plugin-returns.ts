@@ -80,7 +80,9 @@ export const pluginReturns = {
   texts: list(text),
   hiddenCredentials: list(hiddenCredential),
   modelUse: modelUse.optional(),
-  requiredPaths: list(z.object({ path: z.string().startsWith("/"), what: text })),
+  requiredPaths: list(
+    z.object({ path: z.string().startsWith("/"), what: text, isOptional: z.boolean().exactOptional() }),
+  ),
   translation: having<Translation>({
     request: object,
     issues,

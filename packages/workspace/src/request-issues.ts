@@ -6,7 +6,7 @@ import { type OperatorReach, whyNotReached } from "./git/sandbox-of.js";
 /** What workspaces need of a request. */
 export type Needed = Pick<
   RunRequest,
-  "workspace" | "outputs" | "sandboxPermission" | "environment" | "fork" | "sessionId"
+  "workspace" | "outputs" | "sandboxPermission" | "environment" | "fork" | "sessionId" | "harnessFiles"
 >;
 
 export interface IssueOptions {
@@ -30,8 +30,9 @@ export function requestIssues(request: Needed, { reach, hasBlobs }: IssueOptions
   const repository = repositoryOf({ workspace });
   const wish = outputs?.git?.pullRequest;
   if (wish !== undefined && repository !== undefined) {
-    const message = whyNoPullRequest(repository.url, wish.host);
-    if (message !== undefined) issues.push({ path: "outputs.git.pullRequest.host", message });
+    const problem = whyNoPullRequest(repository.url, wish);
+    if (problem !== undefined)
+      issues.push({ path: `outputs.git.pullRequest.${problem.field}`, message: problem.message });
   }
   if (outputs?.git !== undefined && repository === undefined) {
     const message = "needs exactly one git source in workspace.sources, whose repository it is pushed to";

@@ -209,7 +209,8 @@ export class Workspaces {
         at = index;
         return prepare(index, ...asked);
       };
-      return await fillFrom(request.workspace?.sources ?? [], sandbox, limits, signal, noted);
+      const later = request.harnessFiles.map(({ path }) => path);
+      return await fillFrom(request.workspace?.sources ?? [], sandbox, limits, signal, noted, later);
     } catch (error) {
       signal.throwIfAborted();
       if (!late.aborted) throw error;

@@ -187,10 +187,39 @@ test("a file of one source where another has a folder is named, and one in its p
   const files = (path: string, into?: string) => ({ type: "files", into, files: [{ path, content: path }] });
   await expect(fill([files("a"), files("b", "a")])).rejects.toMatchObject({
     reason: "invalid",
-    message: "workspace.sources[1] has 'b', and 'a' is both a file and a folder",
+    message:
+      "workspace.sources[1] has 'b', and 'a' is both a file and a folder, of the sources or harnessFiles",
   });
   await expect(fill([files("a/b"), files("b", "a")])).resolves.toBeDefined();
 });
+
+test.each(["a", "a/b/c"])(
+  "a file where one of the request's own needs a folder, or the other way round: %s",
+  async (later) => {
+    const sources = [sourceSchema.parse({ type: "files", files: [{ path: "a/b", content: "" }] })];
+    const prepare = async () => ({
+      entries: (async function* () {
+        yield { path: "a/b", content: new Uint8Array(), executable: false };
+      })(),
+      facts: {},
+      close: async () => {},
+    });
+    const written = { workspace: "/workspace", writeFiles: async () => {} };
+    const filled = fillFrom(
+      sources,
+      written,
+      { maxFiles: 9, maxBytes: 9 },
+      new AbortController().signal,
+      prepare,
+      [later],
+    );
+    await expect(filled).rejects.toMatchObject({
+      code: "source_failed",
+      reason: "invalid",
+      message: expect.stringContaining("workspace.sources[0] has 'a/b', and 'a"),
+    });
+  },
+);
 
 describe("a failure that isn't the archive's", () => {
   const sources = [sourceSchema.parse(archive(Buffer.from("x")))];

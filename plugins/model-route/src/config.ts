@@ -44,6 +44,11 @@ export const configSchema = z.strictObject({
   /** Whether streams of OpenAI Chat Completions are requested with their usage, which they otherwise don't contain. */
   requestStreamUsage: z.boolean().default(true),
   /**
+   * Hosts (`name`, or `name:port`) of OpenAI-compatible servers that leave the `finish_reason` of an answer at null: one that ends
+   * properly is finished there. Default none.
+   */
+  withoutFinishReason: z.array(z.string().min(1).max(300)).default([]),
+  /**
    * Whether the provider of a run with a restricted network may search, run code, call MCP servers and fetch addresses.
    * With the network `on` it always may.
    */

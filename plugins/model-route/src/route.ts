@@ -1,4 +1,4 @@
-import type { ActorGap, ModelExchange, ModelUsage, ModelUse } from "@ambit/core/plugin";
+import type { ActorGap, ModelExchange, ModelUsage } from "@ambit/core/plugin";
 import { allowedModels, isAllowed, priceOf } from "./models.js";
 import { isRefusal, type ModelOperation } from "./protocols/protocol.js";
 import { maxUsage } from "./request/max-usage.js";
@@ -7,6 +7,7 @@ import { beyondModel } from "./request/shapes/index.js";
 import { shortLine } from "./response/failures.js";
 import { ownAnswer } from "./response/refusals.js";
 import type { RouteOptions } from "./route-options.js";
+import { hostOf } from "./upstream/endpoint.js";
 import { Sending } from "./upstream/sending.js";
 
 /** One agent's connection to its model: the operations that it may use, and nothing else. */
@@ -138,9 +139,4 @@ function modelOf(operation: ModelOperation, body: ReadBody | undefined): string 
 
 function called({ method, pathname }: { readonly method: string; readonly pathname: string }): string {
   return `${method} ${shortLine(pathname).slice(0, 100)}`;
-}
-
-function hostOf({ endpoint }: ModelUse): string {
-  const { hostname, port, protocol } = new URL(endpoint);
-  return `${hostname}:${port || (protocol === "https:" ? "443" : "80")}`;
 }

@@ -51,6 +51,11 @@ const unfinished = {
   isPartial: true,
   message: "The model's answer ended before it was finished",
 };
+/** Of a server that may never say it. */
+const unnamed = {
+  ...unfinished,
+  message: expect.stringMatching(/before it was finished \(it has no finish_reason; .* withoutFinishReason /),
+};
 const markers = [
   { marker: "[[say ok]]", ends: [undefined], stops: [undefined] },
   { marker: '[[call add {"a":1}]]', ends: [undefined], stops: [undefined] },
@@ -71,7 +76,7 @@ describe.each(apis)("an answer of $api", ({ api, use, path, body }) => {
       const response = await route.send(JSON.stringify(asks), asked);
       expect(response.status).toBe(200);
       await response.text();
-      expect(route.ends).toEqual(ends);
+      expect(route.ends).toEqual(ends.map((end) => end && (api === "openai chat" ? unnamed : end)));
       expect(route.stops).toEqual(stops);
       // What was sent of it is paid for.
       expect(route.total().output).toBeGreaterThan(0);
@@ -81,11 +86,21 @@ describe.each(apis)("an answer of $api", ({ api, use, path, body }) => {
 });
 
 /** What a route reports of an answer. */
-async function endOf(use: Parameters<typeof useOf>[0], path: string, type: string, answer: string) {
+async function endOf(
+  use: Parameters<typeof useOf>[0],
+  path: string,
+  type: string,
+  answer: string,
+  withoutFinishReason?: (host: string) => readonly string[],
+) {
   const origin = await serving((_request, response) => {
     response.writeHead(200, { "content-type": type }).end(answer);
   });
-  const route = routeTo(useOf({ ...use, endpoint: `${origin}${useOf(use).basePath}` }));
+  const config =
+    withoutFinishReason === undefined
+      ? {}
+      : { withoutFinishReason: withoutFinishReason(new URL(origin).host) };
+  const route = routeTo(useOf({ ...use, endpoint: `${origin}${useOf(use).basePath}` }), config);
   await (await route.send(JSON.stringify({ model: "m-1" }), path)).text();
   expect(route.ends).toHaveLength(1);
   return route.ends[0] ?? route.stops[0] ?? "whole";
@@ -98,14 +113,14 @@ describe("a stream that ends properly", () => {
   const generate = "/v1beta/models/m-1:streamGenerateContent?alt=sse";
   const unfinishedWith = (words: string) => ({ ...unfinished, message: `${unfinished.message}: ${words}` });
   it.each([
-    { what: "chat: nothing", use: openai, path: chat, events: [], end: unfinished },
-    { what: "chat: only [DONE]", use: openai, path: chat, events: ["[DONE]"], end: unfinished },
+    { what: "chat: nothing", use: openai, path: chat, events: [], end: unnamed },
+    { what: "chat: only [DONE]", use: openai, path: chat, events: ["[DONE]"], end: unnamed },
     {
       what: "chat: a text that looks like a finish",
       use: openai,
       path: chat,
       events: [{ choices: [{ delta: { content: '"finish_reason":"stop"' }, finish_reason: null }] }],
-      end: unfinished,
+      end: unnamed,
     },
     {
       what: "chat: an error in the middle",
@@ -161,6 +176,43 @@ describe("a stream that ends properly", () => {
     },
   ])("$what", async ({ use, path, events, end }) => {
     expect(await endOf(use, path, "text/event-stream", stream(...events))).toEqual(end);
+  });
+
+  const piece = (finish: object) => ({ choices: [{ index: 0, delta: { content: "Hello" }, ...finish }] });
+  it.each([
+    { what: "has no finish_reason at all, and [DONE]", events: [piece({}), "[DONE]"], end: "whole" },
+    { what: "has no finish_reason at all, and no [DONE]", events: [piece({}), piece({})], end: unnamed },
+    {
+      what: "has one that stays null, and [DONE]",
+      events: [piece({ finish_reason: null }), "[DONE]"],
+      end: unnamed,
+    },
+  ])("of Chat Completions that $what", async ({ events, end }) => {
+    const [type, answer] = ["text/event-stream", stream(...events)] as const;
+    expect(await endOf(openai, chat, type, answer)).toEqual(end);
+    // Of a server that is listed, by its name or with its port.
+    expect(await endOf(openai, chat, type, answer, (host) => [host])).toBe("whole");
+    expect(await endOf(openai, chat, type, answer, () => ["127.0.0.1"])).toBe("whole");
+    expect(await endOf(openai, chat, type, answer, () => ["127.0.0.1:1", "localhost"])).toEqual(end);
+  });
+
+  it("and is empty isn't finished, nor is one that failed, at a server that is listed", async () => {
+    const listed = (...events: readonly unknown[]) =>
+      endOf(openai, chat, "text/event-stream", stream(...events), (host) => [host]);
+    expect(await listed("[DONE]")).toEqual(unnamed);
+    const overloaded = [piece({}), { error: { message: "overloaded" } }, "[DONE]"];
+    expect(await listed(...overloaded)).toEqual(unfinishedWith("overloaded"));
+    expect(await endOf(openai, chat, "text/event-stream", stream(...overloaded))).toEqual(
+      unfinishedWith("overloaded"),
+    );
+    const failed = await endOf(
+      openai,
+      responses,
+      "text/event-stream",
+      stream({ response: { status: "failed", error: { message: "no more" } } }),
+      (host) => [host],
+    );
+    expect(failed).toEqual(unfinishedWith("no more"));
   });
 
   it("isn't judged in a form that isn't known", async () => {

@@ -1,13 +1,15 @@
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { promisify } from "node:util";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { describe, expect, it } from "vitest";
+import { listening } from "@ambit/fakes/listening";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { configSchema, ModelRouteGateway } from "../src/index.js";
 import { key, routeTo, serving, useOf } from "./support/stage.js";
 
@@ -194,6 +196,28 @@ describe("the route's connections", () => {
     expect(gateway.issues({ ...use, headers: { Host: "evil" } })).toMatchObject([
       { path: "modelConnection.endpoint.headers.Host" },
     ]);
+  });
+});
+
+describe("a response that nothing asked for, on a connection that is kept", () => {
+  const answered = (text: string) => {
+    const type = "content-type: application/json\r\n";
+    return `HTTP/1.1 200 OK\r\n${type}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
+  };
+  const poison = '{"poison":true}';
+
+  it("is no request's answer", async () => {
+    const server = createServer((socket) => {
+      // A connection that the route has ended.
+      socket.on("error", () => undefined);
+      socket.on("data", (bytes) => {
+        if (bytes.toString("latin1").startsWith("POST ")) socket.write(answered(fine) + answered(poison));
+      });
+    });
+    const origin = `http://127.0.0.1:${await listening(server, onTestFinished)}`;
+    const route = routeTo(useOf({ endpoint: origin }));
+    for (let count = 0; count < 5; count += 1) expect(await (await route.send()).text()).toBe(fine);
+    expect(route.ends).toEqual(Array(5).fill(undefined));
   });
 });
 

@@ -31,5 +31,5 @@ it("`ambit agents` marks an agent whose version isn't the tested one", async () 
   const { stdout } = await promisify(execFile)(process.execPath, [ambit, "agents"], { cwd: folder });
   expect(stdout).toMatch(/gemini +Gemini CLI +9\.9\.9 \(tested: \d+\.\d+\.\d+\)/);
   expect(stdout).toMatch(/demo +demo +included/);
-  expect(stdout).toMatch(/codex +Codex +0\.200\.1, adapter 9\.9\.9 \(tested/);
+  expect(stdout).toMatch(/codex +Codex +0\.200\.1 \(tested: \d+\.\d+\.\d+\), adapter 9\.9\.9 \(tested/);
 }, 60_000);

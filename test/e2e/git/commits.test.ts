@@ -25,8 +25,8 @@ beforeAll(async () => {
     ...(hasKeygen ? { signingKeyFile: key } : {}),
   };
   const rights = {
-    [reader]: { fetch: /^\/acme\// },
-    [pusher]: { push: /^\/acme\/(?!locked)/, fetch: /^\/acme\// },
+    [reader]: { fetch: /^\/(?:scm\/)?acme\// },
+    [pusher]: { push: /^\/(?:scm\/)?acme\/(?!locked)/, fetch: /^\/(?:scm\/)?acme\// },
   };
   const started = await startForgeServer(rights, { workspace, isTrustedByServer: true });
   ({ forge, server } = started);
@@ -347,27 +347,33 @@ describe("a commit that is kept", { timeout: 180_000 }, () => {
 
 describe("a pull request", { timeout: 180_000 }, () => {
   const wish = { title: "Fix it", body: "Because.", base: "main", draft: true, labels: ["robot", "fix"] };
-  const asked = (host: "github" | "gitlab", more: object = {}) => ({
-    ...wish,
-    host,
-    apiUrl: `https://localhost:${forge.port}/api/${host === "github" ? "v3" : "v4"}`,
-    ...more,
-  });
+  /** The path of a repository there, the API's, and the title of a draft. Bitbucket has no labels. */
+  const hosts = {
+    github: { path: "acme/github", api: "api/v3", title: "Fix it" },
+    gitlab: { path: "acme/gitlab", api: "api/v4", title: "Draft: Fix it" },
+    gitea: { path: "acme/gitea", api: "api/v1", title: "WIP: Fix it" },
+    bitbucket: { path: "acme/bitbucket", api: "api/2.0", title: "Fix it", labels: [] },
+    "bitbucket-data-center": { path: "scm/acme/app", api: "rest/api/1.0", title: "Fix it", labels: [] },
+    azure: { path: "acme/project/_git/pulls", api: "acme", title: "Fix it" },
+  } as const;
+  const asked = (host: keyof typeof hosts, more: object = {}) => {
+    const { path: _path, api, title: _title, ...differing } = hosts[host];
+    return { ...wish, host, apiUrl: `https://localhost:${forge.port}/${api}`, ...differing, ...more };
+  };
 
-  it.each(["github", "gitlab"] as const)(
+  it.each(["github", "gitlab", "gitea", "bitbucket", "bitbucket-data-center", "azure"] as const)(
     "is opened at a host of %s, and taken if it is open",
     async (host) => {
-      const path = `acme/${host}`;
+      const { path, title, api: _api, ...differing } = hosts[host];
       forge.repository(path, { "a.txt": "one" });
       const outputs = pushing({ pullRequest: asked(host) });
       const result = await runWith([git(path)], "printf two > a.txt", { outputs });
       expect(result, server.log()).toMatchObject({ ok: true });
       const { pullRequest } = result.receipt.outputs.git;
       const [opened] = forge.pulls.filter(({ repository }) => repository === path);
-      const title = host === "github" ? "Fix it" : "Draft: Fix it";
-      expect(opened).toMatchObject({ ...wish, title, head: "fix/one" });
+      expect(opened).toMatchObject({ ...wish, ...differing, title, head: "fix/one" });
       expect(pullRequest).toEqual({
-        url: expect.stringContaining(path),
+        url: expect.stringMatching(/^https:\/\/forge\.test\/.*acme\/.*\d$/),
         number: opened?.number,
         opened: true,
       });
@@ -416,6 +422,12 @@ describe("a pull request", { timeout: 180_000 }, () => {
       return failure?.issues;
     };
     expect(await issues({ pullRequest: wish })).toMatchObject([{ path: "outputs.git.pullRequest.host" }]);
+    expect(await issues({ pullRequest: asked("azure") })).toMatchObject([
+      { path: "outputs.git.pullRequest.host" },
+    ]);
+    expect(await issues({ pullRequest: { ...asked("bitbucket"), labels: ["robot"] } })).toMatchObject([
+      { path: "outputs.git.pullRequest.labels" },
+    ]);
     expect(await issues({ push: "none", pullRequest: asked("github") })).toMatchObject([
       { path: "outputs.git.pullRequest" },
     ]);

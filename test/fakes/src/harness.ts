@@ -9,6 +9,7 @@ import type {
   PreparedAgent,
   PreparedStart,
   Prewarm,
+  RequiredPath,
   StartScope,
   Turn,
 } from "@ambit/core/plugin";
@@ -68,6 +69,10 @@ export class ScriptedHarness implements Harness {
   closed = 0;
   /** Whether the agents that were started can take another turn. */
   exited = false;
+  /** Whether the program of the agents that were started was replaced. */
+  outdated = false;
+  /** The host's files that its agents need. */
+  paths: readonly string[] = [];
   /** Whether it can't load a stored conversation. */
   forgets = false;
 
@@ -100,8 +105,8 @@ export class ScriptedHarness implements Harness {
     return this.behaviour.issues?.(request) ?? [];
   }
 
-  requiredPaths(): [] {
-    return [];
+  requiredPaths(): readonly RequiredPath[] {
+    return this.paths.map((path) => ({ path, what: "the agent" }));
   }
 
   visibleCredentials(request: RunRequest): readonly string[] {
@@ -127,6 +132,7 @@ export class ScriptedHarness implements Harness {
     this.starts.push(scope);
     await this.behaviour.onStart?.(scope);
     this.exited = false;
+    this.outdated = false;
     let isClosed = false;
     return {
       conversation: `conversation-${this.starts.length}`,
@@ -143,6 +149,7 @@ export class ScriptedHarness implements Harness {
         return script({ signal, prompt, scope, ask: onPermission, onInput, warn, tools });
       },
       ended: () => isClosed || this.exited,
+      isOutdated: () => this.outdated,
       close: async () => {
         if (isClosed) return;
         isClosed = true;

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { agents, features, page, pageOf, runs } from "../../../scripts/docs/agents.mjs";
+import { moved } from "../../../scripts/agents-matrix.mjs";
+import { agents, cellsOf, features, page, pageOf, runs } from "../../../scripts/docs/agents.mjs";
 
 /** Without what only the real agents can tell: the cells of the first two tables, and the rows of the last ones. */
 function generatedOf(text: string): string {
@@ -15,4 +16,28 @@ it("docs/agents.md has its generator's text, rows and versions: node scripts/doc
   );
   const files = agents.map((agent) => ({ table: "handoffs", agent, alone: "acts", held: "read" }));
   expect(generatedOf(readFileSync(page, "utf8"))).toBe(generatedOf(pageOf([...cells, ...files])));
+});
+
+it("npm run agents:matrix compares every cell of the page with what the tests record", () => {
+  const text = readFileSync(page, "utf8");
+  const before = cellsOf(text);
+  for (const agent of agents) expect(moved(before, before, agent)).toEqual([]);
+  const of = (table: string, agent: string) =>
+    before.filter((cell) => cell.table === table && cell.agent === agent);
+  for (const agent of agents) {
+    expect(of("runs", agent).map(({ row }) => row)).toEqual(runs);
+    expect(of("features", agent).map(({ row }) => row)).toEqual(features);
+    expect(of("handoffs", agent).length).toBeGreaterThan(10);
+  }
+  // One row that says something else, one whose test failed, and one of another agent.
+  const other = (agent: string, row: string) =>
+    before.find((cell) => cell.agent === agent && cell.row === row);
+  const [text1, cancel] = [other("pi", "text"), other("pi", "cancel")];
+  const now = before
+    .filter((cell) => cell !== cancel && cell !== other("qwen", "text"))
+    .map((cell) => (cell === text1 ? { ...cell, note: "fails" } : cell));
+  expect(moved(before, now, "pi")).toEqual([
+    { row: "runs: text", before: "yes", now: "fails" },
+    { row: "runs: cancel", before: "yes", now: "no test recorded it" },
+  ]);
 });

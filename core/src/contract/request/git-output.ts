@@ -18,7 +18,14 @@ function isApiUrl(text: string): boolean {
 }
 
 /** Where a pull request is opened: each has an API of its own. */
-export const forgeSchema = z.enum(["github", "gitlab"]);
+export const forgeSchema = z.enum([
+  "github",
+  "gitlab",
+  "gitea",
+  "bitbucket",
+  "bitbucket-data-center",
+  "azure",
+]);
 export type Forge = z.infer<typeof forgeSchema>;
 
 const pullRequestSchema = z.strictObject({
@@ -45,14 +52,16 @@ const pullRequestSchema = z.strictObject({
     )
     .max(limits.pullRequestLabels)
     .default([])
-    .meta({ description: `Its labels, at most ${limits.pullRequestLabels}. Default: none.` }),
+    .meta({
+      description: `Its labels, at most ${limits.pullRequestLabels}; Bitbucket has none. Default: none.`,
+    }),
   host: forgeSchema.optional().meta({
     description:
-      "What the repository's host runs: `github` (also GitHub Enterprise) or `gitlab`. Default: by the host's name, `github.com` or `gitlab.com`; required for any other host.",
+      "What the repository's host runs: `github` (also GitHub Enterprise), `gitlab`, `gitea` (also Forgejo), `bitbucket` (Cloud), `bitbucket-data-center` or `azure` (Azure DevOps). Default: by the host's name: `github.com`, `gitlab.com`, `gitea.com`, `codeberg.org`, `bitbucket.org`, `dev.azure.com` and those below `visualstudio.com`; required for any other host.",
   }),
   apiUrl: secret(apiUrlSchema, "url").optional().meta({
     description:
-      "The API's base URL, over HTTPS. Default: `https://api.github.com`; of another host `/api/v3` (GitHub Enterprise) or `/api/v4` (GitLab).",
+      "The API's base URL, over HTTPS. Default: `https://api.github.com`; `https://api.bitbucket.org/2.0`; of another host `/api/v3` (GitHub Enterprise), `/api/v4` (GitLab), `/api/v1` (Gitea), `/rest/api/1.0` (Bitbucket Data Center), or the organization or collection (Azure DevOps).",
   }),
   credential: z
     .strictObject({
@@ -60,7 +69,8 @@ const pullRequestSchema = z.strictObject({
     })
     .optional()
     .meta({
-      description: "A token for the API, sent as `Authorization: Bearer`. Default: that of the push.",
+      description:
+        "A token for the API, sent as its host takes one, or `user:password`, sent as `Basic`. Default: that of the push.",
     }),
 });
 export type PullRequestWish = z.infer<typeof pullRequestSchema>;

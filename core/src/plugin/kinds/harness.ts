@@ -101,6 +101,8 @@ export interface PreparedAgent {
   misfit(start: PreparedStart): string | undefined;
   /** What it has done that no fresh agent of its kind does; undefined for nothing. @param found in its sandbox now */
   fault(found: SandboxContents): string | undefined;
+  /** Whether its program was replaced since it started, so that no run can have it. Default: false. */
+  isOutdated?(): boolean;
   /** Settles when its process has ended. Never rejects. */
   readonly ended: Promise<void>;
 }
@@ -156,6 +158,8 @@ export interface Agent {
   prompt(turn: Turn): AgentEvents;
   /** Whether it can take no further turn: it has exited, was killed, or was closed. */
   ended(): boolean;
+  /** Whether its program was replaced since it started: its session's next run gets a new one. Default: false. */
+  isOutdated?(): boolean;
   /** Asks the agent to exit, then kills it. Safe to call twice. */
   close(): Promise<void>;
 }

@@ -6,14 +6,14 @@ export interface Installation {
   readonly packages: readonly { readonly name: string; readonly version: string }[];
   /**
    * The installed version, and the one that the plugin was tested with; undefined if it isn't installed. Where that is an adapter,
-   * `agent` is the agent behind it, with its own version.
+   * `agent` is the agent behind it, with its own version, and the tested one unless the adapter's decides about it.
    */
   installed():
     | {
         readonly version: string;
         readonly tested: string;
         readonly path: string;
-        readonly agent?: { readonly name: string; readonly version: string };
+        readonly agent?: { readonly name: string; readonly version: string; readonly tested?: string };
       }
     | undefined;
   /**

@@ -71,6 +71,8 @@ export interface RequiredPath {
   readonly path: string;
   /** What it is, for errors: "Gemini CLI". */
   readonly what: string;
+  /** Whether the agent also starts in a sandbox that doesn't show it. Default: false. */
+  readonly isOptional?: boolean;
 }
 
 export interface SandboxSpec {

@@ -1,6 +1,7 @@
 import type { AcceptedPlan } from "@ambit/core";
 import type { FilesystemBoundary } from "@ambit/core/plugin";
 import { lostBecause } from "./lost-files.js";
+import { requiredPathsOf } from "./session.js";
 
 /** A session whose sandbox is there, as the next run of its name finds it. */
 export interface PresentSandbox {
@@ -14,6 +15,8 @@ export interface PresentSandbox {
     mayRemember(secrets: readonly string[]): boolean;
   };
   readonly hadVisibleCredentials: boolean;
+  /** The host's files that it shows to the agent. */
+  readonly paths: ReadonlySet<string>;
 }
 
 /** What the next run needs. */
@@ -23,6 +26,8 @@ export interface NeededSandbox {
   readonly filesystem: FilesystemBoundary["mode"];
   /** Every credential of its request. */
   readonly secrets: readonly string[];
+  /** The host's files that its agent doesn't start without: others than before, where its program was replaced. */
+  readonly paths: readonly string[];
 }
 
 /**
@@ -46,7 +51,8 @@ export function nextSandbox(present: PresentSandbox, needed: NeededSandbox): Nex
   if (present.failure !== undefined) return { how: "lost", why: lostBecause.failed(present.failure) };
   if (!present.secrets.mayRemember(needed.secrets))
     return { how: "lost", why: "its runs have had more credentials than are kept apart" };
-  if (present.fingerprint === needed.fingerprint) return { how: "reuse" };
+  const showsProgram = needed.paths.every((path) => present.paths.has(path));
+  if (present.fingerprint === needed.fingerprint && showsProgram) return { how: "reuse" };
   if (needed.filesystem === "readonly" || needed.filesystem === "off")
     return { how: "refuse", why: unwritable(needed.filesystem) };
   return { how: "move", withoutHome: whyWithoutHome(present, needed) };
@@ -77,5 +83,6 @@ export function neededBy(plan: AcceptedPlan, fingerprint: string, secrets: reado
     backend: plan.sandbox.actor.name,
     filesystem: plan.boundary.filesystem.mode,
     secrets,
+    paths: requiredPathsOf(plan).flatMap(({ path, isOptional }) => (isOptional === true ? [] : [path])),
   };
 }

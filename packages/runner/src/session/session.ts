@@ -100,6 +100,7 @@ export class Session {
   #failure: SandboxFailed | undefined;
   #sandbox: Sandbox | undefined;
   #backend = "";
+  #paths: ReadonlySet<string> = new Set();
   /** Whether no run has filled its workspace. */
   isEmpty: boolean;
   /** What its workspace is at, while no run changes it. Undefined where a run changed it without a commit. */
@@ -187,6 +188,11 @@ export class Session {
     return this.#backend;
   }
 
+  /** The host's files that its sandbox shows to the agent. */
+  get paths(): ReadonlySet<string> {
+    return this.#paths;
+  }
+
   /** Ends the agent and every other process. False if one is left. */
   async endProcesses(limitMs: number): Promise<boolean> {
     await this.agent?.scope.close();
@@ -229,6 +235,8 @@ export class Session {
     const opening = new OwnedScope(log, closeMs, during);
     const session = new Session(opening, sessionFingerprintOf(plan), origin);
     session.#backend = plan.sandbox.actor.name;
+    const requiredPaths = requiredPathsOf(plan);
+    session.#paths = new Set(requiredPaths.map(({ path }) => path));
     // Deferred first, so that it runs after the sandbox has been closed.
     opening.defer(() => session.#logUnreported(log));
     try {
@@ -237,7 +245,7 @@ export class Session {
         boundary: plan.boundary,
         upstreamProxy: plan.upstreamProxy,
         required: plan.required.map(({ capability }) => capability),
-        requiredPaths: requiredPathsOf(plan),
+        requiredPaths,
         onDecision: (decision: ConnectionDecision) =>
           outsideOffers(() =>
             session.#borrower === undefined

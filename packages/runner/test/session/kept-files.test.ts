@@ -44,8 +44,15 @@ describe("the sandbox of the next run", () => {
     backend: "local",
     secrets: { all: new Set(["earlier"]), mayRemember: (): boolean => true },
     hadVisibleCredentials: false,
+    paths: new Set(["/agent", "/compiled"]),
   };
-  const needed = { fingerprint: "a", backend: "local", filesystem: "workspace", secrets: ["later"] } as const;
+  const needed = {
+    fingerprint: "a",
+    backend: "local",
+    filesystem: "workspace",
+    secrets: ["later"],
+    paths: ["/agent"],
+  } as const;
   const other = { ...needed, fingerprint: "b" };
   const whole = { how: "move", withoutHome: undefined };
   const workspaceOnly = { how: "move", withoutHome: expect.any(String) };
@@ -56,6 +63,7 @@ describe("the sandbox of the next run", () => {
     ["another plan", present, other, whole],
     ["another plan, with credentials inside", visible, other, workspaceOnly],
     ["another plan, which has them too", visible, { ...other, secrets: ["earlier"] }, whole],
+    ["a program with other files", present, { ...needed, paths: ["/agent", "/dependency"] }, whole],
     ["another backend", present, { ...other, backend: "runc" }, workspaceOnly],
     ["a read-only workspace", present, { ...other, filesystem: "readonly" }, { how: "refuse" }],
     ["no workspace", present, { ...other, filesystem: "off" }, { how: "refuse" }],
@@ -136,6 +144,35 @@ describe("a session", () => {
     expect(workspaces.copied).toEqual(["all"]);
     expect(world.sandbox).toMatchObject({ opened: 2, closed: 1 });
     expect(world.sandbox.specs.at(-1)?.boundary.network.mode).toBe("off");
+  });
+
+  test("starts its agent again where the program was replaced, with its conversation", async () => {
+    await using world = await createWorld({ script: says("ok") });
+    await world.run(named);
+    expect((await world.run(named)).result.receipt?.session.history).toBe("warm");
+    world.harness.outdated = true;
+    const { result } = await world.run(named);
+    expect(result).toMatchObject({ ok: true, receipt: { session: { history: "loaded" } } });
+    expect(result.warnings).toBeUndefined();
+    expect(world.sandbox.opened).toBe(1);
+    expect((await world.run(named)).result.receipt?.session.history).toBe("warm");
+  });
+
+  test("goes on in a new sandbox where the program has files that its own doesn't show", async () => {
+    const workspaces = new FakeWorkspaces();
+    await using world = await createWorld({ script: says("ok"), rules: { workspaces } });
+    world.harness.paths = ["/agent"];
+    await world.run(named);
+    world.harness.paths = ["/agent", "/dependency"];
+    world.harness.outdated = true;
+    const { result } = await world.run(named);
+    expect(result).toMatchObject({ ok: true, receipt: { session: { history: "loaded" } } });
+    expect(workspaces.copied).toEqual(["all"]);
+    expect(world.sandbox).toMatchObject({ opened: 2, closed: 1 });
+    expect(world.sandbox.specs.at(-1)?.requiredPaths.map(({ path }) => path)).toEqual([
+      "/agent",
+      "/dependency",
+    ]);
   });
 
   test.each([

@@ -17,89 +17,72 @@ export interface ApiResponse {
  */
 export type SendToApi = (request: ApiRequest, signal: AbortSignal) => Promise<ApiResponse>;
 
-/** A pull request to open. */
-export interface NewPullRequest {
-  readonly branch: string;
-  readonly base: string;
-  readonly title: string;
-  readonly body: string;
-  readonly draft: boolean;
-  readonly labels: readonly string[];
+/** A request to a host's API, before it has an address and a credential. */
+export interface ApiCall {
+  readonly method: ApiRequest["method"];
+  /** Below the API's base URL, with its query. */
+  readonly path: string;
+  /** Sent as JSON. */
+  readonly content?: unknown;
 }
 
-export interface OpenedPullRequest {
-  readonly url: string;
-  readonly number: number;
-  /** False: one for this branch was open already. */
-  readonly opened: boolean;
-}
-
-/** A host's API for one repository. */
-export interface ForgeApi {
-  open(wish: NewPullRequest): Promise<OpenedPullRequest>;
+export interface ApiAnswer {
+  readonly status: number;
+  readonly content: unknown;
 }
 
 /** The host refused a request, or said something that can't be understood. */
 export class ApiFailed extends Error {}
 
-/** A pull request was opened, and the host refused its labels. */
-export class LabelsRefused extends ApiFailed {
-  constructor(
-    readonly pull: OpenedPullRequest,
-    { message }: ApiFailed,
-  ) {
-    super(message);
-  }
-}
-
 export interface ApiOptions {
   /** Without a slash at its end. */
   readonly base: string;
-  /** Of the repository: `acme/app`. */
-  readonly path: string;
-  readonly token: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The value of `Authorization`. */
+  readonly authorization: string | undefined;
   readonly send: SendToApi;
   readonly signal: AbortSignal;
 }
 
 /** Sends JSON, and reads it. @throws ApiFailed; the signal's reason */
 export async function callApi(
-  { base, token, send, signal }: ApiOptions,
-  method: ApiRequest["method"],
-  path: string,
-  headers: Readonly<Record<string, string>>,
-  content?: unknown,
-): Promise<{ readonly status: number; readonly content: unknown }> {
+  { base, headers, authorization, send, signal }: ApiOptions,
+  { method, path, content }: ApiCall,
+): Promise<ApiAnswer> {
   const request = {
     method,
     url: new URL(`${base}${path}`),
     headers: {
       ...headers,
       "user-agent": "ambit",
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(authorization === undefined ? {} : { authorization }),
       ...(content === undefined ? {} : { "content-type": "application/json" }),
     },
     ...(content === undefined ? {} : { body: JSON.stringify(content) }),
   };
   const { status, body } = await send(request, signal);
+  // Some hosts send a caller without a right to their page for signing in.
+  const check = "check apiUrl, and the rights of the credential";
   if (status >= 300 && status < 400)
-    throw new ApiFailed(`it answered HTTP ${status}, and redirects aren't followed: check apiUrl`);
+    throw new ApiFailed(`it answered HTTP ${status}, and redirects aren't followed: ${check}`);
   try {
     return { status, content: JSON.parse(body) };
   } catch {
-    throw new ApiFailed(`it answered HTTP ${status} without JSON: check apiUrl`);
+    throw new ApiFailed(`it answered HTTP ${status} without JSON: ${check}`);
   }
 }
 
 /** What a refusal says, on one line. Pure. */
 export function refusalOf(
-  status: number,
-  content: unknown,
-  { token = "" }: Pick<ApiOptions, "token">,
+  { status, content }: ApiAnswer,
+  { authorization = "" }: Pick<ApiOptions, "authorization">,
 ): ApiFailed {
-  const whole = JSON.stringify(content ?? "");
+  const [, sent = ""] = authorization.split(" ");
+  const token = Buffer.from(sent, "base64").toString().split(":").at(-1) ?? "";
   // Before it is cut: a part of the token couldn't be found by its value later.
-  const said = (token === "" ? whole : whole.replaceAll(token, "[redacted]"))
+  const said = [sent, token]
+    .filter((secret) => secret !== "")
+    .reduce((text, secret) => text.replaceAll(secret, "[redacted]"), JSON.stringify(content ?? ""))
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed.
     .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ")
     .slice(0, 400);

@@ -29,6 +29,7 @@ export interface SourceLimits {
 
 /**
  * Puts the sources into a new workspace, in their order.
+ * @param later paths of the request's files, which are written after them
  * @throws SourceFailed; SandboxFailed where the sandbox can't write; the signal's reason; what reading a source's bytes failed with
  */
 export async function fillFrom(
@@ -37,10 +38,12 @@ export async function fillFrom(
   limits: SourceLimits,
   signal: AbortSignal,
   prepare: Prepare,
+  later: readonly string[] = [],
 ): Promise<readonly SourceReceipt[]> {
   const left = { files: limits.maxFiles, bytes: limits.maxBytes };
   const receipts: SourceReceipt[] = [];
   const places = new Places();
+  for (const path of later) places.add(path);
   for (const [index, source] of sources.entries()) {
     signal.throwIfAborted();
     const prepared = await prepare(index, source, left);
@@ -119,7 +122,11 @@ class Filling {
     this.#paths.add(path);
     const both = this.places.add(this.#below + path);
     if (both !== undefined)
-      throw sourceFailed(this.index, "invalid", `has '${path}', and '${both}' is both a file and a folder`);
+      throw sourceFailed(
+        this.index,
+        "invalid",
+        `has '${path}', and '${both}' is both a file and a folder, of the sources or harnessFiles`,
+      );
     this.#files += 1;
     this.#bytes += content.length;
     this.#hash.update(`${path}\0${executable ? "x" : "-"}\0${content.length}\0`).update(content);

@@ -25,6 +25,8 @@ export interface AcpAgentOptions {
   readonly capabilities: HarnessCapabilities;
   /** Its version, for the receipt. */
   readonly versions: Evidence;
+  /** Whether its program was replaced since it started. */
+  isOutdated(): boolean;
   readonly abilities: PromptAbilities;
   /** Whether it wants `session/close` at the end of its session, if it is given time to exit. */
   readonly closesSessions: boolean;
@@ -79,6 +81,10 @@ export class AcpAgent implements Agent {
   ended(): boolean {
     // A killed agent counts as ended before its exit is seen.
     return this.#exited || !this.#settled || this.#closed !== undefined || this.#options.connection.closed;
+  }
+
+  isOutdated(): boolean {
+    return this.#options.isOutdated();
   }
 
   close(): Promise<void> {

@@ -29,7 +29,13 @@ import type { AgentVersions } from "../driver/start/open-conversation.js";
 import { MessageIntake } from "../driver/wire/message-intake.js";
 import { Compilation } from "../installation/compile-ahead.js";
 import { installationOf } from "../installation/install-agent.js";
-import { installationFix, type LocatedProgram, locateProgram } from "../installation/locate-program.js";
+import {
+  changedAt,
+  installationFix,
+  type LocatedProgram,
+  locateProgram,
+  stateOf,
+} from "../installation/locate-program.js";
 import { namingMissing } from "../installation/missing-in-image.js";
 import {
   comesFromRunner,
@@ -65,6 +71,9 @@ export interface AcpHarnessOptions {
   /** Agents to start before anyone asks for them. Default: none. */
   readonly prewarm?: readonly Prewarm[] | undefined;
 }
+
+/** Milliseconds after a change of its packages in which a failed start may be due to an installation that isn't over. */
+const settlesMs = 60_000;
 
 /** An agent described by a profile and driven over ACP. It acts only in the sandbox, and so claims nothing. */
 export class AcpHarness implements Harness {
@@ -166,6 +175,8 @@ export class AcpHarness implements Harness {
       const servers = scope.servers.map(({ name, url, headers }) => ({ name, url, headers }));
       return this.#launch({ ...scope, program, startId, servers });
     };
+    const isReplaced = this.#watch(sandbox);
+    const replaced = `${this.#profile.title} was replaced while it started`;
     const ahead = scope.prepared instanceof PreparedAcpAgent ? scope.prepared : undefined;
     const launch = planned(ahead?.startId);
     const options = {
@@ -175,14 +186,28 @@ export class AcpHarness implements Harness {
       launch,
       begun: await ahead?.handOver(launch, scope.log),
       versions: this.#versions(sandbox),
+      isOutdated: isReplaced,
     };
     try {
       const agent = await startAgent(options, scope);
+      if (isReplaced()) {
+        await agent.close();
+        throw this.#replaced(replaced);
+      }
       // After the first start, which it would slow down.
       void this.#compilation.begin(this.#program(), scope.log);
       return agent;
     } catch (error) {
       const { image } = sandbox;
+      if (!scope.signal.aborted && error instanceof HarnessFailed && !error.retryable) {
+        if (isReplaced()) throw this.#replaced(replaced, error);
+        const failed = error.message.replace(/\.$/, "");
+        if (this.#isNew(sandbox))
+          throw this.#replaced(
+            `${failed}, and its packages were changed less than a minute ago`,
+            error.cause,
+          );
+      }
       if (image === undefined || scope.signal.aborted || this.#isRunners(image)) throw error;
       const expected = { title: this.#profile.title, fix: this.#fixInImage(image) };
       throw await namingMissing(error, sandbox, program, expected);
@@ -206,9 +231,11 @@ export class AcpHarness implements Harness {
     const { launch, versions } = planned(scope);
     const { beginAgent } = await import("../driver/start/begin-agent.js");
     const options = { profile: this.#profile, launch, limits: this.#limits, intake: this.#intake };
+    const isReplaced = this.#watch(sandbox);
     const begun = await beginAgent(options, { sandbox, signal, log });
     return new PreparedAcpAgent({
       begun,
+      isOutdated: isReplaced,
       fixed: { launch, versions },
       fixedFor: planned,
       startId,
@@ -249,7 +276,10 @@ export class AcpHarness implements Harness {
   }
 
   #fixInImage({ mounted }: ImageRootfs): string {
-    const packages = this.installation?.packages.map(({ name, version }) => `${name}@${version}`);
+    // An adapter brings its agent along.
+    const packages = this.installation?.packages
+      .filter(({ name }) => name !== this.#profile.program.adapts)
+      .map(({ name, version }) => `${name}@${version}`);
     const inImage =
       packages === undefined
         ? "install it in the image"
@@ -266,7 +296,33 @@ export class AcpHarness implements Harness {
     return { located, node, commandInImage, compiled: this.#compilation.done(located) };
   }
 
+  /** Whether the program that is installed now was replaced, from its start on. Never for one in an image. */
+  #watch({ image }: Sandbox): () => boolean {
+    const located = this.#isRunners(image) ? this.#program() : undefined;
+    return () => located !== undefined && stateOf(located.watched) !== located.state;
+  }
+
+  /** Whether the packages of the runner's program were changed so lately that an installation may not be over. */
+  #isNew({ image }: Sandbox): boolean {
+    const located = this.#isRunners(image) ? this.#program() : undefined;
+    const manifests = located?.watched.filter((file) => file.endsWith(".json")) ?? [];
+    return Date.now() - changedAt(manifests) < settlesMs;
+  }
+
+  /** @param why the start may succeed later: the beginning of a sentence */
+  #replaced(why: string, cause?: unknown): HarnessFailed {
+    return new HarnessFailed(`${why}: send the run again when its installation is over.`, {
+      retryable: true,
+      cause,
+    });
+  }
+
+  /** Located again once its files were replaced, so that a start has one whole version. */
   #program(): LocatedProgram | undefined {
+    if (this.#located !== undefined && stateOf(this.#located.watched) !== this.#located.state) {
+      this.#located = undefined;
+      this.#compilation.forget();
+    }
     this.#located ??= locateProgram(this.#profile, { command: this.#options.command, folder: this.#folder });
     return this.#located;
   }

@@ -21,6 +21,8 @@ export interface PreparedAgentOptions {
   readonly startId: string;
   readonly home: string;
   readonly facts: AheadFacts;
+  /** Whether its program was replaced since it started. */
+  isOutdated(): boolean;
 }
 
 /** An agent that has answered `initialize`, and knows nothing of a run. */
@@ -35,8 +37,13 @@ export class PreparedAcpAgent implements PreparedAgent {
     this.ended = options.begun.process.exit.then(() => undefined);
   }
 
+  isOutdated(): boolean {
+    return this.#options.isOutdated();
+  }
+
   misfit(start: PreparedStart): string | undefined {
     const { fixed, fixedFor } = this.#options;
+    if (this.isOutdated()) return "its program was replaced";
     const asked = fixedFor(start);
     if (asked.launch.obeyed.length > 0 && fillsWorkspace(start.request))
       return "its workspace has to be looked at before it starts, and the request fills that";

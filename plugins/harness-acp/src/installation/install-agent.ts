@@ -15,23 +15,30 @@ import { locateProgram, type WhereToLook } from "./locate-program.js";
 /** A manifest and a lockfile for each agent: its packages and their dependencies, each with its digest. */
 const pins = fileURLToPath(new URL("../../pins/", import.meta.url));
 
-const pinSchema = z.object({ dependencies: z.record(z.string(), z.string()) });
+/** `overrides`: of the agent behind an adapter, in place of the version that the adapter asks for. */
+const pinSchema = z.object({
+  dependencies: z.record(z.string(), z.string()),
+  overrides: z.record(z.string(), z.string()).default({}),
+});
 
 /** How `ambit agents` shows and installs this agent; undefined for one that is included in the plugin. */
 export function installationOf(profile: Profile, where: WhereToLook): Installation | undefined {
   const pin = join(pins, profile.id);
   if (!existsSync(pin)) return undefined;
-  const { dependencies } = pinSchema.parse(JSON.parse(readFileSync(join(pin, "package.json"), "utf8")));
-  const { companion, package: name } = profile.program;
+  const manifest = readFileSync(join(pin, "package.json"), "utf8");
+  const { dependencies, overrides } = pinSchema.parse(JSON.parse(manifest));
+  const { companion, package: name, adapts = "" } = profile.program;
+  const testedAgent = overrides[adapts];
   const tested = dependencies[companion?.package ?? name] ?? "unknown";
   return {
     title: profile.title,
-    packages: Object.entries(dependencies).map(([name, version]) => ({ name, version })),
+    packages: Object.entries({ ...dependencies, ...overrides }).map(([name, version]) => ({ name, version })),
     installed: () => {
       const located = locateProgram(profile, where);
       if (located === undefined) return undefined;
       const { version = "unknown", file: path, agent } = located;
-      return { version, tested, path, ...(agent === undefined ? {} : { agent }) };
+      if (agent === undefined) return { version, tested, path };
+      return { version, tested, path, agent: { ...agent, ...(testedAgent && { tested: testedAgent }) } };
     },
     install: (progress) => install(profile, pin, progress),
   };
@@ -43,6 +50,7 @@ async function install(profile: Profile, pin: string, progress: (line: string) =
   const folder = agentsFolder();
   await mkdir(folder, { recursive: true });
   const begun = await mkdtemp(join(folder, `.${profile.id}-`));
+  const former = `${begun}-former`;
   try {
     for (const file of ["package.json", "package-lock.json"])
       await copyFile(join(pin, file), join(begun, file));
@@ -51,7 +59,8 @@ async function install(profile: Profile, pin: string, progress: (line: string) =
     const path = join(folder, profile.id);
     // Runs may read it as another user, if the operator configured that.
     await chmod(begun, 0o755);
-    await rm(path, { recursive: true, force: true });
+    // A running server finds one whole version or the other.
+    if (existsSync(path)) await rename(path, former);
     await rename(begun, path);
     const located = locateProgram(profile, { command: undefined, folder: path });
     if (located === undefined) {
@@ -65,7 +74,7 @@ async function install(profile: Profile, pin: string, progress: (line: string) =
       await compileAhead(code, process.execPath, true).catch((error: unknown) => progress(String(error)));
     return { path };
   } finally {
-    await rm(begun, { recursive: true, force: true });
+    for (const left of [begun, former]) await rm(left, { recursive: true, force: true });
   }
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Installation, RequiredPath } from "@ambit/core/plugin";
@@ -23,6 +23,24 @@ export interface LocatedProgram extends Executable {
   readonly agent?: { readonly name: string; readonly version: string };
   /** The program with the packages it needs. */
   readonly files: readonly RequiredPath[];
+  /** What an installation replaces: manifests of the agent's packages, or its program, and npm's list of a folder's packages. */
+  readonly watched: readonly string[];
+  /** Of these files, when it was located: see {@link stateOf}. */
+  readonly state: string;
+}
+
+/** Which files these are: it differs once one was replaced, changed, added or removed. */
+export function stateOf(files: readonly string[]): string {
+  const states = files.map((file) => {
+    const stat = statSync(file, { throwIfNoEntry: false });
+    return stat && [stat.dev, stat.ino, stat.size, stat.mtimeMs, stat.ctimeMs];
+  });
+  return JSON.stringify(states);
+}
+
+/** When the latest of these files was put in place or changed, in milliseconds since 1970. */
+export function changedAt(files: readonly string[]): number {
+  return Math.max(0, ...files.map((file) => statSync(file, { throwIfNoEntry: false })?.ctimeMs ?? 0));
 }
 
 export interface WhereToLook {
@@ -63,12 +81,17 @@ export function locateProgram(profile: Profile, where: WhereToLook): LocatedProg
   const once = new Map(files.map((file) => [file.path, file]));
   const version = (behind ?? folder)?.manifest.version;
   const started = behindEntry ?? binaryOf(program, folder);
+  const agent = agentBehind(profile, folder);
+  const packages = [folder, behind, agent.folder].filter((each) => each !== undefined);
+  const watched = packages.length === 0 ? [own.file] : packages.flatMap(manifestsOf);
   return {
     ...own,
     file,
+    watched,
+    state: stateOf(watched),
     files: [...once.values()],
     version,
-    ...agentBehind(profile, folder),
+    ...(agent.agent === undefined ? {} : { agent: agent.agent }),
     companion: started === undefined ? undefined : executable(started),
   };
 }
@@ -86,11 +109,19 @@ function pythonFolders(file: string): readonly string[] {
 function agentBehind(
   { title, program: { adapts } }: Profile,
   adapter: PackageFolder | undefined,
-): Pick<LocatedProgram, "agent"> {
+): Pick<LocatedProgram, "agent"> & { readonly folder?: PackageFolder } {
   if (adapts === undefined || adapter === undefined) return {};
-  const manifest = findPackage(adapts, adapter.realPath)?.manifest;
-  const version = manifest?.claudeCodeVersion ?? manifest?.version;
-  return version === undefined ? {} : { agent: { name: title, version } };
+  const folder = findPackage(adapts, adapter.realPath);
+  if (folder === undefined) return {};
+  const version = folder.manifest.claudeCodeVersion ?? folder.manifest.version;
+  return { folder, ...(version === undefined ? {} : { agent: { name: title, version } }) };
+}
+
+/** A package's manifest, and npm's list of what it has installed in the same `node_modules`. */
+function manifestsOf({ path }: PackageFolder): readonly string[] {
+  const end = path.lastIndexOf("/node_modules/");
+  const manifest = join(path, "package.json");
+  return end < 0 ? [manifest] : [manifest, join(path.slice(0, end), "node_modules", ".package-lock.json")];
 }
 
 /** The file of the program's binary, if this platform has one and its packages are installed. */

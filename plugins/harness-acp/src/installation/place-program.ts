@@ -61,7 +61,7 @@ export function requiredPathsOf(
   return [
     ...located.files,
     ...(located.isScript ? [{ path: realNode(node), what: "Node.js" }] : []),
-    ...(compiled === undefined ? [] : [{ path: compiled.folder, what: profile.title }]),
+    ...(compiled === undefined ? [] : [{ path: compiled.folder, what: profile.title, isOptional: true }]),
   ];
 }
 

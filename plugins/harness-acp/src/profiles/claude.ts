@@ -29,7 +29,7 @@ const model: ModelAccess = {
   isKnown: (model) => model.startsWith("claude-"),
 };
 
-/** Claude Code by its ACP adapter (`@agentclientprotocol/claude-agent-acp` 0.100), with an API key or a token. */
+/** Claude Code by its ACP adapter (`@agentclientprotocol/claude-agent-acp` 0.101), with an API key or a token. */
 export const claude: Profile = {
   id: "claude",
   title: "Claude Code",

@@ -15,7 +15,7 @@ const targets: Readonly<Record<string, string>> = {
   "darwin-arm64": "aarch64-apple-darwin",
 };
 
-/** OpenAI's Codex (`@agentclientprotocol/codex-acp` 2.6) with an API key. */
+/** OpenAI's Codex (0.171) by its ACP adapter (`@agentclientprotocol/codex-acp` 2.6) with an API key. */
 export const codex: Profile = {
   id: "codex",
   title: "Codex",

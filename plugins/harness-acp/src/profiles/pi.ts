@@ -7,7 +7,7 @@ import type { Preparation, PreparedProfile, Profile, ToolCallView, ToolIdentity 
 import { openai, providerOf, withVersion } from "./providers.js";
 
 /**
- * Pi (0.87) by its ACP adapter (`pi-acp` 0.0.34). Neither supports MCP servers or permissions: Ambit's extension
+ * Pi (1.6) by its ACP adapter (`pi-acp` 0.0.34). Neither supports MCP servers or permissions: Ambit's extension
  * provides the run's tools, asks before each of Pi's own, and reports a failed model.
  */
 export const pi: Profile = {

@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { InputQuestion } from "@ambit/core/plugin";
 import { type ModelServer, startModelServer } from "@ambit/model-server";
@@ -6,12 +5,11 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AcpHarness } from "../../src/index.js";
 import { codex } from "../../src/profiles/codex.js";
 import type { Preparation } from "../../src/profiles/profile.js";
+import { folder, isInstalled } from "../support/agent-stage.js";
 import { ProcessSandbox } from "../support/process-sandbox.js";
 import { eventsOf, ofType, TestScope, textOf, turnOf } from "../support/runs.js";
 import { startToolServer } from "../support/tool-server.js";
 
-/** Where it is installed: half a gigabyte, which test/tools installs. */
-const folder = process.env.AMBIT_CODEX_FOLDER ?? join(import.meta.dirname, "../../../..");
 const limits = {
   cancelMs: 10_000,
   closeMs: 2_000,
@@ -19,13 +17,12 @@ const limits = {
   bufferedCharacters: 262_144,
 };
 const harness = new AcpHarness(codex, { limits, folder, env: {} });
-const isInstalled = existsSync(join(folder, "node_modules", codex.program.package));
 
-it("is installed, or found through AMBIT_CODEX_FOLDER", () => {
-  expect(isInstalled).toBe(true);
+it("is installed, with test/tools or in AMBIT_AGENTS_FOLDER", () => {
+  expect(isInstalled(codex)).toBe(true);
 });
 
-describe.runIf(isInstalled)("Codex, as a process", () => {
+describe.runIf(isInstalled(codex))("Codex, as a process", () => {
   let sandbox: ProcessSandbox;
   let model: ModelServer;
   beforeEach(async () => {

@@ -6,7 +6,7 @@ import { gemini } from "../../src/profiles/gemini.js";
 import { opencode } from "../../src/profiles/opencode.js";
 import { pi } from "../../src/profiles/pi.js";
 import { qwen } from "../../src/profiles/qwen.js";
-import { AgentStage, testsAll } from "../support/agent-stage.js";
+import { AgentStage, isTested } from "../support/agent-stage.js";
 import { eventsOf, ofType, turnOf } from "../support/runs.js";
 
 /** For docs/agents.md. */
@@ -54,11 +54,10 @@ const agents = [
     effort: { low: { reasoning: { effort: "low" } } },
   },
 ] as const;
-const always = ["codex", "gemini", "pi"];
 
 describe.each(
   agents
-    .filter(({ profile: { id } }) => testsAll || always.includes(id))
+    .filter(({ profile: { id } }) => isTested(id, "codex", "gemini", "pi"))
     .map((agent) => ({ id: agent.profile.id, ...agent })),
 )("$id, as a process", { timeout: 60_000 }, ({ profile, model, write, effort }) => {
   let stage: AgentStage;

@@ -13,14 +13,14 @@ import { opencode } from "../../src/profiles/opencode.js";
 import { pi } from "../../src/profiles/pi.js";
 import type { Profile } from "../../src/profiles/profile.js";
 import { qwen } from "../../src/profiles/qwen.js";
-import { AgentStage, testsAll } from "../support/agent-stage.js";
+import { AgentStage, isTested, testsWhole } from "../support/agent-stage.js";
 import { eventsOf, failureOf, ofType, textOf, turnOf } from "../support/runs.js";
 import { startToolServer } from "../support/tool-server.js";
 
 type Started = Awaited<ReturnType<AgentStage["start"]>>;
 
 const all: readonly Profile[] = [claude, codex, gemini, opencode, pi, qwen];
-const tested = testsAll ? all : all.filter(({ id }) => ["codex", "gemini", "pi"].includes(id));
+const tested = all.filter(({ id }) => isTested(id, "codex", "gemini", "pi"));
 
 /** A provider's error response, and whether a second try may succeed. */
 const statuses: readonly { readonly status: number; readonly retryable: boolean }[] = [
@@ -148,7 +148,7 @@ describe.each(tested)("failures of $title", { timeout: 120_000 }, (profile) => {
       expect(String(error)).toContain("never asked for the run's tools");
     });
   };
-  if (testsAll || profile === codex) needsASecondStart();
+  if (testsWhole || profile === codex) needsASecondStart();
 
   const failsWithoutAnswer = () =>
     it("fails if its model's endpoint doesn't respond", async () => {

@@ -3,7 +3,7 @@ import { claude } from "../../src/profiles/claude.js";
 import { opencode } from "../../src/profiles/opencode.js";
 import { pi } from "../../src/profiles/pi.js";
 import { qwen } from "../../src/profiles/qwen.js";
-import { AgentStage, isInstalled, testsAll } from "../support/agent-stage.js";
+import { AgentStage, isInstalled, isTested } from "../support/agent-stage.js";
 import { eventsOf, ofType, textOf, turnOf } from "../support/runs.js";
 import { startToolServer } from "../support/tool-server.js";
 
@@ -12,7 +12,7 @@ const pixel =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 const profiles = [claude, opencode, pi, qwen];
-const tested = profiles.filter(({ id }) => testsAll || id === "pi");
+const tested = profiles.filter(({ id }) => isTested(id, "pi"));
 
 it("the agents to be tested are installed", () => {
   expect(tested.filter((profile) => !isInstalled(profile)).map(({ id }) => id)).toEqual([]);

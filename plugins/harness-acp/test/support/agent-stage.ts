@@ -8,8 +8,8 @@ import type { Profile } from "../../src/profiles/profile.js";
 import { ProcessSandbox } from "./process-sandbox.js";
 import { requestOf, TestScope } from "./runs.js";
 
-/** The repository's root, where npm puts the agents that every test run installs. */
-export const folder = join(import.meta.dirname, "../../../..");
+/** Where agents are looked for first: the repository's root, where npm puts those of every test run, or `AMBIT_AGENTS_FOLDER`. */
+export const folder = process.env.AMBIT_AGENTS_FOLDER ?? join(import.meta.dirname, "../../../..");
 export const limits = {
   cancelMs: 10_000,
   closeMs: 2_000,
@@ -18,8 +18,14 @@ export const limits = {
 };
 const key = "key-for-the-scripted-model";
 
-/** All agents, with `AMBIT_TEST_AGENTS=all`; they are installed by `ambit agents install`. */
-export const testsAll = process.env.AMBIT_TEST_AGENTS === "all";
+/** What `AMBIT_TEST_AGENTS` says: the ids of agents, separated by commas, or `all`. Those are tested whole. */
+const chosen = process.env.AMBIT_TEST_AGENTS?.split(",");
+export const testsWhole = chosen !== undefined;
+
+/** Whether this agent is tested: one of `AMBIT_TEST_AGENTS`, by default of these. `ambit agents install` brings the others. */
+export function isTested(id: string, ...always: readonly string[]): boolean {
+  return (chosen ?? always).includes(id) || chosen?.includes("all") === true;
+}
 
 export function isInstalled(profile: Profile): boolean {
   return locateProgram(profile, { command: undefined, folder }) !== undefined;

@@ -34,6 +34,8 @@ export interface FakeTurn {
 
 export interface FakeAgentOptions {
   readonly onPrompt: (turn: FakeTurn) => Promise<unknown>;
+  /** Called with each message that arrives, as it was sent. True: the fake doesn't read it itself. */
+  readonly onMessage?: (line: string) => boolean;
   readonly initialize?: unknown;
   readonly versions?: AgentVersions;
   readonly newSession?: unknown;
@@ -71,12 +73,15 @@ export function fakeAgent(options: FakeAgentOptions) {
   const received: string[] = [];
   const asked: unknown[] = [];
   const encoder = new TextEncoder();
+  const decoder = new TextDecoder();
 
   const output = fromAgent.writable.getWriter();
   const write = (text: string) => output.write(encoder.encode(`${text}\n`));
   const reading = new TransformStream<Uint8Array, Uint8Array>({
     transform: async (bytes, controller) => {
-      controller.enqueue(bytes);
+      const { onMessage } = options;
+      const lines = onMessage === undefined ? [] : decoder.decode(bytes).split("\n");
+      if (!lines.some((line) => line !== "" && onMessage?.(line) === true)) controller.enqueue(bytes);
       if (options.readsAnswers === false && prompts.length > 0) await new Promise(() => {});
     },
   });
@@ -203,6 +208,7 @@ export function fakeAgent(options: FakeAgentOptions) {
       {
         profile: { ...demo, title: "The fake", ...options.profile },
         versions: options.versions,
+        isOutdated: () => false,
         launch: {
           argv: ["fake"],
           obeyed: [],

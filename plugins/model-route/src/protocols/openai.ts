@@ -67,6 +67,9 @@ export const openai: Protocol = {
     if (path.endsWith("incomplete_details")) return isAtLimit(value) ? "max_tokens" : undefined;
     return typeof value === "string" ? statuses[value] : undefined;
   },
+  // Some compatible servers know no `finish_reason`, and end their streams as OpenAI does.
+  lastLine: /data: ?\[DONE\]\s*$/,
+  maySkip: (path) => (path.endsWith("/chat/completions") ? "finish_reason" : undefined),
   issues: () => [],
   authorization,
 };

@@ -73,6 +73,10 @@ export interface Protocol {
   readonly finishPaths: readonly string[];
   /** Reads one of them, or of `usagePaths`; undefined for a value that says nothing. Pure. */
   finish(path: string, value: unknown): Finish | undefined;
+  /** A stream's last line, which ends an answer whose events don't have `finishPaths` at all. */
+  readonly lastLine?: RegExp;
+  /** What finishes an answer to a request with this path, where some servers never say it. Pure. */
+  readonly maySkip?: (path: string) => string | undefined;
   /** Problems of the request's credentials or endpoint. Pure. */
   issues(use: ModelUse): readonly Issue[];
   /**

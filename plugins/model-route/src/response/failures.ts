@@ -40,9 +40,16 @@ export function failedConnection(error: unknown, host: string, hasBegun: boolean
   return { retryable: true, message: `${what} (${code})` };
 }
 
-/** An answer that ended properly, but before it was finished. Pure. */
-export function unfinishedAnswer(words: string | undefined): ModelFailure {
-  const said = words === undefined || words === "" ? "" : `: ${shortLine(words)}`;
+/**
+ * An answer that ended properly, but before it was finished. Pure.
+ * @param missing what would have finished it, where some servers never say that
+ */
+export function unfinishedAnswer(words: string | undefined, missing: string | undefined): ModelFailure {
+  const why =
+    missing === undefined
+      ? ""
+      : ` (it has no ${missing}; if its server never says one, add the server's host to withoutFinishReason in the configuration of model-route)`;
+  const said = words === undefined || words === "" ? why : `: ${shortLine(words)}`;
   const message = `The model's answer ended before it was finished${said}`;
   return { retryable: true, isPartial: true, message };
 }

@@ -14,6 +14,9 @@ const errorPaths: readonly string[] = ["error.message", "message"];
 /** And in a stream that has begun as a success. */
 const lateErrorPaths: readonly string[] = ["error.message", "response.error.message"];
 
+/** Bytes of a stream's end that are kept, to see how it ended. */
+const tailBytes = 32;
+
 /** What is said later never takes back what is said here. */
 const ranks: Readonly<Record<Finish, number>> = { open: 0, whole: 1, max_tokens: 2, failed: 3 };
 
@@ -28,6 +31,8 @@ export interface MeterOptions {
   readonly contentType: string;
   /** Whether the response is a success: an error response costs nothing. */
   readonly isFine: boolean;
+  /** Whether the server never says that an answer is finished: one that ends is. */
+  readonly isWithoutFinish?: boolean;
 }
 
 /** Reads the usage in a response as it passes, and reports increases. */
@@ -40,6 +45,8 @@ export class Meter {
   /** The provider's error message. */
   error: string | undefined;
   #finish: Finish | undefined;
+  /** The stream's last bytes. */
+  #tail = Buffer.alloc(0);
 
   constructor(options: MeterOptions) {
     this.#options = options;
@@ -55,6 +62,11 @@ export class Meter {
 
   push(bytes: Buffer): void {
     this.#reader.push(bytes);
+    this.#tail = Buffer.from(
+      bytes.length < tailBytes
+        ? Buffer.concat([this.#tail, bytes]).subarray(-tailBytes)
+        : bytes.subarray(-tailBytes),
+    );
     this.#tell();
   }
 
@@ -76,7 +88,21 @@ export class Meter {
 
   /** How far the answer had come when it ended. A document of an unknown form counts as whole. */
   get finish(): Finish {
-    return this.#finish ?? (this.#isStream ? "open" : "whole");
+    const { isWithoutFinish = false } = this.#options;
+    if (this.#finish === "open" || (this.#finish === undefined && this.#isStream))
+      return this.#isFull && (isWithoutFinish || this.#hasLastLine) ? "whole" : "open";
+    return this.#finish ?? "whole";
+  }
+
+  /** Whether there is more than a last line, and no error. */
+  get #isFull(): boolean {
+    return this.error === undefined && (!this.#isStream || this.#reader.events > 1);
+  }
+
+  /** Events with a finish that is still open say that it wasn't the answer's end. */
+  get #hasLastLine(): boolean {
+    const { lastLine } = this.#options.protocol;
+    return this.#finish === undefined && lastLine?.test(this.#tail.toString("latin1")) === true;
   }
 
   get #isStream(): boolean {

@@ -59,3 +59,9 @@ export function upstreamUrl({ endpoint, basePath }: ModelUse, path: string, quer
   const rest = path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path;
   return new URL(`${base.origin}${base.pathname.replace(/\/+$/, "")}${rest}${query}`);
 }
+
+/** With its port. Pure. */
+export function hostOf({ endpoint }: Pick<ModelUse, "endpoint">): string {
+  const { hostname, port, protocol } = new URL(endpoint);
+  return `${hostname}:${port || (protocol === "https:" ? "443" : "80")}`;
+}

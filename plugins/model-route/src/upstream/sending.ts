@@ -12,7 +12,7 @@ import { Meter, type MeterOptions } from "../response/meter.js";
 import { ownAnswer } from "../response/refusals.js";
 import { relay } from "../response/relay.js";
 import type { RouteOptions } from "../route-options.js";
-import { upstreamUrl } from "./endpoint.js";
+import { hostOf, upstreamUrl } from "./endpoint.js";
 
 export interface Sent {
   readonly request: Request;
@@ -94,7 +94,8 @@ export class Sending {
   }
 
   #meter({ model, exchange, body, max }: Sent, answer: Pick<MeterOptions, "contentType" | "isFine">): Meter {
-    const { protocol, config } = this.#options;
+    const { protocol, config, use } = this.#options;
+    const names = [new URL(use.endpoint).hostname, hostOf(use)];
     const price = priceOf(model, config.prices);
     return new Meter({
       protocol,
@@ -103,6 +104,7 @@ export class Sending {
       exchange,
       requestBytes: body?.size ?? 0,
       maxOutput: max?.output,
+      isWithoutFinish: config.withoutFinishReason.some((host) => names.includes(host.toLowerCase())),
       ...answer,
     });
   }
@@ -167,7 +169,8 @@ export class Sending {
         if (how !== "left" && how !== "whole") return exchange.ended(failedConnection(how.failed, "", true));
         const words = replaceIn(meter.error ?? "", replacements, "utf8");
         if (how === "whole" && !isFine) return exchange.ended(failedResponse(statusCode, words));
-        if (how === "whole" && !isFinished) return exchange.ended(unfinishedAnswer(words));
+        const missing = finish === "open" ? this.#options.protocol.maySkip?.(sent.operation.path) : undefined;
+        if (how === "whole" && !isFinished) return exchange.ended(unfinishedAnswer(words, missing));
         exchange.ended(undefined, finish === "max_tokens" ? "max_tokens" : undefined);
       },
     });

@@ -41,10 +41,12 @@ export async function agents(options: Overrides & { readonly json?: boolean }): 
 function installedText(installed: {
   readonly version: string;
   readonly tested: string;
-  readonly agent?: { readonly name: string; readonly version: string };
+  readonly agent?: { readonly name: string; readonly version: string; readonly tested?: string };
 }): string {
   const { agent } = installed;
-  return agent === undefined ? versionText(installed) : `${agent.version}, adapter ${versionText(installed)}`;
+  if (agent === undefined) return versionText(installed);
+  const { version, tested = version } = agent;
+  return `${versionText({ version, tested })}, adapter ${versionText(installed)}`;
 }
 
 /** A version other than the tested one may behave differently: its permissions were never tried. */

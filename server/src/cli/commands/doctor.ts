@@ -49,8 +49,13 @@ export async function doctor(options: DoctorOptions): Promise<number> {
     const gates = gatesOf(rules, registry.knownCandidates());
     const untested = registry.knownCandidates().harnesses.flatMap(({ actor }) => {
       const installed = actor.installation?.installed();
-      if (installed === undefined || installed.version === installed.tested) return [];
-      return [{ agent: actor.id, ...installed }];
+      if (installed === undefined) return [];
+      const { version, tested, agent } = installed;
+      if (version !== tested) return [{ agent: actor.id, version, tested }];
+      // The agent behind an adapter that is the tested one.
+      return agent?.tested === undefined || agent.version === agent.tested
+        ? []
+        : [{ agent: actor.id, version: agent.version, tested: agent.tested }];
     });
     const isRefused = isLacking({ actors, gates });
     const notices = [

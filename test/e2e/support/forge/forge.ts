@@ -68,7 +68,7 @@ const plainGit = {
 };
 
 /**
- * A forge over TLS on loopback: real git's HTTP backend, git LFS, and pull requests in GitHub's and GitLab's shape.
+ * A forge over TLS on loopback: real git's HTTP backend, git LFS, and pull requests in the shape of each host.
  * Each token has its own rights.
  */
 export async function startForge(tokens: Readonly<Record<string, Rights>>): Promise<Forge> {
@@ -122,10 +122,9 @@ export async function startForge(tokens: Readonly<Record<string, Rights>>): Prom
       const found = contents.get(oid);
       return found === undefined ? end(404) : void response.end(found);
     }
-    if (pathname.startsWith("/api/")) {
-      const { status, content } = api.answer({ method, url: sent, headers, body: body ?? "" });
-      return end(status, JSON.stringify(content), { "content-type": "application/json" });
-    }
+    const fromApi = isGit ? undefined : api.answer({ method, url: sent, headers, body: body ?? "" });
+    if (fromApi !== undefined)
+      return end(fromApi.status, JSON.stringify(fromApi.content), { "content-type": "application/json" });
     if (!repository.startsWith("/public/")) {
       const rights = tokens[tokenOf(authorization) ?? ""];
       if (rights === undefined) return end(401, "", { "www-authenticate": 'Basic realm="forge"' });

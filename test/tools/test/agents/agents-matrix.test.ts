@@ -10,7 +10,7 @@ import { type Platform, startPlatform } from "../support/platform.js";
 import { record, recordFeature } from "../support/record.js";
 import { callbackTool, clientTool, pythonTool } from "../support/tools.js";
 
-const { agentRequest, expectOrdered, price, testedAgents, testsAll } = matrix;
+const { agentRequest, expectOrdered, price, testedAgents, testsWhole } = matrix;
 
 let runner: Runner;
 let model: ModelServer;
@@ -26,7 +26,7 @@ afterAll(async () => {
 
 describe.each(testedAgents)(
   "$id, confined, without a network, its key outside",
-  { timeout: testsAll ? 240_000 : 60_000 },
+  { timeout: testsWhole ? 240_000 : 60_000 },
   (agent) => {
     const neverAsks = agent.neverAsks === true;
     const tools = [pythonTool("twice", "def main(number): return number * 2"), clientTool("pick")];
@@ -212,10 +212,10 @@ describe.each(testedAgents)(
         await cancelled(runner, await begin(waiting), "interaction_request");
         record(agent.id, "cancel, with a question open");
       });
-    if (testsAll || agent.id === "pi") isCancelledMidway();
+    if (testsWhole || agent.id === "pi") isCancelledMidway();
 
     it("reports a model's failure, with its status and whether it is retryable", async () => {
-      for (const [status, retryable] of testsAll ? matrix.statuses : matrix.statuses.slice(-1)) {
+      for (const [status, retryable] of testsWhole ? matrix.statuses : matrix.statuses.slice(-1)) {
         const before = model.requests.length;
         const { run: done, result } = await run(`[[http ${status}]]`);
         const tries = model.requests.length - before;
@@ -227,7 +227,7 @@ describe.each(testedAgents)(
         expect(done.events.at(-1)).toEqual({ type: "done" });
       }
       record(agent.id, "upstream errors");
-      if (!testsAll) return;
+      if (!testsWhole) return;
       const { result } = await run("[[drop]]");
       // One agent asks its model to continue where it stopped.
       const resumes = agent.id === "qwen";

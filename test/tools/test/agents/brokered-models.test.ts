@@ -15,7 +15,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { asking, modelKey, ownToolsAllowed } from "../support/agents.js";
 import { folder } from "../support/installed.js";
 import { LiveRun } from "../support/live-run.js";
-import { agentRequest, matrixAgents, testsAll } from "../support/matrix.js";
+import { agentRequest, agentsOr } from "../support/matrix.js";
 import { startTlsFront, type TlsFront } from "../support/tls-front.js";
 import { pythonTool } from "../support/tools.js";
 
@@ -58,7 +58,7 @@ afterAll(async () => {
   rmSync(dataFolder, { recursive: true, force: true });
 });
 
-describe.each(matrixAgents.filter(({ id }) => testsAll || id === "codex"))(
+describe.each(agentsOr("codex"))(
   "$id, its model reached through the credential broker",
   { timeout: 90_000 },
   (agent) => {

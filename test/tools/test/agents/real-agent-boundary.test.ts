@@ -1,15 +1,12 @@
 // needs: jail
-import { createRequire } from "node:module";
 import { definePlugin } from "@ambit/core/plugin";
 import acp from "@ambit/harness-acp";
 import { configSchema, LocalSandbox } from "@ambit/sandbox-local";
 import { openAmbit, takeEnvironment } from "ambit";
 import { expect, it } from "vitest";
 import { asking, modelKey, startAgent } from "../support/agents.js";
+import { folder } from "../support/installed.js";
 import { LiveRun } from "../support/live-run.js";
-
-const require = createRequire(import.meta.url);
-const [folder = ""] = require.resolve("@agentclientprotocol/codex-acp/package.json").split("/node_modules/");
 
 /** Made-up names, which all resolve to this host. */
 const onThisHost = definePlugin({

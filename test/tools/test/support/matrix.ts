@@ -38,12 +38,16 @@ export const matrixAgents: readonly MatrixAgent[] = [
   { id: "qwen", ...openai },
 ];
 
-export const testsAll = process.env.AMBIT_TEST_AGENTS === "all";
+/** What `AMBIT_TEST_AGENTS` says: the ids of agents, separated by commas, or `all`. Those are tested whole. */
+const chosen = process.env.AMBIT_TEST_AGENTS?.split(",");
+export const testsWhole = chosen !== undefined;
 
-/** Agents that every test run has, or all of them with `AMBIT_TEST_AGENTS=all`. */
-export const testedAgents = testsAll
-  ? matrixAgents
-  : matrixAgents.filter(({ id }) => ["codex", "gemini", "pi"].includes(id));
+/** The agents that `AMBIT_TEST_AGENTS` names. Default: these. */
+export const agentsOr = (...ids: readonly string[]) =>
+  matrixAgents.filter(({ id }) => (chosen ?? ids).includes(id) || chosen?.includes("all"));
+
+/** Agents that every test run has, or those of `AMBIT_TEST_AGENTS`. */
+export const testedAgents = agentsOr("codex", "gemini", "pi");
 
 /** US dollars per million tokens of every model here. */
 export const price = { input: 2, output: 10 };

@@ -1,11 +1,7 @@
-import { createRequire } from "node:module";
 import type { PermissionCeiling, Runner } from "@ambit/runner";
 import { type Ambit, type ConfigurationInput, openAmbit, startServer, takeEnvironment } from "ambit";
+import { folder } from "./installed.js";
 import { LiveRun } from "./live-run.js";
-
-const require = createRequire(import.meta.url);
-/** The folder in whose `node_modules` npm installed the agents. */
-const [folder = ""] = require.resolve("@agentclientprotocol/codex-acp/package.json").split("/node_modules/");
 
 export interface StageOptions {
   /** `prefer`: runs without a boundary aren't confined, for controls. */

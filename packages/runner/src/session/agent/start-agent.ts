@@ -75,7 +75,8 @@ export class AgentStarter {
     if (!isSame) session.conversation = undefined;
     const before = isNew ? [] : session.userMessages;
     const userMessages = userMessagesAfter(this.request, before, this.wholeHistory);
-    if (isSame && kept?.fingerprint === fingerprint && !kept.agent.ended())
+    const canGoOn = kept !== undefined && !kept.agent.ended() && kept.agent.isOutdated?.() !== true;
+    if (isSame && canGoOn && kept.fingerprint === fingerprint)
       return { started: kept, warm: true, continued, userMessages };
     session.agent = undefined;
     await kept?.scope.close();

@@ -122,6 +122,7 @@ export class AgentPool {
 
   /** Takes the first that fits out of the pool, at once: no other run can have it any more. */
   #take(asked: AskedStart): Waiting | undefined {
+    for (const one of this.#waiting.filter(({ agent }) => agent.isOutdated)) void this.#drop(one);
     const misfits = new Set<string>();
     const found = this.#waiting.find(({ agent }) => {
       const why = agent.misfit(asked);

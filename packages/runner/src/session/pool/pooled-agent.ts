@@ -91,6 +91,11 @@ export class PooledAgent {
     return this.#session.processes.count;
   }
 
+  /** Whether no run can have it, since its program was replaced. */
+  get isOutdated(): boolean {
+    return this.#agent.isOutdated?.() === true;
+  }
+
   /** Whether this actor is part of it. */
   uses(actor: object): boolean {
     const { sandbox, harness, gateway } = this.#plan;

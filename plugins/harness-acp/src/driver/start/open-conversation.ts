@@ -30,6 +30,8 @@ export interface Started extends BegunAgent {
   readonly limits: DriverLimits;
   /** Whether it was started before its run began. */
   readonly isAhead: boolean;
+  /** Whether its program was replaced since. */
+  isOutdated(): boolean;
 }
 
 /** Opens the conversation of a run: from here on, the agent belongs to that run's session. */

@@ -15,11 +15,13 @@ export interface StartAgentOptions extends BeginAgentOptions {
   readonly versions?: AgentVersions | undefined;
   /** The agent, if it was started ahead with the same launch. Default: it is started now. */
   readonly begun?: BegunAgent | undefined;
+  /** Whether its program was replaced since. */
+  isOutdated(): boolean;
 }
 
 /** Starts the agent in the scope's sandbox and opens its conversation. What was started is closed with the scope. */
 export async function startAgent(options: StartAgentOptions, scope: StartScope): Promise<Agent> {
-  const { profile, versions, launch, limits } = options;
+  const { profile, versions, launch, limits, isOutdated } = options;
   let close = () => Promise.resolve();
   scope.defer(() => close());
   const { sandbox, signal, log } = scope;
@@ -29,7 +31,7 @@ export async function startAgent(options: StartAgentOptions, scope: StartScope):
   };
   if (launch.workspaceFiles.length > 0) await sandbox.writeFiles(launch.workspaceFiles);
   const { begun = await beginAgent(options, { sandbox, signal, log, onSpawned }) } = options;
-  const started = { profile, versions, limits, isAhead: options.begun !== undefined, ...begun };
+  const started = { profile, versions, limits, isOutdated, isAhead: options.begun !== undefined, ...begun };
   onSpawned(started);
   const agent = await orExplained(started, launch, () =>
     unlessStopped(signal, profile, () => openConversation(started, launch, scope)),

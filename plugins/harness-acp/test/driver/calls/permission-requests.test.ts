@@ -2,7 +2,7 @@ import { type PermissionDecision, RunCancelled } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { endTurn, fakeAgent } from "../../support/fake-agent.js";
 import { eventsFor } from "../../support/fake-turns.js";
-import { failureOf, ofType, turnOf } from "../../support/runs.js";
+import { eventsOf, failureOf, ofType, turnOf } from "../../support/runs.js";
 
 const options = [
   { optionId: "always", name: "Always", kind: "allow_always" },
@@ -38,6 +38,57 @@ describe("a permission request", () => {
     expect(turn.questions).toHaveLength(2);
     expect(ofType(events, "tool_call")).toHaveLength(1);
     expect(ofType(events, "tool_result")).toHaveLength(1);
+  });
+
+  it("is answered by its own id among others at once, whatever ids those are", async () => {
+    // A number and the same as a text are two ids, and JSON-RPC allows any text and any number.
+    const ids = [
+      0,
+      "0",
+      -1,
+      1.5,
+      9_007_199_254_740_991,
+      "",
+      " ",
+      "\u0000",
+      "ünïcode",
+      "__proto__",
+      "a".repeat(200),
+    ];
+    const answered = new Map<unknown, unknown>();
+    let all = () => {};
+    const done = new Promise<void>((resolve) => {
+      all = resolve;
+    });
+    const turn = turnOf();
+    const { agent, scope } = await fakeAgent({
+      onMessage: (line) => {
+        const { id, result } = JSON.parse(line);
+        if (result?.outcome === undefined) return false;
+        answered.set(id, result.outcome);
+        if (answered.size === ids.length) all();
+        return true;
+      },
+      onPrompt: async ({ line, sessionId }) => {
+        const params = (at: number) => ({
+          sessionId,
+          toolCall: { ...toolCall, toolCallId: `c${at}` },
+          options: options.map((option) => ({ ...option, optionId: `${option.optionId}-${at}` })),
+        });
+        const method = "session/request_permission";
+        await Promise.all(
+          ids.map((id, at) => line(JSON.stringify({ jsonrpc: "2.0", id, method, params: params(at) }))),
+        );
+        await done;
+        return endTurn;
+      },
+    }).start();
+    await eventsOf(agent, turn);
+    await scope.close();
+    expect(turn.questions).toHaveLength(ids.length);
+    expect([...answered].sort()).toEqual(
+      ids.map((id, at) => [id, { outcome: "selected", optionId: `once-${at}` }]).sort(),
+    );
   });
 
   it("that is repeated for a denied call is denied, without another question", async () => {

@@ -89,6 +89,26 @@ describe("the start of an agent", () => {
     await scope.close();
   });
 
+  it("discards 150,000 updates that a loaded session replays, and goes on", async () => {
+    const fake = fakeAgent({
+      resume: "s0",
+      onLoad: async ({ sessionId, piece }) => {
+        const params = { sessionId, update: chunk("replayed") };
+        const line = `${JSON.stringify({ jsonrpc: "2.0", method: "session/update", params })}\n`;
+        for (let written = 0; written < 150_000; written += 1_000) await piece(line.repeat(1_000));
+        return {};
+      },
+      onPrompt: async (turn) => {
+        await turn.update(chunk("new"));
+        return endTurn;
+      },
+    });
+    const { agent, scope } = await fake.start();
+    expect(agent.history).toBe("loaded");
+    expect(textOf(await eventsOf(agent, turnOf()))).toBe("new");
+    await scope.close();
+  }, 60_000);
+
   it("discards what an agent replays late, if its profile says that it does", async () => {
     const quirks = {
       savesBeforeAnswering: true,

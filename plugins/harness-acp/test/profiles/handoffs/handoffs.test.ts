@@ -6,14 +6,13 @@ import { dirname, join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { obeyedMessage } from "../../../src/profiles/handoffs.js";
 import type { Profile } from "../../../src/profiles/profile.js";
-import { AgentStage, testsAll } from "../../support/agent-stage.js";
+import { AgentStage, isTested } from "../../support/agent-stage.js";
 import { handoffCases } from "../../support/handoffs/cases.js";
 import type { Handoff } from "../../support/handoffs/handoff.js";
 import { eventsOf, ofType, turnOf } from "../../support/runs.js";
 
 const results = process.env.AMBIT_AGENTS_RESULTS;
-const always = ["codex", "gemini", "pi"];
-const tried = handoffCases.filter(({ profile }) => testsAll || always.includes(profile.id));
+const tried = handoffCases.filter(({ profile }) => isTested(profile.id, "codex", "gemini", "pi"));
 
 /** Files that an earlier turn or a repository leaves for an agent: docs/agents.md has them all. */
 describe.each(tried)("files for $profile.title", { timeout: 120_000 }, ({ profile, unguarded, files }) => {
