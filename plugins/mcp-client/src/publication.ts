@@ -86,6 +86,8 @@ async function listedTools(
   { client, guard }: Connection,
   signal: AbortSignal,
 ): Promise<readonly PublishedTool[]> {
+  // The SDK would report that on the output of this process.
+  if (client.getServerCapabilities()?.tools === undefined) return [];
   const { tools: kept } = await client.listTools(undefined, { signal });
   const keptNames = new Set(kept.map(({ name }) => name));
   const included = guard

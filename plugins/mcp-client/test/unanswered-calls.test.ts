@@ -5,7 +5,7 @@ import { type PublishedOutcome, RunTimedOut } from "@ambit/core/plugin";
 import type { Lookup } from "@ambit/egress";
 import { makeCertificate } from "@ambit/fakes/certificate";
 import { listening } from "@ambit/fakes/listening";
-import { afterEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { configSchema } from "../src/config.js";
 import { HttpToolSource } from "../src/http-source.js";
 import { httpServer, TestScope } from "./support/runs.js";
@@ -307,6 +307,19 @@ describe.each(versions)("a list of tools, %s, with", (version) => {
     expect(listed).toEqual(typeof outcome === "string" ? `MCP server 'remote' ${outcome}` : outcome);
     expect(server.count("tools/list")).toBeLessThanOrEqual(20);
   });
+});
+
+test("a server without tools lists none, and nothing is printed", async () => {
+  const debug = vi.spyOn(console, "debug");
+  onTestFinished(() => debug.mockRestore());
+  const { connecting } = await connected("2025-11-25", {
+    initialize: (response, { id }) => {
+      const result = { ...results("2025-11-25").initialize, capabilities: {} };
+      sendJson(response, { jsonrpc: "2.0", id, result });
+    },
+  });
+  expect((await connecting).tools).toEqual([]);
+  expect(debug).not.toHaveBeenCalled();
 });
 
 describe("a run whose server can't be reached says", () => {
