@@ -113,7 +113,7 @@ const npmInstalls = {
   demo: [{ folder: root, workspaces: ["server", "agents/demo", "scripts/build"] }],
   everything: [
     { folder: root, workspaces: [] },
-    { folder: join(root, "plugins/mcp-http/conformance"), workspaces: [] },
+    { folder: join(root, "test/fakes/mcp-conformance"), workspaces: [] },
   ],
 };
 

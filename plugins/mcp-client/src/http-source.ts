@@ -51,12 +51,11 @@ export class HttpToolSource implements ToolSource {
     const { connection } = server;
     if (connection.type !== "http") throw new Error(`'${server.name}' is not an HTTP server.`);
     // The MCP SDK and undici take tens of milliseconds to load, so only runs with such a server load them.
-    const { httpTransport } = await import("./transport/http.js");
+    const { httpChannels } = await import("./transport/http.js");
     const { publicationOf } = await import("./publication.js");
-    const guard = new MessageGuard(this.config);
     const { lookup, upstreamProxy } = this;
     const whyClosed = addressGuard(scope.boundary, this.config);
-    const transport = httpTransport(connection, { whyClosed, lookup, upstreamProxy }, guard, scope);
-    return publicationOf(server, transport, guard, scope);
+    const openChannel = httpChannels(connection, { whyClosed, lookup, upstreamProxy }, scope);
+    return publicationOf(server, async () => openChannel(new MessageGuard(this.config)), scope);
   }
 }

@@ -1,8 +1,10 @@
-/**
- * Characters, in whole lines, of a server's output that an error quotes if it can't be reached: they often give the
- * reason.
- */
+import { setTimeout as delay } from "node:timers/promises";
+import { Replacements, replaceIn, replacementsFor } from "@ambit/egress";
+
+/** Characters, in whole lines, of a server's output that an error quotes: they often give the reason. */
 const maxOutputLength = 1_000;
+/** Milliseconds until an ended server's output has arrived. */
+const maxWaitMs = 1_000;
 
 /** Reads a server's stderr, which would block it when unread, and keeps its end. */
 export class LastWords {
@@ -26,13 +28,27 @@ export class LastWords {
     this.#read = reading.catch(() => {}).finally(() => this.#lines.end());
   }
 
-  /** After the server has ended. */
+  /** After the server has ended. A process that it left behind may hold its output open: that isn't waited for. */
   async all(): Promise<string> {
-    await this.#read;
+    await Promise.race([this.#read, delay(maxWaitMs, undefined, { ref: false })]);
     // The rest of a truncated line might be part of a secret, which redaction wouldn't recognise.
     const whole = this.#end.length < maxOutputLength ? 0 : this.#end.indexOf("\n") + 1 || maxOutputLength;
     return this.#end.slice(whole).trim();
   }
+}
+
+/** Shorter values occur in any text. */
+const minHiddenLength = 8;
+
+/**
+ * A short text without the values of an environment, nor lines of them, in any form: the agent may not see those of a
+ * server. Pure.
+ */
+export function withoutValues(text: string, environment: Readonly<Record<string, string>>): string {
+  const values = Object.values(environment).flatMap((value) => [value, ...value.split(/\r?\n/)]);
+  const hidden = values.filter(({ length }) => length >= minHiddenLength && length <= text.length);
+  const replacements = new Replacements(hidden.flatMap((value) => replacementsFor(value, "*")));
+  return replaceIn(text, replacements, "utf8");
 }
 
 /** Characters of a line that is logged. */

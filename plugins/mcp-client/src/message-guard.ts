@@ -4,16 +4,20 @@ import {
   JsonTooLarge,
   messageJsonLimits,
   type PublishedTool,
+  wholeWords,
 } from "@ambit/core/plugin";
 import { inTurns, parseJsonInTurns, textInTurns } from "@ambit/json-turns";
 import { z } from "zod";
 import type { McpClientConfig } from "./config.js";
 import { KeptResults } from "./kept-results.js";
 import { LineSplitter } from "./line-splitter.js";
+import { NotJson } from "./lost.js";
 import { NotTaken, reduced } from "./reduced-message.js";
 
 /** Values of all messages until a server's tools are listed: 1,000 tools with 200 values each. */
 const maxListingValues = 200_000;
+/** Characters of a text that isn't a message. */
+const maxStray = 200;
 /** Bytes that a line of an event counts in addition to its own. */
 const lineCost = 64;
 
@@ -31,10 +35,12 @@ export class MessageGuard {
   onAnswer: (id: unknown) => void = () => {};
   readonly #limits: JsonLimits;
   readonly #maxBytes: number;
-  readonly #tools: PublishedTool[] = [];
+  readonly #tools = new Map<string, PublishedTool>();
+  readonly #cursors = new Set<unknown>();
   readonly #outputs: KeptResults;
   #listingValues: number | undefined = 0;
   #refusal: MessageRefused | undefined;
+  #stray = "";
 
   constructor(config: Pick<McpClientConfig, "maxMessageBytes" | "maxMessageValues">) {
     this.#maxBytes = config.maxMessageBytes;
@@ -51,15 +57,28 @@ export class MessageGuard {
     return this.#refusal;
   }
 
+  /** The beginning of the last text that wasn't a message, for an error; empty where there was none. */
+  get strayText(): string {
+    return this.#stray === "" ? "" : `; it sent text that isn't a message: ${this.#stray}`;
+  }
+
+  /** Remembers a text that isn't a message. */
+  noteStray(text: string): void {
+    this.#stray = wholeWords(text.trim(), maxStray).replaceAll("\n", " ");
+  }
+
   /** Lines of a stdio server's output. Pushing one that is too long throws MessageRefused. */
   lines(): LineSplitter {
     return new LineSplitter(this.#maxBytes, () => this.#refused(this.#tooLong()));
   }
 
-  /** The tools of all pages. From now on only each message by itself is bounded. */
+  /** The tools of all pages, one of each name. From now on only each message by itself is bounded. */
   listed(): readonly PublishedTool[] {
     this.#listingValues = undefined;
-    return this.#tools.splice(0);
+    const tools = [...this.#tools.values()];
+    this.#tools.clear();
+    this.#cursors.clear();
+    return tools;
   }
 
   /** The text that a result's content stands for; undefined if it isn't kept any more. */
@@ -72,12 +91,15 @@ export class MessageGuard {
     try {
       const { value, values } = await parseJsonInTurns(text, this.#limits);
       this.#listingValues = this.#listed(values);
-      const { message, tools = [] } = await reduced(value, (output) => this.#outputs.keep(output));
-      if (this.#listingValues !== undefined) for (const tool of tools) this.#tools.push(tool);
+      const { message, tools } = await reduced(value, (output) => this.#outputs.keep(output));
       if (isJsonObject(value) && value.method === undefined) this.onAnswer(value.id);
-      return JSON.stringify(message);
+      if (tools === undefined || this.#listingValues === undefined) return JSON.stringify(message);
+      return JSON.stringify(this.#isRepeated(tools, message) ? withoutCursor(message) : message);
     } catch (error) {
-      if (error instanceof SyntaxError) return undefined;
+      if (error instanceof SyntaxError) {
+        this.noteStray(text);
+        return undefined;
+      }
       if (error instanceof JsonTooLarge)
         throw this.#refused(`sent a message that ${error.message}${settingOf(error)}`);
       throw error instanceof NotTaken ? this.#refused(error.message) : error;
@@ -93,22 +115,27 @@ export class MessageGuard {
   async response(response: Response, request: string | undefined): Promise<Response> {
     const { body, status, statusText, headers } = response;
     if (body === null) return response;
-    if (headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true) {
+    if (isEventStream(response)) {
       const events = ReadableStream.from(this.#events(body, request));
       return new Response(events, { status, statusText, headers });
     }
     try {
-      return new Response(await this.#document(body), { status, statusText, headers });
+      const { text, message } = await this.#document(body);
+      if (message === undefined && response.ok && isJson(response) && wantsAnswer(request))
+        throw new NotJson(`sent an answer that isn't JSON: ${this.#stray}`);
+      return new Response(message ?? text, { status, statusText, headers });
     } catch (error) {
       if (!(error instanceof MessageRefused) || request === undefined) throw error;
       return Response.json(failure(request, error));
     }
   }
 
-  async #document(body: ReadableStream<Uint8Array>): Promise<string> {
+  async #document(
+    body: ReadableStream<Uint8Array>,
+  ): Promise<{ readonly text: string; readonly message: string | undefined }> {
     const { text, isWhole } = await textInTurns(body, this.#maxBytes);
     if (!isWhole) throw this.#refused(this.#tooLong());
-    return (await this.admit(text)) ?? notJson(text);
+    return { text, message: await this.admit(text) };
   }
 
   /** Server-sent events, each passed on once it is complete. Their lines end with a line feed. */
@@ -146,6 +173,16 @@ export class MessageGuard {
     }
   }
 
+  /** Adds a page to the list. A server that repeats one would never come to an end: it is the last page. */
+  #isRepeated(tools: readonly PublishedTool[], page: unknown): boolean {
+    const listedBefore = this.#tools.size;
+    for (const tool of tools) if (!this.#tools.has(tool.name)) this.#tools.set(tool.name, tool);
+    const cursor = isJsonObject(page) && isJsonObject(page.result) ? page.result.nextCursor : undefined;
+    const isRepeated = this.#cursors.has(cursor) || (tools.length > 0 && this.#tools.size === listedBefore);
+    this.#cursors.add(cursor);
+    return isRepeated;
+  }
+
   #listed(values: number): number | undefined {
     if (this.#listingValues === undefined) return undefined;
     const all = this.#listingValues + values;
@@ -163,16 +200,36 @@ export class MessageGuard {
   }
 }
 
+function withoutCursor(page: unknown): unknown {
+  if (!isJsonObject(page) || !isJsonObject(page.result)) return page;
+  const { nextCursor: _, ...result } = page.result;
+  return { ...page, result };
+}
+
 function settingOf({ exceeded }: JsonTooLarge): string {
   return exceeded === "maxValues" ? " (mcp-client's maxMessageValues)" : "";
 }
 
 /** The beginning of a text that isn't JSON, for the SDK to report. */
 function notJson(text: string): string {
-  return `not JSON: ${text.slice(0, 200).replaceAll("\n", " ")}`;
+  return `not JSON: ${text.slice(0, maxStray).replaceAll("\n", " ")}`;
+}
+
+/** Whether a response is a stream of events. */
+export function isEventStream({ headers }: Response): boolean {
+  return headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true;
+}
+
+function isJson({ headers }: Response): boolean {
+  return headers.get("content-type")?.toLowerCase().startsWith("application/json") === true;
 }
 
 const requestSchema = z.object({ id: z.union([z.string(), z.number()]) });
+
+/** @param text of what we sent. Notifications have no answer. */
+function wantsAnswer(text: string | undefined): boolean {
+  return text !== undefined && requestSchema.safeParse(JSON.parse(text)).success;
+}
 
 /** A JSON-RPC error in response to our request. */
 function failure(request: string, { message }: MessageRefused): object {

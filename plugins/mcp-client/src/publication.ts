@@ -1,23 +1,25 @@
 import {
+  AmbitError,
   HarnessFailed,
   limits,
   type McpServer,
-  messageOf,
   type Publication,
   type PublishedCall,
   type PublishedOutcome,
   type PublishedTool,
   type Scope,
-  wholeWords,
 } from "@ambit/core/plugin";
 import {
   Client,
   type JsonSchemaValidator,
   type jsonSchemaValidator,
+  ProtocolError,
+  ProtocolErrorCode,
+  SdkHttpError,
   type Tool,
-  type Transport,
 } from "@modelcontextprotocol/client";
-import type { MessageGuard } from "./message-guard.js";
+import { type Channel, type Connection, Connections } from "./connections.js";
+import { describeCallFailure, failureOf, quotedOutput } from "./failure.js";
 import { asksForHeaders } from "./reduced-message.js";
 
 const identity = { name: "ambit", version: "0.1.0" };
@@ -38,49 +40,90 @@ const maxPages = 20;
 const silenceMs = 600_000;
 
 /**
- * Connects and lists the tools that the request's policy allows.
+ * Connects and lists the tools that the request's policy allows. The publication's calls connect again where the server
+ * was lost.
+ *
  * @throws HarnessFailed when the server can't be reached: a run must not silently continue without its tools.
  */
 export async function publicationOf(
   server: McpServer,
-  transport: Transport,
-  guard: MessageGuard,
+  openChannel: () => Promise<Channel>,
   scope: Scope,
 ): Promise<Publication> {
-  // After that, nothing deferred would be closed any more.
-  scope.signal.throwIfAborted();
+  const connections = new Connections(openChannel, () => clientFor(server), scope);
+  let connection: Connection | undefined;
+  try {
+    connection = await connections.open();
+    const tools = await listedTools(server, connection, scope.signal);
+    connection.isTrial = false;
+    const byName = new Map(tools.map((tool) => [tool.name, tool]));
+    return { name: server.name, tools, call: (call) => callTool(connections, server, byName, call) };
+  } catch (error) {
+    if (scope.signal.aborted) throw scope.signal.reason;
+    if (error instanceof AmbitError) throw error;
+    throw harnessFailure(server, error, connection);
+  }
+}
+
+function clientFor({ connection }: McpServer): Client {
   const client = new Client(identity, {
     jsonSchemaValidator: unchecked,
     listMaxPages: maxPages,
-    versionNegotiation: { mode: server.connection.type === "http" ? "auto" : "legacy" },
+    versionNegotiation: { mode: connection.type === "http" ? "auto" : "legacy" },
   });
-  scope.defer(() => client.close());
-  try {
-    await client.connect(transport, { signal: scope.signal });
-    const { tools: kept } = await client.listTools(undefined, { signal: scope.signal });
-    const keptNames = new Set(kept.map(({ name }) => name));
-    const included = guard
-      .listed()
-      .filter((tool) => isIncluded(server, tool.name) && (keptNames.has(tool.name) || !asksForHeaders(tool)));
-    if (included.length > limits.tools) {
-      throw new HarnessFailed(
-        `MCP server '${server.name}' lists ${included.length.toLocaleString("en")} tools, and a run has at most ${limits.tools.toLocaleString("en")}: name those that it needs in the server's policy.tools.`,
-      );
-    }
-    const byName = new Map(included.map((tool) => [tool.name, tool]));
-    return {
-      name: server.name,
-      tools: included,
-      call: (call) => callTool(client, server, guard, byName, call),
-    };
-  } catch (error) {
-    if (scope.signal.aborted) throw scope.signal.reason;
-    if (error instanceof HarnessFailed) throw error;
-    const why = guard.refusal?.message ?? "could not be reached";
-    throw new HarnessFailed(`MCP server '${server.name}' ${why}, so its tools would be missing.`, {
-      cause: error,
-    });
+  // What a server asks for reaches its tool's result: many pass the message on.
+  client.fallbackRequestHandler = async ({ method }) => {
+    throw new ProtocolError(
+      ProtocolErrorCode.MethodNotFound,
+      `Ambit doesn't offer '${method}' to MCP servers: a tool has to work with its arguments alone.`,
+    );
+  };
+  return client;
+}
+
+async function listedTools(
+  server: McpServer,
+  { client, guard }: Connection,
+  signal: AbortSignal,
+): Promise<readonly PublishedTool[]> {
+  // The SDK would report that on the output of this process.
+  if (client.getServerCapabilities()?.tools === undefined) return [];
+  const { tools: kept } = await client.listTools(undefined, { signal });
+  const keptNames = new Set(kept.map(({ name }) => name));
+  const included = guard
+    .listed()
+    .filter((tool) => isIncluded(server, tool.name) && (keptNames.has(tool.name) || !asksForHeaders(tool)));
+  if (included.length > limits.tools) {
+    throw new HarnessFailed(
+      `MCP server '${server.name}' lists ${included.length.toLocaleString("en")} tools, and a run has at most ${limits.tools.toLocaleString("en")}: name those that it needs in the server's policy.tools.`,
+    );
   }
+  return included;
+}
+
+/** A status of the server, where the runner's event looks for it. */
+class AnsweredStatus extends Error {
+  override readonly name = "AnsweredStatus";
+
+  constructor(
+    readonly status: number,
+    cause: unknown,
+  ) {
+    super(`HTTP ${status}`, { cause });
+  }
+}
+
+function harnessFailure(
+  server: McpServer,
+  error: unknown,
+  connection: Connection | undefined,
+): HarnessFailed {
+  const { cause, output } = failureOf(error);
+  const why = connection?.guard.refusal?.message ?? cause;
+  return new HarnessFailed(
+    `MCP server '${server.name}' ${why.replace(/\.$/, "")}, so its tools would be missing.${quotedOutput(output)}`,
+    { cause: error instanceof SdkHttpError ? new AnsweredStatus(error.status, error) : error },
+  );
 }
 
 /** Whether the request's policy allows a tool. Pure. */
@@ -91,34 +134,33 @@ export function isIncluded({ policy }: McpServer, tool: string): boolean {
 
 /** @param listed the tools that the run was given. A call may name any other. */
 async function callTool(
-  client: Client,
+  connections: Connections,
   server: McpServer,
-  guard: MessageGuard,
   listed: ReadonlyMap<string, PublishedTool>,
   call: PublishedCall,
 ): Promise<PublishedOutcome> {
   const tool = listed.get(call.name);
   if (tool === undefined) return { output: `There is no tool '${call.name}'.`, isError: true };
   try {
-    const result = await client.callTool(
-      { name: call.name, arguments: { ...call.arguments }, ...metaOf(call) },
-      {
-        signal: call.signal,
-        timeout: silenceMs,
-        resetTimeoutOnProgress: true,
-        onprogress: () => undefined,
-        // Otherwise the client lists the server's tools again where the server asks for it, without the bounds above.
-        toolDefinition: definitionOf(tool),
-      },
-    );
-    const [kept] = result.content;
-    const output = kept?.type === "text" ? guard.outputOf(kept.text) : "";
-    if (output === undefined) throw new Error("it sent more results than were asked for");
-    return { output, isError: result.isError === true };
+    return await connections.request(call.signal, async ({ client, guard }) => {
+      const result = await client.callTool(
+        { name: call.name, arguments: { ...call.arguments }, ...metaOf(call) },
+        {
+          signal: call.signal,
+          timeout: silenceMs,
+          resetTimeoutOnProgress: true,
+          onprogress: () => undefined,
+          // Otherwise the client lists the server's tools again where the server asks for it, without the bounds above.
+          toolDefinition: definitionOf(tool),
+        },
+      );
+      const [kept] = result.content;
+      const output = kept?.type === "text" ? guard.outputOf(kept.text) : "";
+      if (output === undefined) throw new Error("it sent more results than were asked for");
+      return { output, isError: result.isError === true };
+    });
   } catch (error) {
-    if (call.signal.aborted) return { output: `The call of '${call.name}' was cancelled.`, isError: true };
-    const reason = messageOf(error);
-    return { output: `MCP server '${server.name}' failed: ${wholeWords(reason, 1_000)}`, isError: true };
+    return { output: describeCallFailure(server.name, call, error), isError: true };
   }
 }
 

@@ -2,7 +2,7 @@ import { realpathSync } from "node:fs";
 import { delimiter, dirname } from "node:path";
 import {
   type Domain,
-  HarnessFailed,
+  type Exit,
   inject,
   type McpServer,
   type Publication,
@@ -11,7 +11,8 @@ import {
   type ToolSourceScope,
 } from "@ambit/core/plugin";
 import type { McpClientConfig } from "./config.js";
-import { LastWords } from "./last-words.js";
+import type { Channel } from "./connections.js";
+import { LastWords, withoutValues } from "./last-words.js";
 import { MessageGuard } from "./message-guard.js";
 
 /**
@@ -51,25 +52,34 @@ export class StdioToolSource implements ToolSource {
     const { image } = scope.sandbox;
     const onRunner = [this.config.path, dirname(realpathSync(process.execPath))].join(delimiter);
     const path = image?.searchPath ?? onRunner;
-    const spawned = await scope.sandbox.spawn({
-      argv: [connection.command, ...(connection.args ?? [])],
-      env: { PATH: path, LANG: "C.UTF-8", ...connection.env },
-      role: "tool",
-      signal: scope.signal,
-    });
-    scope.defer(() => spawned.kill());
-    const words = new LastWords(spawned.stderr, (text) =>
-      scope.log.debug({ server: server.name, text }, "a stdio MCP server wrote to stderr"),
-    );
-    try {
+    const openChannel = async (): Promise<Channel> => {
+      const spawned = await scope.sandbox.spawn({
+        argv: [connection.command, ...(connection.args ?? [])],
+        env: { PATH: path, LANG: "C.UTF-8", ...connection.env },
+        role: "tool",
+        signal: scope.signal,
+      });
+      const words = new LastWords(spawned.stderr, (text) =>
+        scope.log.debug({ server: server.name, text }, "a stdio MCP server wrote to stderr"),
+      );
       const guard = new MessageGuard(this.config);
-      return await publicationOf(server, new SandboxStdioTransport(spawned, guard), guard, scope);
-    } catch (error) {
-      if (!(error instanceof HarnessFailed)) throw error;
-      await spawned.kill();
-      const said = await words.all();
-      if (said === "") throw error;
-      throw new HarnessFailed(`${error.message} It wrote:\n${said}`, { cause: error });
-    }
+      const transport = new SandboxStdioTransport(spawned, guard);
+      return {
+        transport,
+        guard,
+        hasEnded: () => transport.hasEnded,
+        ending: async () => {
+          const hide = (text: string) => withoutValues(text, connection.env ?? {});
+          const how = `${howEnded(transport.exit)}${hide(guard.strayText)}`;
+          return { how, output: hide(await words.all()) };
+        },
+      };
+    };
+    return await publicationOf(server, openChannel, scope);
   }
+}
+
+function howEnded(exit: Exit | undefined): string {
+  if (exit === undefined) return "";
+  return exit.signal === null ? ` (exit code ${exit.code})` : ` (${exit.signal})`;
 }

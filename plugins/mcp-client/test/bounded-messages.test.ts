@@ -115,7 +115,7 @@ test("a stdio server that doesn't read gets no more than 16 MiB, and is ended at
   for (let count = 0; count < 20; count += 1) outputs.add((await cancelledCall(publication, large)).output);
   expect([...outputs]).toEqual([
     "The call of 't' was cancelled.",
-    "MCP server 'deaf' failed: it doesn't read its input",
+    "MCP server 'deaf' doesn't read its input. The call was not made.",
   ]);
   await scope.close();
 });

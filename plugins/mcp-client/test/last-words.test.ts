@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { WholeLines } from "../src/last-words.js";
+import { WholeLines, withoutValues } from "../src/last-words.js";
 
 function logged(...writes: readonly string[]): string[] {
   const said: string[] = [];
@@ -31,4 +31,16 @@ describe("a server's output on stderr", () => {
     // The control: a line of just that length is logged.
     expect(logged("x".repeat(2_000))).toEqual(["x".repeat(2_000)]);
   });
+});
+
+test.each([
+  ["plain", "key sk-live-123456 refused", "key ************** refused"],
+  ["in base64", `key ${btoa("sk-live-123456")} refused`, `key ${btoa("**************")} refused`],
+  ["a line of it", "-----\nMIIEvQIBADANBg\n-----", "-----\n**************\n-----"],
+  ["the whole of several lines", "BEGIN\nMIIEvQIBADANBg\nEND", "************************"],
+  ["another value (the control)", "key sk-test-123456 refused", "key sk-test-123456 refused"],
+  ["a short one, which occurs in any text", "in mode dev", "in mode dev"],
+])("a value of a server's environment isn't quoted: %s", (_how, text, hidden) => {
+  const environment = { KEY: "sk-live-123456", PEM: "BEGIN\nMIIEvQIBADANBg\nEND", MODE: "dev" };
+  expect(withoutValues(text, environment)).toBe(hidden);
 });

@@ -1,27 +1,10 @@
-import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import http from "node:http";
-import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { type ConformanceCheck, conformanceProgram, runConformance } from "@ambit/fakes/mcp-conformance";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { z } from "zod";
 import { type Published, publish } from "./publications.js";
 
-/** Installed separately: it needs overrides. */
-const require = createRequire(new URL("../conformance/package.json", import.meta.url));
-
-/** Where an installed package's own manifest is; undefined when it isn't installed. */
-function folderOf(name: string): string | undefined {
-  try {
-    return dirname(require.resolve(`${name}/package.json`));
-  } catch {
-    return undefined;
-  }
-}
-
-const suite = folderOf("@modelcontextprotocol/conformance");
+const program = conformanceProgram();
 
 /** The tools that the suite needs, as far as a publication can offer them: text in, text out. */
 const tools = [
@@ -108,14 +91,11 @@ const scenarios: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-type Check = z.output<typeof checkSchema>;
-const checkSchema = z.object({ id: z.string(), status: z.string(), errorMessage: z.string().optional() });
-
-/**
- * The checks of each scenario, from one start of the suite: most of a start is loading its code. It runs the excluded
- * scenarios as well.
- */
-async function checksOf(version: string, program: string): Promise<(scenario: string) => readonly Check[]> {
+/** The checks of each scenario, excluded ones as well. */
+async function checksOf(
+  suite: string,
+  version: string,
+): Promise<ReadonlyMap<string, readonly ConformanceCheck[]>> {
   const published = await publish(
     async ({ name }) => {
       if (name === "test_tool_with_progress") await new Promise((resolve) => setTimeout(resolve, 300));
@@ -126,31 +106,16 @@ async function checksOf(version: string, program: string): Promise<(scenario: st
     { tools, config: { heartbeatMs: 20 } },
   );
   const url = await relayTo(published);
-  const folder = await mkdtemp(join(tmpdir(), "ambit-mcp-conformance-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const argv = ["server", "--url", url, "--spec-version", version, "--suite", "all", "-o", folder];
-  // Its exit code also counts the excluded scenarios.
-  await new Promise<void>((resolve) => {
-    execFile(process.execPath, [program, ...argv], { env: {} }, () => resolve());
-  });
-  const found = new Map<string, readonly Check[]>();
-  for (const name of await readdir(folder)) {
-    const [, scenario = name] = /^server-(.+)-20\d\d-\d\d-\d\dT/.exec(name) ?? [];
-    found.set(
-      scenario,
-      z.array(checkSchema).parse(JSON.parse(await readFile(join(folder, name, "checks.json"), "utf8"))),
-    );
-  }
-  return (scenario) => found.get(scenario) ?? [];
+  return await runConformance(suite, ["server", "--url", url, "--spec-version", version, "--suite", "all"]);
 }
 
 describe.for(Object.entries(scenarios))("the protocol's own conformance suite, %s", ([version, names]) => {
   let checks: ReturnType<typeof checksOf> | undefined;
 
   it.for(names)("%s", { timeout: 60_000 }, async (scenario, { skip }) => {
-    if (suite === undefined) return skip("@modelcontextprotocol/conformance is not installed");
-    checks ??= checksOf(version, join(suite, "dist", "index.js"));
-    const judged = (await checks)(scenario).filter(({ status }) => status !== "INFO");
+    if (program === undefined) return skip("host: @modelcontextprotocol/conformance isn't installed");
+    checks ??= checksOf(program, version);
+    const judged = (await checks).get(scenario) ?? [];
     expect(judged.filter(({ status }) => status !== "SUCCESS")).toEqual([]);
     expect(judged.length).toBeGreaterThan(0);
   });

@@ -4,7 +4,7 @@ import { SignatureV4 } from "@smithy/signature-v4";
 import { describe, expect, it } from "vitest";
 import { configSchema, ModelRouteGateway } from "../src/index.js";
 import { accountIn } from "../src/protocols/service-account.js";
-import { serviceAccountToken } from "../src/protocols/service-account-tokens.js";
+import { accountTokens } from "../src/protocols/service-account-tokens.js";
 import { routeTo, serving, useOf } from "./support/stage.js";
 
 const gateway = new ModelRouteGateway(configSchema.parse({}));
@@ -219,14 +219,41 @@ describe("Vertex", () => {
     const read = accountIn(account(`${origin}/token`), origin);
     if (typeof read === "string") return expect.unreachable(read);
     let now = Date.now();
-    const next = serviceAccountToken(
+    const tokens = accountTokens(
       read,
       () => ({}),
       () => now,
     );
-    expect([await next(), await next()]).toEqual(["token-1", "token-1"]);
+    expect([await tokens.current(), await tokens.current()]).toEqual(["token-1", "token-1"]);
     now += 301_000;
-    expect(await next()).toBe("token-2");
+    expect(await tokens.current()).toBe("token-2");
+  });
+
+  it("fetches another token after the provider refused one, as when it was revoked", async () => {
+    let count = 0;
+    const tokens = await endpoint((response) => {
+      count += 1;
+      response.end(JSON.stringify({ access_token: `token-${count}-of-the-account`, expires_in: 3_600 }));
+    });
+    const { origin, requests } = await endpoint((response, { headers }) => {
+      const isRevoked = headers.authorization === "Bearer token-1-of-the-account";
+      response.writeHead(isRevoked ? 401 : 200, { "content-type": "application/json" }).end("{}");
+    });
+    const credentials = { GOOGLE_APPLICATION_CREDENTIALS: account(`${tokens.origin}/token`) };
+    const use = useOf({ protocol: "vertex", basePath: "/v1", endpoint: `${origin}/v1`, credentials });
+    const { send } = routeTo(use);
+    const statuses: number[] = [];
+    for (let index = 0; index < 3; index += 1) {
+      const { status, body } = await send("{}", path);
+      await body?.cancel();
+      statuses.push(status);
+    }
+    expect(statuses).toEqual([401, 200, 200]);
+    expect(requests.map(({ headers }) => headers.authorization)).toEqual([
+      "Bearer token-1-of-the-account",
+      "Bearer token-2-of-the-account",
+      "Bearer token-2-of-the-account",
+    ]);
   });
 
   it("an account that gets no token is a permanent failure of the model", async () => {

@@ -11,7 +11,10 @@ export function answerTo(
   if (id === undefined) return undefined;
   const page = Number(params?.cursor ?? 1);
   const listed = () =>
-    Array.from({ length: tools }, (_, at) => ({ name: `t${at}`, inputSchema: { type: "object" } }));
+    Array.from({ length: tools }, (_, at) => ({
+      name: page === 1 ? `t${at}` : `t${at} of page ${page}`,
+      inputSchema: { type: "object" },
+    }));
   const result = {
     initialize: () => ({
       protocolVersion: params.protocolVersion,

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { Readable, Writable } from "node:stream";
 import type { Boundary, Command, McpServer, Process, Sandbox, ToolSourceScope } from "@ambit/core/plugin";
@@ -22,6 +22,7 @@ export class TestScope implements ToolSourceScope {
   readonly #controller = new AbortController();
   readonly #deferred: (() => void | Promise<void>)[] = [];
   readonly commands: Command[] = [];
+  readonly children: ChildProcess[] = [];
   readonly exits: Promise<unknown>[] = [];
   readonly log = { debug() {}, info() {}, warn() {}, error() {} };
 
@@ -59,6 +60,7 @@ export class TestScope implements ToolSourceScope {
     this.commands.push(command);
     const [program, ...args] = command.argv;
     const child = spawn(program, args, { env: { ...command.env }, stdio: "pipe" });
+    this.children.push(child);
     await once(child, "spawn");
     const exit = once(child, "exit").then(([code, signal]) => ({ code, signal }));
     this.exits.push(exit);

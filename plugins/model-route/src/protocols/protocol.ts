@@ -50,6 +50,8 @@ export type Finish = "open" | "whole" | "max_tokens" | "failed";
 export interface Authorization {
   /** Headers to set. `request`: the data to sign, for an API with signatures. */
   headers(request: SignedRequest): Promise<Readonly<Record<string, string>>>;
+  /** The provider answered 401 to these headers: the next request needs others. */
+  refused?(headers: Readonly<Record<string, string>>): void;
 }
 
 export interface SignedRequest {

@@ -4,17 +4,23 @@ import type { ServiceAccount } from "./service-account.js";
 /** A token is renewed this long before it expires. */
 const marginMs = 300_000;
 
+/** Access tokens of an account, one after another. */
+export interface AccountTokens {
+  /** Rejects with an Error that contains no credential. */
+  current(): Promise<string>;
+  /** The provider refused this one, as after it was revoked. */
+  forget(value: string): void;
+}
+
 /**
  * Access tokens for an account (RFC 7523), each used until shortly before it expires. Simultaneous requests share one
  * fetch.
- *
- * @returns rejects with an Error that contains no credential.
  */
-export function serviceAccountToken(
+export function accountTokens(
   account: ServiceAccount,
   guardOf: GuardOf,
   now: () => number = Date.now,
-): () => Promise<string> {
+): AccountTokens {
   let token: { readonly value: string; readonly until: number } | undefined;
   let fetching: Promise<string> | undefined;
   const renew = async () => {
@@ -24,11 +30,16 @@ export function serviceAccountToken(
     token = { value, until: now() + expiresInMs - marginMs };
     return value;
   };
-  return async () => {
-    if (token !== undefined && now() < token.until) return token.value;
-    fetching ??= renew().finally(() => {
-      fetching = undefined;
-    });
-    return await fetching;
+  return {
+    current: async () => {
+      if (token !== undefined && now() < token.until) return token.value;
+      fetching ??= renew().finally(() => {
+        fetching = undefined;
+      });
+      return await fetching;
+    },
+    forget: (value) => {
+      if (token?.value === value) token = undefined;
+    },
   };
 }

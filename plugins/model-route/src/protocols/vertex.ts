@@ -10,7 +10,7 @@ import {
   unknownCall,
 } from "./protocol.js";
 import { accountIn } from "./service-account.js";
-import { serviceAccountToken } from "./service-account-tokens.js";
+import { accountTokens } from "./service-account-tokens.js";
 
 const call =
   /^\/(v1|v1beta1)\/projects\/([\w-]{1,60})\/locations\/([a-z0-9-]{1,40})\/publishers\/(anthropic|google)\/models\/([\w.@-]{1,120}):(rawPredict|streamRawPredict|generateContent|streamGenerateContent|countTokens)$/;
@@ -57,6 +57,9 @@ function authorization({ credentials, endpoint }: ModelUse, guardOf: GuardOf): A
   if (token !== undefined) return fixedHeaders({ authorization: `Bearer ${token}` });
   const account = accountIn(accountOf(credentials) ?? "", endpoint);
   if (typeof account === "string") return undefined;
-  const next = serviceAccountToken(account, guardOf);
-  return { headers: async () => ({ authorization: `Bearer ${await next()}` }) };
+  const tokens = accountTokens(account, guardOf);
+  return {
+    headers: async () => ({ authorization: `Bearer ${await tokens.current()}` }),
+    refused: ({ authorization = "" }) => tokens.forget(authorization.replace(/^Bearer /, "")),
+  };
 }

@@ -152,6 +152,7 @@ export class Sending {
       exchange.ended({ status: statusCode, retryable: false, message: refused });
       return ownAnswer(502, refused);
     }
+    if (statusCode === 401) this.#authorization?.refused?.(sent.credential);
     const replacements = this.#replacements(sent.credential);
     const contentType = typeof headers["content-type"] === "string" ? headers["content-type"] : "";
     const isFine = statusCode < 300;

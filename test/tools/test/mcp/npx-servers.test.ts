@@ -68,7 +68,9 @@ it("npx can't download it from an unlisted registry, and the run reports the bou
   const before = packages.requests();
   const { live, result } = await run({ allowlist: ["elsewhere.test:443"] });
   expect(result).toMatchObject({ ok: false, failure: { code: "harness_failed" } });
-  expect(result.error).toMatch(/'npx' could not be reached.*It wrote:[\s\S]*Refused by Ambit's boundary/);
+  expect(result.error).toMatch(
+    /'npx' ended before it answered \(exit code \d+\).*It wrote:[\s\S]*Refused by Ambit's boundary/,
+  );
   expect(live.of("boundary_decision")).toContainEqual(
     expect.objectContaining({ target: `packages.test:${packages.port}`, allowed: false }),
   );
