@@ -74,6 +74,8 @@ export class Sessions {
   readonly #kept = new Map<string, Kept>();
   readonly #inUse = new Set<string>();
   readonly #open = new Set<Session>();
+  /** Those that are being closed, or packed for the next runner. */
+  readonly #ending = new Map<string, number>();
   /** Each settles when a loan has been returned. A run that ends waits for that only up to its time limit. */
   readonly #loans = new Set<Promise<void>>();
   readonly #lost = new LostFiles();
@@ -235,9 +237,9 @@ export class Sessions {
       session.dropped = `the agent ${conversation.harness} had it`;
   }
 
-  /** The sessions that are open here, including those in use. */
+  /** The sessions that are open here, including those in use, and those that this runner still ends. */
   get names(): readonly SessionName[] {
-    return [...this.#inUse, ...this.#kept.keys()].map(nameOf);
+    return [...new Set([...this.#inUse, ...this.#kept.keys(), ...this.#ending.keys()])].map(nameOf);
   }
 
   /** The number of open sessions, including those in use, and of processes in their sandboxes. */
@@ -510,6 +512,17 @@ export class Sessions {
    * @param lost why its files are lost, for the next run of the name. Default: nobody misses them.
    */
   async #end(session: Session, key: string, lost?: string): Promise<void> {
+    this.#ending.set(key, (this.#ending.get(key) ?? 0) + 1);
+    try {
+      await this.#endNow(session, key, lost);
+    } finally {
+      const left = (this.#ending.get(key) ?? 0) - 1;
+      if (left > 0) this.#ending.set(key, left);
+      else this.#ending.delete(key);
+    }
+  }
+
+  async #endNow(session: Session, key: string, lost: string | undefined): Promise<void> {
     const { keeper } = this;
     if (session.isLeft || (this.#isLeaving && lost === undefined && session.isMovable)) {
       keeper?.onClosed(nameOf(key));

@@ -299,6 +299,28 @@ describe("a runner that stops", () => {
     expect((await two.run(named)).result.warnings).toBeUndefined();
   });
 
+  test("holds a session until its files are packed", async () => {
+    const [workspaces, keeper] = [new FakeWorkspaces(), new FakeKeeper()];
+    const [packing, packed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const one = await restarted(workspaces, keeper);
+    await one.run(named);
+    const take = workspaces.snapshots.take;
+    Object.assign(workspaces.snapshots, {
+      take: async (...from: Parameters<typeof take>) => {
+        packing.resolve();
+        await packed.promise;
+        return take(...from);
+      },
+    });
+    const drained = one.runner.drain(0);
+    await packing.promise;
+    // The store releases what isn't open.
+    expect(one.runner.sessions).toEqual([{ session: "one", project: undefined }]);
+    packed.resolve();
+    await drained;
+    expect(one.runner.sessions).toEqual([]);
+  });
+
   test("keeps the session of a run whose end outlasts its result", async () => {
     const [workspaces, keeper] = [new FakeWorkspaces(), new FakeKeeper()];
     const written = Promise.withResolvers<void>();
