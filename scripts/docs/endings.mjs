@@ -1,5 +1,5 @@
 /**
- * Writes the table of a session's endings into docs/reliability.md, as a test finds them with the demo agent. Run after a build:
+ * Writes the table of a session's endings into docs/reliability.md, as tests find them on each backend that runs here. Run after a build:
  * node scripts/docs/endings.mjs
  */
 import { spawnSync } from "node:child_process";

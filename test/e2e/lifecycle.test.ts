@@ -15,7 +15,7 @@ import {
 } from "./support/ambit.js";
 import { callbackServer, callbackTool } from "./support/callback-server.js";
 import { noPatience, ownData } from "./support/configurations.js";
-import { descendantsOf, running } from "./support/processes.js";
+import { descendantsOf, isAlive, running } from "./support/processes.js";
 
 /** A sleep that nothing else on this machine sleeps: its argument is found in no other command line. */
 let sleeps = 0;
@@ -209,13 +209,3 @@ describe("an agent that doesn't exit", () => {
     await expect.poll(() => descendantsOf(server.pid), patience).toEqual([]);
   });
 });
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    // ESRCH: there is no such process.
-    return false;
-  }
-}

@@ -37,6 +37,7 @@ const members: { readonly [Kind in keyof Offers]: { readonly [Member in keyof Of
       madeConnection: optionalMethod,
       open: method,
       takeover: methods("takeOver", "discard").optional(),
+      discardRemains: optionalMethod,
       layers: methods("system", "supports", "has").optional(),
       close: optionalMethod,
     },

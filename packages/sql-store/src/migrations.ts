@@ -108,6 +108,8 @@ export const migrations: readonly (readonly Statement[])[] = [
     `ALTER TABLE ambit_used_answers ADD COLUMN run_id TEXT`,
     `CREATE INDEX ambit_used_answers_run ON ambit_used_answers (run_id)`,
   ),
+  // Sessions that another replica may have only once their owner is lost. Replicas of earlier versions leave them to their owners.
+  statements(`ALTER TABLE ambit_sessions ADD COLUMN remains TEXT`),
 ];
 
 /** The schema that this version of Ambit reads and writes. */

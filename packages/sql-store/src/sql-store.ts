@@ -53,7 +53,7 @@ export function sqlStore(database: Database): Store {
     expiring: (maxAgeMs, maxCharacters) => shared.expiring(maxAgeMs, maxCharacters),
     expire: (question, expiry) => shared.expire(question, expiry),
     holdSession: (place, maxOpen) => sessions.hold(place, maxOpen),
-    keepSession: (place, fence, handover) => sessions.keep(place, fence, handover),
+    keepSession: (...kept) => sessions.keep(...kept),
     releaseSession: (place, handover) => sessions.release(place, handover),
     endSession: (of) => sessions.end(of),
     keepUse: (of, use) => uses.keep(of, use),

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { VerifiableBackend, Verification } from "@ambit/attacks";
 import { defaultDataFolder, lazy, refuseBeyond } from "@ambit/backend-kit";
 import {
@@ -49,7 +50,7 @@ export class LocalSandbox implements VerifiableBackend {
     this.#lookup = lookup;
     this.#runner = lazy(async () => {
       const { openRunner } = await import("./reaper/open-runner.js");
-      return openRunner(this.#dataFolder);
+      return openRunner(this.#dataFolder, config.takeoverMinutes * 60_000);
     });
   }
 
@@ -99,8 +100,20 @@ export class LocalSandbox implements VerifiableBackend {
     return sandbox;
   }
 
+  async discardRemains(remains: string): Promise<void> {
+    const { readRemains } = await import("./confined/remains.js");
+    const { deadRunner } = await import("./folders/runner-folder.js");
+    const { runner, session } = readRemains(remains);
+    await (await this.#runner()).trash.discard(join(await deadRunner(this.#dataFolder, runner), session));
+  }
+
   async #open(spec: SandboxSpec): Promise<Sandbox> {
-    if (isRestricted(spec.boundary) || spec.required.length > 0 || spec.secrets !== undefined)
+    if (
+      spec.remains !== undefined ||
+      isRestricted(spec.boundary) ||
+      spec.required.length > 0 ||
+      spec.secrets !== undefined
+    )
       return this.#openConfined(spec);
     const { unconfined } = this.#config;
     if (unconfined === "prefer") return this.#openUnconfined(spec);

@@ -68,6 +68,11 @@ export const configSchema = z.strictObject({
     .default([...protectedPaths]),
   /** What happens when the workspace holds a file that also has a name outside it: `refuse`, or `copy` the file. */
   hardLinks: z.enum(["refuse", "copy"]).default("refuse"),
+  /**
+   * How long the files of a named session wait, after a server of this host was killed, for the next one that goes on with
+   * them, in minutes. 0: they are removed by its start.
+   */
+  takeoverMinutes: z.number().min(0).default(10),
   /** Time limit for the start of a jail, in milliseconds. */
   startMs: z.int().min(100).default(10_000),
 });

@@ -6,33 +6,41 @@ import { type RunOptions, type ServerClient, ServerRefused } from "./server-clie
 /** Ids that a refusal lists. */
 const maxListed = 5;
 
-/**
- * Does something with the run that was typed: with this id, or where the server has none, with the only one whose id begins so.
- * @throws ServerRefused where several do
- */
+/** Does something with the run that was typed: see `withIdMeant`. @throws ServerRefused */
 export async function withRunMeant<Result>(
   client: ServerClient,
   typed: string,
   { project: projectId }: RunOptions,
   act: (runId: string) => Promise<Result>,
 ): Promise<Result> {
-  try {
-    return await act(typed);
-  } catch (error) {
-    if (!(error instanceof ServerRefused) || error.status !== 404) throw error;
+  return withIdMeant("run", typed, act, async () => {
     const runs = await allOf(client, {
       path: "/runs",
       filter: { projectId },
       rowsOf: (body) => runsResponseSchema.parse(body).runs,
       idOf: (run) => (run.projectId === undefined ? run.runId : `${run.projectId}/${run.runId}`),
     });
-    const runId = theOneMeant(
-      "run",
-      typed,
-      runs.map((run) => run.runId),
-    );
-    if (runId === undefined || runId === typed) throw error;
-    return await act(runId);
+    return runs.map(({ runId }) => runId);
+  });
+}
+
+/**
+ * Does something with what was typed: with this id, or where the server has none, with the only one whose id begins so.
+ * @throws ServerRefused where several do
+ */
+export async function withIdMeant<Result>(
+  what: string,
+  typed: string,
+  act: (id: string) => Promise<Result>,
+  listIds: () => Promise<readonly string[]>,
+): Promise<Result> {
+  try {
+    return await act(typed);
+  } catch (error) {
+    if (!(error instanceof ServerRefused) || error.status !== 404) throw error;
+    const id = theOneMeant(what, typed, await listIds());
+    if (id === undefined || id === typed) throw error;
+    return await act(id);
   }
 }
 

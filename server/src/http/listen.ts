@@ -164,6 +164,8 @@ async function serve(
     hostname: host,
   });
   const server = createServer(timeouts, (request, response) => {
+    // A caller that asks again and again on one connection would hold this server instead of reaching the next one.
+    if (lifecycle.isDraining) response.shouldKeepAlive = false;
     // A thousand requests may have arrived in one piece on a connection that the first of them ended.
     if (!request.socket.destroyed) void respond(request, response);
   });

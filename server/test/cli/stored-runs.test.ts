@@ -142,6 +142,7 @@ describe("ambit runs, attach, cancel, answer, deliveries and redeliver", () => {
     const sent = { code: 0, stderr: "", stdout: `${id}: run.finished is sent to 127.0.0.1:1 again\n` };
     expect(await ambit(["redeliver", "--failed"])).toEqual(sent);
     expect(await ambit(["redeliver", id])).toEqual(sent);
+    expect(await ambit(["redeliver", id.slice(0, 12)])).toEqual(sent);
   });
 
   it.each([

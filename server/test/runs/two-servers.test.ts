@@ -31,6 +31,12 @@ describe("two servers on one SQLite file", () => {
     const { runId } = await bodyOf<{ runId: string }>(await one.post("/run", asking, detached));
     await expect.poll(() => agent.begun).toBe(1);
     const closing = one.server.close();
+    // A caller that asks again and again on a kept connection would never reach the next server.
+    const last = await one.get("/health").then(
+      ({ headers }) => headers.get("connection"),
+      () => "gone",
+    );
+    expect(["close", "gone"]).toContain(last);
     await expect.poll(() => one.get("/health").catch(() => "gone")).toBe("gone");
     const two = await serveStored(script, { file, port: new URL(one.url).port });
     expect(two.url).toBe(one.url);

@@ -36,6 +36,16 @@ export function descendantsOf(pid: number): readonly ProcessInfo[] {
   return below(pid);
 }
 
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    // ESRCH: there is no such process.
+    return false;
+  }
+}
+
 /** All processes with a text in their command line that only this test uses. */
 export function running(marker: string): readonly ProcessInfo[] {
   return processes().filter(({ pid, command }) => pid !== process.pid && command.includes(marker));

@@ -15,6 +15,8 @@ export interface SandboxBehaviour {
   readonly confinement?: Sandbox["confinement"];
   /** Hides every credential, with these in their place. */
   readonly placeholders?: Readonly<Record<string, string>>;
+  /** Names the files of each sandbox for the next runner. Default: they end with it. */
+  readonly remains?: string;
   /** Runs before the sandbox is there: waits, throws, or never returns. */
   onOpen?(spec: SandboxSpec, signal: AbortSignal): Promise<void> | void;
   onClose?(): Promise<void> | void;
@@ -73,6 +75,7 @@ export class FakeSandboxBackend implements SandboxBackend {
       confinement: this.behaviour.confinement ?? "confined",
       evidence: { uid: 64_001 },
       ...(this.behaviour.placeholders === undefined ? {} : { placeholders: this.behaviour.placeholders }),
+      ...(this.behaviour.remains === undefined ? {} : { remains: this.behaviour.remains }),
       contents: async () => (await this.behaviour.onContents?.()) ?? { files: [], processes: 1 },
       spawn: () => Promise.reject(new Error("nothing is spawned here")),
       writeFiles: async (files) => {

@@ -96,6 +96,12 @@ export interface SandboxSpec {
    * owner with the highest one. Default: the sandbox ends with this runner.
    */
   readonly fence?: number;
+  /**
+   * `Sandbox.remains` of a runner that ended without closing the sandbox: its workspace and home become this one's. The
+   * backend ends what still runs there. `open` rejects if they are gone, or if that runner lives. Default: workspace and home
+   * are empty.
+   */
+  readonly remains?: string | undefined;
   /** The deployer's proxy, through which the boundary's own proxy connects. Default: it connects directly. */
   readonly upstreamProxy?: UpstreamProxy | undefined;
   /** Only where the backend's `layers` support the boundary. Default: workspace and home are empty. */
@@ -159,6 +165,8 @@ export interface SandboxBackend extends Actor {
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
   /** For remote sandboxes that outlive their runner. Absent: they end with it. */
   readonly takeover?: SandboxTakeover;
+  /** Removes what `Sandbox.remains` names, which no runner uses. Succeeds if it doesn't exist. Present if sandboxes have `remains`. */
+  discardRemains?(remains: string): Promise<void>;
   /** For platforms that keep prepared files. Absent: each sandbox gets a copy of them. */
   readonly layers?: SandboxLayers;
   /** Closes what it holds besides sessions, after the last session has ended. Abandoned when the signal aborts. */
@@ -235,6 +243,11 @@ export interface Sandbox {
    * @throws SandboxFailed; nothing is kept then
    */
   keepAsLayer?(): Promise<void>;
+  /**
+   * Names its files for `SandboxSpec.remains`, where they outlive this runner's sudden end: the next one of the same host can
+   * go on with them. Present only if `SandboxSpec.fence` was. Absent: they end with this runner.
+   */
+  readonly remains?: string;
   /** Leaves nothing: no process, folder, socket, group, route. Skips what another runner took over. Safe to call twice. */
   close(): Promise<void>;
 }

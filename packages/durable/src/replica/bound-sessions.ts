@@ -5,7 +5,7 @@ import type { RecordedRun } from "../log/recorded-run.js";
 import { retryWhileDown } from "../outage.js";
 import type { Sealing } from "../sealing.js";
 import type { StoreSettings } from "../settings.js";
-import type { SessionUse, Store, StoredRun, StoredSessionName } from "../store/index.js";
+import type { SessionUse, Store, StoredRun, StoredSessionName, TakeoverTime } from "../store/index.js";
 
 export interface BoundSessionsOptions {
   readonly store: Store;
@@ -92,13 +92,13 @@ export class BoundSessions {
     return this.#bound.get(keyOf(name));
   }
 
-  /** False if another replica has it. @throws StoreFailed */
-  async keep(name: StoredSessionName, fence: number, record: unknown): Promise<boolean> {
+  /** False if another replica has it. @param when another one may have it. Default: `idle`. @throws StoreFailed */
+  async keep(name: StoredSessionName, fence: number, record: unknown, when?: TakeoverTime): Promise<boolean> {
     const { settings, log, store, sealing } = this.options;
     const sealed = record === undefined ? undefined : sealing.seal(sealingName(keyOf(name)), record);
     const place = { ...name, replica: this.replica, sandbox: "" };
     const written = await retryWhileDown("keep a session", settings.retryTimeoutMs, log, () =>
-      store.keepSession(place, fence, sealed),
+      store.keepSession(place, fence, sealed, when),
     );
     const bound = this.#bound.get(keyOf(name));
     if (written === "written" && bound?.fence === fence) this.#bound.set(keyOf(name), { ...bound, record });
@@ -129,7 +129,7 @@ export class BoundSessions {
     } catch (error) {
       const fix = "give all replicas the same interactions.keyFile";
       this.options.log.warn({ error: messageOf(error) }, `a session was sealed with another key: ${fix}`);
-      return undefined;
+      return { lost: "its server kept it with another key (interactions.keyFile)" };
     }
   }
 

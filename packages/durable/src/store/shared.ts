@@ -21,6 +21,9 @@ export interface ReplicaKeys {
   readonly mayLoseContent: boolean;
 }
 
+/** When another replica may have a session: while none of its runs is under way, or only once its owner is lost. */
+export type TakeoverTime = "idle" | "owner_lost";
+
 export type SessionHold =
   | {
       readonly held: true;

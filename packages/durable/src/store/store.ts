@@ -26,6 +26,7 @@ import type {
   SessionPlace,
   StoredSession,
   StoredSessionName,
+  TakeoverTime,
 } from "./shared.js";
 
 /** What a replica holds a lease on, as the store knows it. */
@@ -163,8 +164,16 @@ export interface Store {
    * @param maxOpen of its project's open sessions, itself included, on all replicas. Default: no limit.
    */
   holdSession(place: SessionPlace, maxOpen?: number): Promise<SessionHold | "over_quota">;
-  /** Keeps what the next owner takes the session over with, sealed by its present one. Undefined: nothing any more. */
-  keepSession(place: SessionPlace, fence: number, handover: string | undefined): Promise<Written>;
+  /**
+   * Keeps what the next owner takes the session over with, sealed by its present one. Undefined: nothing any more.
+   * @param when another one may have it. Default: `idle`.
+   */
+  keepSession(
+    place: SessionPlace,
+    fence: number,
+    handover: string | undefined,
+    when?: TakeoverTime,
+  ): Promise<Written>;
   /** The session has no owner any more. @param handover for the next one, sealed. Default: nothing is left of it. */
   releaseSession(place: SessionPlace, handover?: string): Promise<void>;
   /** Ends a session whose owner's lease is over. @returns a higher fence and what was kept; undefined: there is none. */

@@ -235,7 +235,7 @@ export class Run {
 
     // 3 open: the session's sandbox, and what the request puts into it
     const layer = this.sessions.keeps(request) ? undefined : await turn.layer();
-    const session = await this.deadlines.starting("Opening the sandbox", async (untimed) => {
+    const loan = await this.deadlines.starting("Opening the sandbox", async (untimed) => {
       const loan = await this.sessions.borrow(request, plan, {
         signal: scope.signal,
         secrets: this.#secrets,
@@ -253,11 +253,12 @@ export class Run {
       this.#advance(startingIn(loan.session));
       scope.signal.throwIfAborted();
       events.redactor.hide(loan.session.secrets.all);
-      return loan.session;
+      return loan;
     });
+    const { session } = loan;
     // It has a time limit of its own: a source may be large, or far away.
     await turn.fill(session);
-    session.isEmpty = false;
+    await loan.filled();
     if (request.environment?.prepareOnly === true) return { how: "completed", stopReason: "prepared" };
     const { sandbox, harness } = plan;
     await this.deadlines.starting("Writing the request's files", () =>

@@ -3,8 +3,8 @@ import { z } from "zod";
 import type { SessionName } from "./session-name.js";
 
 /**
- * What another runner needs to continue a session whose sandbox outlives this one. It holds credentials: what the
- * output of the sandbox and the agent is redacted of those of earlier runs too. Stored encrypted.
+ * What another runner needs to continue a session whose sandbox, or its files, outlive this one. It holds credentials: what
+ * the output of the sandbox and the agent is redacted of those of earlier runs too. Stored encrypted.
  */
 export const sessionRecordSchema = z.strictObject({
   /** The session of the sandbox's spec. */
@@ -13,8 +13,12 @@ export const sessionRecordSchema = z.strictObject({
   sandbox: z.string(),
   /** Key of the plan that the sandbox was opened for: it isn't used under another one. */
   fingerprint: z.string(),
-  /** The backend's. */
-  handover: z.string(),
+  /** The backend's, for a sandbox that outlives its runner. */
+  handover: z.string().optional(),
+  /** The backend's, for files that outlive it. */
+  remains: z.string().optional(),
+  /** Whether its workspace wasn't filled yet. */
+  isEmpty: z.boolean().default(false),
   conversation: z.strictObject({ harness: z.string(), id: z.string() }).optional(),
   userMessages: z.array(z.string()).readonly(),
   secrets: z.array(z.string()).readonly(),
@@ -52,11 +56,13 @@ export interface SessionKeeper {
   /**
    * Stores the record if the session is still this runner's; returns whether it is. Undefined: nothing can be
    * continued.
+   * @param when another runner may have it. Default: `idle`, while none of its runs is under way.
    */
   keep(
     name: SessionName,
     fence: number,
     record: SessionRecord | SuspendedSession | undefined,
+    when?: "idle" | "owner_lost",
   ): Promise<boolean>;
   /** Stores its usage of models. @returns the usage over all runners. @throws StoreFailed */
   use(name: SessionName, use: SessionUse): Promise<SessionUse>;

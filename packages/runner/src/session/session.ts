@@ -205,16 +205,23 @@ export class Session {
     return { sandbox: this.sandbox, backend: this.#backend };
   }
 
-  /** The record with which another runner can continue; undefined if none can. */
+  /** Whether another runner can continue its sandbox while this one lives. */
+  get isMovable(): boolean {
+    return this.sandbox.handover !== undefined && this.#failure === undefined;
+  }
+
+  /** The record with which another runner can continue, at the latest when this one is lost; undefined if none can. */
   get record(): SessionRecord | undefined {
-    const { id, fingerprint, conversation, userMessages, sandbox } = this;
-    const { handover } = sandbox;
-    if (handover === undefined || this.#failure !== undefined) return undefined;
+    const { id, fingerprint, conversation, userMessages, isEmpty, sandbox } = this;
+    const { handover, remains } = sandbox;
+    if ((handover ?? remains) === undefined || this.#failure !== undefined) return undefined;
     return {
       id,
       sandbox: this.#backend,
       fingerprint,
       handover,
+      remains,
+      isEmpty,
       userMessages,
       secrets: [...this.secrets.all],
       conversation,
@@ -271,21 +278,23 @@ export class Session {
           log,
         ),
         fence: origin.fence,
+        remains: origin.record?.remains,
         layer: origin.layer === undefined ? undefined : ({ use: "begin", name: origin.layer } as const),
         log,
       };
       const sandbox = await unlessAborted(during, async () => {
         const { actor } = plan.sandbox;
-        const isNew = origin.record === undefined || actor.takeover === undefined;
+        const handover = origin.record?.handover;
+        const isNew = handover === undefined || actor.takeover === undefined;
         const opened = await callPlugin(
           actor,
           isNew ? "open" : "takeOver",
           pluginReturns.sandbox,
           async () => {
             const sandbox =
-              origin.record === undefined || actor.takeover === undefined
+              handover === undefined || actor.takeover === undefined
                 ? await actor.open(spec, opening)
-                : await actor.takeover.takeOver(spec, origin.record.handover, opening);
+                : await actor.takeover.takeOver(spec, handover, opening);
             // Before it is looked at: what isn't a whole sandbox may be a container all the same.
             if (sandbox instanceof Object)
               opening.defer(() =>
@@ -297,6 +306,8 @@ export class Session {
         return opened;
       });
       requireOpened(plan.sandbox.actor, sandbox, plan.required.length > 0, plan.hidden);
+      if (spec.remains !== undefined && sandbox.remains === undefined)
+        throw new PluginBrokeContract(`${offerTitle(plan.sandbox.actor)} ignored \`remains\`.`);
       opening.detach();
       session.#sandbox = session.processes.of(sandbox, plan.sandbox.actor);
       return session;

@@ -3,6 +3,7 @@ import { messageOf, NotFound, RequestInvalid, RunCancelled, SessionInUse, Snapsh
 import { projectOf, type RunRequest } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
+import { settlesWithin } from "../lifetime/linked-abort.js";
 import type { RunLimits } from "../limits.js";
 import type { CredentialRefreshService, HideSecrets, SessionState, WorkspaceService } from "../operator.js";
 import { tokens } from "../tokens.js";
@@ -34,6 +35,8 @@ export interface Loan {
    * @param lost why no other run may have its sandbox. Default: the next run of its name gets it.
    */
   release(lost?: string): Promise<void>;
+  /** Its workspace is whole: from now on it's kept, also where this runner is lost. */
+  filled(): Promise<void>;
 }
 
 /** A run that asks for its session. */
@@ -71,6 +74,10 @@ export class Sessions {
   readonly #kept = new Map<string, Kept>();
   readonly #inUse = new Set<string>();
   readonly #open = new Set<Session>();
+  /** Those that are being closed, or packed for the next runner. */
+  readonly #ending = new Map<string, number>();
+  /** Each settles when a loan has been returned. A run that ends waits for that only up to its time limit. */
+  readonly #loans = new Set<Promise<void>>();
   readonly #lost = new LostFiles();
   #isLeaving = false;
   #closed = false;
@@ -230,9 +237,9 @@ export class Sessions {
       session.dropped = `the agent ${conversation.harness} had it`;
   }
 
-  /** The sessions that are open here, including those in use. */
+  /** The sessions that are open here, including those in use, and those that this runner still ends. */
   get names(): readonly SessionName[] {
-    return [...this.#inUse, ...this.#kept.keys()].map(nameOf);
+    return [...new Set([...this.#inUse, ...this.#kept.keys(), ...this.#ending.keys()])].map(nameOf);
   }
 
   /** The number of open sessions, including those in use, and of processes in their sandboxes. */
@@ -295,20 +302,24 @@ export class Sessions {
         if (session !== undefined) await this.#end(session, key);
       }),
     );
+    // Of runs that have ended.
+    await settlesWithin(Promise.all(this.#loans), this.limits.closeMs);
+    const late = [...this.#inUse];
     await Promise.all([...this.#open].map((session) => this.#discard(session)));
+    for (const key of late) await this.#leaveLost(key, lostBecause.stopped);
   }
 
   /** Closes every sandbox at once, while its run ends too. One that another runner can continue is left to it. */
   async abandon(): Promise<void> {
     for (const key of [...this.#kept.keys()]) {
       const session = this.#take(key);
-      if (session?.record !== undefined) this.keeper?.onClosed(nameOf(key));
+      if (session?.isMovable === true) this.keeper?.onClosed(nameOf(key));
       else if (session?.isEmpty === false) this.#lost.add(key, lostBecause.abandoned);
     }
     await Promise.all(
       [...this.#open].map(async (session) => {
         this.#open.delete(session);
-        await (session.record !== undefined ? session.leave() : session.close());
+        await (session.isMovable ? session.leave() : session.close());
       }),
     );
   }
@@ -428,25 +439,39 @@ export class Sessions {
 
   #lend(session: Session, borrower: Borrower, key: string | undefined): Loan {
     const takeBack = session.lend(borrower);
+    const returned = Promise.withResolvers<void>();
+    if (key !== undefined) {
+      this.#loans.add(returned.promise);
+      void returned.promise.then(() => this.#loans.delete(returned.promise));
+    }
     let released = false;
     return {
       session,
+      filled: async () => {
+        if (!session.isEmpty) return;
+        session.isEmpty = false;
+        if (key !== undefined) await this.#keepRecord(key, session);
+      },
       release: async (lost) => {
         if (released) return;
         released = true;
         takeBack();
         if (key === undefined) return this.#discard(session);
-        // What was put into it so far may be half of what the run asked for.
-        const isKept = lost === undefined && !session.isEmpty;
-        const isHeld = !isKept || (await this.#keepRecord(key, session));
-        this.#inUse.delete(key);
-        if (!isHeld) await this.#discard(session);
-        else if (!isKept) await this.#end(session, key, lost);
-        else if (this.#closed) await this.#end(session, key);
-        else if (this.limits.sessions > 0) await this.#keep(key, session);
-        else await this.#end(session, key, lostBecause.notKept);
+        await this.#takeBack(session, key, lost).finally(returned.resolve);
       },
     };
+  }
+
+  async #takeBack(session: Session, key: string, lost: string | undefined): Promise<void> {
+    // What was put into it so far may be half of what the run asked for.
+    const isKept = lost === undefined && !session.isEmpty;
+    const isHeld = !isKept || (await this.#keepRecord(key, session));
+    this.#inUse.delete(key);
+    if (!isHeld) await this.#discard(session);
+    else if (!isKept) await this.#end(session, key, lost);
+    else if (this.#closed) await this.#end(session, key);
+    else if (this.limits.sessions > 0) await this.#keep(key, session);
+    else await this.#end(session, key, lostBecause.notKept);
   }
 
   /**
@@ -459,7 +484,7 @@ export class Sessions {
     if (keeper === undefined || fence === undefined) return;
     if (record === undefined && holding?.record === undefined) return;
     try {
-      if (await keeper.keep(nameOf(key), fence, record)) return;
+      if (await keeper.keep(nameOf(key), fence, record, whenOf(session))) return;
       throw new RunCancelled("Another replica has this session now.");
     } catch (error) {
       await this.#discard(session);
@@ -467,11 +492,12 @@ export class Sessions {
     }
   }
 
-  /** After a run: stores what the next run needs, on any runner. False if another runner has the session meanwhile. */
-  async #keepRecord(key: string, { fence, record }: Session): Promise<boolean> {
+  /** Once its workspace is filled, and after a run: stores what the next run needs, on any runner. False if another runner has the session meanwhile. */
+  async #keepRecord(key: string, session: Session): Promise<boolean> {
+    const { fence, record } = session;
     if (this.keeper === undefined || fence === undefined || record === undefined) return true;
     try {
-      return await this.keeper.keep(nameOf(key), fence, record);
+      return await this.keeper.keep(nameOf(key), fence, record, whenOf(session));
     } catch (error) {
       this.log.warn(
         { error },
@@ -486,8 +512,19 @@ export class Sessions {
    * @param lost why its files are lost, for the next run of the name. Default: nobody misses them.
    */
   async #end(session: Session, key: string, lost?: string): Promise<void> {
+    this.#ending.set(key, (this.#ending.get(key) ?? 0) + 1);
+    try {
+      await this.#endNow(session, key, lost);
+    } finally {
+      const left = (this.#ending.get(key) ?? 0) - 1;
+      if (left > 0) this.#ending.set(key, left);
+      else this.#ending.delete(key);
+    }
+  }
+
+  async #endNow(session: Session, key: string, lost: string | undefined): Promise<void> {
     const { keeper } = this;
-    if (session.isLeft || (this.#isLeaving && lost === undefined && session.record !== undefined)) {
+    if (session.isLeft || (this.#isLeaving && lost === undefined && session.isMovable)) {
       keeper?.onClosed(nameOf(key));
       this.#open.delete(session);
       await session.leave();
@@ -504,6 +541,12 @@ export class Sessions {
     }
     await this.#discard(session);
     if (session.isEmpty) reason = session.lost;
+    await this.#leaveLost(key, reason);
+  }
+
+  /** It was closed. @param reason why its files are lost, for the next run of the name. Default: nobody misses them. */
+  async #leaveLost(key: string, reason: string | undefined): Promise<void> {
+    const { keeper } = this;
     if (keeper === undefined && reason !== undefined) this.#lost.add(key, reason);
     await keeper
       ?.closed(nameOf(key), reason === undefined ? undefined : { lost: reason })
@@ -562,6 +605,9 @@ export class Sessions {
     await session.close();
   }
 }
+
+/** When another runner may have it: files that only outlive this runner are its own while it lives. */
+const whenOf = ({ isMovable }: Session) => (isMovable ? "idle" : "owner_lost");
 
 function cannotMove(why: string, cause?: unknown): SnapshotFailed {
   const message = `The session can't go on in the new sandbox that this request's boundary, agent or credentials need: ${why} It stays as it is: send the request with the settings of the run before, or in another session, or end this one first (POST /kill).`;

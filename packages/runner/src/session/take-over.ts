@@ -22,27 +22,34 @@ export interface TakeOverOptions {
 }
 
 /**
- * Takes over a session's sandbox that another runner opened, if it was for the same plan. Where it can't be used, it is
- * removed.
+ * Continues a session's sandbox that another runner opened, or the files of one that ended with it, if it was for the same
+ * plan. Where it can't be used, it is removed.
+ * @returns why the session's files are lost, undefined if it had none yet
  */
 export async function takeOver(
   { fence, record: kept }: SessionHolding,
   options: TakeOverOptions,
-): Promise<Session | { readonly lost: string }> {
+): Promise<Session | { readonly lost: string | undefined }> {
   const { plan, secrets, log, closeMs, refresh, signal } = options;
   const read = sessionRecordSchema.safeParse(kept);
+  // Its first run ended with its runner before there was anything to lose.
+  const isEmpty = read.success && read.data.isEmpty;
   let why = read.success ? whyUnusable(read.data, plan, secrets) : "another version of Ambit kept it";
-  if (why === undefined && read.success) {
+  if (why === undefined && read.success && !isEmpty) {
     try {
       return await Session.open(plan, log, closeMs, signal, { fence, record: read.data, refresh });
     } catch (error) {
       if (signal.aborted) throw error;
       log.warn({ error }, "a session's sandbox could not be taken over");
-      why = `its sandbox could not be taken over (${messageOf(error)})`;
+      const what =
+        read.data.handover === undefined
+          ? "its server ended without closing it, and its files"
+          : "its sandbox";
+      why = `${what} could not be taken over (${messageOf(error)})`;
     }
   }
   if (read.success) await discard(read.data, fence, plan.sandbox.actor, log);
-  return { lost: why ?? "another version of Ambit kept it" };
+  return { lost: isEmpty ? undefined : (why ?? "another version of Ambit kept it") };
 }
 
 function whyUnusable(
@@ -51,8 +58,8 @@ function whyUnusable(
   secrets: readonly string[],
 ): string | undefined {
   const { sandbox } = plan;
-  if (record.sandbox !== sandbox.actor.name || sandbox.actor.takeover === undefined)
-    return `its sandbox was on ${record.sandbox}`;
+  const isOffered = record.handover === undefined || sandbox.actor.takeover !== undefined;
+  if (record.sandbox !== sandbox.actor.name || !isOffered) return `its sandbox was on ${record.sandbox}`;
   if (record.fingerprint !== sessionFingerprintOf(plan))
     return "its sandbox was opened under another boundary, for another agent, or with other hidden credentials";
   if (tooManySecrets(new Set([...record.secrets, ...secrets])) !== undefined)
@@ -82,13 +89,16 @@ export async function discardSession(
 
 /** What can't be removed is left to the backend's reaper. */
 async function discard(
-  { id, sandbox, handover }: SessionRecord,
+  { id, sandbox, handover, remains }: SessionRecord,
   fence: number,
   actor: SandboxBackend,
   log: Log,
 ): Promise<void> {
   if (actor.name !== sandbox) return;
-  await actor.takeover?.discard({ id, fence, log }, handover).catch((error: unknown) => {
+  try {
+    if (handover !== undefined) await actor.takeover?.discard({ id, fence, log }, handover);
+    if (remains !== undefined) await actor.discardRemains?.(remains);
+  } catch (error) {
     log.warn({ error }, "a session's earlier sandbox could not be removed");
-  });
+  }
 }

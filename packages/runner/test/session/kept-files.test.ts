@@ -6,7 +6,9 @@ import {
   RunTimedOut,
   SandboxFailed,
 } from "@ambit/core";
+import type { AgentEvent } from "@ambit/core/contract";
 import { says } from "@ambit/fakes/harness";
+import type { SandboxBehaviour } from "@ambit/fakes/sandbox-backend";
 import { describe, expect, test } from "vitest";
 import type { RunLimits } from "../../src/index.js";
 import { agentAfterTurn, type TurnEnd } from "../../src/run/run-state.js";
@@ -229,14 +231,19 @@ describe("a session", () => {
 /** Keeps what one runner leaves to the next, as a store does. */
 class FakeKeeper implements SessionKeeper {
   record: unknown;
+  when: string | undefined;
+  /** Default: at once. */
+  isWritten: Promise<void> | undefined;
   fence = 1;
 
   holding() {
     return { fence: this.fence, record: this.record };
   }
 
-  async keep(_name: unknown, _fence: number, record: unknown) {
+  async keep(_name: unknown, _fence: number, record: unknown, when?: string) {
     this.record = record;
+    this.when = when;
+    await this.isWritten;
     return true;
   }
 
@@ -290,6 +297,111 @@ describe("a runner that stops", () => {
     const { result } = await two.run(named);
     expect(result.warnings).toMatchObject([{ path: "sessionId", message: expect.stringContaining(why) }]);
     expect((await two.run(named)).result.warnings).toBeUndefined();
+  });
+
+  test("holds a session until its files are packed", async () => {
+    const [workspaces, keeper] = [new FakeWorkspaces(), new FakeKeeper()];
+    const [packing, packed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const one = await restarted(workspaces, keeper);
+    await one.run(named);
+    const take = workspaces.snapshots.take;
+    Object.assign(workspaces.snapshots, {
+      take: async (...from: Parameters<typeof take>) => {
+        packing.resolve();
+        await packed.promise;
+        return take(...from);
+      },
+    });
+    const drained = one.runner.drain(0);
+    await packing.promise;
+    // The store releases what isn't open.
+    expect(one.runner.sessions).toEqual([{ session: "one", project: undefined }]);
+    packed.resolve();
+    await drained;
+    expect(one.runner.sessions).toEqual([]);
+  });
+
+  test("keeps the session of a run whose end outlasts its result", async () => {
+    const [workspaces, keeper] = [new FakeWorkspaces(), new FakeKeeper()];
+    const written = Promise.withResolvers<void>();
+    let keptAtClose: number | undefined;
+    const sandbox: SandboxBehaviour = {
+      remains: "its files",
+      onClose: () => {
+        keptAtClose = workspaces.kept.size;
+      },
+    };
+    const script = async function* (): AsyncGenerator<AgentEvent> {
+      keeper.isWritten = written.promise;
+      yield { type: "message", text: "x" };
+      yield { type: "done", stopReason: "end_turn" };
+    };
+    const one = await createWorld({ script, sandbox, rules: { workspaces } });
+    one.runner.keepSessionsIn(keeper);
+    await one.run(named);
+    const drained = one.runner.drain(0);
+    written.resolve();
+    await drained;
+    expect(keptAtClose).toBe(1);
+    expect(keeper.record).toMatchObject({ suspended: "snapshot-0" });
+  });
+});
+
+describe("a runner that was killed", () => {
+  const start = async (keeper: FakeKeeper, sandbox: SandboxBehaviour = { remains: "its files" }) => {
+    keeper.fence += 1;
+    const world = await createWorld({ script: says("ok"), sandbox });
+    world.runner.keepSessionsIn(keeper);
+    return world;
+  };
+
+  test("leaves the files of a session, which the next one goes on with", async () => {
+    const keeper = new FakeKeeper();
+    const one = await start(keeper);
+    await one.run(named);
+    expect(keeper).toMatchObject({ when: "owner_lost", record: { isEmpty: false, remains: "its files" } });
+    await using two = await start(keeper);
+    const { result } = await two.run(named);
+    expect(result).toMatchObject({ ok: true, receipt: { session: { history: "loaded" } } });
+    expect(result.warnings).toBeUndefined();
+    expect(two.sandbox.specs).toMatchObject([{ id: one.sandbox.specs[0]?.id, remains: "its files" }]);
+  });
+
+  test.each<[string, SandboxBehaviour, object, string]>([
+    [
+      "can't be taken over",
+      {
+        remains: "its files",
+        onOpen: ({ remains }) => {
+          if (remains !== undefined) throw new SandboxFailed("They are gone");
+        },
+      },
+      {},
+      "its files could not be taken over (They are gone)",
+    ],
+    ["are unknown to the backend of now", {}, {}, "ignored `remains`"],
+    ["are of another boundary", { remains: "its files" }, closed, "under another boundary"],
+  ])("and the next run says so where they %s", async (_what, sandbox, more, why) => {
+    const keeper = new FakeKeeper();
+    const one = await start(keeper);
+    await one.run(named);
+    await using two = await start(keeper, sandbox);
+    const { result } = await two.run({ ...named, ...more });
+    expect(result.ok).toBe(true);
+    expect(result.warnings).toMatchObject([{ path: "sessionId", message: expect.stringContaining(why) }]);
+    expect((await two.run({ ...named, ...more })).result.warnings).toBeUndefined();
+  });
+
+  test("leaves nothing of a session whose workspace wasn't filled yet", async () => {
+    const keeper = new FakeKeeper();
+    const one = await start(keeper);
+    await one.run(named);
+    Object.assign(Object(keeper.record), { isEmpty: true });
+    await using two = await start(keeper);
+    const { result } = await two.run(named);
+    expect(result.ok).toBe(true);
+    expect(result.warnings).toBeUndefined();
+    expect(two.sandbox.specs).toMatchObject([{ remains: undefined }]);
   });
 });
 

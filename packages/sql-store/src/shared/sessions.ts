@@ -3,6 +3,7 @@ import type {
   SessionPlace,
   StoredSession,
   StoredSessionName,
+  TakeoverTime,
   Written,
 } from "@ambit/durable/store";
 import { lockUsage } from "../counting.js";
@@ -39,7 +40,7 @@ export class SessionRows {
       ...(maxOpen === undefined ? [] : [lockUsage(project)]),
       statement(
         sql`SELECT replica FROM ambit_sessions WHERE ${all(equal({ project, session }))} AND handover IS NULL
-        AND replica <> '' AND replica <> ${asText(replica)}`,
+        AND remains IS NULL AND replica <> '' AND replica <> ${asText(replica)}`,
       ),
       statement(sql`SELECT 1 AS room WHERE ${room}`),
       statement(
@@ -50,7 +51,7 @@ export class SessionRows {
         WHERE ambit_sessions.replica = excluded.replica OR NOT (${isKept(this.database)})`,
       ),
       statement(
-        sql`SELECT s.replica, s.fence, s.handover, p.address
+        sql`SELECT s.replica, s.fence, COALESCE(s.handover, s.remains) AS handover, p.address
         FROM ambit_sessions s LEFT JOIN ambit_replicas p ON p.id = s.replica
         WHERE s.project = ${project} AND s.session = ${session}`,
       ),
@@ -76,11 +77,13 @@ export class SessionRows {
   async keep(
     { project = "", session, replica }: SessionPlace,
     fence: number,
-    handover: string | undefined,
+    sealed: string | undefined,
+    when: TakeoverTime = "idle",
   ): Promise<Written> {
+    const [handover, remains] = when === "idle" ? [sealed, undefined] : [undefined, sealed];
     const [kept] = await this.database.run([
       statement(
-        sql`UPDATE ambit_sessions SET handover = ${handover}
+        sql`UPDATE ambit_sessions SET handover = ${handover}, remains = ${remains}
         WHERE ${all(equal({ project, session, replica, fence }))} RETURNING session`,
       ),
     ]);
@@ -92,7 +95,7 @@ export class SessionRows {
     const one =
       handover === undefined
         ? sql`DELETE FROM ambit_sessions WHERE ${own}`
-        : sql`UPDATE ambit_sessions SET replica = '', handover = ${handover} WHERE ${own}`;
+        : sql`UPDATE ambit_sessions SET replica = '', handover = ${handover}, remains = NULL WHERE ${own}`;
     await this.database.run([statement(one)], "end");
   }
 
@@ -105,9 +108,10 @@ export class SessionRows {
       AND (replica <> '' OR handover IS NOT NULL) AND NOT ${lives(this.database, "ambit_sessions")}`;
     const [[before] = [], [ended] = []] = await this.database.run(
       [
-        statement(sql`SELECT handover FROM ambit_sessions WHERE ${abandoned}${locking(this.database)}`),
+        statement(sql`SELECT COALESCE(handover, remains) AS handover FROM ambit_sessions
+          WHERE ${abandoned}${locking(this.database)}`),
         statement(
-          sql`UPDATE ambit_sessions SET replica = '', handover = NULL, fence = fence + 1
+          sql`UPDATE ambit_sessions SET replica = '', handover = NULL, remains = NULL, fence = fence + 1
           WHERE ${abandoned} RETURNING fence`,
         ),
       ],

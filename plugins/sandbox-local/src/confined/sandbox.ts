@@ -21,12 +21,14 @@ export class ConfinedSandbox extends SessionSandbox {
   readonly workspace = inside.workspace;
   readonly home = inside.agentHome;
   readonly placeholders: Readonly<Record<string, string>>;
+  readonly remains?: string;
   readonly #session: ConfinedSession;
   readonly #jails = new Set<ConfinedProcess>();
 
   constructor(session: ConfinedSession) {
     super(session.spec.id, filesOf(session));
     this.#session = session;
+    if (session.remains !== undefined) this.remains = session.remains;
     this.placeholders = session.credentials?.broker.placeholders ?? {};
   }
 

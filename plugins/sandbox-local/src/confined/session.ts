@@ -7,7 +7,12 @@ import type { LocalConfig } from "../config.js";
 import { SessionChannel } from "../expose/channel.js";
 import { makeReadableFolder, writeReadable } from "../folders/readable.js";
 import type { RunnerFolder } from "../folders/runner-folder.js";
-import { groupsRecord, makeSessionFolder, type SessionFolder } from "../folders/session-folder.js";
+import {
+  groupsRecord,
+  makeSessionFolder,
+  markContinued,
+  type SessionFolder,
+} from "../folders/session-folder.js";
 import type { UserIdLease } from "../identity/user-ids.js";
 import { keepCredentials, type SessionCredentials } from "./credentials.js";
 import { limitFiles } from "./files/limit-files.js";
@@ -22,6 +27,7 @@ import type { JailSetup } from "./jail-setup.js";
 import type { ShownPath } from "./launch/arguments.js";
 import { inside } from "./launch/inside.js";
 import { type SessionParts, wholeParts } from "./parts.js";
+import { findRemains, writeRemains } from "./remains.js";
 
 /** What one session's jails share. */
 export interface ConfinedSession {
@@ -33,6 +39,8 @@ export interface ConfinedSession {
   readonly network: "own" | "shared";
   /** The host user that its jails run as; undefined if that is the runner's. */
   readonly user: UserIdLease | undefined;
+  /** Names its files for another runner, once this one is killed. Undefined: they end with this runner. */
+  readonly remains: string | undefined;
   readonly groups: SessionGroups | undefined;
   /** Where its programs find the limits of these groups. */
   readonly limitFiles: readonly ShownPath[];
@@ -99,16 +107,25 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
     }
   };
   try {
-    const user = process.getuid?.() === 0 ? await parts.lease(config.userIds) : undefined;
+    const remains = await findRemains(options);
+    const user = process.getuid?.() === 0 ? await parts.lease(remains?.userIds ?? config.userIds) : undefined;
     if (user !== undefined) {
       opened.push(() => user.release());
       await checkReachable(runner.path, options.dataFolder);
     }
-    const folder = await makeSessionFolder(runner, spec.id, user, spec.boundary.resources.diskMb);
+    const folder = await makeSessionFolder(
+      runner,
+      spec.id,
+      user,
+      spec.boundary.resources.diskMb,
+      remains?.folder,
+    );
     opened.push(async () => {
       await folder.remove();
       runner.trash.report(spec.log);
     });
+    const isContinued = spec.fence !== undefined && config.takeoverMinutes > 0;
+    if (isContinued) await markContinued(folder);
     // While the rest opens: the kernel takes its time for each group.
     const grouping = Object.values(spec.boundary.resources).some((limit) => limit !== undefined)
       ? makeSessionGroups(
@@ -145,6 +162,9 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       folder,
       network,
       user,
+      remains: isContinued
+        ? writeRemains({ runner: runner.key, session: spec.id, uid: user?.uid })
+        : undefined,
       groups,
       limitFiles: groups ? await limitFiles(groups, resources, folder.path, user !== undefined) : [],
       channel,

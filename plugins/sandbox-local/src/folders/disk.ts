@@ -12,7 +12,8 @@ const commandTimeoutMs = 20_000;
 
 /** In a session's folder: where the file system with a size is mounted. */
 export const diskMount = "disk";
-const image = "disk.img";
+/** In a session's folder: the file that holds it. */
+export const diskImage = "disk.img";
 
 /** A file system for one session. */
 export interface SessionDisk {
@@ -29,25 +30,44 @@ export interface SessionDisk {
  */
 export async function makeSessionDisk(session: string, sizeMb: number): Promise<SessionDisk> {
   if (process.getuid?.() !== 0) throw refused("only root can mount a file system");
-  const [file, path] = [join(session, image), join(session, diskMount)];
+  const file = join(session, diskImage);
   try {
     const handle = await open(file, "wx", 0o600);
     await handle.truncate(sizeMb * 1024 * 1024).finally(() => handle.close());
-    await mkdir(path);
     // No reserve for root and no journal: nothing outlives the session.
     const features = ["-m", "0", "-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard"];
     await run("mkfs.ext4", ["-q", "-F", ...features, file]);
-    await run("mount", ["-t", "ext4", "-o", "loop,nosuid,nodev,noatime,discard", file, path]);
-    // Passable for the session's user, like the folder above.
-    await chmod(path, 0o711);
-    const { blocks, bsize } = await statfs(path);
-    return { path, bytes: blocks * bsize };
+    return await mounted(session);
   } catch (error) {
     await unmountBelow(session);
-    await rm(path, { recursive: true, force: true });
+    await rm(join(session, diskMount), { recursive: true, force: true });
     await rm(file, { force: true });
     throw refused(reasonOf(error), error);
   }
+}
+
+/** Mounts the file system of a dead runner's session, which may need a repair. @throws SandboxFailed */
+export async function mountSessionDisk(session: string): Promise<SessionDisk> {
+  try {
+    // Ends with 1 where it has repaired something.
+    await run("e2fsck", ["-p", join(session, diskImage)]).catch((error: unknown) => {
+      if (!(error instanceof Error && "code" in error && error.code === 1)) throw error;
+    });
+    return await mounted(session);
+  } catch (error) {
+    throw refused(reasonOf(error), error);
+  }
+}
+
+async function mounted(session: string): Promise<SessionDisk> {
+  const path = join(session, diskMount);
+  await mkdir(path);
+  const options = "loop,nosuid,nodev,noatime,discard";
+  await run("mount", ["-t", "ext4", "-o", options, join(session, diskImage), path]);
+  // Passable for the session's user, like the folder above.
+  await chmod(path, 0o711);
+  const { blocks, bsize } = await statfs(path);
+  return { path, bytes: blocks * bsize };
 }
 
 /** Unmounts the disk of a session, or those of all sessions in a runner's folder. Rejects with what stays mounted. */

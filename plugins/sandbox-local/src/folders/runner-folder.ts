@@ -1,15 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, rmSync } from "node:fs";
-import { chmod, mkdir, readdir, rename, stat } from "node:fs/promises";
+import { chmod, mkdir, readdir, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { atExit, isListening, listenAt } from "@ambit/backend-kit";
 import { type OpenFolder, openFolder } from "@ambit/backend-kit/safe-fs";
-import { codeOf } from "@ambit/core/plugin";
+import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import { makePassage } from "./data-folder.js";
 import { diskMount } from "./disk.js";
 import { Trash } from "./trash.js";
 
 const lifeline = "alive";
+/** Made by who first sees that the runner is dead. */
+const deathMark = "dead";
 /** Folders that each session has one of. */
 const sessionMarks = ["workspace", diskMount];
 const unfinished = ".new-";
@@ -85,6 +87,23 @@ export async function deadRunners(dataFolder: string): Promise<readonly { key: s
     }
   }
   return dead;
+}
+
+/** Milliseconds since another runner first saw that this one is dead. */
+export async function deadForMs(path: string): Promise<number> {
+  const mark = join(path, deathMark);
+  await writeFile(mark, "", { flag: "wx" }).catch((error: unknown) => {
+    if (codeOf(error) !== "EEXIST") throw error;
+  });
+  return Date.now() - (await stat(mark)).mtimeMs;
+}
+
+/** The folder of a runner that has ended. @throws SandboxFailed while it lives */
+export async function deadRunner(dataFolder: string, key: string): Promise<string> {
+  const path = join(runnersIn(dataFolder), key);
+  if (existsSync(path) && (await isAlive(path)))
+    throw new SandboxFailed("The server that has them lives", { concerns: "session" });
+  return path;
 }
 
 function runnersIn(dataFolder: string): string {

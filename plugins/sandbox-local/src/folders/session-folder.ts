@@ -1,12 +1,15 @@
-import { chmod, chown, mkdir } from "node:fs/promises";
+import { chmod, chown, mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { FileOwner } from "@ambit/backend-kit/safe-fs";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
-import { makeSessionDisk } from "./disk.js";
+import { diskImage, makeSessionDisk, mountSessionDisk, unmountBelow } from "./disk.js";
 import type { RunnerFolder } from "./runner-folder.js";
 
 /** In a session's folder: the cgroups made for it, as a JSON list of folders. */
 export const groupsRecord = "groups.json";
+
+/** In a session's folder, where another runner may go on with its files once this one is killed. */
+export const continuedMark = "continued";
 
 /** One session's folders on the runner. */
 export interface SessionFolder {
@@ -22,12 +25,15 @@ export interface SessionFolder {
 /**
  * @param owner the user who owns the workspace and home, if that isn't the runner's own.
  * @param diskMb MiB for the workspace and home together. Default: no limit.
+ * @param from the folder of the same session of a dead runner, whose workspace and home this one takes, and their disk.
+ * Default: both are empty.
  */
 export async function makeSessionFolder(
   runner: Pick<RunnerFolder, "path" | "trash">,
   id: string,
   owner?: FileOwner,
   diskMb?: number,
+  from?: string,
 ): Promise<SessionFolder> {
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(id)) {
     throw new SandboxFailed(`A sandbox's id must match [A-Za-z0-9_-]{1,64}, but is ${JSON.stringify(id)}`);
@@ -42,6 +48,7 @@ export async function makeSessionFolder(
     throw new SandboxFailed(`A sandbox with the id ${id} is open already: close it first`, { cause: error });
   }
   try {
+    if (from !== undefined) return { ...(await takeParts(runner, from, path, diskMb !== undefined)), remove };
     const disk = diskMb === undefined ? undefined : await makeSessionDisk(path, diskMb);
     const [workspace, home] = [join(disk?.path ?? path, "workspace"), join(disk?.path ?? path, "home")];
     for (const part of [workspace, home]) {
@@ -56,5 +63,44 @@ export async function makeSessionFolder(
       `There is no user id ${owner?.uid} in this container: set sandbox-local's userIds to a range that it maps`,
       { cause: error },
     );
+  }
+}
+
+/** Marks the folder of an open session whose files another runner may go on with. */
+export async function markContinued({ path }: Pick<SessionFolder, "path">): Promise<void> {
+  await writeFile(join(path, continuedMark), "");
+}
+
+/** Moves the parts of a dead runner's session here. Only one of several runners gets them. */
+async function takeParts(
+  { trash }: Pick<RunnerFolder, "trash">,
+  from: string,
+  path: string,
+  hasDisk: boolean,
+): Promise<Omit<SessionFolder, "remove">> {
+  const taken = `${path}-taken`;
+  try {
+    await rename(from, taken);
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT") throw error;
+    throw new SandboxFailed("The session's files aren't there any more", {
+      cause: error,
+      concerns: "session",
+    });
+  }
+  try {
+    if (!hasDisk) {
+      const [workspace, home] = [join(path, "workspace"), join(path, "home")];
+      await rename(join(taken, "workspace"), workspace);
+      await rename(join(taken, "home"), home);
+      return { path, workspace, home, diskBytes: undefined };
+    }
+    await unmountBelow(taken);
+    await rename(join(taken, diskImage), join(path, diskImage));
+    const disk = await mountSessionDisk(path);
+    const [workspace, home] = [join(disk.path, "workspace"), join(disk.path, "home")];
+    return { path, workspace, home, diskBytes: disk.bytes };
+  } finally {
+    await trash.discard(taken);
   }
 }

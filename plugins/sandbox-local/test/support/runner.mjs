@@ -14,7 +14,7 @@ const started = await sandbox.spawn({
 const reader = started.stdout.getReader();
 const { value } = await reader.read();
 process.stdout.write(
-  `${JSON.stringify({ said: new TextDecoder().decode(value), evidence: started.evidence })}\n`,
+  `${JSON.stringify({ said: new TextDecoder().decode(value), evidence: started.evidence, remains: sandbox.remains })}\n`,
 );
 // A voluntary exit with the sandbox still open.
 process.on("SIGUSR2", () => process.exit(0));

@@ -11,6 +11,8 @@ export interface OtherRunner {
   /** The first output of its daemon's script. */
   readonly said: string;
   readonly evidence: Record<string, string | number | boolean>;
+  /** Names its sandbox's files for another runner. */
+  readonly remains?: string;
   /** Sends SIGKILL and waits for its end. */
   kill(): Promise<void>;
   /** Sends SIGKILL to its watch process too, so that nothing cleans up. */

@@ -3,6 +3,7 @@ import { table } from "../display/table.js";
 import { exitCodes } from "../exit-codes.js";
 import { allOf, type PagedList, pagesOf } from "../pages.js";
 import { type ClientOptions, ServerClient, ServerRefused } from "../server-client.js";
+import { withIdMeant } from "../typed-id.js";
 
 export interface DeliveriesCommandOptions extends ClientOptions {
   readonly state?: string;
@@ -31,7 +32,7 @@ export interface RedeliverOptions extends ClientOptions {
   readonly failed?: boolean;
 }
 
-/** `ambit redeliver`: sends messages again, by their ids or all that failed. */
+/** `ambit redeliver`: sends messages again, by how their ids begin, or all that failed. */
 export async function redeliver(ids: readonly string[], options: RedeliverOptions): Promise<number> {
   const client = new ServerClient(options);
   if ((ids.length === 0) !== (options.failed === true))
@@ -41,7 +42,8 @@ export async function redeliver(ids: readonly string[], options: RedeliverOption
     const { event, host } = storedDeliverySchema.parse(await client.json("POST", path));
     process.stdout.write(`${id}: ${event} is sent to ${host} again\n`);
   };
-  for (const id of ids) await again(id);
+  const listIds = async () => (await allOf(client, deliveriesOf({}))).map(({ id }) => id);
+  for (const typed of ids) await withIdMeant("message", typed, again, listIds);
   if (ids.length > 0) return exitCodes.ok;
   // Page by page, newest first, so that a message that fails again meanwhile isn't listed twice.
   for await (const failed of pagesOf(client, deliveriesOf({ state: "failed" }))) {

@@ -259,10 +259,12 @@ export class WeakenedSandboxes {
     const known = this.#runners.get(isWatched);
     if (known !== undefined) return known;
     const { dataFolder } = this.#setup;
-    const runner = (isWatched ? openRunner(dataFolder) : openUnwatched(dataFolder)).then(async (folder) => ({
-      folder,
-      jailSetup: await makeJailSetup(folder.path),
-    }));
+    const runner = (isWatched ? openRunner(dataFolder, 0) : openUnwatched(dataFolder)).then(
+      async (folder) => ({
+        folder,
+        jailSetup: await makeJailSetup(folder.path),
+      }),
+    );
     this.#runners.set(isWatched, runner);
     return runner;
   }
@@ -280,7 +282,7 @@ interface Runner {
 
 async function openUnwatched(dataFolder: string): Promise<RunnerFolder> {
   const runner = await claimRunnerFolder(dataFolder);
-  await reap(dataFolder, runner.trash);
+  await reap(dataFolder, runner.trash, 0);
   return runner;
 }
 

@@ -372,6 +372,29 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await two.holdSession({ ...vanished, replica: "two" })).toEqual(hold);
   });
 
+  it("hands a session's remains over only once its owner is lost", async () => {
+    const [one, two] = [await opened(), await opened()];
+    await one.renew("one", "http://one", 60_000);
+    await two.renew("two", "http://two", 60_000);
+    const place = { project: "p", session: "remains", sandbox: "local" };
+    const [ofOne, ofTwo] = [
+      { ...place, replica: "one" },
+      { ...place, replica: "two" },
+    ];
+    await one.holdSession(ofOne);
+    expect(await one.keepSession(ofOne, 1, "sealed", "owner_lost")).toBe("written");
+    expect(await two.holdSession(ofTwo)).toMatchObject({ held: false });
+    expect(await two.holdSession({ ...ofTwo, project: "other" })).toEqual({ held: true, fence: 1 });
+    await two.supersede("one", "another");
+    const hold = { held: true, fence: 2, handover: "sealed" };
+    expect(await two.holdSession(ofTwo)).toEqual(hold);
+    expect(await one.keepSession(ofOne, 1, "late", "owner_lost")).toBe("fenced");
+    // Until its new owner has said what it did with it.
+    expect(await two.holdSession(ofTwo)).toEqual(hold);
+    await two.releaseSession(ofTwo);
+    expect(await one.holdSession(ofOne)).toEqual({ held: true, fence: 1 });
+  });
+
   it("hands a session over with its owner's data, but not during a run", async () => {
     const [one, two] = [await opened(), await opened()];
     await one.renew("one", "http://one", 60_000);
