@@ -5,6 +5,7 @@ export type { Beginning, BeginOptions, Filled, FillOptions } from "./filling.js"
 export type { SendToApi } from "./forge/api.js";
 export { signerOf } from "./git/signing.js";
 export { isGitFolder } from "./inside/git-folder.js";
+export { globsOf } from "./inside/globs.js";
 export { collect } from "./outputs/collect.js";
 export { KeptOutputs } from "./outputs/kept-outputs.js";
 export type { OutputsManifest } from "./outputs/manifest.js";

@@ -134,7 +134,11 @@ export class ByHand {
     const { apply, patch } = options;
     // It may be named by a link; below it, none is followed.
     const folder = this.#folder === undefined ? undefined : await realpath(this.#folder);
-    const taken = await takeBack(kept, outputs, { folder, apply, patch, terminal, print, signal });
+    // What was cut off, nothing applies unasked.
+    const isCutOff = result.failure?.code === "run_cancelled";
+    const wanted = isCutOff && apply === true ? (terminal === undefined ? false : undefined) : apply;
+    const taken = await takeBack(kept, outputs, { folder, apply: wanted, patch, terminal, print, signal });
+    if (isCutOff && wanted === false && apply === true) await print("interrupted: nothing was applied\n");
     return code === 0 ? taken : code;
   }
 
