@@ -36,6 +36,17 @@ function program(): Command {
     )
     .option("--agent <name>", "the agent (see `ambit agents`)")
     .option("--folder <path>", "copy this folder's files into the workspace, and bring the changes back")
+    .option(
+      "--include <pattern>",
+      "take files along that git ignores, such as node_modules; may be repeated",
+      collected,
+    )
+    .option(
+      "--setup <command>",
+      'run this before the agent, such as "npm ci", and keep what it makes for later runs; may be repeated',
+      collected,
+    )
+    .option("--setup-network <what>", "what --setup reaches, as --network (default: registries of packages)")
     .option("--network <what>", "off, on, or destinations: example.com,10.0.0.0/8:443 (default: off)")
     .option("--filesystem <mode>", "workspace, readonly, off or on (default: workspace)")
     .option("--memory <MiB>", "memory of everything that the run starts", positiveNumber)

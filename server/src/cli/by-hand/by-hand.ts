@@ -2,14 +2,17 @@ import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type AgentEventOf, messageOf, type RunResult } from "@ambit/core";
 import type { Message } from "@ambit/core/contract";
+import type { LocalEntry } from "@ambit/workspace";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
-import { printable, printableLine } from "../../logging/printable.js";
+import { printableLine } from "../../logging/printable.js";
 import type { Ambit } from "../../open.js";
 import { exitCodeOf, exitCodes } from "../exit-codes.js";
 import type { Terminal } from "./ask/terminal.js";
 import { Conversation } from "./conversation.js";
-import { filesIn } from "./folder-files.js";
+import { type FolderFile, filesIn } from "./folder-files.js";
+import { includedFiles } from "./ignored-files.js";
 import { keyVariables } from "./model-connection.js";
+import { type CopiedRepository, copiedRepository } from "./repository.js";
 import { type ByHandOptions, requestByHand, withoutCredentials } from "./request.js";
 import { skillFrom } from "./skill-folder.js";
 import { takeBack } from "./take-back.js";
@@ -22,6 +25,8 @@ export interface ByHandRunOptions extends ByHandOptions {
   readonly patch?: string;
   /** A file for the request. */
   readonly save?: string;
+  /** Patterns of ignored files that come along. */
+  readonly include?: readonly string[];
   /** Continues the conversation of the folder's last run. */
   readonly resume?: boolean;
 }
@@ -48,6 +53,9 @@ const byHandOptions = [
   "resume",
   "mcp",
   "skill",
+  "include",
+  "setup",
+  "setupNetwork",
 ] as const;
 
 /** Whether the command line describes the run itself, so that its argument is the prompt. Pure. */
@@ -61,6 +69,8 @@ export class ByHand {
   #earlier: readonly Message[] = [];
   /** Tools whose calls needed an answer. */
   readonly #asked = new Set<string>();
+  #local: readonly LocalEntry[] = [];
+  #repository: CopiedRepository | undefined;
 
   constructor(
     readonly prompt: string,
@@ -76,10 +86,7 @@ export class ByHand {
     const { prompt, options, terminal } = this;
     if (this.#folder === undefined) requireFolder(options);
     if (options.patch !== undefined) await requireWritable("--patch", options.patch);
-    const { files, leftOut } =
-      this.#folder === undefined ? { files: [], leftOut: [] } : await filesIn(this.#folder);
-    if (leftOut.length > 0)
-      process.stderr.write(`ambit: not copied, since they are links or no regular files: ${list(leftOut)}\n`);
+    const files = this.#folder === undefined ? [] : await this.#copy(this.#folder);
     if (options.resume === true)
       this.#earlier = await this.#conversation("--resume").then((one) => one.read());
     const skills = await Promise.all((options.skill ?? []).map(skillFrom));
@@ -88,6 +95,7 @@ export class ByHand {
       options,
       earlier: this.#earlier,
       files,
+      gitUser: this.#repository?.user,
       skills,
       environment,
       waitMs: terminal === undefined ? 0 : waitMs,
@@ -101,6 +109,38 @@ export class ByHand {
       );
     }
     return request;
+  }
+
+  /** What comes into the workspace besides the request's files. */
+  get local(): readonly LocalEntry[] {
+    return this.#local;
+  }
+
+  /** Removes what it keeps on disk. */
+  async close(): Promise<void> {
+    await this.#repository?.close();
+  }
+
+  /** Reads the folder, and says what of it stays behind. */
+  async #copy(folder: string): Promise<readonly FolderFile[]> {
+    const { include = [] } = this.options;
+    const { files, links, leftOut, ignored } = await filesIn(folder);
+    const { entries, left } =
+      ignored === undefined ? { entries: [], left: [] } : await includedFiles(folder, ignored, include);
+    const repository = ignored === undefined ? undefined : await copiedRepository(folder);
+    this.#repository = typeof repository === "string" ? undefined : repository;
+    this.#local = [
+      ...links.map((link) => ({ kind: "link", ...link }) as const),
+      ...entries,
+      ...(this.#repository?.entries ?? []),
+    ];
+    const said = [
+      ...(left.length === 0 ? [] : [`${list(left)} (ignored by git; --include takes them along)`]),
+      ...(leftOut.length === 0 ? [] : [`${list(leftOut)} (no regular file, or behind a link)`]),
+      ...(typeof repository === "string" ? [`.git (${repository})`] : []),
+    ];
+    if (said.length > 0) process.stderr.write(`ambit: left out: ${said.join(", ")}\n`);
+    return files;
   }
 
   /** What the command line does about a refusal, where the request's own words don't say it. Undefined: nothing more. Pure. */
@@ -170,14 +210,16 @@ export class ByHand {
 }
 
 /** @throws ConfigurationInvalid for what would have no effect without a folder */
-function requireFolder({ apply, patch }: ByHandRunOptions): void {
+function requireFolder({ apply, patch, include }: ByHandRunOptions): void {
+  if (include !== undefined)
+    throw new ConfigurationInvalid("--include", ["needs --folder, whose ignored files it takes along"]);
   const option = patch !== undefined ? "--patch" : apply === true ? "--apply" : undefined;
   if (option !== undefined)
     throw new ConfigurationInvalid(option, ["needs --folder, whose files the run's changes are for"]);
 }
 
 function list(paths: readonly string[]): string {
-  const shown = paths.slice(0, 5).map((path) => printable(JSON.stringify(path)));
+  const shown = paths.slice(0, 5).map((path) => printableLine(path));
   return paths.length > shown.length
     ? `${shown.join(", ")} and ${paths.length - shown.length} more`
     : shown.join(", ");

@@ -21,6 +21,10 @@ export interface ByHandOptions {
   readonly mcp?: readonly string[];
   /** Folders, each with a `SKILL.md`. */
   readonly skill?: readonly string[];
+  /** Commands that prepare the environment. */
+  readonly setup?: readonly string[];
+  /** What they reach, as `network`. Default: the registries of packages. */
+  readonly setupNetwork?: string;
 }
 
 type RequestInput = z.input<typeof runRequestSchema>;
@@ -41,15 +45,31 @@ export interface ByHandRequest {
   /** What was said in earlier runs. */
   readonly earlier: readonly Message[];
   readonly files: readonly FolderFile[];
+  /** Who makes commits inside. */
+  readonly gitUser?: { readonly name: string; readonly email: string } | undefined;
   readonly skills: readonly SkillInput[];
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Milliseconds that a question waits; 0 without a terminal. */
   readonly waitMs: number;
 }
 
+/** Where setup commands find packages. */
+const registries = [
+  "registry.npmjs.org",
+  "registry.yarnpkg.com",
+  "pypi.org",
+  "files.pythonhosted.org",
+  "index.crates.io",
+  "static.crates.io",
+  "proxy.golang.org",
+  "sum.golang.org",
+  "rubygems.org",
+  "repo.maven.apache.org",
+] as const;
+
 /** The request that these words make. It is validated like any other. Pure. */
 export function requestByHand(asked: ByHandRequest): ByHandBody {
-  const { prompt, options, earlier, files, skills, environment, waitMs } = asked;
+  const { prompt, options, earlier, files, gitUser, skills, environment, waitMs } = asked;
   const { agent, sandbox, model, filesystem = "workspace", secrets, memory, permissions } = options;
   const modelConnection = modelConnectionFrom(environment, agent, model);
   return {
@@ -69,7 +89,15 @@ export function requestByHand(asked: ByHandRequest): ByHandBody {
     },
     ...(files.length === 0
       ? {}
-      : { workspace: { sources: [{ type: "files", files: files.map(asSource) }] } }),
+      : { workspace: { sources: [{ type: "files", files: files.map(asSource) }], gitUser } }),
+    ...(options.setup === undefined
+      ? {}
+      : {
+          environment: {
+            setup: [...options.setup],
+            boundary: { network: networkOf(options.setupNetwork ?? registries.join(",")) },
+          },
+        }),
     outputs: { patch: true, maxFiles: 10_000, maxBytes: 256 * 1024 * 1024 },
     ...(modelConnection === undefined ? {} : { modelConnection }),
   } satisfies { [Key in keyof RunRequest]?: unknown } & Pick<RequestInput, "messages">;

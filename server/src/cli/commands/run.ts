@@ -51,6 +51,7 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
         unhandled: endsCommand,
         keepsEvidence: true,
         keepsNoFiles: true,
+        local: () => byHand?.local ?? [],
       }),
     );
     const reading = byHand?.request(variables) ?? Promise.resolve(given ?? readRequest(words, orPrompt));
@@ -73,6 +74,7 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
     await ambit?.runner.drain(0);
     await ambit?.files.close();
     await ambit?.evidence?.keep(ambit.registry);
+    await byHand?.close();
   }
 }
 
