@@ -62,6 +62,8 @@ export interface OpenAmbitOptions {
   readonly keepsEvidence?: boolean;
   /** What of this host comes into every new workspace after its sources. Default: nothing. */
   readonly local?: (() => readonly LocalEntry[]) | undefined;
+  /** The folder of this host that is the workspace of every run, without links in its path. Default: each has a new one. */
+  readonly workspaceFolder?: string | undefined;
   /** Whether files of outputs end with this process. Default false. */
   readonly keepsNoFiles?: boolean;
   /**
@@ -124,6 +126,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     log,
     minimum: settings.require,
     workspaces: files.workspaces,
+    workspaceFolder: options.workspaceFolder,
     previews,
     credentialRefresh: new CredentialCallbacks(settings.credentials, hasTenants, upstreamProxy),
     hasTenants,

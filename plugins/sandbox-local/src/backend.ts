@@ -31,6 +31,7 @@ import { verificationWith } from "./verification.js";
 export class LocalSandbox implements VerifiableBackend {
   readonly name = "local";
   readonly site = "sandbox";
+  readonly opensFolders = true;
   readonly claims: readonly Capability[] = claims;
   readonly #config: LocalConfig;
   readonly #dataFolder: string;
@@ -100,7 +101,12 @@ export class LocalSandbox implements VerifiableBackend {
   }
 
   async #open(spec: SandboxSpec): Promise<Sandbox> {
-    if (isRestricted(spec.boundary) || spec.required.length > 0 || spec.secrets !== undefined)
+    if (
+      spec.workspaceFolder !== undefined ||
+      isRestricted(spec.boundary) ||
+      spec.required.length > 0 ||
+      spec.secrets !== undefined
+    )
       return this.#openConfined(spec);
     const { unconfined } = this.#config;
     if (unconfined === "prefer") return this.#openUnconfined(spec);

@@ -1,6 +1,7 @@
 import type { Message, RunRequest, runRequestSchema } from "@ambit/core/contract";
 import type { z } from "zod";
 import type { FolderFile } from "./folder-files.js";
+import type { GuardedPaths } from "./in-place/in-place.js";
 import { type ModelConnectionInput, modelConnectionFrom } from "./model-connection.js";
 import type { SkillInput } from "./skill-folder.js";
 
@@ -23,7 +24,7 @@ export interface ByHandOptions {
   readonly skill?: readonly string[];
   /** Commands that prepare the environment. */
   readonly setup?: readonly string[];
-  /** What they reach, as `network`. Default: the registries of packages. */
+  /** What they reach, as `network`. Default: the same. */
   readonly setupNetwork?: string;
 }
 
@@ -45,6 +46,8 @@ export interface ByHandRequest {
   /** What was said in earlier runs. */
   readonly earlier: readonly Message[];
   readonly files: readonly FolderFile[];
+  /** What can't be changed, or reached, in the workspace. Default: nothing more than the backend protects. */
+  readonly guarded?: GuardedPaths | undefined;
   /** Who makes commits inside. */
   readonly gitUser?: { readonly name: string; readonly email: string } | undefined;
   readonly skills: readonly SkillInput[];
@@ -53,23 +56,13 @@ export interface ByHandRequest {
   readonly waitMs: number;
 }
 
-/** Where setup commands find packages. */
-const registries = [
-  "registry.npmjs.org",
-  "registry.yarnpkg.com",
-  "pypi.org",
-  "files.pythonhosted.org",
-  "index.crates.io",
-  "static.crates.io",
-  "proxy.golang.org",
-  "sum.golang.org",
-  "rubygems.org",
-  "repo.maven.apache.org",
-] as const;
+function guardedMode({ readable, denied }: GuardedPaths): object {
+  return { mode: "workspace", readable: [...readable], denied: [...denied] };
+}
 
 /** The request that these words make. It is validated like any other. Pure. */
 export function requestByHand(asked: ByHandRequest): ByHandBody {
-  const { prompt, options, earlier, files, gitUser, skills, environment, waitMs } = asked;
+  const { prompt, options, earlier, files, guarded, gitUser, skills, environment, waitMs } = asked;
   const { agent, sandbox, model, filesystem = "workspace", secrets, memory, permissions } = options;
   const modelConnection = modelConnectionFrom(environment, agent, model);
   return {
@@ -83,7 +76,7 @@ export function requestByHand(asked: ByHandRequest): ByHandBody {
     ...(waitMs === 0 ? {} : { interactions: { waitMs } }),
     sandboxPermission: {
       network: networkOf(options.network ?? "off"),
-      filesystem,
+      filesystem: guarded === undefined || filesystem !== "workspace" ? filesystem : guardedMode(guarded),
       ...(memory === undefined ? {} : { resources: { memoryMb: memory } }),
       ...(secrets === undefined ? {} : { secrets }),
     },
@@ -95,7 +88,7 @@ export function requestByHand(asked: ByHandRequest): ByHandBody {
       : {
           environment: {
             setup: [...options.setup],
-            boundary: { network: networkOf(options.setupNetwork ?? registries.join(",")) },
+            boundary: { network: networkOf(options.setupNetwork ?? options.network ?? "off") },
           },
         }),
     outputs: { patch: true, maxFiles: 10_000, maxBytes: 256 * 1024 * 1024 },

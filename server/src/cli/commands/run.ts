@@ -42,6 +42,7 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
   const printer = printerFor(options, process.stdout, progress, isShown);
   let ambit: Ambit | undefined;
   try {
+    const workspaceFolder = await byHand?.workspaceFolder();
     ambit = await interruption.before(
       openAmbit({
         environment,
@@ -51,6 +52,7 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
         unhandled: endsCommand,
         keepsEvidence: true,
         keepsNoFiles: true,
+        workspaceFolder,
         local: () => byHand?.local ?? [],
       }),
     );
@@ -88,6 +90,7 @@ async function drive(
   const { runs } = await recordInMemory(ambit, "ambit run");
   const run = await interruption.before(runner.reserve().admit(body, { keepsEvents: printer.keepsEvents }));
   interruption.whenItHappens((reason) => run.cancel(reason));
+  await byHand?.begin();
   const started = await runs.start(run, "");
   if (started === "over_quota" || "existing" in started)
     throw new TypeError("a first run has no predecessor");
