@@ -1,6 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import { type Log, Registry } from "@ambit/core";
 import { Runner, secretsIn } from "@ambit/runner";
+import type { LocalEntry } from "@ambit/workspace";
 import { FileSealing } from "@ambit/workspace/blobs";
 import type { Environment } from "./configuration/environment.js";
 import { loadSettings, type Overrides, type Settings } from "./configuration/load.js";
@@ -59,6 +60,10 @@ export interface OpenAmbitOptions {
    * `probes.keepAcrossRestarts` says.
    */
   readonly keepsEvidence?: boolean;
+  /** What of this host comes into every new workspace after its sources. Default: nothing. */
+  readonly local?: (() => readonly LocalEntry[]) | undefined;
+  /** The folder of this host that is the workspace of every run, without links in its path. Default: each has a new one. */
+  readonly workspaceFolder?: string | undefined;
   /** Whether files of outputs end with this process. Default false. */
   readonly keepsNoFiles?: boolean;
   /**
@@ -107,6 +112,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     upstreamProxy,
     log,
     temporary,
+    local: options.local,
     sign: signerIn(settings.workspace.signingKeyFile),
     ...(await sealingOf(settings, temporary, key)),
   });
@@ -120,6 +126,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     log,
     minimum: settings.require,
     workspaces: files.workspaces,
+    workspaceFolder: options.workspaceFolder,
     previews,
     credentialRefresh: new CredentialCallbacks(settings.credentials, hasTenants, upstreamProxy),
     hasTenants,

@@ -1,10 +1,19 @@
 // needs: jail, git
-import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { startModelServer } from "@ambit/model-server";
 import { describe, expect, it } from "vitest";
-import { ambit, emptyFolder, startAmbit, startTerminal } from "./support/ambit.js";
+import { ambit, emptyFolder, interrupt, startAmbit, startTerminal } from "./support/ambit.js";
 
 const script = (...lines: readonly string[]) => lines.join("\n");
 const allowed = ["--permissions", "allow"];
@@ -23,6 +32,33 @@ async function project(): Promise<string> {
   writeFileSync(join(folder, "secret.env"), "KEY=ignored");
   writeFileSync(join(folder, "untracked.txt"), "new");
   symlinkSync("/etc/passwd", join(folder, "link"));
+  return folder;
+}
+
+/** A project whose one test fails, with a package that it needs for it. */
+async function failingProject(): Promise<string> {
+  const folder = await emptyFolder();
+  const files = {
+    ".gitignore": "node_modules\n.env\n",
+    ".env": "KEY=ignored",
+    "package.json": '{"private":true,"scripts":{"test":"check"}}',
+    "add.js": "module.exports = (a, b) => a - b;\n",
+    "test.js": 'require("check")(require("./add.js")(1, 2), 3);\n',
+    "node_modules/check/index.js":
+      "module.exports = (is, wanted) => { console.log(is === wanted ? 'all is well' : 'expected ' + wanted); process.exitCode = is === wanted ? 0 : 1; };",
+    "node_modules/check/cli.js": "#!/usr/bin/env node\nrequire(process.cwd() + '/test.js');\n",
+  };
+  mkdirSync(join(folder, "node_modules/check"), { recursive: true });
+  mkdirSync(join(folder, "node_modules/.bin"));
+  for (const [path, content] of Object.entries(files)) writeFileSync(join(folder, path), content);
+  chmodSync(join(folder, "node_modules/check/cli.js"), 0o755);
+  symlinkSync("../check/cli.js", join(folder, "node_modules/.bin/check"));
+  const git = (...args: readonly string[]) => execFileSync("git", args, { cwd: folder });
+  git("init", "-q");
+  git("config", "user.name", "Ada");
+  git("config", "user.email", "ada@example.com");
+  git("add", ".");
+  git("commit", "-qm", "First");
   return folder;
 }
 
@@ -45,10 +81,13 @@ describe("ambit run with a prompt", () => {
       agent,
     ]);
     expect(shown.code, shown.stderr + shown.stdout).toBe(0);
-    expect(shown.stdout).toContain(".gitignore app.txt logo.bin run.sh untracked.txt");
+    expect(shown.stdout).toContain(".git .gitignore app.txt link logo.bin run.sh untracked.txt");
     expect(shown.stdout).not.toContain("secret.env");
+    expect(shown.stdout).toMatch(/^A 1 M 3 D 1\n {2}1 {2}M app\.txt\n {2}2 {2}A docs\/new\.md\n/m);
     expect(shown.stdout).toContain("-two\n+2\n");
-    expect(shown.stderr).toContain('"link"');
+    expect(shown.stderr).toContain(
+      "ambit: left out: secret.env (ignored by git; --include takes them along)\n",
+    );
     expect(readFileSync(join(folder, "app.txt"), "utf8")).toBe("one\ntwo\n");
     expect(readFileSync(join(folder, "../p.patch"), "utf8")).toContain(
       "diff --git a/docs/new.md b/docs/new.md",
@@ -109,10 +148,13 @@ describe("ambit run with a prompt", () => {
     const agent = script("write a.txt 1", "write b.txt 2", "run touch c.txt", "run touch d.txt");
     const line = ["run", "--agent", "demo", "--folder", folder, "--permissions", "ask", agent];
     const child = startTerminal(line);
-    await child.answer(/May write be called\?[\s\S]*a\.txt[\s\S]*\[n\]o/, "a");
+    const asked = await child.answer(/May write be called\?[\s\S]*a\.txt[\s\S]*\[n\]o/, "a");
+    // Once, and not as JSON between the lines.
+    expect(asked).toMatch(/May write be called\?.*\r\n {2}path: \/workspace\/a\.txt\r\n {2}text: "1"\r\n/);
+    expect(asked).not.toContain("approval of");
     await child.answer(/May run be called\?[\s\S]*c\.txt[\s\S]*\[n\]o/, "o");
     await child.answer(/May run be called\?[\s\S]*d\.txt[\s\S]*\[n\]o/, "n");
-    await child.answer(/Apply 3 changes[\s\S]*\[y\/n\]/, "y");
+    await child.answer(/A 3[\s\S]*Apply 3 changes[\s\S]*\[d\]iff/, "y");
     expect(await child.exit, child.printed()).toBe(0);
     expect(["a.txt", "b.txt", "c.txt", "d.txt"].map((name) => existsSync(join(folder, name)))).toEqual([
       true,
@@ -125,10 +167,41 @@ describe("ambit run with a prompt", () => {
   it("applies nothing when it is interrupted at the question", async () => {
     const folder = await project();
     const child = startTerminal(["run", "--agent", "demo", "--folder", folder, ...allowed, "write a.txt 1"]);
-    await child.answer(/Apply 1 change [\s\S]*\[y\/n\]/, "\u0003");
+    await child.answer(/Apply 1 change [\s\S]*\[d\]iff/, interrupt);
     expect(await child.exit, child.printed()).toBe(130);
     expect(child.printed()).toContain("nothing was applied");
     expect(existsSync(join(folder, "a.txt"))).toBe(false);
+  });
+
+  it("shows the work of an agent that is interrupted, and asks", async () => {
+    const folder = await project();
+    const agent = script("write a.txt 1", "run sleep 60");
+    const child = startTerminal(["run", "--agent", "demo", "--folder", folder, ...allowed, "--apply", agent]);
+    await child.answer(/calls[^\n]*sleep 60/, interrupt);
+    // Even with --apply: it isn't finished.
+    await child.answer(/\+1[\s\S]*Apply 1 change [\s\S]*\[d\]iff/, "y");
+    expect(await child.exit, child.printed()).toBe(130);
+    expect(readFileSync(join(folder, "a.txt"), "utf8")).toBe("1");
+  });
+
+  it("pages a long patch, and applies some of the changes", async () => {
+    const folder = await project();
+    const pager = join(await emptyFolder(), "paged");
+    const agent = script("run seq 1 500 > long.txt; mkdir d; touch d/a d/b; echo three >> app.txt");
+    const line = ["run", "--agent", "demo", "--folder", folder, ...allowed, agent];
+    const child = startTerminal(line, { PAGER: `cat > ${pager}; echo paged` });
+    await child.answer(/A 3[\s\S]*M 1[\s\S]*paged[\s\S]*\[s\]ome/, "s");
+    await child.answer(/Which\?/, "1 nothing");
+    await child.answer(/nothing names none of them[\s\S]*Which\?/, "1 d");
+    expect(await child.exit, child.printed()).toBe(0);
+    expect(child.printed()).toContain("1 change not applied");
+    expect(readFileSync(pager, "utf8")).toContain("+500");
+    expect(["long.txt", "d/a", "d/b"].map((path) => existsSync(join(folder, path)))).toEqual([
+      false,
+      true,
+      true,
+    ]);
+    expect(readFileSync(join(folder, "app.txt"), "utf8")).toBe("one\ntwo\nthree\n");
   });
 
   it("names what it would have asked where there is no terminal", async () => {
@@ -155,10 +228,7 @@ describe("ambit run with a prompt", () => {
     };
     writeFileSync(file, JSON.stringify(request));
     const child = startTerminal(["run", file]);
-    await child.answer(
-      /look_out is yours to execute[\s\S]*"window": "left"[\s\S]*declines:/,
-      "rain and wind",
-    );
+    await child.answer(/look_out is yours to execute[\s\S]*window: left[\s\S]*declines:/, "rain and wind");
     expect(await child.exit, child.printed()).toBe(0);
     expect(child.printed()).toContain("rain and wind");
   });
@@ -228,22 +298,46 @@ describe("ambit run with a prompt", () => {
     expect((await ambit(["run", file])).code).toBe(0);
   });
 
-  it("takes a real agent with its key outside, and brings its change back", {
+  it("lets a real agent mend a project's failing test, with its packages and its repository, and its key outside", {
     timeout: 120_000,
   }, async () => {
     await using model = await startModelServer({ expectedKey: "key-of-the-person" });
-    const folder = await project();
+    const folder = await failingProject();
+    const test = () => spawnSync("npm", ["test"], { cwd: folder, encoding: "utf8" });
+    // Control: it fails.
+    expect(test().stdout).toContain("expected 3");
+    const shell = "npm test; git log --oneline; sed -i s/-/+/ add.js; npm test; git commit -qam Mended; env";
     const { code, stdout, stderr } = await ambit(
       [
         ...["run", "--agent", "gemini", "--folder", folder, "--network", "off", "--secrets", "hidden"],
-        ...[...allowed, "--timeline", "--apply", "[[shell sed -i s/two/2/ app.txt; env]] [[say Fixed.]]"],
+        ...["--include", "node_modules", ...allowed, "--timeline", "--apply"],
+        `[[shell ${shell}]] [[say Fixed.]]`,
       ],
       { env: { GEMINI_API_KEY: "key-of-the-person", GOOGLE_GEMINI_BASE_URL: model.url } },
     );
     expect(code, stderr + stdout).toBe(0);
+    expect(stdout).toMatch(/^M 1\n {2}1 {2}M add\.js\n/m);
     expect(stdout).toContain("applied 1 change");
     expect(stdout).not.toContain("key-of-the-person");
-    expect(readFileSync(join(folder, "app.txt"), "utf8")).toBe("one\n2\n");
+    expect(stderr).toContain("left out: .env (ignored by git");
+    expect(test().stdout).toContain("all is well");
+    // What the agent committed is the copy's.
+    expect(execFileSync("git", ["log", "--oneline"], { cwd: folder, encoding: "utf8" })).not.toContain(
+      "Mended",
+    );
+  });
+
+  it("prepares what --setup says once, and keeps it", { timeout: 120_000 }, async () => {
+    const folder = await project();
+    const setup = ["--setup", "mkdir made && ln -s ../app.txt made/link && date +%N > made/at"];
+    const line = ["run", "--agent", "demo", "--folder", folder, ...setup, ...allowed, "--timeline"];
+    const runs: string[] = [];
+    for (const _ of [1, 2]) runs.push((await ambit([...line, "run cat made/link made/at"])).stdout);
+    expect(runs[0]).toContain("built now, kept");
+    expect(runs[1]).toContain("from the cache");
+    const [first, second] = runs.map((text) => /got .*run(?: \(.*\))?: one\n *two\n *(\d+)/.exec(text)?.[1]);
+    expect(second).toBe(first);
+    expect(first).toBeDefined();
   });
 
   it("runs no configuration that an agent wrote into the folder", async () => {

@@ -3,7 +3,17 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ambit, demo, emptyFolder, serve } from "./support/ambit.js";
+import {
+  ambit,
+  demo,
+  emptyFolder,
+  isMessage,
+  ndjson,
+  readUntil,
+  recordsOf,
+  resultOf,
+  serve,
+} from "./support/ambit.js";
 import { outputsOn, working } from "./support/outputs.js";
 
 const confined = { sandboxPermission: { network: "off", filesystem: "workspace" } };
@@ -91,6 +101,20 @@ describe("the outputs of a run", () => {
     expect(failed.receipt.outputs.files).toMatchObject([{ path: "dist/b.txt" }]);
     const without = await run(["say hi"], { outputs: undefined });
     expect((await fetch(`${server.url}/runs/${without.runId}/files`)).status).toBe(404);
+  });
+
+  it("are there of what it made until it was cancelled", async () => {
+    const server = await serve({ AMBIT_BLOBS_FOLDER: await emptyFolder() });
+    const script = demo("write dist/a.txt 1", "say at work", "sleep 60000");
+    const response = await server.post("/run", { ...working, ...confined, ...script }, ndjson);
+    const records = recordsOf(response);
+    await readUntil(records, isMessage("at work"));
+    await server.post(`/runs/${response.headers.get("x-ambit-run-id")}/cancel`, "");
+    const result = await resultOf(records);
+    expect(result.receipt?.outputs).toMatchObject({
+      files: [{ path: "dist/a.txt" }],
+      patch: { changes: [{ change: "added", path: "dist/a.txt" }] },
+    });
   });
 
   it("need a workspace and something to ask for", async () => {

@@ -33,6 +33,8 @@ export interface Candidates {
   readonly gateways: readonly Probed<ModelGateway>[];
   /** The deployer's proxy, for the sandboxes. Default: none. */
   readonly upstreamProxy?: UpstreamProxy | undefined;
+  /** The folder of this host that is the workspace of every run. Default: each has a new one. */
+  readonly workspaceFolder?: string | undefined;
 }
 
 /** An actor in the run, with the tools or servers it acts for. */

@@ -130,6 +130,7 @@ export function chooseSandbox(
   bounded: BoundedRequest,
   sandboxes: readonly Probed<SandboxBackend>[],
   own: readonly OwnSandbox[],
+  workspaceFolder?: string,
 ): Choice<Probed<SandboxBackend> | undefined> & {
   readonly gaps: readonly Gap[];
   readonly rootfs: Rootfs;
@@ -140,10 +141,17 @@ export function chooseSandbox(
   const { sandbox: named, environment } = bounded.request;
   const asked = named === undefined ? sandboxes : sandboxes.filter(({ actor }) => actor.name === named);
   const image = environment?.image;
+  const opening =
+    workspaceFolder === undefined ? asked : asked.filter(({ actor }) => actor.opensFolders === true);
   const candidates =
-    image === undefined ? asked : asked.filter(({ actor }) => isSameImage(image, actor.image));
+    image === undefined ? opening : opening.filter(({ actor }) => isSameImage(image, actor.image));
   if (candidates.length === 0) {
-    const issue = asked.length === 0 ? unknownSandbox(named, sandboxes) : unknownImage(image, asked);
+    const issue =
+      asked.length === 0
+        ? unknownSandbox(named, sandboxes)
+        : opening.length === 0
+          ? notInPlace(asked, sandboxes)
+          : unknownImage(image, opening);
     return { ...none, issues: [issue], gaps: [], rootfs: "host" };
   }
   const gaps: Gap[] = [];
@@ -170,6 +178,17 @@ function unknownSandbox(named: string | undefined, sandboxes: readonly Probed<Sa
   const loaded = list(sandboxes.map(({ actor }) => actor.name));
   const wanted = named === undefined ? "no sandbox is loaded" : `unknown sandbox '${named}'`;
   return { path: "sandbox", message: `${wanted}; expected one of ${loaded}` };
+}
+
+function notInPlace(
+  asked: readonly Probed<SandboxBackend>[],
+  sandboxes: readonly Probed<SandboxBackend>[],
+): Issue {
+  const able = sandboxes.filter(({ actor }) => actor.opensFolders === true);
+  const others =
+    able.length === 0 ? "load sandbox-local" : `use ${list(able.map(({ actor }) => actor.name))}`;
+  const message = `${list(asked.map(({ actor }) => actor.name))} can't have a folder of this host as its workspace: ${others}, or run on a copy of the folder`;
+  return { path: "sandbox", message };
 }
 
 function unknownImage(image: string | undefined, asked: readonly Probed<SandboxBackend>[]): Issue {

@@ -55,6 +55,8 @@ export interface AcceptedPlan {
   readonly hidden: readonly HiddenCredential[];
   /** The deployer's proxy, with its credentials: never log or return it. */
   readonly upstreamProxy?: UpstreamProxy | undefined;
+  /** The folder of this host that is the workspace. Default: a new one. */
+  readonly workspaceFolder?: string | undefined;
 }
 
 export interface RefusedPlan {
@@ -80,7 +82,7 @@ export function planRun(
   own: readonly OwnSandbox[] = [],
 ): Plan {
   const { request, boundary, required } = bounded;
-  const sandbox = chooseSandbox(bounded, candidates.sandboxes, own);
+  const sandbox = chooseSandbox(bounded, candidates.sandboxes, own, candidates.workspaceFolder);
   const harness = chooseHarness(request, candidates.harnesses);
   const gateway = chooseGateway(request, harness.chosen?.actor, candidates.gateways);
   const agent = agentOf(bounded, harness.chosen, gateway.chosen !== undefined, sandbox.rootfs);
@@ -164,6 +166,7 @@ export function planRun(
     outside: participants.filter(isAccepted).flatMap((one) => one.gaps),
     hidden,
     upstreamProxy: candidates.upstreamProxy,
+    workspaceFolder: candidates.workspaceFolder,
   };
 }
 

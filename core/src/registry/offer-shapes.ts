@@ -33,6 +33,7 @@ const members: { readonly [Kind in keyof Offers]: { readonly [Member in keyof Of
       site: z.literal("sandbox"),
       rootfs: z.enum(["host", "image", "image-with-mounts"]).optional(),
       image: z.string().min(1).optional(),
+      opensFolders: z.literal(true).optional(),
       hides: optionalMethod,
       madeConnection: optionalMethod,
       open: method,

@@ -92,6 +92,39 @@ describe("the choice of the sandbox by its image", () => {
   });
 });
 
+describe("the choice of the sandbox whose workspace is a folder of this host", () => {
+  const workspaceFolder = "/srv/project";
+  const able = { ...full, name: "able", opensFolders: true } as const;
+  const sandboxes = [sandbox(full), sandbox(able)];
+
+  test("is one that can have it", () => {
+    const plan = planned({}, { sandboxes, workspaceFolder });
+    expect(plan.accepted && [plan.sandbox.actor.name, plan.workspaceFolder]).toEqual([
+      "able",
+      workspaceFolder,
+    ]);
+    // Control: without such a folder, it is the first.
+    const other = planned({}, { sandboxes });
+    expect(other.accepted && [other.sandbox.actor.name, other.workspaceFolder]).toEqual(["full", undefined]);
+  });
+
+  test.each([
+    [{ sandbox: "full" }, sandboxes, "use able"],
+    [{}, [sandbox(full)], "load sandbox-local"],
+  ])("%j of none that can is refused", (body, loaded, fix) => {
+    expect(planned(body, { sandboxes: loaded, workspaceFolder })).toEqual({
+      accepted: false,
+      gaps: [],
+      issues: [
+        {
+          path: "sandbox",
+          message: `full can't have a folder of this host as its workspace: ${fix}, or run on a copy of the folder`,
+        },
+      ],
+    });
+  });
+});
+
 describe("the choice of the harness", () => {
   const harnesses = [harness({ id: "first", aliases: ["second", "old"] }), harness({ id: "second" })];
 

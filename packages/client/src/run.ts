@@ -35,7 +35,8 @@ export interface RunOptions extends Answers {
 const defaultWaitMs = 600_000;
 const defaultReconnectTimeoutMs = 60_000;
 const defaultSilenceMs = 45_000;
-const [firstPauseMs, longestPauseMs] = [100, 5_000];
+const firstPauseMs = 100;
+const longestPauseMs = 5_000;
 /** Turns that answers continue: an agent that asks without end is stopped. */
 const maxTurns = 100;
 

@@ -26,7 +26,12 @@ describe("what a server refuses", () => {
       response.writeHead(422).end(JSON.stringify(refusal("boundary_refused", { gaps })));
     });
     await expect(client.plan({})).rejects.toMatchObject({
-      ...{ name: "AmbitError", message: "No.", code: "boundary_refused", status: 422, gaps, issues: [] },
+      name: "AmbitError",
+      message: "No.",
+      code: "boundary_refused",
+      status: 422,
+      gaps,
+      issues: [],
     });
   });
 

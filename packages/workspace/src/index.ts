@@ -3,8 +3,10 @@
 export type { OpenDownload, OpenedDownload } from "./download/open-download.js";
 export type { Beginning, BeginOptions, Filled, FillOptions } from "./filling.js";
 export type { SendToApi } from "./forge/api.js";
+export { settingsOf } from "./git/config.js";
 export { signerOf } from "./git/signing.js";
 export { isGitFolder } from "./inside/git-folder.js";
+export { globsOf } from "./inside/globs.js";
 export { collect } from "./outputs/collect.js";
 export { KeptOutputs } from "./outputs/kept-outputs.js";
 export type { OutputsManifest } from "./outputs/manifest.js";
@@ -13,5 +15,6 @@ export { RunOutputs } from "./outputs/run-outputs.js";
 export { type WorkspaceSettings, workspaceSettingsSchema } from "./settings.js";
 export { packSnapshot, unpackSnapshot } from "./snapshot/index.js";
 export { Snapshots } from "./snapshots/snapshots.js";
+export type { LocalEntry } from "./sources/local.js";
 export { Spool } from "./spool/spool.js";
 export { Workspaces } from "./workspaces.js";

@@ -20,9 +20,10 @@ import { RunOutputs } from "./outputs/run-outputs.js";
 import { preparing } from "./preparing.js";
 import { type Needed, repositoryOf, requestIssues } from "./request-issues.js";
 import type { WorkspaceSettings } from "./settings.js";
-import { KeptSnapshots } from "./snapshot/index.js";
+import { KeptSnapshots, unpackSnapshot } from "./snapshot/index.js";
 import type { Snapshots } from "./snapshots/snapshots.js";
 import { fillFrom, type Prepare } from "./sources/fill.js";
+import { archiveOfLocal, type LocalEntry } from "./sources/local.js";
 import { sourceFailed } from "./sources/source-error.js";
 
 export interface WorkspacesOptions {
@@ -45,6 +46,8 @@ export interface WorkspacesOptions {
   readonly send: SendToApi;
   /** For archives. */
   readonly openDownload: OpenDownload;
+  /** What of this host comes into every new workspace after its sources. Default: nothing. */
+  readonly local?: (() => readonly LocalEntry[]) | undefined;
   /** Undefined: commits aren't signed. */
   readonly sign?: Sign | undefined;
 }
@@ -139,6 +142,12 @@ export class Workspaces {
   ): Promise<Filled> {
     const { signal } = options;
     const filled = await this.#prepare(request, sandbox, options);
+    const local = this.#options.local?.() ?? [];
+    if (local.length > 0) {
+      const { maxEntries, maxSnapshotMiB } = this.#options.settings;
+      const limits = { maxEntries, maxBytes: maxSnapshotMiB * mebibyte };
+      await unpackSnapshot(sandbox, archiveOfLocal(local), undefined, limits, signal, "workspace");
+    }
     const { gitUser } = request.workspace ?? {};
     if (gitUser !== undefined) await setGitUser(sandbox, gitUser, signal);
     return filled;

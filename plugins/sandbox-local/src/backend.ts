@@ -32,6 +32,7 @@ import { verificationWith } from "./verification.js";
 export class LocalSandbox implements VerifiableBackend {
   readonly name = "local";
   readonly site = "sandbox";
+  readonly opensFolders = true;
   readonly claims: readonly Capability[] = claims;
   readonly #config: LocalConfig;
   readonly #dataFolder: string;
@@ -110,6 +111,7 @@ export class LocalSandbox implements VerifiableBackend {
   async #open(spec: SandboxSpec): Promise<Sandbox> {
     if (
       spec.remains !== undefined ||
+      spec.workspaceFolder !== undefined ||
       isRestricted(spec.boundary) ||
       spec.required.length > 0 ||
       spec.secrets !== undefined

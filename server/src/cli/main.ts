@@ -36,6 +36,18 @@ function program(): Command {
     )
     .option("--agent <name>", "the agent (see `ambit agents`)")
     .option("--folder <path>", "copy this folder's files into the workspace, and bring the changes back")
+    .option("--in-place", "work in the folder itself instead of a copy; `ambit undo` goes back")
+    .option(
+      "--include <pattern>",
+      "take files along that git ignores, such as node_modules; may be repeated",
+      collected,
+    )
+    .option(
+      "--setup <command>",
+      'run this before the agent, such as "npm ci", and keep what it makes for later runs; may be repeated',
+      collected,
+    )
+    .option("--setup-network <what>", "what --setup reaches, as --network (default: the same)")
     .option("--network <what>", "off, on, or destinations: example.com,10.0.0.0/8:443 (default: off)")
     .option("--filesystem <mode>", "workspace, readonly, off or on (default: workspace)")
     .option("--memory <MiB>", "memory of everything that the run starts", positiveNumber)
@@ -60,6 +72,15 @@ function program(): Command {
     .action(async (file, options) => {
       const { run } = await import("./commands/run.js");
       await finish(run(file, { ...ambit.opts(), ...options }));
+    });
+  ambit
+    .command("undo [folder]")
+    .description(
+      "bring a folder back to what it was before the last run with --in-place (default: this folder)",
+    )
+    .action(async (folder = ".") => {
+      const { undo } = await import("./commands/undo.js");
+      await finish(undo(folder));
     });
   ambit
     .command("init [file]")

@@ -7,6 +7,7 @@ import { operatorPolicy, whyForbidden } from "@ambit/egress";
 import { exchange, openResponse } from "@ambit/egress/client";
 import {
   KeptOutputs,
+  type LocalEntry,
   type OpenedDownload,
   OutputsRetention,
   Snapshots,
@@ -34,6 +35,8 @@ export interface KeptFilesOptions {
   readonly sealing: (() => Promise<FileSealing>) | undefined;
   /** Encrypts what belongs to a session besides its files, in any case. */
   readonly stateSealing: () => Promise<FileSealing>;
+  /** What of this host comes into every new workspace after its sources. Default: nothing. */
+  readonly local?: (() => readonly LocalEntry[]) | undefined;
   /** Signs commits. Undefined: they aren't signed. */
   readonly sign: ReturnType<typeof signerOf> | undefined;
 }
@@ -49,7 +52,7 @@ export class KeptFiles {
   #retention: OutputsRetention | undefined;
 
   constructor(readonly options: KeptFilesOptions) {
-    const { registry, settings, sign, stateSealing: sealing, upstreamProxy } = options;
+    const { registry, settings, sign, stateSealing: sealing, upstreamProxy, local } = options;
     const addresses = operatorPolicy({ privateHosts: "refuse", allowedRanges: settings.allowedRanges });
     const guard = {
       whyClosed: (address: string, port: number) => whyForbidden([addresses], address, port),
@@ -88,6 +91,7 @@ export class KeptFiles {
       suspended: options.temporary ? undefined : this.suspended,
       send: (request, signal) => exchange(request, guard, { maxBytes: maxApiBytes, signal }),
       openDownload: async (request, signal) => opened(await openResponse(request, guard, signal)),
+      local,
       sign,
     });
   }

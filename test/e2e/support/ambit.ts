@@ -51,13 +51,20 @@ export interface Finished {
 /** A command of the built program, with its own arguments and stdin. */
 export async function ambit(
   args: readonly string[],
-  options: { readonly input?: unknown; readonly env?: Record<string, string>; readonly cwd?: string } = {},
+  options: {
+    readonly input?: unknown;
+    readonly env?: Record<string, string>;
+    readonly cwd?: string;
+    /** Default: the tester's own. */
+    readonly user?: { readonly uid: number; readonly gid: number } | undefined;
+  } = {},
 ): Promise<Finished> {
-  const { input = "", cwd = repository } = options;
+  const { input = "", cwd = repository, user = {} } = options;
   const { exitCode, stdout, stderr } = await execa(process.execPath, [program, ...args], {
     cwd,
     env: environmentWith(options.env ?? {}),
     extendEnv: false,
+    ...user,
     input: typeof input === "string" ? input : JSON.stringify(input),
     stripFinalNewline: false,
     reject: false,
@@ -72,12 +79,15 @@ export function startAmbit(args: readonly string[], options: LaunchOptions = {})
   return child;
 }
 
+/** Ctrl-C. */
+export const interrupt = "\u0003";
+
 /** The program at a terminal of its own; killed with the test if it still lives. */
-export function startTerminal(args: readonly string[]) {
+export function startTerminal(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const command = [process.execPath, program, ...args].map((word) => `'${word}'`).join(" ");
   const child = spawn("script", ["-qefc", command, "/dev/null"], {
     cwd: repository,
-    env: environmentWith({}),
+    env: environmentWith(env),
     stdio: ["pipe", "pipe", "inherit"],
   });
   onTestFinished(() => void child.kill("SIGKILL"));
@@ -89,11 +99,13 @@ export function startTerminal(args: readonly string[]) {
   return {
     exit,
     printed: () => printed,
-    /** Waits for the question, and answers it. */
+    /** Waits for the question, and answers it. @returns what was printed until then */
     answer: async (asked: RegExp, text: string) => {
       await expect.poll(() => asked.test(printed), { timeout: 60_000, message: String(asked) }).toBe(true);
+      const before = printed;
       printed = "";
-      child.stdin.write(`${text}\n`);
+      child.stdin.write(text === interrupt ? text : `${text}\n`);
+      return before;
     },
   };
 }

@@ -61,12 +61,13 @@ function probed<A extends { readonly claims: readonly Capability[] }>(actor: A, 
 }
 
 export function sandbox(
-  row: ActorRow & Pick<SandboxBackend, "rootfs" | "image" | "hides"> = {},
+  row: ActorRow & Pick<SandboxBackend, "rootfs" | "image" | "opensFolders" | "hides"> = {},
 ): Probed<SandboxBackend> {
-  const { rootfs, image, hides } = row;
+  const { rootfs, image, opensFolders, hides } = row;
   const own = {
     ...(rootfs === undefined ? {} : { rootfs }),
     ...(image === undefined ? {} : { image }),
+    ...(opensFolders === undefined ? {} : { opensFolders }),
     ...(hides === undefined ? {} : { hides }),
   };
   return probed({ ...actorOf<void>(row, "local", "sandbox"), ...own, open: acts }, row);

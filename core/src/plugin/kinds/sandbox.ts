@@ -104,6 +104,11 @@ export interface SandboxSpec {
   readonly remains?: string | undefined;
   /** The deployer's proxy, through which the boundary's own proxy connects. Default: it connects directly. */
   readonly upstreamProxy?: UpstreamProxy | undefined;
+  /**
+   * An absolute path of the runner's host, without links: this folder is the workspace itself, and stays when the sandbox is
+   * closed. Its processes can't write to what git keeps in it. Only where the backend has `opensFolders`. Default: a new folder.
+   */
+  readonly workspaceFolder?: string | undefined;
   /** Only where the backend's `layers` support the boundary. Default: workspace and home are empty. */
   readonly layer?: LayerUse;
   /** Called for every connection that reaches the boundary's proxy, including repeats. */
@@ -151,6 +156,8 @@ export interface SandboxBackend extends Actor {
    * have none that is known by a name.
    */
   readonly image?: string | undefined;
+  /** Whether a folder of the runner's host can be a workspace. Default: no. */
+  readonly opensFolders?: true;
   /**
    * Whether `open` accepts the credential under this boundary: inside is a placeholder, which is replaced on
    * the way to one of its hosts, and only as its other fields say. Absent: it accepts none. Pure.

@@ -78,6 +78,8 @@ export interface AdmissionRules {
   readonly webhookIssues?: (webhook: Webhook, project: string | undefined) => readonly Issue[];
   /** What takes files out of workspaces. Default: nothing does. */
   readonly workspaces?: WorkspaceService;
+  /** The folder of this host that is the workspace of every run. Default: each has a new one. */
+  readonly workspaceFolder?: string | undefined;
   /** What makes URLs of ports inside. Default: nothing does, and such a request is refused. */
   readonly previews?: PreviewService;
   /** What asks platforms for new values of credentials. Default: nothing does, and such a request is refused. */
@@ -168,7 +170,8 @@ export async function admit(
     ...setupIssues(own, caller?.minimum ?? {}, "this token"),
   ];
   const planWith = async (sandbox?: string) => {
-    const all = isProofNeeded ? await registry.candidates(sandbox) : registry.knownCandidates();
+    const actors = isProofNeeded ? await registry.candidates(sandbox) : registry.knownCandidates();
+    const all = { ...actors, workspaceFolder: rules.workspaceFolder };
     const candidates = caller === undefined ? all : candidatesFor(all, caller);
     return plan(asked, secrets, candidates, ceiling, rules, others, own);
   };

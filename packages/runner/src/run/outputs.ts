@@ -130,12 +130,16 @@ export class Outputs {
   }
 
   /**
-   * Takes the files out, unless the run was cancelled. Never rejects.
+   * Takes the files out. Never rejects.
    * @returns how the turn ended: a completed one fails if its files can't be taken out.
    */
   async collect(end: TurnEnd): Promise<TurnEnd> {
     const { signal } = this.scope;
-    if (this.#open === undefined || signal.aborted) return end;
+    if (this.#open === undefined) return end;
+    if (signal.aborted) {
+      await this.#collectCutOff(this.#open);
+      return end;
+    }
     try {
       this.#receipt = await this.#open.outputs.collect(this.#open.sandbox, signal);
       for (const file of this.#receipt.files) {
@@ -153,10 +157,25 @@ export class Outputs {
       // An aborted run ends with the reason that it was aborted with: its outputs are not at fault.
       if (thrown !== signal.reason)
         this.log.error({ runId: this.run.id, error: thrown }, "a run's outputs could not be taken out");
+      else if (this.#receipt === undefined) await this.#collectCutOff(this.#open);
       if (end.how === "completed" || signal.aborted) return { how: "failed", failure };
       // The question of a paused run, or an earlier failure, counts for more.
       this.events.warn({ path: "outputs", message: failure.message });
       return end;
+    }
+  }
+
+  /** What a run made until it was cancelled or ran out of time. It may take half of the time in which the run must close. */
+  async #collectCutOff({ outputs, sandbox }: { outputs: OutputsOfRun; sandbox: Sandbox }): Promise<void> {
+    const { code } = toAmbitError(this.scope.signal.reason);
+    if (code !== "run_cancelled" && code !== "run_timed_out") return;
+    const late = AbortSignal.timeout(this.scope.limitMs / 2);
+    try {
+      this.#receipt = await outputs.collect(sandbox, late);
+    } catch (error) {
+      this.log.info({ runId: this.run.id, error }, "the outputs of a run that was cut off weren't taken out");
+      const message = "weren't taken out: the run was cut off, and there was no time left for them";
+      this.events.warn({ path: "outputs", message });
     }
   }
 

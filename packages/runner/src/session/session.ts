@@ -251,6 +251,7 @@ export class Session {
         id: session.id,
         boundary: plan.boundary,
         upstreamProxy: plan.upstreamProxy,
+        workspaceFolder: plan.workspaceFolder,
         required: plan.required.map(({ capability }) => capability),
         requiredPaths,
         onDecision: (decision: ConnectionDecision) =>

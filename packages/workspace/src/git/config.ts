@@ -1,5 +1,6 @@
 export interface InsideSettings {
-  readonly url: string;
+  /** Of the remote `origin`, without a credential. Undefined: it has none. */
+  readonly url: string | undefined;
   /** Undefined: none is checked out. */
   readonly branch: string | undefined;
   /** Whether only a part of the commit is there. */
@@ -18,11 +19,11 @@ export function settingsOf({ url, branch, isSparse, hasLfs }: InsideSettings): B
     "bare = false",
     "logallrefupdates = true",
     ...(isSparse ? sparseCore : []),
-    `[remote "origin"]`,
-    `url = ${quoted(url)}`,
-    "fetch = +refs/heads/*:refs/remotes/origin/*",
+    ...(url === undefined
+      ? []
+      : [`[remote "origin"]`, `url = ${quoted(url)}`, "fetch = +refs/heads/*:refs/remotes/origin/*"]),
     ...(isSparse ? promisor : []),
-    ...(branch === undefined
+    ...(branch === undefined || url === undefined
       ? []
       : [`[branch ${quoted(branch)}]`, "remote = origin", `merge = ${quoted(`refs/heads/${branch}`)}`]),
     ...(isSparse ? ["[extensions]", "partialClone = origin", ...noRoot] : []),

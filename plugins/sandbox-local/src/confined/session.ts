@@ -13,6 +13,7 @@ import {
   markContinued,
   type SessionFolder,
 } from "../folders/session-folder.js";
+import { requireUsable } from "../folders/users-folder.js";
 import type { UserIdLease } from "../identity/user-ids.js";
 import { keepCredentials, type SessionCredentials } from "./credentials.js";
 import { limitFiles } from "./files/limit-files.js";
@@ -92,7 +93,8 @@ export type SessionOverrides = Pick<SessionOptions, "lookup" | "trusted" | "isTr
 
 /** Opens everything that is shared, or nothing. */
 export async function openSession(options: SessionOptions): Promise<ConfinedSession> {
-  const { spec, config, runner, jailSetup, parts = wholeParts, onClose } = options;
+  const { spec, runner, jailSetup, parts = wholeParts, onClose } = options;
+  const config = configOf(options);
   const opened: (() => Promise<void>)[] = [];
   if (onClose !== undefined) opened.push(onClose);
   const close = async () => {
@@ -108,20 +110,24 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
   };
   try {
     const remains = await findRemains(options);
+    if (spec.workspaceFolder !== undefined)
+      await requireUsable(spec.workspaceFolder, options.dataFolder, spec.boundary.resources);
     const user = process.getuid?.() === 0 ? await parts.lease(remains?.userIds ?? config.userIds) : undefined;
     if (user !== undefined) {
       opened.push(() => user.release());
       await checkReachable(runner.path, options.dataFolder);
     }
-    const folder = await makeSessionFolder(
+    const made = await makeSessionFolder(
       runner,
       spec.id,
       user,
       spec.boundary.resources.diskMb,
       remains?.folder,
     );
+    // The user's folder stays.
+    const folder = { ...made, workspace: spec.workspaceFolder ?? made.workspace };
     opened.push(async () => {
-      await folder.remove();
+      await made.remove();
       runner.trash.report(spec.log);
     });
     const isContinued = spec.fence !== undefined && config.takeoverMinutes > 0;
@@ -171,7 +177,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       credentials,
       requiredPaths,
       parts,
-      rules: rulesOf(options, parts, folder, user),
+      rules: rulesOf({ spec, config }, parts, folder, user),
       spawned: 0,
       evidence: {
         ...(user === undefined ? {} : { uid: user.uid }),
@@ -190,8 +196,14 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
   }
 }
 
+/** In a folder of the user's, what git keeps is read-only: git runs on the host what stands there. */
+function configOf({ spec, config }: SessionOptions): LocalConfig {
+  if (spec.workspaceFolder === undefined) return config;
+  return { ...config, protectedPaths: [".git", ...config.protectedPaths] };
+}
+
 function rulesOf(
-  { spec, config }: SessionOptions,
+  { spec, config }: Pick<SessionOptions, "spec" | "config">,
   parts: SessionParts,
   folder: SessionFolder,
   owner: UserIdLease | undefined,

@@ -2,17 +2,21 @@ import { realpath } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type AgentEventOf, messageOf, type RunResult } from "@ambit/core";
 import type { Message } from "@ambit/core/contract";
+import type { LocalEntry } from "@ambit/workspace";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
-import { printable, printableLine } from "../../logging/printable.js";
+import { printableLine } from "../../logging/printable.js";
 import type { Ambit } from "../../open.js";
 import { exitCodeOf, exitCodes } from "../exit-codes.js";
 import type { Terminal } from "./ask/terminal.js";
 import { Conversation } from "./conversation.js";
-import { filesIn } from "./folder-files.js";
+import { type FolderFile, filesIn } from "./folder-files.js";
+import { includedFiles } from "./ignored-files.js";
+import { InPlace } from "./in-place/in-place.js";
 import { keyVariables } from "./model-connection.js";
+import { type CopiedRepository, copiedRepository } from "./repository.js";
 import { type ByHandOptions, requestByHand, withoutCredentials } from "./request.js";
 import { skillFrom } from "./skill-folder.js";
-import { takeBack } from "./take-back.js";
+import { showChanges, takeBack } from "./take-back.js";
 import { requireWritable, writeOwn } from "./writable.js";
 
 export interface ByHandRunOptions extends ByHandOptions {
@@ -22,6 +26,10 @@ export interface ByHandRunOptions extends ByHandOptions {
   readonly patch?: string;
   /** A file for the request. */
   readonly save?: string;
+  /** Whether the folder itself is the workspace. */
+  readonly inPlace?: boolean;
+  /** Patterns of ignored files that come along. */
+  readonly include?: readonly string[];
   /** Continues the conversation of the folder's last run. */
   readonly resume?: boolean;
 }
@@ -48,6 +56,10 @@ const byHandOptions = [
   "resume",
   "mcp",
   "skill",
+  "inPlace",
+  "include",
+  "setup",
+  "setupNetwork",
 ] as const;
 
 /** Whether the command line describes the run itself, so that its argument is the prompt. Pure. */
@@ -61,6 +73,9 @@ export class ByHand {
   #earlier: readonly Message[] = [];
   /** Tools whose calls needed an answer. */
   readonly #asked = new Set<string>();
+  #local: readonly LocalEntry[] = [];
+  #repository: CopiedRepository | undefined;
+  #inPlace: InPlace | undefined;
 
   constructor(
     readonly prompt: string,
@@ -76,10 +91,10 @@ export class ByHand {
     const { prompt, options, terminal } = this;
     if (this.#folder === undefined) requireFolder(options);
     if (options.patch !== undefined) await requireWritable("--patch", options.patch);
-    const { files, leftOut } =
-      this.#folder === undefined ? { files: [], leftOut: [] } : await filesIn(this.#folder);
-    if (leftOut.length > 0)
-      process.stderr.write(`ambit: not copied, since they are links or no regular files: ${list(leftOut)}\n`);
+    if (options.setupNetwork !== undefined && options.setup === undefined)
+      throw new ConfigurationInvalid("--setup-network", ["has no effect without --setup: leave it out"]);
+    const guarded = await this.#inPlace?.prepare();
+    const files = this.#folder === undefined || guarded !== undefined ? [] : await this.#copy(this.#folder);
     if (options.resume === true)
       this.#earlier = await this.#conversation("--resume").then((one) => one.read());
     const skills = await Promise.all((options.skill ?? []).map(skillFrom));
@@ -88,6 +103,8 @@ export class ByHand {
       options,
       earlier: this.#earlier,
       files,
+      gitUser: this.#repository?.user,
+      guarded,
       skills,
       environment,
       waitMs: terminal === undefined ? 0 : waitMs,
@@ -103,11 +120,87 @@ export class ByHand {
     return request;
   }
 
-  /** What the command line does about a refusal, where the request's own words don't say it. Undefined: nothing more. Pure. */
+  /**
+   * The folder that is the workspace itself, without links in its path. Undefined: the run has a copy, or no folder.
+   * @throws ConfigurationInvalid for options that don't go together with it, or a folder that isn't there
+   */
+  async workspaceFolder(): Promise<string | undefined> {
+    const { options } = this;
+    if (options.inPlace !== true) return undefined;
+    const given = this.#folder;
+    if (given === undefined)
+      throw new ConfigurationInvalid("--in-place", ["needs --folder, the folder that the run works in"]);
+    if (process.getuid?.() === 0)
+      throw new ConfigurationInvalid("--in-place", [
+        "can't be used by root: as root, each session has a user of its own, who may not write your files: run ambit as the folder's owner, or leave --in-place out",
+      ]);
+    const conflicting = [
+      ["--include", options.include !== undefined, "everything in the folder is there"],
+      ["--setup", options.setup !== undefined, "run its command in the folder yourself"],
+      ["--apply", options.apply === true, "changes are made in the folder"],
+      ["--no-apply", options.apply === false, "changes are made in the folder"],
+      ["--save", options.save !== undefined, "a server has no such folder"],
+      [
+        "--filesystem",
+        !["workspace", "readonly", undefined].includes(options.filesystem),
+        'the folder is the workspace: "workspace" or "readonly"',
+      ],
+    ] as const;
+    for (const [option, isGiven, why] of conflicting)
+      if (isGiven) throw new ConfigurationInvalid(option, [`doesn't go together with --in-place: ${why}`]);
+    const folder = await realpath(given).catch((cause: unknown) => {
+      throw new ConfigurationInvalid(given, ["can't be read: name a folder that is there"], { cause });
+    });
+    this.#inPlace = new InPlace(folder);
+    return folder;
+  }
+
+  /** The run is admitted, and begins. */
+  async begin(): Promise<void> {
+    await this.#inPlace?.begin();
+  }
+
+  /** What comes into the workspace besides the request's files. */
+  get local(): readonly LocalEntry[] {
+    return this.#local;
+  }
+
+  /** Removes what it keeps on disk. */
+  async close(): Promise<void> {
+    const said = await this.#inPlace?.ended();
+    if (said !== undefined) process.stderr.write(said);
+    await this.#repository?.close();
+  }
+
+  /** Reads the folder, and says what of it stays behind. */
+  async #copy(folder: string): Promise<readonly FolderFile[]> {
+    const { include = [] } = this.options;
+    const { files, links, leftOut, ignored } = await filesIn(folder);
+    const { entries, left } =
+      ignored === undefined ? { entries: [], left: [] } : await includedFiles(folder, ignored, include);
+    const repository = ignored === undefined ? undefined : await copiedRepository(folder);
+    this.#repository = typeof repository === "string" ? undefined : repository;
+    this.#local = [
+      ...links.map((link) => ({ kind: "link", ...link }) as const),
+      ...entries,
+      ...(this.#repository?.entries ?? []),
+    ];
+    const said = [
+      ...(left.length === 0 ? [] : [`${list(left)} (ignored by git; --include takes them along)`]),
+      ...(leftOut.length === 0 ? [] : [`${list(leftOut)} (no regular file, or behind a link)`]),
+      ...(typeof repository === "string" ? [`.git (${repository})`] : []),
+    ];
+    if (said.length > 0) process.stderr.write(`ambit: left out: ${said.join(", ")}\n`);
+    return files;
+  }
+
+  /** What the command line does about a failure, where its own words don't say it. Undefined: nothing more. Pure. */
   fixFor(failure: RunResult["failure"]): string | undefined {
+    const { agent, model, network = "off", setupNetwork = network } = this.options;
+    if (failure?.code === "setup_failed" && setupNetwork === "off")
+      return "the setup had no network: where it needs one, --setup-network names the hosts that it may reach, such as that of your packages";
     if (failure?.issues?.some(({ path }) => path === "modelConnection.credentials") !== true)
       return undefined;
-    const { agent, model } = this.options;
     const names = keyVariables(agent, model).join(", ");
     return `the model's key is taken from the environment: set ${names}${names.includes(",") ? ", one of these" : ""}`;
   }
@@ -130,11 +223,22 @@ export class ByHand {
     const outputs = result.receipt?.outputs;
     const kept = outputs === undefined ? undefined : await files.of(key);
     const code = this.#codeOf(result);
+    const fix = this.fixFor(result.failure);
+    if (fix !== undefined) process.stderr.write(`ambit: ${fix}\n`);
     if (kept === undefined || outputs === undefined) return code;
     const { apply, patch } = options;
+    if (this.#inPlace !== undefined) {
+      await showChanges(kept, outputs, { patch, terminal, print, signal });
+      await print((await this.#inPlace.ended()) ?? "");
+      return code;
+    }
     // It may be named by a link; below it, none is followed.
     const folder = this.#folder === undefined ? undefined : await realpath(this.#folder);
-    const taken = await takeBack(kept, outputs, { folder, apply, patch, terminal, print, signal });
+    // What was cut off, nothing applies unasked.
+    const isCutOff = result.failure?.code === "run_cancelled" || result.stopReason === "cancelled";
+    const wanted = isCutOff && apply === true ? (terminal === undefined ? false : undefined) : apply;
+    const taken = await takeBack(kept, outputs, { folder, apply: wanted, patch, terminal, print, signal });
+    if (isCutOff && wanted === false && apply === true) await print("interrupted: nothing was applied\n");
     return code === 0 ? taken : code;
   }
 
@@ -166,14 +270,16 @@ export class ByHand {
 }
 
 /** @throws ConfigurationInvalid for what would have no effect without a folder */
-function requireFolder({ apply, patch }: ByHandRunOptions): void {
+function requireFolder({ apply, patch, include }: ByHandRunOptions): void {
+  if (include !== undefined)
+    throw new ConfigurationInvalid("--include", ["needs --folder, whose ignored files it takes along"]);
   const option = patch !== undefined ? "--patch" : apply === true ? "--apply" : undefined;
   if (option !== undefined)
     throw new ConfigurationInvalid(option, ["needs --folder, whose files the run's changes are for"]);
 }
 
 function list(paths: readonly string[]): string {
-  const shown = paths.slice(0, 5).map((path) => printable(JSON.stringify(path)));
+  const shown = paths.slice(0, 5).map((path) => printableLine(path));
   return paths.length > shown.length
     ? `${shown.join(", ")} and ${paths.length - shown.length} more`
     : shown.join(", ");

@@ -1,19 +1,16 @@
-import { execFile } from "node:child_process";
 import { constants } from "node:fs";
-import { lstat, open, readdir, realpath, stat } from "node:fs/promises";
+import { lstat, open, readdir, readlink, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { inFolder, type OpenFolder } from "@ambit/backend-kit/safe-fs";
 import { limits } from "@ambit/core";
 import { codeOf } from "@ambit/core/plugin";
 import { isGitFolder } from "@ambit/workspace";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
+import { readGit } from "./git.js";
 import { openParent } from "./open-parent.js";
 
 /** Bytes of all files together: they are sent as one request. */
 const maxBytes = 256 * 1024 * 1024;
-/** Bytes of git's list. */
-const maxListBytes = 64 * 1024 * 1024;
 /** Characters of what git says where it can't list. */
 const maxSaid = 600;
 
@@ -26,8 +23,16 @@ export interface FolderFile {
 
 export interface FolderFiles {
   readonly files: readonly FolderFile[];
-  /** Paths that aren't copied: links, what is behind one, and what is no regular file or has an unusual name. */
+  readonly links: readonly FolderLink[];
+  /** Paths that aren't copied: what is behind a link, and what is no regular file or has an unusual name. */
   readonly leftOut: readonly string[];
+  /** What git ignores; a folder that is ignored whole has a slash at its end. Undefined outside of a repository. */
+  readonly ignored: readonly string[] | undefined;
+}
+
+export interface FolderLink {
+  readonly path: string;
+  readonly target: string;
 }
 
 /**
@@ -40,16 +45,19 @@ export async function filesIn(given: string): Promise<FolderFiles> {
   });
   if (!(await stat(folder)).isDirectory())
     throw new ConfigurationInvalid(given, ["is no folder: name the one that holds it"]);
-  const paths = (await gitsList(folder)) ?? (await allPaths(folder));
+  const listed = await gitsList(folder, "--cached");
+  const paths = listed ?? (await allPaths(folder));
   const tooMany = `has more than ${limits.sourceFiles.toLocaleString("en")} files: name a folder below it`;
   if (paths.length > limits.sourceFiles) throw new ConfigurationInvalid(given, [tooMany]);
   const files: FolderFile[] = [];
+  const links: FolderLink[] = [];
   const leftOut: string[] = [];
   let bytes = 0;
   for (const path of paths) {
-    const file = isOrdinary(path) ? await readFile(folder, path) : "other";
+    const file = isOrdinary(path) ? await readFile(folder, path, listed !== undefined) : "other";
     if (file === "gone") continue;
     if (file === "other") leftOut.push(path);
+    else if ("target" in file) links.push(file);
     else {
       bytes += file.content.length;
       if (bytes > maxBytes)
@@ -57,29 +65,17 @@ export async function filesIn(given: string): Promise<FolderFiles> {
       files.push(file);
     }
   }
-  return { files, leftOut };
+  const ignored = listed && (await gitsList(folder, "--ignored", "--directory"));
+  return { files, links, leftOut, ignored };
 }
-
-/** So that git fetches nothing: for an object that is missing, it would run the program that the repository configures. */
-const withoutFetching = { GIT_ALLOW_PROTOCOL: "none", GIT_NO_LAZY_FETCH: "1" } as const;
 
 /**
  * Undefined where the folder isn't in a repository, or there is no git. Nothing that the repository configures is run.
  * @throws ConfigurationInvalid where git can't list: what it ignores would be copied too
  */
-async function gitsList(folder: string): Promise<readonly string[] | undefined> {
-  const argv = ["-c", "core.fsmonitor=false", "-C", folder, "ls-files", "-z"];
+async function gitsList(folder: string, ...which: readonly string[]): Promise<readonly string[] | undefined> {
   try {
-    const { stdout } = await promisify(execFile)(
-      "git",
-      [...argv, "--cached", "--others", "--exclude-standard"],
-      {
-        maxBuffer: maxListBytes,
-        encoding: "utf8",
-        // In English: its words say whether this is a repository.
-        env: { ...process.env, ...withoutFetching, LC_ALL: "C" },
-      },
-    );
+    const stdout = await readGit(folder, ["ls-files", "-z", "--others", "--exclude-standard", ...which]);
     return [...new Set(stdout.split("\0").filter((path) => path !== ""))].sort();
   } catch (error) {
     if (codeOf(error) === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER")
@@ -116,21 +112,29 @@ function isOrdinary(path: string): boolean {
   return isPlain && !path.split("/").some((name) => name === ".." || isGitFolder(name));
 }
 
-async function readFile(folder: string, path: string): Promise<FolderFile | "gone" | "other"> {
+async function readFile(
+  folder: string,
+  path: string,
+  isInGit: boolean,
+): Promise<FolderFile | FolderLink | "gone" | "other"> {
   const full = join(folder, path);
   const names = path.split("/");
   const name = names.pop() ?? "";
   let parent: OpenFolder | undefined;
   try {
     parent = await openParent(folder, names);
-    if (!(await lstat(inFolder(parent, name))).isFile()) return "other";
+    const listed = await lstat(inFolder(parent, name));
+    if (listed.isSymbolicLink()) return { path, target: await readlink(inFolder(parent, name)) };
+    if (!listed.isFile()) return "other";
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
     const handle = await open(inFolder(parent, name), flags);
     try {
       const found = await handle.stat();
       if (!found.isFile()) return "other";
       if (found.size > maxBytes)
-        throw new ConfigurationInvalid(full, [`is larger than ${maxBytes} bytes: exclude it in .gitignore`]);
+        throw new ConfigurationInvalid(full, [
+          `is larger than ${maxBytes} bytes: ${isInGit ? "exclude it in .gitignore" : "move it out of the folder"}`,
+        ]);
       return { path, content: await handle.readFile(), executable: (found.mode & 0o100) !== 0 };
     } finally {
       await handle.close();

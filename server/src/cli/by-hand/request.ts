@@ -1,6 +1,7 @@
 import type { Message, RunRequest, runRequestSchema } from "@ambit/core/contract";
 import type { z } from "zod";
 import type { FolderFile } from "./folder-files.js";
+import type { GuardedPaths } from "./in-place/in-place.js";
 import { type ModelConnectionInput, modelConnectionFrom } from "./model-connection.js";
 import type { SkillInput } from "./skill-folder.js";
 
@@ -21,6 +22,10 @@ export interface ByHandOptions {
   readonly mcp?: readonly string[];
   /** Folders, each with a `SKILL.md`. */
   readonly skill?: readonly string[];
+  /** Commands that prepare the environment. */
+  readonly setup?: readonly string[];
+  /** What they reach, as `network`. Default: the same. */
+  readonly setupNetwork?: string;
 }
 
 type RequestInput = z.input<typeof runRequestSchema>;
@@ -41,15 +46,23 @@ export interface ByHandRequest {
   /** What was said in earlier runs. */
   readonly earlier: readonly Message[];
   readonly files: readonly FolderFile[];
+  /** What can't be changed, or reached, in the workspace. Default: nothing more than the backend protects. */
+  readonly guarded?: GuardedPaths | undefined;
+  /** Who makes commits inside. */
+  readonly gitUser?: { readonly name: string; readonly email: string } | undefined;
   readonly skills: readonly SkillInput[];
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Milliseconds that a question waits; 0 without a terminal. */
   readonly waitMs: number;
 }
 
+function guardedMode({ readable, denied }: GuardedPaths): object {
+  return { mode: "workspace", readable: [...readable], denied: [...denied] };
+}
+
 /** The request that these words make. It is validated like any other. Pure. */
 export function requestByHand(asked: ByHandRequest): ByHandBody {
-  const { prompt, options, earlier, files, skills, environment, waitMs } = asked;
+  const { prompt, options, earlier, files, guarded, gitUser, skills, environment, waitMs } = asked;
   const { agent, sandbox, model, filesystem = "workspace", secrets, memory, permissions } = options;
   const modelConnection = modelConnectionFrom(environment, agent, model);
   return {
@@ -63,13 +76,21 @@ export function requestByHand(asked: ByHandRequest): ByHandBody {
     ...(waitMs === 0 ? {} : { interactions: { waitMs } }),
     sandboxPermission: {
       network: networkOf(options.network ?? "off"),
-      filesystem,
+      filesystem: guarded === undefined || filesystem !== "workspace" ? filesystem : guardedMode(guarded),
       ...(memory === undefined ? {} : { resources: { memoryMb: memory } }),
       ...(secrets === undefined ? {} : { secrets }),
     },
     ...(files.length === 0
       ? {}
-      : { workspace: { sources: [{ type: "files", files: files.map(asSource) }] } }),
+      : { workspace: { sources: [{ type: "files", files: files.map(asSource) }], gitUser } }),
+    ...(options.setup === undefined
+      ? {}
+      : {
+          environment: {
+            setup: [...options.setup],
+            boundary: { network: networkOf(options.setupNetwork ?? options.network ?? "off") },
+          },
+        }),
     outputs: { patch: true, maxFiles: 10_000, maxBytes: 256 * 1024 * 1024 },
     ...(modelConnection === undefined ? {} : { modelConnection }),
   } satisfies { [Key in keyof RunRequest]?: unknown } & Pick<RequestInput, "messages">;

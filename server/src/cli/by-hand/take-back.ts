@@ -10,11 +10,13 @@ import { printable, printableLine } from "../../logging/printable.js";
 import { colors } from "../display/colors.js";
 import { exitCodes } from "../exit-codes.js";
 import { applyChange, type Conflict, conflictsIn } from "./apply.js";
-import { choose, type Terminal } from "./ask/terminal.js";
+import { askLine, choose, type Terminal } from "./ask/terminal.js";
+import { readChosen } from "./chosen.js";
+import { fitsScreen, showInPager } from "./pager.js";
 
 /** Characters of a patch that are shown. */
 const maxShown = 100_000;
-/** Changes that are named where the patch is longer. */
+/** Changes that are listed. */
 const maxNamed = 200;
 
 export interface TakeBackOptions {
@@ -37,33 +39,83 @@ export async function takeBack(
   receipt: OutputsReceipt,
   options: TakeBackOptions,
 ): Promise<number> {
-  const { folder, terminal, print, signal } = options;
+  const { folder, terminal, print } = options;
+  const changes = receipt.patch?.changes ?? [];
+  await showChanges(kept, receipt, options);
+  if (changes.length === 0 || folder === undefined || options.apply === false) return exitCodes.ok;
+  if (options.apply === true) return await applyTo(folder, changes, kept, options);
+  if (terminal === undefined) return exitCodes.ok;
+  const chosen = await askWhich(terminal, folder, changes, kept, options);
+  if (chosen === undefined) {
+    await print("\nnothing was applied\n");
+    return exitCodes.interrupted;
+  }
+  if (chosen.length === 0) return exitCodes.ok;
+  const code = await applyTo(folder, chosen, kept, options);
+  const left = changes.length - chosen.length;
+  if (left > 0) await print(`${countOf(left)} not applied\n`);
+  return code;
+}
+
+/** Lists what the run changed, then shows the patch: in a pager where it is longer than the screen. */
+export async function showChanges(
+  kept: KeptOutputs,
+  receipt: OutputsReceipt,
+  { patch, terminal, print, signal }: Pick<TakeBackOptions, "patch" | "terminal" | "print" | "signal">,
+): Promise<void> {
   const changes = receipt.patch?.changes ?? [];
   for (const { path, reason } of receipt.omitted)
     await print(`left out: ${printableLine(path)} (${reason})\n`);
-  if (options.patch !== undefined) await savePatch(kept, options.patch);
-  if (changes.length === 0) {
-    await print("no changes\n");
-    return exitCodes.ok;
+  if (patch !== undefined) await savePatch(kept, patch);
+  if (changes.length === 0) return await print("no changes\n");
+  await print(`${listOf(changes).join("\n")}\n`);
+  const { lines, isCut, size } = await shownPatch(kept);
+  const list = Math.min(changes.length, maxNamed) + 3;
+  if (terminal !== undefined && !fitsScreen(lines.length + list)) {
+    // Whole, however long it is.
+    if (await showInPager(patchLines(kept), signal)) return;
   }
-  await print(await shownPatch(kept, changes));
-  if (folder === undefined || options.apply === false) return exitCodes.ok;
-  if (options.apply === undefined) {
-    if (terminal === undefined) return exitCodes.ok;
-    const count = `${changes.length} ${changes.length === 1 ? "change" : "changes"}`;
-    const given = await choose(
-      terminal,
-      colors.bold(`Apply ${count} to ${folder}? [y/n] `),
-      /^(y(es)?|no?)$/,
-      signal,
-    ).catch(async (error: unknown) => {
-      if (signal?.aborted !== true) throw error;
-      await print("\nnothing was applied\n");
-      return undefined;
-    });
-    if (given === undefined) return exitCodes.interrupted;
-    if (given.startsWith("n")) return exitCodes.ok;
+  const more = `… ${size} bytes in all: --patch <file> keeps the whole patch`;
+  await print(`${[...lines, ...(isCut ? [more] : [])].join("\n")}\n`);
+}
+
+/** @returns those to apply; undefined when the question was ended */
+async function askWhich(
+  terminal: Terminal,
+  folder: string,
+  changes: readonly OutputChange[],
+  kept: KeptOutputs,
+  { signal, print }: TakeBackOptions,
+): Promise<readonly OutputChange[] | undefined> {
+  const isOne = changes.length === 1;
+  const answers = isOne ? "[y]es, [n]o, [d]iff" : "[y]es, [n]o, [s]ome, [d]iff";
+  const text = colors.bold(`Apply ${countOf(changes.length)} to ${folder}? ${answers} `);
+  const choices = isOne ? /^(y(es)?|no?|d(iff)?)$/ : /^(y(es)?|no?|s(ome)?|d(iff)?)$/;
+  try {
+    for (;;) {
+      const answer = await choose(terminal, text, choices, signal);
+      if (answer.startsWith("y")) return changes;
+      if (answer.startsWith("n")) return [];
+      if (answer.startsWith("s")) {
+        const which = "Which? Numbers (1 3-5) or patterns (src/**); an empty line takes none: ";
+        const read = (line: string) => readChosen(line, changes);
+        return (await askLine(terminal, colors.bold(which), read, signal)) ?? [];
+      }
+      if (await showInPager(patchLines(kept), signal)) continue;
+      for await (const line of patchLines(kept)) await print(line);
+    }
+  } catch (error) {
+    if (signal?.aborted !== true) throw error;
+    return undefined;
   }
+}
+
+async function applyTo(
+  folder: string,
+  changes: readonly OutputChange[],
+  kept: KeptOutputs,
+  options: TakeBackOptions,
+): Promise<number> {
   const conflicts = await conflictsIn(folder, changes);
   if (conflicts.length > 0) return await refuse(conflicts, "nothing was applied", kept, options);
   const late: Conflict[] = [];
@@ -77,7 +129,7 @@ export async function takeBack(
     const applied = `applied ${changes.length - late.length} of ${changes.length} changes to ${folder}`;
     return await refuse(late, applied, kept, options);
   }
-  await print(`applied ${changes.length} ${changes.length === 1 ? "change" : "changes"} to ${folder}\n`);
+  await options.print(`applied ${countOf(changes.length)} to ${folder}\n`);
   return exitCodes.ok;
 }
 
@@ -101,26 +153,61 @@ async function savePatch(kept: KeptOutputs, file: string): Promise<void> {
   await pipeline(Readable.from(patch?.content ?? []), createWriteStream(file, { mode: 0o600 }));
 }
 
-async function shownPatch(kept: KeptOutputs, changes: readonly OutputChange[]): Promise<string> {
-  const patch = await kept.patch();
-  let text = "";
-  const decoder = new TextDecoder();
-  for await (const bytes of patch?.content ?? []) {
-    text += decoder.decode(bytes, { stream: true });
-    if (text.length > maxShown) break;
-  }
-  const isCut = text.length > maxShown;
-  const lines = printable(text.slice(0, maxShown)).trimEnd().split("\n").map(colored);
-  if (!isCut) return `${lines.join("\n")}\n`;
-  const more = `… ${patch?.size ?? 0} bytes in all: --patch <file> keeps the whole patch`;
-  return `${[...lines, more, ...namesOf(changes)].join("\n")}\n`;
+/** How many there are of each kind, then their paths: `A 3 M 2 D 1`. Pure. */
+export function listOf(changes: readonly Pick<OutputChange, "change" | "path">[]): readonly string[] {
+  const counts = (["added", "modified", "deleted"] as const).flatMap((kind) => {
+    const count = changes.filter(({ change }) => change === kind).length;
+    return count === 0 ? [] : [letterOf(kind, ` ${count}`)];
+  });
+  const width = String(changes.length).length;
+  const names = changes.slice(0, maxNamed).map(({ change, path }, index) => {
+    const number = String(index + 1).padStart(width);
+    return `  ${number}  ${letterOf(change)} ${printableLine(path)}`;
+  });
+  const left = changes.length - names.length;
+  return [counts.join(" "), ...names, ...(left === 0 ? [] : [`  and ${left} more`])];
 }
 
-/** What changes, where not all of it is shown. */
-function namesOf(changes: readonly OutputChange[]): readonly string[] {
-  const names = changes.slice(0, maxNamed).map(({ change, path }) => printableLine(`${change}: ${path}`));
-  const left = changes.length - names.length;
-  return left === 0 ? names : [...names, `and ${left} more`];
+const letters = {
+  added: (text: string) => colors.green(`A${text}`),
+  modified: (text: string) => colors.yellow(`M${text}`),
+  deleted: (text: string) => colors.red(`D${text}`),
+} as const;
+
+const letterOf = (change: OutputChange["change"], text = "") => letters[change](text);
+
+const countOf = (count: number) => `${count} ${count === 1 ? "change" : "changes"}`;
+
+/** The beginning of the patch, in lines. */
+async function shownPatch(kept: KeptOutputs) {
+  const lines: string[] = [];
+  let length = 0;
+  let isCut = false;
+  for await (const line of patchLines(kept)) {
+    length += line.length;
+    isCut = length > maxShown;
+    if (isCut) break;
+    lines.push(line.trimEnd());
+  }
+  const size = (await kept.patch())?.size ?? 0;
+  return { lines, isCut, size };
+}
+
+/** The patch, line by line, in colours. A line that is too long to be shown is cut. */
+async function* patchLines(kept: KeptOutputs): AsyncGenerator<string, void, undefined> {
+  const patch = await kept.patch();
+  const decoder = new TextDecoder();
+  let begun = "";
+  for await (const bytes of patch?.content ?? []) {
+    const lines = (begun + decoder.decode(bytes, { stream: true })).split("\n");
+    begun = lines.pop() ?? "";
+    for (const line of lines) yield `${colored(printable(line.slice(0, maxShown)))}\n`;
+    if (begun.length > maxShown) {
+      yield `${colored(printable(begun.slice(0, maxShown)))}…\n`;
+      begun = "";
+    }
+  }
+  if (begun !== "") yield `${colored(printable(begun))}\n`;
 }
 
 function colored(line: string): string {

@@ -1,4 +1,4 @@
-import { isAmbitError, PluginLoadFailed, RunCancelled, type RunResult } from "@ambit/core";
+import { type AgentEvent, isAmbitError, PluginLoadFailed, RunCancelled, type RunResult } from "@ambit/core";
 import { recordsIn } from "@ambit/durable";
 import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
@@ -6,7 +6,7 @@ import { failedResult, isServerFault } from "../../failed-result.js";
 import { type Ambit, openAmbit } from "../../open.js";
 import { MalformedJson } from "../../parse-json.js";
 import { recordInMemory } from "../../recording.js";
-import { Questions } from "../by-hand/ask/questions.js";
+import { isAsked, Questions } from "../by-hand/ask/questions.js";
 import type { Terminal } from "../by-hand/ask/terminal.js";
 import { ByHand, type ByHandRunOptions, isByHand } from "../by-hand/by-hand.js";
 import { Progress } from "../display/progress.js";
@@ -36,9 +36,13 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
   const variables = { ...process.env };
   const environment = takeEnvironment(process.env);
   const progress = new Progress();
-  const printer = printerFor(options, process.stdout, progress);
+  // What the terminal asks, the timeline doesn't show a second time.
+  const isShown = (event: AgentEvent) =>
+    terminal === undefined || event.type !== "interaction_request" || !isAsked(event);
+  const printer = printerFor(options, process.stdout, progress, isShown);
   let ambit: Ambit | undefined;
   try {
+    const workspaceFolder = await byHand?.workspaceFolder();
     ambit = await interruption.before(
       openAmbit({
         environment,
@@ -48,6 +52,8 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
         unhandled: endsCommand,
         keepsEvidence: true,
         keepsNoFiles: true,
+        workspaceFolder,
+        local: () => byHand?.local ?? [],
       }),
     );
     const reading = byHand?.request(variables) ?? Promise.resolve(given ?? readRequest(words, orPrompt));
@@ -70,6 +76,7 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
     await ambit?.runner.drain(0);
     await ambit?.files.close();
     await ambit?.evidence?.keep(ambit.registry);
+    await byHand?.close();
   }
 }
 
@@ -83,6 +90,7 @@ async function drive(
   const { runs } = await recordInMemory(ambit, "ambit run");
   const run = await interruption.before(runner.reserve().admit(body, { keepsEvents: printer.keepsEvents }));
   interruption.whenItHappens((reason) => run.cancel(reason));
+  await byHand?.begin();
   const started = await runs.start(run, "");
   if (started === "over_quota" || "existing" in started)
     throw new TypeError("a first run has no predecessor");
@@ -111,9 +119,9 @@ async function drive(
       await byHand?.remember(result);
       await printer.result(result);
     }
-    if (result !== undefined && byHand !== undefined && interruption.exitCode === undefined) {
+    if (result !== undefined && byHand !== undefined) {
       const print = (text: string) => printText(text, printer);
-      const code = await byHand.end(ambit, run.key, result, print, interruption.signal);
+      const code = await byHand.end(ambit, run.key, result, print, interruption.atPrompt());
       return interruption.exitCode ?? code;
     }
   } finally {
@@ -151,27 +159,39 @@ async function printText(text: string, { isForProgram }: RecordPrinter): Promise
   (isForProgram ? process.stderr : process.stdout).write(text);
 }
 
-/** Ctrl-C or SIGTERM. A second one ends the process immediately: the next start cleans up what is left. */
+/**
+ * Ctrl-C or SIGTERM. The first one ends the run, or the question that follows it. A second one while the run ends, ends the
+ * process immediately: the next start cleans up what is left.
+ */
 class Interruption {
   readonly #reason: Promise<RunCancelled>;
-  readonly #abort = new AbortController();
+  #prompt: AbortController | undefined;
   /** Set by the first signal. */
   exitCode: number | undefined;
 
   constructor() {
-    const signals = new EndingSignals();
-    this.#reason = signals.next().then((signal) => {
-      this.exitCode = exitCodeOfSignal(signal);
-      void signals.next().then(() => process.exit(this.exitCode));
-      const reason = new RunCancelled("The run was interrupted.", "caller");
-      this.#abort.abort(reason);
-      return reason;
-    });
+    const first = Promise.withResolvers<RunCancelled>();
+    this.#reason = first.promise;
+    void this.#listen(first.resolve);
   }
 
-  /** Aborts with it. */
-  get signal(): AbortSignal {
-    return this.#abort.signal;
+  async #listen(interrupt: (reason: RunCancelled) => void): Promise<void> {
+    const signals = new EndingSignals();
+    for (;;) {
+      const signal = await signals.next();
+      const isOver = this.#prompt === undefined ? this.exitCode !== undefined : this.#prompt.signal.aborted;
+      this.exitCode ??= exitCodeOfSignal(signal);
+      if (isOver) process.exit(this.exitCode);
+      const reason = new RunCancelled("The run was interrupted.", "caller");
+      interrupt(reason);
+      this.#prompt?.abort(reason);
+    }
+  }
+
+  /** The run has ended: from now on, a signal ends the question instead. @returns aborts with it */
+  atPrompt(): AbortSignal {
+    this.#prompt = new AbortController();
+    return this.#prompt.signal;
   }
 
   whenItHappens(act: (reason: RunCancelled) => void): void {

@@ -24,11 +24,13 @@ export interface PrinterOptions {
 /**
  * A timeline at a terminal; otherwise the one result, for a program to read.
  * @param progress says what a timeline waits for before the agent begins. Default: nothing does.
+ * @param isShown whether a timeline shows an event. Default: all of them.
  */
 export function printerFor(
   options: PrinterOptions,
   output: NodeJS.WriteStream,
   progress?: Progress,
+  isShown: (event: AgentEvent) => boolean = () => true,
 ): RecordPrinter {
   const print = async (text: string) => {
     // Its reader has closed the pipe: the caller stops.
@@ -51,7 +53,7 @@ export function printerFor(
       isForProgram: false,
       event: async (event) => {
         progress?.clear();
-        await print(timeline.event(event, performance.now()));
+        if (isShown(event)) await print(timeline.event(event, performance.now()));
         const step = stepAfter(event);
         if (step === undefined) progress?.end();
         else progress?.step(step);

@@ -82,7 +82,7 @@ export class Timeline {
         ].join("");
       }
       case "interaction_response":
-        return line("answer", `${event.kind} ${shortened(event.payload ?? {})}`, colors.magenta);
+        return line("answer", answerText(event), colors.magenta);
       case "interaction_expired":
         return line("expired", `${event.kind} ${shortId(event.id)}`, colors.magenta);
       case "boundary_decision": {
@@ -197,6 +197,19 @@ function questionText({ id, kind, payload = {} }: AgentEventOf<"interaction_requ
     client_tool: "the client to run",
   }[kind];
   return `${what} ${toolName} ${shortened(input)} · ${shortId(id)}`;
+}
+
+/** What was answered: `write: allowed`. */
+function answerText({ kind, payload = {} }: AgentEventOf<"interaction_response">): string {
+  const {
+    toolName = kind,
+    approved,
+    output,
+    toolCallId: _,
+    ...others
+  }: Readonly<Record<string, unknown>> = payload;
+  if (typeof approved === "boolean") return `${String(toolName)}: ${approved ? "allowed" : "denied"}`;
+  return `${String(toolName)}: ${shortened(output ?? others)}`;
 }
 
 function count(tokens = 0): string {

@@ -21,3 +21,11 @@ it("names the variable of a key that the request lacks", () => {
 it("has nothing to add to other refusals", () => {
   expect(fixFor({ agent: "gemini" }, { ...issue, path: "harness" })).toBeUndefined();
 });
+
+it("says where a setup without a network gets one", () => {
+  const failed = { code: "setup_failed", retryable: false } as const;
+  const fix = (options: ByHandRunOptions) => new ByHand("hi", options, undefined).fixFor(failed);
+  expect(fix({ setup: ["npm ci"] })).toContain("--setup-network names the hosts");
+  expect(fix({ setup: ["npm ci"], network: "example.com" })).toBeUndefined();
+  expect(fix({ setup: ["npm ci"], setupNetwork: "example.com" })).toBeUndefined();
+});

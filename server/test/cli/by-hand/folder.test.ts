@@ -21,6 +21,7 @@ import { KeptOutputs } from "@ambit/workspace";
 import type { Blobs } from "@ambit/workspace/blobs";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { applyChange, conflictsIn } from "../../../src/cli/by-hand/apply.js";
+import { readChosen } from "../../../src/cli/by-hand/chosen.js";
 import { filesIn } from "../../../src/cli/by-hand/folder-files.js";
 import { takeBack } from "../../../src/cli/by-hand/take-back.js";
 
@@ -215,11 +216,33 @@ describe("a patch that is shown", () => {
     return printed.join("");
   }
 
-  it("names every change where it is too long to be shown whole", async () => {
-    expect(await printedOf("+x\n".repeat(50_000))).toMatch(
-      /\n… 150000 bytes in all: .*\nadded: first\nadded: last\ufffd2J\n$/,
-    );
+  it("comes after a list of every change, and says where it is cut", async () => {
+    const list = "A 2\n  1  A first\n  2  A last\ufffd2J\n";
+    const long = await printedOf("+x\n".repeat(50_000));
+    expect(long.slice(0, list.length)).toBe(list);
+    expect(long).toMatch(/\n… 150000 bytes in all: .*\n$/);
     // Control: a short one says it all.
-    expect(await printedOf("+x\n")).toBe("+x\n");
+    expect(await printedOf("+x\n")).toBe(`${list}+x\n`);
+  });
+});
+
+describe("changes that are chosen", () => {
+  const changes = ["a", "src/b.ts", "src/c/d.ts", "e.ts"].map(
+    (path) => ({ change: "added", path, size: 1, sha256: "" }) as const,
+  );
+  it.each([
+    ["", []],
+    ["1", ["a"]],
+    ["4, 1", ["a", "e.ts"]],
+    ["2-3", ["src/b.ts", "src/c/d.ts"]],
+    ["src", ["src/b.ts", "src/c/d.ts"]],
+    ["*.ts 2", ["src/b.ts", "e.ts"]],
+    ["**/*.ts", ["src/b.ts", "src/c/d.ts", "e.ts"]],
+  ])("%j", (line, paths) => {
+    expect(readChosen(line, changes)).toEqual({ value: changes.filter(({ path }) => paths.includes(path)) });
+  });
+
+  it.each(["5", "0", "1 nowhere", "3-2"])("says what names none of them: %s", (line) => {
+    expect(readChosen(line, changes)).toEqual({ problem: expect.stringContaining("names none of them") });
   });
 });

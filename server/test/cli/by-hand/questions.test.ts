@@ -91,7 +91,7 @@ describe("questions at the terminal", () => {
   ])("takes a client tool's output: %s", async (_, line, expected) => {
     const payload = { toolName: "look_out", input: { window: "left" } };
     const { answer, printed } = await answers({ kind: "client_tool", payload }, line);
-    expect(printed).toContain('"window": "left"');
+    expect(printed).toContain("\n  window: left\n");
     expect(answer).toEqual(expected);
   });
 

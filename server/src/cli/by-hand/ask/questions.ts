@@ -1,5 +1,7 @@
 import type { AgentEventOf } from "@ambit/core";
+import { stringify } from "yaml";
 import { printable } from "../../../logging/printable.js";
+import { changeLine } from "../../display/change-line.js";
 import { colors } from "../../display/colors.js";
 import { type Field, type FieldValue, fieldsOf, readField } from "./form.js";
 import { askLine, choose, type Terminal } from "./terminal.js";
@@ -9,6 +11,11 @@ const maxShown = 4_000;
 
 type Request = AgentEventOf<"interaction_request">;
 type Payload = NonNullable<Request["payload"]>;
+
+/** Whether the run waits for an answer, and doesn't pause instead. Pure. */
+export function isAsked({ payload }: Request): boolean {
+  return payload?.expiresAt !== undefined;
+}
 
 /** Asks at the terminal what a run asks its user, one question at a time. */
 export class Questions {
@@ -23,8 +30,7 @@ export class Questions {
   ) {}
 
   ask(question: Request): void {
-    // The run pauses for it: nobody waits for an answer.
-    if (question.payload?.expiresAt === undefined) return;
+    if (!isAsked(question)) return;
     this.#last = this.#last
       .then(() => this.#ask(question))
       .catch(() => {
@@ -44,13 +50,20 @@ export class Questions {
     }
   }
 
-  async #approval({ toolName = "the tool", server, input = {}, used }: Payload): Promise<boolean> {
+  async #approval({
+    toolName = "the tool",
+    server,
+    input = {},
+    changes = [],
+    used,
+  }: Payload): Promise<boolean> {
     // Another server's tool, or the run's budget, may have the same name.
     const subject = JSON.stringify([toolName, server, used !== undefined]);
     if (this.#always.has(subject)) return true;
     const head = colors.magenta(`May ${onOneLine(toolName)} be called?`);
     const of = server === undefined ? "" : `MCP server: ${onOneLine(server)}\n`;
-    const text = `${head}\n${of}${shownJson(input)}\n${colors.bold("[o]nce, [a]lways in this run, [n]o")} `;
+    const would = changes.map((change) => `  would change ${onOneLine(changeLine(change))}\n`).join("");
+    const text = `${head}\n${of}${shownInput(input)}${would}${colors.bold("[o]nce, [a]lways in this run, [n]o")} `;
     const given = await choose(this.terminal, text, /^(o(nce)?|y(es)?|a(lways)?|no?)$/, this.signal);
     if (given.startsWith("a")) this.#always.add(subject);
     return !given.startsWith("n");
@@ -89,7 +102,7 @@ export class Questions {
   /** A client tool: the person is the client. */
   async #output({ toolName = "The tool", input = {} }: Payload): Promise<object> {
     const head = colors.magenta(`${onOneLine(toolName)} is yours to execute:`);
-    const text = `${head}\n${shownJson(input)}\n${colors.bold("Its output, as text or JSON; an empty line declines:")} `;
+    const text = `${head}\n${shownInput(input)}${colors.bold("Its output, as text or JSON; an empty line declines:")} `;
     const line = await askLine(this.terminal, text, (value) => ({ value }), this.signal);
     if (line === undefined || line === "") return declined;
     return { output: jsonOrText(line) };
@@ -121,8 +134,13 @@ function asked({ title, description, choices = [], required, default: preset }: 
   return [...lines, colors.bold(`${shown(title)}${note}: `)].join("\n");
 }
 
-function shownJson(value: unknown): string {
-  return shown(JSON.stringify(value, undefined, 2) ?? "");
+/** A call's arguments, a line each: `  path: src/app.ts`. Empty for a call without any. */
+function shownInput(input: unknown): string {
+  if (input === undefined || (typeof input === "object" && Object.keys(Object(input)).length === 0))
+    return "";
+  return shown(stringify(input, { lineWidth: 0 }).trimEnd())
+    .replace(/^/gm, "  ")
+    .concat("\n");
 }
 
 /** A name that can't look like a question of its own. */

@@ -1,0 +1,44 @@
+import { execFile } from "node:child_process";
+
+/** Bytes of what git prints. */
+const maxBytes = 64 * 1024 * 1024;
+
+/** So that git fetches nothing: for an object that is missing, it would run the program that the repository configures. */
+const withoutFetching = { GIT_ALLOW_PROTOCOL: "none", GIT_NO_LAZY_FETCH: "1" } as const;
+
+export interface GitOptions {
+  readonly input?: string;
+  /** Default: no limit. */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * Runs a command of the user's git that only reads their repository. Nothing that the repository configures is run.
+ * @returns what it prints. @throws Error with `code`, and with `stderr` in English
+ */
+export async function readGit(
+  folder: string,
+  args: readonly string[],
+  { input = "", timeoutMs = 0 }: GitOptions = {},
+): Promise<string> {
+  const argv = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-C", folder, ...args];
+  // Its words say whether this is a repository.
+  const env = { ...process.env, ...withoutFetching, LC_ALL: "C" };
+  return await new Promise((resolve, reject) => {
+    const child = execFile(
+      "git",
+      argv,
+      { maxBuffer: maxBytes, encoding: "utf8", env, timeout: timeoutMs },
+      (error, stdout, stderr) =>
+        error === null ? resolve(stdout) : reject(Object.assign(error, { stdout, stderr })),
+    );
+    // It may end before it has read all.
+    child.stdin?.on("error", () => undefined).end(input);
+  });
+}
+
+/** The same without the last line break; undefined where git fails. */
+export async function askGit(folder: string, ...args: readonly string[]): Promise<string | undefined> {
+  const said = await readGit(folder, args).catch(() => undefined);
+  return said?.replace(/\n$/, "");
+}
