@@ -1,6 +1,6 @@
 /**
  * Makes a fresh clone ready to run: system packages, npm packages, build. Plain Node without dependencies, because it
- * runs before any are installed. Silent if there is nothing to do.
+ * runs before any are installed.
  *
  * @typedef {"demo" | "everything"} Extent what it gets ready: what `npx ambit` needs, or all packages and their tests.
  */
@@ -214,4 +214,10 @@ export async function setUp(extent) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url))
-  await onSupportedNode(async () => ((await setUp("everything")) ? 0 : 1));
+  await onSupportedNode(async () => {
+    if (!(await setUp("everything"))) return 1;
+    // The command finds the Node that was brought here by itself.
+    say("ready. Next: npx ambit doctor   what this host guarantees");
+    say("             npm run demo       an agent in a sandbox, with its tools");
+    return 0;
+  });

@@ -1,6 +1,7 @@
 /**
  * Packs every published package, checks its manifest and types, installs all of them together into an empty folder
- * outside the repository, and uses them there. Needs a build. Exits with 1 and the problems.
+ * outside the repository, and uses them there. With that command line it makes a plugin of each kind. Needs a build.
+ * Exits with 1 and the problems.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,6 +13,7 @@ import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/co
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { root } from "../setup.mjs";
+import { checkTemplates } from "./check-templates.mjs";
 import { copyInstallation, installArchives } from "./install-packages.mjs";
 import { pack, publishable } from "./publishable.mjs";
 
@@ -119,6 +121,8 @@ async function check() {
     await use();
     console.log(`ok  ${name}`);
   }
+  const byName = new Map(packages.map(({ name }, index) => [name, archives[index] ?? ""]));
+  await checkTemplates({ ambit, archives: byName });
   // The test of the container image installs these in it.
   if (process.env.CI) copyInstallation(folder, join(root, ".cache/container"));
   const [size] = output("du", ["-sm", "node_modules"]).split("\t");

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { root } from "../setup.mjs";
 
@@ -35,6 +35,30 @@ export function publishable() {
   };
   for (const one of found.values()) add(one);
   return [...ordered];
+}
+
+/** Plugins to begin with, which `ambit init --plugin` writes: a folder for each kind, and `common`. */
+const templates = join(root, "server/templates");
+
+/** The kinds of plugins that `ambit init --plugin` writes. @returns {readonly string[]} */
+export function templateKinds() {
+  return readdirSync(templates).filter((kind) => existsSync(join(templates, kind, "manifest.json")));
+}
+
+/**
+ * The published packages that a new plugin of a kind needs, with those that they depend on; in the order of `publishable`.
+ * @param {string} kind
+ */
+export function publishableFor(kind) {
+  const { dependencies, devDependencies } = JSON.parse(
+    readFileSync(join(templates, kind, "manifest.json"), "utf8"),
+  );
+  const packages = publishable();
+  const needed = new Set(Object.keys({ ...dependencies, ...devDependencies }));
+  // Each comes after those that it depends on.
+  for (const { name, dependencies: further } of packages.toReversed())
+    if (needed.has(name)) for (const one of Object.keys(further)) needed.add(one);
+  return packages.filter(({ name }) => needed.has(name));
 }
 
 /**

@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import module from "node:module";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { isInRepository, repositoryNode, runWith } from "./repository-node.mjs";
 
 const { engines } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 const oldest = engines.node.replace(/[^\d.]/g, "");
@@ -19,8 +20,15 @@ function refuse(reason) {
   process.exitCode = 2;
 }
 
-if (process.versions.node.localeCompare(oldest, "en", { numeric: true }) < 0) {
-  refuse(`Node ${oldest} or newer is needed, this is ${process.versions.node}: see https://nodejs.org`);
+/** @param {string} version */
+const isSupported = (version) => version.localeCompare(oldest, "en", { numeric: true }) >= 0;
+
+if (!isSupported(process.versions.node)) {
+  const node = repositoryNode(isSupported);
+  const fix = isInRepository ? "`npm run setup` in the repository brings one" : "see https://nodejs.org";
+  if (node === undefined)
+    refuse(`Node ${oldest} or newer is needed, this is ${process.versions.node}: ${fix}`);
+  else runWith(node);
 } else if (existsSync(bundle)) {
   // Compiled code is kept below the user's own cache folder: in a shared one, others could plant theirs. Where it
   // can't be written, Node continues without it.

@@ -36,7 +36,7 @@ const defaultWaitMs = 600_000;
 const defaultReconnectTimeoutMs = 60_000;
 const defaultSilenceMs = 45_000;
 const firstPauseMs = 100;
-const longestPauseMs = 5_000;
+const maxPauseMs = 5_000;
 /** Turns that answers continue: an agent that asks without end is stopped. */
 const maxTurns = 100;
 
@@ -249,7 +249,7 @@ function prepared(request: RunRequest, { tools, onApproval, onInput }: Answers):
 
 /** Milliseconds before the next attempt; undefined if there is none. */
 function pauseAfter(error: unknown, attempt: number): number | undefined {
-  const backoffMs = Math.min(firstPauseMs * 2 ** attempt, longestPauseMs);
+  const backoffMs = Math.min(firstPauseMs * 2 ** attempt, maxPauseMs);
   if (error instanceof StreamCut) return backoffMs;
   // A failed run's own error has no status, and is no reason to begin another one.
   const isTransient =

@@ -8,6 +8,7 @@ import { completionScript, shells } from "./completion.js";
 import { exitCodes } from "./exit-codes.js";
 import { help } from "./help.js";
 import { addHelpCommand } from "./help-command.js";
+import { type PluginKind, pluginKinds } from "./plugin-kinds.js";
 
 /** Each command is imported when it is called, so that its dependencies don't slow the others. */
 function program(): Command {
@@ -83,11 +84,23 @@ function program(): Command {
       await finish(undo(folder));
     });
   ambit
-    .command("init [file]")
-    .description("write a configuration that extends the defaults, with each choice commented")
-    .action(async (file) => {
-      const { init } = await import("./commands/init.js");
-      await finish(init(file));
+    .command("init [path]")
+    .description(
+      "write a configuration that extends the defaults, with each choice commented; or the folder of a plugin",
+    )
+    .addOption(
+      new Option(
+        "--plugin <kind>",
+        "write a plugin that builds and passes its conformance kit, named after its folder",
+      ).choices(pluginKinds),
+    )
+    .action(async (path, { plugin }: { plugin?: PluginKind }) => {
+      if (plugin === undefined) {
+        const { init } = await import("./commands/init.js");
+        return await finish(init(path));
+      }
+      const { initPlugin } = await import("./commands/init-plugin.js");
+      await finish(initPlugin(plugin, path));
     });
   ambit
     .command("plan <file>")

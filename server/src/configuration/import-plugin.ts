@@ -47,10 +47,10 @@ function notFound(name: string, configuration: string | undefined): PluginNotFou
   if (meant !== undefined && name !== `${scope}${meant}`) {
     return new PluginNotFound(reason, `did you mean "${scope}${meant}"?`);
   }
-  return new PluginNotFound(
-    reason,
-    `check the name; if it is right, install it next to the configuration: npm install ${name}`,
-  );
+  const install = `install it next to the configuration: npm install ${name}`;
+  // A plugin of Ambit's whose client, such as a platform's, isn't installed with the command line.
+  if (furtherPlugins.includes(name)) return new PluginNotFound(reason, install);
+  return new PluginNotFound(reason, `check the name; if it is right, ${install}`);
 }
 
 function defaultExport(module: unknown): unknown {

@@ -101,6 +101,17 @@ describe("the page 'Write a plugin'", () => {
     for (const name of Object.keys(plugins)) expect(stdout).toContain(`✓ ${name}/`);
   }, 120_000);
 
+  it("begins with a file that a configuration names", async () => {
+    expect(await writePageCode(page, "first", folder)).toBe(2);
+    const input = {
+      ...demo("call now {}"),
+      customTools: [{ name: "now", kind: "clock", permission: "allow" }],
+    };
+    const { code, stdout, stderr } = await ambit(["run", "-"], { cwd: join(folder, "first"), input });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(outputsOf(JSON.parse(stdout))).toEqual([expect.stringMatching(/\d:\d\d:\d\d/)]);
+  });
+
   it("has an executor, a harness and a delivery that work together, and an observer", async () => {
     const file = join(folder, "audit.ndjson");
     const audit = { use: observer, config: { file } };

@@ -1,0 +1,13 @@
+/** What `ambit init --plugin` can write: each has a template. */
+export const pluginKinds = [
+  "executor",
+  "sandbox",
+  "observer",
+  "store",
+  "blobs",
+  "harness",
+  "delivery",
+  "gateway",
+  "dialect",
+] as const;
+export type PluginKind = (typeof pluginKinds)[number];

@@ -1,0 +1,4 @@
+export default {
+  extends: "defaults",
+  plugins: ["./dist/index.js"],
+};
