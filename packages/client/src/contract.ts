@@ -291,16 +291,16 @@ export interface components {
                         base: string;
                         /** @description Whether it is a draft. Default: false. */
                         draft?: boolean;
-                        /** @description Its labels, at most 100. Default: none. */
+                        /** @description Its labels, at most 100; Bitbucket has none. Default: none. */
                         labels?: string[];
                         /**
-                         * @description What the repository's host runs: `github` (also GitHub Enterprise) or `gitlab`. Default: by the host's name, `github.com` or `gitlab.com`; required for any other host.
+                         * @description What the repository's host runs: `github` (also GitHub Enterprise), `gitlab`, `gitea` (also Forgejo), `bitbucket` (Cloud), `bitbucket-data-center` or `azure` (Azure DevOps). Default: by the host's name: `github.com`, `gitlab.com`, `gitea.com`, `codeberg.org`, `bitbucket.org`, `dev.azure.com` and those below `visualstudio.com`; required for any other host.
                          * @enum {string}
                          */
-                        host?: "github" | "gitlab";
-                        /** @description The API's base URL, over HTTPS. Default: `https://api.github.com`; of another host `/api/v3` (GitHub Enterprise) or `/api/v4` (GitLab). */
+                        host?: "github" | "gitlab" | "gitea" | "bitbucket" | "bitbucket-data-center" | "azure";
+                        /** @description The API's base URL, over HTTPS. Default: `https://api.github.com`; `https://api.bitbucket.org/2.0`; of another host `/api/v3` (GitHub Enterprise), `/api/v4` (GitLab), `/api/v1` (Gitea), `/rest/api/1.0` (Bitbucket Data Center), or the organization or collection (Azure DevOps). */
                         apiUrl?: string;
-                        /** @description A token for the API, sent as `Authorization: Bearer`. Default: that of the push. */
+                        /** @description A token for the API, sent as its host takes one, or `user:password`, sent as `Basic`. Default: that of the push. */
                         credential?: {
                             /** @description The secret: 8 to 4,096 characters of printable ASCII. As `basic`: the password, or `user:password`. */
                             value: string;
