@@ -34,6 +34,7 @@ const members: { readonly [Kind in keyof Offers]: { readonly [Member in keyof Of
       rootfs: z.enum(["host", "image", "image-with-mounts"]).optional(),
       image: z.string().min(1).optional(),
       hides: optionalMethod,
+      reads: optionalMethod,
       madeConnection: optionalMethod,
       open: method,
       takeover: methods("takeOver", "discard").optional(),

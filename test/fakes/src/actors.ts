@@ -16,6 +16,7 @@ import type {
   HiddenCredential,
   ModelGateway,
   ModelUse,
+  RequiredPath,
   SandboxBackend,
   ToolDelivery,
   ToolExecutor,
@@ -61,13 +62,14 @@ function probed<A extends { readonly claims: readonly Capability[] }>(actor: A, 
 }
 
 export function sandbox(
-  row: ActorRow & Pick<SandboxBackend, "rootfs" | "image" | "hides"> = {},
+  row: ActorRow & Pick<SandboxBackend, "rootfs" | "image" | "hides" | "reads"> = {},
 ): Probed<SandboxBackend> {
-  const { rootfs, image, hides } = row;
+  const { rootfs, image, hides, reads } = row;
   const own = {
     ...(rootfs === undefined ? {} : { rootfs }),
     ...(image === undefined ? {} : { image }),
     ...(hides === undefined ? {} : { hides }),
+    ...(reads === undefined ? {} : { reads }),
   };
   return probed({ ...actorOf<void>(row, "local", "sandbox"), ...own, open: acts }, row);
 }
@@ -99,6 +101,7 @@ export function harness(
     readonly model?: ModelUse;
     /** What it states only where no gateway carries its model. */
     readonly direct?: readonly ActorGap[];
+    readonly requiredPaths?: readonly RequiredPath[];
   } = {},
 ): Probed<Harness> {
   const id = row.id ?? "demo";
@@ -115,7 +118,7 @@ export function harness(
     directModelGaps: () => row.direct ?? [],
     supportsPermissionRequests: true,
     maxToolCallMs: 60_000,
-    requiredPaths: acts,
+    requiredPaths: () => row.requiredPaths ?? [],
     start: acts,
   };
   return probed(actor, row);
