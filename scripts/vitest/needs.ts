@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import type { Plugin } from "vitest/config";
+import { installCommand } from "../platform.mjs";
 
 interface Need {
   /** Tries it, without a trace. */
@@ -44,10 +45,22 @@ export const needs: Readonly<Record<string, Need>> = {
         : existsSync("/var/run/docker.sock"),
     reason: "no Docker engine can be started: it needs root, and apt-get install docker.io runsc mmdebstrap",
   },
-  python: { isMet: () => runs("python3", "--version"), reason: "no python3: apt-get install python3" },
-  git: { isMet: () => runs("git", "--version"), reason: "no git: apt-get install git" },
-  openssl: { isMet: () => runs("openssl", "version"), reason: "no openssl: apt-get install openssl" },
-  pgrep: { isMet: () => runs("pgrep", "--version"), reason: "no pgrep: apt-get install procps" },
+  python: {
+    isMet: () => runs("python3", "--version"),
+    reason: `no python3: ${installCommand(process.platform, "python3")}`,
+  },
+  git: {
+    isMet: () => runs("git", "--version"),
+    reason: `no git: ${installCommand(process.platform, "git")}`,
+  },
+  openssl: {
+    isMet: () => runs("openssl", "version"),
+    reason: `no openssl: ${installCommand(process.platform, "openssl")}`,
+  },
+  pgrep: {
+    isMet: () => runs("pgrep", "--version"),
+    reason: `no pgrep: ${installCommand(process.platform, "procps")}`,
+  },
   ipv6: {
     isMet: () =>
       Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1")),
