@@ -15,6 +15,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
+import { demoFailure, withoutBoundary } from "./demo-texts.mjs";
 import { root, setUp } from "./setup.mjs";
 import { say } from "./step.mjs";
 import { onSupportedNode } from "./supported-node.mjs";
@@ -104,15 +105,7 @@ async function withBoundary({ url, headers }, request) {
   const bounded = { ...request, sandboxPermission: { network: { allowlist }, filesystem: "workspace" } };
   const response = await fetch(`${url}/plan`, { method: "POST", headers, body: JSON.stringify(bounded) });
   if (response.ok) return bounded;
-  const { error, failure } =
-    /** @type {{ error: string, failure: { gaps?: { reason: string, fix?: string }[] } }} */ (
-      await response.json()
-    );
-  const [gap] = failure.gaps ?? [];
-  tell(
-    `Without a boundary, because this host can't guarantee one: ${gap?.reason ?? error}\n` +
-      `  Nothing keeps the agent from this user's files and network here. To change that: ${gap?.fix ?? "ambit doctor"}`,
-  );
+  tell(withoutBoundary(/** @type {import("./demo-texts.mjs").Refusal} */ (await response.json())));
   return request;
 }
 
@@ -127,7 +120,8 @@ async function demonstrate() {
   process.env.HOME ||= folder;
   const token = randomUUID();
   const environment = takeEnvironment({ AMBIT_PORT: "0", AMBIT_TOKEN: token });
-  const ambit = await openAmbit({ environment, configuration: {}, logLevel: "warn" });
+  // What a run warns of is in its timeline.
+  const ambit = await openAmbit({ environment, configuration: {}, logLevel: "error" });
   const [server, platform] = await Promise.all([startServer(ambit), startPlatform()]);
   const callee = { url: server.url, headers: { authorization: `Bearer ${token}` } };
   const example = JSON.parse(await readFile(join(root, "examples/tools.json"), "utf8"));
@@ -177,7 +171,7 @@ await onSupportedNode(async () => {
   try {
     return (await withoutProxy()) ?? ((await setUp("demo")) && (await demonstrate()) ? 0 : 1);
   } catch (error) {
-    say(`the demo failed: ${error instanceof Error ? error.message : String(error)}`);
+    say(demoFailure(error));
     return 1;
   }
 });

@@ -10,6 +10,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "no
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { clusterFolder, clusterPackages } from "./cluster.mjs";
+import { missingLines } from "./platform.mjs";
 import { runLogged, say, step } from "./step.mjs";
 import { onSupportedNode } from "./supported-node.mjs";
 
@@ -71,14 +72,7 @@ export async function installSystemPackages(extent) {
 
   const names = [...new Set(missing.map(({ name }) => name))];
   if (await aptInstall(names)) return;
-  if (process.platform === "darwin") {
-    say("the sandbox needs Linux, so runs have no boundary on a Mac. In a virtual machine they have one:");
-    say("  brew install lima && limactl start && lima   (then clone and start Ambit there)");
-    return;
-  }
-  for (const { name, reason } of missing) say(`${name} is missing (${reason})`);
-  say("they can't be installed from here; what needs them is skipped, and says so. To install them:");
-  say(`  sudo apt-get install ${names.join(" ")}   (or your system's packages of these names)`);
+  for (const line of missingLines(process.platform, missing)) say(line);
 }
 
 /**
@@ -124,9 +118,33 @@ const npmInstalls = {
 export async function installPackages(extent) {
   const outdated = npmInstalls[extent].filter(({ folder }) => !isInstalled(folder, extent));
   if (outdated.length === 0) return;
+  const widest = widestExtent(extent, existsSync(join(root, "node_modules/.bin/vitest")));
   await step("npm packages", () =>
-    all(outdated.map(({ folder, workspaces }) => installInto(folder, workspaces, extent))),
+    all(outdated.map(({ folder, workspaces }) => installInto(folder, workspaces, widest))),
   );
+}
+
+/**
+ * What the demo installs where all packages are: npm would remove those that only the tests need. Pure.
+ * @param {Extent} extent
+ * @param {boolean} hasEverything
+ * @returns {Extent}
+ */
+export const widestExtent = (extent, hasEverything) => (hasEverything ? "everything" : extent);
+
+/**
+ * Arguments of npm that install the extent. Pure.
+ * @param {Extent} extent
+ * @param {readonly string[]} workspaces those of the demo
+ * @returns {readonly string[]}
+ */
+export function npmArguments(extent, workspaces) {
+  // Not "npm ci", which removes what is installed already. The lockfile is installed as it is, it isn't written, and
+  // test/repository fails if it doesn't match a package.json. The log level is for a run within "npm --silent", whose
+  // errors would be lost.
+  const options = ["install", "--no-save", "--ignore-scripts", "--loglevel=error"];
+  if (extent === "everything") return options;
+  return [...options, ...workspaces.flatMap((workspace) => ["--workspace", workspace]), "--omit=dev"];
 }
 
 /**
@@ -171,16 +189,7 @@ function isInstalledByHand(folder) {
 async function installInto(folder, workspaces, extent) {
   mkdirSync(join(folder, "node_modules"), { recursive: true });
   writeFileSync(markerIn(folder), "unfinished");
-  // Not "npm ci", which removes what is installed already. The lockfile is installed as it is, it isn't written, and
-  // test/repository fails if it doesn't match a package.json. The log level is for a run within "npm --silent", whose
-  // errors would be lost.
-  const chosen = workspaces.flatMap((workspace) => ["--workspace", workspace]);
-  const options = ["--no-save", "--ignore-scripts", "--loglevel=error"];
-  await runLogged(
-    "npm",
-    ["install", ...options, ...chosen, ...(extent === "demo" ? ["--omit=dev"] : [])],
-    folder,
-  );
+  await runLogged("npm", npmArguments(extent, workspaces), folder);
   writeFileSync(markerIn(folder), stateOf(folder, extent));
 }
 
@@ -197,10 +206,6 @@ export async function all(steps) {
  * @param {Extent} extent
  */
 export async function setUp(extent) {
-  if (process.platform === "win32") {
-    say("Ambit needs Linux. In PowerShell: wsl --install, then clone and start Ambit in its shell");
-    return false;
-  }
   try {
     // Both wait for the network most of the time.
     await all([installSystemPackages(extent), installPackages(extent)]);

@@ -6,6 +6,7 @@ import { spawn } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { refusalOn } from "./platform.mjs";
 import { runLogged, say, step } from "./step.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -86,6 +87,12 @@ function linkPrograms(folder, platform) {
  * @param {() => number | Promise<number>} main resolves with the exit code.
  */
 export async function onSupportedNode(main) {
+  const refusal = refusalOn(process.platform);
+  if (refusal !== undefined) {
+    say(refusal);
+    process.exitCode = 1;
+    return;
+  }
   const oldest = oldestSupported();
   if (isSupported(oldest)) {
     process.exitCode = await main();

@@ -5,6 +5,7 @@ export * from "./boundary/index.js";
 export * from "./contract/index.js";
 export * from "./errors.js";
 export * from "./plan/index.js";
+export { HomeMissing, stateFolder, userFolder } from "./plugin/folders.js";
 export type {
   ActorGap,
   Dialect,

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import type { Plugin } from "vitest/config";
+import { installCommand } from "../platform.mjs";
 
 interface Need {
   /** Tries it, without a trace. */
@@ -44,11 +45,23 @@ export const needs: Readonly<Record<string, Need>> = {
         : existsSync("/var/run/docker.sock"),
     reason: "no Docker engine can be started: it needs root, and apt-get install docker.io runsc mmdebstrap",
   },
-  python: { isMet: () => runs("python3", "--version"), reason: "no python3: apt-get install python3" },
-  git: { isMet: () => runs("git", "--version"), reason: "no git: apt-get install git" },
-  openssl: { isMet: () => runs("openssl", "version"), reason: "no openssl: apt-get install openssl" },
-  pgrep: { isMet: () => runs("pgrep", "--version"), reason: "no pgrep: apt-get install procps" },
-  "IPv6 loopback": {
+  python: {
+    isMet: () => runs("python3", "--version"),
+    reason: `no python3: ${installCommand(process.platform, "python3")}`,
+  },
+  git: {
+    isMet: () => runs("git", "--version"),
+    reason: `no git: ${installCommand(process.platform, "git")}`,
+  },
+  openssl: {
+    isMet: () => runs("openssl", "version"),
+    reason: `no openssl: ${installCommand(process.platform, "openssl")}`,
+  },
+  pgrep: {
+    isMet: () => runs("pgrep", "--version"),
+    reason: `no pgrep: ${installCommand(process.platform, "procps")}`,
+  },
+  ipv6: {
     isMet: () =>
       Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1")),
     reason: "::1 isn't an address of this machine",
@@ -86,15 +99,27 @@ export function missingFor(
   isThere: (name: string, need: Need) => boolean = isMet,
 ): readonly string[] {
   const [, names = ""] = /^\/\/ needs: (.+)$/m.exec(source) ?? [];
-  return names
-    .split(", ")
-    .filter((name) => name !== "")
-    .flatMap((name) => {
-      const need = needs[name];
-      if (need === undefined)
-        throw new Error(`"// needs: ${name}" isn't one of ${Object.keys(needs).join(", ")}`);
-      return isThere(name, need) ? [] : [need.reason];
-    });
+  return missing(
+    names.split(", ").filter((name) => name !== ""),
+    isThere,
+  );
+}
+
+/**
+ * The reasons for those of the needs that this machine lacks.
+ *
+ * @throws Error for a name that isn't in the table
+ */
+export function missing(
+  names: readonly string[],
+  isThere: (name: string, need: Need) => boolean = isMet,
+): readonly string[] {
+  return names.flatMap((name) => {
+    const need = needs[name];
+    if (need === undefined)
+      throw new Error(`"// needs: ${name}" isn't one of ${Object.keys(needs).join(", ")}`);
+    return isThere(name, need) ? [] : [need.reason];
+  });
 }
 
 /** One skip with its reason in place of a test file that this machine can't run. Nothing of the file is executed. */
@@ -105,9 +130,9 @@ export function skipWithoutNeeds(): Plugin {
     transform(source, id) {
       // What a machine must prove, as CI's must, isn't skipped there: it fails.
       if (!id.includes(".test.ts") || process.env.AMBIT_MUST_PROVE) return undefined;
-      const missing = missingFor(source);
-      if (missing.length === 0) return undefined;
-      const reason = JSON.stringify(`host: ${missing.join("; ")}`);
+      const reasons = missingFor(source);
+      if (reasons.length === 0) return undefined;
+      const reason = JSON.stringify(`host: ${reasons.join("; ")}`);
       const code = `import { it } from "vitest"; it("all of this file", (context) => context.skip(${reason}));`;
       return { code, map: null };
     },

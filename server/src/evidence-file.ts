@@ -1,16 +1,18 @@
 import { createHash } from "node:crypto";
 import { lstat, mkdir, readFile, readlink, rename, writeFile } from "node:fs/promises";
-import { homedir, hostname, release } from "node:os";
+import { hostname, release } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
   actorDescriptionSchema,
   checkedReturn,
+  HomeMissing,
   inOffer,
   isPlugin,
   PluginBrokeContract,
   pluginReturns,
   type Registry,
+  userFolder,
 } from "@ambit/core";
 import type { Actor } from "@ambit/core/plugin";
 import { z } from "zod";
@@ -84,8 +86,14 @@ export class EvidenceFile {
     const key = createHash("sha256")
       .update(JSON.stringify([host, versions, plugins, probes, code, dependencies]))
       .digest("hex");
-    const cache = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
-    return new EvidenceFile(join(cache, "ambit", "evidence", `${key}.json`));
+    try {
+      return new EvidenceFile(
+        join(userFolder("XDG_CACHE_HOME", ".cache"), "ambit", "evidence", `${key}.json`),
+      );
+    } catch (error) {
+      if (error instanceof HomeMissing) return undefined;
+      throw error;
+    }
   }
 
   /** Restores the stored evidence. A file that can't be used is ignored. */

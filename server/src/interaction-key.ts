@@ -1,11 +1,10 @@
 import { createSecretKey, type KeyObject, randomBytes, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { link, mkdir, open, unlink, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import type { Log } from "@ambit/core";
-import { messageOf, StoreFailed } from "@ambit/core";
+import { messageOf, StoreFailed, stateFolder } from "@ambit/core";
 import { ConfigurationInvalid } from "./configuration/problems.js";
-import { dataFolder } from "./data-folder.js";
 
 /** Characters of a key file at least. */
 const minLength = 32;
@@ -13,8 +12,11 @@ const minLength = 32;
 const max = 4_096;
 
 /** Where the key is kept when the configuration doesn't say. */
-export function defaultKeyFile(...host: Parameters<typeof dataFolder>): string {
-  return join(dataFolder(...host), "interaction.key");
+export function defaultKeyFile(
+  environment?: Readonly<Record<string, string | undefined>>,
+  uid?: number,
+): string {
+  return stateFolder("interaction.key", environment, uid);
 }
 
 /**

@@ -2,9 +2,8 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, rename, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { codeOf, messageOf } from "@ambit/core";
+import { codeOf, messageOf, stateFolder } from "@ambit/core";
 import { ConfigurationInvalid } from "./configuration/problems.js";
-import { dataFolder } from "./data-folder.js";
 import { isLoopback } from "./http/caller/loopback.js";
 
 /** Bytes that are read of a file: a token has 49. */
@@ -19,7 +18,7 @@ export interface LocalToken {
 }
 
 /** Where the server that listens at this port of loopback keeps the token that it made. */
-function localTokenFile(port: number, folder = dataFolder()): string {
+function localTokenFile(port: number, folder = stateFolder()): string {
   return join(folder, `server-${port}.token`);
 }
 
@@ -35,7 +34,7 @@ export function newLocalToken(): string {
 export async function keepLocalToken(
   token: string,
   port: number,
-  folder = dataFolder(),
+  folder = stateFolder(),
 ): Promise<LocalToken> {
   const file = localTokenFile(port, folder);
   // Renamed into place, so that no caller reads a half of it, and what an earlier server left is replaced.
@@ -65,7 +64,7 @@ export async function keepLocalToken(
  * no other server gets the token.
  * @throws ConfigurationInvalid for a file that another user could have written
  */
-export async function localTokenFor(url: string, folder = dataFolder()): Promise<string | undefined> {
+export async function localTokenFor(url: string, folder = stateFolder()): Promise<string | undefined> {
   if (!URL.canParse(url)) return undefined;
   const { protocol, hostname, port } = new URL(url);
   if (protocol !== "http:" || !isLoopback(hostname)) return undefined;

@@ -28,9 +28,10 @@ describe("ambit compat check", () => {
     const checked: Checked[] = JSON.parse(stdout);
     const refused = checked.filter(({ verdict }) => verdict === "refused");
     expect(checked).toHaveLength(12);
-    expect(refused.map(({ reasons }) => reasons)).toEqual([
-      // On a machine without Claude Code, that is a second reason.
-      expect.arrayContaining([expect.stringMatching(/^sandbox: unknown sandbox 'daytona'/)]),
+    // A machine may lack agents.
+    const reasonsOf = ({ reasons }: Checked) => reasons.filter((one) => !one.includes("isn't installed"));
+    expect(refused.map(reasonsOf).filter((reasons) => reasons.length > 0)).toEqual([
+      [expect.stringMatching(/^sandbox: unknown sandbox 'daytona'/)],
       [expect.stringMatching(/^modelConnection\.subscription\.login\.expires: expired at 2026-11-18T/)],
     ]);
     // What it would say to a credential in a message must not leak it.

@@ -19,6 +19,7 @@ export {
 } from "./plugin-call.js";
 export { pluginReturns } from "./plugin-returns.js";
 export { type RunFacts, receiptOf } from "./receipt.js";
+export { readabilityIn, requiredPathsOf } from "./required-paths.js";
 export {
   type BoundedRequest,
   boundedRequest,

@@ -29,6 +29,7 @@ import {
 } from "./participants.js";
 import { callPure } from "./plugin-call.js";
 import { pluginReturns } from "./plugin-returns.js";
+import { unreadableGaps } from "./required-paths.js";
 import type { BoundedRequest, Requirement } from "./requirements.js";
 import { hideableCredentials, secretsInside } from "./secrets.js";
 import { undeliveredIssues } from "./undelivered.js";
@@ -131,6 +132,7 @@ export function planRun(
   const gaps = [
     ...sandbox.gaps,
     ...refused,
+    ...unreadableGaps(bounded, harness.chosen?.actor, sandbox.chosen?.actor),
     // Not repeated if the actor states it itself. A gap that best_effort accepts doesn't count here.
     ...secretsInside(bounded, carriers).filter((gap) => !refused.some((one) => isSame(one, gap))),
   ];

@@ -44,6 +44,7 @@ function having<Value extends object>(
 }
 
 const actorGap = z.object({ capability: capabilitySchema, reason: text, fix: text });
+const trueOrReason = z.union([z.literal(true), z.object({ reason: text, fix: text })]);
 const hiddenCredential = having<HiddenCredential>({
   name: z.string().min(1),
   value: z.string(),
@@ -75,7 +76,8 @@ export const pluginReturns = {
         : { ...finding, reason: cut(finding.reason), fix: cut(finding.fix) },
     ),
   ),
-  hiding: z.union([z.literal(true), z.object({ reason: text, fix: text })]),
+  hiding: trueOrReason,
+  readability: trueOrReason,
   names,
   texts: list(text),
   hiddenCredentials: list(hiddenCredential),

@@ -18,6 +18,7 @@ export * from "./actor.js";
 export * from "./bearer.js";
 export * from "./define-executor.js";
 export * from "./define-plugin.js";
+export * from "./folders.js";
 export * from "./injection.js";
 export * from "./kinds/delivery.js";
 export * from "./kinds/dialect.js";

@@ -35,6 +35,7 @@ const members: { readonly [Kind in keyof Offers]: { readonly [Member in keyof Of
       image: z.string().min(1).optional(),
       opensFolders: z.literal(true).optional(),
       hides: optionalMethod,
+      reads: optionalMethod,
       madeConnection: optionalMethod,
       open: method,
       takeover: methods("takeOver", "discard").optional(),

@@ -1,6 +1,7 @@
 import { boundaryOf, candidates, executor, harness, request, sandbox, toolSource } from "@ambit/fakes/actors";
 import { describe, expect, test } from "vitest";
 import { boundedRequest, planRun } from "../../src/plan/index.js";
+import type { Readability } from "../../src/plugin/index.js";
 import { full, gapsIn, http, lacks, local, needed, off, planned, remote, stdio, tool } from "./planning.js";
 
 describe("the choice of the sandbox", () => {
@@ -194,5 +195,30 @@ describe("issues are reported together with gaps", () => {
     expect(planned({}, rows).accepted).toBe(true);
     expect(planned({ customTools: [tool] }, rows)).toMatchObject({ issues: [{ path: "customTools" }] });
     expect(planned({ mcpServers: [http] }, rows)).toMatchObject({ issues: [{ path: "mcpServers" }] });
+  });
+});
+
+describe("an agent's own files", () => {
+  const requiredPaths = [{ path: "/opt/agent", what: "The agent" }];
+  const why = {
+    reason: "The agent can't be read: /opt/agent has the mode 0700",
+    fix: "chmod -R go+rX /opt/agent",
+  };
+  const rows = (answer: Readability) => ({
+    harnesses: [harness({ requiredPaths })],
+    sandboxes: [sandbox({ ...full, reads: ([path]) => (path?.path === "/opt/agent" ? answer : true) })],
+  });
+
+  test("are a gap of a boundary, with its fix, where the sandbox's programs can't read them", () => {
+    const plan = planned({ sandboxPermission: off }, rows(why));
+    expect(plan).toMatchObject({
+      accepted: false,
+      gaps: [{ actor: "full", capability: "network.deny", ...why }],
+    });
+    expect(planned({ sandboxPermission: off }, rows(true)).accepted).toBe(true);
+  });
+
+  test("are no gap without a boundary: the sandbox may do without a jail", () => {
+    expect(planned({}, rows(why)).accepted).toBe(true);
   });
 });

@@ -11,6 +11,7 @@ import { sourceSchema } from "@ambit/core/contract";
 import type { FileEntry } from "@ambit/core/plugin";
 import { pack } from "tar-stream";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { skipWithout } from "../../../scripts/vitest/skip-without.ts";
 import { preparing } from "../src/preparing.js";
 import { archiveEntries } from "../src/sources/archive.js";
 import { fillFrom } from "../src/sources/fill.js";
@@ -275,6 +276,7 @@ def add(name, content, mode=0o100644):
 ${script}
 archive.close()
 sys.stdout.buffer.write(out.getvalue())`;
+    skipWithout("python");
     return execFileSync("python3", ["-c", program], { maxBuffer: 100_000_000 });
   }
   const zip = (data: Buffer) => [archive(data, { format: "zip" })];

@@ -12,9 +12,9 @@ import {
   stat,
   writeFile,
 } from "node:fs/promises";
-import { homedir, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BlobsBackend, codeOf, messageOf, StoreFailed } from "@ambit/core/plugin";
+import { type BlobsBackend, codeOf, messageOf, StoreFailed, stateFolder } from "@ambit/core/plugin";
 import {
   type Blob,
   type BlobFile,
@@ -190,7 +190,5 @@ async function orFailed<Result>(what: string, act: () => Promise<Result>): Promi
 function defaultFolder(): string {
   const { AMBIT_BLOBS_FOLDER: folder } = process.env;
   if (folder !== undefined && folder !== "") return folder;
-  if (process.getuid?.() === 0) return "/var/lib/ambit/blobs";
-  const state = process.env.XDG_STATE_HOME;
-  return join(state?.startsWith("/") ? state : join(homedir(), ".local", "state"), "ambit", "blobs");
+  return stateFolder("blobs");
 }

@@ -1,3 +1,4 @@
+// needs: python
 import { describeToolExecutor } from "@ambit/testkit/vitest";
 import plugin, { CodeExecutor } from "../src/index.js";
 

@@ -1,4 +1,5 @@
 import type { Boundary, RunRequest, RunScope, Sandbox, ToolOutcome, ToolSpec } from "@ambit/core/plugin";
+import { skipWithout } from "../../../scripts/vitest/skip-without.ts";
 import { configSchema } from "../src/config.js";
 import { CodeExecutor } from "../src/executor.js";
 
@@ -38,10 +39,12 @@ export class TestRun {
   ) {}
 
   prepare(...given: readonly Given[]): void {
+    if (given.some(({ runtime }) => runtime === "python")) skipWithout("python");
     this.executor.prepare(given.map(toolOf), this.#scope());
   }
 
   call(given: Given, input = {}, signal = new AbortController().signal): Promise<ToolOutcome> {
+    if (given.runtime === "python") skipWithout("python");
     const scope = { ...this.#scope(), signal, timeoutMs: 300, idempotencyKey: "key", mayAct: () => true };
     return this.executor.execute({ id: "1", tool: toolOf(given), arguments: input }, scope);
   }

@@ -10,6 +10,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { listening } from "@ambit/fakes/listening";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { skipWithout } from "../../../scripts/vitest/skip-without.ts";
 import { configSchema, ModelRouteGateway } from "../src/index.js";
 import { key, routeTo, serving, useOf } from "./support/stage.js";
 
@@ -143,6 +144,7 @@ describe("requests of a hostile agent", () => {
 
 describe("the route's connections", () => {
   it("verifies the endpoint's certificate, whatever the process's variables say", async () => {
+    skipWithout("openssl");
     const tls = await certificate();
     let requests = 0;
     const origin = await serving((_request, response) => {

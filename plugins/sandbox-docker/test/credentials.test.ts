@@ -10,7 +10,8 @@ import { runToEnd } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
 import { unavailableReason } from "@ambit/docker-engine";
 import { makeAuthority } from "@ambit/egress/credentials";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
 import { configSchema, DockerSandbox } from "../src/index.js";
 import { scope, settingsFor, specOf } from "./support/on-engine.js";
 
@@ -46,91 +47,87 @@ async function startPrivateHost(folder: string) {
   return server;
 }
 
-describe.skipIf(reason !== undefined)(
-  "with credentials that stay outside its container",
-  { retry: 0 },
-  () => {
-    let folder: string;
-    let server: Awaited<ReturnType<typeof startPrivateHost>>;
-    let sandbox: RemoteSandbox;
+describeUnless(reason)("with credentials that stay outside its container", { retry: 0 }, () => {
+  let folder: string;
+  let server: Awaited<ReturnType<typeof startPrivateHost>>;
+  let sandbox: RemoteSandbox;
 
-    beforeAll(async () => {
-      folder = await mkdtemp(join(tmpdir(), "ambit-docker-credentials-"));
-      server = await startPrivateHost(folder);
-      const { port } = server.address() as AddressInfo;
-      const settings = {
-        ...settingsFor("runc", folder),
-        trustedAuthorities: [join(folder, "authority.pem")],
-      };
-      const backend = new DockerSandbox(configSchema.parse(settings), async () => ["127.0.0.1"]);
-      const rules = [
-        { kind: "host", name: host, subdomains: false, port },
-        { kind: "range", cidr: "127.0.0.1/32", family: 4, port },
-      ] as const;
-      const hosts = [`${host}:${port}`];
-      sandbox = await backend.open(
-        specOf(
-          { network: { mode: "allowlist", rules }, secrets: "hidden" },
-          {
-            required: ["secrets.hidden"],
-            secrets: [
-              { name: "GIT_TOKEN", value: password, hosts, as: "basic" },
-              { name: "API_TOKEN", value: token, hosts, as: "bearer" },
-            ],
-          },
-        ),
-        scope,
-      );
-    });
-    afterAll(async () => {
-      await sandbox?.close();
-      server?.close();
-      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
-    });
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "ambit-docker-credentials-"));
+    server = await startPrivateHost(folder);
+    const { port } = server.address() as AddressInfo;
+    const settings = {
+      ...settingsFor("runc", folder),
+      trustedAuthorities: [join(folder, "authority.pem")],
+    };
+    const backend = new DockerSandbox(configSchema.parse(settings), async () => ["127.0.0.1"]);
+    const rules = [
+      { kind: "host", name: host, subdomains: false, port },
+      { kind: "range", cidr: "127.0.0.1/32", family: 4, port },
+    ] as const;
+    const hosts = [`${host}:${port}`];
+    sandbox = await backend.open(
+      specOf(
+        { network: { mode: "allowlist", rules }, secrets: "hidden" },
+        {
+          required: ["secrets.hidden"],
+          secrets: [
+            { name: "GIT_TOKEN", value: password, hosts, as: "basic" },
+            { name: "API_TOKEN", value: token, hosts, as: "bearer" },
+          ],
+        },
+      ),
+      scope,
+    );
+  });
+  afterAll(async () => {
+    await sandbox?.close();
+    server?.close();
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  });
 
-    async function inside(script: string, role: "agent" | "tool" = "agent"): Promise<string> {
-      const { port } = server.address() as AddressInfo;
-      const env = {
-        PATH: sandbox.facts.searchPath,
-        HOST: `${host}:${port}`,
-        ...(role === "agent" ? sandbox.placeholders : {}),
-      };
-      const argv = ["/bin/sh", "-c", `exec 2>&1; ${script}`] as const;
-      const { stdout } = await runToEnd(sandbox, { argv, env, role });
-      expect(stdout).not.toContain(password);
-      expect(stdout).not.toContain(token);
-      return stdout;
-    }
+  async function inside(script: string, role: "agent" | "tool" = "agent"): Promise<string> {
+    const { port } = server.address() as AddressInfo;
+    const env = {
+      PATH: sandbox.facts.searchPath,
+      HOST: `${host}:${port}`,
+      ...(role === "agent" ? sandbox.placeholders : {}),
+    };
+    const argv = ["/bin/sh", "-c", `exec 2>&1; ${script}`] as const;
+    const { stdout } = await runToEnd(sandbox, { argv, env, role });
+    expect(stdout).not.toContain(password);
+    expect(stdout).not.toContain(token);
+    return stdout;
+  }
 
-    const ask = 'curl -sS -H "Authorization: Bearer $API_TOKEN" https://$HOST/api';
-    it.for<[program: string, script: string, prints: RegExp]>([
-      ["curl", ask, /^served to Bearer /],
-      ["curl with the image's own store", `unset SSL_CERT_FILE CURL_CA_BUNDLE; ${ask}`, /^served to Bearer /],
-      [
-        "git",
-        "git clone -q https://$HOST/ one; cat one/file; git -C one config -l --local | grep -ci header",
-        /^private\n0\n$/,
-      ],
-      [
-        "node",
-        `node -e 'fetch("https://" + process.env.HOST + "/api", { headers: { authorization: "Bearer " + process.env.API_TOKEN } })
+  const ask = 'curl -sS -H "Authorization: Bearer $API_TOKEN" https://$HOST/api';
+  it.for<[program: string, script: string, prints: RegExp]>([
+    ["curl", ask, /^served to Bearer /],
+    ["curl with the image's own store", `unset SSL_CERT_FILE CURL_CA_BUNDLE; ${ask}`, /^served to Bearer /],
+    [
+      "git",
+      "git clone -q https://$HOST/ one; cat one/file; git -C one config -l --local | grep -ci header",
+      /^private\n0\n$/,
+    ],
+    [
+      "node",
+      `node -e 'fetch("https://" + process.env.HOST + "/api", { headers: { authorization: "Bearer " + process.env.API_TOKEN } })
         .then((got) => got.text()).then(console.log, console.error)'`,
-        /^served to Bearer /,
-      ],
-    ])("serves %s", async ([, script, prints]) => expect(await inside(script)).toMatch(prints));
+      /^served to Bearer /,
+    ],
+  ])("serves %s", async ([, script, prints]) => expect(await inside(script)).toMatch(prints));
 
-    it("keeps the image's authorities, and keeps the run from changing its store", async () => {
-      const script = `ls /etc/ssl/certs | wc -l; grep -c BEGIN "$SSL_CERT_FILE"
+  it("keeps the image's authorities, and keeps the run from changing its store", async () => {
+    const script = `ls /etc/ssl/certs | wc -l; grep -c BEGIN "$SSL_CERT_FILE"
       for path in /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/new "$SSL_CERT_FILE" "$NODE_EXTRA_CA_CERTS"; do
         (echo x >> "$path") 2> /dev/null && echo "wrote $path"
       done; ls -d /etc/ssl/certs/new; env`;
-      const [files = "", authorities = "", ...rest] = (await inside(script, "tool")).split("\n");
-      expect(Number(files)).toBeGreaterThan(100);
-      expect(Number(authorities)).toBeGreaterThan(100);
-      expect(rest.join("\n")).not.toMatch(/wrote|GIT_CONFIG|_TOKEN/);
-    });
-  },
-);
+    const [files = "", authorities = "", ...rest] = (await inside(script, "tool")).split("\n");
+    expect(Number(files)).toBeGreaterThan(100);
+    expect(Number(authorities)).toBeGreaterThan(100);
+    expect(rest.join("\n")).not.toMatch(/wrote|GIT_CONFIG|_TOKEN/);
+  });
+});
 
 /** What is asked without a credential, by programs of the default image that bring their own authorities and that don't. */
 const programs: readonly (readonly [program: string, script: string])[] = [
@@ -146,7 +143,7 @@ const programs: readonly (readonly [program: string, script: string])[] = [
   ],
 ];
 
-describe.skipIf(reason !== undefined)("with a company's authority", { retry: 0 }, () => {
+describeUnless(reason)("with a company's authority", { retry: 0 }, () => {
   it("lets an image's programs reach a host that has its certificate, and only with it", {
     timeout: 180_000,
   }, async () => {

@@ -6,7 +6,8 @@ import { text } from "node:stream/consumers";
 import { runToEnd } from "@ambit/backend-kit";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import Docker from "dockerode";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
 import { fixFor } from "../src/engine/failure.js";
 import { configSchema, type DockerConfig, DockerSandbox } from "../src/index.js";
 import { buildImage } from "./support/built-image.js";
@@ -33,7 +34,7 @@ const declarations = [
   "USER dev",
 ];
 
-describe.skipIf(unavailableReason() !== undefined)("an image of one's own", () => {
+describeUnless(unavailableReason())("an image of one's own", () => {
   let folder: string;
   let docker: Docker;
   /** A second attempt at a test makes the same one again. */

@@ -7,12 +7,13 @@ import { runToEnd } from "@ambit/backend-kit";
 import { type Sandbox, SandboxFailed } from "@ambit/core/plugin";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import Docker from "dockerode";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
+import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
 import { configSchema, DockerSandbox } from "../src/index.js";
 import { changingEngine, type EngineChange } from "./mutation/changing-engine.js";
 import { scope, settingsFor, specOf } from "./support/on-engine.js";
 
-describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
+describeUnless(unavailableReason())("on a real engine", () => {
   const closed = {
     network: { mode: "off", rules: [] },
     filesystem: { mode: "workspace", readable: [], writable: [], denied: [] },

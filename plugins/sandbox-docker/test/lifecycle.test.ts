@@ -11,6 +11,7 @@ import { runToEnd } from "@ambit/backend-kit";
 import { SandboxFailed } from "@ambit/core/plugin";
 import { unavailableReason } from "@ambit/docker-engine";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
 import { fixFor } from "../src/engine/failure.js";
 import { configSchema, DockerSandbox } from "../src/index.js";
 import { Left } from "./support/left.js";
@@ -41,7 +42,7 @@ const failureOf = async (opening: Promise<unknown>): Promise<SandboxFailed> => {
   return error;
 };
 
-describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
+describeUnless(unavailableReason())("on a real engine", () => {
   const left = new Left(deployment);
 
   async function runnerWith(id: string): Promise<ChildProcess> {

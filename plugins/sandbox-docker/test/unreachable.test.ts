@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SandboxFailed } from "@ambit/core/plugin";
 import { unavailableReason } from "@ambit/docker-engine";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
 import { configSchema, DockerSandbox } from "../src/index.js";
 import { EngineProxy } from "./support/engine-proxy.js";
 import { Left } from "./support/left.js";
@@ -16,7 +17,7 @@ const deployment = `unreachable-${process.pid}`;
 /** On a machine whose disk is busy, an engine takes as long as a minute to make a container. */
 const patience = { timeout: 60_000 };
 
-describe.skipIf(reason !== undefined)("an engine that is away for a while", { timeout: 300_000 }, () => {
+describeUnless(reason)("an engine that is away for a while", { timeout: 300_000 }, () => {
   const left = new Left(deployment);
   let folder: string;
   let proxy: EngineProxy;

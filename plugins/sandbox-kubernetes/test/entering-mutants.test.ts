@@ -4,14 +4,14 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { isSeccompArchitecture } from "@ambit/attacks/system-calls";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
 import { stepsProgram } from "../src/enter/program.js";
 import { enteringSteps } from "../src/enter/steps.js";
-import { hasNamespaces, inPod } from "./support/user-namespace.js";
+import { inPod, noPod, unknownMachine } from "./support/user-namespace.js";
 
 const execute = promisify(execFile);
 const architecture = process.arch;
-const isKnown = process.platform === "linux" && isSeccompArchitecture(architecture);
 const isRoot = process.getuid?.() === 0;
 const entering = {
   podShape: "user-namespace",
@@ -66,24 +66,20 @@ const aboutUserMap = steps.flatMap(({ failure }, index) =>
   /uid_map|hostUsers/.test(failure) ? [index] : [],
 );
 
-describe.skipIf(!isKnown || !hasNamespaces)(
-  "the entering program without one of its steps",
-  { retry: 0 },
-  () => {
-    it("leaves something that the guest daemon would see, or ends", async () => {
-      const whole = await seenWithout();
-      expect(whole).toContain("Seccomp:\t2");
-      expect(whole).not.toContain("it ends");
-      const unnoticed: string[] = [];
-      for (const [index, { failure }] of steps.entries())
-        if (!aboutUserMap.includes(index) && (await seenWithout(index)) === whole) unnoticed.push(failure);
-      expect(unnoticed).toEqual([]);
-      expect(steps.length - aboutUserMap.length).toBeGreaterThan(8);
-    });
-  },
-);
+describeUnless(noPod)("the entering program without one of its steps", { retry: 0 }, () => {
+  it("leaves something that the guest daemon would see, or ends", async () => {
+    const whole = await seenWithout();
+    expect(whole).toContain("Seccomp:\t2");
+    expect(whole).not.toContain("it ends");
+    const unnoticed: string[] = [];
+    for (const [index, { failure }] of steps.entries())
+      if (!aboutUserMap.includes(index) && (await seenWithout(index)) === whole) unnoticed.push(failure);
+    expect(unnoticed).toEqual([]);
+    expect(steps.length - aboutUserMap.length).toBeGreaterThan(8);
+  });
+});
 
-describe.skipIf(!isKnown || !isRoot)(
+describeUnless(unknownMachine ?? (isRoot ? undefined : "only root has the mounts of a host"))(
   "the entering program without its look at the user namespace",
   { retry: 0 },
   () => {

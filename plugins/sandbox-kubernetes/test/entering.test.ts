@@ -4,14 +4,14 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { isSeccompArchitecture } from "@ambit/attacks/system-calls";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
 import type { PodShape } from "../src/enter/shape.js";
 import { enteringProgram } from "../src/enter/steps.js";
-import { hasNamespaces, inPod } from "./support/user-namespace.js";
+import { inPod, noPod, unknownMachine } from "./support/user-namespace.js";
 
 const execute = promisify(execFile);
 const architecture = process.arch;
-const isKnown = process.platform === "linux" && isSeccompArchitecture(architecture);
 let folder: string;
 
 beforeAll(async () => {
@@ -38,7 +38,7 @@ grep -E " (/|/tmp|/proc|/etc/hosts) " /proc/self/mountinfo; cat /sys/class/net/l
 unshare -n true 2>&1; mount -t tmpfs none /mnt 2>&1; true`;
 const looking = ["/bin/sh", "-c", look];
 
-describe.skipIf(!isKnown || !hasNamespaces)("the entering program in a user namespace", () => {
+describeUnless(noPod)("the entering program in a user namespace", () => {
   it("leaves the network, hides processes, gives up its rights and loads the filter", async () => {
     const [before, after] = await Promise.all([
       inPod(looking),
@@ -109,7 +109,7 @@ describe.skipIf(!isKnown || !hasNamespaces)("the entering program in a user name
   });
 });
 
-describe.skipIf(!isKnown)("the entering program", () => {
+describeUnless(unknownMachine)("the entering program", () => {
   it("changes nothing without a user namespace of its own", async () => {
     const { stdout: map } = await execute("cat", ["/proc/self/uid_map"]);
     // A test that runs in a user namespace has none that it could leave out.

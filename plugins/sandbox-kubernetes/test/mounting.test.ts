@@ -2,13 +2,13 @@
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isSeccompArchitecture } from "@ambit/attacks/system-calls";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
 import { mountingSteps, openingSteps, type PodMounts } from "../src/enter/mounts.js";
 import { type Step, stepsProgram } from "../src/enter/program.js";
-import { hasNamespaces, inPod } from "./support/user-namespace.js";
+import { inPod, noPod } from "./support/user-namespace.js";
 
 const architecture = process.arch;
-const isKnown = process.platform === "linux" && isSeccompArchitecture(architecture);
 let folder: string;
 let mounts: PodMounts;
 
@@ -43,7 +43,7 @@ const look = `mount -o remount,bind,ro /; cd "$1"; opening=$2; mounting=$3
 ls disk; cat names; stat -c %a memory; df -m --output=size memory | tail -1
 grep -oE " $1/(disk|memory|names) rw[a-z,]*" /proc/self/mountinfo`;
 
-describe.skipIf(!isKnown || !hasNamespaces)("a pod's own mounts", { retry: 0 }, () => {
+describeUnless(noPod)("a pod's own mounts", { retry: 0 }, () => {
   const steps = () => (isSeccompArchitecture(architecture) ? mountingSteps(architecture, mounts) : []);
   const seen = async (mounting: readonly Step[]) => {
     if (!isSeccompArchitecture(architecture)) throw new Error("unknown machine");

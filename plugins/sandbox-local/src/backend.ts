@@ -12,6 +12,8 @@ import {
   type Hiding,
   isRestricted,
   type LocalConnection,
+  type Readability,
+  type RequiredPath,
   type Sandbox,
   SandboxFailed,
   type SandboxSpec,
@@ -21,6 +23,7 @@ import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
 import { claims, limitsOf } from "./claims.js";
 import type { LocalConfig } from "./config.js";
+import { readabilityOf } from "./confined/files/readability.js";
 import type { JailSetup } from "./confined/jail-setup.js";
 import type { ConfinedSandbox } from "./confined/sandbox.js";
 import type { SessionOverrides } from "./confined/session.js";
@@ -41,6 +44,8 @@ export class LocalSandbox implements VerifiableBackend {
   readonly #runner: () => Promise<RunnerFolder>;
   #jailSetup: (() => Promise<JailSetup>) | undefined;
   #owners: ConnectionOwners | undefined;
+  /** Required paths that a session's own user can read, until the next probe. */
+  readonly #readable = new Set<string>();
   /** Whether the last jail came up. */
   #confines = false;
 
@@ -73,11 +78,19 @@ export class LocalSandbox implements VerifiableBackend {
 
   /** @param wanted the other claims may stay unproven. Default: all. */
   async probe(signal: AbortSignal, wanted: readonly Capability[] = claims): Promise<readonly Finding[]> {
+    this.#readable.clear();
     const { probeConfinement, trialsOf } = await import("./probe/probe.js");
     const open = (spec: SandboxSpec, options?: SessionOverrides) => this.#openConfined(spec, options);
     const trials = trialsOf(this.#config, this.#dataFolder);
     const chosen = trials.filter(({ shows }) => shows.some((capability) => wanted.includes(capability)));
     return probeConfinement(open, signal, chosen, this.#config.readOnlyMounts);
+  }
+
+  reads(paths: readonly RequiredPath[]): Readability {
+    if (process.getuid?.() !== 0) return true;
+    const readability = readabilityOf(paths.filter(({ path }) => !this.#readable.has(path)));
+    if (readability === true) for (const { path } of paths) this.#readable.add(path);
+    return readability;
   }
 
   async dependsOn(): Promise<readonly string[]> {

@@ -1,6 +1,4 @@
-import { homedir } from "node:os";
-import { join } from "node:path";
-import { definePlugin, type StoreBackend } from "@ambit/core/plugin";
+import { definePlugin, type StoreBackend, stateFolder } from "@ambit/core/plugin";
 import type { Store } from "@ambit/durable/store";
 import { z } from "zod";
 
@@ -32,9 +30,7 @@ export function sqliteStore(config: SqliteStoreConfig): StoreBackend<Store> {
 function defaultFile(): string {
   const { AMBIT_SQLITE_FILE: file } = process.env;
   if (file !== undefined && file !== "") return file;
-  if (process.getuid?.() === 0) return "/var/lib/ambit/runs.sqlite";
-  const state = process.env.XDG_STATE_HOME;
-  return join(state?.startsWith("/") ? state : join(homedir(), ".local", "state"), "ambit", "runs.sqlite");
+  return stateFolder("runs.sqlite");
 }
 
 export default definePlugin({

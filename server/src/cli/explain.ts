@@ -1,4 +1,4 @@
-import { loadFailureLine, PluginLoadFailed } from "@ambit/core";
+import { HomeMissing, loadFailureLine, PluginLoadFailed } from "@ambit/core";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { printable } from "../logging/printable.js";
 import { isClosedPipe } from "./closed-pipe.js";
@@ -19,6 +19,6 @@ function linesOf(error: unknown): readonly string[] {
   if (error instanceof PluginLoadFailed) {
     return error.failures.map(loadFailureLine);
   }
-  if (error instanceof ServerRefused) return [error.message];
+  if (error instanceof ServerRefused || error instanceof HomeMissing) return [error.message];
   return [error instanceof Error ? (error.stack ?? error.message) : String(error)];
 }

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { join } from "node:path";
-import { inOffer, type Log, offerTitle, ofOffer, type Registry } from "@ambit/core";
+import { inOffer, type Log, offerTitle, ofOffer, type Registry, stateFolder } from "@ambit/core";
 import type { UpstreamProxy } from "@ambit/core/plugin";
 import type { RecordedRuns } from "@ambit/durable";
 import { operatorPolicy, whyForbidden } from "@ambit/egress";
@@ -16,7 +15,6 @@ import {
   Workspaces,
 } from "@ambit/workspace";
 import { type Blobs, type FileSealing, openedBlobs, sealedBlobs } from "@ambit/workspace/blobs";
-import { dataFolder } from "../data-folder.js";
 
 /** Bytes of an answer of a forge. */
 const maxApiBytes = 1_048_576;
@@ -59,7 +57,7 @@ export class KeptFiles {
       upstreamProxy,
     };
     const { maxEntries, maxSnapshotMiB, maxSnapshotsPerProject: maxPerProject } = settings;
-    const folder = join(dataFolder(), "spool");
+    const folder = stateFolder("spool");
     const blobs = registry.blobs === undefined ? undefined : () => this.blobs();
     const limits = { maxEntries, maxBytes: maxSnapshotMiB * 1_048_576 };
     const common = { blobs, sealing, folder, limits };
@@ -78,7 +76,7 @@ export class KeptFiles {
       timeoutMs: settings.suspendTimeoutMs,
       maxAgeMs: settings.suspendedMaxAgeMs,
     });
-    const preparedFolder = settings.preparedFolder ?? join(dataFolder(), "prepared");
+    const preparedFolder = settings.preparedFolder ?? stateFolder("prepared");
     this.workspaces = new Workspaces({
       settings,
       folder,

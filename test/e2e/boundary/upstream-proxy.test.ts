@@ -5,6 +5,7 @@ import { openConnectProxy } from "@ambit/fakes/connect-proxy";
 import { listening } from "@ambit/fakes/listening";
 import { startModelServer } from "@ambit/model-server";
 import { expect, it, onTestFinished } from "vitest";
+import { skipWithout } from "../../../scripts/vitest/skip-without.ts";
 import { ambit, bodyOf, demo, emptyFolder, serve } from "../support/ambit.js";
 import { callbackServer, callbackTool } from "../support/callback-server.js";
 
@@ -42,6 +43,7 @@ const listed = (...allowlist: readonly string[]) => ({
 it("lets a sandbox reach a listed host through the company's proxy, and no other", {
   timeout: 120_000,
 }, async () => {
+  skipWithout("jail");
   const { proxy, requests, variables } = await company();
   const { post } = await serve(variables, []);
   const run = {

@@ -1,3 +1,4 @@
+// needs: jail
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RunResult } from "@ambit/core";

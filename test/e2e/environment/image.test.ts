@@ -3,13 +3,14 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { copyImage, dockerEngine, unavailableReason } from "@ambit/docker-engine";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
 import { demo, type Server, startServer } from "../support/ambit.js";
 import { imageChoice } from "../support/configurations.js";
 
 const missing = unavailableReason("runc");
 
-describe.skipIf(missing !== undefined)("the image of a request", { timeout: 120_000 }, () => {
+describeUnless(missing)("the image of a request", { timeout: 120_000 }, () => {
   const tag = `${process.pid}`;
   const other = `ambit-test-choice:${tag}`;
   let folder: string;

@@ -16,6 +16,7 @@ import type {
   HiddenCredential,
   ModelGateway,
   ModelUse,
+  RequiredPath,
   SandboxBackend,
   ToolDelivery,
   ToolExecutor,
@@ -61,14 +62,15 @@ function probed<A extends { readonly claims: readonly Capability[] }>(actor: A, 
 }
 
 export function sandbox(
-  row: ActorRow & Pick<SandboxBackend, "rootfs" | "image" | "opensFolders" | "hides"> = {},
+  row: ActorRow & Pick<SandboxBackend, "rootfs" | "image" | "opensFolders" | "hides" | "reads"> = {},
 ): Probed<SandboxBackend> {
-  const { rootfs, image, opensFolders, hides } = row;
+  const { rootfs, image, opensFolders, hides, reads } = row;
   const own = {
     ...(rootfs === undefined ? {} : { rootfs }),
     ...(image === undefined ? {} : { image }),
     ...(opensFolders === undefined ? {} : { opensFolders }),
     ...(hides === undefined ? {} : { hides }),
+    ...(reads === undefined ? {} : { reads }),
   };
   return probed({ ...actorOf<void>(row, "local", "sandbox"), ...own, open: acts }, row);
 }
@@ -100,6 +102,7 @@ export function harness(
     readonly model?: ModelUse;
     /** What it states only where no gateway carries its model. */
     readonly direct?: readonly ActorGap[];
+    readonly requiredPaths?: readonly RequiredPath[];
   } = {},
 ): Probed<Harness> {
   const id = row.id ?? "demo";
@@ -116,7 +119,7 @@ export function harness(
     directModelGaps: () => row.direct ?? [],
     supportsPermissionRequests: true,
     maxToolCallMs: 60_000,
-    requiredPaths: acts,
+    requiredPaths: () => row.requiredPaths ?? [],
     start: acts,
   };
   return probed(actor, row);

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { attacks } from "@ambit/attacks";
 import { type SandboxBackend, SandboxFailed, type ToolExecutor } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { skipWithout } from "../../../scripts/vitest/skip-without.ts";
 import { tryExecutorAttack } from "../src/executor/executor-attack.js";
 import { openWorld } from "../src/executor/world.js";
 import { bareControl, judgeCapability } from "../src/index.js";
@@ -57,6 +58,7 @@ describe("an author whose platform's program isn't there", () => {
 it("shows what a claim that isn't proven lets through: the probe's reason, the attack, and its mechanism", {
   timeout: 60_000,
 }, async () => {
+  skipWithout("python");
   const capability = "environment.named-only";
   const finding = { capability, proven: false, reason: "no namespaces (EPERM)", fix: "allow them" } as const;
   const only = ["environment.named-only/own"];

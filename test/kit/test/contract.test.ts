@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { skipWithout } from "../../../scripts/vitest/skip-without.ts";
 import { contractChecks } from "../src/contract/checks.js";
 import { Contract, shapesOf } from "../src/contract/contract.js";
 import { liar } from "./liar.js";
@@ -31,6 +32,14 @@ const merits = [
   "gives its workspace and home to another sandbox, with links and modes, and nothing through a link",
 ];
 
+/** Merits that a program in Python shows. */
+const withPython = [
+  "passes arguments to a program unchanged",
+  "delivers a large output on both streams completely",
+  "makes a handler reachable from inside, with its method, path, headers and body",
+  "streams a response as it is written, and a large one completely",
+];
+
 describe("the contract of every sandbox", () => {
   const [shape] = shapesOf([]);
   if (shape === undefined) throw new Error("there is no shape without a boundary");
@@ -40,6 +49,7 @@ describe("the contract of every sandbox", () => {
     ...merits.map((title) => [title, "passes"] as const),
   ])("%s: %s a backend without care", { timeout: 120_000 }, async ([title, expected]) => {
     const found = contractChecks.find((one) => one.title === title);
+    if (withPython.includes(title)) skipWithout("python");
     if (found === undefined) throw new Error(`there is no check of this title`);
     const contract = new Contract({ ...liar(), claims: [] }, shape);
     const outcome = await found.check(contract).then(

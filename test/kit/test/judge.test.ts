@@ -1,7 +1,10 @@
 import { type SandboxBackend, SandboxFailed } from "@ambit/core/plugin";
-import { expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
+import { skipWithout } from "../../../scripts/vitest/skip-without.ts";
 import { bareControl, judgeCapability } from "../src/index.js";
 import { liar } from "./liar.js";
+
+beforeEach(() => skipWithout("python"));
 
 it("reports what a working attack reached, not the probe's finding", {
   timeout: 60_000,

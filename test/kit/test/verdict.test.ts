@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { type AttackOutcome, outcomeOf, python } from "@ambit/attacks";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { skipWithout } from "../../../scripts/vitest/skip-without.ts";
 import { type AttackRow, assuranceOf, type Verdict, verdictOf } from "../src/judge/verdict.js";
 import { mustProve } from "../src/vitest/must-prove.js";
 import { requireProven } from "../src/vitest/require-proven.js";
@@ -85,6 +86,7 @@ describe("the outcome in a program's output", () => {
   });
 
   it("is broken if what the program needs can't be loaded, which an attempt doesn't take for a refusal", () => {
+    skipWithout("python");
     const body = `
 def refuse():
     raise PermissionError(13, "a module's file")

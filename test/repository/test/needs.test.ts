@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { missingFor, needs, skipWithoutNeeds } from "../../../scripts/vitest/needs.ts";
+import { missing, missingFor, needs, skipWithoutNeeds } from "../../../scripts/vitest/needs.ts";
 
 const nothing = () => false;
 
@@ -11,6 +11,11 @@ describe("what a test file needs of its machine", () => {
     ]);
     expect(missingFor("// needs: jail, git\n", (name) => name === "git")).toEqual([needs.jail?.reason]);
     expect(missingFor("import x; // needs: nothing\n", nothing)).toEqual([]);
+  });
+
+  it("is missing for a part of a file too", () => {
+    expect(missing(["python", "ipv6"], (name) => name === "python")).toEqual([needs.ipv6?.reason]);
+    expect(() => missing(["a moon"])).toThrow(/isn't one of/);
   });
 
   it("is one of the table", () => {

@@ -1,3 +1,4 @@
+// needs: python
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { answering, asking, startAgent, type TestAgent } from "./support/agents.js";
 import { type Platform, startPlatform } from "./support/platform.js";

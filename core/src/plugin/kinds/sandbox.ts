@@ -29,6 +29,9 @@ export interface HiddenCredential
 /** `true` where the credential stays outside; else a gap's reason and fix. */
 export type Hiding = true | Pick<ActorGap, "reason" | "fix">;
 
+/** `true` where programs in the sandbox can read all; else a gap's reason and fix. */
+export type Readability = true | Pick<ActorGap, "reason" | "fix">;
+
 /** A new value of a credential, or why there is none: a text that programs in the sandbox may read. */
 export type RefreshedSecret =
   | {
@@ -163,6 +166,11 @@ export interface SandboxBackend extends Actor {
    * the way to one of its hosts, and only as its other fields say. Absent: it accepts none. Pure.
    */
   hides?(credential: HiddenCredential, boundary: Boundary): Hiding;
+  /**
+   * Whether the programs in its sandboxes can read these paths of this host, by their permissions. Absent: they can.
+   * Synchronous and cheap.
+   */
+  reads?(paths: readonly RequiredPath[]): Readability;
   /**
    * Whether a process of one of its sandboxes made this connection, according to the kernel; true if that
    * can't be determined. Such callers may neither start nor end runs. Absent: its processes can't reach this host.

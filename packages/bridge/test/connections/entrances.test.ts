@@ -7,6 +7,7 @@ import { freePort } from "@ambit/backend-kit";
 import { bridgeSchema, openRemoteSandbox } from "@ambit/bridge";
 import type { Sandbox } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished, test } from "vitest";
+import { skipWithout } from "../../../../scripts/vitest/skip-without.ts";
 import { openBridged, unlimitedSpec } from "../support/bridged.js";
 import { HostilePlatform } from "../support/hostile-platform.js";
 
@@ -55,6 +56,7 @@ describe("a connection into a sandbox", () => {
   });
 
   it("reaches a server on ::1", async () => {
+    skipWithout("ipv6");
     const port = await freePort();
     await using bridged = await openBridged({ direct: true, inbound: [port] });
     await serve(bridged.sandbox, port, echo, "::1");

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { skipWithout } from "../../../../scripts/vitest/skip-without.ts";
 import { Decoders } from "../../src/proxy/credentials/decoders.js";
 import { SharedBudget } from "../../src/proxy/shared-budget.js";
 import { ask, openWorld, type World } from "./brokered.js";
@@ -66,6 +67,7 @@ describe("decoders", () => {
   });
 
   it("that are busy are named in the answer, which asks to try again", async () => {
+    skipWithout("openssl");
     const body = await promisify(gzip)("x");
     const world = await openWorld({
       listener: (_request, response) => {

@@ -1,3 +1,4 @@
+// needs: openssl
 import type { RefreshedSecret } from "@ambit/core/plugin";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { ask, openWorld, value, type World } from "./brokered.js";

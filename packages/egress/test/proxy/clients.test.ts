@@ -20,7 +20,7 @@ const CURL = "/usr/bin/curl";
 
 describe("curl", () => {
   if (!existsSync(CURL)) {
-    it("isn't tried", (context) => context.skip(`${CURL} is missing`));
+    it("isn't tried", (context) => context.skip(`host: no ${CURL}: apt-get install curl`));
     return;
   }
   let plain: Origin;

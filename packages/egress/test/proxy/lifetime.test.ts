@@ -22,7 +22,8 @@ const until = async (condition: () => boolean) => {
 
 describe("the proxy's lifetime", () => {
   it("leaks no descriptor over 1,000 connections of every kind", { timeout: 60_000 }, async (context) => {
-    if (!existsSync("/proc/self/fd")) return context.skip("this host shows no descriptors at /proc/self/fd");
+    if (!existsSync("/proc/self/fd"))
+      return context.skip("host: this host shows no descriptors at /proc/self/fd");
     const descriptors = () => readdirSync("/proc/self/fd").length;
     const origin = await openOrigin();
     const session = await openSession(allow(["ok.test"]));

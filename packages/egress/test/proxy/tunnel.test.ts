@@ -1,3 +1,4 @@
+// needs: openssl
 import { once } from "node:events";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { makeCertificate } from "@ambit/fakes/certificate";

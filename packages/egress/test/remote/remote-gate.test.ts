@@ -4,6 +4,7 @@ import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { makeCertificate } from "@ambit/fakes/certificate";
 import { afterEach, describe, expect, it } from "vitest";
+import { skipWithout } from "../../../../scripts/vitest/skip-without.ts";
 import { openCredentialBroker } from "../../src/credentials/index.js";
 import { relayTls } from "../../src/remote/tls.js";
 import { allow, connectThrough, exchange, gather, INTERNET, openOrigin, openTcp } from "../proxy/session.js";
@@ -73,6 +74,7 @@ describe("a gate in a process of its own", () => {
   });
 
   it("puts a credential on, with a certificate and values that the runner sends when they are asked for", async () => {
+    skipWithout("openssl");
     const certificate = makeCertificate("git.test");
     const origin = await using(
       openOrigin({

@@ -1,3 +1,4 @@
+// needs: openssl
 import { setTimeout as after } from "node:timers/promises";
 import { vi } from "vitest";
 import type { CredentialBroker } from "../../src/credentials/index.js";

@@ -1,7 +1,6 @@
-import type { AcceptedPlan } from "@ambit/core";
+import { type AcceptedPlan, requiredPathsOf } from "@ambit/core";
 import type { FilesystemBoundary } from "@ambit/core/plugin";
 import { lostBecause } from "./lost-files.js";
-import { requiredPathsOf } from "./session.js";
 
 /** A session whose sandbox is there, as the next run of its name finds it. */
 export interface PresentSandbox {
@@ -83,6 +82,6 @@ export function neededBy(plan: AcceptedPlan, fingerprint: string, secrets: reado
     backend: plan.sandbox.actor.name,
     filesystem: plan.boundary.filesystem.mode,
     secrets,
-    paths: requiredPathsOf(plan).flatMap(({ path, isOptional }) => (isOptional === true ? [] : [path])),
+    paths: requiredPathsOf(plan.harness.actor, plan.sandbox.actor).flatMap(({ path, isOptional }) => (isOptional === true ? [] : [path])),
   };
 }

@@ -1,7 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import {
   type AcceptedPlan,
-  callPure,
   inOffer,
   messageOf,
   offerTitle,
@@ -9,6 +8,7 @@ import {
   PluginBrokeContract,
   type PluginOffer,
   pluginReturns,
+  requiredPathsOf,
   type SandboxFailed,
 } from "@ambit/core";
 import type {
@@ -16,7 +16,6 @@ import type {
   HiddenCredential,
   Log,
   PreparedAgent,
-  RequiredPath,
   Sandbox,
   Scope,
 } from "@ambit/core/plugin";
@@ -242,7 +241,7 @@ export class Session {
     const opening = new OwnedScope(log, closeMs, during);
     const session = new Session(opening, sessionFingerprintOf(plan), origin);
     session.#backend = plan.sandbox.actor.name;
-    const requiredPaths = requiredPathsOf(plan);
+    const requiredPaths = requiredPathsOf(plan.harness.actor, plan.sandbox.actor);
     session.#paths = new Set(requiredPaths.map(({ path }) => path));
     // Deferred first, so that it runs after the sandbox has been closed.
     opening.defer(() => session.#logUnreported(log));
@@ -363,12 +362,6 @@ export async function openSession(
     }
   }
   return await Session.open(plan, log, closeMs, during, rest);
-}
-
-/** The host's files that the agent needs in this plan's sandbox. @throws PluginBrokeContract */
-export function requiredPathsOf({ harness: { actor }, sandbox }: AcceptedPlan): readonly RequiredPath[] {
-  const { rootfs = "host" } = sandbox.actor;
-  return callPure(actor, "requiredPaths", pluginReturns.requiredPaths, () => actor.requiredPaths(rootfs));
 }
 
 /** Checks what a backend opened. @throws PluginBrokeContract */

@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Log } from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
-import { agentsFolder } from "./agents-folder.js";
+import { installedFolder } from "./agents-folder.js";
 import type { LocatedProgram } from "./locate-program.js";
 
 /** Milliseconds that compiling may take, on a busy host. */
@@ -31,7 +31,8 @@ export function compiledCode(
   node: string,
 ): CompiledCode | undefined {
   const entry = located?.companion?.file;
-  if (program.companion?.modules === undefined || entry === undefined) return undefined;
+  const own = installedFolder(id);
+  if (program.companion?.modules === undefined || entry === undefined || own === undefined) return undefined;
   const files = globSync(program.companion.modules, { cwd: dirname(entry) })
     .map((file) => join(dirname(entry), file))
     .sort()
@@ -42,7 +43,7 @@ export function compiledCode(
   });
   const key = createHash("sha256").update(JSON.stringify(state)).digest("hex").slice(0, 32);
   // With the agent, so that its next installation removes it.
-  const folder = join(agentsFolder(), id, ".compiled", key);
+  const folder = join(own, ".compiled", key);
   return { folder, enable: join(folder, enabling), files };
 }
 

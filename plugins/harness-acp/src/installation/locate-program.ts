@@ -3,7 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Installation, RequiredPath } from "@ambit/core/plugin";
 import type { Profile, ProgramSource } from "../profiles/profile.js";
-import { agentsFolder } from "./agents-folder.js";
+import { installedFolder } from "./agents-folder.js";
 import { findPackage, type PackageFolder, packageAround, withDependencies } from "./package-folders.js";
 
 /** An executable file. */
@@ -52,12 +52,12 @@ export interface WhereToLook {
 
 interface LocateOptions extends WhereToLook {
   /** Where Ambit installs this agent. */
-  readonly agentFolder: string;
+  readonly agentFolder: string | undefined;
 }
 
 /** Finds an agent's program on disk, without running it. Undefined if it isn't installed. */
 export function locateProgram(profile: Profile, where: WhereToLook): LocatedProgram | undefined {
-  const options = { ...where, agentFolder: join(agentsFolder(), profile.id) };
+  const options = { ...where, agentFolder: installedFolder(profile.id) };
   const entry = entryFile(profile.program, options);
   if (entry === undefined || !existsSync(entry)) return undefined;
   const { title, program } = profile;
@@ -163,6 +163,7 @@ function entryFile(program: ProgramSource, options: LocateOptions): string | und
 function installed(name: string, options: LocateOptions): PackageFolder | undefined {
   const own = fileURLToPath(new URL(".", import.meta.url));
   for (const folder of [options.folder, options.agentFolder, own]) {
+    if (folder === undefined) continue;
     const found = findPackage(name, folder);
     if (found !== undefined) return found;
   }

@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import type { InputQuestion } from "@ambit/core/plugin";
 import { type ModelServer, startModelServer } from "@ambit/model-server";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { describeUnless } from "../../../../scripts/vitest/skip-without.ts";
 import { AcpHarness } from "../../src/index.js";
 import { codex } from "../../src/profiles/codex.js";
 import type { Preparation } from "../../src/profiles/profile.js";
@@ -22,7 +23,7 @@ it("is installed, with test/tools or in AMBIT_AGENTS_FOLDER", () => {
   expect(isInstalled(codex)).toBe(true);
 });
 
-describe.runIf(isInstalled(codex))("Codex, as a process", () => {
+describeUnless(isInstalled(codex) ? undefined : "Codex isn\'t installed")("Codex, as a process", () => {
   let sandbox: ProcessSandbox;
   let model: ModelServer;
   beforeEach(async () => {

@@ -6,6 +6,7 @@ import { runToEnd } from "@ambit/backend-kit";
 import type { Sandbox } from "@ambit/core/plugin";
 import { unavailableReason } from "@ambit/docker-engine";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { describeUnless } from "../../../../scripts/vitest/skip-without.ts";
 import { configSchema, DockerSandbox } from "../../src/index.js";
 import { ownFirstUser } from "../../src/open/own-users.js";
 import { scope, settingsFor, specOf } from "../support/on-engine.js";
@@ -22,7 +23,7 @@ describe("the user ids of a sandbox", () => {
   });
 });
 
-describe.skipIf(unavailableReason() !== undefined)("on a real engine", () => {
+describeUnless(unavailableReason())("on a real engine", () => {
   /** Takes all inotify instances and large pipes that its user may have, says how many, and keeps them. */
   const taking = `
 import ctypes, fcntl, os, sys, time

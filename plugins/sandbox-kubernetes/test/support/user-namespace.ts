@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
+import { isSeccompArchitecture } from "@ambit/attacks/system-calls";
 
 const execute = promisify(execFile);
 
@@ -17,8 +18,16 @@ export const inPod = async (argv: readonly string[]) => {
   return stdout;
 };
 
-/** Whether this host has such namespaces for its users. */
-export const hasNamespaces = await execute(asWhom, [...userWords, "true"]).then(
-  () => true,
-  () => false,
-);
+/** Why the entering program can't run here as on a node. */
+export const unknownMachine =
+  process.platform === "linux" && isSeccompArchitecture(process.arch)
+    ? undefined
+    : `there is no entering program for ${process.platform} on ${process.arch}`;
+
+/** Why it can't run here as in a pod. */
+export const noPod =
+  unknownMachine ??
+  (await execute(asWhom, [...userWords, "true"]).then(
+    () => undefined,
+    () => "users of this host may make no user namespaces",
+  ));

@@ -17,7 +17,9 @@ import { requireUsable } from "../folders/users-folder.js";
 import type { UserIdLease } from "../identity/user-ids.js";
 import { keepCredentials, type SessionCredentials } from "./credentials.js";
 import { limitFiles } from "./files/limit-files.js";
+import { readabilityOf } from "./files/readability.js";
 import {
+  isOfSystem,
   isPassable,
   nodeInstallation,
   type RequiredPaths,
@@ -222,7 +224,14 @@ async function showRequiredPaths(
     path,
     what: "A path of sandbox-local's `readOnlyMounts`",
   }));
-  const wanted = [await nodeInstallation(), ...mounted, ...spec.requiredPaths];
+  const node = await nodeInstallation();
+  const wanted = [node, ...mounted, ...spec.requiredPaths];
+  // What a deployer mounts may have parts that are closed, as the data folder has; what a program needs may not.
+  const needed = [node, ...spec.requiredPaths].filter(
+    ({ path }) => !isOfSystem(path, jailSetup.system) && path !== dataFolder,
+  );
+  const readability = hasOwnUser ? readabilityOf(needed) : true;
+  if (readability !== true) throw new SandboxFailed(readability.reason);
   const places = join(folder.path, "relocated");
   const requiredPaths = await resolveRequiredPaths(
     wanted,

@@ -40,6 +40,8 @@ export function fixFor(error: unknown): string {
   const reason = messageOf(error);
   const [, option] = /[Uu]nknown option (--[\w-]+)/.exec(reason) ?? [];
   if (option !== undefined) return `install a newer bubblewrap: this one lacks ${option}`;
+  const [, closed] = /can't be read by a session's own user: (.+) has the mode/.exec(reason) ?? [];
+  if (closed !== undefined) return `chmod -R go+rX ${closed}`;
   const known = fixes.find(([words]) => words.test(reason));
   return known?.[1] ?? "mend on this host what the reason names, or name another sandbox";
 }

@@ -126,7 +126,7 @@ export class ConnectionOwners {
     const [row, another] = others;
     if (row === undefined || another !== undefined || row.inode === 0) return true;
     if (this.#isSessionUser(row.uid)) return true;
-    for (const pid of await this.#lookAtAll()) if (await holds(pid, row)) return true;
+    for (const pid of await this.#lookAtAll()) if (await mayHold(pid, row)) return true;
     return false;
   }
 
@@ -173,7 +173,7 @@ async function socketsOfThisProcess(): Promise<ReadonlySet<number>> {
 }
 
 /** Whether the process has the socket open, or may have: a process of the same user whose descriptors can't be read. */
-async function holds(pid: number, { uid, inode }: SocketRow): Promise<boolean> {
+export async function mayHold(pid: number, { uid, inode }: SocketRow): Promise<boolean> {
   const folder = `/proc/${pid}/fd`;
   try {
     for (const name of await readdir(folder)) {
@@ -184,6 +184,8 @@ async function holds(pid: number, { uid, inode }: SocketRow): Promise<boolean> {
   } catch (error) {
     if (codeOf(error) !== "EACCES" && codeOf(error) !== "EPERM") return false;
     const status = await textOf(`/proc/${pid}/status`);
+    // Its descriptors are root's to read once it has ended, and it holds none. In a container nothing may wait for it.
+    if (/^State:\s+[ZX]/m.test(status)) return false;
     return Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]) === uid;
   }
 }

@@ -1,3 +1,4 @@
+// needs: python
 import { readdir, rm } from "node:fs/promises";
 import { makeAuthority } from "@ambit/egress/credentials";
 import { type Attack, bareControl, ChangingNames, type Control, CredentialHost } from "@ambit/testkit";

@@ -1,14 +1,16 @@
 // needs: jail
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { configSchema, LocalSandbox } from "../../src/index.js";
-import { processesOfRuns, socketsOf } from "../../src/process/connection-owner.js";
+import { mayHold, processesOfRuns, socketsOf } from "../../src/process/connection-owner.js";
 import { everythingOn, path, scope, specOf } from "../support/specs.js";
+import { isRoot, ordinaryUser } from "../support/user.js";
 
 const header =
   "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode";
@@ -90,6 +92,24 @@ test("marked processes, their descendants, and processes that share their sessio
   ];
   expect([...processesOfRuns(all, 10)].sort()).toEqual([20, 21, 22, 23, 30]);
   expect([...processesOfRuns(all, 10, new Set([40]))].sort()).toEqual([20, 21, 22, 23, 30, 40]);
+});
+
+test("a process that has ended holds no connection, although an ordinary user can't read its descriptors", async () => {
+  const user = isRoot ? ordinaryUser : {};
+  // It becomes a program that doesn't wait for its child.
+  const parent = spawn("sh", ["-c", "sleep 0 & echo $!; exec sleep 60"], { ...user, cwd: "/" });
+  onTestFinished(() => void parent.kill());
+  const [pid] = await once(parent.stdout.setEncoding("latin1"), "data");
+  const child = Number(pid);
+  await expect.poll(() => readFile(`/proc/${child}/stat`, "latin1")).toContain(") Z ");
+  const row = { uid: isRoot ? ordinaryUser.uid : (process.getuid?.() ?? 0), inode: 1 };
+  if (isRoot) process.seteuid?.(ordinaryUser.uid);
+  try {
+    await expect(readdir(`/proc/${child}/fd`)).rejects.toThrow("EACCES");
+    expect(await mayHold(child, row)).toBe(false);
+  } finally {
+    if (isRoot) process.seteuid?.(0);
+  }
 });
 
 describe("the process that made a connection to this host", () => {

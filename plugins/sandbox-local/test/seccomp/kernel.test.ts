@@ -4,7 +4,8 @@ import { closeSync, existsSync, openSync, rmSync, writeFileSync } from "node:fs"
 import { mkdtemp, readFile } from "node:fs/promises";
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { describeUnless } from "../../../../scripts/vitest/skip-without.ts";
 import {
   compileSeccompFilter,
   isSeccompArchitecture,
@@ -65,54 +66,58 @@ const missing =
     ? "seccomp is Linux's"
     : !isSeccompArchitecture(process.arch)
       ? `no table for ${process.arch}`
-      : ["/usr/bin/bwrap", "/usr/bin/python3"].find((path) => !existsSync(path));
+      : ["/usr/bin/bwrap", "/usr/bin/python3"]
+          .filter((path) => !existsSync(path))
+          .map((path) => `${path} is missing`)[0];
 
-if (missing !== undefined) {
-  it("holds in the kernel", (context) => context.skip(`the filter is not tried here: ${missing} is missing`));
-}
+describeUnless(missing === undefined ? undefined : `the filter isn't tried here: ${missing}`)(
+  "the filter in the kernel, in a jail",
+  () => {
+    let folder: string;
+    let control: Map<string, number>;
+    let filtered: Map<string, number>;
 
-describe.skipIf(missing !== undefined)("the filter in the kernel, in a jail", () => {
-  let folder: string;
-  let control: Map<string, number>;
-  let filtered: Map<string, number>;
+    beforeAll(async () => {
+      folder = await mkdtemp(join(tmpdir(), "ambit-seccomp-"));
+      const script = await readFile(new URL("./kernel-attacks.py", import.meta.url), "utf8");
+      control = await run(script);
+      if (!isSeccompArchitecture(process.arch)) throw new Error(`no table for ${process.arch}`);
+      const file = join(folder, "filter");
+      writeFileSync(file, compileSeccompFilter(process.arch));
+      const descriptor = openSync(file, "r");
+      try {
+        filtered = await run(script, descriptor);
+      } finally {
+        closeSync(descriptor);
+      }
+    });
+    afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), "ambit-seccomp-"));
-    const script = await readFile(new URL("./kernel-attacks.py", import.meta.url), "utf8");
-    control = await run(script);
-    if (!isSeccompArchitecture(process.arch)) throw new Error(`no table for ${process.arch}`);
-    const file = join(folder, "filter");
-    writeFileSync(file, compileSeccompFilter(process.arch));
-    const descriptor = openSync(file, "r");
-    try {
-      filtered = await run(script, descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
-  });
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+    it("runs both times as an unprivileged user", () => {
+      expect(control.get("RAN")).toBeGreaterThan(0);
+      expect(filtered.get("RAN")).toBe(control.get("RAN"));
+    });
 
-  it("runs both times as an unprivileged user", () => {
-    expect(control.get("RAN")).toBeGreaterThan(0);
-    expect(filtered.get("RAN")).toBe(control.get("RAN"));
-  });
+    it.for(Object.entries(guarded))("%s works unguarded, fails guarded", ([attack, answer], context) => {
+      const unguarded = control.get(attack);
+      if (attack === "foreign-architecture" && process.arch !== "x64")
+        return context.skip("host: int 0x80 is x86's");
+      expect(filtered.get(attack)).toBe(answer);
+      if (worksEverywhere.includes(attack)) expect(unguarded).toBeGreaterThanOrEqual(0);
+      if (unguarded === undefined || unguarded < 0) {
+        context.skip(
+          `host: ${attack} has no control here: without the filter this host answers ${unguarded}`,
+        );
+      }
+    });
 
-  it.for(Object.entries(guarded))("%s works unguarded, fails guarded", ([attack, answer], context) => {
-    const unguarded = control.get(attack);
-    if (attack === "foreign-architecture" && process.arch !== "x64") return context.skip("int 0x80 is x86's");
-    expect(filtered.get(attack)).toBe(answer);
-    if (worksEverywhere.includes(attack)) expect(unguarded).toBeGreaterThanOrEqual(0);
-    if (unguarded === undefined || unguarded < 0) {
-      context.skip(`${attack} has no control here: without the filter this host answers ${unguarded}`);
-    }
-  });
-
-  it("doesn't affect ordinary programs", () => {
-    const ordinary = [...filtered].filter(([name]) => name.startsWith("allowed-"));
-    expect(ordinary).toHaveLength(8);
-    expect(ordinary.filter(([, result]) => result < 0)).toEqual([]);
-  });
-});
+    it("doesn't affect ordinary programs", () => {
+      const ordinary = [...filtered].filter(([name]) => name.startsWith("allowed-"));
+      expect(ordinary).toHaveLength(8);
+      expect(ordinary.filter(([, result]) => result < 0)).toEqual([]);
+    });
+  },
+);
 
 /** The attacks' results by name, from a jail with the host's own programs and nothing else. */
 async function run(script: string, filter?: number): Promise<Map<string, number>> {

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { lstat, mkdir, readdir, readFile, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { stateFolder } from "@ambit/core";
 import { type Message, messageSchema } from "@ambit/core/contract";
 import { codeOf } from "@ambit/core/plugin";
 import { z } from "zod";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
-import { dataFolder } from "../../data-folder.js";
 
 /** Characters of a conversation as JSON. Beyond, the oldest messages go. */
 const maxLength = 1_048_576;
@@ -22,12 +22,12 @@ export class Conversation {
     readonly file: string,
   ) {}
 
-  /** @param stateFolder default: the data folder. */
-  static async of(folder: string, stateFolder = dataFolder()): Promise<Conversation> {
+  /** @param parent default: the data folder. */
+  static async of(folder: string, parent = stateFolder()): Promise<Conversation> {
     const name = createHash("sha256")
       .update(await realpath(folder))
       .digest("hex");
-    return new Conversation(folder, join(stateFolder, "conversations", `${name}.json`));
+    return new Conversation(folder, join(parent, "conversations", `${name}.json`));
   }
 
   /** @throws ConfigurationInvalid where there is none */

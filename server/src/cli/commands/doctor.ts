@@ -1,3 +1,4 @@
+import { readabilityIn } from "@ambit/core";
 import { type ProxyTrial, tryProxies } from "@ambit/egress/client";
 import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
@@ -47,7 +48,11 @@ export async function doctor(options: DoctorOptions): Promise<number> {
     progress.end();
     const rules = required === undefined ? rulesOf(settings) : [{ name: "--require", required }];
     const gates = gatesOf(rules, registry.knownCandidates());
-    const untested = registry.knownCandidates().harnesses.flatMap(({ actor }) => {
+    const { sandboxes, harnesses } = registry.knownCandidates();
+    const unreadable = sandboxes
+      .flatMap(({ actor: sandbox }) => harnesses.map(({ actor }) => readabilityIn(sandbox, actor)))
+      .filter((readability) => readability !== true);
+    const untested = harnesses.flatMap(({ actor }) => {
       const installed = actor.installation?.installed();
       if (installed === undefined) return [];
       const { version, tested, agent } = installed;
@@ -61,6 +66,8 @@ export async function doctor(options: DoctorOptions): Promise<number> {
     const notices = [
       ...settings.notices,
       ...proxies.filter(({ works }) => !works).map(wayOut),
+      // Agents share Node.js.
+      ...new Set(unreadable.map(({ reason, fix }) => `${reason} (fix: ${fix})`)),
       ...untested.map(
         (found) =>
           `${found.agent} ${versionText(found)}: whether it asks before it acts was tested with that version only. Install it: ambit agents install ${found.agent}`,

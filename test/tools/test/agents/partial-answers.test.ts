@@ -1,3 +1,4 @@
+// needs: jail
 import type { RunResult } from "@ambit/core";
 import type { ModelServer } from "@ambit/model-server";
 import type { Runner } from "@ambit/runner";

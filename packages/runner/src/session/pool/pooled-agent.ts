@@ -1,11 +1,11 @@
-import { type AcceptedPlan, pluginReturns, SandboxFailed } from "@ambit/core";
+import { type AcceptedPlan, pluginReturns, requiredPathsOf, SandboxFailed } from "@ambit/core";
 import type { Log, ModelRoute, PreparedAgent, PreparedStart } from "@ambit/core/plugin";
 import { canonicalJson } from "../../canonical-json.js";
 import { unlessAborted } from "../../lifetime/linked-abort.js";
 import { callPlugin } from "../../lifetime/plugin-error.js";
 import { OwnedScope } from "../../lifetime/scope.js";
 import { ModelRouter, ModelRoutes } from "../model-routes.js";
-import { requiredPathsOf, Session, sessionFingerprintOf } from "../session.js";
+import { Session, sessionFingerprintOf } from "../session.js";
 import { faultOf } from "./fault.js";
 import { ReservedExposure } from "./reserved-exposure.js";
 
@@ -167,7 +167,7 @@ async function addressOf(
 }
 
 function pathsOf(plan: AcceptedPlan): string {
-  return canonicalJson([...requiredPathsOf(plan)]);
+  return canonicalJson([...requiredPathsOf(plan.harness.actor, plan.sandbox.actor)]);
 }
 
 /** What the address of a model route depends on. Its endpoint and credentials stay outside. */

@@ -42,7 +42,7 @@ export async function resolveRequiredPaths(
   const covered = new Set<string>();
   const sources = new Map<string, string>();
   const isIn = (path: string, folder: string) => path === folder || path.startsWith(`${folder}/`);
-  const isSystem = (path: string) => system.some((entry) => isIn(path, entry.path));
+  const isSystem = (path: string) => isOfSystem(path, system);
   const show = async (real: string, place: string) => {
     if (shown.some((other) => other.path === place)) return;
     if (isIn(dataFolder, real)) covered.add(place + dataFolder.slice(real.length));
@@ -95,6 +95,11 @@ async function placeBeyond(path: string, isThere: (place: string) => boolean): P
     return placeBeyond(followed, isThere);
   }
   return isThere(path) ? undefined : path;
+}
+
+/** Whether every jail shows a path as a part of this host's system. */
+export function isOfSystem(path: string, system: readonly SystemEntry[]): boolean {
+  return system.some((entry) => path === entry.path || path.startsWith(`${entry.path}/`));
 }
 
 /** Whether an unprivileged user may pass through a folder and all its parents. */

@@ -33,6 +33,15 @@ test("an agent in a closed home is shown read-only at its path, without anything
   expect(await readFile("/proc/self/mountinfo", "latin1")).not.toContain(agent);
 });
 
+testAsRoot("an agent that a session's own user can't read is refused, before its sandbox opens", async () => {
+  const { agent } = await closedHome();
+  await chmod(join(agent, "run.sh"), 0o700);
+  const requiredPaths = [{ path: agent, what: "The agent" }];
+  await expect(openConfined({}, { requiredPaths })).rejects.toThrow(
+    `The agent can't be read by a session's own user: ${agent}/run.sh has the mode 0700`,
+  );
+});
+
 test("the probe takes an agent's folder for no reach into its home, and notices what is next to it", async () => {
   const { home, agent } = await closedHome();
   await chmod(home, 0o755);

@@ -15,11 +15,10 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { codeOf } from "@ambit/core/plugin";
+import { codeOf, stateFolder } from "@ambit/core/plugin";
 import { isGitFolder } from "@ambit/workspace";
 import { z } from "zod";
 import { ConfigurationInvalid } from "../../../configuration/problems.js";
-import { dataFolder } from "../../../data-folder.js";
 import { digestOf, isSame, readTree, type Tree, type TreeEntry, treeSchema } from "./tree.js";
 
 /** Folders whose snapshots are kept: the latest. */
@@ -57,10 +56,10 @@ export class FolderSnapshot {
     readonly place: string,
   ) {}
 
-  /** @param folder without links. @param stateFolder default: the data folder. */
-  static of(folder: string, stateFolder = dataFolder()): FolderSnapshot {
+  /** @param folder without links. @param parent default: the data folder. */
+  static of(folder: string, parent = stateFolder()): FolderSnapshot {
     const name = createHash("sha256").update(folder).digest("hex");
-    return new FolderSnapshot(folder, join(stateFolder, "in-place", name));
+    return new FolderSnapshot(folder, join(parent, "in-place", name));
   }
 
   /** Keeps the folder's contents, before a run. @throws ConfigurationInvalid for a folder that is too large */
