@@ -82,6 +82,8 @@ export function neededBy(plan: AcceptedPlan, fingerprint: string, secrets: reado
     backend: plan.sandbox.actor.name,
     filesystem: plan.boundary.filesystem.mode,
     secrets,
-    paths: requiredPathsOf(plan.harness.actor, plan.sandbox.actor).flatMap(({ path, isOptional }) => (isOptional === true ? [] : [path])),
+    paths: requiredPathsOf(plan.harness.actor, plan.sandbox.actor).flatMap(({ path, isOptional }) =>
+      isOptional === true ? [] : [path],
+    ),
   };
 }

@@ -23,7 +23,7 @@ it("is installed, with test/tools or in AMBIT_AGENTS_FOLDER", () => {
   expect(isInstalled(codex)).toBe(true);
 });
 
-describeUnless(isInstalled(codex) ? undefined : "Codex isn\'t installed")("Codex, as a process", () => {
+describeUnless(isInstalled(codex) ? undefined : "Codex isn't installed")("Codex, as a process", () => {
   let sandbox: ProcessSandbox;
   let model: ModelServer;
   beforeEach(async () => {
