@@ -262,7 +262,7 @@ async function runEverything(afterQuickTests) {
   const packages = check("check:packages");
   if (isDockerDemanded) count(await record("waiting for Docker and the sandbox image", () => docker));
   // mmdebstrap comes with Docker's packages.
-  const bare = isDockerDemanded ? check("check:bare", ["bookworm"]) : undefined;
+  const bare = isDockerDemanded ? check("check:bare", ["--ci"]) : undefined;
   await record("tests", () => runTests(afterQuickTests ? "slow" : "all"));
   await Promise.all([packages, bare]);
   await check("check:sdk");

@@ -1,5 +1,7 @@
 // needs: jail, git
+
 import { execFileSync, spawnSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import {
   chmodSync,
   existsSync,
@@ -329,7 +331,11 @@ describe("ambit run with a prompt", () => {
 
   it("prepares what --setup says once, and keeps it", { timeout: 120_000 }, async () => {
     const folder = await project();
-    const setup = ["--setup", "mkdir made && ln -s ../app.txt made/link && date +%N > made/at"];
+    // This machine may keep what an earlier test run prepared.
+    const setup = [
+      "--setup",
+      `mkdir made && ln -s ../app.txt made/link && date +%N > made/at && : ${randomUUID()}`,
+    ];
     const line = ["run", "--agent", "demo", "--folder", folder, ...setup, ...allowed, "--timeline"];
     const runs: string[] = [];
     for (const _ of [1, 2]) runs.push((await ambit([...line, "run cat made/link made/at"])).stdout);
