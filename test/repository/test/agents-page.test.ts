@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { moved } from "../../../scripts/agents-matrix.mjs";
-import { agents, cellsOf, features, page, pageOf, runs } from "../../../scripts/docs/agents.mjs";
+import { agents, cellsOf, features, page, pageOf, pinOf, runs } from "../../../scripts/docs/agents.mjs";
 
 /** Without what only the real agents can tell: the cells of the first two tables, and the rows of the last ones. */
 function generatedOf(text: string): string {
@@ -40,4 +40,29 @@ it("npm run agents:matrix compares every cell of the page with what the tests re
     { row: "runs: text", before: "yes", now: "fails" },
     { row: "runs: cancel", before: "yes", now: "no test recorded it" },
   ]);
+});
+
+/**
+ * The root manifest can't override what the adapter of Codex asks for: with any override, npm 11 fails to install some of
+ * the workspaces, as the demo does. The lockfile therefore states the pinned version as the adapter's dependency. An
+ * `npm install` that resolves the adapter again undoes that.
+ */
+it("the lockfile has the agents that are pinned, Codex behind its adapter too", () => {
+  const { packages } = JSON.parse(
+    readFileSync(new URL("../../../package-lock.json", import.meta.url), "utf8"),
+  );
+  const compared: string[] = [];
+  for (const agent of agents) {
+    const { dependencies, overrides = {} } = pinOf(agent);
+    for (const [name, version] of Object.entries({ ...dependencies, ...overrides })) {
+      const path = Object.keys(packages).find((key) => key.endsWith(`node_modules/${name}`));
+      // Claude Code, for one, is too large to come with the tests.
+      if (path === undefined) continue;
+      expect(packages[path].version, `${name}: edit package-lock.json by hand`).toBe(version);
+      compared.push(name);
+    }
+  }
+  expect(compared).toContain("@openai/codex");
+  const adapter = packages["node_modules/@agentclientprotocol/codex-acp"];
+  expect(adapter.dependencies["@openai/codex"]).toBe(packages["node_modules/@openai/codex"].version);
 });
