@@ -228,13 +228,17 @@ export class IdempotencyKeyReused extends AmbitError {
   }
 }
 
-/** The caller starts the session's next turn: the agent asks again if it still needs the answer. */
+/** The question is over, without an answer. The agent asks again if it still needs one. */
 export class InteractionExpired extends AmbitError {
   readonly code = "interaction_expired";
 
-  constructor(id: string) {
-    const fix = "start the session's next turn, and the agent asks again if it still needs an answer";
-    super(`The interaction '${id}' has expired: ${fix}.`);
+  /** @param why `expired`: it waited too long, or its run ended. `withdrawn`: the agent took it back. Default: `expired`. */
+  constructor(id: string, why: "expired" | "withdrawn" = "expired") {
+    super(
+      why === "withdrawn"
+        ? `The agent has withdrawn the interaction '${id}': it needs no answer any more. If the agent still needs one, it asks again.`
+        : `The interaction '${id}' has expired: start the session's next turn, and the agent asks again if it still needs an answer.`,
+    );
   }
 }
 

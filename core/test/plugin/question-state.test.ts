@@ -8,17 +8,27 @@ import {
   stepAtLostRun,
 } from "../../src/plugin/question-state.js";
 
-const steps: readonly QuestionStep[] = ["answer", "claim", "spend", "return", "lose", "drop", "expire"];
+const steps: readonly QuestionStep[] = [
+  "answer",
+  "claim",
+  "spend",
+  "return",
+  "lose",
+  "drop",
+  "expire",
+  "withdraw",
+];
 
 /** Each row: a state, then the state after each step, `-` where it isn't possible. */
 const table = `
-            answer    claim    spend  return    lose     drop  expire
-  open      answered  claimed  -      -         -        used  expired
-  answered  -         claimed  -      -         -        used  -
-  claimed   -         -        used   answered  unknown  -     -
-  used      -         -        -      -         -        used  -
-  unknown   -         -        -      -         -        -     -
-  expired   -         -        -      -         -        -     -`
+            answer    claim    spend  return    lose     drop  expire   withdraw
+  open      answered  claimed  -      -         -        used  expired  withdrawn
+  answered  -         claimed  -      -         -        used  -        -
+  claimed   -         -        used   answered  unknown  -     -        -
+  used      -         -        -      -         -        used  -        -
+  unknown   -         -        -      -         -        -     -        -
+  expired   -         -        -      -         -        -     -        -
+  withdrawn -         -        -      -         -        -     -        -`
   .trim()
   .split("\n")
   .slice(1)
@@ -34,7 +44,7 @@ describe("a question", () => {
 
   it("has no way out of a state in which its answer can't be used again", () => {
     expect(table.map(([state]) => state)).toEqual([...questionStates]);
-    const final = ["used", "unknown", "expired"] as const;
+    const final = ["used", "unknown", "expired", "withdrawn"] as const;
     const next = final.flatMap((state) => steps.map((step) => advanceQuestion(state, step) ?? state));
     expect(next.every((state, index) => state === final[Math.floor(index / steps.length)])).toBe(true);
   });

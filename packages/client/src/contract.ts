@@ -1593,7 +1593,7 @@ export interface components {
                     [key: string]: unknown;
                 };
                 /** @enum {string} */
-                state: "open" | "answered" | "claimed" | "used" | "unknown" | "expired";
+                state: "open" | "answered" | "claimed" | "used" | "unknown" | "expired" | "withdrawn";
                 /** Format: date-time */
                 createdAt: string;
             }[];

@@ -139,6 +139,9 @@ export class StoredAnswers {
     await this.#attempt("drop an answer", () => this.options.store.dropAnswer(id));
   }
 
+  /** The run's `interaction_expired` says it, in the same commit. */
+  async withdraw(): Promise<void> {}
+
   /** An answer that was given on another replica. Undefined for one sealed with another key. */
   async unsealed(id: string, answer: string): Promise<{ readonly value: unknown } | undefined> {
     try {

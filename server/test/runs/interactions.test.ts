@@ -190,6 +190,43 @@ describePlaces("a question of a paused run", (serve) => {
   });
 });
 
+describePlaces("a question that the agent withdraws", (serve) => {
+  it("is over: it takes no answer, and its readers and lists say so", async () => {
+    const withdrawal = new AbortController();
+    const script: Script = async function* ({ onPermission }) {
+      const wipe = { toolCallId: "c1", toolName: "wipe", input: { path: "/tmp" } };
+      yield { type: "message", text: `wipe: ${await onPermission(wipe, withdrawal.signal)}` };
+      await onPermission({ ...wipe, toolCallId: "c2" });
+      yield { type: "done", stopReason: "end_turn" };
+    };
+    const { post, get } = await serve(script);
+    const running = post("/run", { ...turn, interactions: { waitMs: 20_000 } });
+    const listed = async (state: string) =>
+      (await bodyOf<Listed>(await get(`/interactions?state=${state}`))).interactions;
+    await expect.poll(() => listed("open")).toHaveLength(1);
+    const [{ id, runId } = { id: "", runId: "" }] = await listed("open");
+    withdrawal.abort();
+    const answer = (question: string) => post(`/runs/${runId}/interactions/${question}`, { approved: true });
+    await expect.poll(() => listed("withdrawn")).toMatchObject([{ id, state: "withdrawn" }]);
+    await expect.poll(() => listed("open")).toHaveLength(1);
+    const whileRunning = await answer(id);
+    // Control: the question that it asks again takes its answer.
+    const [again] = await listed("open");
+    expect((await answer(again?.id ?? "")).status).toBe(200);
+    const result = await bodyOf<Result>(await running);
+    expect(result).toMatchObject({ stopReason: "end_turn", output: "wipe: deny" });
+    for (const refused of [whileRunning, await answer(id)]) {
+      expect([refused.status, await refused.json()]).toMatchObject([
+        410,
+        { error: expect.stringContaining("withdrawn"), failure: { code: "interaction_expired" } },
+      ]);
+    }
+    const events = await (await get(`/runs/${runId}/events?after=0`)).text();
+    const expired = { type: "interaction_expired", id, kind: "user_approval" };
+    expect(events).toContain(JSON.stringify(expired));
+  });
+});
+
 describe("a question of a waiting run", () => {
   it("gets its answer through another server", async () => {
     const file = await databaseFile();

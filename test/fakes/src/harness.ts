@@ -5,7 +5,6 @@ import type {
   HiddenCredential,
   ModelUse,
   OwnTools,
-  PermissionQuestion,
   PreparedAgent,
   PreparedStart,
   Prewarm,
@@ -21,7 +20,7 @@ export interface ScriptedTurn {
   readonly signal: AbortSignal;
   readonly prompt: readonly ContentBlock[];
   readonly scope: StartScope;
-  ask(question: PermissionQuestion): ReturnType<Turn["onPermission"]>;
+  readonly ask: Turn["onPermission"];
   readonly onInput: Turn["onInput"];
   readonly warn: Turn["warn"];
   /** A published server, listed at once; the request's own tools without a name. */

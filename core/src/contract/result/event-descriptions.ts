@@ -16,7 +16,8 @@ export const eventDescriptions: Readonly<Record<AgentEvent["type"], string>> = {
   tool_result: "The call with this id has ended. `changes`: the files that it changed.",
   interaction_request: "The run asks its user. An answer takes this id.",
   interaction_response: "The question with this id was answered.",
-  interaction_expired: "The question of a paused run waited too long. It comes after the run has ended.",
+  interaction_expired:
+    "A question is over without an answer. While the run goes on, the agent has withdrawn it; after the run has paused, it waited too long.",
   boundary_decision:
     "The boundary allowed or refused a connection, `count` times in a row. With `failure`, an allowed one failed.",
   commands: "The agent's slash commands, whenever the list changes: a prompt may begin with `/name`.",

@@ -101,7 +101,7 @@ export const agentEventSchema = z.discriminatedUnion("type", [
   }),
   event("interaction_request", { ...interaction, payload: interactionPayloadSchema.optional() }),
   event("interaction_response", { ...interaction, payload: interactionPayloadSchema.optional() }),
-  /** A question of a run that has paused waited too long. It comes after the run has ended. */
+  /** A question is over without an answer: the agent withdrew it, or that of a paused run waited too long, after the run has ended. */
   event("interaction_expired", interaction),
   event("boundary_decision", {
     target: z.string(),

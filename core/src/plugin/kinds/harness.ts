@@ -115,10 +115,14 @@ export interface Turn extends TraceContext {
   /**
    * Responds to the agent's permission requests; may take as long as a call may be held. `park` ends the turn: the call
    * isn't made, and the agent gets no response that would let it continue.
+   * @param withdrawn aborts when the agent takes the question back, which ends it; the response is `deny` then. Default: never.
    */
-  onPermission(question: PermissionQuestion): Promise<PermissionDecision>;
-  /** Responds to what the agent asks its user for. Absent: everything is declined. */
-  onInput?(question: InputQuestion): Promise<InputAnswer>;
+  onPermission(question: PermissionQuestion, withdrawn?: AbortSignal): Promise<PermissionDecision>;
+  /**
+   * Responds to what the agent asks its user for. Absent: everything is declined.
+   * @param withdrawn as for a permission; the response declines then.
+   */
+  onInput?(question: InputQuestion, withdrawn?: AbortSignal): Promise<InputAnswer>;
   /**
    * Tells the caller, with the run's result, what the events of this turn can't show, such as updates that came too late.
    * One sentence, without a credential.

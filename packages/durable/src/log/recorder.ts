@@ -4,7 +4,7 @@ import type { AgentEvent, AgentEventOf, RunResult } from "@ambit/core/contract";
 import { type Log, loopTurns } from "@ambit/core/plugin";
 import { jsonInTurns } from "@ambit/json-turns";
 import type { NewDelivery, NewInteraction } from "../store/index.js";
-import { aboutEnd, aboutQuestion, type MessageSource } from "../webhooks/messages.js";
+import { aboutEnd, aboutExpiry, aboutQuestion, type MessageSource } from "../webhooks/messages.js";
 import { type RecordedRun, textOf } from "./recorded-run.js";
 import type { RecordGroup, RunLog } from "./run-log.js";
 
@@ -27,6 +27,7 @@ const unreachable = "The run's events could not be stored: the store can't be re
 /** What a group of events says of the run's questions. */
 interface Questions {
   readonly asked: NewInteraction[];
+  readonly withdrawn: string[];
   readonly deliveries: NewDelivery[];
 }
 
@@ -120,17 +121,21 @@ export class Recorder {
   }
 
   #groupOf(events: readonly AgentEvent[]): RecordGroup {
-    const group: Questions = { asked: [], deliveries: [] };
+    const group: Questions = { asked: [], withdrawn: [], deliveries: [] };
     for (const event of events) this.#note(event, group);
     return { count: events.length, text: textOf(events), ...group };
   }
 
   /** Questions are also kept separately, in the same group. */
-  #note(event: AgentEvent, { asked, deliveries }: Questions): void {
+  #note(event: AgentEvent, { asked, withdrawn, deliveries }: Questions): void {
     switch (event.type) {
       case "interaction_request":
         asked.push({ id: event.id, kind: event.kind, payload: JSON.stringify(event.payload ?? {}) });
         deliveries.push(...this.#about(event));
+        break;
+      case "interaction_expired":
+        withdrawn.push(event.id);
+        if (this.#questionsSent <= maxQuestions) deliveries.push(...aboutExpiry(this.options.source, event));
         break;
       case "interaction_response":
       case "turn":
@@ -145,7 +150,6 @@ export class Recorder {
       case "tool_call":
       case "tool_output":
       case "tool_result":
-      case "interaction_expired":
       case "boundary_decision":
       case "mode":
       case "commands":

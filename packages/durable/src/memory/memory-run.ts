@@ -107,10 +107,11 @@ export class MemoryRun implements MemoryRows {
     };
   }
 
-  append({ count, text, asked = [] }: RecordGroup): Written {
+  append({ count, text, asked = [], withdrawn = [] }: RecordGroup): Written {
     if (this.state !== "running") return "fenced";
     this.recent.add({ first: this.recent.last + 1, count, text });
     for (const question of asked) this.#ask(question);
+    for (const id of withdrawn) this.advance(id, "withdraw");
     return "written";
   }
 

@@ -137,6 +137,8 @@ export interface EventGroup {
   readonly text: string;
   /** Questions that these events ask. */
   readonly asked?: readonly NewInteraction[];
+  /** Ids of questions of the run that its agent took back: those that are open then are over. */
+  readonly withdrawn?: readonly string[];
   readonly deliveries?: readonly NewDelivery[];
 }
 

@@ -51,9 +51,13 @@ export function aboutQuestion(
   });
 }
 
-export function aboutExpiry(run: MessageSource, question: StoredInteraction): readonly NewDelivery[] {
-  const kind = interactionKindSchema.parse(question.kind);
-  const data = { ...ofRun(run), interactionId: question.id, kind, ...payloadOf(question.payload) };
+/** A question is over without an answer. */
+export function aboutExpiry(
+  run: MessageSource,
+  { id, kind, payload }: Pick<StoredInteraction, "id" | "kind"> & { readonly payload?: string },
+): readonly NewDelivery[] {
+  const asked = payload === undefined ? {} : payloadOf(payload);
+  const data = { ...ofRun(run), interactionId: id, kind: interactionKindSchema.parse(kind), ...asked };
   return delivery(run, { type: "interaction.expired", timestamp: now(), data });
 }
 

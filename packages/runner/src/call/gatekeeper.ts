@@ -18,11 +18,13 @@ export type CallDecision =
   | { readonly verdict: "deny"; readonly why: string }
   /** It was made in an earlier turn, and no model has seen what it came to. */
   | { readonly verdict: "made"; readonly outcome: KnownOutcome }
+  /** The agent took its question back. */
+  | { readonly verdict: "withdrawn" }
   /** The run pauses for its user. */
   | { readonly verdict: "park" };
 
 /** A decision before the call is made: the answer isn't claimed yet. */
-type Consent = Exclude<CallDecision, { verdict: "deny" | "park" }>;
+type Consent = Exclude<CallDecision, { verdict: "deny" | "park" | "withdrawn" }>;
 
 /**
  * Decides whether a call may be made: when the agent asks, and again where it is executed, since what a sandbox says
@@ -40,10 +42,10 @@ export class Gatekeeper {
     @inject(ApprovedCalls) private readonly approved: ApprovedCalls,
   ) {}
 
-  /** The agent asks before it calls. */
-  async beforeCall(call: Call, signal: AbortSignal): Promise<CallDecision> {
+  /** The agent asks before it calls. @param withdrawn aborts when it takes the question back. */
+  async beforeCall(call: Call, signal: AbortSignal, withdrawn?: AbortSignal): Promise<CallDecision> {
     for (;;) {
-      const decision = await this.#decide(call, signal);
+      const decision = await this.#decide(call, signal, withdrawn);
       if (decision.verdict !== "allow" && decision.verdict !== "made") return decision;
       if (call.origin === "agent") {
         // An outcome can't be handed to the agent, which executes the call itself: so none is kept of such a call.
@@ -80,19 +82,20 @@ export class Gatekeeper {
         this.#questionAbout(kind, call, (answer) => ({ value: outcomeOf(answer), response: {} })),
         signal,
       );
-      if (asked === undefined) return undefined;
+      if (asked === undefined || asked === "withdrawn") return undefined;
       if ("outcome" in asked) return { outcome: asked.outcome };
       if (await asked.use.claim()) return { outcome: asked.value, use: asked.use };
     }
   }
 
-  async #decide(call: Call, signal: AbortSignal): Promise<CallDecision> {
+  async #decide(call: Call, signal: AbortSignal, withdrawn?: AbortSignal): Promise<CallDecision> {
     for (;;) {
       const permission = this.permissions.effective(call);
       if (permission === "allow") return { verdict: "allow" };
       if (permission === "deny") return { verdict: "deny", why: this.permissions.denial(call) };
-      const asked = await this.ask.ask(this.#approvalOf(call), signal);
+      const asked = await this.ask.ask({ ...this.#approvalOf(call), withdrawn }, signal);
       if (asked === undefined) return { verdict: "park" };
+      if (asked === "withdrawn") return { verdict: "withdrawn" };
       if ("outcome" in asked) {
         if (asked.outcome.denied === undefined) return { verdict: "made", outcome: asked.outcome };
         return { verdict: "deny", why: asked.outcome.output };

@@ -134,8 +134,11 @@ export class RunCalls {
     });
   }
 
-  /** The agent asks before it calls one of the run's tools or its own. */
-  async decide(question: PermissionQuestion): Promise<PermissionDecision> {
+  /**
+   * The agent asks before it calls one of the run's tools or its own.
+   * @param withdrawn aborts when it takes the question back.
+   */
+  async decide(question: PermissionQuestion, withdrawn?: AbortSignal): Promise<PermissionDecision> {
     this.#acted = true;
     const { toolName, input } = question;
     if (this.#open >= this.limits.openCalls || unusableArguments(toolName, input) !== undefined)
@@ -153,10 +156,10 @@ export class RunCalls {
         this.calls.step(call.id, { step: "release" });
         return "park";
       }
-      const { verdict } = await this.gatekeeper.beforeCall(call, asking.signal);
+      const { verdict } = await this.gatekeeper.beforeCall(call, asking.signal, withdrawn);
       if (verdict !== "allow" && verdict !== "deny") {
         this.calls.step(call.id, { step: "release" });
-        return "park";
+        return verdict === "withdrawn" ? "deny" : "park";
       }
       this.calls.step(call.id, { step: verdict });
       this.#proceed(call);
@@ -185,7 +188,7 @@ export class RunCalls {
     if (wrong !== undefined)
       return this.#undecided(id, this.pause.isInEffect ? unsettledTexts.deferred : wrong);
     const decision = await this.gatekeeper.atExecution(call, asking.signal);
-    if (decision.verdict === "park") return this.#wait(signal);
+    if (decision.verdict === "park" || decision.verdict === "withdrawn") return this.#wait(signal);
     this.#proceed(call);
     if (decision.verdict === "deny") {
       const outcome = failed(decision.why);

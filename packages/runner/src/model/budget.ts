@@ -184,8 +184,8 @@ export class RunBudget {
       },
     });
     if (isApproved === undefined) return "later";
-    if (isApproved) this.#grantAgain(settings);
-    return isApproved ? "yes" : "no";
+    if (isApproved === true) this.#grantAgain(settings);
+    return isApproved === true ? "yes" : "no";
   }
 
   /** Each amount that is used up. */

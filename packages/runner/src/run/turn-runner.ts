@@ -215,8 +215,8 @@ export class TurnRunner {
         prompt,
         signal: ended.signal,
         ...this.observation.trace(),
-        onPermission: (question) => outsideOffers(() => calls.decide(question)),
-        onInput: (question) => outsideOffers(() => this.elicitation.answer(question)),
+        onPermission: (question, withdrawn) => outsideOffers(() => calls.decide(question, withdrawn)),
+        onInput: (question, withdrawn) => outsideOffers(() => this.elicitation.answer(question, withdrawn)),
         warn: (message) => this.events.warn({ path: "harness", message }),
       };
       const events = {

@@ -1,6 +1,6 @@
-import type { EventGroup, RunHead, Written } from "@ambit/durable/store";
+import { type EventGroup, type RunHead, statesBefore, type Written } from "@ambit/durable/store";
 import type { Database, Statement } from "../database.js";
-import { asText, clock, prepared, sql, statement } from "../query.js";
+import { asText, clock, list, prepared, sql, statement } from "../query.js";
 import { headOf } from "../rows.js";
 import { addDelivery } from "../shared/deliveries.js";
 
@@ -45,7 +45,7 @@ export async function appendGroup(database: Database, group: EventGroup): Promis
 /** What these events ask, and whom they are sent to. */
 function questionsOf(
   database: Database,
-  { runId, fence, asked = [], deliveries = [] }: EventGroup,
+  { runId, fence, asked = [], withdrawn = [], deliveries = [] }: EventGroup,
 ): readonly Statement[] {
   const own = owned(runId, fence);
   return [
@@ -54,6 +54,12 @@ function questionsOf(
         sql`INSERT INTO ambit_interactions (id, run_id, project, session, kind, payload, state, created_at)
         SELECT ${asText(id)}, id, project, session, ${asText(kind)}, ${asText(payload)}, 'open', ${clock(database)}
         FROM ambit_runs WHERE ${own} ON CONFLICT (id) DO NOTHING`,
+      ),
+    ),
+    ...withdrawn.map((id) =>
+      statement(
+        sql`UPDATE ambit_interactions SET state = 'withdrawn' WHERE id = ${id} AND run_id = ${runId}
+        AND state IN ${list(statesBefore("withdraw"))} AND EXISTS (SELECT 1 FROM ambit_runs WHERE ${own})`,
       ),
     ),
     ...deliveries.map((one) => addDelivery(database, one, own)),

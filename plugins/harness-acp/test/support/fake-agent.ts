@@ -26,8 +26,9 @@ export interface FakeTurn {
   line(text: string): Promise<void>;
   /** Writes a part of a line. */
   piece(text: string): Promise<void>;
-  ask(params: object): Promise<unknown>;
-  /** `elicitation/create`; aborting `signal` withdraws it by `$/cancel_request`. */
+  /** `session/request_permission`; aborting `signal` withdraws it by `$/cancel_request`. */
+  ask(params: object, signal?: AbortSignal): Promise<unknown>;
+  /** `elicitation/create`; the same. */
   elicit(params: object, signal?: AbortSignal): Promise<unknown>;
   exit(code: number): Promise<never>;
 }
@@ -102,11 +103,12 @@ export function fakeAgent(options: FakeAgentOptions) {
         write(JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: { sessionId, update } })),
       line: write,
       piece: (text) => output.write(encoder.encode(text)),
-      ask: async (params) => {
-        const answer = await client.request<unknown, object>("session/request_permission", {
-          sessionId,
-          ...params,
-        });
+      ask: async (params, signal) => {
+        const answer = await client.request<unknown, object>(
+          "session/request_permission",
+          { sessionId, ...params },
+          signal === undefined ? {} : { cancellationSignal: signal },
+        );
         asked.push(answer);
         return answer;
       },

@@ -89,6 +89,10 @@ export class CallSpans {
     this.#endWait(id);
   }
 
+  withdrawn({ id }: AgentEventOf<"interaction_expired">): void {
+    this.#endWait(id);
+  }
+
   /** The turn ends: the rest is paused, interrupted, or never answered. */
   interrupt(): void {
     for (const wait of this.#waits.values()) this.emit(interrupted(wait));

@@ -114,6 +114,9 @@ export class RunTrace implements RunObservation {
       case "interaction_response":
         this.#calls.answered(event);
         break;
+      case "interaction_expired":
+        this.#calls.withdrawn(event);
+        break;
       case "turn":
       case "message":
       case "thought":
@@ -124,7 +127,6 @@ export class RunTrace implements RunObservation {
       case "thought_delta":
       case "thought_end":
       case "tool_output":
-      case "interaction_expired":
       case "mode":
       case "commands":
       case "configuration":

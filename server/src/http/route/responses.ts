@@ -13,7 +13,7 @@ export const failures = {
   404: "`not_found`: there is no such route, run, session or question here, or its events are no longer kept.",
   409: "`session_elsewhere`: another replica has the session; the message has its address. `command_executed`: the request's `controlCommandId` began a run before.",
   408: "`request_invalid`: the body arrived too slowly.",
-  410: "`interaction_expired`: the question waited too long; the session's next turn asks again if it must.",
+  410: "`interaction_expired`: the question waited too long, or the agent withdrew it; the agent asks again if it must.",
   413: "`request_invalid`: the body is too large.",
   422: "`boundary_refused`: the boundary can't be guaranteed; every gap is listed with its fix. `idempotency_key_reused`: the key belongs to another request.",
   429: "`at_capacity`, `session_in_use`: try again later; nothing was begun.",

@@ -116,7 +116,7 @@ function answeredHere(answer: () => void): boolean {
 
 /** @param state of the question, if there is one. */
 function closed(id: string, state: InteractionState | undefined): AmbitError {
-  if (state === "expired") return new InteractionExpired(id);
+  if (state === "expired" || state === "withdrawn") return new InteractionExpired(id, state);
   return new NotFound(`There is no open interaction '${id}': it was answered, or never asked.`);
 }
 

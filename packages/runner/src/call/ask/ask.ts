@@ -1,5 +1,5 @@
 import { type KeyObject, randomBytes } from "node:crypto";
-import { type AcceptedPlan, NotFound } from "@ambit/core";
+import { type AcceptedPlan, InteractionExpired, NotFound } from "@ambit/core";
 import { type InteractionPayload, projectOf, type RunRequest, type Warning } from "@ambit/core/contract";
 import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../../events/run-events.js";
@@ -31,7 +31,9 @@ interface Open {
 export type Asked<Value> =
   | { readonly value: Value; readonly answer: UserAnswer; readonly use: AnswerUse }
   /** Its call was made in an earlier turn of the conversation, and no model has seen what it came to. */
-  | { readonly outcome: KnownOutcome };
+  | { readonly outcome: KnownOutcome }
+  /** The agent took it back. */
+  | "withdrawn";
 
 /** Further questions that may follow the one that a turn pauses for. */
 const maxLateQuestions = 32;
@@ -42,6 +44,7 @@ export class Ask {
   /** Names this run in the ids that it issues; the result names it as the session, where the request names none. */
   readonly turn = randomBytes(16).toString("hex");
   readonly #open = new Map<string, Open>();
+  readonly #withdrawn = new Set<string>();
   /** Milliseconds that a question may wait for a live answer; 0: it doesn't wait. */
   readonly #waitMs: number;
   /** Milliseconds that the agent's calls may wait for a pause to take effect. */
@@ -99,6 +102,7 @@ export class Ask {
     }
     if (taken !== undefined && "outcome" in taken) return { outcome: taken.outcome };
     const answered = taken ?? (await this.#askNow(question, waiting.signal, announcing.signal));
+    if (answered === "withdrawn") return answered;
     if (answered === undefined) {
       await this.settling.paused(this.#settleMs);
       return undefined;
@@ -118,14 +122,18 @@ export class Ask {
   }
 
   /**
-   * The value of an answer that has its whole effect here. Undefined: the run pauses for it.
+   * The value of an answer that has its whole effect here. Undefined: the run pauses for it. `withdrawn`: the agent took the
+   * question back.
    * @param isRepeated whether an agent whose turn is cut short asks the same again, and gets the same answer. Default: false.
    * @throws StoreFailed
    */
-  async askOnce<Value>(question: Question<Value>, isRepeated = false): Promise<Value | undefined> {
+  async askOnce<Value>(
+    question: Question<Value>,
+    isRepeated = false,
+  ): Promise<Value | "withdrawn" | undefined> {
     for (;;) {
       const asked = await this.ask(question);
-      if (asked === undefined) return undefined;
+      if (asked === undefined || asked === "withdrawn") return asked;
       if ("outcome" in asked) {
         const { output, isError, data } = asked.outcome;
         return question.read({ output: data ?? output, isError }).value;
@@ -141,10 +149,12 @@ export class Ask {
   /**
    * A live answer.
    * @throws NotFound when the question isn't open: never asked, answered already, or given up.
+   * @throws InteractionExpired when the agent has withdrawn it.
    * @throws RequestInvalid when the answer doesn't fit the question; it stays open.
    */
   answer(id: string, body: unknown): void {
     const open = this.#open.get(id);
+    if (this.#withdrawn.has(id)) throw new InteractionExpired(id, "withdrawn");
     if (open === undefined) {
       throw new NotFound(`There is no open interaction '${id}': it was answered, given up, or never asked.`);
     }
@@ -181,7 +191,7 @@ export class Ask {
 
   /** @param announcing aborts when it is too late to wait for the agent's report of the call. */
   async #askNow(question: Question<unknown>, waiting: AbortSignal, announcing: AbortSignal) {
-    const { call, kind, details, input } = question;
+    const { call, kind, details, input, withdrawn } = question;
     if (this.pause.isPaused) {
       if (this.scope.signal.aborted || this.#askedLate >= maxLateQuestions) return undefined;
       this.#askedLate += 1;
@@ -196,7 +206,12 @@ export class Ask {
     const earlier = isUnknown ? { earlierOutcome: "unknown" as const } : {};
     if (isUnknown) this.events.warn({ path: "", message: mayHaveRun(question.name) });
     const payload = { ...details, ...namesOf(question, id), input, ...earlier };
-    const answer = await this.#liveAnswer(id, kind, payload, waiting);
+    const answer = await this.#liveAnswer(id, kind, payload, waiting, withdrawn);
+    if (answer === "withdrawn") {
+      await this.#withdraw(id, kind);
+      if (call !== undefined) this.calls.step(call.id, { step: "answer" });
+      return answer;
+    }
     // A live answer waits like any other from now on: it isn't lost if its call isn't made.
     if (answer !== undefined) {
       await this.ledger.keep({ project: projectOf(this.request), id }, answer);
@@ -208,23 +223,35 @@ export class Ask {
     return answer === undefined ? undefined : { id, answer };
   }
 
+  /** Also for those who answer until the event is stored. */
+  async #withdraw(id: string, kind: InteractionKind): Promise<void> {
+    this.#withdrawn.add(id);
+    this.events.emit({ type: "interaction_expired", id, kind });
+    await this.ledger.withdraw({ project: projectOf(this.request), id });
+  }
+
+  /** @param withdrawn counts while the question is held: that of a pausing turn belongs to the session's next one. */
   async #liveAnswer(
     id: string,
     kind: InteractionKind,
     payload: InteractionPayload,
     signal: AbortSignal,
-  ): Promise<UserAnswer | undefined> {
+    withdrawn: AbortSignal | undefined,
+  ): Promise<UserAnswer | "withdrawn" | undefined> {
     const isHeld = this.#waitMs > 0 && !signal.aborted;
     const expiresAt = isHeld ? { expiresAt: new Date(Date.now() + this.#waitMs).toISOString() } : {};
     this.events.emit({ type: "interaction_request", id, kind, payload: { ...payload, ...expiresAt } });
     if (!isHeld) return undefined;
     const release = this.deadlines.hold();
     using waiting = new LinkedAbort(signal);
+    using takenBack = new LinkedAbort(...(withdrawn ? [withdrawn] : []));
     waiting.after(this.#waitMs, () => new Error("there was no answer in time"));
     try {
-      return await new Promise<UserAnswer | undefined>((resolve) => {
+      return await new Promise<UserAnswer | "withdrawn" | undefined>((resolve) => {
         this.#open.set(id, { kind, settle: resolve });
         waiting.signal.addEventListener("abort", () => resolve(undefined), { once: true });
+        takenBack.signal.addEventListener("abort", () => resolve("withdrawn"), { once: true });
+        if (takenBack.signal.aborted) resolve("withdrawn");
       });
     } finally {
       this.#open.delete(id);

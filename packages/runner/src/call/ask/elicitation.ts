@@ -25,8 +25,8 @@ export class Elicitation {
     @inject(Pause) private readonly pause: Pause,
   ) {}
 
-  /** `park`: the run pauses for the answer. */
-  async answer({ message, form, url }: InputQuestion): Promise<InputAnswer> {
+  /** `park`: the run pauses for the answer. @param withdrawn aborts when the agent takes its question back. */
+  async answer({ message, form, url }: InputQuestion, withdrawn?: AbortSignal): Promise<InputAnswer> {
     if (this.pause.isInEffect) return "park";
     if (this.#asked >= maxQuestions) return { action: "decline" };
     this.#asked += 1;
@@ -36,13 +36,14 @@ export class Elicitation {
       // What the user sees in place of a tool's name.
       name: "elicitation",
       input: { message, form, url },
+      withdrawn,
       read: (given) => {
         const value = accepted(given, form !== undefined);
         return { value, response: { action: value.action } };
       },
     };
     const answer = await this.ask.askOnce(question, true);
-    return answer ?? "park";
+    return answer === "withdrawn" ? { action: "decline" } : (answer ?? "park");
   }
 }
 

@@ -13,6 +13,8 @@ export interface Question<Value> extends QuestionSubject {
   readonly call?: Call;
   /** What the user reads of it besides name and input. */
   readonly details?: InteractionPayload | undefined;
+  /** Aborts when the agent takes the question back. Default: never. */
+  readonly withdrawn?: AbortSignal | undefined;
   /** What the answer means, and what its event says of it. */
   read(answer: UserAnswer): { readonly value: Value; readonly response: InteractionPayload };
 }

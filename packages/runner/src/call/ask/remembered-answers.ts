@@ -61,6 +61,10 @@ export class RememberedAnswers implements AnswerLedger {
     this.#advance(question, "drop");
   }
 
+  async withdraw(question: QuestionName): Promise<void> {
+    this.#advance(question, "withdraw");
+  }
+
   #advance(
     { project, id }: QuestionName,
     step: QuestionStep,

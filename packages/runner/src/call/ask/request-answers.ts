@@ -121,6 +121,9 @@ export class RequestAnswers {
         case "expired":
           warnings.push({ path, message: expired });
           continue;
+        case "withdrawn":
+          warnings.push({ path, message: withdrawn });
+          continue;
         case "used":
           if (!entry.hasOutcome) continue;
           waiting.set(id, { id, issued, hasOutcome: true, read: () => ledger.read(question) });
@@ -237,6 +240,9 @@ export async function hasStoredAnswer(
 }
 
 const expired = "doesn't count as an answer: its question has expired. Begin the next turn, which asks again";
+
+const withdrawn =
+  "doesn't count as an answer: the agent has withdrawn its question. The agent asks again if it still needs an answer";
 
 const unasked =
   "doesn't count as an answer: its toolCallId isn't one under which this runner asked in this session. Send the id of the tool_call event, as payload.toolCallId of the interaction_request names it";

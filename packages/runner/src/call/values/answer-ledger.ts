@@ -58,6 +58,11 @@ export interface AnswerLedger {
   settle(question: QuestionName, run: string, settlement: Settlement): Promise<void>;
   /** Nothing of this question will be needed: its outcome was seen, or another question about the same call was answered. Never rejects. */
   drop(question: QuestionName): Promise<void>;
+  /**
+   * The agent took this open question back. Does nothing where the ledger learns that from the run's `interaction_expired`.
+   * Never rejects.
+   */
+  withdraw(question: QuestionName): Promise<void>;
 }
 
 export type Settlement =

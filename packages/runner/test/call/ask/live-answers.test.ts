@@ -1,4 +1,4 @@
-import { NotFound, RequestInvalid } from "@ambit/core";
+import { InteractionExpired, NotFound, RequestInvalid } from "@ambit/core";
 import { calls, done, type Script, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
 import { asks, client, given } from "../../fakes/parked-calls.js";
@@ -48,6 +48,46 @@ describe("a live answer, while the run is held open", () => {
     });
     expect(eventsOf({ events }, "interaction_response").map(({ id }) => id)).toEqual([bob, ann]);
     expect(() => world.runner.answer(run.id, ann, { approved: true })).toThrow(NotFound);
+  });
+
+  test("a question that the agent withdraws is over, and the run goes on without it", async () => {
+    const withdrawal = new AbortController();
+    const decisions: unknown[] = [];
+    const script: Script = async function* ({ ask }) {
+      const wipe = { toolCallId: "c", toolName: "wipe", input: {} };
+      decisions.push(await ask(wipe, withdrawal.signal));
+      yield { type: "message", text: "went on" };
+      // Control: the same question again waits for its answer.
+      decisions.push(await ask({ ...wipe, toolCallId: "d" }, new AbortController().signal));
+      yield done;
+    };
+    const body = { sessionId: "s", permissions: { default: "ask" } };
+    const { world, run, reading, open, events } = await begun(script, body);
+    const [id = ""] = await open(1);
+    withdrawal.abort();
+    const [, again = ""] = await open(2);
+    expect(() => world.runner.answer(run.id, id, { approved: true })).toThrow(InteractionExpired);
+    expect(() => world.runner.answer(run.id, id, { approved: true })).toThrow("has withdrawn");
+    world.runner.answer(run.id, again, { approved: true });
+    expect(await reading).toMatchObject({ ok: true, stopReason: "end_turn", output: "went on" });
+    expect(decisions).toEqual(["deny", "allow"]);
+    expect(eventsOf({ events }, "interaction_expired")).toEqual([
+      { type: "interaction_expired", id, kind: "user_approval" },
+    ]);
+    expect(eventsOf({ events }, "interaction_response")).toMatchObject([{ id: again }]);
+    // Nor does an answer count that a later request brings.
+    const late = { type: "tool_result", toolCallId: id, output: { approved: true } };
+    const { result } = await world.run({
+      ...body,
+      messages: [
+        { role: "user", content: "go" },
+        { role: "tool", content: [late] },
+      ],
+    });
+    expect(result).toMatchObject({
+      stopReason: "paused",
+      warnings: [expect.objectContaining({ message: expect.stringContaining("withdrawn") })],
+    });
   });
 
   test("a forged id, or an unsuitable answer, executes nothing and leaves the question open", async () => {

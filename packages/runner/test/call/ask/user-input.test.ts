@@ -67,6 +67,25 @@ describe("a question of an agent to its user", () => {
     },
   );
 
+  it("is declined when the agent withdraws it", async () => {
+    const withdrawal = new AbortController();
+    const received: (InputAnswer | undefined)[] = [];
+    const script: Script = async function* ({ onInput }) {
+      received.push(await onInput?.({ message: "Which branch?", form }, withdrawal.signal));
+      yield done;
+    };
+    const made = await createWorld({ script });
+    const run = await made.admit({ interactions: { waitMs: 20_000 } });
+    const expired: string[] = [];
+    for await (const record of run.records()) {
+      if (record.kind !== "event") continue;
+      if (record.event.type === "interaction_request") withdrawal.abort();
+      if (record.event.type === "interaction_expired") expired.push(record.event.kind);
+    }
+    expect(received).toEqual([{ action: "decline" }]);
+    expect(expired).toEqual(["user_input"]);
+  });
+
   it("is declined after 64 questions in one run", async () => {
     const received: (InputAnswer | undefined)[] = [];
     const script: Script = async function* ({ onInput }) {

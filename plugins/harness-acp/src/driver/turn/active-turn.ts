@@ -135,7 +135,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     if (asksBeforeInput) await inputReported(tools, id, () => this.#stop !== undefined);
     if (tools.isSettled(id)) return cancelled;
     const question = tools.question(id, this.#options.profile.ownTools);
-    const answer = await this.#answer(() => this.#turn.onPermission(question), withdrawn);
+    const answer = await this.#answer(() => this.#turn.onPermission(question, withdrawn), withdrawn);
     switch (answer) {
       case "stopped":
         return cancelled;
@@ -168,7 +168,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
       return cancelledElicitation;
     }
     this.#reader.close();
-    const answer = await this.#answer(() => onInput.call(this.#turn, question), withdrawn);
+    const answer = await this.#answer(() => onInput.call(this.#turn, question, withdrawn), withdrawn);
     if (answer === "park") this.#park();
     return answer === "park" || answer === "stopped"
       ? cancelledElicitation
@@ -182,6 +182,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
 
   /** @param withdrawn aborts when the agent withdraws its question (`$/cancel_request`). */
   async #answer<Answer>(ask: () => Promise<Answer>, withdrawn: AbortSignal): Promise<Answer | "stopped"> {
+    if (withdrawn.aborted) return "stopped";
     const takenBack = new Promise<"stopped">((resolve) => {
       withdrawn.addEventListener("abort", () => resolve("stopped"), { once: true });
     });

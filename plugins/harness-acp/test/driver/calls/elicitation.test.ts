@@ -72,19 +72,24 @@ describe("a question of an agent to its user", () => {
     expect(questions).toEqual([]);
   });
 
-  it("ends when the agent withdraws it", async () => {
+  it("ends when the agent withdraws it, for its user too", async () => {
+    const taken = new AbortController();
     const fake = fakeAgent({
       onPrompt: async ({ elicit }) => {
-        const taken = new AbortController();
-        const answer = elicit(form, taken.signal).catch(() => undefined);
-        setTimeout(() => taken.abort(), 20);
-        await answer;
+        await elicit(form, taken.signal).catch(() => undefined);
         return endTurn;
       },
     });
     const { agent, scope } = await fake.start();
-    const events = await eventsOf(agent, turnOf({ onInput: () => new Promise<InputAnswer>(() => {}) }));
+    const withdrawals: unknown[] = [];
+    const onInput = (_question: InputQuestion, withdrawn?: AbortSignal) => {
+      withdrawn?.addEventListener("abort", () => withdrawals.push("withdrawn"), { once: true });
+      taken.abort();
+      return new Promise<InputAnswer>(() => {});
+    };
+    const events = await eventsOf(agent, turnOf({ onInput }));
     expect(events.at(-1)).toEqual({ type: "done", stopReason: "end_turn" });
+    expect(withdrawals).toEqual(["withdrawn"]);
     await scope.close();
   });
 });

@@ -1,4 +1,4 @@
-import { type PermissionDecision, RunCancelled } from "@ambit/core/plugin";
+import { type PermissionDecision, type PermissionQuestion, RunCancelled } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { endTurn, fakeAgent } from "../../support/fake-agent.js";
 import { eventsFor } from "../../support/fake-turns.js";
@@ -23,6 +23,30 @@ describe("a permission request", () => {
     expect(ofType(events, "tool_call")).toEqual([
       { type: "tool_call", id: "c", name: "run", input: { command: "ls" } },
     ]);
+  });
+
+  it("ends when the agent withdraws it, for its user too", async () => {
+    const taken = new AbortController();
+    const withdrawals: unknown[] = [];
+    const turn = {
+      ...turnOf(),
+      onPermission: (_question: PermissionQuestion, withdrawn?: AbortSignal) => {
+        withdrawn?.addEventListener("abort", () => withdrawals.push("withdrawn"), { once: true });
+        taken.abort();
+        return new Promise<PermissionDecision>(() => {});
+      },
+    };
+    const fake = fakeAgent({
+      onPrompt: async ({ ask }) => {
+        await ask({ toolCall, options }, taken.signal).catch(() => undefined);
+        return endTurn;
+      },
+    });
+    const { agent, scope } = await fake.start();
+    const events = await eventsOf(agent, turn);
+    expect(events.at(-1)).toEqual({ type: "done", stopReason: "end_turn" });
+    expect(withdrawals).toEqual(["withdrawn"]);
+    await scope.close();
   });
 
   it("that arrives twice for one call is decided twice, and counts as one call", async () => {

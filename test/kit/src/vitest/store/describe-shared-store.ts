@@ -275,6 +275,25 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     });
   });
 
+  it("ends a question that its agent withdraws, unless it was answered before", async () => {
+    const store = await opened();
+    for (const run of ["r", "other"]) await store.create(newRun(run));
+    await store.append({ ...groupOf("r", 1, 1), asked: ["a", "b"].map((id) => question(id)) });
+    await store.answer("b", "given", maxAnswers);
+    const state = async (id: string) => (await store.interactions({ id, limit: 1 }))[0]?.state;
+    // Another run can't, nor can one that has lost its run.
+    await store.append({ ...groupOf("other", 1, 1), withdrawn: ["a"] });
+    await store.append({ ...groupOf("r", 2, 1), fence: 2, withdrawn: ["a"] });
+    expect(await state("a")).toBe("open");
+    await store.append({ ...groupOf("r", 2, 1), asked: [question("c")], withdrawn: ["a", "b", "c"] });
+    expect(await Promise.all(["a", "b", "c"].map(state))).toEqual(["withdrawn", "answered", "withdrawn"]);
+    expect(await store.answer("a", "late", maxAnswers)).toMatchObject({ state: "withdrawn" });
+    expect(await store.claimAnswer("a", "other")).toBe(false);
+    await store.finish("r", 1, { ...ending(), paused: true });
+    expect(await store.interactions({ state: "open", limit: 9 })).toEqual([]);
+    expect(await state("a")).toBe("withdrawn");
+  });
+
   it("ends the questions of a run that doesn't pause", async () => {
     const store = await opened();
     await store.create(newRun("r"));
