@@ -104,6 +104,15 @@ describe("answers to parallel calls", () => {
     expect(executed(chat).toSorted()).toEqual(names.toSorted());
   });
 
+  test("say nothing about a call that a rule allows: repeated after a pause, it is executed again", async () => {
+    const look = { name: "look", callRef: "ref", permission: "allow" };
+    const chat = await conversation(parallel("look", "book"), {}, { customTools: [look, tool("book")] });
+    expect((await chat.turn()).result.stopReason).toBe("paused");
+    expect(executed(chat)).toEqual(["look"]);
+    expect((await chat.turn()).result.stopReason).toBe("end_turn");
+    expect(executed(chat).toSorted()).toEqual(["book", "look", "look"]);
+  });
+
   test("outlive a turn that asks something else", async () => {
     const names = ["book", "seat"];
     const scripts = [parallel("book"), parallel("seat"), parallel("book", "seat")];
