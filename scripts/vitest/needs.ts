@@ -16,25 +16,17 @@ const succeeds = (program: string, ...args: string[]) =>
 const runs = (program: string, ...args: string[]) =>
   spawnSync(program, args, { stdio: "ignore" }).error === undefined;
 
+const jail = [
+  ...["bwrap", "--unshare-all", "--unshare-user", "--ro-bind", "/", "/"],
+  ...["--proc", "/proc", "--dev", "/dev", "true"],
+] as const;
+/** As sandboxes of root run: a container may let only root make a user namespace. */
+const asOrdinaryUser = ["setpriv", "--reuid", "65533", "--regid", "65533", "--clear-groups"] as const;
+
 /** By the names that a test file's comment uses. */
 export const needs: Readonly<Record<string, Need>> = {
   jail: {
-    isMet: () =>
-      succeeds(
-        "bwrap",
-        ...[
-          "--unshare-all",
-          "--unshare-user",
-          "--ro-bind",
-          "/",
-          "/",
-          "--proc",
-          "/proc",
-          "--dev",
-          "/dev",
-          "true",
-        ],
-      ),
+    isMet: () => succeeds(...jail) && (process.getuid?.() !== 0 || succeeds(...asOrdinaryUser, ...jail)),
     reason:
       "no jail can be made: bubblewrap is missing, or user namespaces are refused (`ambit doctor` says which)",
   },

@@ -1,4 +1,4 @@
-import { homedir } from "node:os";
+import os from "node:os";
 import { join } from "node:path";
 
 /** The user that Ambit runs as has no home: an id without an entry in /etc/passwd, and no `HOME`. */
@@ -24,7 +24,7 @@ export function userFolder(variable: string, inHome: string, environment: Variab
   const named = environment[variable];
   if (named?.startsWith("/")) return named;
   try {
-    return join(homedir(), inHome);
+    return join(os.homedir(), inHome);
   } catch (error) {
     throw new HomeMissing(variable, error);
   }

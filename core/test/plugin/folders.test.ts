@@ -1,11 +1,8 @@
-import { homedir } from "node:os";
-import { expect, it, test, vi } from "vitest";
+import os from "node:os";
+import { afterEach, expect, it, test, vi } from "vitest";
 import { HomeMissing, stateFolder, userFolder } from "../../src/plugin/folders.js";
 
-vi.mock("node:os", async (original) => ({
-  ...(await original<typeof import("node:os")>()),
-  homedir: vi.fn(),
-}));
+afterEach(() => void vi.restoreAllMocks());
 
 test.each([
   [{ XDG_STATE_HOME: "/state" }, 1000, "/state/ambit/runs.sqlite"],
@@ -13,12 +10,12 @@ test.each([
   [{}, 1000, "/me/.local/state/ambit/runs.sqlite"],
   [{ XDG_STATE_HOME: "/state" }, 0, "/var/lib/ambit/runs.sqlite"],
 ])("with %o, what outlives a run of user %i is kept at %s", (environment, uid, expected) => {
-  vi.mocked(homedir).mockReturnValue("/me");
+  vi.spyOn(os, "homedir").mockReturnValue("/me");
   expect(stateFolder("runs.sqlite", environment, uid)).toBe(expected);
 });
 
 it("names the variable to a user without a home", () => {
-  vi.mocked(homedir).mockImplementation(() => {
+  vi.spyOn(os, "homedir").mockImplementation(() => {
     throw new Error("uv_os_homedir returned ENOENT");
   });
   expect(() => userFolder("XDG_DATA_HOME", ".local/share", {})).toThrow(HomeMissing);
