@@ -106,7 +106,7 @@ const quickPart = [
   "packages/egress/test/proxy/tunnel",
   "packages/bridge/test/connections",
   "plugins/executor-code/test/executor",
-  "plugins/sandbox-local/test/process",
+  "plugins/sandbox-local/test/process/connection-owner",
   "plugins/sandbox-local/test/probe",
   "test/repository/test/needs",
 ];

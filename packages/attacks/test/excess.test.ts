@@ -39,11 +39,14 @@ describe("mounts that allow more than writing the run's files", () => {
     workspace: "/box/session/workspace",
     home: "/box/session/home",
     scratch: ["/tmp", "/dev/shm"],
+    closed: ["/etc/store"],
   };
   const line = (path: string, options: string, type = "tmpfs") =>
     `1 2 0:3 / ${path} ${options} - ${type} none rw`;
   it.each<[string, string, readonly string[]]>([
     ["a read-only root", line("/", "ro,relatime", "overlay"), []],
+    ["a folder that only root can write", line("/etc/store", "rw"), []],
+    ["one below it", line("/etc/store/open", "rw"), ["/etc/store/open is mounted writable"]],
     ["a writable root", line("/", "rw,relatime", "overlay"), ["/ is mounted writable"]],
     ["a root that is covered later", [line("/x", "rw"), line("/x", "ro")].join("\n"), []],
     ["the folder of the workspace", line("/box", "rw"), []],

@@ -2,7 +2,7 @@ import { probeSandboxes, type SandboxOverrides } from "@ambit/attacks/standard-p
 import { refusedByProfile } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
 import type { Capability, Finding, SandboxSpec, Scope } from "@ambit/core/plugin";
-import { makeAuthority } from "@ambit/egress/credentials";
+import { imageStore, makeAuthority } from "@ambit/egress/credentials";
 import type { DockerConfig } from "./config.js";
 import { fixFor } from "./engine/failure.js";
 import { keptCapabilities } from "./open/container-options.js";
@@ -28,7 +28,7 @@ export function probeEngine(
     bounding: keptCapabilities,
     refusedCalls: refusedByProfile,
     kernelPaths,
-    closedPaths: [`${config.bridge.folder}/put`],
+    closedPaths: [`${config.bridge.folder}/put`, `${imageStore}/put`],
     perToolFix:
       "use an image with `mount` and `setpriv` (util-linux), the runtime runc (gVisor shows every user all arguments) and, on a host with AppArmor, a profile that allows `mount` (sandbox-docker's appArmor)",
     fixFor: (error: unknown, capability: Capability) => fixFor(error, config, capability),

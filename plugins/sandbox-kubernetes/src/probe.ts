@@ -2,7 +2,7 @@ import { probeSandboxes } from "@ambit/attacks/standard-probe";
 import { type DialTarget, NotProven, probeSpec, reachedTargets, refusedByProfile } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
 import { type Capability, type Finding, messageOf, SandboxFailed } from "@ambit/core/plugin";
-import { makeAuthority } from "@ambit/egress/credentials";
+import { imageStore, makeAuthority } from "@ambit/egress/credentials";
 import { fixFor } from "./api/failure.js";
 import { isNetwork } from "./claims.js";
 import { keptByGate, type OpenPod, whyGateFails } from "./gate-trial.js";
@@ -91,7 +91,7 @@ function standardProbe(access: ClusterAccess, open: OpenPod, claims: readonly Ca
     node: config.bridge.node,
     bounding: daemonCapabilities,
     refusedCalls: refusedByProfile,
-    closedPaths: [`${config.bridge.folder}/put`],
+    closedPaths: [`${config.bridge.folder}/put`, `${imageStore}/put`],
     ...(access.podShape === "baseline" ? { hasPlainScratch: true, beyond } : {}),
     perToolFix: `${access.whyBaseline ?? "the pod's node doesn't hide processes"}: ${userNamespaceFix}`,
     // What a pod reaches although a policy should close it is the network's.

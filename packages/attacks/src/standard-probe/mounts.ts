@@ -15,6 +15,8 @@ export interface WritableFolders {
   readonly home: string;
   /** Without the workspace: it is read-only, or isn't there. */
   readonly scratch: readonly string[];
+  /** Mounted writable, for root: an attempt of the run's user to write to each must have failed. */
+  readonly closed: readonly string[];
 }
 
 export const scratchFolders = ["/tmp", "/var/tmp", "/run", "/dev/shm"];
@@ -27,12 +29,12 @@ export const scratchFolders = ["/tmp", "/var/tmp", "/run", "/dev/shm"];
  */
 export function excessMounts(
   mountinfo: string,
-  { workspace, home, scratch }: WritableFolders,
+  { workspace, home, scratch, closed }: WritableFolders,
   hasNoFlags: boolean,
 ): readonly string[] {
   const isBelow = (path: string, folder: string) => path === folder || path.startsWith(`${folder}/`);
   return mountsIn(mountinfo).flatMap(({ path, type, options }) => {
-    if (options.has("ro") || ofKernel.has(type)) return [];
+    if (options.has("ro") || ofKernel.has(type) || closed.includes(path)) return [];
     // A device in place of a file, such as /dev/null over a table of the kernel's.
     if (
       path.startsWith("/proc/") ||

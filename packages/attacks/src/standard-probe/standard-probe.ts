@@ -48,7 +48,10 @@ export interface StandardProbe<Box extends ProbedSandbox = ProbedSandbox> {
   readonly hasShell?: boolean;
   /** The kernel inside, if it is known. Default: it is asked. */
   readonly kernel?: KernelInside;
-  /** Absolute paths inside that no process of a run may write to, in addition to the system's. Default: none. */
+  /**
+   * Absolute paths inside that no process of a run may write to, in addition to the system's. The folder of each may be
+   * mounted writable, for root. Default: none.
+   */
   readonly closedPaths?: readonly string[];
   /** Files and folders of this host that no process of a run may read or list. Default: `/etc/shadow`. */
   readonly hiddenPaths?: readonly string[];

@@ -54,14 +54,18 @@ describe("an exposed handler", () => {
       let open = 0, dropped = 0;
       const sockets = Array.from({ length: 600 }, () => net.connect(port, "127.0.0.1"));
       for (const socket of sockets) socket.on("connect", () => open++).on("error", () => {}).on("close", () => dropped++);
-      setTimeout(() => {
+      // Until those over the limit are dropped, or for as long as a busy machine may need.
+      const begun = Date.now();
+      const look = setInterval(() => {
+        if (dropped < 600 - 256 && Date.now() - begun < 30000) return;
+        clearInterval(look);
         const before = dropped;
         for (const socket of sockets) socket.destroy();
         setTimeout(() => {
           fetch(url, { headers: { authorization: "Bearer " + token } }).then(async (response) =>
             console.log(JSON.stringify({ before, text: await response.text() })));
         }, 500);
-      }, 1500);`;
+      }, 100);`;
     const { before, text } = JSON.parse(await inside(sandbox, program, url, token));
     expect(before).toBeGreaterThanOrEqual(600 - 256);
     expect(text).toBe("here");

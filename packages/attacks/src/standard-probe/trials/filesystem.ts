@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { dirname } from "node:path/posix";
 import type { Sandbox } from "@ambit/core/plugin";
 import { type Attempts, type Reached, reachedOf } from "../../inside/attempts.js";
 import { lookOutside, tryInside } from "../../inside/look.js";
@@ -63,6 +64,7 @@ export const filesTrial: StandardTrial = {
         workspace,
         home: sandbox.home,
         scratch: [...scratchFolders, ...(probe.scratch ?? [])],
+        closed: (probe.closedPaths ?? []).map((path) => dirname(path)),
       };
       const hasNoFlags = isGvisor || probe.hasPlainScratch === true;
       const excess = limitsWrites ? excessMounts(mounts ?? "", folders, hasNoFlags) : [];

@@ -54,7 +54,7 @@ export const mutants: readonly MutantCase[] = [
       plugin("confined/launch/launch.js", "if (!isGuarded(first, expected))", "if (false)"),
       plugin(
         "confined/session.js",
-        "process.getuid?.() === 0 ? await parts.lease(config.userIds) : undefined",
+        "process.getuid?.() === 0 ? await parts.lease(remains?.userIds ?? config.userIds) : undefined",
         "undefined",
       ),
     ],
