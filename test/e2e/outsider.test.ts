@@ -80,7 +80,7 @@ describe("a plugin from outside the repository", () => {
   it("has its configuration and tools checked by its own schemas", async () => {
     const wrong = await ambit(["plugins"], { cwd: await deployment({ entires: {} }) });
     expect(wrong.code).toBe(2);
-    expect(wrong.stderr).toContain("lookup: its config: entries");
+    expect(wrong.stderr).toContain("lookup (ambit-plugin-lookup): its config: entries");
     const cwd = await deployment({ entries: {} });
     const input = { ...demo("say hi"), customTools: [{ ...find, options: {} }] };
     const { code, stdout } = await ambit(["plan", "--json", "-"], { cwd, input });
