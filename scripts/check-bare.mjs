@@ -103,10 +103,7 @@ const quickPart = [
   "core/test/plan",
   "packages/runner/test/happy-run",
   "packages/workspace/test/git",
-  "packages/egress/test/proxy/tunnel",
-  "packages/bridge/test/connections",
   "plugins/executor-code/test/executor",
-  "plugins/sandbox-local/test/process/connection-owner",
   "plugins/sandbox-local/test/probe",
   "test/repository/test/needs",
 ];
