@@ -4,8 +4,8 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, mkdirSync } from "node:fs";
-import { dirname } from "node:path";
+import { accessSync, appendFileSync, constants, existsSync, mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** What the programs of all steps printed. */
@@ -57,6 +57,23 @@ export async function step(name, act) {
   }
 }
 
+/** npm downloads to the user's home; where that can't be written, to this clone's `.cache`. */
+function npmCache() {
+  const { npm_config_cache: cache = join(process.env.HOME ?? "/", ".npm") } = process.env;
+  return isWritable(cache) ? {} : { npm_config_cache: join(dirname(log), "npm") };
+}
+
+/** Whether a folder can be written, or made. @param {string} folder @returns {boolean} */
+function isWritable(folder) {
+  if (!existsSync(folder)) return isWritable(dirname(folder));
+  try {
+    accessSync(folder, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /**
  * Runs a program, with its output in the log.
  * @param {string} command
@@ -68,7 +85,11 @@ export async function runLogged(command, args, cwd) {
   const commandLine = [command, ...args].join(" ");
   mkdirSync(dirname(log), { recursive: true });
   appendFileSync(log, `\n$ ${commandLine}\n`);
-  const child = spawn(command, args, { cwd, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(command, args, {
+    cwd,
+    env: { ...process.env, ...npmCache() },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (text) => {
