@@ -96,8 +96,9 @@ test("marked processes, their descendants, and processes that share their sessio
 
 test("a process that has ended holds no connection, although an ordinary user can't read its descriptors", async () => {
   const user = isRoot ? ordinaryUser : {};
-  // It becomes a program that doesn't wait for its child.
-  const parent = spawn("sh", ["-c", "sleep 0 & echo $!; exec sleep 60"], { ...user, cwd: "/" });
+  // It becomes a program that doesn't wait for its child, which ends then: a shell would wait for it.
+  const untilExec = 'while read -r name < /proc/$$/comm && [ "$name" = sh ]; do :; done';
+  const parent = spawn("sh", ["-c", `(${untilExec}) & echo $!; exec sleep 60`], { ...user, cwd: "/" });
   onTestFinished(() => void parent.kill());
   const [pid] = await once(parent.stdout.setEncoding("latin1"), "data");
   const child = Number(pid);
