@@ -7,12 +7,12 @@ export interface ClientOptions extends HttpOptions {
   readonly projectId?: string;
 }
 
-/** Of every call. */
+/** What every call takes: aborting the signal ends its request. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Of a list: `after` is the last id of the page before. */
+/** Which part of a list is returned: the entries after the id `after`, which ends the page before, and at most `limit`. */
 export interface Page extends CallOptions {
   readonly after?: string;
   readonly limit?: number;

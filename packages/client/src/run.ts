@@ -64,7 +64,7 @@ export class Run implements AsyncIterable<AgentEvent> {
   readonly #options: RunOptions;
   readonly #source: RunSource;
   readonly #ended = Promise.withResolvers<RunResult>();
-  /** Of the turn that is read now. */
+  /** It names the turn whose events are read now. */
   #id: string;
   #isRead = false;
 
