@@ -291,7 +291,7 @@ async function showBuild(folder) {
   const at = (/** @type {string} */ name) => join(folder, "tests", name);
   const layers = `lowerdir=${root},upperdir=${at("upper")},workdir=${at("work")}`;
   await runLogged("mount", ["-t", "overlay", "-o", layers, "overlay", at("root")], root);
-  // Where vitest writes, whoever starts it.
+  // Vitest writes here, as any user.
   const written = [".vite-temp", ".vite"].map((name) => join(at("root"), "node_modules", name));
   for (const path of written) mkdirSync(path, { recursive: true });
   await runLogged("chmod", ["-R", "a+rwX", ...written], root);

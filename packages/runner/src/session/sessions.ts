@@ -509,7 +509,7 @@ export class Sessions {
 
   /**
    * Closes it, unless this runner is leaving and another one can continue it.
-   * @param lost why its files are lost, for the next run of the name. Default: nobody misses them.
+   * @param lost why its files are lost, for the next run of the name. Default: the loss is not reported.
    */
   async #end(session: Session, key: string, lost?: string): Promise<void> {
     this.#ending.set(key, (this.#ending.get(key) ?? 0) + 1);
@@ -544,7 +544,7 @@ export class Sessions {
     await this.#leaveLost(key, reason);
   }
 
-  /** It was closed. @param reason why its files are lost, for the next run of the name. Default: nobody misses them. */
+  /** It was closed. @param reason why its files are lost, for the next run of the name. Default: the loss is not reported. */
   async #leaveLost(key: string, reason: string | undefined): Promise<void> {
     const { keeper } = this;
     if (keeper === undefined && reason !== undefined) this.#lost.add(key, reason);
