@@ -292,7 +292,7 @@ async function showBuild(folder) {
   const layers = `lowerdir=${root},upperdir=${at("upper")},workdir=${at("work")}`;
   await runLogged("mount", ["-t", "overlay", "-o", layers, "overlay", at("root")], root);
   // Vitest writes here, as any user.
-  const written = [".vite-temp", ".vite"].map((name) => join(at("root"), "node_modules", name));
+  const written = [".vite-temp", ".vite", ".vitest"].map((name) => join(at("root"), "node_modules", name));
   for (const path of written) mkdirSync(path, { recursive: true });
   await runLogged("chmod", ["-R", "a+rwX", ...written], root);
   return async () => await runLogged("umount", ["-l", at("root")], root);

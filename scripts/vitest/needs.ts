@@ -119,14 +119,23 @@ export function skipWithoutNeeds(): Plugin {
   return {
     name: "ambit-needs",
     enforce: "pre",
+    // Vitest keeps transformed files from run to run, and this machine may get what it lacks.
+    configureVitest({ defineCacheKeyGenerator }) {
+      defineCacheKeyGenerator(({ id, sourceCode }) => lackOf(id, sourceCode));
+    },
     transform(source, id) {
-      // What a machine must prove, as CI's must, isn't skipped there: it fails.
-      if (!id.includes(".test.ts") || process.env.AMBIT_MUST_PROVE) return undefined;
-      const reasons = missingFor(source);
-      if (reasons.length === 0) return undefined;
-      const reason = JSON.stringify(`host: ${reasons.join("; ")}`);
+      const lack = lackOf(id, source);
+      if (lack === undefined) return undefined;
+      const reason = JSON.stringify(`host: ${lack}`);
       const code = `import { it } from "vitest"; it("all of this file", (context) => context.skip(${reason}));`;
       return { code, map: null };
     },
   };
+}
+
+/** What this machine lacks for a test file. What a machine must prove, as CI's must, isn't skipped there: it fails. */
+function lackOf(id: string, source: string): string | undefined {
+  if (!id.includes(".test.ts") || process.env.AMBIT_MUST_PROVE) return undefined;
+  const reasons = missingFor(source);
+  return reasons.length === 0 ? undefined : reasons.join("; ");
 }

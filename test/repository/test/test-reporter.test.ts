@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { skipWithout } from "../../../scripts/vitest/skip-without.ts";
 import { root } from "../rules/tree.js";
 
 /** Runs the named fixtures with the packages' configuration, like the whole suite. */
@@ -46,6 +47,16 @@ async function runFixtures(
 const host = "skipped: test/host.test.ts > needs more than this host has: host: no such kernel here";
 const elsewhere = "skipped: test/elsewhere.test.ts > waits for something: not today";
 const silent = "skipped: test/silent.test.ts > says nothing: no reason given";
+
+describe("a file that needs what the machine lacks", () => {
+  it("is skipped until the machine has it, although files are kept from run to run", async () => {
+    skipWithout("git");
+    const without = await runFixtures(["needy"], { PATH: "/nowhere" });
+    expect(without.skips).toEqual([expect.stringContaining("host: no git")]);
+    expect(await runFixtures(["needy"], {})).toMatchObject({ skips: [], counts: { passed: 1, failed: 0 } });
+    expect((await runFixtures(["needy"], { PATH: "/nowhere" })).skips).toEqual(without.skips);
+  });
+});
 
 describe("a skip", () => {
   it.each([
