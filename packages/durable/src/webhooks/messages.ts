@@ -56,8 +56,8 @@ export function aboutExpiry(
   run: MessageSource,
   { id, kind, payload }: Pick<StoredInteraction, "id" | "kind"> & { readonly payload?: string },
 ): readonly NewDelivery[] {
-  const asked = payload === undefined ? {} : payloadOf(payload);
-  const data = { ...ofRun(run), interactionId: id, kind: interactionKindSchema.parse(kind), ...asked };
+  const shownPayload = payload === undefined ? {} : payloadOf(payload);
+  const data = { ...ofRun(run), interactionId: id, kind: interactionKindSchema.parse(kind), ...shownPayload };
   return delivery(run, { type: "interaction.expired", timestamp: now(), data });
 }
 

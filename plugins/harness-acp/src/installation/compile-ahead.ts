@@ -31,8 +31,9 @@ export function compiledCode(
   node: string,
 ): CompiledCode | undefined {
   const entry = located?.companion?.file;
-  const own = installedFolder(id);
-  if (program.companion?.modules === undefined || entry === undefined || own === undefined) return undefined;
+  const agentFolder = installedFolder(id);
+  if (program.companion?.modules === undefined || entry === undefined || agentFolder === undefined)
+    return undefined;
   const files = globSync(program.companion.modules, { cwd: dirname(entry) })
     .map((file) => join(dirname(entry), file))
     .sort()
@@ -43,7 +44,7 @@ export function compiledCode(
   });
   const key = createHash("sha256").update(JSON.stringify(state)).digest("hex").slice(0, 32);
   // With the agent, so that its next installation removes it.
-  const folder = join(own, ".compiled", key);
+  const folder = join(agentFolder, ".compiled", key);
   return { folder, enable: join(folder, enabling), files };
 }
 

@@ -119,7 +119,7 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       opened.push(() => user.release());
       await checkReachable(runner.path, options.dataFolder);
     }
-    const made = await makeSessionFolder(
+    const sessionFolder = await makeSessionFolder(
       runner,
       spec.id,
       user,
@@ -127,9 +127,9 @@ export async function openSession(options: SessionOptions): Promise<ConfinedSess
       remains?.folder,
     );
     // The user's folder stays.
-    const folder = { ...made, workspace: spec.workspaceFolder ?? made.workspace };
+    const folder = { ...sessionFolder, workspace: spec.workspaceFolder ?? sessionFolder.workspace };
     opened.push(async () => {
-      await made.remove();
+      await sessionFolder.remove();
       runner.trash.report(spec.log);
     });
     const isContinued = spec.fence !== undefined && config.takeoverMinutes > 0;

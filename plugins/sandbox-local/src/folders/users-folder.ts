@@ -19,10 +19,10 @@ export async function requireUsable(
     throw refuse(
       "as root, each session has a user of its own, who may not write your files: run Ambit as the folder's owner, or work on a copy",
     );
-  const found = await stat(folder).catch(() => undefined);
-  if (found?.isDirectory() !== true || (await realpath(folder)) !== folder)
+  const stats = await stat(folder).catch(() => undefined);
+  if (stats?.isDirectory() !== true || (await realpath(folder)) !== folder)
     throw refuse("it is no folder, or there is a link in its path");
-  if (found.uid !== uid) throw refuse("it is another user's: run Ambit as its owner, or work on a copy");
+  if (stats.uid !== uid) throw refuse("it is another user's: run Ambit as its owner, or work on a copy");
   const data = await realpath(dataFolder).catch(() => dataFolder);
   if (isWithin(data, folder) || isWithin(folder, data))
     throw refuse(`it holds Ambit's own data (${data}), or is in it: name a folder below it`);

@@ -9,14 +9,14 @@ import { openParent } from "./open-parent.js";
 export async function localEntry(folder: string, path: string): Promise<LocalEntry | undefined> {
   return await inParent(folder, path, async (parent, name) => {
     const place = inFolder(parent, name);
-    const found = await lstat(place);
-    if (found.isSymbolicLink()) return { kind: "link", path, target: await readlink(place) };
-    if (!found.isFile()) return undefined;
+    const stats = await lstat(place);
+    if (stats.isSymbolicLink()) return { kind: "link", path, target: await readlink(place) };
+    if (!stats.isFile()) return undefined;
     return {
       kind: "file",
       path,
-      mode: found.mode,
-      mtime: found.mtimeMs,
+      mode: stats.mode,
+      mtime: stats.mtimeMs,
       content: () => contentOf(folder, path),
     };
   });

@@ -23,7 +23,7 @@ const writtenAs = new Map([
 ]);
 
 /** What a build leaves in a template's folder. */
-const made = ["node_modules", "dist"];
+const builtFolders = ["node_modules", "dist"];
 
 /**
  * `ambit init --plugin <kind> [folder]`: writes a plugin that builds and passes the kit, named after its folder.
@@ -68,7 +68,7 @@ async function filesOf(template: string) {
   const paths = entries
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
-    .filter((path) => !path.split("/").some((part) => made.includes(part)));
+    .filter((path) => !path.split("/").some((part) => builtFolders.includes(part)));
   return Promise.all(paths.map(async (path) => ({ path, text: await readFile(join(folder, path), "utf8") })));
 }
 

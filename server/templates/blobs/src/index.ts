@@ -51,16 +51,16 @@ class FolderBlobs implements Blobs {
 
   async get(owner: string, name: string): Promise<Blob | undefined> {
     const path = join(this.#folderOf(owner), requireBlobName(name));
-    const found = await orFailed(() => unlessMissing(stat(path)));
-    return found && { size: found.size, content: contentOf(path) };
+    const stats = await orFailed(() => unlessMissing(stat(path)));
+    return stats && { size: stats.size, content: contentOf(path) };
   }
 
   async *files(owner: string): AsyncGenerator<BlobFile, void, undefined> {
     const folder = this.#folderOf(owner);
     for (const name of (await orFailed(() => unlessMissing(readdir(folder)))) ?? []) {
       if (name === ownerFile || name.startsWith(draft)) continue;
-      const found = await orFailed(() => unlessMissing(stat(join(folder, name))));
-      if (found !== undefined) yield { name, at: found.mtimeMs };
+      const stats = await orFailed(() => unlessMissing(stat(join(folder, name))));
+      if (stats !== undefined) yield { name, at: stats.mtimeMs };
     }
   }
 
@@ -72,9 +72,9 @@ class FolderBlobs implements Blobs {
   async *owners(before: number): AsyncGenerator<BlobOwner, void, undefined> {
     for (const name of await orFailed(() => readdir(this.folder))) {
       const path = join(this.folder, name, ownerFile);
-      const found = await orFailed(() => unlessMissing(stat(path)));
-      if (found !== undefined && found.mtimeMs < before)
-        yield { owner: await orFailed(() => readFile(path, "utf8")), since: found.mtimeMs };
+      const stats = await orFailed(() => unlessMissing(stat(path)));
+      if (stats !== undefined && stats.mtimeMs < before)
+        yield { owner: await orFailed(() => readFile(path, "utf8")), since: stats.mtimeMs };
     }
   }
 

@@ -127,7 +127,7 @@ class Route {
     });
     const exchange = this.scope.begin(model);
     const headers = Object.fromEntries(passed.there.flatMap((name) => pairOf(name, given.get(name))));
-    const own = { "anthropic-version": "2023-06-01", "content-type": "application/json" };
+    const apiHeaders = { "anthropic-version": "2023-06-01", "content-type": "application/json" };
     const url = new URL(search, this.#endpoint);
     let response: IncomingMessage;
     try {
@@ -136,7 +136,7 @@ class Route {
           method: "POST",
           url,
           body,
-          headers: { ...own, ...headers, ...this.use.headers, "x-api-key": this.#key },
+          headers: { ...apiHeaders, ...headers, ...this.use.headers, "x-api-key": this.#key },
         },
         { whyClosed: (address) => whyAddressClosed(url, address, this.config) },
         signal,

@@ -37,7 +37,7 @@ type Config = z.output<typeof configSchema>;
 const claims = ["network.deny", "process.contained", "environment.named-only"] as const;
 
 /** With these the bridge, as root inside, gives each process a user of its own. No process of a run has them. */
-const kept = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"];
+const keptCapabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"];
 
 /** Inside: the runner's Node.js, and a folder that only the bridge writes to. */
 const bridge = bridgeSchema.parse({ node: "/opt/node", folder: "/ambit" });
@@ -46,7 +46,11 @@ const bridge = bridgeSchema.parse({ node: "/opt/node", folder: "/ambit" });
 const isolation = [
   ...["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"],
   ...["--die-with-parent", "--new-session", "--clearenv", "--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin"],
-  ...["--cap-drop", "ALL", ...[...kept, "SETPCAP"].flatMap((name) => ["--cap-add", `CAP_${name}`])],
+  ...[
+    "--cap-drop",
+    "ALL",
+    ...[...keptCapabilities, "SETPCAP"].flatMap((name) => ["--cap-add", `CAP_${name}`]),
+  ],
   ...["--ro-bind", "/usr", "/usr", "--dir", "/etc", "--dir", "/opt"],
   ...["--ro-bind", process.execPath, bridge.node],
   ...["bin", "sbin", "lib", "lib64"].flatMap((name) => ["--symlink", `usr/${name}`, `/${name}`]),
@@ -58,7 +62,7 @@ const isolation = [
 const bounded = [
   "setpriv",
   "--inh-caps=-all",
-  `--bounding-set=-all,${kept.map((name) => `+${name.toLowerCase()}`)}`,
+  `--bounding-set=-all,${keptCapabilities.map((name) => `+${name.toLowerCase()}`)}`,
 ];
 
 /** What no namespace closes: vsock, io_uring, … The bridge gives a folder its group, which these rules would refuse. */
@@ -138,7 +142,7 @@ export class Backend implements SandboxBackend {
   probe(signal: AbortSignal): Promise<readonly Finding[]> {
     const open = (spec: SandboxSpec, scope: Scope) => this.open(spec, scope);
     const fixFor = () => `install bubblewrap (as '${this.config.bubblewrap}'), and start Ambit as root`;
-    return probeSandboxes({ claims, open, node: bridge.node, bounding: kept, fixFor }, signal);
+    return probeSandboxes({ claims, open, node: bridge.node, bounding: keptCapabilities, fixFor }, signal);
   }
 
   /** Applies every requirement or rejects. It never opens something weaker. */

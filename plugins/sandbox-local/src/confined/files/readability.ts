@@ -10,16 +10,16 @@ const maxEntries = 2_000;
  * them. Their parents don't count: a path below a closed home is mounted elsewhere first.
  */
 export function readabilityOf(paths: readonly RequiredPath[]): Readability {
-  const closed = paths.flatMap(({ path, what }) => {
-    const found = closedPath(path);
-    return found === undefined ? [] : [{ ...found, what, folder: packageRoot(path) }];
+  const closedPaths = paths.flatMap(({ path, what }) => {
+    const closed = closedPath(path);
+    return closed === undefined ? [] : [{ ...closed, what, folder: packageRoot(path) }];
   });
-  const [first] = closed;
+  const [first] = closedPaths;
   if (first === undefined) return true;
   const mode = (first.stats.mode & 0o777).toString(8).padStart(4, "0");
   return {
     reason: `${first.what} can't be read by a session's own user: ${first.path} has the mode ${mode}, as an umask of 077 leaves it`,
-    fix: `chmod -R go+rX ${[...new Set(closed.map(({ folder }) => folder))].join(" ")}`,
+    fix: `chmod -R go+rX ${[...new Set(closedPaths.map(({ folder }) => folder))].join(" ")}`,
   };
 }
 

@@ -112,8 +112,8 @@ export async function isPassable(folder: string): Promise<boolean> {
 
 /** Whether other users can use it where they can reach it: a mount makes nothing more of it. */
 async function isOpenItself(path: string): Promise<boolean> {
-  const found = await stat(path);
-  return (found.mode & (found.isDirectory() ? 0o001 : 0o005)) !== 0;
+  const stats = await stat(path);
+  return (stats.mode & (stats.isDirectory() ? 0o001 : 0o005)) !== 0;
 }
 
 async function isOpenToAll(path: string): Promise<boolean> {

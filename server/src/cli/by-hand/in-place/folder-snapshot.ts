@@ -66,14 +66,14 @@ export class FolderSnapshot {
   async prepare(): Promise<Tree> {
     this.#earlier = await this.#read();
     await mkdir(join(this.place, "contents"), { recursive: true, mode: 0o700 });
-    const kept = new Set(await readdir(join(this.place, "contents")));
-    const isWhole = (entry: TreeEntry) => entry.kind !== "file" || kept.has(entry.sha256);
-    const known = this.#earlier && {
+    const keptContents = new Set(await readdir(join(this.place, "contents")));
+    const isWhole = (entry: TreeEntry) => entry.kind !== "file" || keptContents.has(entry.sha256);
+    const wholeSnapshot = this.#earlier && {
       ...this.#earlier.before,
       entries: this.#earlier.before.entries.filter(isWhole),
     };
     const read = (path: string) => this.#keep(path);
-    this.#before = await readTree(this.folder, { earlier: known, read });
+    this.#before = await readTree(this.folder, { earlier: wholeSnapshot, read });
     return this.#before;
   }
 
@@ -103,15 +103,15 @@ export class FolderSnapshot {
     if (!before.repositories.includes(".git")) await rmdir(join(this.folder, ".git")).catch(() => undefined);
     const disarmed: string[] = [];
     for (const path of missing) {
-      const found = await lstat(join(this.folder, path)).catch(() => undefined);
-      if (found !== undefined) disarmed.push(await renameDisarmed(this.folder, path));
+      const stats = await lstat(join(this.folder, path)).catch(() => undefined);
+      if (stats !== undefined) disarmed.push(await renameDisarmed(this.folder, path));
     }
     let after = await readTree(this.folder, { earlier: before, read: digestIfReadable });
     // What is renamed may still be one.
     for (;;) {
-      const made = after.repositories.filter((path) => !before.repositories.includes(path));
-      if (made.length === 0) break;
-      for (const path of made) {
+      const newRepositories = after.repositories.filter((path) => !before.repositories.includes(path));
+      if (newRepositories.length === 0) break;
+      for (const path of newRepositories) {
         const renamed = await disarm(this.folder, path);
         if (!path.includes(disarmedEnd)) disarmed.push(renamed);
       }
@@ -120,9 +120,9 @@ export class FolderSnapshot {
     const isChanged = changedIn(before, after).length > 0;
     const { folder } = this;
     const taken = { folder, takenAt: Date.now(), before, after, isUndone: false };
-    const kept = isChanged ? taken : (this.#earlier ?? taken);
-    await this.#write(kept);
-    await this.#forget(kept.before);
+    const snapshot = isChanged ? taken : (this.#earlier ?? taken);
+    await this.#write(snapshot);
+    await this.#forget(snapshot.before);
     return { isChanged, disarmed };
   }
 
@@ -229,8 +229,8 @@ export class FolderSnapshot {
     const all = dirname(this.place);
     const ages = await Promise.all(
       (await readdir(all)).map(async (name) => {
-        const found = await lstat(join(all, name, "snapshot.json")).catch(() => undefined);
-        return { name, at: found?.mtimeMs ?? 0 };
+        const stats = await lstat(join(all, name, "snapshot.json")).catch(() => undefined);
+        return { name, at: stats?.mtimeMs ?? 0 };
       }),
     );
     for (const { name } of ages.sort((one, other) => other.at - one.at).slice(maxFolders))

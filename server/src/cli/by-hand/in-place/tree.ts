@@ -55,7 +55,7 @@ export async function readTree(folder: string, { earlier, read }: TreeOptions): 
   );
   const entries: TreeEntry[] = [];
   const repositories: string[] = [];
-  const files: { readonly path: string; readonly found: BigIntStats }[] = [];
+  const files: { readonly path: string; readonly stats: BigIntStats }[] = [];
   let bytes = 0n;
   let count = 0;
   const look = async (below: string): Promise<void> => {
@@ -79,26 +79,26 @@ export async function readTree(folder: string, { earlier, read }: TreeOptions): 
         repositories.push(path);
         continue;
       }
-      const found = await lstat(join(folder, path), { bigint: true });
-      if (found.isSymbolicLink())
+      const stats = await lstat(join(folder, path), { bigint: true });
+      if (stats.isSymbolicLink())
         entries.push({ kind: "link", path, target: await readlink(join(folder, path)) });
-      else if (found.isDirectory()) {
-        entries.push({ kind: "folder", path, mode: Number(found.mode & 0o777n) });
+      else if (stats.isDirectory()) {
+        entries.push({ kind: "folder", path, mode: Number(stats.mode & 0o777n) });
         await look(path);
-      } else if (found.isFile()) {
-        bytes += found.size;
+      } else if (stats.isFile()) {
+        bytes += stats.size;
         if (bytes > maxBytes)
           throw tooMuch(folder, `is larger than ${maxBytes / 1024 ** 3} GiB: name a folder below it`);
-        files.push({ path, found });
+        files.push({ path, stats });
       }
     }
   };
   await look("");
-  const digest = async ({ path, found }: (typeof files)[number]): Promise<TreeEntry> => {
-    const stamp = [found.ino, found.size, found.mtimeNs, found.ctimeNs].join(":");
-    const known = unchanged.get(path);
-    const sha256 = known?.stamp === stamp ? known.sha256 : await read(join(folder, path));
-    return { kind: "file", path, mode: Number(found.mode & 0o777n), sha256, stamp };
+  const digest = async ({ path, stats }: (typeof files)[number]): Promise<TreeEntry> => {
+    const stamp = [stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(":");
+    const earlierEntry = unchanged.get(path);
+    const sha256 = earlierEntry?.stamp === stamp ? earlierEntry.sha256 : await read(join(folder, path));
+    return { kind: "file", path, mode: Number(stats.mode & 0o777n), sha256, stamp };
   };
   for (let at = 0; at < files.length; at += atOnce)
     entries.push(...(await Promise.all(files.slice(at, at + atOnce).map(digest))));
