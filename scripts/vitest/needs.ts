@@ -1,6 +1,6 @@
 /** What tests need of their machine, each in one place: how it is tried, and the reason of a skip where it is missing. */
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, rmdirSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import type { Plugin } from "vitest/config";
 import { installCommand } from "../platform.mjs";
@@ -53,6 +53,11 @@ export const needs: Readonly<Record<string, Need>> = {
     isMet: () => runs("pgrep", "--version"),
     reason: `no pgrep: ${installCommand(process.platform, "procps")}`,
   },
+  cgroups: {
+    isMet: () => ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].some((folder) => canMakeGroupIn(folder)),
+    reason:
+      "no group can be made in the memory cgroups: start the tests as root where they are mounted writable",
+  },
   ipv6: {
     isMet: () =>
       Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1")),
@@ -70,6 +75,19 @@ export const needs: Readonly<Record<string, Need>> = {
     reason: "the first process doesn't wait for orphans: start the container with --init",
   },
 };
+
+/** A folder of the memory controller, of either version. */
+function canMakeGroupIn(folder: string): boolean {
+  const group = `${folder}/ambit-need-${process.pid}`;
+  try {
+    mkdirSync(group);
+    const limits = existsSync(`${group}/memory.max`) || existsSync(`${group}/memory.limit_in_bytes`);
+    rmdirSync(group);
+    return limits;
+  } catch {
+    return false;
+  }
+}
 
 const tried = new Map<string, boolean>();
 
