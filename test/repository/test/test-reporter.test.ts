@@ -12,7 +12,7 @@ async function runFixtures(
   environment: NodeJS.ProcessEnv,
   options: readonly string[] = [],
 ) {
-  const { CI: _, AMBIT_FORBID_SKIPS: __, ...inherited } = process.env;
+  const { CI: _, AMBIT_FORBID_SKIPS: __, AMBIT_MUST_PROVE: ___, ...inherited } = process.env;
   const fixtures = fileURLToPath(new URL("../fixtures/skips", import.meta.url));
   const child = fork(
     `${root}/node_modules/vitest/vitest.mjs`,

@@ -115,12 +115,13 @@ export async function probeSandboxes<Box extends ProbedSandbox>(
   };
   // What fails once the time is over fails for that reason: only what was still being tried says anything.
   const late = new Promise<never>((_resolve, reject) => {
-    AbortSignal.any([signal]).addEventListener("abort", () => reject(stillTrying([...underWay])), {
-      once: true,
-    });
+    const rejectWithTrials = () => reject(stillTrying([...underWay]));
+    // The time may be over already: making the decoys takes some of it.
+    if (signal.aborted) rejectWithTrials();
+    else AbortSignal.any([signal]).addEventListener("abort", rejectWithTrials, { once: true });
   });
   late.catch(() => undefined);
-  const inTime = <Result>(work: Promise<Result>): Promise<Result> => Promise.race([work, late]);
+  const inTime = <Result>(work: Promise<Result>): Promise<Result> => Promise.race([late, work]);
   try {
     return await closingAfter(signal, closeAll, async () => {
       // First and alone: if it fails there is one reason for everything.
