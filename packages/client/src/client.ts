@@ -18,6 +18,30 @@ export interface Page extends CallOptions {
   readonly limit?: number;
 }
 
+type ListedRun = Schema<"RunsResponse">["runs"][number];
+type Interaction = Schema<"InteractionsResponse">["interactions"][number];
+type Delivery = Schema<"StoredDelivery">;
+
+/** Rows of a page of a list that is read whole. Default: 1,000, the most that a server gives. */
+type PageSize = Omit<Page, "after">;
+
+const idOfRow = ({ id }: { readonly id: string }) => id;
+
+/** The rows of all pages. A page may be shorter than its limit, so only an empty one is the end. */
+async function* each<Row>(
+  readPage: (page: Page) => Promise<readonly Row[]>,
+  idOf: (row: Row) => string,
+): AsyncGenerator<Row, void, void> {
+  let page: Page = {};
+  for (;;) {
+    const rows = await readPage(page);
+    yield* rows;
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    page = { after: idOf(last) };
+  }
+}
+
 const at = (...parts: readonly string[]) => `/${parts.map(encodeURIComponent).join("/")}`;
 
 /**
@@ -76,8 +100,22 @@ export class AmbitClient {
     return await this.#list("/runs", page);
   }
 
-  async runInfo(runId: string, options: CallOptions = {}): Promise<Schema<"RunInfo">> {
-    return await this.#http.json(at("runs", runId), { query: this.#project, ...options });
+  /** All of them, the newest first, page by page as they are read. */
+  async *eachRun(filter: RunFilter & PageSize = {}): AsyncGenerator<ListedRun, void, void> {
+    const idOf = ({ projectId, runId }: ListedRun) =>
+      projectId === undefined ? runId : `${projectId}/${runId}`;
+    yield* each(async (page) => (await this.runs({ limit: 1_000, ...filter, ...page })).runs, idOf);
+  }
+
+  /** @param options `projectId` in place of the client's, for a run of a list that has several projects' */
+  async runInfo(
+    runId: string,
+    {
+      projectId = this.#projectId,
+      ...options
+    }: CallOptions & { readonly projectId?: string | undefined } = {},
+  ): Promise<Schema<"RunInfo">> {
+    return await this.#http.json(at("runs", runId), { query: { projectId }, ...options });
   }
 
   /** Deletes an ended run with all of its data. */
@@ -92,6 +130,14 @@ export class AmbitClient {
 
   async interactions(page: Page & InteractionFilter = {}): Promise<Schema<"InteractionsResponse">> {
     return await this.#list("/interactions", page);
+  }
+
+  /** All of them, page by page as they are read. */
+  async *eachInteraction(filter: InteractionFilter & PageSize = {}): AsyncGenerator<Interaction, void, void> {
+    yield* each(
+      async (page) => (await this.interactions({ limit: 1_000, ...filter, ...page })).interactions,
+      idOfRow,
+    );
   }
 
   /** Answers a question of a run: live, or stored for the session's next turn. */
@@ -186,6 +232,14 @@ export class AmbitClient {
 
   async deliveries(page: Page & DeliveryFilter = {}): Promise<Schema<"DeliveriesResponse">> {
     return await this.#list("/deliveries", page);
+  }
+
+  /** All of them, the newest first, page by page as they are read. */
+  async *eachDelivery(filter: DeliveryFilter & PageSize = {}): AsyncGenerator<Delivery, void, void> {
+    yield* each(
+      async (page) => (await this.deliveries({ limit: 1_000, ...filter, ...page })).deliveries,
+      idOfRow,
+    );
   }
 
   /** Sends a webhook's message again. */

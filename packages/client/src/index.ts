@@ -6,6 +6,7 @@ export type {
   InteractionRequest,
   RunRequest,
   RunResult,
+  Schema,
   StreamRecord,
 } from "./api.js";
 export { AmbitClient, type ClientOptions } from "./client.js";

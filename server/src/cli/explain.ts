@@ -1,9 +1,10 @@
+import { AmbitError } from "@ambit/client";
 import { HomeMissing, loadFailureLine, PluginLoadFailed } from "@ambit/core";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { printable } from "../logging/printable.js";
 import { isClosedPipe } from "./closed-pipe.js";
 import { exitCodes } from "./exit-codes.js";
-import { ServerRefused } from "./server-client.js";
+import { CommandRefused, lineOf } from "./server-client.js";
 
 /** Prints why a command couldn't start, one line per problem. Returns the exit code. */
 export function explain(error: unknown, output: { write(text: string): unknown }): number {
@@ -19,6 +20,7 @@ function linesOf(error: unknown): readonly string[] {
   if (error instanceof PluginLoadFailed) {
     return error.failures.map(loadFailureLine);
   }
-  if (error instanceof ServerRefused || error instanceof HomeMissing) return [error.message];
+  if (error instanceof AmbitError) return [lineOf(error)];
+  if (error instanceof CommandRefused || error instanceof HomeMissing) return [error.message];
   return [error instanceof Error ? (error.stack ?? error.message) : String(error)];
 }

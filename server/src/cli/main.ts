@@ -128,7 +128,9 @@ function program(): Command {
     .description("the latest runs that a server keeps, and which questions wait for an answer")
     .option("--limit <number>", "how many (default: 20)", positiveNumber)
     .addOption(new Option("--failed", "only those that failed").conflicts("state"))
-    .option("--state <state>", "queued, running or ended (default: all)")
+    .addOption(
+      new Option("--state <state>", "only these (default: all)").choices(["queued", "running", "ended"]),
+    )
     .option("--session <id>", "only this session's")
     .option("--project <id>", "only this project's")
     .option("--url <url>", serverOption)
@@ -177,7 +179,9 @@ function program(): Command {
   ambit
     .command("deliveries")
     .description("the messages of webhooks that a server keeps, and what became of them")
-    .option("--state <state>", "pending, delivered or failed (default: all)")
+    .addOption(
+      new Option("--state <state>", "only these (default: all)").choices(["pending", "delivered", "failed"]),
+    )
     .option("--run <id>", "only this run's")
     .option("--url <url>", serverOption)
     .option("--json", "as data")

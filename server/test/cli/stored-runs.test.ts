@@ -149,7 +149,7 @@ describe("ambit runs, attach, cancel, answer, deliveries and redeliver", () => {
     ["a run to cancel that isn't there", ["cancel", "none"], {}, "There is no run 'none'"],
     ["an address without its scheme", ["runs", "--url", "127.0.0.1:1"], {}, "--url: must be an http://"],
     ["a run that isn't there", ["attach", "none"], {}, "There is no run 'none'"],
-    ["a state that isn't one", ["runs", "--state", "done"], {}, "must be one of queued, running, ended"],
+    ["a state that isn't one", ["runs", "--state", "done"], {}, "Allowed choices are queued, running, ended"],
     ["an answer that says nothing", ["answer", "ask_1"], {}, "say one of --approve, --deny and --output"],
     ["two answers", ["answer", "ask_1", "--approve", "--output", "1"], {}, "say one of"],
     ["a question that isn't there", ["answer", "ask_1", "--deny"], {}, "no open question ask_1"],

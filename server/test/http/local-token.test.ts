@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { ServerClient } from "../../src/cli/server-client.js";
+import { connect } from "../../src/cli/server-client.js";
 import { takeEnvironment } from "../../src/configuration/environment.js";
 import { saying } from "../support/scripted-agent.js";
 import { asking, serveScript } from "../support/server.js";
@@ -20,10 +20,10 @@ describe("a server without a configured token", () => {
 
   it("is reached by the command line without a setting", async () => {
     const { url, server } = await serveScript(saying("x"), { auth: "token" });
-    const client = new ServerClient({ url }, takeEnvironment({}));
-    expect(await client.json("GET", "/plugins")).toMatchObject({ actors: expect.any(Array) });
+    const client = connect({ url }, takeEnvironment({}));
+    expect(await client.plugins()).toMatchObject({ actors: expect.any(Array) });
     await server.close();
-    await expect(client.json("GET", "/plugins")).rejects.toThrow("no server answers");
+    await expect(client.plugins()).rejects.toThrow("no server answers");
   });
 
   it("refuses a run's process even with that token, which it may have read", async () => {

@@ -1,6 +1,7 @@
+import type { InteractionAnswer } from "@ambit/client";
 import { parseJson } from "../../parse-json.js";
 import { exitCodes } from "../exit-codes.js";
-import { type ClientOptions, ServerClient, ServerRefused } from "../server-client.js";
+import { type ClientOptions, CommandRefused, connect } from "../server-client.js";
 import { theOneMeant } from "../typed-id.js";
 import { openQuestions } from "./runs.js";
 
@@ -14,7 +15,7 @@ export interface AnswerOptions extends ClientOptions {
 /** `ambit answer`: answers a question, whether its run waits or has paused. @param typed its id, or as much of it as is unique */
 export async function answer(typed: string, options: AnswerOptions): Promise<number> {
   const body = bodyOf(options);
-  const client = new ServerClient(options);
+  const client = connect(options);
   const open = await openQuestions(client);
   const id = theOneMeant(
     "open question",
@@ -23,18 +24,17 @@ export async function answer(typed: string, options: AnswerOptions): Promise<num
   );
   const question = open.find((one) => one.id === id);
   if (question === undefined)
-    throw new ServerRefused(`there is no open question ${typed}: see \`ambit runs\``);
-  const path = `/runs/${encodeURIComponent(question.runId)}/interactions/${encodeURIComponent(question.id)}`;
-  await client.json("POST", path, body);
+    throw new CommandRefused(`there is no open question ${typed}: see \`ambit runs\``);
+  await client.answer(question.runId, question.id, body);
   const next =
     question.sessionId === undefined ? "" : `; the next turn of session ${question.sessionId} uses it`;
   process.stdout.write(`answered${next}\n`);
   return exitCodes.ok;
 }
 
-function bodyOf({ approve, deny, output }: AnswerOptions): object {
-  const given = [approve, deny, output].filter((one) => one !== undefined);
-  if (given.length !== 1) throw new ServerRefused("say one of --approve, --deny and --output <json>");
+function bodyOf({ approve, deny, output }: AnswerOptions): InteractionAnswer {
+  const typed = [approve, deny, output].filter((option) => option !== undefined);
+  if (typed.length !== 1) throw new CommandRefused("say one of --approve, --deny and --output <json>");
   if (output !== undefined) return { output: jsonOrText(output) };
   return { approved: approve === true };
 }

@@ -1,8 +1,6 @@
-import { deliveriesResponseSchema, type StoredDelivery, storedDeliverySchema } from "@ambit/durable";
 import { table } from "../display/table.js";
 import { exitCodes } from "../exit-codes.js";
-import { allOf, type PagedList, pagesOf } from "../pages.js";
-import { type ClientOptions, ServerClient, ServerRefused } from "../server-client.js";
+import { type ClientOptions, CommandRefused, connect } from "../server-client.js";
 import { withIdMeant } from "../typed-id.js";
 
 export interface DeliveriesCommandOptions extends ClientOptions {
@@ -13,13 +11,16 @@ export interface DeliveriesCommandOptions extends ClientOptions {
 
 /** `ambit deliveries`: webhook messages and their state. */
 export async function deliveries(options: DeliveriesCommandOptions): Promise<number> {
-  const client = new ServerClient(options);
-  const found = await allOf(client, deliveriesOf({ state: options.state, runId: options.run }));
+  const filter = {
+    ...(options.state === undefined ? {} : { state: options.state }),
+    ...(options.run === undefined ? {} : { runId: options.run }),
+  };
+  const listed = await Array.fromAsync(connect(options).eachDelivery(filter));
   if (options.json === true) {
-    process.stdout.write(`${JSON.stringify({ deliveries: found }, undefined, 2)}\n`);
+    process.stdout.write(`${JSON.stringify({ deliveries: listed }, undefined, 2)}\n`);
     return exitCodes.ok;
   }
-  const rows = found.map(({ id, event, state, attempts, host, runId, error = "" }) => {
+  const rows = listed.map(({ id, event, state, attempts, host, runId, error = "" }) => {
     return [id, event, state, String(attempts), host, runId, error];
   });
   const columns = ["message", "event", "state", "attempts", "host", "run", "error"];
@@ -34,29 +35,17 @@ export interface RedeliverOptions extends ClientOptions {
 
 /** `ambit redeliver`: sends messages again, by how their ids begin, or all that failed. */
 export async function redeliver(ids: readonly string[], options: RedeliverOptions): Promise<number> {
-  const client = new ServerClient(options);
+  const client = connect(options);
   if ((ids.length === 0) !== (options.failed === true))
-    throw new ServerRefused("name messages, or say --failed for all that failed");
-  const again = async (id: string) => {
-    const path = `/deliveries/${encodeURIComponent(id)}/redeliver`;
-    const { event, host } = storedDeliverySchema.parse(await client.json("POST", path));
+    throw new CommandRefused("name messages, or say --failed for all that failed");
+  const sendAgain = async (id: string) => {
+    const { event, host } = await client.redeliver(id);
     process.stdout.write(`${id}: ${event} is sent to ${host} again\n`);
   };
-  const listIds = async () => (await allOf(client, deliveriesOf({}))).map(({ id }) => id);
-  for (const typed of ids) await withIdMeant("message", typed, again, listIds);
+  const listIds = async () => (await Array.fromAsync(client.eachDelivery())).map(({ id }) => id);
+  for (const typed of ids) await withIdMeant("message", typed, sendAgain, listIds);
   if (ids.length > 0) return exitCodes.ok;
-  // Page by page, newest first, so that a message that fails again meanwhile isn't listed twice.
-  for await (const failed of pagesOf(client, deliveriesOf({ state: "failed" }))) {
-    for (const { id } of failed) await again(id);
-  }
+  // The list goes from the newest to the oldest, so that a message that fails again meanwhile isn't listed twice.
+  for await (const { id } of client.eachDelivery({ state: "failed" })) await sendAgain(id);
   return exitCodes.ok;
-}
-
-function deliveriesOf(filter: PagedList<StoredDelivery>["filter"]): PagedList<StoredDelivery> {
-  return {
-    path: "/deliveries",
-    filter,
-    rowsOf: (body) => deliveriesResponseSchema.parse(body).deliveries,
-    idOf: ({ id }) => id,
-  };
 }

@@ -1,7 +1,7 @@
 import { takeEnvironment } from "../../configuration/environment.js";
 import { localTokenFor } from "../../local-token.js";
 import { exitCodes } from "../exit-codes.js";
-import { addressOf, type ClientOptions, ServerRefused } from "../server-client.js";
+import { addressOf, type ClientOptions, CommandRefused } from "../server-client.js";
 
 /** `ambit token --local`: prints the token of a server that was started without one, for other programs to send. */
 export async function printLocalToken(options: ClientOptions): Promise<number> {
@@ -9,7 +9,7 @@ export async function printLocalToken(options: ClientOptions): Promise<number> {
   const token = await localTokenFor(address);
   if (token === undefined) {
     const fix = "start `ambit serve` as this user and without AMBIT_TOKEN, or name its address with --url";
-    throw new ServerRefused(`no server of this user keeps a token for ${address}: ${fix}`);
+    throw new CommandRefused(`no server of this user keeps a token for ${address}: ${fix}`);
   }
   process.stdout.write(`${token}\n`);
   return exitCodes.ok;

@@ -1,9 +1,9 @@
+import { AmbitError } from "@ambit/client";
 import type { Overrides } from "../../configuration/load.js";
 import { type PrinterOptions, printerFor } from "../display/record-printer.js";
-import { exitCodeOf } from "../exit-codes.js";
 import { readRequest } from "../read-request.js";
-import { type ClientOptions, ServerClient, ServerRefused } from "../server-client.js";
-import { recordsOf } from "./attach.js";
+import { type ClientOptions, connect } from "../server-client.js";
+import { print } from "./attach.js";
 import { run } from "./run.js";
 
 export type PrepareOptions = Overrides & PrinterOptions & ClientOptions;
@@ -14,28 +14,24 @@ export type PrepareOptions = Overrides & PrinterOptions & ClientOptions;
  */
 export async function prepare(file: string, options: PrepareOptions): Promise<number> {
   const body = preparing(await readRequest(file));
-  let response: Response;
+  const client = connect(options);
   try {
-    response = await new ServerClient(options).send("POST", "/run", body, "application/x-ndjson");
+    await client.health();
   } catch (error) {
-    const isUnreached = error instanceof ServerRefused && error.cause !== undefined;
+    const isUnreached = error instanceof AmbitError && error.code === "unreachable";
     if (!isUnreached || options.url !== undefined) throw error;
     return await run(file, options, body);
   }
-  const printer = printerFor(options, process.stdout);
-  for await (const record of recordsOf(response)) {
-    if (record.kind === "event") await printer.event(record.event);
-    else {
-      await printer.result(record.result);
-      return exitCodeOf(record.result.failure);
-    }
-  }
-  throw new ServerRefused("the server's answer breaks off");
+  return await print(client.run(body), printerFor(options, process.stdout));
 }
 
-/** The same request, without an agent's turn. What isn't a request is refused as one. */
-function preparing(body: unknown): object {
-  const given = Object(body);
+/** The same request, without an agent's turn. It ends with this command. What isn't a request is refused as one. */
+function preparing(body: unknown) {
+  const request = Object(body);
   // Without setup there is nothing to prepare: the request is refused by that field.
-  return { ...given, environment: { ...Object(given.environment), prepareOnly: true } };
+  return {
+    onDisconnect: "cancel",
+    ...request,
+    environment: { ...Object(request.environment), prepareOnly: true },
+  };
 }

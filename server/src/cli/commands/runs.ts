@@ -1,29 +1,15 @@
-import {
-  interactionsResponseSchema,
-  type RunInfo,
-  type RunsResponse,
-  runInfoSchema,
-  runsResponseSchema,
-} from "@ambit/durable";
+import type { AmbitClient, Schema } from "@ambit/client";
 import { age, duration } from "../display/duration.js";
 import { marks } from "../display/layout.js";
 import { shortId } from "../display/short-id.js";
 import { table } from "../display/table.js";
 import { exitCodes } from "../exit-codes.js";
-import { allOf, pagesOf } from "../pages.js";
-import {
-  type ClientOptions,
-  pathOfRun,
-  type RunOptions,
-  ServerClient,
-  ServerRefused,
-} from "../server-client.js";
+import { connect, isMissing, type RunOptions } from "../server-client.js";
 import { withRunMeant } from "../typed-id.js";
 
-export interface RunsOptions extends ClientOptions {
-  readonly state?: string;
+export interface RunsOptions extends RunOptions {
+  readonly state?: RunState;
   readonly session?: string;
-  readonly project?: string;
   /** Only those that failed. */
   readonly failed?: boolean;
   /** Rows, the newest first. Default 20. */
@@ -39,14 +25,16 @@ const maxLookedAt = 1_000;
 /** Results that are read at the same time. */
 const atOnce = 8;
 
-type ListedRun = RunsResponse["runs"][number] & Pick<RunInfo, "result">;
+type RunInfo = Schema<"RunInfo">;
+type RunState = RunInfo["state"];
+type ListedRun = Schema<"RunsResponse">["runs"][number] & Pick<RunInfo, "result">;
 
 /** `ambit runs`: the latest runs of a server with their outcomes, and its open questions. */
 export async function runs(options: RunsOptions): Promise<number> {
-  const client = new ServerClient(options);
-  const { session: sessionId, project: projectId, limit = defaultLimit } = options;
+  const client = connect(options);
+  const { session: sessionId, limit = defaultLimit } = options;
   const { listed, isAll } = await latestRuns(client, limit, options);
-  const open = await openQuestions(client, { sessionId, projectId });
+  const open = await openQuestions(client, sessionId);
   if (options.json === true) {
     const rows = listed.map(({ result, ...run }) => ({ ...run, ...outcomeFields(result) }));
     process.stdout.write(`${JSON.stringify({ runs: rows, interactions: open }, undefined, 2)}\n`);
@@ -64,46 +52,49 @@ function outcomeFields(result: RunInfo["result"]) {
 
 /** The newest that the options ask for, and whether there are no more. */
 async function latestRuns(
-  client: ServerClient,
+  client: AmbitClient,
   limit: number,
-  { state, session: sessionId, project: projectId, failed = false }: RunsOptions,
+  { state, session: sessionId, failed = false }: RunsOptions,
 ): Promise<{ readonly listed: readonly ListedRun[]; readonly isAll: boolean }> {
   const listed: ListedRun[] = [];
   let lookedAt = 0;
-  const pages = pagesOf(client, {
-    path: "/runs",
+  const runs = client.eachRun({
     // One more shows whether there are more.
-    pageSize: failed ? atOnce * 8 : limit + 1,
-    filter: { state: failed ? "ended" : state, sessionId, projectId },
-    rowsOf: (body) => runsResponseSchema.parse(body).runs,
-    idOf: ({ runId, projectId: project }) => (project === undefined ? runId : `${project}/${runId}`),
+    limit: failed ? atOnce * 8 : limit + 1,
+    ...(failed ? { state: "ended" as const } : state === undefined ? {} : { state }),
+    ...(sessionId === undefined ? {} : { sessionId }),
   });
-  for await (const page of pages) {
-    for (let at = 0; at < page.length; at += atOnce) {
-      const part = page.slice(at, at + atOnce);
-      for (const run of await Promise.all(part.map((one) => withResult(client, one)))) {
-        if (failed && run.result?.ok !== false) continue;
-        if (listed.length === limit) return { listed, isAll: false };
-        listed.push(run);
-      }
+  for await (const batch of batches(runs, atOnce)) {
+    for (const run of await Promise.all(batch.map((listedRun) => withResult(client, listedRun)))) {
+      if (failed && run.result?.ok !== false) continue;
+      if (listed.length === limit) return { listed, isAll: false };
+      listed.push(run);
     }
-    lookedAt += page.length;
+    lookedAt += batch.length;
     if (failed && lookedAt >= maxLookedAt) return { listed, isAll: false };
   }
   return { listed, isAll: true };
 }
 
+async function* batches<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<readonly Item[]> {
+  let batch: Item[] = [];
+  for await (const item of items) {
+    if (batch.push(item) < size) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}
+
 /** A list has no results. */
-async function withResult(client: ServerClient, run: RunsResponse["runs"][number]): Promise<ListedRun> {
+async function withResult(client: AmbitClient, run: ListedRun): Promise<ListedRun> {
   if (run.state !== "ended") return run;
-  const { projectId, runId } = run;
-  const project = projectId === undefined ? {} : { project: projectId };
   try {
-    const { result } = runInfoSchema.parse(await client.json("GET", pathOfRun(runId, "", project)));
+    const { result } = await client.runInfo(run.runId, { projectId: run.projectId });
     return { ...run, result };
   } catch (error) {
     // It was deleted meanwhile.
-    if (error instanceof ServerRefused && error.status === 404) return run;
+    if (isMissing(error)) return run;
     throw error;
   }
 }
@@ -162,17 +153,10 @@ function outcomeOf({ state, result }: ListedRun): string {
   return `${marks.lacks} ${result.failure?.code ?? "failed"}`;
 }
 
-/** Of all runs, or of one session or project. */
-export function openQuestions(
-  client: ServerClient,
-  filter: { readonly sessionId?: string | undefined; readonly projectId?: string | undefined } = {},
-) {
-  return allOf(client, {
-    path: "/interactions",
-    filter: { state: "open", ...filter },
-    rowsOf: (body) => interactionsResponseSchema.parse(body).interactions,
-    idOf: ({ id }) => id,
-  });
+/** Of all runs, or of one session. */
+export async function openQuestions(client: AmbitClient, sessionId?: string) {
+  const session = sessionId === undefined ? {} : { sessionId };
+  return await Array.fromAsync(client.eachInteraction({ state: "open", ...session }));
 }
 
 function nameIn(payload: unknown): string {
@@ -182,9 +166,9 @@ function nameIn(payload: unknown): string {
 
 /** `ambit cancel`: ends a running or queued run early. It still has its result. @param typed its id, or as much of it as is unique */
 export async function cancel(typed: string, options: RunOptions): Promise<number> {
-  const client = new ServerClient(options);
-  const runId = await withRunMeant(client, typed, options, async (id) => {
-    await client.json("POST", pathOfRun(id, "cancel", options));
+  const client = connect(options);
+  const runId = await withRunMeant(client, typed, async (id) => {
+    await client.cancelRun(id);
     return id;
   });
   const project = options.project === undefined ? "" : ` --project ${options.project}`;
