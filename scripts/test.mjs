@@ -266,6 +266,7 @@ async function runEverything(afterQuickTests) {
   await record("tests", () => runTests(afterQuickTests ? "slow" : "all"));
   await Promise.all([packages, bare]);
   await check("check:sdk");
+  await check("check:python");
 }
 
 /** Builds, and sets up only where that hasn't been done. */

@@ -1,7 +1,9 @@
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { type AgentEvent, AmbitClient, AmbitError, type Run, type RunRequest } from "@ambit/client";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { z } from "zod";
 import { type Server, serve, startServer } from "./support/ambit.js";
 
 let server: Server;
@@ -25,6 +27,60 @@ async function read(run: Run): Promise<AgentEvent[]> {
   return events;
 }
 
+const caseSchema = z.object({
+  name: z.string(),
+  script: z.array(z.string()),
+  request: z.looseObject({}).optional(),
+  answers: z
+    .object({ approved: z.boolean().optional(), tools: z.record(z.string(), z.unknown()).optional() })
+    .optional(),
+  toolOutput: z.string().optional(),
+  ends: z.looseObject({}).optional(),
+  fails: z
+    .object({
+      code: z.string(),
+      retryable: z.boolean(),
+      output: z.string().optional(),
+      gaps: z.array(z.string()).optional(),
+      issues: z.array(z.string()).optional(),
+    })
+    .optional(),
+});
+const cases = z
+  .array(caseSchema)
+  .parse(JSON.parse(readFileSync(new URL("../../clients/cases.json", import.meta.url), "utf8")));
+
+describe("the table that the clients of every language pass", () => {
+  it.each(cases)("$name", async ({ script: lines, request, answers, toolOutput, ends, fails }) => {
+    const tools = Object.entries(answers?.tools ?? {}).map(([name, output]) => [name, () => output]);
+    const { approved } = answers ?? {};
+    const run = client.run(
+      { ...script(...lines), ...request },
+      {
+        ...(tools.length === 0 ? {} : { tools: Object.fromEntries(tools) }),
+        ...(approved === undefined ? {} : { onApproval: () => approved }),
+        // The demo agent has no model that remembers its script.
+        continueWith: (paused) => paused,
+      },
+    );
+    if (fails !== undefined) {
+      const error = await run.result.catch((reason: unknown) => reason);
+      if (!(error instanceof AmbitError)) throw new TypeError("the run didn't fail");
+      expect(error).toMatchObject({ code: fails.code, retryable: fails.retryable });
+      expect(error.gaps.map(({ capability }) => capability)).toEqual(fails.gaps ?? []);
+      expect(error.gaps.every(({ fix }) => fix !== "")).toBe(true);
+      for (const path of fails.issues ?? [])
+        expect(JSON.stringify(error.issues)).toContain(`"path":"${path}`);
+      expect(error.result?.output).toBe(fails.output);
+      return;
+    }
+    const events = await read(run);
+    expect(await run.result).toMatchObject({ ok: true, ...ends });
+    const outputs = events.flatMap((event) => (event.type === "tool_result" ? [String(event.output)] : []));
+    if (toolOutput !== undefined) expect(outputs.join("\n")).toContain(toolOutput);
+  });
+});
+
 describe("a run of the client", () => {
   it("has its events, and then its result", async () => {
     const run = client.run(script("say hello", "say bye"));
@@ -38,87 +94,6 @@ describe("a run of the client", () => {
     const run = client.run(script("say hello"));
     expect((await run.result).output).toBe("hello");
     await expect(read(run)).rejects.toThrow("read already");
-  });
-
-  it("fails with what is wrong with the request", async () => {
-    const failing = client.run({
-      harness: "demo",
-      sandboxPermission: { network: { mode: "sometimes" } },
-    } as never);
-    await expect(failing.result).rejects.toMatchObject({
-      code: "request_invalid",
-      issues: [expect.objectContaining({ path: expect.stringContaining("sandboxPermission.network") })],
-    });
-  });
-
-  it("is refused with every gap and its fix, as in its plan", async () => {
-    const request: RunRequest = {
-      ...script("call weather"),
-      customTools: [
-        { name: "weather", kind: "callback", callRef: "weather", inputSchema: { type: "object" } },
-      ],
-      toolCallback: { endpoint: "http://127.0.0.1:1/" },
-      sandboxPermission: { network: "off" },
-    };
-    const error = await client.run(request).result.catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(AmbitError);
-    expect(error).toMatchObject({ code: "boundary_refused", retryable: false });
-    const gaps = error instanceof AmbitError ? error.gaps : [];
-    expect(gaps).toEqual([expect.objectContaining({ capability: "network.deny", fix: expect.any(String) })]);
-    await expect(client.plan(request)).rejects.toMatchObject({ code: "boundary_refused", gaps });
-  });
-
-  it("fails as its agent fails, with the result so far", async () => {
-    await expect(client.run(script("say almost", "fail no luck")).result).rejects.toMatchObject({
-      code: "harness_failed",
-      result: { output: "almost" },
-    });
-  });
-
-  it.each([
-    ["approved", true, "18"],
-    ["denied", false, "denied"],
-  ])("asks for an approval, and is %s", async (_what, approved, said) => {
-    const asked: unknown[] = [];
-    const request: RunRequest = {
-      ...script("run echo 18"),
-      permissions: { default: "ask" },
-    };
-    const run = client.run(request, {
-      onApproval: (question) => {
-        asked.push(question.payload?.input);
-        return approved;
-      },
-    });
-    const results = (await read(run)).filter((event) => event.type === "tool_result");
-    expect(asked).toHaveLength(1);
-    expect(JSON.stringify(results)).toContain(said);
-  });
-
-  it.each([
-    ["while its call waits", undefined],
-    ["in the session's next turn", { waitMs: 0 }],
-  ])("has a client tool's output %s", async (_when, interactions) => {
-    const request: RunRequest = {
-      ...script('call seat {"row": 12}', "say done"),
-      customTools: [clientTool("seat")],
-      ...(interactions === undefined ? {} : { interactions }),
-    };
-    const given: unknown[] = [];
-    const run = client.run(request, {
-      tools: {
-        seat: async (input) => {
-          given.push(input);
-          return { seat: "12A" };
-        },
-      },
-      // The demo agent has no model that remembers its script.
-      continueWith: (paused) => paused,
-    });
-    const results = (await read(run)).filter((event) => event.type === "tool_result");
-    expect(given).toEqual([{ row: 12 }]);
-    expect(results).toEqual([expect.objectContaining({ output: '{"seat":"12A"}' })]);
-    expect(await run.result).toMatchObject({ output: "done", stopReason: "end_turn" });
   });
 
   it("tells the model of a client tool that throws, and fails where an approval throws", async () => {
