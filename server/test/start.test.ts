@@ -41,7 +41,6 @@ it("a server loads only what it needs before its first request", async () => {
     "jose",
     "kysely",
     "tar-stream",
-    "undici",
     "yauzl",
   ];
   expect(later.filter((name) => packages.has(name))).toEqual([]);

@@ -1,6 +1,6 @@
 import type { RangeRule } from "@ambit/core/plugin";
 import { whyClosed } from "./decide.js";
-import { rangeOf } from "./destination.js";
+import { literalAddress, portOf, rangeOf } from "./destination.js";
 import { addressesOfThisHost } from "./host-addresses.js";
 
 /** Allowed destinations besides the public internet. */
@@ -67,4 +67,10 @@ export function whyForbidden(
     if (reason !== undefined) return reason;
   }
   return undefined;
+}
+
+/** The same for a URL whose host is an address; undefined for a name, which is judged when it is resolved. */
+export function whyUrlForbidden(policies: readonly AddressPolicy[], url: URL): string | undefined {
+  const address = literalAddress(url);
+  return address === undefined ? undefined : whyForbidden(policies, address, portOf(url));
 }

@@ -21,7 +21,7 @@ import { envelopeOf, outcomeOfEnvelope } from "./call/envelope.js";
 import { issuesOfRequest, issuesOfTool } from "./call/issues.js";
 import { readPath } from "./call/json-path.js";
 import type { CallbackConfig } from "./config.js";
-import type { Outbound } from "./connection/outbound.js";
+import { Outbound } from "./connection/outbound.js";
 import { type CallbackResponse, NotSent, type Posting } from "./connection/posting.js";
 import { gapsOfCallback } from "./coverage.js";
 import { Remembered } from "./remembered.js";
@@ -36,9 +36,7 @@ export class CallbackExecutor implements ToolExecutor {
   readonly site = "runner";
   readonly claims = ["network.allow-host", "network.allow-cidr"] as const;
   readonly #config: CallbackConfig;
-  readonly #lookup: Lookup | undefined;
-  readonly #upstreamProxy: UpstreamProxy | undefined;
-  #outbound: Promise<Outbound> | undefined;
+  readonly #outbound: Outbound;
   // All tools of a request share one destination: a plan with a thousand tools judges it once.
   readonly #gaps = new Remembered((request, boundary: Boundary) =>
     gapsOfCallback(boundary, request, this.#config),
@@ -47,8 +45,7 @@ export class CallbackExecutor implements ToolExecutor {
 
   constructor(config: CallbackConfig, lookup?: Lookup, upstreamProxy?: UpstreamProxy) {
     this.#config = config;
-    this.#lookup = lookup;
-    this.#upstreamProxy = upstreamProxy;
+    this.#outbound = new Outbound(config, lookup, upstreamProxy);
   }
 
   touches(): readonly ["network"] {
@@ -72,8 +69,7 @@ export class CallbackExecutor implements ToolExecutor {
     const { name } = call.tool;
     try {
       const posting = postingOf(call, scope);
-      const outbound = await this.#opened();
-      const answer = await outbound.send(posting, scope);
+      const answer = await this.#outbound.send(posting, scope);
       return await outcomeOf(call, posting, answer, scope, this.#config);
     } catch (error) {
       return { status: "failed", output: explain(error, name, scope) };
@@ -82,15 +78,7 @@ export class CallbackExecutor implements ToolExecutor {
 
   /** Closes every connection; open calls fail. Optional for a runner: idle connections keep no process alive. */
   async close(): Promise<void> {
-    await (await this.#outbound)?.close();
-  }
-
-  /** undici takes tens of milliseconds to load: the first call waits for it, not the server's start. */
-  #opened(): Promise<Outbound> {
-    this.#outbound ??= import("./connection/outbound.js").then(
-      ({ Outbound }) => new Outbound(this.#config, this.#lookup, this.#upstreamProxy),
-    );
-    return this.#outbound;
+    this.#outbound.close();
   }
 }
 
@@ -155,7 +143,7 @@ function postingOf(call: ToolCall, scope: ToolScope): Posting {
   const runKind = readPath(runContextOf(request), "run.kind");
   const headers = {
     "content-type": "application/json",
-    // What is read is what was sent: undici's request() unpacks nothing.
+    // The client unpacks nothing.
     "accept-encoding": "identity",
     "x-ambit-run-id": runId,
     "idempotency-key": idempotencyKey,

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { Capability, Finding, NetworkRule } from "@ambit/core/plugin";
 import { AddressRefused, type Lookup } from "@ambit/egress";
-import { Agent, interceptors, request } from "undici";
+import { openResponse } from "@ambit/egress/client";
 import { configSchema } from "./config.js";
 import { Outbound } from "./connection/outbound.js";
 
@@ -41,7 +41,7 @@ export async function probeCallback(
       }),
     ];
   } finally {
-    await outbound.close();
+    outbound.close();
   }
 }
 
@@ -78,11 +78,13 @@ async function find(
       return failed(`a post ${what} arrived`);
   }
   const before = target.count();
-  // With an agent of its own: variables of this process must not lead it through a proxy.
-  const control = new Agent().compose(interceptors.redirect({ maxRedirections: 1 }));
-  await request(lure.origin("127.0.0.1"), { dispatcher: control, method: "POST", signal }).finally(() =>
-    control.destroy(),
-  );
+  // Without a guard, but unlike fetch() never through a proxy of this process's variables.
+  const post = async (url: string) => {
+    const response = await openResponse({ method: "POST", url: new URL(url), headers: {} }, {}, signal);
+    response.destroy();
+    return response.headers.location;
+  };
+  await post((await post(lure.origin("127.0.0.1"))) ?? lure.origin("127.0.0.1"));
   if (target.count() !== before + 1)
     return failed("the control, a client that follows a redirect, did not arrive");
   if ((await arrivals(trial, `${lure.origin(host)}/`, listed)) !== 0)

@@ -64,7 +64,10 @@ function failureOfExchange(error: unknown): Reading {
   if (error instanceof SdkHttpError) return failureOfStatus(error);
   if (error instanceof SdkError) return failureOfSdk(error);
   if (error instanceof NotJson) return { cause: error.message, effect: "unknown" };
-  return { cause: `failed: ${quoted(messageOf(causesOf(error).at(-1)))}`, effect: "unknown" };
+  const root = causesOf(error).at(-1);
+  // Node says "socket hang up" or "aborted", depending on how far the answer was.
+  const reason = codeOf(root) === "ECONNRESET" ? "other side closed" : quoted(messageOf(root));
+  return { cause: `failed: ${reason}`, effect: "unknown" };
 }
 
 function failureOfAnswer({ code, message }: ProtocolError): Reading {
@@ -119,11 +122,11 @@ function textOf({ data }: SdkHttpError): string {
   return typeof data.text === "string" ? data.text : "";
 }
 
-/** Codes of Node, OpenSSL and undici. */
+/** Codes of Node and OpenSSL. */
 const connectionReasons: readonly (readonly [code: RegExp, reason: string])[] = [
   [/^(ENOTFOUND|EAI_)/, "its name can't be resolved"],
   [/^ECONNREFUSED$/, "it refuses the connection"],
-  [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, "it accepts no connection in time"],
+  [/^ETIMEDOUT$/, "it accepts no connection in time"],
   [/CERT|SIGNATURE|ISSUER/, "its certificate isn't accepted"],
   [/^(EPROTO$|ERR_SSL_|ERR_TLS_)/, "the TLS handshake failed"],
 ];

@@ -50,7 +50,7 @@ export class HttpToolSource implements ToolSource {
   async connect(server: McpServer, scope: ToolSourceScope): Promise<Publication> {
     const { connection } = server;
     if (connection.type !== "http") throw new Error(`'${server.name}' is not an HTTP server.`);
-    // The MCP SDK and undici take tens of milliseconds to load, so only runs with such a server load them.
+    // The MCP SDK takes tens of milliseconds to load, so only runs with such a server load it.
     const { httpChannels } = await import("./transport/http.js");
     const { publicationOf } = await import("./publication.js");
     const { lookup, upstreamProxy } = this;

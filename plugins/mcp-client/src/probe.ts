@@ -1,9 +1,8 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { Finding } from "@ambit/core/plugin";
-import { whyClosed } from "@ambit/egress";
-import { guardedDispatcher } from "@ambit/egress/dispatcher";
-import { request } from "undici";
+import { AddressRefused, whyClosed } from "@ambit/egress";
+import { exchange } from "@ambit/egress/client";
 
 /**
  * A loopback listener under a made-up name: reached if its range is listed (the control), refused if it isn't.
@@ -41,18 +40,16 @@ export async function probeHttpSource(signal: AbortSignal): Promise<readonly Fin
 
 async function reaches(port: number, ranges: readonly string[], signal: AbortSignal): Promise<boolean> {
   const rules = ranges.map((cidr) => ({ kind: "range", cidr, family: 4 }) as const);
-  const dispatcher = guardedDispatcher({
-    whyClosed: (address) => whyClosed(address, rules),
+  const guard = {
+    whyClosed: (address: string) => whyClosed(address, rules),
     lookup: async () => ["127.0.0.1"],
-  });
+  };
+  const url = new URL(`http://probe.invalid:${port}/`);
   try {
-    const { body } = await request(`http://probe.invalid:${port}/`, { dispatcher, signal });
-    return (await body.text()) === "reached";
+    return (await exchange({ url, headers: {} }, guard, { maxBytes: 100, signal })).body === "reached";
   } catch (error) {
     // Only this plugin's own refusal counts: any other failure would prove nothing.
-    if (error instanceof Error && error.name === "AddressRefused") return false;
+    if (error instanceof AddressRefused) return false;
     throw error;
-  } finally {
-    await dispatcher.destroy();
   }
 }

@@ -5,7 +5,7 @@ import {
   type UpstreamProxy,
 } from "@ambit/core/plugin";
 import type { Lookup } from "@ambit/egress";
-import { guardedDispatcher } from "@ambit/egress/dispatcher";
+import { HttpClient } from "@ambit/egress/client";
 import type { ModelRouteConfig } from "./config.js";
 import { protocols } from "./protocols/index.js";
 import type { HeldBytes } from "./request/held-bytes.js";
@@ -24,7 +24,7 @@ interface OpenRouteOptions {
 export function openRoute(
   use: ModelUse,
   { config, held, lookup, upstreamProxy, scope }: OpenRouteOptions,
-): { readonly route: AgentModelRoute; close(): Promise<void> } {
+): { readonly route: AgentModelRoute; close(): void } {
   const protocol = protocols[use.protocol];
   if (protocol === undefined)
     throw new PluginBrokeContract(`The model route doesn't support ${use.protocol}.`);
@@ -33,13 +33,8 @@ export function openRoute(
     lookup,
     upstreamProxy,
   });
-  const { connectMs, firstByteMs, idleMs, concurrentRequests } = config.limits;
-  const connections = guardedDispatcher(guardOf(new URL(use.endpoint)), {
-    connections: concurrentRequests,
-    headersTimeout: firstByteMs,
-    bodyTimeout: idleMs,
-    connectMs,
-  });
-  const route = new AgentModelRoute({ use, protocol, config, held, connections, guardOf, scope });
-  return { route, close: () => connections.destroy() };
+  const { connectMs, firstByteMs, idleMs: silenceMs } = config.limits;
+  const client = new HttpClient(guardOf(new URL(use.endpoint)), { connectMs, firstByteMs, silenceMs });
+  const route = new AgentModelRoute({ use, protocol, config, held, client, guardOf, scope });
+  return { route, close: () => client.close() };
 }

@@ -1,5 +1,5 @@
 import type { ModelGatewayScope, ModelUse } from "@ambit/core/plugin";
-import type { Dispatcher } from "undici";
+import type { HttpClient } from "@ambit/egress/client";
 import type { ModelRouteConfig } from "./config.js";
 import type { GuardOf, Protocol } from "./protocols/protocol.js";
 import type { HeldBytes } from "./request/held-bytes.js";
@@ -9,7 +9,7 @@ export interface RouteOptions {
   readonly protocol: Protocol;
   readonly config: ModelRouteConfig;
   readonly held: HeldBytes;
-  readonly connections: Dispatcher;
+  readonly client: HttpClient;
   readonly guardOf: GuardOf;
   readonly scope: Pick<ModelGatewayScope, "signal" | "admit" | "begin" | "onDecision" | "boundary">;
 }

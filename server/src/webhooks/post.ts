@@ -1,7 +1,7 @@
 import { codeOf } from "@ambit/core";
 import type { UpstreamProxy } from "@ambit/core/plugin";
 import type { WebhookResponse } from "@ambit/durable";
-import { type AddressPolicy, AddressRefused, literalAddress, portOf, whyForbidden } from "@ambit/egress";
+import { type AddressPolicy, AddressRefused, whyForbidden } from "@ambit/egress";
 import { openResponse } from "@ambit/egress/client";
 
 /** Bytes of a receiver's response that are read: only its status counts. */
@@ -13,12 +13,6 @@ export interface Post {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-}
-
-/** Why no webhook may be sent to this address; undefined if it may, or if only its name is known so far. Pure. */
-export function whyRefused(url: URL, policy: AddressPolicy): string | undefined {
-  const address = literalAddress(url);
-  return address === undefined ? undefined : whyForbidden([policy], address, portOf(url));
 }
 
 /**

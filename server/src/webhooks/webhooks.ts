@@ -1,9 +1,9 @@
 import type { Issue, Webhook } from "@ambit/core";
 import type { UpstreamProxy } from "@ambit/core/plugin";
 import type { WebhookPost, WebhookResponse, WebhookSender } from "@ambit/durable";
-import { type AddressPolicy, operatorPolicy, resolvePrivateHosts } from "@ambit/egress";
+import { type AddressPolicy, operatorPolicy, resolvePrivateHosts, whyUrlForbidden } from "@ambit/egress";
 import { version } from "../version.js";
-import { post, whyRefused } from "./post.js";
+import { post } from "./post.js";
 import type { WebhookSettings } from "./settings.js";
 
 /** A project whose webhooks have secrets of their own. */
@@ -51,7 +51,7 @@ export class Webhooks implements WebhookSender {
     const issues: Issue[] = [];
     if (this.#secretsOf(project).length === 0)
       issues.push({ path: "", message: this.#isOfTenant(project) ? noTenantSecret : noSecret });
-    const reason = whyRefused(new URL(url), this.#policy);
+    const reason = whyUrlForbidden([this.#policy], new URL(url));
     if (reason !== undefined) issues.push({ path: "url", message: `is refused: ${reason}` });
     return issues;
   }

@@ -1,78 +1,57 @@
-import { type AgentOptions, Agent as HttpAgent } from "node:http";
-import { Agent as HttpsAgent, type AgentOptions as HttpsAgentOptions } from "node:https";
-import type { Socket } from "node:net";
+import { type Agent, Agent as HttpAgent } from "node:http";
+import { type AgentOptions, Agent as HttpsAgent } from "node:https";
 import type { Duplex } from "node:stream";
-import { type AgentGuard, directWay, openWay } from "./connect.js";
+import { type AgentGuard, directWay, type GuardedWay, openWay } from "./connect.js";
 
-type Done = (error: Error | null, stream: Duplex) => void;
-/** What an agent of Node gives to `createConnection`. */
+/** What an agent of Node calls `createConnection` with. */
 interface Destination {
   readonly host?: string | null | undefined;
   readonly port?: number | string | null | undefined;
 }
+type Done = (error: Error | null, stream: Duplex) => void;
 
-/** Agents of `node:http` and `node:https`, whose connections are all guarded. `close` them with `destroy`. */
+/**
+ * Agents of `node:http` and `node:https`, whose connections are all guarded. TLS is verified, whatever
+ * `NODE_TLS_REJECT_UNAUTHORIZED` says. Close them with `destroy`.
+ */
 export function guardedAgents(
   guard: AgentGuard,
-  options: HttpsAgentOptions = {},
-): { readonly http: HttpAgent; readonly https: HttpsAgent } {
-  return { http: new GuardedHttpAgent(guard, options), https: new GuardedHttpsAgent(guard, options) };
-}
-
-class GuardedHttpAgent extends HttpAgent {
-  readonly #guard: AgentGuard;
-
-  constructor(guard: AgentGuard, options: AgentOptions) {
-    super(options);
-    this.#guard = guard;
-  }
-
-  override createConnection(given: Destination, done?: Done): Duplex | null | undefined {
-    return connectBy(
-      this.#guard,
-      given,
-      (lookup) => super.createConnection({ ...given, ...lookup }),
-      (socket) => socket,
+  options: AgentOptions = {},
+): { readonly http: Agent; readonly https: HttpsAgent } {
+  const http = new HttpAgent(options);
+  const https = new HttpsAgent({ rejectUnauthorized: true, ...options });
+  const connectHttp = http.createConnection.bind(http);
+  const connectHttps = https.createConnection.bind(https);
+  http.createConnection = (destination, done) =>
+    connectBy(
+      guard,
+      destination,
+      (way) => ("socket" in way ? way.socket : connectHttp({ ...destination, ...way })),
       done,
     );
-  }
-}
-
-class GuardedHttpsAgent extends HttpsAgent {
-  readonly #guard: AgentGuard;
-
-  constructor(guard: AgentGuard, options: HttpsAgentOptions) {
-    // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
-    super({ rejectUnauthorized: true, ...options });
-    this.#guard = guard;
-  }
-
-  override createConnection(given: Destination, done?: Done): Duplex | null | undefined {
-    return connectBy(
-      this.#guard,
-      given,
-      (lookup) => super.createConnection({ ...given, ...lookup }),
-      (socket) => super.createConnection(Object.assign({}, given, { socket })),
-      done,
-    );
-  }
+  https.createConnection = (destination, done) =>
+    connectBy(guard, destination, (way) => connectHttps({ ...destination, ...way }), done);
+  return { http, https };
 }
 
 function connectBy(
   guard: AgentGuard,
   { host, port }: Destination,
-  direct: (options: object) => Duplex | null | undefined,
-  over: (socket: Socket) => Duplex | null | undefined,
+  connect: (way: GuardedWay) => Duplex | null | undefined,
   done: Done | undefined,
 ): Duplex | null | undefined {
   // Node's type requires a stream even if there is none.
   const fail = (error: Error) => (done as ((error: Error) => void) | undefined)?.(error);
   const name = host ?? "localhost";
+  const connectWatched = (way: GuardedWay) => {
+    const stream = connect(way);
+    if (stream != null) guard.onConnection?.(stream);
+    return stream;
+  };
   if (guard.upstreamProxy === undefined) {
+    // At once: an agent counts a connection only when it has it, and `maxSockets` wouldn't hold.
     try {
-      const stream = direct(directWay(name, Number(port), guard));
-      if (stream != null) guard.onConnection?.(stream);
-      return stream;
+      return connectWatched(directWay(name, Number(port), guard));
     } catch (error) {
       process.nextTick(fail, error);
       return undefined;
@@ -80,10 +59,8 @@ function connectBy(
   }
   openWay(name, Number(port), guard)
     .then((way) => {
-      const stream = "socket" in way ? over(way.socket) : direct(way);
-      if (stream == null) return;
-      guard.onConnection?.(stream);
-      done?.(null, stream);
+      const stream = connectWatched(way);
+      if (stream != null) done?.(null, stream);
     })
     .catch(fail);
   return undefined;

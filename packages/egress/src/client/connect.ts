@@ -59,7 +59,10 @@ export async function openWay(
   if (proxy === undefined) return directWayTo(port, { ...guard, lookup: async () => addresses });
   const [address = target.host] = addresses;
   if (!isNamed && addresses.length === 0) throw new AddressRefused(`${target.host}: it has no address`);
-  return { socket: await openTunnel(proxy, { host: address, port }, { timeoutMs: tunnelMs, signal }) };
+  const socket = await openTunnel(proxy, { host: address, port }, { timeoutMs: tunnelMs, signal });
+  // As a connection of Node's own: one that its server has ended must not wait for another request.
+  socket.allowHalfOpen = false;
+  return { socket };
 }
 
 function directWayTo(port: number, { whyClosed, lookup }: ConnectionGuard) {

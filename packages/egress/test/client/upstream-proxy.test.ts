@@ -1,10 +1,10 @@
 import { createServer } from "node:http";
+import { text } from "node:stream/consumers";
 import { type NetworkRule, parseNetworkRule, type UpstreamProxy } from "@ambit/core/plugin";
 import { type ConnectProxyOptions, openConnectProxy } from "@ambit/fakes/connect-proxy";
 import { listening } from "@ambit/fakes/listening";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { guardedDispatcher } from "../../src/client/dispatcher.js";
-import { exchange } from "../../src/client/index.js";
+import { exchange, HttpClient } from "../../src/client/index.js";
 import { isResolvedByProxy, proxyFor } from "../../src/client/route.js";
 import { AddressRefused, whyClosed } from "../../src/index.js";
 import { readAuthority } from "../../src/target.js";
@@ -78,17 +78,17 @@ const lookup = async (name: string) =>
 const whyNot = (address: string) =>
   whyClosed(address, [{ kind: "range", cidr: "203.0.113.0/24", family: 4 }]);
 
-describe.each(["exchange", "dispatcher"] as const)("a client through a proxy: %s", (client) => {
+describe.each(["one request", "kept connections"] as const)("a client through a proxy: %s", (client) => {
   const get = async (url: string, upstreamProxy: UpstreamProxy) => {
     const guard = { whyClosed: whyNot, lookup, upstreamProxy };
-    if (client === "exchange") {
+    if (client === "one request") {
       const options = { maxBytes: 1_000, signal: AbortSignal.timeout(30_000) };
       return (await exchange({ url: new URL(url), headers: {} }, guard, options)).body;
     }
-    const dispatcher = guardedDispatcher(guard);
-    onTestFinished(() => dispatcher.destroy());
-    const { origin, pathname } = new URL(url);
-    return await (await dispatcher.request({ origin, path: pathname, method: "GET" })).body.text();
+    const kept = new HttpClient(guard);
+    onTestFinished(() => kept.close());
+    const signal = AbortSignal.timeout(30_000);
+    return await text(await kept.send({ url: new URL(url), headers: {} }, { signal }));
   };
 
   it("asks for the address that it judged, or for the name where only the proxy resolves", async () => {

@@ -1,5 +1,5 @@
 import type { Issue, RunRequest, ToolUse } from "@ambit/core/plugin";
-import { literalAddress, operatorPolicy, portOf, whyForbidden } from "@ambit/egress";
+import { operatorPolicy, whyUrlForbidden } from "@ambit/egress";
 import type { CallbackConfig } from "../config.js";
 import { bindingProblem, runContextOf } from "./call-arguments.js";
 import { directPathProblem } from "./direct-call.js";
@@ -47,9 +47,7 @@ export function issuesOfRequest(request: RunRequest, config: CallbackConfig): re
       "runContext.run.kind can't be sent as a header: remove line breaks and characters beyond Latin-1",
     );
   }
-  const address = literalAddress(url);
-  const forbidden =
-    address === undefined ? undefined : whyForbidden([operatorPolicy(config)], address, portOf(url));
+  const forbidden = whyUrlForbidden([operatorPolicy(config)], url);
   if (forbidden === undefined) return [];
   return issue(
     `toolCallback.endpoint resolves to an address that this runner doesn't connect to (${forbidden}): use another endpoint, or ask the deployer to add its range to executor-callback's allowedRanges`,

@@ -1,26 +1,48 @@
-import type { Boundary, ToolScope, UpstreamProxy } from "@ambit/core/plugin";
-import { AddressRefused, type Lookup } from "@ambit/egress";
+import type { IncomingMessage } from "node:http";
+import { type Boundary, messageOf, type ToolScope, type UpstreamProxy } from "@ambit/core/plugin";
+import { AddressRefused, type Lookup, whyForbidden } from "@ambit/egress";
+import { HttpClient } from "@ambit/egress/client";
+import { textInTurns } from "@ambit/json-turns";
+import { LRUCache } from "lru-cache";
 import type { CallbackConfig } from "../config.js";
-import { CallbackConnections } from "./connections.js";
-import { exchange } from "./exchange.js";
-import { checkedLast } from "./last-check.js";
-import type { CallbackResponse, Posting } from "./posting.js";
-import { type OriginRoute, routeTo } from "./route.js";
+import { type CallbackResponse, NotSent, type Posting } from "./posting.js";
+import { type OpenRoute, type OriginRoute, routeTo } from "./route.js";
+
+/** Clients whose connections are kept, one for each address policy and port. */
+const maxClients = 64;
+/** Bytes of an error's text that are read: what it says to a model is short, and comes as one JSON. */
+const maxErrorBodyBytes = 64 * 1024;
+/** Milliseconds to wait for the text of an error: its status is already known. */
+const rejectionWaitMs = 1_000;
 
 /** The plugin's only way to the network: enforces the run's boundary on every connection. */
 export class Outbound {
   readonly #config: CallbackConfig;
-  readonly #connections: CallbackConnections;
+  /**
+   * Apart for each address policy and port: a connection that one run's policy let through is never reused under a stricter
+   * one.
+   */
+  readonly #clients: LRUCache<string, HttpClient, OpenRoute>;
   /** By boundary and origin: a run's calls all go the same way, and judging it anew costs as much as the call. */
   readonly #routes = new WeakMap<Boundary, Map<string, OriginRoute>>();
 
   constructor(config: CallbackConfig, lookup?: Lookup, upstreamProxy?: UpstreamProxy) {
     this.#config = config;
-    this.#connections = new CallbackConnections(lookup, upstreamProxy);
+    this.#clients = new LRUCache({
+      max: maxClients,
+      memoMethod: (_key, _stale, { context: { policies } }) =>
+        new HttpClient({
+          whyClosed: (address, port) => whyForbidden(policies, address, port),
+          lookup,
+          upstreamProxy,
+        }),
+    });
   }
 
   /**
-   * @param mayAct asked last, before a request leaves.
+   * Sends a call, and reads its answer in turns of the event loop. Never follows a redirect.
+   *
+   * @param mayAct asked last, before a request leaves: the process may have been stopped while it connected.
    * @throws AddressRefused before a connection is made, NotSent; else the error of the connection or the signal.
    */
   async send(
@@ -30,17 +52,27 @@ export class Outbound {
     signal.throwIfAborted();
     const route = this.#route(posting.url, boundary);
     if (!route.open) throw new AddressRefused(route.reason);
-    return await exchange(
-      posting,
-      checkedLast(this.#connections.along(route), mayAct),
+    const response = await this.#clients.memo(route.key, { context: route }).send(posting, {
       signal,
-      this.#config.maxAnswerBytes,
-    );
+      onConnected: () => {
+        if (!mayAct()) throw new NotSent("another process may have the run by now");
+      },
+    });
+    const { statusCode: status = 0, headers } = response;
+    if (status >= 200 && status < 300) return await readAnswer(response, this.#config.maxAnswerBytes);
+    const { location } = headers;
+    return {
+      kind: "rejected",
+      status,
+      ...(location === undefined ? {} : { location }),
+      body: await readRejection(response),
+    };
   }
 
   /** Closes every connection; open calls fail. Optional for a runner: idle connections keep no process alive. */
-  async close(): Promise<void> {
-    await this.#connections.close();
+  close(): void {
+    for (const client of this.#clients.values()) client.close();
+    this.#clients.clear();
   }
 
   #route(url: URL, boundary: Boundary): OriginRoute {
@@ -49,10 +81,31 @@ export class Outbound {
       routes = new Map();
       this.#routes.set(boundary, routes);
     }
-    const known = routes.get(url.origin);
-    if (known !== undefined) return known;
-    const route = routeTo(url, boundary, this.#config);
-    routes.set(url.origin, route);
+    let route = routes.get(url.origin);
+    if (route === undefined) {
+      route = routeTo(url, boundary, this.#config);
+      routes.set(url.origin, route);
+    }
     return route;
+  }
+}
+
+async function readAnswer(response: IncomingMessage, maxAnswerBytes: number): Promise<CallbackResponse> {
+  if (Number(response.headers["content-length"]) > maxAnswerBytes) {
+    response.destroy();
+    return { kind: "too_long" };
+  }
+  const { text, isWhole } = await textInTurns(response, maxAnswerBytes);
+  return isWhole ? { kind: "answered", body: text } : { kind: "too_long" };
+}
+
+async function readRejection(response: IncomingMessage): Promise<string> {
+  const late = setTimeout(() => response.destroy(), rejectionWaitMs);
+  try {
+    return (await textInTurns(response, maxErrorBodyBytes)).text;
+  } catch (error) {
+    return `(its text could not be read: ${messageOf(error)})`;
+  } finally {
+    clearTimeout(late);
   }
 }

@@ -1,7 +1,8 @@
+import type { IncomingMessage } from "node:http";
+import { pipeline, type Readable } from "node:stream";
+import { constants, createUnzip } from "node:zlib";
 import type { McpServer, Scope } from "@ambit/core/plugin";
-import type { ConnectionGuard } from "@ambit/egress/client";
-import { guardedDispatcher } from "@ambit/egress/dispatcher";
-import { DecoratorHandler, type Dispatcher, fetch } from "undici";
+import { type ConnectionGuard, HttpClient } from "@ambit/egress/client";
 import type { Channel } from "../connections.js";
 import { reasonOfConnection } from "../failure.js";
 import { NotSent } from "../lost.js";
@@ -26,14 +27,8 @@ export function httpChannels(
   connections: ConnectionGuard,
   scope: Scope,
 ): (guard: MessageGuard) => Channel {
-  const agent = guardedDispatcher(connections, {
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    keepAliveTimeout: idleMs,
-    keepAliveMaxTimeout: idleMs,
-  });
-  scope.defer(() => agent.destroy());
-  const dispatcher = agent.compose(withoutLargeDecoders);
+  const client = new HttpClient(connections, { idleMs });
+  scope.defer(() => client.close());
   const credentials = (connection.credentials ?? []).map(
     ({ binding, value }) => [binding.name, value] as const,
   );
@@ -44,7 +39,7 @@ export function httpChannels(
       requestInit: { headers },
       fetch: async (url, init) => {
         const request = typeof init?.body === "string" ? init.body : undefined;
-        const response = await guardedFetch(url, init, dispatcher);
+        const response = await guardedFetch(url, init, client);
         return await guard.response(await withError(response, request), request);
       },
     });
@@ -56,70 +51,63 @@ export function httpChannels(
 
 /** Codings whose decoder holds little. Those of `br` and `zstd` hold up to 16 and 128 MiB outside V8's heap. */
 const smallCodings = /^(?:|identity|x-gzip|gzip|deflate)$/i;
+/** Statuses of redirects: errors, since they would send the credentials elsewhere. */
+const redirects: readonly number[] = [301, 302, 303, 307, 308];
+/** Statuses whose responses have no body. */
+const bodiless: readonly number[] = [204, 205, 304];
 
-/** Refuses an answer that undici would decode with more memory than a message may have: none was asked for. */
-const withoutLargeDecoders: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
-  const inner: Dispatcher.DispatchHandler = new DecoratorHandler(handler);
-  return dispatch(options, {
-    onRequestStart: (...values) => inner.onRequestStart?.(...values),
-    onRequestUpgrade: (...values) => inner.onRequestUpgrade?.(...values),
-    onResponseStart: (controller, status, headers, message) => {
-      const coding = String(headers["content-encoding"] ?? "").trim();
-      if (smallCodings.test(coding)) inner.onResponseStart?.(controller, status, headers, message);
-      else
-        controller.abort(new Error(`the server answered in ${JSON.stringify(coding)}, not in plain or gzip`));
-    },
-    onResponseData: (...values) => inner.onResponseData?.(...values),
-    onResponseEnd: (...values) => inner.onResponseEnd?.(...values),
-    onResponseError: (...values) => inner.onResponseError?.(...values),
-  });
-};
-
-/**
- * Redirects are errors, since they would send the credentials elsewhere.
- *
- * @throws NotSent where no connection was made; the signal's reason; what broke the exchange off
- */
+/** @throws NotSent where no connection was made; the signal's reason; what broke the exchange off */
 async function guardedFetch(
   url: string | URL | Request,
-  init: RequestInit | undefined,
-  dispatcher: Dispatcher,
+  { method = "GET", headers, body, signal }: RequestInit = {},
+  client: HttpClient,
 ): Promise<Response> {
-  const { method, headers, body, signal } = init ?? {};
-  const exchange = { isSent: false };
-  const response = await fetch(String(url), {
-    dispatcher: dispatcher.compose(noteStart(exchange)),
-    redirect: "error",
+  let isSent = false;
+  const request = {
     method,
-    headers: [...new Headers(headers), ["accept-encoding", "identity"]],
+    url: new URL(String(url)),
+    headers: {
+      "user-agent": "ambit",
+      ...Object.fromEntries(new Headers(headers)),
+      "accept-encoding": "identity",
+    },
     ...(typeof body === "string" ? { body } : {}),
-    signal,
-  }).catch((error: unknown) => {
-    if (exchange.isSent || signal?.aborted === true) throw error;
-    throw new NotSent(`could not be reached: ${reasonOfConnection(error)}`, "", { cause: error });
-  });
-  // undici's response as the platform's class, which the SDK requires.
-  return new Response(response.body === null ? null : (response.body as ReadableStream<Uint8Array>), {
-    status: response.status,
-    statusText: response.statusText,
-    headers: [...response.headers],
+  };
+  const onConnected = () => {
+    isSent = true;
+  };
+  const response = await client
+    .send(request, { signal: signal ?? new AbortController().signal, onConnected })
+    .catch((error: unknown) => {
+      if (isSent || signal?.aborted === true) throw error;
+      throw new NotSent(`could not be reached: ${reasonOfConnection(error)}`, "", { cause: error });
+    });
+  const { statusCode: status = 0, statusMessage: statusText = "" } = response;
+  if (redirects.includes(status)) {
+    response.destroy();
+    throw new Error("unexpected redirect");
+  }
+  const responseHeaders = Object.entries(response.headersDistinct).flatMap(([name, values = []]) =>
+    values.map((value): [string, string] => [name, value]),
+  );
+  if (bodiless.includes(status)) response.resume();
+  return new Response(bodiless.includes(status) ? null : plainBody(response), {
+    status,
+    statusText,
+    headers: responseHeaders,
   });
 }
 
-/** Notes that a request has a connection, and is about to be written to it. */
-function noteStart(exchange: { isSent: boolean }): Dispatcher.DispatcherComposeInterceptor {
-  return (dispatch) => (options, handler) => {
-    const inner: Dispatcher.DispatchHandler = new DecoratorHandler(handler);
-    return dispatch(options, {
-      onRequestStart: (...values) => {
-        exchange.isSent = true;
-        inner.onRequestStart?.(...values);
-      },
-      onRequestUpgrade: (...values) => inner.onRequestUpgrade?.(...values),
-      onResponseStart: (...values) => inner.onResponseStart?.(...values),
-      onResponseData: (...values) => inner.onResponseData?.(...values),
-      onResponseEnd: (...values) => inner.onResponseEnd?.(...values),
-      onResponseError: (...values) => inner.onResponseError?.(...values),
-    });
-  };
+/** Some servers compress what nobody asked them to compress. @throws Error for a coding whose decoder needs much memory */
+function plainBody(response: IncomingMessage): Readable {
+  const coding = (response.headers["content-encoding"] ?? "").trim();
+  if (coding === "" || /^identity$/i.test(coding)) return response;
+  if (!smallCodings.test(coding)) {
+    response.destroy();
+    throw new Error(`the server answered in ${JSON.stringify(coding)}, not in plain or gzip`);
+  }
+  // What has arrived is decoded at once, as a stream of events needs it, and a missing end is no error.
+  const decoder = createUnzip({ flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH });
+  pipeline(response, decoder, () => {});
+  return decoder;
 }

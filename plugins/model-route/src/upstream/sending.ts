@@ -1,7 +1,7 @@
+import type { IncomingMessage } from "node:http";
 import type { ModelExchange, ModelUsage } from "@ambit/core/plugin";
 import { Replacements, replaceIn, replacementsFor, StreamReplacer } from "@ambit/egress";
 import { jsonInTurns } from "@ambit/json-turns";
-import type { Dispatcher } from "undici";
 import { priceOf } from "../models.js";
 import type { Authorization, ModelOperation, SignedRequest } from "../protocols/protocol.js";
 import { passedHeaders, passedResponseHeaders } from "../request/headers.js";
@@ -29,7 +29,7 @@ export interface Sent {
   over(): void;
 }
 
-type SendingOptions = Pick<RouteOptions, "use" | "protocol" | "config" | "connections" | "guardOf">;
+type SendingOptions = Pick<RouteOptions, "use" | "protocol" | "config" | "client" | "guardOf">;
 
 /** The secret ones of an authorization's headers: a signature covers others too. */
 const secretHeaders: readonly string[] = [
@@ -58,9 +58,9 @@ export class Sending {
   /** Never throws. */
   async send(sent: Sent): Promise<Response> {
     const { operation, exchange, signal, over } = sent;
-    const { use, connections } = this.#options;
+    const { use, client } = this.#options;
     const url = upstreamUrl(use, operation.path, operation.query);
-    let answer: Dispatcher.ResponseData;
+    let answer: IncomingMessage;
     let credential: Readonly<Record<string, string>>;
     try {
       const content = await this.#content(sent);
@@ -68,14 +68,12 @@ export class Sending {
       const method = sent.request.method;
       const unsigned = { method, url, headers, body: content };
       credential = await this.#authorize(unsigned);
-      answer = await connections.request({
-        origin: url.origin,
-        path: `${url.pathname}${url.search}`,
-        signal,
+      const signed = {
+        ...unsigned,
         method: method === "GET" ? "GET" : "POST",
         headers: { ...headers, ...credential },
-        body: content ?? null,
-      });
+      };
+      answer = await client.send(signed, { signal });
     } catch (error) {
       over();
       if (signal.aborted) {
@@ -138,26 +136,24 @@ export class Sending {
   }
 
   #pass(
-    answer: Dispatcher.ResponseData,
+    answer: IncomingMessage,
     sent: Sent & { readonly credential: Readonly<Record<string, string>> },
   ): Response {
     const { exchange, over } = sent;
-    const { statusCode, headers, body } = answer;
+    const { statusCode = 0, headers } = answer;
     const refused = whyUnusable(statusCode, headers["content-encoding"]);
     if (refused !== undefined) {
-      body.destroy();
-      // Destroyed here: its error doesn't matter.
-      body.on("error", () => undefined);
+      answer.destroy();
       over();
       exchange.ended({ status: statusCode, retryable: false, message: refused });
       return ownAnswer(502, refused);
     }
     if (statusCode === 401) this.#authorization?.refused?.(sent.credential);
     const replacements = this.#replacements(sent.credential);
-    const contentType = typeof headers["content-type"] === "string" ? headers["content-type"] : "";
+    const contentType = headers["content-type"] ?? "";
     const isFine = statusCode < 300;
     const meter = this.#meter(sent, { contentType, isFine });
-    const stream = relay(body, {
+    const stream = relay(answer, {
       replacer: new StreamReplacer(replacements),
       signal: sent.signal,
       onBytes: (bytes) => meter.push(bytes),
@@ -200,7 +196,7 @@ export class Sending {
   }
 }
 
-function whyUnusable(status: number, encoding: string | string[] | undefined): string | undefined {
+function whyUnusable(status: number, encoding: string | undefined): string | undefined {
   if (status >= 300 && status < 400)
     return `the model answered with a redirect (${status}), which is never followed`;
   if (status < 200 || status > 599) return `the model answered with an unusable status (${status})`;

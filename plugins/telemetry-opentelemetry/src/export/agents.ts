@@ -2,7 +2,7 @@ import type { Agent as HttpAgent } from "node:http";
 import type { Agent as HttpsAgent } from "node:https";
 import type { Duplex } from "node:stream";
 import type { UpstreamProxy } from "@ambit/core/plugin";
-import { AddressRefused, literalAddress, operatorPolicy, portOf, whyForbidden } from "@ambit/egress";
+import { AddressRefused, operatorPolicy, whyForbidden, whyUrlForbidden } from "@ambit/egress";
 import { guardedAgents } from "@ambit/egress/client";
 import type { TelemetryConfig } from "../config.js";
 import type { HttpDestination } from "../destination.js";
@@ -47,9 +47,7 @@ function limit(connection: Duplex): void {
 
 /** A literal address is refused before a queue is opened for it. @throws AddressRefused */
 export function requireOpenAddress(destination: HttpDestination, config: TelemetryConfig): void {
-  const url = new URL(destination.url);
-  const address = destination.isCallers ? literalAddress(url) : undefined;
-  if (address === undefined) return;
-  const reason = whyForbidden([operatorPolicy(config)], address, portOf(url));
+  if (!destination.isCallers) return;
+  const reason = whyUrlForbidden([operatorPolicy(config)], new URL(destination.url));
   if (reason !== undefined) throw new AddressRefused(reason);
 }
