@@ -12,12 +12,18 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { root } from "./setup.mjs";
 
-/** Debian's names: dockerd with containerd and runc, gVisor's runtime, and what builds the image; what scrapes metrics. */
+/**
+ * Debian's names: dockerd with containerd and runc, gVisor's runtime, and what builds the image; what scrapes metrics; what
+ * compiles the programs of `scripts/native` again, and runs those of the other machine.
+ */
 const packages = {
   "docker.io": "dockerd",
   runsc: "runsc",
   mmdebstrap: "mmdebstrap",
   prometheus: "prometheus",
+  gcc: "x86_64-linux-gnu-gcc",
+  "gcc-aarch64-linux-gnu": "aarch64-linux-gnu-gcc",
+  "qemu-user": "qemu-aarch64",
 };
 
 /** In CI as root on Debian or Ubuntu the engine must run: `AMBIT_MUST_RUN_DOCKER`. */

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmdirSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import type { Plugin } from "vitest/config";
+import { compilerPackages, compilerVersion, hasCompilers } from "../native/build.mjs";
 import { installCommand } from "../platform.mjs";
 
 interface Need {
@@ -57,6 +58,10 @@ export const needs: Readonly<Record<string, Need>> = {
     isMet: () => ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].some((folder) => canMakeGroupIn(folder)),
     reason:
       "no group can be made in the memory cgroups: start the tests as root where they are mounted writable",
+  },
+  compilers: {
+    isMet: hasCompilers,
+    reason: `no gcc ${compilerVersion} for both machines, as Debian 12 has it: ${installCommand(process.platform, compilerPackages)}`,
   },
   ipv6: {
     isMet: () =>

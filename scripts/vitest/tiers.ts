@@ -28,6 +28,8 @@ export const slowTests = [
   "!plugins/sandbox-local/test/conformance/alone.test.ts",
   "test/{cluster,daytona,docker-engine,replicas,tools}/**",
   "test/kit/test/liar.test.ts",
+  // Only with the compilers that CI installs with the engine.
+  "test/repository/test/native-programs.test.ts",
   "test/e2e/**",
   "!test/e2e/{client,lifecycle,run}.test.ts",
 ];

@@ -1,8 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { dataLine, type Frame, frameLine, readLine, signalLine, streams } from "../src/transport/frame.js";
+import {
+  chunkEnd,
+  dataLine,
+  decodePayload,
+  type Frame,
+  frameLine,
+  maxChunkBytes,
+  maxLineLength,
+  readLine,
+  signalLine,
+  streams,
+} from "../src/transport/frame.js";
 import { Lines } from "../src/transport/lines.js";
-import { chunkEnd, decodePayload, maxChunkBytes, maxLineLength } from "../src/transport/payload.js";
 import { firstWindow, GrowthBudget, largestWindow, ReceiveWindow } from "../src/transport/windows.js";
 
 const stream = fc.constantFrom(...Object.values(streams));

@@ -3,9 +3,11 @@ import { execFile } from "node:child_process";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { isSeccompArchitecture } from "@ambit/attacks/system-calls";
+import { isSeccompArchitecture, seccompArchitectures } from "@ambit/attacks/system-calls";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
+import { callIn } from "../src/enter/calls.js";
+import { type Step, stepsProgram } from "../src/enter/program.js";
 import type { PodShape } from "../src/enter/shape.js";
 import { enteringProgram } from "../src/enter/steps.js";
 import { inPod, noPod, unknownMachine } from "./support/user-namespace.js";
@@ -153,10 +155,32 @@ for one in ${families}:
     expect(open.slice(0, 4)).not.toEqual(closed.slice(0, 4));
   });
 
-  it("exists for both machines, and differs", () => {
-    const given = { podShape: "user-namespace", isNetworkOpen: false, folders: [], sealed: [] } as const;
-    const [x64, arm64] = [enteringProgram("x64", given), enteringProgram("arm64", given)];
-    expect([x64.readUInt16LE(18), arm64.readUInt16LE(18)]).toStrictEqual([62, 183]);
-    for (const one of [x64, arm64]) expect(one.length).toBeLessThan(6_000);
+  it.for(seccompArchitectures)("is small on %s, and takes its steps there", async (machine, context) => {
+    const options = { podShape: "user-namespace", isNetworkOpen: false, folders: [], sealed: [] } as const;
+    expect(enteringProgram(machine, options).length).toBeLessThan(6_000);
+    const bytes = Buffer.from("a step\n");
+    const write = callIn(machine, "write");
+    const steps: Step[] = [
+      { call: write, arguments: [1, { bytes }, bytes.length], failure: "it can't write" },
+      { call: callIn(machine, "dup"), arguments: [1], failure: "no descriptor can be had" },
+      { call: write, arguments: ["last result", { bytes }, 2], failure: "its copy can't be written" },
+    ];
+    const failing = { call: callIn(machine, "close"), arguments: [-1], failure: "the step failed" };
+    const emulator = machine === "x64" ? "qemu-x86_64" : "qemu-aarch64";
+    const take = async (name: string, ...taken: Step[]) => {
+      const path = join(folder, `${name}-${machine}`);
+      await writeFile(path, stepsProgram(machine, taken), { mode: 0o755 });
+      const [program = path, ...argv] = machine === architecture ? [path] : [emulator, path];
+      return await execute(program, [...argv, "/bin/echo", "the command"]).catch((error: unknown) => {
+        const { code, stdout } = Object(error);
+        if (code === "ENOENT") context.skip(`host: no ${program}: apt-get install qemu-user`);
+        return { code, stdout };
+      });
+    };
+    expect(await take("steps", ...steps)).toMatchObject({ stdout: "a step\na the command\n" });
+    expect(await take("failing", ...steps.slice(0, 1), failing)).toEqual({
+      code: 125,
+      stdout: "a step\nthe step failed\n",
+    });
   });
 });

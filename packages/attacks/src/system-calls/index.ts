@@ -3,11 +3,11 @@ export { type AllowedCall, allowedCalls } from "./allowed-calls.js";
 export { isSeccompArchitecture, type SeccompArchitecture, seccompArchitectures } from "./architecture.js";
 export { allowedCall, type CallAttempt, callAttempts } from "./attempts.js";
 export {
-  codeAddress,
   foreignCallProgram,
   type NumberedCall,
   resultsIn,
-  staticProgram,
   systemCallProgram,
+  tableAddress,
+  withTable,
 } from "./program.js";
 export { type SyscallName, syscallNames, syscallNumber, syscallNumbers } from "./syscall-numbers.js";

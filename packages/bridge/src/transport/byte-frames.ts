@@ -1,5 +1,5 @@
 import type { Frame, PlainFrame, StreamId } from "./frame.js";
-import { TransportBroken } from "./reliable-transport.js";
+import { TransportBroken } from "./transport.js";
 
 /**
  * Frames for a pipe that carries any bytes: a header of ten, then the payload.
@@ -16,22 +16,36 @@ const ops = ["data", "open", "end", "windowUpdate", "close", "hello", "ping", "p
 type Op = (typeof ops)[number];
 
 /** Bytes of a stream in one frame at most. */
-export const maxDataFrameBytes = 64 * 1024;
+const maxDataFrameBytes = 64 * 1024;
 /** Bytes of any other payload: a kind's name, a number. */
 const maxControlFrameBytes = 256;
 const maxNumber = 0xffff_ffff;
+
+/** Bytes up to this number are sent in one piece with their header: to copy them costs less than another write. */
+export const copiedBytes = 4 * 1024;
 
 /** Signals about the pipe itself. */
 export type ByteSignal = "hello" | "ping" | "pong";
 
 const none = Buffer.alloc(0);
 
+/** Where a frame of data that begins at `start` ends: `max` bytes later, or before. */
+export const dataChunkEnd = (bytes: Uint8Array, start: number, max: number): number =>
+  Math.min(bytes.length, start + Math.min(max, maxDataFrameBytes));
+
+/** @param bytes up to `dataChunkEnd`. */
+export function dataPieces(channel: number, stream: StreamId, bytes: Uint8Array): readonly Uint8Array[] {
+  return bytes.length <= copiedBytes
+    ? [frameBytes("data", channel, stream, bytes)]
+    : [header("data", channel, stream, bytes.length), bytes];
+}
+
 export function header(op: Op, channel: number, stream: StreamId, length: number): Buffer {
   return writeHeader(Buffer.allocUnsafe(headerLength), op, channel, stream, length);
 }
 
 /** Header and payload in one piece. */
-export function frameBytes(op: Op, channel: number, stream: StreamId, payload: Uint8Array): Buffer {
+function frameBytes(op: Op, channel: number, stream: StreamId, payload: Uint8Array): Buffer {
   const bytes = Buffer.allocUnsafe(headerLength + payload.length);
   bytes.set(payload, headerLength);
   return writeHeader(bytes, op, channel, stream, payload.length);

@@ -1,6 +1,6 @@
 import { type PipeSignal, readSignal } from "./frame.js";
 import type { PipeEvent, PipeReader } from "./pipe-format.js";
-import { TransportBroken } from "./reliable-transport.js";
+import { TransportBroken } from "./transport.js";
 
 /** What each side writes to a pipe first. Whatever comes before it, such as a shell's message, is noise. */
 export const preamble: Uint8Array = new TextEncoder().encode("\0ambit bytes\0");

@@ -1,7 +1,6 @@
 import { parseBoundedJson } from "@ambit/core/contract";
-import { type Frame, type StreamId, streams } from "./frame.js";
+import { decodePayload, type Frame, type StreamId, streams } from "./frame.js";
 import { Lines } from "./lines.js";
-import { decodePayload } from "./payload.js";
 import type { Transport } from "./transport.js";
 import { firstWindow, type GrowthBudget, ReceiveWindow, windowAfter } from "./windows.js";
 

@@ -3,21 +3,17 @@ import {
   type ByteFrameListener,
   ByteFrames,
   type ByteSignal,
-  frameBytes,
-  header,
-  maxDataFrameBytes,
+  dataChunkEnd,
+  dataPieces,
   plainBytes,
 } from "./byte-frames.js";
 import type { PlainFrame, StreamId } from "./frame.js";
-import { TransportBroken } from "./reliable-transport.js";
-import type { Transport } from "./transport.js";
+import { type Transport, TransportBroken } from "./transport.js";
 
 /** Bytes that may wait for the pipe; beyond that, data waits. */
 const maxWaiting = 1024 * 1024;
 /** Including frames that don't wait: a peer that causes responses without reading them would fill our memory. */
 const maxUnreadBytes = 4 * maxWaiting;
-/** Payloads up to this size are sent together with their header. */
-const copied = 4 * 1024;
 
 /**
  * Frames over one permanent binary pipe: nothing is numbered, buffered or sent again, and nothing is
@@ -57,12 +53,7 @@ export class DirectTransport implements Transport {
   }
 
   sendData(channel: number, stream: StreamId, bytes: Uint8Array): void {
-    if (bytes.length <= copied) {
-      this.#write(frameBytes("data", channel, stream, bytes));
-    } else {
-      this.#write(header("data", channel, stream, bytes.length));
-      this.#write(bytes);
-    }
+    for (const piece of dataPieces(channel, stream, bytes)) this.#write(piece);
   }
 
   room(): Promise<void> | undefined {
@@ -71,7 +62,7 @@ export class DirectTransport implements Transport {
   }
 
   chunkEnd(bytes: Uint8Array, start: number, max: number): number {
-    return Math.min(bytes.length, start + Math.min(max, maxDataFrameBytes));
+    return dataChunkEnd(bytes, start, max);
   }
 
   /** Permanent: nothing more is sent, and all waits end. */

@@ -1,10 +1,5 @@
 import type { PipeSignal } from "./frame.js";
-import type { Transport } from "./transport.js";
-
-/** The current destination of what a transport sends. Takes it at once and keeps its order. */
-export interface PipeSink<Written> {
-  write(written: Written): void;
-}
+import type { ReliableTransport } from "./reliable-transport.js";
 
 /** What arrives on a pipe. */
 export type PipeEvent =
@@ -20,28 +15,9 @@ export interface PipeReader {
   push(bytes: Uint8Array): readonly PipeEvent[];
 }
 
-/** A transport that survives its pipes: what the other side has no sign of is sent again over the next one. */
-export interface ResumableTransport<Written> extends Transport {
-  /**
-   * How much has arrived, in the transport's own unit. A greeting contains it, so that the other side continues after it.
-   */
-  readonly received: number;
-  /**
-   * Continues over another pipe, after what the other side has received.
-   * @throws TransportBroken
-   */
-  attach(sink: PipeSink<Written>, peerReceived: number): void;
-  /** The pipe is lost. What is sent later waits for the next one. */
-  detach(sink: PipeSink<Written>): void;
-  /** @throws TransportBroken */
-  acknowledged(received: number): void;
-  /** Permanent: nothing is buffered any more, and all waits end. */
-  close(): void;
-}
-
 /** How a transport appears on a pipe: as lines of text, or as bytes. */
 export interface PipeFormat<Written> {
-  readonly transport: ResumableTransport<Written>;
+  readonly transport: ReliableTransport<Written>;
   /** Begins again with a new transport, for another owner: what was buffered for the earlier one is lost. */
   renew(): void;
   newReader(): PipeReader;

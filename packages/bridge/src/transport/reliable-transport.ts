@@ -1,130 +1,150 @@
-import {
-  dataLine,
-  type Frame,
-  frameLine,
-  type Line,
-  type PlainFrame,
-  type Side,
-  type StreamId,
-  signalLine,
-} from "./frame.js";
-import { chunkEnd, maxChunkBytes } from "./payload.js";
-import type { PipeSink, ResumableTransport } from "./pipe-format.js";
+import type { PipeSignal, PlainFrame, StreamId } from "./frame.js";
+import { FrameMissing, type PipeSink, type Transport, TransportBroken } from "./transport.js";
 
-/** Frames, and bytes of them, after which an acknowledgement no longer waits. */
-const framesUnacknowledged = 64;
-const bytesUnacknowledged = 64 * 1024;
-/** Milliseconds that it waits for more frames at most. */
+/** Characters of lines, or bytes, after which an acknowledgement no longer waits. */
+const sizeUnacknowledged = 256 * 1024;
+/** Milliseconds that an acknowledgement waits for more at most. */
 const acknowledgementMs = 50;
-/** Characters that may await acknowledgement; beyond that, data waits. */
-const maxBufferedCharacters = 8 * 1024 * 1024;
+/** What may await acknowledgement; beyond that, data waits. */
+const maxBufferedSize = 8 * 1024 * 1024;
 /** Including frames that don't wait: a peer that sends without acknowledging would fill our memory. */
-const maxUnacknowledgedCharacters = 4 * maxBufferedCharacters;
+const maxUnacknowledgedSize = 4 * maxBufferedSize;
 
-/** The other side has lost frames that it had acknowledged, or speaks another protocol: a new pipe doesn't help. */
-export class TransportBroken extends Error {}
-
-/** A frame is missing: it is sent again over the next pipe. */
-export class FrameMissing extends Error {}
+/** How frames become pieces of a sequence, in which unit the sequence is counted, and how its pieces go over a pipe. */
+export interface SequenceCoding<Piece> {
+  /** Units of a piece: one where a piece is a frame, or its bytes. */
+  unitsOf(piece: Piece): number;
+  /** Characters or bytes of a piece. */
+  sizeOf(piece: Piece): number;
+  /** What of a piece follows its first units, which are fewer than all of them. */
+  withoutFirst(piece: Piece, units: number): Piece;
+  /** @param position units that come before the frame. */
+  frame(frame: PlainFrame, position: number): Piece;
+  data(channel: number, stream: StreamId, bytes: Uint8Array, position: number): readonly Piece[];
+  chunkEnd(bytes: Uint8Array, start: number, max: number): number;
+  write(sink: PipeSink<Piece>, piece: Piece, position: number): void;
+  signal(signal: PipeSignal): Piece;
+}
 
 /**
- * A sequence of frames that survives its pipes: each is numbered, kept until the other side has acknowledged it, and
- * sent again over the next pipe.
+ * A sequence that survives its pipes: its units are counted, kept until the other side has acknowledged them, and sent again
+ * over the next pipe, from the first one that the other side doesn't have.
  */
-export class ReliableTransport implements ResumableTransport<string> {
-  readonly #side: Side;
-  readonly #deliver: (frame: Frame) => void;
-  /** Lines that aren't acknowledged yet; the first one has the number `#acknowledged + 1`. */
-  #journal: string[] = [];
-  #kept = 0;
+export class ReliableTransport<Piece> implements Transport {
+  readonly #coding: SequenceCoding<Piece>;
+  /** Pieces that aren't acknowledged yet; the first of their units follows `#acknowledged` others. */
+  #journal: Piece[] = [];
+  #journalUnits = 0;
+  #journalSize = 0;
   #waiting: (() => void)[] = [];
   #acknowledged = 0;
   #received = 0;
-  #sink: PipeSink<string> | undefined;
-  #framesOwed = 0;
-  #bytesOwed = 0;
+  #sink: PipeSink<Piece> | undefined;
+  /** What has arrived since the last acknowledgement. */
+  #sizeOwed = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(side: Side, deliver: (frame: Frame) => void) {
-    this.#side = side;
-    this.#deliver = deliver;
+  constructor(coding: SequenceCoding<Piece>) {
+    this.#coding = coding;
   }
 
-  /**
-   * The number of frames that have arrived. A greeting contains it, so that the other side continues with the next one.
-   */
+  /** The units that have arrived. A greeting contains their number, so that the other side continues after them. */
   get received(): number {
     return this.#received;
   }
 
-  /** Characters that are buffered. */
-  get kept(): number {
-    return this.#kept;
+  /** Characters or bytes that await acknowledgement. */
+  get bufferedSize(): number {
+    return this.#journalSize;
   }
 
   send(frame: PlainFrame): void {
-    this.#append(frameLine(this.#side, this.#next(), frame));
+    this.#append(this.#coding.frame(frame, this.#position));
   }
 
-  /** @param bytes that fit into a frame. The sender has waited for `room`. */
   sendData(channel: number, stream: StreamId, bytes: Uint8Array): void {
-    this.#append(dataLine(this.#side, this.#next(), channel, stream, bytes));
+    for (const piece of this.#coding.data(channel, stream, bytes, this.#position)) this.#append(piece);
   }
 
   chunkEnd(bytes: Uint8Array, start: number, max: number): number {
-    return chunkEnd(bytes, start, Math.min(maxChunkBytes, max));
+    return this.#coding.chunkEnd(bytes, start, max);
   }
 
-  /** Settles when there may be room for data; undefined if there is room. */
   room(): Promise<void> | undefined {
-    if (this.#kept <= maxBufferedCharacters || this.#isClosed) return undefined;
+    if (this.#journalSize <= maxBufferedSize || this.#isClosed) return undefined;
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
   /**
-   * Continues over another pipe, from the first frame that the other side doesn't have.
+   * Continues over another pipe, after what the other side has received.
    * @throws TransportBroken
    */
-  attach(sink: PipeSink<string>, peerReceived: number): void {
+  attach(sink: PipeSink<Piece>, peerReceived: number): void {
     // May be lower than the acknowledged number: an older pipe can deliver a later acknowledgement sooner.
     this.acknowledged(peerReceived);
     this.#sink = sink;
-    if (this.#journal.length > 0) sink.write(this.#journal.join(""));
+    let position = this.#acknowledged;
+    for (const piece of this.#journal) {
+      this.#coding.write(sink, piece, position);
+      position += this.#coding.unitsOf(piece);
+    }
     this.#acknowledge();
   }
 
-  /** The pipe is lost. Later frames wait for the next one. */
-  detach(sink: PipeSink<string>): void {
+  /** The pipe is lost. What is sent later waits for the next one. */
+  detach(sink: PipeSink<Piece>): void {
     if (this.#sink === sink) this.#sink = undefined;
   }
 
-  /** @throws FrameMissing, TransportBroken */
-  accept(line: Extract<Line, { kind: "frame" }>, length: number): void {
-    if (line.number <= this.#received) return;
-    if (line.number !== this.#received + 1) {
-      throw new FrameMissing(`Frame ${line.number} came after ${this.#received}`);
-    }
-    if (this.#kept > maxUnacknowledgedCharacters)
+  /**
+   * Units of the other side's sequence have arrived.
+   *
+   * @param position how many come before them.
+   * @param size their characters or bytes.
+   * @returns how many of them are new: those before them came over an older pipe.
+   * @throws FrameMissing, TransportBroken
+   */
+  arrived(position: number, units: number, size: number): number {
+    const repeated = this.#received - position;
+    if (repeated >= units) return 0;
+    if (repeated < 0) throw new FrameMissing(`${position} came after ${this.#received}`);
+    if (this.#journalSize > maxUnacknowledgedSize)
       throw new TransportBroken("The peer sends no acknowledgements");
-    this.#received = line.number;
-    this.#framesOwed += 1;
-    this.#bytesOwed += length;
-    if (this.#framesOwed >= framesUnacknowledged || this.#bytesOwed >= bytesUnacknowledged) {
-      this.#acknowledge();
-    } else if (this.#timer === undefined) {
+    this.#received = position + units;
+    this.#sizeOwed += size;
+    if (this.#sizeOwed >= sizeUnacknowledged) this.#acknowledge();
+    else if (this.#timer === undefined) {
       this.#timer = setTimeout(() => this.#acknowledge(), acknowledgementMs);
       this.#timer.unref();
     }
-    this.#deliver(line.frame);
+    return units - repeated;
   }
 
   /** @throws TransportBroken */
   acknowledged(received: number): void {
-    if (received > this.#acknowledged + this.#journal.length) {
-      throw new TransportBroken(`The peer acknowledges frame ${received}, which wasn't sent`);
+    if (received > this.#position)
+      throw new TransportBroken(`The peer acknowledges ${received} of ${this.#position} that were sent`);
+    let units = received - this.#acknowledged;
+    if (units <= 0) return;
+    this.#acknowledged = received;
+    this.#journalUnits -= units;
+    let wholePieces = 0;
+    for (const piece of this.#journal) {
+      const unitsOfPiece = this.#coding.unitsOf(piece);
+      if (unitsOfPiece > units) break;
+      units -= unitsOfPiece;
+      this.#journalSize -= this.#coding.sizeOf(piece);
+      wholePieces += 1;
     }
-    this.#release(received);
+    this.#journal.splice(0, wholePieces);
+    const [first] = this.#journal;
+    if (first !== undefined && units > 0) {
+      const remainder = this.#coding.withoutFirst(first, units);
+      this.#journalSize += this.#coding.sizeOf(remainder) - this.#coding.sizeOf(first);
+      this.#journal[0] = remainder;
+    }
+    if (this.#journalSize <= maxBufferedSize) this.#wake();
   }
 
   /** Permanent: nothing is buffered any more, and all waits end. */
@@ -133,27 +153,22 @@ export class ReliableTransport implements ResumableTransport<string> {
     this.#isClosed = true;
     this.#sink = undefined;
     this.#journal = [];
-    this.#kept = 0;
+    this.#journalUnits = 0;
+    this.#journalSize = 0;
     this.#wake();
   }
 
-  #next(): number {
-    return this.#acknowledged + this.#journal.length + 1;
+  /** Units that come before the next piece. */
+  get #position(): number {
+    return this.#acknowledged + this.#journalUnits;
   }
 
-  #append(line: string): void {
+  #append(piece: Piece): void {
     if (this.#isClosed) return;
-    this.#journal.push(line);
-    this.#kept += line.length;
-    this.#sink?.write(line);
-  }
-
-  #release(received: number): void {
-    const count = received - this.#acknowledged;
-    if (count <= 0) return;
-    for (const line of this.#journal.splice(0, count)) this.#kept -= line.length;
-    this.#acknowledged = received;
-    if (this.#kept <= maxBufferedCharacters) this.#wake();
+    if (this.#sink !== undefined) this.#coding.write(this.#sink, piece, this.#position);
+    this.#journal.push(piece);
+    this.#journalUnits += this.#coding.unitsOf(piece);
+    this.#journalSize += this.#coding.sizeOf(piece);
   }
 
   #wake(): void {
@@ -163,9 +178,8 @@ export class ReliableTransport implements ResumableTransport<string> {
   #acknowledge(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#framesOwed === 0 || this.#sink === undefined) return;
-    this.#framesOwed = 0;
-    this.#bytesOwed = 0;
-    this.#sink.write(signalLine(this.#side, ["ack", this.#received]));
+    if (this.#sizeOwed === 0 || this.#sink === undefined) return;
+    this.#sizeOwed = 0;
+    this.#sink.write(this.#coding.signal(["ack", this.#received]));
   }
 }

@@ -10,3 +10,14 @@ export interface Transport {
   /** Where a frame that begins at `start` ends: `max` bytes later, or before. */
   chunkEnd(bytes: Uint8Array, start: number, max: number): number;
 }
+
+/** The current destination of what a transport sends. Takes it at once and keeps its order. */
+export interface PipeSink<Written> {
+  write(written: Written): void;
+}
+
+/** The other side has lost frames that it had acknowledged, or speaks another protocol: a new pipe doesn't help. */
+export class TransportBroken extends Error {}
+
+/** A frame is missing: it is sent again over the next pipe. */
+export class FrameMissing extends Error {}

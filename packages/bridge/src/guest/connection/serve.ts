@@ -5,7 +5,7 @@ import { ByteFormat } from "../../transport/byte-format.js";
 import type { PipeSignal } from "../../transport/frame.js";
 import { LineFormat } from "../../transport/line-format.js";
 import type { PipeEvent, PipeFormat } from "../../transport/pipe-format.js";
-import { FrameMissing } from "../../transport/reliable-transport.js";
+import { FrameMissing } from "../../transport/transport.js";
 import { Daemon } from "../daemon.js";
 import { randomText } from "../random.js";
 import { type DaemonSettings, socketOf } from "../settings.js";

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { preamble } from "../../transport/byte-records.js";
-import type { PipeSink } from "../../transport/pipe-format.js";
+import type { PipeSink } from "../../transport/transport.js";
 
 /** Where the guest daemon writes to a pipe. */
 export interface GuestSink<Written> extends PipeSink<Written> {

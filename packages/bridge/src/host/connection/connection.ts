@@ -4,7 +4,7 @@ import { messageOf, SandboxFailed } from "@ambit/core/plugin";
 import pRetry, { AbortError } from "p-retry";
 import type { BridgeOptions } from "../../options.js";
 import type { PipeFormat } from "../../transport/pipe-format.js";
-import { FrameMissing, TransportBroken } from "../../transport/reliable-transport.js";
+import { FrameMissing, TransportBroken } from "../../transport/transport.js";
 import { awaitUnlessAborted } from "../await-unless-aborted.js";
 import { bridgeKilled, type FormattedPipe, OpenPipe, takenOver } from "./open-pipe.js";
 

@@ -1,6 +1,6 @@
 import type { BinaryPipe, Pipe } from "../../platform.js";
 import { preamble } from "../../transport/byte-records.js";
-import type { PipeSink } from "../../transport/pipe-format.js";
+import type { PipeSink } from "../../transport/transport.js";
 
 /** Characters in one write of a pipe, which may be a request to a platform's API. */
 const maxWriteCharacters = 48 * 1024;
