@@ -21,7 +21,7 @@ import { RunnersLedger } from "./call/ask/remembered-answers.js";
 import { hasStoredAnswer } from "./call/ask/request-answers.js";
 import { ArgumentsChecker } from "./call/tools/arguments/checker.js";
 import type { AnswerLedger } from "./call/values/answer-ledger.js";
-import { rootContainer, runContainer } from "./containers.js";
+import { composeRun, composeRunner } from "./compose.js";
 import { closeActors, notifyRefused, type RefusedRequest } from "./events/observers.js";
 import { formCharactersOf } from "./events/redaction/secrets.js";
 import { freeMemory } from "./lifetime/memory/free-memory.js";
@@ -67,7 +67,7 @@ export class Runner {
 
   constructor(readonly options: RunnerOptions) {
     const { limits, log } = options;
-    this.#container = rootContainer(options);
+    this.#container = composeRunner(options);
     this.#sessions = this.#container.resolve(Sessions);
     this.#pool = this.#container.resolve(AgentPool);
     this.#argumentsChecker = this.#container.resolve(ArgumentsChecker);
@@ -332,12 +332,12 @@ export class Runner {
   }
 
   #begin(admitted: AdmittedRun, options: RunOptions, free: () => void): Run {
-    const container = runContainer(this.#container, admitted, options);
+    const container = composeRun(this.#container, admitted, options);
     const run = container.resolve(Run);
     run.admitted();
     this.#runs.set(run.key, run);
     this.#commands.begun(run.request, run);
-    const reveal = container.resolve(tokens.hideSecrets)(admitted.secrets);
+    const reveal = container.resolve(tokens.services).hideSecrets(admitted.secrets);
     this.#memory.watch();
     void run.ended.then((failure) => {
       this.#runs.delete(run.key);

@@ -36,7 +36,7 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["run"],
     ["admission"],
     ["runner-options.ts"],
-    ["containers.ts"],
+    ["compose.ts"],
     ["runner.ts"],
     ["index.ts"],
   ],

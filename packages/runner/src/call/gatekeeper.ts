@@ -1,11 +1,10 @@
 import type { InteractionPayload } from "@ambit/core/contract";
-import { inject, injectable } from "tsyringe";
 import { canonicalJson } from "../canonical-json.js";
-import { Ask } from "./ask/ask.js";
+import type { Ask } from "./ask/ask.js";
 import type { Question } from "./ask/question.js";
-import { CallPermissions } from "./permission/permissions.js";
-import { ApprovedCalls } from "./reports/approved-calls.js";
-import { RequestTools } from "./tools/request-tools.js";
+import type { CallPermissions } from "./permission/permissions.js";
+import type { ApprovedCalls } from "./reports/approved-calls.js";
+import type { RunTools } from "./tools/run-tools.js";
 import { approvalIn, type InteractionKind, type UserAnswer } from "./values/answer.js";
 import type { KnownOutcome } from "./values/answer-ledger.js";
 import type { AnswerUse } from "./values/answer-use.js";
@@ -30,16 +29,15 @@ type Consent = Exclude<CallDecision, { verdict: "deny" | "park" | "withdrawn" }>
  * Decides whether a call may be made: when the agent asks, and again where it is executed, since what a sandbox says
  * isn't trusted. A consent holds for one call with the same arguments.
  */
-@injectable()
 export class Gatekeeper {
   /** What the agent's questions came to, by call. The executions that follow use it. */
   readonly #consents = new Map<string, Consent[]>();
 
   constructor(
-    @inject(CallPermissions) private readonly permissions: Pick<CallPermissions, "effective" | "denial">,
-    @inject(RequestTools) private readonly requestTools: Pick<RequestTools, "details">,
-    @inject(Ask) private readonly ask: Pick<Ask, "ask">,
-    @inject(ApprovedCalls) private readonly approved: ApprovedCalls,
+    private readonly permissions: Pick<CallPermissions, "effective" | "denial">,
+    private readonly tools: Pick<RunTools, "details">,
+    private readonly ask: Pick<Ask, "ask">,
+    private readonly approved: ApprovedCalls,
   ) {}
 
   /** The agent asks before it calls. @param withdrawn aborts when it takes the question back. */
@@ -130,7 +128,7 @@ export class Gatekeeper {
     read: (answer: UserAnswer) => { readonly value: Value; readonly response: InteractionPayload },
   ): Question<Value> {
     const { origin, name, input } = call;
-    return { kind, origin, name, input, call, details: this.requestTools.details(call), read };
+    return { kind, origin, name, input, call, details: this.tools.details(call), read };
   }
 }
 

@@ -17,6 +17,7 @@ import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { tokens } from "../tokens.js";
 import { Ask } from "./ask/ask.js";
+import { Elicitation } from "./ask/elicitation.js";
 import type { CallRouter } from "./call-router.js";
 import { Gatekeeper } from "./gatekeeper.js";
 import { CallPermissions } from "./permission/permissions.js";
@@ -24,9 +25,7 @@ import { ApprovedCalls, type TurnEnding } from "./reports/approved-calls.js";
 import { CallEvents } from "./reports/call-events.js";
 import { Calls } from "./reports/calls.js";
 import { unusableArguments } from "./tools/arguments/tool-arguments.js";
-import { type CutOff, ToolExecution, tooManyCalls } from "./tools/execute.js";
-import { RequestTools } from "./tools/request-tools.js";
-import { RunTools } from "./tools/run-tools.js";
+import { type CutOff, RunTools, tooManyCalls } from "./tools/run-tools.js";
 import type { InteractionKind } from "./values/answer.js";
 import type { KnownOutcome } from "./values/answer-ledger.js";
 import type { AnswerUse } from "./values/answer-use.js";
@@ -50,6 +49,9 @@ export class RunCalls {
   #open = 0;
   #acted = false;
   #ending: TurnEnding = "stopped";
+  readonly #gatekeeper: Gatekeeper;
+  /** What the agent asks its user to fill in or visit. */
+  readonly forms: Elicitation;
 
   constructor(
     @inject(tokens.limits) private readonly limits: RunLimits,
@@ -59,14 +61,14 @@ export class RunCalls {
     @inject(Calls) private readonly calls: Calls,
     @inject(CallEvents) private readonly callEvents: CallEvents,
     @inject(CallPermissions) private readonly permissions: CallPermissions,
-    @inject(Gatekeeper) private readonly gatekeeper: Gatekeeper,
     @inject(Ask) private readonly ask: Ask,
     @inject(ApprovedCalls) private readonly approved: ApprovedCalls,
     @inject(Pause) private readonly pause: Pause,
-    @inject(RunTools) private readonly known: RunTools,
-    @inject(RequestTools) private readonly requestTools: RequestTools,
-    @inject(ToolExecution) private readonly execution: ToolExecution,
-  ) {}
+    @inject(RunTools) private readonly tools: RunTools,
+  ) {
+    this.#gatekeeper = new Gatekeeper(permissions, tools, ask, approved);
+    this.forms = new Elicitation(ask, pause);
+  }
 
   /** Whether the agent has called or asked for anything. */
   get acted(): boolean {
@@ -92,7 +94,7 @@ export class RunCalls {
   serve(router: CallRouter, published: Iterable<string>, sandbox: Sandbox): void {
     router.current = this;
     for (const warning of this.permissions.learn(published)) this.events.warn(warning);
-    this.execution.prepare(sandbox);
+    this.tools.prepare(sandbox);
   }
 
   /** The run is over: ends the calls that wait for the user, and settles the answers that it used. */
@@ -113,10 +115,10 @@ export class RunCalls {
   /** A call of one of the request's own tools. */
   callTool(made: PublishedCall): Promise<PublishedOutcome> {
     return this.#guarded(`The executor of '${made.name}'`, made, async () => {
-      const tool = this.known.tools.get(made.name);
+      const tool = this.tools.byName.get(made.name);
       if (tool === undefined) return failed(`There is no tool '${made.name}'.`);
       const call = this.#claim(made, { origin: "request", tool });
-      const problem = (signal: AbortSignal) => this.requestTools.problem(tool, made.arguments, signal);
+      const problem = (signal: AbortSignal) => this.tools.problem(tool, made.arguments, signal);
       return this.#permitted(call, made.signal, problem, () => this.#execute(call, made, tool));
     });
   }
@@ -127,9 +129,9 @@ export class RunCalls {
   callMcpTool(publication: Publication, made: PublishedCall): Promise<PublishedOutcome> {
     return this.#guarded(`The tool source of '${publication.name}'`, made, () => {
       const { name } = publication;
-      const call = this.#claim(made, { origin: { server: name }, server: this.known.servers.get(name) });
+      const call = this.#claim(made, { origin: { server: name }, server: this.tools.servers.get(name) });
       return this.#permitted(call, made.signal, undefined, async () => ({
-        ...(await this.execution.callMcpTool(call.id, publication, made)),
+        ...(await this.tools.callMcpTool(call.id, publication, made)),
       }));
     });
   }
@@ -150,13 +152,13 @@ export class RunCalls {
       if (isLarge(input)) await this.#prepare({ input });
       const call = this.calls.claim(
         question.toolCallId,
-        subjectOf(question, this.known.tools, this.known.servers),
+        subjectOf(question, this.tools.byName, this.tools.servers),
       );
       if (this.pause.isInEffect && this.permissions.effective(call) !== "ask") {
         this.calls.step(call.id, { step: "release" });
         return "park";
       }
-      const { verdict } = await this.gatekeeper.beforeCall(call, asking.signal, withdrawn);
+      const { verdict } = await this.#gatekeeper.beforeCall(call, asking.signal, withdrawn);
       if (verdict !== "allow" && verdict !== "deny") {
         this.calls.step(call.id, { step: "release" });
         return verdict === "withdrawn" ? "deny" : "park";
@@ -187,7 +189,7 @@ export class RunCalls {
     const wrong = permission === "deny" ? undefined : await problem?.(signal);
     if (wrong !== undefined)
       return this.#undecided(id, this.pause.isInEffect ? unsettledTexts.deferred : wrong);
-    const decision = await this.gatekeeper.atExecution(call, asking.signal);
+    const decision = await this.#gatekeeper.atExecution(call, asking.signal);
     if (decision.verdict === "park" || decision.verdict === "withdrawn") return this.#wait(signal);
     this.#proceed(call);
     if (decision.verdict === "deny") {
@@ -255,7 +257,7 @@ export class RunCalls {
   }
 
   async #execute(call: Call, made: PublishedCall, tool: ToolSpec): Promise<CallResult> {
-    const { result, cut } = await this.requestTools.execute(call.id, tool, made);
+    const { result, cut } = await this.tools.execute(call.id, tool, made);
     if (result.status === "parked") return this.#fulfil(result.interaction, call, made.signal);
     const outcome = { output: result.output, isError: result.status === "failed" };
     return { outcome, data: result.status === "completed" ? result.data : undefined, cut };
@@ -269,7 +271,7 @@ export class RunCalls {
 
   async #fulfil(kind: InteractionKind, call: Call, signal: AbortSignal): Promise<CallResult> {
     using asking = this.#asking(signal);
-    const fulfilled = await this.gatekeeper.fulfilment(kind, call, asking.signal);
+    const fulfilled = await this.#gatekeeper.fulfilment(kind, call, asking.signal);
     if (fulfilled === undefined) return "parked";
     const { outcome, use } = fulfilled;
     // The agent has hung up: it gets the output in its next turn.
@@ -295,7 +297,7 @@ export class RunCalls {
 
   /** Its report needn't wait for a question any more, unless the user fulfils it. */
   #proceed({ id, tool }: Call): void {
-    if (!this.known.isByCaller(tool)) this.callEvents.proceed(id);
+    if (!this.tools.isByCaller(tool)) this.callEvents.proceed(id);
   }
 
   /** Aborts when asking has become pointless. */

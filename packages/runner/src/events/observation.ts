@@ -1,5 +1,5 @@
-import { type AcceptedPlan, callPure, ofOffer, pluginReturns } from "@ambit/core";
-import type { AgentEvent, RunRequest, RunResult } from "@ambit/core/contract";
+import { callPure, ofOffer, pluginReturns } from "@ambit/core";
+import type { AgentEvent, RunResult } from "@ambit/core/contract";
 import type {
   ModelExchange,
   ObservedRun,
@@ -10,10 +10,9 @@ import type {
   TraceContext,
   TracedCall,
 } from "@ambit/core/plugin";
-import { inject, injectable } from "tsyringe";
 import { remoteSpan, traceparentOf } from "../parse/trace-context.js";
-import { tokens } from "../tokens.js";
-import { RunLogger } from "./run-logger.js";
+import type { PlannedRun } from "../tokens.js";
+import type { RunLogger } from "./run-logger.js";
 
 /** Characters of what one observer needs of a lost run. */
 const maxRecoveryLength = 16_384;
@@ -27,27 +26,25 @@ export interface RunRecovery {
 }
 
 /** Notifies the run's observers. None of them can slow the run down, or fail it. */
-@injectable()
 export class Observation {
   /** By the observer's name. */
   readonly #observations = new Map<string, RunObservation>();
   #recovery: RunRecovery = { recoveries: {} };
 
   constructor(
-    @inject(tokens.runId) private readonly runId: string,
-    @inject(tokens.request) private readonly request: RunRequest,
-    @inject(tokens.plan) private readonly plan: AcceptedPlan,
-    @inject(tokens.observers) private readonly observers: readonly RunObserver[],
-    @inject(RunLogger) private readonly log: RunLogger,
+    private readonly run: PlannedRun,
+    private readonly observers: readonly RunObserver[],
+    private readonly log: RunLogger,
   ) {}
 
   /** @param redact replaces the run's credentials in a text. */
   begin(redact: (text: string) => string): void {
-    const { runId, request, plan, log } = this;
+    const { log } = this;
+    const { id: runId, request, plan } = this.run;
     const { harness, sandbox, required } = plan;
     const parent = this.#parent;
     const model = plan.gateway?.use.model ?? request.model;
-    const run: ObservedRun = {
+    const observed: ObservedRun = {
       runId,
       request,
       redact,
@@ -60,7 +57,7 @@ export class Observation {
     };
     for (const observer of this.observers) {
       const observation = this.#safely(observer.name, () =>
-        callPure(observer, "observe", pluginReturns.observation, () => observer.observe(run)),
+        callPure(observer, "observe", pluginReturns.observation, () => observer.observe(observed)),
       );
       if (observation !== undefined) this.#observations.set(observer.name, ofOffer(observer, observation));
     }
@@ -106,7 +103,7 @@ export class Observation {
 
   /** Headers for requests of the run or of one of its tool calls. Default: the caller's. Empty without a trace. */
   trace(call?: TracedCall): TraceContext {
-    const { tracestate } = this.request.context?.propagation ?? {};
+    const { tracestate } = this.run.request.context?.propagation ?? {};
     const span = this.#span(call);
     if (span === undefined) return {};
     const isCallers = span.traceId === this.#parent?.traceId;
@@ -124,7 +121,7 @@ export class Observation {
 
   /** The caller's span. */
   get #parent(): RemoteSpan | undefined {
-    const { traceparent } = this.request.context?.propagation ?? {};
+    const { traceparent } = this.run.request.context?.propagation ?? {};
     return traceparent === undefined ? undefined : remoteSpan(traceparent);
   }
 
@@ -182,7 +179,7 @@ export class Observation {
     } catch (error) {
       this.#observations.delete(observer);
       this.log.error(
-        { runId: this.runId, observer, error },
+        { runId: this.run.id, observer, error },
         "an observer failed: it no longer observes this run",
       );
       return undefined;

@@ -1,13 +1,14 @@
-import type { AgentEvent, RunResult, Warning } from "@ambit/core/contract";
+import type { AgentEvent, Warning } from "@ambit/core/contract";
 import type { ObservedStage } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { sizeOf } from "../lifetime/memory/size.js";
 import type { RunLimits } from "../limits.js";
-import { tokens } from "../tokens.js";
+import { type PlannedRun, type RunnerServices, tokens } from "../tokens.js";
 import { Decisions } from "./decisions.js";
 import { EventChannel } from "./event-channel.js";
-import { Observation, type RunRecovery } from "./observation.js";
+import { Observation } from "./observation.js";
 import { Redactor } from "./redaction/redactor.js";
+import { RunLogger } from "./run-logger.js";
 import { TurnRecord } from "./turn-record.js";
 import { Warnings } from "./warnings.js";
 
@@ -20,16 +21,19 @@ export class RunEvents {
   #isClosed = false;
 
   readonly redactor: Redactor;
+  readonly warnings: Warnings;
+  readonly observation: Observation;
 
   constructor(
-    @inject(tokens.secrets) secrets: readonly string[],
-    @inject(tokens.keepsEvents) keepsEvents: boolean,
+    @inject(tokens.run) run: PlannedRun,
     @inject(tokens.limits) { resultCharacters }: RunLimits,
-    @inject(Observation) private readonly observation: Observation,
-    @inject(Warnings) readonly warnings: Warnings,
+    @inject(tokens.services) { observers }: RunnerServices,
+    @inject(RunLogger) log: RunLogger,
   ) {
-    this.redactor = new Redactor(secrets);
-    this.record = new TurnRecord(keepsEvents, resultCharacters);
+    this.redactor = new Redactor(run.secrets);
+    this.record = new TurnRecord(run.keepsEvents, resultCharacters);
+    this.warnings = new Warnings(run.warnings);
+    this.observation = new Observation(run, observers, log);
   }
 
   /** The run begins: its observers are notified. @param announcements its first events. */
@@ -42,28 +46,6 @@ export class RunEvents {
     // What the boundary decided until now belongs to the stage that ends.
     this.decisions.flush();
     this.observation.entered(stage);
-  }
-
-  ended(result: RunResult): void {
-    this.observation.ended(result);
-  }
-
-  /** The run won't begin: observers don't count it as one. */
-  withdraw(): void {
-    this.observation.withdraw();
-  }
-
-  get traceId(): string | undefined {
-    return this.observation.traceId;
-  }
-
-  get recovery(): RunRecovery {
-    return this.observation.recovery;
-  }
-
-  /** The run answers questions of a run that had paused. @param traceparent that run's span */
-  resumed(traceparent: string): void {
-    this.observation.resumed(traceparent);
   }
 
   /** For the run's result. */

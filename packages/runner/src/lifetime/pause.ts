@@ -1,5 +1,3 @@
-import { injectable } from "tsyringe";
-
 /** Created once: `abort()` without a reason creates an error with its stack each time. */
 const pausing = new Error("The turn pauses for its user.");
 
@@ -7,7 +5,6 @@ const pausing = new Error("The turn pauses for its user.");
  * Whether the turn waits for its user. From `begin` on, no question is held open; the calls that are allowed finish. Then
  * the pause takes effect: the turn ends, without an answer to the agent.
  */
-@injectable()
 export class Pause {
   readonly #begun = new AbortController();
   readonly #effect = new AbortController();

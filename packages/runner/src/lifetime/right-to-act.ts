@@ -1,5 +1,3 @@
-import { injectable } from "tsyringe";
-
 /** A recorder's hold on a run that another process may take over. */
 export interface RunHold {
   /** Increases with each owner of the run. */
@@ -11,7 +9,6 @@ export interface RunHold {
 }
 
 /** Whether a run may act: always, unless its recorder holds it for a limited time. */
-@injectable()
 export class RightToAct {
   hold: RunHold | undefined;
 

@@ -1,14 +1,12 @@
 import { BudgetExceeded, toAmbitError } from "@ambit/core";
 import type { Budget as BudgetSettings, RunRequest } from "@ambit/core/contract";
 import type { ModelAdmission, ModelUsage } from "@ambit/core/plugin";
-import { inject, injectable } from "tsyringe";
-import { Ask } from "../call/ask/ask.js";
+import type { Ask } from "../call/ask/ask.js";
 import { approvalIn } from "../call/values/answer.js";
 import { FairSlots } from "../lifetime/fair-slots.js";
 import { unlessAborted } from "../lifetime/linked-abort.js";
 import type { OwnedScope } from "../lifetime/scope.js";
-import { tokens } from "../tokens.js";
-import { type SessionAccount, SessionSpending } from "./session-spending.js";
+import type { SessionAccount, SessionSpending } from "./session-spending.js";
 import { type BudgetUsage, inWords, overdrawn, Spent, usedUp } from "./spent.js";
 
 /** Concurrent requests under a budget of tokens or dollars, whose usage is known only when they end. */
@@ -20,7 +18,6 @@ const maxWaitingRequests = 256;
 type Continuation = "yes" | "no" | "later";
 
 /** One run's budget, and what it has used of it. */
-@injectable()
 export class RunBudget {
   readonly spent = new Spent();
   readonly #settings: BudgetSettings | undefined;
@@ -40,10 +37,10 @@ export class RunBudget {
   readonly #untilEnded: (() => void)[] = [];
 
   constructor(
-    @inject(tokens.request) request: RunRequest,
-    @inject(tokens.scope) private readonly scope: OwnedScope,
-    @inject(SessionSpending) spending: SessionSpending,
-    @inject(Ask) private readonly ask: Ask,
+    request: RunRequest,
+    private readonly scope: OwnedScope,
+    spending: SessionSpending,
+    private readonly ask: Ask,
   ) {
     this.#settings = request.budget;
     this.#session = spending.of(request);

@@ -1,4 +1,4 @@
-import { type AcceptedPlan, type AmbitError, BoundaryRefused, gapLine, ModelFailed } from "@ambit/core";
+import { type AmbitError, BoundaryRefused, gapLine, ModelFailed } from "@ambit/core";
 import type { Gap, Usage } from "@ambit/core/contract";
 import type {
   Agent,
@@ -9,15 +9,16 @@ import type {
   ModelUsage,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
+import { Ask } from "../call/ask/ask.js";
 import { ApprovedCalls } from "../call/reports/approved-calls.js";
-import { Observation } from "../events/observation.js";
 import { RunEvents } from "../events/run-events.js";
 import { RightToAct } from "../lifetime/right-to-act.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import type { ModelCaller, ModelRouter } from "../session/model-routes.js";
-import { tokens } from "../tokens.js";
+import { type PlannedRun, tokens } from "../tokens.js";
 import { RunBudget } from "./budget.js";
+import { SessionSpending } from "./session-spending.js";
 
 /** Models that a failure's message lists at most. */
 const maxListed = 50;
@@ -48,6 +49,7 @@ export class ModelCalls implements ModelCaller {
   /** Those for models that the agent asks by itself, such as for a title: they may end in any order with the others. */
   readonly #auxiliary = emptyTally();
 
+  readonly #budget: RunBudget;
   #agent: Agent | undefined;
   /**
    * What the gateway last refused because of the boundary; undefined once another request to the run's model has ended.
@@ -55,15 +57,17 @@ export class ModelCalls implements ModelCaller {
   #refused: Gap | undefined;
 
   constructor(
-    @inject(tokens.plan) private readonly plan: AcceptedPlan,
+    @inject(tokens.run) private readonly run: PlannedRun,
     @inject(RunEvents) private readonly events: RunEvents,
-    @inject(RunBudget) private readonly budget: RunBudget,
-    @inject(Observation) private readonly observation: Observation,
     @inject(tokens.limits) private readonly limits: RunLimits,
     @inject(tokens.scope) private readonly scope: OwnedScope,
     @inject(RightToAct) private readonly right: RightToAct,
     @inject(ApprovedCalls) private readonly approved: ApprovedCalls,
-  ) {}
+    @inject(SessionSpending) spending: SessionSpending,
+    @inject(Ask) ask: Ask,
+  ) {
+    this.#budget = new RunBudget(run.request, scope, spending, ask);
+  }
 
   /** From now on the agent's requests are this run's. */
   serve(router: ModelRouter, agent: Agent): void {
@@ -73,21 +77,21 @@ export class ModelCalls implements ModelCaller {
 
   async admit(_model: string, signal: AbortSignal, max?: ModelUsage): Promise<ModelAdmission> {
     await this.right.confirmed(signal);
-    return this.budget.admit(signal, max);
+    return this.#budget.admit(signal, max);
   }
 
   begin(model: string, max?: ModelUsage): ModelExchange {
     this.approved.modelAsked();
-    const observed = this.observation.modelCalled(model);
-    const tally = model === this.plan.gateway?.use.model ? this.#own : this.#auxiliary;
+    const observed = this.events.observation.modelCalled(model);
+    const tally = model === this.run.plan.gateway?.use.model ? this.#own : this.#auxiliary;
     return {
       used: (usage) => {
         this.#isCounted = true;
         observed.used(usage);
-        this.budget.used(usage);
+        this.#budget.used(usage);
       },
       ended: (failure, stopReason) => {
-        this.budget.release(max);
+        this.#budget.release(max);
         tally.failure = failure;
         tally.atLimitInARow = stopReason === "max_tokens" ? tally.atLimitInARow + 1 : 0;
         if (failure === undefined) tally.answered += 1;
@@ -107,7 +111,7 @@ export class ModelCalls implements ModelCaller {
 
   onDecision(decision: ConnectionDecision): void {
     this.events.decisions.record(decision);
-    const actor = this.plan.gateway?.probed.actor.name;
+    const actor = this.run.plan.gateway?.probed.actor.name;
     if (decision.gap === undefined || actor === undefined) return;
     const gap = { actor, ...decision.gap };
     this.#refused = gap;
@@ -116,7 +120,7 @@ export class ModelCalls implements ModelCaller {
 
   /** What the model's provider counted; undefined without a gateway. */
   get usage(): Usage | undefined {
-    return this.#isCounted ? this.budget.spent.usage : undefined;
+    return this.#isCounted ? this.#budget.spent.usage : undefined;
   }
 
   /**
@@ -166,7 +170,7 @@ export class ModelCalls implements ModelCaller {
 
   /** Adds the models that the agent lists, where the provider doesn't know the requested one. */
   #modelFailed(failure: ModelFailure, cause?: unknown): ModelFailed {
-    const model = this.plan.gateway?.use.model ?? "";
+    const model = this.run.plan.gateway?.use.model ?? "";
     const others = (this.#agent?.models ?? []).filter((id) => id !== model && !id.endsWith(`/${model}`));
     if (failure.status !== 404 || others.length === 0) return asModelFailed(failure, cause);
     const listed = others.slice(0, maxListed).join(", ") + (others.length > maxListed ? ", …" : "");

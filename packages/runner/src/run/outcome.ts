@@ -2,17 +2,17 @@ import { type AcceptedPlan, type AmbitError, cancelledByCaller, errorDetailOf, r
 import type { ForkReceipt, OutputsReceipt, Receipt, RunRequest, RunResult } from "@ambit/core/contract";
 import type { Agent, Log } from "@ambit/core/plugin";
 import { unaskedClasses } from "../call/permission/known-tools.js";
+import type { RunEvents } from "../events/run-events.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
 import type { FilledWorkspace } from "../operator.js";
 import type { Session } from "../session/session.js";
 import { visibleCredentials } from "../session/visible-credentials.js";
-import type { EventsOfRun } from "./roles.js";
 import type { Progress, TurnEnd } from "./run-state.js";
 
 /** How a run went, once everything is closed. */
 export interface RunOutcome {
   readonly runId: string;
-  readonly events: Pick<EventsOfRun, "record" | "redactor" | "decisions" | "warnings" | "traceId">;
+  readonly events: Pick<RunEvents, "record" | "redactor" | "decisions" | "warnings" | "observation">;
   /** The agent's whole output, redacted. */
   readonly output: string;
   readonly progress: Progress;
@@ -98,7 +98,7 @@ function resultOf(
     capabilities: agent?.capabilities,
     sessionId: outcome.sessionName,
     model: agent?.model === undefined ? request.model : redactor.text(agent.model),
-    traceId: outcome.events.traceId,
+    traceId: outcome.events.observation.traceId,
     error: failure === undefined ? undefined : redactor.text(failure.message),
     failure:
       failure === undefined ? undefined : { ...redactor.value(failure.toFailure()), code: failure.code },

@@ -13,34 +13,29 @@ import {
   type RunResult,
   type StreamRecord,
 } from "@ambit/core/contract";
-import type { Log } from "@ambit/core/plugin";
+import type { LimitHits, Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
+import { RunCalls } from "../call/run-calls.js";
 import type { RunRecovery } from "../events/observation.js";
 import { cancellable, type GatheringLimits, nextPart, nextRecord, type RunPart } from "../events/reading.js";
-import type { RunHold } from "../lifetime/right-to-act.js";
+import { RunEvents } from "../events/run-events.js";
+import { Deadlines } from "../lifetime/deadlines.js";
+import { RightToAct, type RunHold } from "../lifetime/right-to-act.js";
 import type { OwnedScope } from "../lifetime/scope.js";
-import { dismiss } from "../session/agent/start-agent.js";
-import { limitsHint } from "../session/agent/tight-limits.js";
+import { AgentStarter, dismiss } from "../session/agent/start-agent.js";
+import { limitsHint, memoryWarning } from "../session/agent/tight-limits.js";
 import { forgotten, userMessagesAfter } from "../session/history.js";
 import { composePrompt, hasHistory } from "../session/prompt.js";
 import type { Session } from "../session/session.js";
+import { type BorrowingRun, type Loan, Sessions } from "../session/sessions.js";
 import { whyUnsound } from "../session/soundness.js";
 import type { StartedAgent } from "../session/started-agent.js";
 import { fillWorkspace } from "../session/workspace-files.js";
 import { type PlannedRun, tokens } from "../tokens.js";
+import { AgentTurn } from "./agent-turn.js";
 import { announcements } from "./announcement.js";
 import { logFailure } from "./log-failure.js";
 import { conclude, stopReasonOf } from "./outcome.js";
-import {
-  type AgentSource,
-  type AgentTurn,
-  type CallsOfRun,
-  type EventsOfRun,
-  type RightOfRun,
-  roles,
-  type SessionSource,
-  type TimeLimits,
-} from "./roles.js";
 import {
   advanceRun,
   agentAfterTurn,
@@ -53,6 +48,8 @@ import {
   startingIn,
   type TurnEnd,
 } from "./run-state.js";
+import { WorkspaceFilling } from "./workspace-filling.js";
+import { WorkspaceOutputs } from "./workspace-outputs.js";
 
 /** One run of an admitted request: steps 3 to 7. Steps 1 and 2, parse and plan, are `admit`'s. */
 @injectable()
@@ -69,18 +66,22 @@ export class Run {
   readonly request: RunRequest;
   readonly plan: AcceptedPlan;
   readonly #secrets: readonly string[];
+  /** How often the session's limits were reached before this run. */
+  #limitHitsBefore: LimitHits | undefined;
 
   constructor(
     @inject(tokens.run) { id, key, request, plan, secrets }: PlannedRun,
     @inject(tokens.log) readonly log: Log,
     @inject(tokens.scope) private readonly scope: OwnedScope,
-    @inject(roles.deadlines) private readonly deadlines: TimeLimits,
-    @inject(roles.right) private readonly right: RightOfRun,
-    @inject(roles.events) private readonly events: EventsOfRun,
-    @inject(roles.sessions) private readonly sessions: SessionSource,
-    @inject(roles.agents) private readonly agents: AgentSource,
-    @inject(roles.calls) private readonly calls: CallsOfRun,
-    @inject(roles.turn) private readonly turn: AgentTurn,
+    @inject(Deadlines) private readonly deadlines: Deadlines,
+    @inject(RightToAct) private readonly right: RightToAct,
+    @inject(RunEvents) private readonly events: RunEvents,
+    @inject(Sessions) private readonly sessions: Sessions,
+    @inject(AgentStarter) private readonly agents: AgentStarter,
+    @inject(RunCalls) private readonly calls: RunCalls,
+    @inject(WorkspaceFilling) private readonly filling: WorkspaceFilling,
+    @inject(AgentTurn) private readonly turn: AgentTurn,
+    @inject(WorkspaceOutputs) private readonly outputs: WorkspaceOutputs,
   ) {
     this.id = id;
     this.key = key;
@@ -98,7 +99,7 @@ export class Run {
 
   /** What is stored for those who end it, if this process dies, or continue it. */
   get recovery(): RunRecovery {
-    return this.events.recovery;
+    return this.events.observation.recovery;
   }
 
   /** The id of its turn, as the event `turn` has it. */
@@ -133,7 +134,7 @@ export class Run {
 
   /** Ends it before it begins: observers don't count it as a run. */
   withdraw(): void {
-    this.events.withdraw();
+    this.events.observation.withdraw();
     this.cancel(new RunCancelled("The run did not begin."));
   }
 
@@ -187,28 +188,27 @@ export class Run {
 
   /** Never rejects: if anything throws, the run closes what it opened and returns its one result. */
   async #live(): Promise<void> {
-    const { request, plan } = this;
-    let end = await this.#turn();
+    const { request, plan, events, calls, filling, outputs } = this;
+    let end = await this.#takeTurn();
     const progress = progressOf(this.#state);
-    this.calls.turnEnded(endingOf(end));
+    calls.turnEnded(endingOf(end));
     this.#advance({ name: "closing", progress, end });
     // 7 close: everything opened, in reverse
     await this.scope.close();
     const failed = (thrown: unknown) => {
       end = this.#failed(thrown, end);
     };
-    this.events.close(() => stopReasonOf(end), failed);
-    const output = await this.events.output();
+    events.close(() => stopReasonOf(end), failed);
     const outcome = {
       runId: this.id,
-      events: this.events,
-      output,
+      events,
+      output: await events.output(),
       progress,
       failure: failureOf(end),
-      outputs: this.turn.outputs,
-      filledWith: this.turn.filledWith,
-      fork: this.turn.forkedFrom,
-      sessionName: request.sessionId ?? this.calls.turn,
+      outputs: outputs.receipt,
+      filledWith: filling.filled,
+      fork: filling.fork,
+      sessionName: request.sessionId ?? calls.turn,
     };
     const { result, failure } = conclude(request, plan, outcome, this.log);
     this.#advance({ name: "ended", progress, result });
@@ -216,17 +216,21 @@ export class Run {
   }
 
   /** Steps 3 to 6, the run's outputs, and the events of a turn that didn't complete. Never rejects. */
-  async #turn(): Promise<TurnEnd> {
-    const end = await this.#drive().catch((thrown: unknown) => this.#failed(thrown));
+  async #takeTurn(): Promise<TurnEnd> {
+    let end = await this.#drive().catch((thrown: unknown) => this.#failed(thrown));
     try {
-      return await this.turn.finish(end);
+      end = await this.outputs.collect(end);
+      this.#warnOfKilledProcesses();
+      this.turn.emitEnd(end);
+      return end;
     } catch (thrown) {
       return this.#failed(thrown, end);
     }
   }
 
+  /** Steps 3 to 6. @throws whatever ended the turn early */
   async #drive(): Promise<TurnEnd> {
-    const { request, plan, scope, calls, events, turn } = this;
+    const { request, scope, calls } = this;
     // Deferred first, so that it runs after an agent that isn't kept has been closed.
     scope.defer(() => calls.end());
     await this.right.confirmed(scope.signal);
@@ -234,43 +238,67 @@ export class Run {
     await calls.begin();
 
     // 3 open: the session's sandbox, and what the request puts into it
-    const layer = this.sessions.keeps(request) ? undefined : await turn.layer();
-    const loan = await this.deadlines.starting("Opening the sandbox", async (untimed) => {
-      const loan = await this.sessions.borrow(request, plan, {
-        signal: scope.signal,
-        secrets: this.#secrets,
-        layer,
-        untimed,
-        decided: (decision, count) => events.decisions.record(decision, count),
-        failed: (failure) => scope.abort(failure),
-        hide: (secrets, forgotten) => events.redactor.hide(secrets, forgotten),
-        asker: { sessionId: request.sessionId, runId: this.id },
-        warn: (message) => events.warn({ path: "sessionId", message }),
-        // One that was started ahead has files of its own in its home.
-        claim: async () => (request.fork === undefined ? this.agents.claim() : undefined),
-      });
-      scope.defer(async () => loan.release(await this.#whyLost(loan.session)));
-      this.#advance(startingIn(loan.session));
-      scope.signal.throwIfAborted();
-      events.redactor.hide(loan.session.secrets.all);
-      return loan;
-    });
-    const { session } = loan;
-    // It has a time limit of its own: a source may be large, or far away.
-    await turn.fill(session);
-    await loan.filled();
+    const session = await this.#open();
     if (request.environment?.prepareOnly === true) return { how: "completed", stopReason: "prepared" };
+
+    // 4 publish the tools, 5 start the agent; or reuse the session's
+    const { started, remembers } = await this.#start(session);
+
+    // 6 stream: the turn's events, completed with what only the runner knows
+    const end = await this.turn.prompt(started, composePrompt(request, remembers));
+    if (end.how === "completed") session.wasCutOff = false;
+    return end;
+  }
+
+  async #open(): Promise<Session> {
+    const { request, plan, scope } = this;
+    const layer = this.sessions.keeps(request) ? undefined : await this.filling.findLayer();
+    const loan = await this.deadlines.starting("Opening the sandbox", (untimed) =>
+      this.#borrow(layer, untimed),
+    );
+    const { session } = loan;
+    this.#limitHitsBefore = session.sandbox.limitHits?.();
+    // Filling has time limits of its own: a source may be large, or far away.
+    await this.filling.fill(session);
+    await loan.filled();
+    if (request.environment?.prepareOnly === true) return session;
     const { sandbox, harness } = plan;
     await this.deadlines.starting("Writing the request's files", () =>
       fillWorkspace(session.sandbox, sandbox.actor, request, harness.actor, scope.signal),
     );
+    return session;
+  }
 
-    // 4 publish the tools, 5 start the agent; or reuse the session's
-    const { started, warm, continued, userMessages } = await this.deadlines.starting(
+  async #borrow(layer: string | undefined, untimed: BorrowingRun["untimed"]): Promise<Loan> {
+    const { request, plan, scope, events } = this;
+    const loan = await this.sessions.borrow(request, plan, {
+      signal: scope.signal,
+      secrets: this.#secrets,
+      layer,
+      untimed,
+      decided: (decision, count) => events.decisions.record(decision, count),
+      failed: (failure) => scope.abort(failure),
+      hide: (secrets, forgotten) => events.redactor.hide(secrets, forgotten),
+      asker: { sessionId: request.sessionId, runId: this.id },
+      warn: (message) => events.warn({ path: "sessionId", message }),
+      // One that was started ahead has files of its own in its home.
+      claim: async () => (request.fork === undefined ? this.agents.claim() : undefined),
+    });
+    scope.defer(async () => loan.release(await this.#whyLost(loan.session)));
+    this.#advance(startingIn(loan.session));
+    scope.signal.throwIfAborted();
+    events.redactor.hide(loan.session.secrets.all);
+    return loan;
+  }
+
+  /** @returns the agent, and whether it remembers the conversation before this turn. */
+  async #start(session: Session): Promise<{ readonly started: StartedAgent; readonly remembers: boolean }> {
+    const { request, plan, scope, events, turn, deadlines, agents } = this;
+    const { started, warm, continued, userMessages } = await deadlines.starting(
       "Starting the agent",
-      () => this.agents.start(session),
+      () => agents.start(session),
       limitsHint(plan.boundary.resources),
-      () => this.agents.whyLate(),
+      () => agents.whyLate(),
     );
     const { agent } = started;
     const remembers = warm || agent.history === "loaded";
@@ -281,14 +309,20 @@ export class Run {
     session.conversation = { harness: plan.harness.actor.id, id: agent.conversation };
     scope.defer(() => this.#leaveAgent(session, started));
     turn.serve(started, session.sandbox);
-
-    if (turn.hasOutputs)
-      await this.deadlines.starting("Reading the workspace", () => turn.filled(session.sandbox));
-
+    if (request.outputs !== undefined)
+      await deadlines.starting("Reading the workspace", () =>
+        this.outputs.watch(session, this.filling.baseCommit),
+      );
     // An agent that begins anew knows only what this request has.
     session.userMessages = history === "new" ? userMessagesAfter(request, []) : userMessages;
-    // 6 stream: the turn's events, completed with what only the runner knows
-    return await turn.run(started, composePrompt(request, remembers));
+    return { started, remembers };
+  }
+
+  #warnOfKilledProcesses(): void {
+    const progress = progressOf(this.#state);
+    const hits = "session" in progress ? progress.session.sandbox.limitHits?.() : undefined;
+    const warning = memoryWarning(this.#limitHitsBefore, hits, this.plan.boundary.resources);
+    if (warning !== undefined) this.events.warn(warning);
   }
 
   /** The agent goes on in the session's next run, or ends here with what can't be trusted of its conversation. */
@@ -314,7 +348,7 @@ export class Run {
 
   #advance(next: RunState): void {
     this.#state = advanceRun(this.#state, next);
-    if (next.name === "ended") this.events.ended(next.result);
+    if (next.name === "ended") this.events.observation.ended(next.result);
     else if (next.name !== "admitted") this.events.entered(next.name);
   }
 
@@ -325,9 +359,7 @@ export class Run {
       return before ?? { how: "paused" };
     }
     // Once the scope is aborted, its reason counts, and not the errors that follow from it.
-    const failure = this.scope.signal.aborted
-      ? toAmbitError(this.scope.signal.reason)
-      : this.turn.explained(toAmbitError(thrown));
+    const failure = this.scope.signal.aborted ? toAmbitError(this.scope.signal.reason) : toAmbitError(thrown);
     logFailure(this.log, this.id, failure);
     return before?.how === "failed" ? before : { how: "failed", failure };
   }

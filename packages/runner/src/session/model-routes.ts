@@ -9,9 +9,7 @@ import type {
   Sandbox,
   Scope,
 } from "@ambit/core/plugin";
-import { inject, injectable } from "tsyringe";
 import { callPlugin } from "../lifetime/plugin-error.js";
-import { tokens } from "../tokens.js";
 
 /** The run that has the agent: it decides on the agent's requests to its model, and gets their outcomes. */
 export interface ModelCaller {
@@ -39,34 +37,26 @@ export class ModelRouter implements ModelCaller {
   }
 }
 
-/** Part of step 4: the route to the model. */
-@injectable()
-export class ModelRoutes {
-  constructor(
-    @inject(tokens.plan) private readonly plan: AcceptedPlan,
-    @inject(tokens.log) private readonly log: Log,
-  ) {}
-
-  /** @returns undefined if the agent connects to its model directly, or has none. */
-  async open(
-    sandbox: Pick<Sandbox, "expose">,
-    scope: Scope,
-    router: ModelRouter,
-  ): Promise<ModelRoute | undefined> {
-    const { gateway } = this.plan;
-    if (gateway === undefined) return undefined;
-    const { actor } = gateway.probed;
-    return await callPlugin(actor, "open", pluginReturns.modelRoute, () =>
-      actor.open(gateway.use, {
-        signal: scope.signal,
-        defer: (close) => scope.defer(close),
-        sandbox,
-        boundary: this.plan.boundary,
-        log: this.log,
-        admit: (model, signal, max) => outsideOffers(() => router.admit(model, signal, max)),
-        begin: (model, max) => router.begin(model, max),
-        onDecision: (decision) => outsideOffers(() => router.onDecision(decision)),
-      }),
-    );
-  }
+/** Step 4: the route to the model. @returns undefined if the agent connects to its model directly, or has none. */
+export async function openModelRoute(
+  { gateway, boundary }: AcceptedPlan,
+  log: Log,
+  sandbox: Pick<Sandbox, "expose">,
+  scope: Scope,
+  router: ModelRouter,
+): Promise<ModelRoute | undefined> {
+  if (gateway === undefined) return undefined;
+  const { actor } = gateway.probed;
+  return await callPlugin(actor, "open", pluginReturns.modelRoute, () =>
+    actor.open(gateway.use, {
+      signal: scope.signal,
+      defer: (close) => scope.defer(close),
+      sandbox,
+      boundary,
+      log,
+      admit: (model, signal, max) => outsideOffers(() => router.admit(model, signal, max)),
+      begin: (model, max) => router.begin(model, max),
+      onDecision: (decision) => outsideOffers(() => router.onDecision(decision)),
+    }),
+  );
 }

@@ -5,8 +5,8 @@ import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { settlesWithin } from "../lifetime/linked-abort.js";
 import type { RunLimits } from "../limits.js";
-import type { CredentialRefreshService, HideSecrets, SessionState, WorkspaceService } from "../operator.js";
-import { tokens } from "../tokens.js";
+import type { CredentialRefreshService, HideSecrets, SessionState } from "../operator.js";
+import { type RunnerServices, tokens } from "../tokens.js";
 import { LostFiles, lostBecause, lostWarning } from "./lost-files.js";
 import { neededBy, nextSandbox, unwritable, whyWithoutHome } from "./next-sandbox.js";
 import { evictedFor, requireRoomFor } from "./room.js";
@@ -79,6 +79,8 @@ export class Sessions {
   /** Each settles when a loan has been returned. A run that ends waits for that only up to its time limit. */
   readonly #loans = new Set<Promise<void>>();
   readonly #lost = new LostFiles();
+  /** What renews the credentials of sessions, and hides their new values from the log. */
+  readonly #refresh: { readonly service: CredentialRefreshService; readonly hide: HideSecrets };
   #isLeaving = false;
   #closed = false;
   /** Set where sessions are kept beyond this process. */
@@ -87,10 +89,10 @@ export class Sessions {
   constructor(
     @inject(tokens.limits) private readonly limits: RunLimits,
     @inject(tokens.log) private readonly log: Log,
-    @inject(tokens.hideSecrets) private readonly hide: HideSecrets,
-    @inject(tokens.credentialRefresh) private readonly service: CredentialRefreshService,
-    @inject(tokens.workspaces) private readonly workspaces: WorkspaceService,
-  ) {}
+    @inject(tokens.services) private readonly services: RunnerServices,
+  ) {
+    this.#refresh = { service: services.credentialRefresh, hide: services.hideSecrets };
+  }
 
   /**
    * The session of that name: in its sandbox, or in a new one that has its files where its own can't enforce the plan.
@@ -131,7 +133,7 @@ export class Sessions {
     const next = nextSandbox(kept, neededBy(plan, sessionFingerprintOf(plan), secrets));
     switch (next.how) {
       case "reuse":
-        kept.secrets.remember(secrets, this.hide);
+        kept.secrets.remember(secrets, this.services.hideSecrets);
         return kept;
       case "lost":
         await this.#discard(kept);
@@ -184,7 +186,7 @@ export class Sessions {
       withoutHome,
     }: { readonly from: SessionHolding | undefined; readonly withoutHome: string | undefined },
   ): Promise<Session> {
-    const { snapshots } = this.workspaces;
+    const { snapshots } = this.services.workspaces;
     if (snapshots === undefined) throw cannotMove("this runner has no service for workspaces");
     const { signal, untimed } = borrower;
     const opening = { ...borrower, claim: undefined, layer: undefined };
@@ -230,7 +232,7 @@ export class Sessions {
     // Its processes ended with the earlier sandbox.
     session.wasCutOff = true;
     // What it copied may contain what was readable then.
-    session.secrets.remember(secrets, this.hide);
+    session.secrets.remember(secrets, this.services.hideSecrets);
     session.conversation = withoutHome === undefined ? conversation : undefined;
     session.dropped = withoutHome ?? dropped;
     if (conversation !== undefined && conversation.harness !== plan.harness.actor.id)
@@ -330,7 +332,7 @@ export class Sessions {
     borrower: BorrowingRun,
     holding: SessionHolding | undefined,
   ): Promise<OpenedSession> {
-    const { log, limits, hide, service } = this;
+    const { log, limits } = this;
     const { signal, secrets } = borrower;
     if (holding === undefined) return { session: await this.#openNew(plan, secrets, borrower) };
     const openNew = async (lost?: string) => ({
@@ -345,7 +347,7 @@ export class Sessions {
       const resumed = await this.#resume(key, suspended.data, plan, borrower, holding.fence);
       return typeof resumed === "string" ? await openNew(resumed) : resumed;
     }
-    const refresh = { service, hide };
+    const refresh = this.#refresh;
     const { closeMs } = limits;
     const taken = await takeOver(holding, { plan, secrets, log, closeMs, refresh, signal });
     return taken instanceof Session
@@ -365,7 +367,7 @@ export class Sessions {
     borrower: BorrowingRun,
     fence: number,
   ): Promise<OpenedSession | string> {
-    const { suspended } = this.workspaces;
+    const { suspended } = this.services.workspaces;
     const { secrets, signal, untimed } = borrower;
     const { project } = nameOf(key);
     if (suspended === undefined) return "this server doesn't keep files of sessions";
@@ -416,8 +418,7 @@ export class Sessions {
     // A sandbox that was opened without a fence can't be continued elsewhere.
     const claimed = fence === undefined ? await claim?.() : undefined;
     if (claimed !== undefined) return this.#add(claimed, secrets);
-    const { hide, service } = this;
-    const refresh = { service, hide };
+    const refresh = this.#refresh;
     const origin = fence === undefined ? { refresh } : { fence, refresh };
     const opened = await openSession(plan, this.log, this.limits.closeMs, signal, { ...origin, layer });
     return this.#add(opened, secrets);
@@ -430,7 +431,7 @@ export class Sessions {
   }
 
   async #add(session: Session, secrets: readonly string[]): Promise<Session> {
-    session.secrets.remember(secrets, this.hide);
+    session.secrets.remember(secrets, this.services.hideSecrets);
     this.#open.add(session);
     if (!this.#closed) return session;
     await this.#discard(session);
@@ -558,7 +559,7 @@ export class Sessions {
   /** Keeps its files for the next runner. Never rejects. @returns why that failed */
   async #suspend(session: Session, key: string): Promise<string | undefined> {
     const { keeper } = this;
-    const { suspended } = this.workspaces;
+    const { suspended } = this.services.workspaces;
     const { fence, fingerprint, hadVisibleCredentials, backend } = session;
     if (keeper === undefined || fence === undefined || suspended?.isKept !== true)
       return "no plugin keeps files";

@@ -1,6 +1,6 @@
-import { type KeyObject, randomBytes } from "node:crypto";
-import { type AcceptedPlan, InteractionExpired, NotFound } from "@ambit/core";
-import { type InteractionPayload, projectOf, type RunRequest, type Warning } from "@ambit/core/contract";
+import { randomBytes } from "node:crypto";
+import { InteractionExpired, NotFound } from "@ambit/core";
+import { type InteractionPayload, projectOf, type Warning } from "@ambit/core/contract";
 import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../../events/run-events.js";
 import { Deadlines } from "../../lifetime/deadlines.js";
@@ -8,7 +8,7 @@ import { LinkedAbort } from "../../lifetime/linked-abort.js";
 import { Pause } from "../../lifetime/pause.js";
 import type { OwnedScope } from "../../lifetime/scope.js";
 import type { RunLimits } from "../../limits.js";
-import { type PlannedRun, tokens } from "../../tokens.js";
+import { type PlannedRun, type RunnerServices, tokens } from "../../tokens.js";
 import { ApprovedCalls } from "../reports/approved-calls.js";
 import { CallEvents } from "../reports/call-events.js";
 import { Calls } from "../reports/calls.js";
@@ -49,36 +49,36 @@ export class Ask {
   readonly #waitMs: number;
   /** Milliseconds that the agent's calls may wait for a pause to take effect. */
   readonly #settleMs: number;
+  readonly #settling: Settling;
   #askedLate = 0;
   #stored: RequestAnswers | undefined;
   #ids: Promise<QuestionIds> | undefined;
 
   constructor(
-    @inject(tokens.request) private readonly request: RunRequest,
-    @inject(tokens.plan) plan: AcceptedPlan,
-    @inject(tokens.interactionKey) private readonly key: () => Promise<KeyObject>,
+    @inject(tokens.run) private readonly run: PlannedRun,
+    @inject(tokens.services) private readonly services: RunnerServices,
     @inject(tokens.scope) private readonly scope: OwnedScope,
-    @inject(tokens.run) private readonly run: Pick<PlannedRun, "key">,
     @inject(tokens.limits) limits: Pick<RunLimits, "pauseMs">,
     @inject(RunnersLedger) private readonly shared: RunnersLedger,
     @inject(ApprovedCalls) private readonly approved: ApprovedCalls,
-    @inject(Settling) private readonly settling: Settling,
     @inject(Deadlines) private readonly deadlines: Deadlines,
     @inject(Pause) private readonly pause: Pause,
     @inject(Calls) private readonly calls: Calls,
     @inject(CallEvents) private readonly callEvents: CallEvents,
     @inject(RunEvents) private readonly events: RunEvents,
   ) {
+    const { request, plan } = run;
     const { maxToolCallMs } = plan.harness.actor;
     this.#settleMs = Math.min(limits.pauseMs, maxToolCallMs / 2);
     this.#waitMs = Math.min(request.interactions?.waitMs ?? 0, maxToolCallMs - this.#settleMs);
+    this.#settling = new Settling(limits, scope, calls, pause);
   }
 
   /** Reads the answers that wait. @returns a warning for each that doesn't count. @throws StoreFailed */
   async readStored(): Promise<readonly Warning[]> {
-    const { answers, warnings, trace } = await RequestAnswers.of(this.request, this.#issuer, this.ledger);
+    const { answers, warnings, trace } = await RequestAnswers.of(this.run.request, this.#issuer, this.ledger);
     this.#stored = answers;
-    if (trace !== undefined && answers.hasAny) this.events.resumed(trace);
+    if (trace !== undefined && answers.hasAny) this.events.observation.resumed(trace);
     for (const id of answers.outcomes) this.approved.keep(this.#useOf(id, true));
     return warnings;
   }
@@ -104,7 +104,7 @@ export class Ask {
     const answered = taken ?? (await this.#askNow(question, waiting.signal, announcing.signal));
     if (answered === "withdrawn") return answered;
     if (answered === undefined) {
-      await this.settling.paused(this.#settleMs);
+      await this.#settling.paused(this.#settleMs);
       return undefined;
     }
     const { value, response } = question.read(answered.answer);
@@ -169,8 +169,8 @@ export class Ask {
   }
 
   readonly #issuer = (): Promise<QuestionIds> => {
-    const conversation = { project: projectOf(this.request), session: this.request.sessionId };
-    this.#ids ??= this.key().then((key) => new QuestionIds(key, conversation, this.turn));
+    const conversation = { project: projectOf(this.run.request), session: this.run.request.sessionId };
+    this.#ids ??= this.services.interactionKey().then((key) => new QuestionIds(key, conversation, this.turn));
     return this.#ids;
   };
 
@@ -179,13 +179,13 @@ export class Ask {
   }
 
   #useOf(id: string, hasOutcome: boolean): AnswerUse {
-    const question = { project: projectOf(this.request), id };
+    const question = { project: projectOf(this.run.request), id };
     return new AnswerUse(question, this.run.key, this.ledger, hasOutcome);
   }
 
   /** An answer to one of these can't allow a second call. */
   async #endObsolete(): Promise<void> {
-    const project = projectOf(this.request);
+    const project = projectOf(this.run.request);
     for (const id of this.#answers.obsolete()) await this.ledger.drop({ project, id });
   }
 
@@ -214,7 +214,7 @@ export class Ask {
     }
     // A live answer waits like any other from now on: it isn't lost if its call isn't made.
     if (answer !== undefined) {
-      await this.ledger.keep({ project: projectOf(this.request), id }, answer);
+      await this.ledger.keep({ project: projectOf(this.run.request), id }, answer);
       const ids = await this.#issuer();
       this.#answers.supersede({ turn: this.turn, call: ids.digest(question) });
       await this.#endObsolete();
@@ -227,7 +227,7 @@ export class Ask {
   async #withdraw(id: string, kind: InteractionKind): Promise<void> {
     this.#withdrawn.add(id);
     this.events.emit({ type: "interaction_expired", id, kind });
-    await this.ledger.withdraw({ project: projectOf(this.request), id });
+    await this.ledger.withdraw({ project: projectOf(this.run.request), id });
   }
 
   /** @param withdrawn counts while the question is held: that of a pausing turn belongs to the session's next one. */

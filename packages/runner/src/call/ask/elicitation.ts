@@ -1,9 +1,8 @@
 import type { InputAnswer, InputQuestion } from "@ambit/core/plugin";
-import { inject, injectable } from "tsyringe";
 import { z } from "zod";
-import { Pause } from "../../lifetime/pause.js";
+import type { Pause } from "../../lifetime/pause.js";
 import type { UserAnswer } from "../values/answer.js";
-import { Ask } from "./ask.js";
+import type { Ask } from "./ask.js";
 import type { Question } from "./question.js";
 
 /** Questions of one run: more are declined. */
@@ -16,13 +15,12 @@ const contentSchema = z.record(
 );
 
 /** Forms and pages that an agent asks its user to fill in or visit. */
-@injectable()
 export class Elicitation {
   #asked = 0;
 
   constructor(
-    @inject(Ask) private readonly ask: Ask,
-    @inject(Pause) private readonly pause: Pause,
+    private readonly ask: Ask,
+    private readonly pause: Pause,
   ) {}
 
   /** `park`: the run pauses for the answer. @param withdrawn aborts when the agent takes its question back. */

@@ -1,10 +1,8 @@
-import type { AcceptedPlan } from "@ambit/core";
 import type { Permission, RunRequest, Warning } from "@ambit/core/contract";
 import type { Harness } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import type { PermissionCeiling } from "../../operator.js";
-import { tokens } from "../../tokens.js";
-import { GatewayTools } from "../tools/gateway/gateway-tools.js";
+import { type PlannedRun, tokens } from "../../tokens.js";
 import { RunTools } from "../tools/run-tools.js";
 import type { CallSubject } from "../values/call.js";
 import { type KnownTools, toolsNamed, unusedRules } from "./known-tools.js";
@@ -13,16 +11,16 @@ import { matcherOf, permissionOf, strictest } from "./permission.js";
 /** The permission of each call of a run: the request's rules below the operator's ceiling. */
 @injectable()
 export class CallPermissions {
+  readonly #request: RunRequest;
   readonly #harness: Harness;
   #known: KnownTools;
 
   constructor(
-    @inject(tokens.request) private readonly request: RunRequest,
+    @inject(tokens.run) { request, plan }: PlannedRun,
     @inject(tokens.permissionCeiling) private readonly ceiling: PermissionCeiling,
-    @inject(tokens.plan) plan: AcceptedPlan,
     @inject(RunTools) private readonly tools: RunTools,
-    @inject(GatewayTools) private readonly gateway: GatewayTools,
   ) {
+    this.#request = request;
     this.#harness = plan.harness.actor;
     this.#known = toolsNamed(request, this.#harness);
   }
@@ -31,28 +29,28 @@ export class CallPermissions {
   learn(published: Iterable<string>): readonly Warning[] {
     const { own, published: before } = this.#known;
     this.#known = { own, published: new Set([...before, ...published]) };
-    return unusedRules(this.request, this.#harness.id, this.#known);
+    return unusedRules(this.#request, this.#harness.id, this.#known);
   }
 
   /** The permission in force for a call. One that the user fulfils isn't asked about: answering it is the consent. */
   effective(call: CallSubject, matches = matcherOf(call, this.#known)): Permission {
-    const { ceiling, request } = this;
+    const { ceiling } = this;
     const { tool, input } = call;
-    const rules = { permissions: request.permissions, ceiling, known: this.#known };
+    const rules = { permissions: this.#request.permissions, ceiling, known: this.#known };
     const door = permissionOf(call, rules, matches);
     const permission = door === "ask" && this.tools.isByCaller(tool) ? "allow" : door;
-    return strictest(permission, this.gateway.permission(tool, input) ?? "allow");
+    return strictest(permission, this.tools.gateway.permission(tool, input) ?? "allow");
   }
 
   /** What the model reads of a call that is denied. */
   denial({ name, tool, input }: CallSubject): string {
-    return this.gateway.denial(tool, input) ?? `Tool '${name}' is denied by policy.`;
+    return this.tools.gateway.denial(tool, input) ?? `Tool '${name}' is denied by policy.`;
   }
 
   /** Whether the user may have to be asked about a call that the agent reports, as far as its tool is known. */
   mayAsk(name: string, input: unknown): boolean {
     const { servers } = this.tools;
-    const tool = this.tools.tools.get(name);
+    const tool = this.tools.byName.get(name);
     const call = { origin: "agent", name, input, tool } as const;
     if (tool !== undefined) return this.tools.isByCaller(tool) || this.effective(call) === "ask";
     if (servers.size === 0 && !this.#harness.supportsPermissionRequests) return false;

@@ -1,4 +1,3 @@
-import { injectable } from "tsyringe";
 import type { AnswerUse } from "../values/answer-use.js";
 
 /**
@@ -12,7 +11,6 @@ export type TurnEnding = "completed" | "stopped" | "cut_short";
  * agent reports the result. Of any other, the outcome is kept until a model has seen it: an agent whose turn pauses may drop
  * what it got, and make the call again.
  */
-@injectable()
 export class ApprovedCalls {
   /** By `Call.id`. */
   readonly #byAgent = new Map<string, AnswerUse>();

@@ -1,6 +1,5 @@
 import type { AgentEvent, AgentEventOf, ToolSpec } from "@ambit/core/contract";
 import { inject, injectable } from "tsyringe";
-import { Observation } from "../../events/observation.js";
 import { RunEvents } from "../../events/run-events.js";
 import { Pause } from "../../lifetime/pause.js";
 import { CallPermissions } from "../permission/permissions.js";
@@ -40,12 +39,11 @@ export class CallEvents {
 
   constructor(
     @inject(Calls) private readonly calls: Calls,
-    @inject(RunTools) private readonly known: RunTools,
+    @inject(RunTools) private readonly tools: RunTools,
     @inject(CallPermissions) private readonly permissions: CallPermissions,
     @inject(Pause) private readonly pause: Pause,
     @inject(ApprovedCalls) private readonly approved: ApprovedCalls,
     @inject(RunEvents) private readonly events: RunEvents,
-    @inject(Observation) private readonly observation: Observation,
   ) {}
 
   /**
@@ -89,7 +87,7 @@ export class CallEvents {
     const call = this.calls.find(id) ?? this.calls.begin(id, claimed);
     const wasAnnounced = call.announcement === "announced" || call.announcement === "awaited";
     if (wasAnnounced && issued === undefined) return;
-    if (issued !== undefined) this.observation.callRenamed(call.publicId, issued);
+    if (issued !== undefined) this.events.observation.callRenamed(call.publicId, issued);
     if (wasAnnounced) this.events.emit(unsettled(call.publicId, "moved"));
     this.#takeHeld(call);
     const { publicId } = this.calls.announce(call, call.isReported ? "announced" : "awaited", issued);
@@ -130,7 +128,7 @@ export class CallEvents {
   #report(event: NamedCall): readonly AgentEvent[] {
     const call = this.calls.report(event.id, event.name, event.input);
     // It reached the runner before the agent's report of it, under an id of ours.
-    this.observation.callRenamed(call.id, call.publicId);
+    this.events.observation.callRenamed(call.id, call.publicId);
     this.#early.get(call.id)?.resolve();
     switch (call.announcement) {
       case "held": {
@@ -187,7 +185,7 @@ export class CallEvents {
     this.approved.ended(settled.id);
     const result = reportedResult(event, settled);
     if (waitsForUser(settled.state)) return [...held, result];
-    return [...held, withRender(result, this.known.tools.get(settled.name))];
+    return [...held, withRender(result, this.tools.byName.get(settled.name))];
   }
 
   /** Its call runs, so it is announced. Nothing of a call that waits for its user, or has its result. */
@@ -199,7 +197,7 @@ export class CallEvents {
   }
 
   #shown(event: AgentEventOf<"tool_call">): AgentEvent {
-    return withRender(event, this.known.tools.get(event.name ?? ""));
+    return withRender(event, this.tools.byName.get(event.name ?? ""));
   }
 }
 

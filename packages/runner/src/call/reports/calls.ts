@@ -1,9 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { HarnessFailed } from "@ambit/core";
-import { inject, injectable } from "tsyringe";
 import { sizeOf } from "../../lifetime/memory/size.js";
 import type { RunLimits } from "../../limits.js";
-import { tokens } from "../../tokens.js";
 import {
   type Announcement,
   advanceCall,
@@ -27,7 +25,6 @@ const maxNameCharacters = 1_048_576;
  * The calls of a run's agent that have no result yet. What the agent reports of a call and what the runner does with it
  * are matched by the agent's id where it sends one, else by tool and arguments.
  */
-@injectable()
 export class Calls {
   /** By `Call.id`. */
   readonly #calls = new Map<string, Call>();
@@ -39,7 +36,7 @@ export class Calls {
   #decided = 0;
   #outcomes = 0;
 
-  constructor(@inject(tokens.limits) private readonly limits: Pick<RunLimits, "reportedCalls">) {}
+  constructor(private readonly limits: Pick<RunLimits, "reportedCalls">) {}
 
   /** The call with that id, either the agent's or ours. */
   find(id: string): Call | undefined {

@@ -1,10 +1,8 @@
-import { inject, injectable } from "tsyringe";
 import { aborted, LinkedAbort, settlesWithin } from "../../lifetime/linked-abort.js";
-import { Pause } from "../../lifetime/pause.js";
+import type { Pause } from "../../lifetime/pause.js";
 import type { OwnedScope } from "../../lifetime/scope.js";
 import type { RunLimits } from "../../limits.js";
-import { tokens } from "../../tokens.js";
-import { Calls } from "./calls.js";
+import type { Calls } from "./calls.js";
 
 /** Milliseconds without a change after which no parallel call is on its way any more. */
 const quietMs = 100;
@@ -12,15 +10,14 @@ const quietMs = 100;
 const arrivalMs = 1_000;
 
 /** Lets the calls that are allowed finish before a pause takes effect. */
-@injectable()
 export class Settling {
   #settling: Promise<void> | undefined;
 
   constructor(
-    @inject(tokens.limits) private readonly limits: Pick<RunLimits, "pauseMs">,
-    @inject(tokens.scope) private readonly scope: OwnedScope,
-    @inject(Calls) private readonly calls: Calls,
-    @inject(Pause) private readonly pause: Pause,
+    private readonly limits: Pick<RunLimits, "pauseMs">,
+    private readonly scope: OwnedScope,
+    private readonly calls: Calls,
+    private readonly pause: Pause,
   ) {}
 
   /** Begins to pause. Resolves when the pause is in effect, or the run is over. @param maxMs that a call may wait for that. */

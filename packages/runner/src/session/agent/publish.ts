@@ -17,12 +17,11 @@ import type {
   Sandbox,
   Scope,
 } from "@ambit/core/plugin";
-import { inject, injectable } from "tsyringe";
 import type { CallRouter } from "../../call/call-router.js";
-import { ResultSecrets } from "../../call/tools/result-secrets.js";
-import { RunEvents } from "../../events/run-events.js";
+import type { ResultSecrets } from "../../call/tools/result-secrets.js";
+import type { RunEvents } from "../../events/run-events.js";
 import { callPlugin } from "../../lifetime/plugin-error.js";
-import { tokens } from "../../tokens.js";
+import type { PlannedRun } from "../../tokens.js";
 import { mcpServerFailed } from "./mcp-failure.js";
 
 /** The name under which the request's own tools are published; the contract keeps it from MCP servers. */
@@ -38,75 +37,77 @@ export function serverNamesOf(
   return customTools.length > 0 ? [ownPublication, ...ofSources] : ofSources;
 }
 
-@injectable()
-export class Publisher {
-  constructor(
-    @inject(tokens.request) private readonly request: RunRequest,
-    @inject(tokens.plan) private readonly plan: AcceptedPlan,
-    @inject(tokens.log) private readonly log: Log,
-    @inject(RunEvents) private readonly events: RunEvents,
-    @inject(ResultSecrets) private readonly secrets: ResultSecrets,
-  ) {}
+/** What publishing needs of its run. */
+export interface PublishingRun {
+  readonly run: PlannedRun;
+  readonly log: Log;
+  readonly events: Pick<RunEvents, "emit" | "warn">;
+  readonly secrets: ResultSecrets;
+}
 
-  /** Connects the user's MCP servers and publishes every tool to the agent, for as long as `scope` lives. */
-  async publish(
-    sandbox: Sandbox,
-    scope: Scope,
-    router: CallRouter,
-  ): Promise<{ readonly servers: readonly PublishedServer[]; readonly toolNames: readonly string[] }> {
-    const { plan, request, log } = this;
-    const delivery = plan.delivery?.actor;
-    if (delivery === undefined) return { servers: [], toolNames: [] };
-    const shared: DeliveryScope = {
-      signal: scope.signal,
-      defer: (close) => scope.defer(close),
-      sandbox,
-      log,
-    };
-    const connecting = plan.toolSources.flatMap(({ probed: { actor }, uses }) =>
-      uses.map(async (server) => {
-        const connecting = callPlugin(actor, "connect", pluginReturns.publication, () =>
-          actor.connect(server, { ...shared, boundary: plan.boundary }),
-        );
-        const connected = await connecting.catch((error: unknown) => {
-          if (!scope.signal.aborted) this.events.emit(mcpServerFailed(server.name, error));
-          throw error;
-        });
-        const publication: Publication = {
-          ...connected,
-          call: async (made) => {
-            const outcome: unknown = await inOffer(actor, () => connected.call(made));
-            return checkedReturn(actor, "call", pluginReturns.publishedOutcome, outcome);
-          },
-        };
-        const call = (made: PublishedCall) =>
-          outsideOffers(() => router.route((calls) => calls.callMcpTool(publication, made)));
-        return { ...publication, tools: await this.#withoutSecrets(publication), call };
-      }),
-    );
-    const publications: Publication[] = await Promise.all(connecting);
-    if (request.customTools.length > 0) {
+/** Step 4: connects the user's MCP servers and publishes every tool to the agent, for as long as `scope` lives. */
+export async function publishTools(
+  publishing: PublishingRun,
+  sandbox: Sandbox,
+  scope: Scope,
+  router: CallRouter,
+): Promise<{ readonly servers: readonly PublishedServer[]; readonly toolNames: readonly string[] }> {
+  const { log, events } = publishing;
+  const { plan, request } = publishing.run;
+  const delivery = plan.delivery?.actor;
+  if (delivery === undefined) return { servers: [], toolNames: [] };
+  const shared: DeliveryScope = {
+    signal: scope.signal,
+    defer: (close) => scope.defer(close),
+    sandbox,
+    log,
+  };
+  const connecting = plan.toolSources.flatMap(({ probed: { actor }, uses }) =>
+    uses.map(async (server) => {
+      const connecting = callPlugin(actor, "connect", pluginReturns.publication, () =>
+        actor.connect(server, { ...shared, boundary: plan.boundary }),
+      );
+      const connected = await connecting.catch((error: unknown) => {
+        if (!scope.signal.aborted) events.emit(mcpServerFailed(server.name, error));
+        throw error;
+      });
+      const publication: Publication = {
+        ...connected,
+        call: async (made) => {
+          const outcome: unknown = await inOffer(actor, () => connected.call(made));
+          return checkedReturn(actor, "call", pluginReturns.publishedOutcome, outcome);
+        },
+      };
       const call = (made: PublishedCall) =>
-        outsideOffers(() => router.route((calls) => calls.callTool(made)));
-      publications.unshift({ name: ownPublication, tools: request.customTools.map(published), call });
-    }
-    const servers = await Promise.all(
-      publications.map((publication) =>
-        callPlugin(delivery, "publish", pluginReturns.server, () => delivery.publish(publication, shared)),
-      ),
-    );
-    return { servers, toolNames: publications.flatMap(({ tools }) => tools.map(({ name }) => name)) };
+        outsideOffers(() => router.route((calls) => calls.callMcpTool(publication, made)));
+      return { ...publication, tools: await withoutSecrets(publication, publishing), call };
+    }),
+  );
+  const publications: Publication[] = await Promise.all(connecting);
+  if (request.customTools.length > 0) {
+    const call = (made: PublishedCall) => outsideOffers(() => router.route((calls) => calls.callTool(made)));
+    publications.unshift({ name: ownPublication, tools: request.customTools.map(published), call });
   }
+  const servers = await Promise.all(
+    publications.map((publication) =>
+      callPlugin(delivery, "publish", pluginReturns.server, () => delivery.publish(publication, shared)),
+    ),
+  );
+  return { servers, toolNames: publications.flatMap(({ tools }) => tools.map(({ name }) => name)) };
+}
 
-  async #withoutSecrets({ name, tools }: Publication): Promise<readonly PublishedTool[]> {
-    const hidden = await this.secrets.hideInTools(tools);
-    const usable = hidden.filter((tool) => tool !== undefined);
-    if (usable.length < tools.length) {
-      const message = `The server '${name}' lists tools with a credential of this request in their names. They are left out: ${tools.length - usable.length}.`;
-      this.events.warn({ path: "mcpServers", message });
-    }
-    return usable;
+/** The tools of a publication without the credentials that their texts repeat. */
+async function withoutSecrets(
+  { name, tools }: Publication,
+  { secrets, events }: PublishingRun,
+): Promise<readonly PublishedTool[]> {
+  const hidden = await secrets.hideInTools(tools);
+  const usable = hidden.filter((tool) => tool !== undefined);
+  if (usable.length < tools.length) {
+    const message = `The server '${name}' lists tools with a credential of this request in their names. They are left out: ${tools.length - usable.length}.`;
+    events.warn({ path: "mcpServers", message });
   }
+  return usable;
 }
 
 /** The part of a tool that a delivery needs: without its code, environment and callback. */

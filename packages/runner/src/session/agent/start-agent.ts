@@ -1,22 +1,24 @@
 import { createHash } from "node:crypto";
-import { type AcceptedPlan, pluginReturns } from "@ambit/core";
+import { pluginReturns } from "@ambit/core";
 import { hasSetup, type RunRequest } from "@ambit/core/contract";
 import type { LateStart, Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { CallRouter } from "../../call/call-router.js";
+import { RunTools } from "../../call/tools/run-tools.js";
 import { canonicalJson } from "../../canonical-json.js";
+import { RunEvents } from "../../events/run-events.js";
 import { unlessAborted } from "../../lifetime/linked-abort.js";
 import { callPlugin } from "../../lifetime/plugin-error.js";
 import { OwnedScope } from "../../lifetime/scope.js";
 import type { RunLimits } from "../../limits.js";
 import type { PermissionCeiling } from "../../operator.js";
-import { tokens } from "../../tokens.js";
+import { type PlannedRun, type RunnerServices, tokens } from "../../tokens.js";
 import { continues, type UserMessages, userMessagesAfter } from "../history.js";
-import { ModelRouter, ModelRoutes } from "../model-routes.js";
+import { ModelRouter, openModelRoute } from "../model-routes.js";
 import { AgentPool } from "../pool/agent-pool.js";
 import type { Session } from "../session.js";
 import type { StartedAgent } from "../started-agent.js";
-import { Publisher, serverNamesOf } from "./publish.js";
+import { publishTools, serverNamesOf } from "./publish.js";
 import { namingLimits, unlessStarved } from "./tight-limits.js";
 
 /** The agent of a run. */
@@ -36,21 +38,20 @@ export class AgentStarter {
   #explanation: () => LateStart | undefined = () => undefined;
 
   constructor(
-    @inject(tokens.request) private readonly request: RunRequest,
-    @inject(tokens.plan) private readonly plan: AcceptedPlan,
+    @inject(tokens.run) private readonly run: PlannedRun,
     @inject(tokens.scope) private readonly scope: OwnedScope,
     @inject(tokens.limits) private readonly limits: RunLimits,
     @inject(tokens.permissionCeiling) private readonly ceiling: PermissionCeiling,
     @inject(tokens.log) private readonly log: Log,
-    @inject(Publisher) private readonly publisher: Publisher,
-    @inject(ModelRoutes) private readonly modelRoutes: ModelRoutes,
-    @inject(tokens.wholeHistory) private readonly wholeHistory: boolean,
+    @inject(RunEvents) private readonly events: RunEvents,
+    @inject(RunTools) private readonly tools: RunTools,
+    @inject(tokens.services) private readonly services: RunnerServices,
     @inject(AgentPool) private readonly pool: AgentPool,
   ) {}
 
   /** The session of an agent that was started ahead, exactly as this run's would be. @throws the run's reason */
   async claim(): Promise<Session | undefined> {
-    const { request, plan } = this;
+    const { request, plan } = this.run;
     // What was prepared goes into its home too, where a started agent has its own files.
     if (hasSetup(request.environment)) return undefined;
     const asked = {
@@ -67,14 +68,16 @@ export class AgentStarter {
    * new one. If the caller edited the user's earlier messages, or asks for a new conversation, the stored one isn't loaded.
    */
   async start(session: Session): Promise<RunAgent> {
-    const fingerprint = agentFingerprintOf(this.request);
+    const { request } = this.run;
+    const { wholeHistory } = this.services;
+    const fingerprint = agentFingerprintOf(request);
     const kept = session.agent;
     const continued = session.userMessages.length > 0;
-    const isNew = this.request.conversation === "new";
-    const isSame = !isNew && continues(this.request, session.userMessages, this.wholeHistory);
+    const isNew = request.conversation === "new";
+    const isSame = !isNew && continues(request, session.userMessages, wholeHistory);
     if (!isSame) session.conversation = undefined;
     const before = isNew ? [] : session.userMessages;
-    const userMessages = userMessagesAfter(this.request, before, this.wholeHistory);
+    const userMessages = userMessagesAfter(request, before, wholeHistory);
     const canGoOn = kept !== undefined && !kept.agent.ended() && kept.agent.isOutdated?.() !== true;
     if (isSame && canGoOn && kept.fingerprint === fingerprint)
       return { started: kept, warm: true, continued, userMessages };
@@ -95,8 +98,9 @@ export class AgentStarter {
   }
 
   async #startNew(session: Session, fingerprint: string): Promise<StartedAgent> {
-    const { request, limits, log } = this;
-    const harness = this.plan.harness.actor;
+    const { run, limits, log, events } = this;
+    const { request, plan } = run;
+    const harness = plan.harness.actor;
     const { ahead } = session;
     session.ahead = undefined;
     // Follows this run until the agent has started; then it belongs to the session.
@@ -106,17 +110,17 @@ export class AgentStarter {
       // 4 publish: the tools, behind permissions, and the route to the model
       const router = new CallRouter();
       const { servers, toolNames } = await unlessAborted(this.scope.signal, () =>
-        this.publisher.publish(session.sandbox, scope, router),
+        publishTools({ run, log, events, secrets: this.tools.secrets }, session.sandbox, scope, router),
       );
       const modelRouter = new ModelRouter();
       const model = await unlessAborted(this.scope.signal, () =>
-        this.modelRoutes.open(ahead?.way ?? session.sandbox, scope, modelRouter),
+        openModelRoute(plan, log, ahead?.way ?? session.sandbox, scope, modelRouter),
       );
 
       // 5 start: the agent, with its stored conversation if there is one
       const { conversation } = session;
       const agent = await unlessAborted(this.scope.signal, async () => {
-        const { resources } = this.plan.boundary;
+        const { resources } = plan.boundary;
         const begin = () =>
           harness.start({
             signal: scope.signal,

@@ -4,7 +4,7 @@ import { canonicalJson } from "../../canonical-json.js";
 import { unlessAborted } from "../../lifetime/linked-abort.js";
 import { callPlugin } from "../../lifetime/plugin-error.js";
 import { OwnedScope } from "../../lifetime/scope.js";
-import { ModelRouter, ModelRoutes } from "../model-routes.js";
+import { ModelRouter, openModelRoute } from "../model-routes.js";
 import { Session, sessionFingerprintOf } from "../session.js";
 import { faultOf } from "./fault.js";
 import { ReservedExposure } from "./reserved-exposure.js";
@@ -163,7 +163,7 @@ async function addressOf(
   closeMs: number,
 ): Promise<ModelRoute | undefined> {
   await using scope = new OwnedScope(log, closeMs);
-  return await new ModelRoutes(plan, log).open(way.closed, scope, new ModelRouter());
+  return await openModelRoute(plan, log, way.closed, scope, new ModelRouter());
 }
 
 function pathsOf(plan: AcceptedPlan): string {

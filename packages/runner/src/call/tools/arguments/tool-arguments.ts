@@ -1,7 +1,6 @@
 import { isJsonObject, type JsonObject, type ToolSpec } from "@ambit/core/contract";
-import { inject, injectable } from "tsyringe";
 import { pathBeyondDepth } from "../../../parse/depth.js";
-import { ArgumentsChecker } from "./checker.js";
+import type { ArgumentsChecker } from "./checker.js";
 
 /** Characters of a tool's schema, as JSON. */
 const maxSchemaLength = 262_144;
@@ -11,12 +10,11 @@ const maxArgumentsLength = 4_194_304;
 const maxTimeouts = 3;
 
 /** Checks the arguments of one run's calls, with limits on size and time. */
-@injectable()
 export class ToolArguments {
   readonly #schemas = new Map<string, string>();
   #givenUp = 0;
 
-  constructor(@inject(ArgumentsChecker) private readonly checker: ArgumentsChecker) {}
+  constructor(private readonly checker: ArgumentsChecker) {}
 
   /** The problem, in words that the model can act on; undefined if there is none. */
   async problem(tool: ToolSpec, given: JsonObject, signal: AbortSignal): Promise<string | undefined> {

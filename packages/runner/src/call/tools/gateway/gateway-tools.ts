@@ -1,14 +1,11 @@
 import type { JsonObject, Permission, RunRequest, ToolSpec } from "@ambit/core/contract";
 import type { ToolOutcome } from "@ambit/core/plugin";
-import { inject, injectable } from "tsyringe";
-import { tokens } from "../../../tokens.js";
 import { permittedOutcome } from "./found-tools.js";
 import { type GatewayCall, gatewayCall, gatewayRoleOf } from "./policy.js";
 
 /** The request's `gatewayPolicy`, behind the tools that find and run what it permits. */
-@injectable()
 export class GatewayTools {
-  constructor(@inject(tokens.request) private readonly request: Pick<RunRequest, "gatewayPolicy">) {}
+  constructor(private readonly request: Pick<RunRequest, "gatewayPolicy">) {}
 
   /** The permission of a call; undefined for any other tool, or while its arguments can't be read. */
   permission(tool: ToolSpec | undefined, input: unknown): Permission | undefined {

@@ -1,43 +1,23 @@
 import {
-  type AcceptedPlan,
-  type AmbitError,
   cancelledByCaller,
   errorDetailOf,
   HarnessFailed,
   inOffer,
   isAmbitError,
   ModelFailed,
-  messageOf,
   offerTitle,
   ofOffer,
   outsideOffers,
   PluginBrokeContract,
+  toAmbitError,
 } from "@ambit/core";
-import type {
-  AgentEvent,
-  AgentEventOf,
-  ContentBlock,
-  ForkReceipt,
-  OutputsReceipt,
-  Usage,
-} from "@ambit/core/contract";
-import {
-  type Agent,
-  type LimitHits,
-  type Log,
-  loopTurnSize,
-  loopTurns,
-  pieceEnd,
-  type Sandbox,
-  type Turn,
-} from "@ambit/core/plugin";
+import type { AgentEvent, AgentEventOf, ContentBlock, Usage } from "@ambit/core/contract";
+import { type Agent, loopTurnSize, loopTurns, pieceEnd, type Sandbox, type Turn } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
-import { Elicitation } from "../call/ask/elicitation.js";
 import { CallEvents } from "../call/reports/call-events.js";
 import { isWithoutResult } from "../call/reports/results.js";
 import { RunCalls } from "../call/run-calls.js";
 import { prepareDigest } from "../call/values/input-digest.js";
-import { Observation } from "../events/observation.js";
 import { RunEvents } from "../events/run-events.js";
 import { readBounded } from "../lifetime/bounded.js";
 import { Deadlines } from "../lifetime/deadlines.js";
@@ -48,108 +28,37 @@ import { asPluginError } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { ModelCalls } from "../model/model-calls.js";
-import type { FilledWorkspace, WorkspaceService } from "../operator.js";
 import { pathBeyondDepth } from "../parse/depth.js";
 import { requireListed } from "../session/agent/publish.js";
-import { memoryWarning } from "../session/agent/tight-limits.js";
-import type { Session } from "../session/session.js";
 import type { StartedAgent } from "../session/started-agent.js";
-import { tokens } from "../tokens.js";
-import { Fork } from "./fork.js";
-import { Outputs } from "./outputs.js";
-import { Ports } from "./ports.js";
+import { type PlannedRun, tokens } from "../tokens.js";
 import type { TurnEnd } from "./run-state.js";
 
 type PassedEvent = Exclude<AgentEvent, { type: "done" }>;
 
 /** Step 6: the agent's turn and its events. */
 @injectable()
-export class TurnRunner {
+export class AgentTurn {
   constructor(
-    @inject(tokens.plan) private readonly plan: AcceptedPlan,
+    @inject(tokens.run) private readonly planned: PlannedRun,
     @inject(tokens.limits) private readonly limits: RunLimits,
     @inject(tokens.scope) private readonly scope: OwnedScope,
-    @inject(tokens.log) private readonly log: Log,
-    @inject(tokens.workspaces) private readonly workspaces: WorkspaceService,
     @inject(Deadlines) private readonly deadlines: Deadlines,
-    @inject(Observation) private readonly observation: Observation,
     @inject(RunEvents) private readonly events: RunEvents,
     @inject(RunCalls) private readonly calls: RunCalls,
     @inject(CallEvents) private readonly callEvents: CallEvents,
     @inject(Pause) private readonly pause: Pause,
     @inject(ModelCalls) private readonly modelCalls: ModelCalls,
-    @inject(Elicitation) private readonly elicitation: Elicitation,
-    @inject(Outputs) private readonly taken: Outputs,
-    @inject(Fork) private readonly fork: Fork,
-    @inject(Ports) private readonly ports: Ports,
   ) {}
 
   /** The agent's own figures, held back because those of the model's provider take precedence. */
   #usage: Usage | undefined;
-  #session: Session | undefined;
-  /** How often the session's limits were reached before this run. */
-  #limitHits: LimitHits | undefined;
   /** Whether the agent got this run's prompt and hasn't ended its turn. */
   #hasOpenTurn = false;
 
+  /** Whether the agent wasn't prompted, or ended its turn itself, as after a cancel in time. It can then take another turn. */
   get agentIsIdle(): boolean {
     return !this.#hasOpenTurn;
-  }
-
-  /** The layer that a new sandbox can begin with, by its name. Undefined: it begins empty. @throws the run's reason */
-  layer(): Promise<string | undefined> {
-    return this.taken.layer();
-  }
-
-  /** Fills a new workspace, and opens the ports. @throws SourceFailed, SetupFailed, SnapshotFailed, SandboxFailed; the run's reason */
-  async fill(session: Session): Promise<void> {
-    this.#limitHits = session.sandbox.limitHits?.();
-    this.#session = session;
-    await this.fork.into(session);
-    await this.taken.fill(session);
-    await this.#removeGitLocks(session);
-    await this.ports.open(session);
-  }
-
-  /** An earlier turn's commands don't run any more: what they locked would stay locked. */
-  async #removeGitLocks(session: Session): Promise<void> {
-    const wasCutOff = session.wasCutOff;
-    session.wasCutOff = true;
-    if (!wasCutOff) return;
-    const { signal } = this.scope;
-    const paths = await this.workspaces.removeGitLocks(session.sandbox, signal).catch((error: unknown) => {
-      signal.throwIfAborted();
-      // The agent may not need git. A sandbox in which nothing starts fails the run when the agent is started.
-      this.log.warn({ error: messageOf(error) }, "locks of git couldn't be looked for");
-      return [];
-    });
-    if (paths.length === 0) return;
-    const message = `had locks of git that an interrupted command had left there; they were removed: ${paths.join(", ")}`;
-    this.events.warn({ path: "workspace", message });
-  }
-
-  /** What its session began as a copy of. */
-  get forkedFrom(): ForkReceipt | undefined {
-    return this.fork.receipt;
-  }
-
-  /** What it was filled with. */
-  get filledWith(): FilledWorkspace {
-    return this.taken.filled;
-  }
-
-  get hasOutputs(): boolean {
-    return this.taken.areAsked;
-  }
-
-  /** What left the workspace. */
-  get outputs(): OutputsReceipt | undefined {
-    return this.taken.receipt;
-  }
-
-  /** The workspace is as Ambit filled it. @throws OutputsFailed; the run's reason when it was aborted */
-  filled(sandbox: Sandbox): Promise<void> {
-    return this.taken.started(sandbox);
   }
 
   /** From now on until the run closes, what the agent asks and calls is this run's. @throws PluginBrokeContract */
@@ -164,22 +73,25 @@ export class TurnRunner {
 
   /**
    * Prompts the agent and passes its events on, until its turn ends.
-   * @throws the run's reason when it was aborted, and any error that ended the turn early; ModelFailed, BoundaryRefused
-   * or HarnessFailed for a turn that only seems to have succeeded.
+   * @throws the run's reason when it was aborted, and any error that ended the turn early, with its real cause where the
+   * model's gateway knows it; ModelFailed, BoundaryRefused or HarnessFailed for a turn that only seems to have succeeded.
    */
-  async run({ agent, servers }: StartedAgent, prompt: readonly ContentBlock[]): Promise<TurnEnd> {
-    const stopReason = this.modelCalls.stopReason(await this.#untilLimit(agent, prompt));
-    if (this.pause.isPaused) {
-      // The agent may have ended its turn meanwhile.
-      this.pause.takeEffect();
-      return { how: "paused" };
+  async prompt({ agent, servers }: StartedAgent, prompt: readonly ContentBlock[]): Promise<TurnEnd> {
+    try {
+      const stopReason = this.modelCalls.stopReason(await this.#untilLimit(agent, prompt));
+      if (this.pause.isPaused) {
+        // The agent may have ended its turn meanwhile.
+        this.pause.takeEffect();
+        return { how: "paused" };
+      }
+      this.modelCalls.requireResponse();
+      this.modelCalls.warnOfPartial();
+      requireListed(servers);
+      this.#requireOutput(stopReason);
+      return { how: "completed", stopReason };
+    } catch (thrown) {
+      throw this.scope.signal.aborted ? thrown : this.modelCalls.explained(toAmbitError(thrown));
     }
-    this.modelCalls.requireResponse();
-    this.modelCalls.warnOfPartial();
-    requireListed(servers);
-    this.#requireOutput(stopReason);
-    if (this.#session !== undefined) this.#session.wasCutOff = false;
-    return { how: "completed", stopReason };
   }
 
   /** Some agents fail where their model stops at the limit of its answer's length: the turn ended with it. */
@@ -194,15 +106,10 @@ export class TurnRunner {
     }
   }
 
-  /** An error of the turn, with its real cause where the model's gateway knows it. */
-  explained(error: AmbitError): AmbitError {
-    return this.modelCalls.explained(error);
-  }
-
   /** `done` isn't passed on, since the run isn't over yet. @returns the agent's stop reason. */
   async #stream(agent: Agent, prompt: readonly ContentBlock[]): Promise<string | undefined> {
     const { scope, deadlines, limits, calls, pause } = this;
-    const harness = this.plan.harness.actor;
+    const harness = this.planned.plan.harness.actor;
     const who = offerTitle(harness);
     scope.signal.throwIfAborted();
     using ended = new LinkedAbort(scope.signal, pause.effect);
@@ -214,9 +121,9 @@ export class TurnRunner {
       const turn: Turn = {
         prompt,
         signal: ended.signal,
-        ...this.observation.trace(),
+        ...this.events.observation.trace(),
         onPermission: (question, withdrawn) => outsideOffers(() => calls.decide(question, withdrawn)),
-        onInput: (question, withdrawn) => outsideOffers(() => this.elicitation.answer(question, withdrawn)),
+        onInput: (question, withdrawn) => outsideOffers(() => calls.forms.answer(question, withdrawn)),
         warn: (message) => this.events.warn({ path: "harness", message }),
       };
       const events = {
@@ -342,15 +249,10 @@ export class TurnRunner {
     );
   }
 
-  /** Takes the outputs out, then sends what is left: the events of a turn that ended early, and its usage. */
-  async finish(ended: TurnEnd): Promise<TurnEnd> {
-    const end = await this.taken.collect(ended);
-    const hits = this.#session?.sandbox.limitHits?.();
-    const killed = memoryWarning(this.#limitHits, hits, this.plan.boundary.resources);
-    if (killed !== undefined) this.events.warn(killed);
-    this.#emitEnd(end);
+  /** Sends what is left once the turn has ended: the events of one that ended early, and its usage. */
+  emitEnd(end: TurnEnd): void {
+    this.#emitUnsettled(end);
     this.#emitUsage();
-    return end;
   }
 
   /** As the model's provider counted it, plus what only the agent reports. */
@@ -360,7 +262,7 @@ export class TurnRunner {
   }
 
   /** The events that are still to be sent for a turn that was ended early. */
-  #emitEnd(end: TurnEnd): void {
+  #emitUnsettled(end: TurnEnd): void {
     const { events, callEvents } = this;
     if (end.how === "completed") return;
     events.endBlocks();

@@ -6,15 +6,18 @@ import { Registry } from "@ambit/core";
 import { recordingLog } from "@ambit/fakes/log";
 import { expect, test } from "vitest";
 import { RunnersLedger } from "../src/call/ask/remembered-answers.js";
+import { ApprovedCalls } from "../src/call/reports/approved-calls.js";
+import { Calls } from "../src/call/reports/calls.js";
 import { ArgumentsChecker } from "../src/call/tools/arguments/checker.js";
-import { rootContainer, runClasses, runContainer } from "../src/containers.js";
+import { composeRun, composeRunner, runClasses } from "../src/compose.js";
 import { RunLogger } from "../src/events/run-logger.js";
-import { Warnings } from "../src/events/warnings.js";
 import { runLimitsSchema } from "../src/index.js";
 import { Deadlines } from "../src/lifetime/deadlines.js";
+import { Pause } from "../src/lifetime/pause.js";
+import { RightToAct } from "../src/lifetime/right-to-act.js";
 import { OwnedScope } from "../src/lifetime/scope.js";
 import { SessionSpending } from "../src/model/session-spending.js";
-import { type AgentTurn, roles } from "../src/run/roles.js";
+import { AgentTurn } from "../src/run/agent-turn.js";
 import { Run } from "../src/run/run.js";
 import type { TurnEnd } from "../src/run/run-state.js";
 import { AgentPool } from "../src/session/pool/agent-pool.js";
@@ -34,7 +37,7 @@ async function containers() {
   );
   const key = createSecretKey("k".repeat(32), "utf8");
   const limits = runLimitsSchema.parse({});
-  const root = rootContainer({
+  const root = composeRunner({
     registry,
     limits,
     log,
@@ -43,7 +46,7 @@ async function containers() {
   });
   const world = await createWorld();
   const admitted = await world.runner.plan({ messages: [{ role: "user", content: "go" }] });
-  const of = (runId: string) => runContainer(root, admitted, { runId, keepsEvents: false });
+  const of = (runId: string) => composeRun(root, admitted, { runId, keepsEvents: false });
   return { root, one: of("one"), other: of("other") };
 }
 
@@ -71,11 +74,12 @@ test("every class that is injected is registered", async () => {
   expect(namesIn(/@injectable\(\)\nexport class (\w+)/g).sort()).toEqual([...ofRun, Sessions.name].sort());
   const injected = new Set(namesIn(/@inject\((\w+)\)/g));
   expect(injected.size).toBeGreaterThan(5);
-  expect([...ofRun, ...ofRunner, Warnings.name, Deadlines.name, RunLogger.name]).toEqual(
+  const values = [ApprovedCalls, Calls, Deadlines, Pause, RightToAct, RunLogger];
+  expect([...ofRun, ...ofRunner, ...values.map(({ name }) => name)]).toEqual(
     expect.arrayContaining([...injected]),
   );
   const { one } = await containers();
-  for (const found of [Sessions, AgentPool, ArgumentsChecker, RunnersLedger, SessionSpending, Warnings])
+  for (const found of [Sessions, AgentPool, ArgumentsChecker, RunnersLedger, SessionSpending, ...values])
     expect(one.resolve<object>(found)).toBe(one.resolve<object>(found));
 });
 
@@ -84,33 +88,22 @@ test("runs share the runner's sessions, and each has its own scope and id", asyn
   expect(one.resolve(Sessions)).toBe(root.resolve(Sessions));
   expect(one.resolve(tokens.scope)).toBeInstanceOf(OwnedScope);
   expect(one.resolve(tokens.scope)).not.toBe(other.resolve(tokens.scope));
-  expect([one, other].map((container) => container.resolve(tokens.runId))).toEqual(["one", "other"]);
-  expect(root.isRegistered(tokens.request)).toBe(false);
+  expect([one, other].map((container) => container.resolve(tokens.run).id)).toEqual(["one", "other"]);
+  expect(root.isRegistered(tokens.run)).toBe(false);
 });
 
 test("a run knows fewer than ten others, and a test replaces one by registering another", async () => {
   const text = await readFile(join(import.meta.dirname, "../src/run/run.ts"), "utf8");
-  expect([...text.matchAll(/@inject\((?!tokens\.run\))/g)].length).toBeLessThan(10);
+  expect([...text.matchAll(/@inject\((?!tokens\.)/g)].length).toBeLessThan(10);
   const { one } = await containers();
   const ends: TurnEnd[] = [];
-  const turn: AgentTurn = {
+  const turn: Pick<AgentTurn, keyof AgentTurn> = {
     agentIsIdle: true,
     serve: () => {},
-    run: async () => ({ how: "completed", stopReason: "replaced" }),
-    explained: (error) => error,
-    layer: async () => undefined,
-    fill: async () => {},
-    forkedFrom: undefined,
-    filledWith: { sources: undefined, environment: undefined },
-    hasOutputs: false,
-    outputs: undefined,
-    filled: async () => {},
-    finish: async (end) => {
-      ends.push(end);
-      return end;
-    },
+    prompt: async () => ({ how: "completed", stopReason: "replaced" }),
+    emitEnd: (end) => void ends.push(end),
   };
-  one.register(roles.turn, { useValue: turn });
+  one.register<Pick<AgentTurn, keyof AgentTurn>>(AgentTurn, { useValue: turn });
   const run = one.resolve(Run);
   run.admitted();
   for await (const record of run.records()) expect(record).toBeDefined();
@@ -122,7 +115,7 @@ test("a run's container is disposed of alone", async () => {
   const { root, one, other } = await containers();
   const sessions = one.resolve(Sessions);
   await one.dispose();
-  expect(() => one.resolve(tokens.runId)).toThrow("disposed");
+  expect(() => one.resolve(tokens.run)).toThrow("disposed");
   expect(other.resolve(Sessions)).toBe(sessions);
   expect(root.resolve(Sessions)).toBe(sessions);
 });
