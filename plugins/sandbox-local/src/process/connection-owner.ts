@@ -1,8 +1,9 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { isIPv4, isIPv6 } from "node:net";
 import { endianness } from "node:os";
-import { codeOf, type LocalConnection } from "@ambit/core/plugin";
-import { markArgument } from "./marked-processes.js";
+import { setTimeout as delay } from "node:timers/promises";
+import { codeOf, type LocalConnection, loopTurns } from "@ambit/core/plugin";
+import { costOfOne, markArgument, markOn, readStat } from "./marked-processes.js";
 import { ownSessions } from "./own-sessions.js";
 
 /** The kernel's data on a socket: its owner and its inode. */
@@ -134,34 +135,38 @@ export class ConnectionOwners {
   #lookAtAll(): Promise<ReadonlySet<number>> {
     this.#next ??= this.#last.then(async () => {
       this.#next = undefined;
-      return processesOfRuns(await everyProcess(), await sessionOf("self"), ownSessions);
+      return processesOfRuns(await everyProcess(), readStat("self")?.session ?? 0, ownSessions);
     });
     this.#last = this.#next.catch(() => undefined);
     return this.#next;
   }
 }
 
+/** In turns of the event loop: a host may have thousands of processes. */
 async function everyProcess(): Promise<readonly HostProcess[]> {
-  const found: HostProcess[] = [];
-  for (const name of await readdir("/proc")) {
-    if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
-    const [stat, ...texts] = await Promise.all(
-      ["stat", "environ", "cmdline"].map((file) => textOf(`/proc/${name}/${file}`)),
-    );
-    const [, parent, , session] = fieldsOf(stat ?? "");
-    const marker = markArgument("");
-    const isMarked = texts.some((text) => text.startsWith(marker) || text.includes(`\0${marker}`));
-    found.push({ pid: Number(name), parent: Number(parent), session: Number(session), isMarked });
+  const marker = markArgument("");
+  const all: HostProcess[] = [];
+  let look = (await readdir("/proc")).map(Number);
+  for (let again = looksAgain; look.length > 0; again -= 1) {
+    const unknown: number[] = [];
+    for (const pid of look) {
+      if (!Number.isInteger(pid) || pid === process.pid) continue;
+      const turn = loopTurns.take(costOfOne);
+      if (turn !== undefined) await turn;
+      const stat = readStat(pid);
+      if (stat === undefined) continue;
+      const mark = stat.state === "Z" || stat.isKernelThread ? "unmarked" : markOn(pid, marker);
+      if (mark === "unknown" && again > 0) unknown.push(pid);
+      else all.push({ pid, parent: stat.parent, session: stat.session, isMarked: mark === "marked" });
+    }
+    look = unknown;
+    if (look.length > 0) await delay(1);
   }
-  return found;
+  return all;
 }
 
-async function sessionOf(pid: string): Promise<number> {
-  return Number(fieldsOf(await textOf(`/proc/${pid}/stat`))[3]);
-}
-
-/** State, parent, process group, session: the fields after the program's name, which may contain any character. */
-const fieldsOf = (stat: string) => stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+/** At processes that are just becoming another program. */
+const looksAgain = 20;
 
 /** The inodes of the runner's own sockets. */
 async function socketsOfThisProcess(): Promise<ReadonlySet<number>> {

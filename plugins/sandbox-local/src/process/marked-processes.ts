@@ -52,7 +52,7 @@ export async function killMarked(mark: string, options: MarkedOptions = {}): Pro
 
 /** When a process started, in the kernel's ticks; no descendant is older. Undefined when it is gone. */
 export function startOf(pid: number): number | undefined {
-  return statOf(pid)?.started;
+  return readStat(pid)?.started;
 }
 
 /** The processes to look at: those with these numbers, or all. */
@@ -71,7 +71,7 @@ export function nextLook({ marked, unknown }: Found): Look | undefined {
 }
 
 /** What reading one process costs, in the characters of {@link loopTurns}. */
-const costOfOne = 2_048;
+export const costOfOne = 2_048;
 
 /** In turns of the event loop: a host may have thousands of processes. */
 async function findMarked(mark: string, { group, since = 0 }: MarkedOptions, look: Look): Promise<Found> {
@@ -83,45 +83,71 @@ async function findMarked(mark: string, { group, since = 0 }: MarkedOptions, loo
     if (!Number.isInteger(pid) || pid === process.pid) continue;
     const turn = loopTurns.take(costOfOne);
     if (turn !== undefined) await turn;
-    const stat = statOf(pid);
-    if (stat === undefined || stat.state === "Z" || stat.started < since) continue;
+    const stat = readStat(pid);
+    if (stat === undefined || stat.state === "Z" || stat.started < since || stat.isKernelThread) continue;
     const seen = stat.group === group ? "marked" : markOn(pid, marker);
     if (seen === "marked") marked.push(pid);
-    // Threads of the kernel are in no group, and never show anything.
-    else if (seen === "unknown" && stat.group !== 0) unknown.push(pid);
+    else if (seen === "unknown") unknown.push(pid);
   }
   return { marked, unknown };
 }
 
 /** During execve(2) a process has neither arguments nor environment: fs/proc/base.c reads both as empty. */
-function markOn(pid: number, marker: string): "marked" | "unmarked" | "unknown" {
+export function markOn(pid: number, marker: string): "marked" | "unmarked" | "unknown" {
   const isMarked = (text: string) => text.startsWith(marker) || text.includes(`\0${marker}`);
   const environment = readProcess(pid, "environ");
   const command = readProcess(pid, "cmdline");
   if (isMarked(environment ?? "") || isMarked(command ?? "")) return "marked";
   if (command === "") return "unknown";
   // It may have become another program between the two reads.
-  if (environment === "" && isMarked(readProcess(pid, "environ") ?? "")) return "marked";
+  if (environment === "" && readStat(pid)?.environmentBytes !== 0) return "unknown";
   return "unmarked";
 }
 
-interface Stat {
+/** What proc(5) calls a process's status. */
+export interface Stat {
   readonly state: string | undefined;
+  readonly parent: number;
+  /** 0 for a group of an outer pid namespace. */
   readonly group: number;
+  readonly session: number;
+  /** In the kernel's ticks. */
   readonly started: number;
+  /** It never has arguments or an environment. */
+  readonly isKernelThread: boolean;
+  /** Undefined during execve(2), and for a process that this one may not trace. */
+  readonly environmentBytes: number | undefined;
 }
 
-/** Fields 3, 5 and 22 of proc(5)'s stat. */
-function statOf(pid: number): Stat | undefined {
-  const stat = readProcess(pid, "stat");
-  if (stat === undefined) return undefined;
+/** `PF_KTHREAD` of the kernel's include/linux/sched.h. */
+const kernelThread = 0x0020_0000;
+
+/** The text of `/proc/<pid>/stat`. Pure. */
+export function parseStat(text: string): Stat {
   // The second field is the program's name in parentheses, and may contain any character.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return { state: fields[0], group: Number(fields[2]), started: Number(fields[19]) };
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  /** By its number in proc(5). */
+  const field = (number: number) => Number(fields[number - 3]);
+  const environmentEnd = field(51);
+  return {
+    state: fields[0],
+    parent: field(4),
+    group: field(5),
+    session: field(6),
+    started: field(22),
+    isKernelThread: (field(9) & kernelThread) !== 0,
+    environmentBytes: environmentEnd === 0 ? undefined : environmentEnd - field(50),
+  };
+}
+
+/** Undefined for a process that is gone. */
+export function readStat(pid: number | "self"): Stat | undefined {
+  const text = readProcess(pid, "stat");
+  return text === undefined ? undefined : parseStat(text);
 }
 
 /** Undefined for a process that is gone, or another user's: neither belongs to this runner. */
-function readProcess(pid: number, file: "environ" | "cmdline" | "stat"): string | undefined {
+function readProcess(pid: number | "self", file: "environ" | "cmdline" | "stat"): string | undefined {
   try {
     const path = `/proc/${pid}/${file}`;
     return file === "stat" ? readBeginning(path) : readFileSync(path, "latin1");

@@ -5,8 +5,15 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { expect, it, onTestFinished } from "vitest";
-import { killMarked, markerVariable, nextLook, startOf } from "../../src/process/marked-processes.js";
+import { describe, expect, it, onTestFinished } from "vitest";
+import {
+  killMarked,
+  markerVariable,
+  nextLook,
+  parseStat,
+  readStat,
+  startOf,
+} from "../../src/process/marked-processes.js";
 
 it("kills what carries the mark, and skips processes that started before the given time", async () => {
   const mark = randomUUID();
@@ -30,6 +37,37 @@ it.each([
   ["at none", [], [], undefined],
 ])("looks next at %s", (_what, marked, unknown, next) => {
   expect(nextLook({ marked, unknown })).toEqual(next);
+});
+
+describe("a process's status", () => {
+  const line = (group: number, flags: number, environment: readonly [number, number]) =>
+    `7 (a) b) S 1 ${group} 5 0 -1 ${flags} ${Array(12).fill(0).join(" ")} 4711 ${Array(27).fill(0).join(" ")} ${environment.join(" ")} 0`;
+
+  it("of a program has the size of its environment, which is unknown while it becomes another one", () => {
+    const status = { state: "S", parent: 1, group: 7, session: 5, started: 4711, isKernelThread: false };
+    expect(parseStat(line(7, 0x40_0000, [100, 130]))).toEqual({ ...status, environmentBytes: 30 });
+    expect(parseStat(line(7, 0x40_0000, [100, 100]))).toEqual({ ...status, environmentBytes: 0 });
+    expect(parseStat(line(7, 0x40_0000, [0, 0]))).toEqual({ ...status, environmentBytes: undefined });
+  });
+
+  it("tells threads of the kernel by their flag: another pid namespace's group is 0 too", () => {
+    expect(parseStat(line(0, 0x20_8040, [0, 0])).isKernelThread).toBe(true);
+    expect(parseStat(line(0, 0x40_0000, [0, 0])).isKernelThread).toBe(false);
+  });
+
+  it("is read as the kernel writes it", async () => {
+    const child = spawn("sleep", ["600"], { env: { A: "b" }, stdio: "ignore", detached: true });
+    onTestFinished(() => void child.kill());
+    await once(child, "spawn");
+    await expect
+      .poll(() => readStat(child.pid ?? 0))
+      .toMatchObject({
+        parent: process.pid,
+        group: child.pid,
+        session: child.pid,
+        environmentBytes: "A=b".length + 1,
+      });
+  });
 });
 
 // With a single look at each process, 15 of 200 such rounds missed it.
