@@ -55,6 +55,13 @@ export const network: readonly Program[] = [
     prints: /"name":"part"/,
   },
   {
+    name: "pnpm",
+    does: "the same, with files copied from the store in the home, and hard links to a store in the workspace",
+    needs: ["node", "pnpm.cjs"],
+    script: `echo '{"dependencies":{"part":"1.0.0"}}' > package.json; for store in "$HOME/store" "$PWD/store"; do rm -rf node_modules; pnpm.cjs install --store-dir "$store" --registry http://$HOST/npm 2>&1; cat node_modules/part/package.json; stat -L -c ' links: %h' node_modules/part/package.json; done`,
+    prints: /"name":"part".* links: 1\n.*"name":"part".* links: 2\n/s,
+  },
+  {
     name: "Java",
     does: "the same, given the proxy by `-Dhttp.proxyHost` and `-Dhttp.proxyPort`",
     needs: ["java", "javac"],

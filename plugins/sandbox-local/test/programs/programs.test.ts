@@ -1,8 +1,9 @@
 // needs: jail
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { NetworkBoundary } from "@ambit/core/plugin";
 import { afterAll, describe, expect, onTestFinished, type TestContext, test } from "vitest";
 import { removeTree } from "../../src/folders/remove-tree.js";
@@ -20,7 +21,9 @@ const plainPaths = ["/usr/local/bin", "/usr/bin", "/bin"];
 
 /** Rust as rustup installs it, in a home: a deployer lists it in `visible`. */
 const rust = sysroot();
-const searched = [...plainPaths, ...(rust === undefined ? [] : [join(rust, "bin")])];
+/** A development dependency, since no distribution has it. */
+const pnpm = dirname(createRequire(import.meta.url).resolve("pnpm"));
+const searched = [...plainPaths, join(pnpm, "bin"), ...(rust === undefined ? [] : [join(rust, "bin")])];
 const timeout = 90_000;
 
 function sysroot(): string | undefined {
@@ -44,7 +47,7 @@ const dataFolder = mkdtempSync(join(tmpdir(), "ambit-local-"));
 // A session's own user has to reach it.
 chmodSync(dataFolder, 0o711);
 afterAll(() => removeTree(dataFolder));
-const readOnlyMounts = rust === undefined || rust.startsWith("/usr/") ? [] : [rust];
+const readOnlyMounts = [pnpm, ...(rust === undefined || rust.startsWith("/usr/") ? [] : [rust])];
 const backend = new LocalSandbox(configSchema.parse({ dataFolder, readOnlyMounts }), async () => [
   "127.0.0.1",
 ]);
