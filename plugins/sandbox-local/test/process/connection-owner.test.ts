@@ -103,6 +103,7 @@ test("a process that has ended holds no connection, although an ordinary user ca
     stdio: ["ignore", "pipe", "inherit", "pipe"],
   });
   onTestFinished(() => void parent.kill());
+  if (parent.stdout === null) throw new TypeError("its standard output isn't a pipe");
   const [pid] = await once(parent.stdout.setEncoding("latin1"), "data");
   const child = Number(pid);
   await expect.poll(() => readFile(`/proc/${parent.pid}/comm`, "latin1")).toBe("sleep\n");
