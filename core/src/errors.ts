@@ -90,16 +90,16 @@ export class SessionInUse extends AmbitError {
   }
 }
 
-/** The caller sent a `controlCommandId` again: its run began before. */
+/** The caller sent a command again: its run began before. */
 export class CommandExecuted extends AmbitError {
   readonly code = "command_executed";
 
-  /** @param result that of the command's one run, once it has ended; undefined if it is no longer kept. */
+  /** @param command its id, and the field of the request that has it. @param result that of the command's one run, once it has ended; undefined if it is no longer kept. */
   constructor(
-    command: string,
+    { field, id }: { readonly field: string; readonly id: string },
     readonly result: Promise<RunResult | undefined>,
   ) {
-    super(`The command '${command}' was executed before: each controlCommandId begins one run.`);
+    super(`The command '${id}' was executed before: each ${field} begins one run.`);
   }
 }
 

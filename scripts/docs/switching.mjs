@@ -1,4 +1,4 @@
-// Writes the tables of docs/switching.md from the contract, the recorded requests in test/golden and the list of differences.
+// Writes the tables of docs/switching.md from the contract with the dialect's fields, the recorded requests in test/golden and the list of differences.
 // Run after a build: node scripts/docs/switching.mjs
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { argv } from "node:process";
@@ -95,10 +95,11 @@ function table(head, rows) {
 
 /** The page as it is, and as it should be. Needs a build. */
 export async function pages() {
-  const { runRequestSchema, schemaFields } = await import("../../core/dist/contract/index.js");
-  const { differences = [] } = (await import("../../plugins/compat-agenta/dist/index.js")).agenta;
+  const { requestSchemaWith, schemaFields } = await import("../../core/dist/contract/index.js");
+  const { differences = [], fields: added = {} } = (await import("../../plugins/compat-agenta/dist/index.js"))
+    .agenta;
   const current = readFileSync(page, "utf8");
-  const fields = requestFields(schemaFields(runRequestSchema));
+  const fields = requestFields(schemaFields(requestSchemaWith([added])));
   return { current, wanted: withParts(current, partsOf(fields, differences)) };
 }
 

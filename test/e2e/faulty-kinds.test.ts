@@ -55,6 +55,7 @@ const kinds: Readonly<Record<keyof Offers, Situation>> = {
     without: ["@ambit/blobs-folder"],
   },
   dialect: { title: "Dialect", method: "translate" },
+  toolPolicy: { title: "Tool policy", method: "forRun" },
 };
 const names = Object.keys(kinds).filter((name): name is keyof Offers => Object.hasOwn(kinds, name));
 const faults = ["lying", "crashing"] as const;

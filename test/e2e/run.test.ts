@@ -78,6 +78,26 @@ describe("a run of the demo agent", () => {
     expect(JSON.stringify(result)).not.toContain("tok-123456");
   });
 
+  it("calls only what another platform's policy permits behind one tool", async () => {
+    const platform = await callbackServer(() => "listed");
+    const call = (tool: string) =>
+      `call run_tool {"integration": "github", "tool": "${tool}", "arguments": {}}`;
+    const tools = { LIST: { permission: "allow" }, DELETE: { permission: "deny" } };
+    const request = {
+      ...demo(call("LIST"), call("DELETE")),
+      customTools: [{ name: "run_tool", callRef: "gateway.run", permission: "allow" }],
+      toolCallback: { endpoint: platform.endpoint },
+    };
+    const github = { provider: "p", connection: "main", toolkitVersion: "1", tools };
+    const result = await bodyOf(
+      await post("/run", { ...request, gatewayPolicy: { integrations: { github } } }),
+    );
+    expect(platform.calls).toMatchObject([{ name: "gateway.run", arguments: { tool: "LIST" } }]);
+    expect(JSON.stringify(result.events)).toContain("isn't available here");
+    const refused = await bodyOf(await post("/run", request));
+    expect(refused.failure?.issues).toMatchObject([{ path: "customTools[0].callRef" }]);
+  });
+
   it("keeps a named session's workspace between runs, and ends it with /kill", async () => {
     const inSession = (...script: string[]) => ({ ...demo(...script), sessionId: "kept" });
     await bodyOf(await post("/run", inSession("write a.txt first")));

@@ -1,5 +1,6 @@
 /** The wire: what a platform sends to Ambit and gets back. */
 export * from "./capability.js";
+export * from "./dialect-fields.js";
 export { maxIssues, pathText, readableIssues, type Validated } from "./issues.js";
 export { type KnownShape, knownShapeAt, knownShapeOf, mergeKnownShapes } from "./known-shape.js";
 export * from "./request/boundary/credentials.js";
@@ -21,7 +22,6 @@ export * from "./request/project.js";
 export * from "./request/request.js";
 export { idOfRun, runIdSchema, runKey } from "./request/run-id.js";
 export * from "./request/skill.js";
-export * from "./request/tools/gateway-policy.js";
 export * from "./request/tools/mcp-server.js";
 export * from "./request/tools/permissions.js";
 export * from "./request/tools/tool.js";

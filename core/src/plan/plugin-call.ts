@@ -33,6 +33,7 @@ export function originOf(offer: PluginOffer): PluginOrigin | undefined {
 
 const titles: Readonly<Record<string, string>> = {
   toolSource: "Tool source",
+  toolPolicy: "Tool policy",
   gateway: "Model gateway",
   blobs: "Place for files",
 };

@@ -1,5 +1,13 @@
 import { z } from "zod";
-import { capabilitySchema, domains, evidenceSchema, findingSchema } from "../contract/index.js";
+import {
+  capabilitySchema,
+  domains,
+  evidenceSchema,
+  findingSchema,
+  isJsonObject,
+  type JsonObject,
+  permissionSchema,
+} from "../contract/index.js";
 import type {
   Agent,
   HiddenCredential,
@@ -9,6 +17,7 @@ import type {
   Publication,
   PublishedServer,
   RunObservation,
+  RunToolPolicy,
   Sandbox,
   Translation,
 } from "../plugin/index.js";
@@ -31,6 +40,8 @@ const object = z.custom<object>((value) => typeof value === "object" && value !=
 const method = z.custom<(...given: never[]) => unknown>((value) => typeof value === "function", {
   error: ({ input }) => (input === undefined ? "is required: a method" : "must be a method"),
 });
+
+const jsonObject = z.custom<JsonObject>(isJsonObject, { error: "must be an object" });
 
 /** The value itself, if it has these members: an object of a class keeps its private ones. */
 function having<Value extends object>(
@@ -89,6 +100,24 @@ export const pluginReturns = {
     request: object,
     issues,
   }),
+  command: z.object({ field: text, id: z.string().min(1).max(256) }).optional(),
+  toolPolicy: having<RunToolPolicy>({ decide: method, readable: method }).optional(),
+  toolDecision: z
+    .discriminatedUnion(
+      "kind",
+      [
+        z.object({ kind: z.literal("malformed"), problem: text }),
+        z.object({ kind: z.literal("denied"), reason: text }),
+        z.object({
+          kind: z.literal("permitted"),
+          permission: permissionSchema,
+          context: jsonObject,
+          details: jsonObject,
+        }),
+      ],
+      { error: "must be malformed, denied or permitted" },
+    )
+    .optional(),
   sandbox: having<Sandbox>({
     workspace: z.string().startsWith("/"),
     home: z.string().startsWith("/"),

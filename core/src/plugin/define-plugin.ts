@@ -9,6 +9,7 @@ import type { ModelGateway } from "./kinds/model-gateway.js";
 import type { RunObserver } from "./kinds/observer.js";
 import type { SandboxBackend } from "./kinds/sandbox.js";
 import type { BlobsBackend, StoreBackend } from "./kinds/store.js";
+import type { ToolPolicy } from "./kinds/tool-policy.js";
 import type { ToolSource } from "./kinds/tool-source.js";
 import type { Log } from "./log.js";
 import type { UpstreamProxy } from "./upstream-proxy.js";
@@ -25,19 +26,20 @@ export interface ActorKinds {
 export type ActorKind = keyof ActorKinds;
 
 /**
- * What a plugin may offer: an actor of runs, an observer of them, a store or a place for files (at most one of each), or
- * a dialect of requests.
+ * What a plugin may offer: an actor of runs, an observer of them, a store or a place for files (at most one of each), a
+ * dialect of requests, or a policy on calls of tools.
  */
 export interface Offers extends ActorKinds {
   observer: RunObserver;
   store: StoreBackend;
   blobs: BlobsBackend;
   dialect: Dialect;
+  toolPolicy: ToolPolicy;
 }
 
 export interface Registrar {
   /**
-   * Registers an actor, an observer, the store or a dialect: an object, or a class that is constructed immediately (see
+   * Registers what the plugin offers, of any kind: an object, or a class that is constructed immediately (see
    * `pluginTokens`). A second one of the same kind and name, from any plugin, is an error at start.
    */
   add<Kind extends keyof Offers>(kind: Kind, offer: Offers[Kind] | InjectedClass<Offers[Kind]>): void;

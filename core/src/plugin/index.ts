@@ -31,6 +31,7 @@ export * from "./kinds/own-tools.js";
 export * from "./kinds/sandbox.js";
 export * from "./kinds/sandbox-layers.js";
 export * from "./kinds/store.js";
+export * from "./kinds/tool-policy.js";
 export * from "./kinds/tool-source.js";
 export * from "./log.js";
 export * from "./loop-turns.js";

@@ -84,10 +84,13 @@ const members: { readonly [Kind in keyof Offers]: { readonly [Member in keyof Of
       name,
       translate: method,
       keys: z.record(z.string(), z.array(z.string())),
+      fields: z.record(z.string(), object).optional(),
+      command: optionalMethod,
       harnesses: z.record(z.string(), z.string()).optional(),
       tokenHeaders: z.array(z.string()).optional(),
       differences: z.array(object).optional(),
     },
+    toolPolicy: { name, issues: method, forRun: method },
   };
 
 /** What an offer lacks of its kind's interface, of the vocabulary of capabilities and of that of sites; undefined for nothing. */

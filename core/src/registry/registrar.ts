@@ -1,5 +1,5 @@
 import { type DependencyContainer, container as root } from "tsyringe";
-import type { MarkedValue } from "../contract/index.js";
+import { dialectFieldProblems, type MarkedValue } from "../contract/index.js";
 import { type LoadFailure, messageOf } from "../errors.js";
 import { callPure, pluginReturns, rememberOrigin } from "../plan/index.js";
 import {
@@ -13,6 +13,7 @@ import {
   type Registrar,
   type RunObserver,
   type StoreBackend,
+  type ToolPolicy,
 } from "../plugin/index.js";
 import { construct, pluginContainer } from "./construct.js";
 import { offerProblems } from "./offer-shapes.js";
@@ -44,6 +45,7 @@ export interface Offered {
   readonly store: StoreBackend | undefined;
   readonly blobs: BlobsBackend | undefined;
   readonly dialects: readonly Dialect[];
+  readonly toolPolicies: readonly ToolPolicy[];
 }
 
 /** One plugin of the configuration, while it registers. */
@@ -73,6 +75,7 @@ export class OfferCollector implements Offered {
   store: StoreBackend | undefined;
   blobs: BlobsBackend | undefined;
   readonly dialects: Dialect[] = [];
+  readonly toolPolicies: ToolPolicy[] = [];
   /** Credentials that plugins have from elsewhere than their configs. */
   readonly secrets: MarkedValue[] = [];
   /** Separate, so that two registries in one process share nothing. */
@@ -147,8 +150,21 @@ export class OfferCollector implements Offered {
     dialect: (plugin, dialect) => {
       const offer = `the dialect '${dialect.name}'`;
       if (!this.#isFirst(plugin, offer, { offer, fix: "load only one of them" })) return;
+      const earlier = this.dialects.map(({ fields = {} }) => fields);
+      const problems = dialectFieldProblems(dialect.fields ?? {}, earlier);
+      if (problems.length > 0) {
+        const reason = `${offer} adds fields that requests can't have: ${problems.join("; ")}`;
+        this.failures.push({ plugin, reason, fix: authorsFix });
+        return;
+      }
       this.dialects.push(dialect);
       this.offers.push({ plugin, kind: "dialect", name: dialect.name });
+    },
+    toolPolicy: (plugin, policy) => {
+      const offer = `the tool policy '${policy.name}'`;
+      if (!this.#isFirst(plugin, offer, { offer, fix: "load only one of them" })) return;
+      this.toolPolicies.push(policy);
+      this.offers.push({ plugin, kind: "toolPolicy", name: policy.name });
     },
   };
 

@@ -1,4 +1,9 @@
-import type { ActorDescription, MarkedValue } from "../contract/index.js";
+import {
+  type ActorDescription,
+  type MarkedValue,
+  type RunRequestSchema,
+  requestSchemaWith,
+} from "../contract/index.js";
 import { type Candidates, originOf, type PluginOffer } from "../plan/index.js";
 import type {
   Actor,
@@ -8,6 +13,7 @@ import type {
   Registrar,
   RunObserver,
   StoreBackend,
+  ToolPolicy,
   UpstreamProxy,
 } from "../plugin/index.js";
 import type { PluginEntry, ProbeSettings } from "./configuration.js";
@@ -28,6 +34,10 @@ export class Registry {
   readonly blobs: BlobsBackend | undefined;
   /** They translate requests before they are read, in this order. */
   readonly dialects: readonly Dialect[];
+  /** The contract, with the fields that the dialects add. */
+  readonly requestSchema: RunRequestSchema;
+  /** They decide on calls of the requests' own tools. */
+  readonly toolPolicies: readonly ToolPolicy[];
   readonly #actors: Offered["actors"];
   readonly #prober: Prober;
   /** Actors for which an earlier process couldn't prove every claim. */
@@ -37,7 +47,7 @@ export class Registry {
     readonly plugins: readonly LoadedPlugin[],
     /** Values of the plugins' settings that their schemas mark as secret: never log or return them. */
     readonly secrets: readonly MarkedValue[],
-    { offers, registrations, actors, observers, store, blobs, dialects }: Offered,
+    { offers, registrations, actors, observers, store, blobs, dialects, toolPolicies }: Offered,
     settings: ProbeSettings,
     log: Log,
     /** The deployer's proxy; undefined without one. */
@@ -49,6 +59,8 @@ export class Registry {
     this.store = store;
     this.blobs = blobs;
     this.dialects = dialects;
+    this.requestSchema = requestSchemaWith(dialects.map(({ fields = {} }) => fields));
+    this.toolPolicies = toolPolicies;
     this.#actors = actors;
     this.#prober = new Prober(settings, log);
   }

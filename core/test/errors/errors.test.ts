@@ -48,7 +48,12 @@ const catalogue: [error: AmbitError, code: string, status: number, retryable: bo
   [new BoundaryRefused([gap]), "boundary_refused", 422, false],
   [new AtCapacity("full"), "at_capacity", 429, true],
   [new SessionInUse("s"), "session_in_use", 429, true],
-  [new CommandExecuted("c", Promise.resolve(undefined)), "command_executed", 409, false],
+  [
+    new CommandExecuted({ field: "commandId", id: "c" }, Promise.resolve(undefined)),
+    "command_executed",
+    409,
+    false,
+  ],
   [new PluginLoadFailed([{ plugin: "p", reason: "r", fix: "c" }]), "plugin_load_failed", 500, false],
   [new PluginBrokeContract("x"), "plugin_broke_contract", 500, false],
   [new SandboxFailed("x"), "sandbox_failed", 502, false],

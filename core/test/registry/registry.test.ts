@@ -10,7 +10,7 @@ import { FakeToolSource } from "@ambit/fakes/tool-source";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { PluginLoadFailed } from "../../src/errors.js";
-import { type ActorKinds, definePlugin, type Offers, type Plugin } from "../../src/plugin/index.js";
+import { type ActorKinds, definePlugin, type Offers, type Plugin, secret } from "../../src/plugin/index.js";
 import { type PluginEntry, Registry } from "../../src/registry/index.js";
 
 const settings = { timeoutMs: 5_000, maxAgeMs: 60_000, retryMs: 15_000 };
@@ -105,6 +105,26 @@ describe("loading", () => {
     ["store", { name: "s", open: () => undefined }, { open: undefined }, "open is required: a method"],
     ["blobs", { name: "b", open: () => undefined }, { name: 1 }, "name must be a string"],
     ["dialect", { name: "d", keys: {}, translate: () => undefined }, { keys: undefined }, "keys is required"],
+    ...(
+      [
+        [{ "": { model: z.string().optional() } }, "`model` is a field of requests already"],
+        [{ nowhere: { a: z.string().optional() } }, "`nowhere.a` is in no object of the contract"],
+        [{ "messages[]": { a: z.string() } }, "`messages[].a` isn't optional"],
+        [{ "": { a: secret(z.string()).optional() } }, "`a` carries a credential"],
+        [{ "": { a: z.strictObject({ apiKey: z.string() }).optional() } }, "`a.apiKey` carries a credential"],
+      ] as const
+    ).map(([fields, problem]): [keyof Offers, object, object, string] => [
+      "dialect",
+      { name: "d", keys: {}, translate: () => undefined },
+      { fields },
+      problem,
+    ]),
+    [
+      "toolPolicy",
+      { name: "p", issues: () => [], forRun: () => undefined },
+      { forRun: {} },
+      "forRun must be a method",
+    ],
   ])("a %s isn't loaded without its whole interface: %o", async (kind, offer, change, problem) => {
     const offered = (given: object) =>
       plugin("whole", ({ add }) => Reflect.apply(add, undefined, [kind, given]));

@@ -410,18 +410,6 @@ export interface components {
                 /** @description The secret, without NUL. */
                 value: string;
             }[];
-            /** @description What the tools with the `callRef` `gateway.search` and `gateway.run` may find and run: the runner decides on each call, and adds the integration's connection and version to it. Such a tool without a policy is refused. */
-            gatewayPolicy?: {
-                /** @description By the integration's name: `{provider, connection, toolkitVersion, tools: {NAME: {permission, readOnly}}}`. A tool that isn't named is denied. The agent never sees it. */
-                integrations: {
-                    [key: string]: {
-                        provider: string;
-                        connection: string;
-                        toolkitVersion: string;
-                        tools: unknown;
-                    };
-                };
-            };
             /** @description Whether a call may run, when neither its tool nor its server says. */
             permissions?: {
                 /**
@@ -504,32 +492,12 @@ export interface components {
                 /** @description What is sent: `run.finished`, `run.failed`, `interaction.requested`, `interaction.expired`. Default: all of them. A paused run has finished, with the `stopReason` `paused`. */
                 events?: ("run.finished" | "run.failed" | "interaction.requested" | "interaction.expired")[];
             };
-            /** @description What the platform knows about the model. Ambit asks the agent instead. */
-            modelCapabilities?: {
-                /** @description `text`, `image`, … */
-                inputModalities?: string[];
-            };
-            /** @description The platform's own name for the connection that `modelConnection` was resolved from. */
-            connection?: {
-                /** @description How the platform resolved it. */
-                mode?: string;
-                /** @description Its name on the platform. */
-                slug?: string;
-            };
-            /** @description Names of built-in tools to enable. Agents bring their own; `permissions` decides on them. */
-            tools?: string[];
             /** @description The values that `$ctx.…` bindings of tools refer to; `project.id` is the project where `projectId` is absent. The model never sees them. */
             runContext?: Record<string, unknown>;
             /** @description The platform's id of the turn, which `POST /cancel` names. A run of a session begins with an event `turn` that has it. Default: the run's id. */
             turnId?: string;
-            /** @description The command that this run carries out: at most one run per id and project begins within 30 minutes, or while a store keeps its run. A repeated request waits for the first one and gets its result. */
-            controlCommandId?: string;
             /** @description Separates sessions with the same id by project, also for `POST /kill`. Default: `runContext.project.id`. */
             projectId?: string;
-            /** @description The platform's id of the stream. */
-            streamId?: string;
-            /** @description The platform's own record of what it ran. */
-            effectiveParameters?: unknown;
         };
         KillRequest: {
             sessionId: string;
@@ -561,8 +529,6 @@ export interface components {
             role: "user" | "assistant" | "system" | "tool";
             /** @description Text, or a list of blocks. Default: empty. */
             content?: string | components["schemas"]["ContentBlock"][];
-            /** @description What a user interface shows in place of `content`. The agent never gets it. */
-            displayContent?: string;
         };
         ContentBlock: {
             /** @description `text`, `image` and `resource` go to the agent. `tool_call` and `tool_result` record calls. A `file` or `attachment` with its content in `data` or `uri` becomes an `image` or `resource`. `audio` goes to an agent that takes sound. In this turn's messages, any other type is refused, and so is a file or image without content. */
@@ -793,10 +759,6 @@ export interface components {
             };
             /** @description A login for ChatGPT, for Pi, with `credentialMode: "runtime_provided"`. It is in a file of the sandbox, and the receipt names it: under `sandboxPermission.secrets: "hidden"` the run is refused. The token that renews it stays outside, since a renewed login can't be given back to the platform; so one that isn't valid for 10 more minutes is refused. */
             subscription?: Record<string, unknown>;
-            /** @description Whether the model is served by the user's own endpoint: the platform's prices then don't apply. */
-            customConnection?: boolean;
-            /** @description A further API that the endpoint offers. */
-            protocol?: string;
         };
         SandboxPermission: {
             /** @description The object, or `"on"`, `"off"`, or `"restricted"`, which is the same as `"off"`. */
@@ -1776,8 +1738,6 @@ export interface components {
              * @default
              */
             content: string | components["schemas"]["ResultContentBlock"][];
-            /** @description What a user interface shows in place of `content`. The agent never gets it. */
-            displayContent?: string;
         };
         ResultContentBlock: {
             /** @description `text`, `image` and `resource` go to the agent. `tool_call` and `tool_result` record calls. A `file` or `attachment` with its content in `data` or `uri` becomes an `image` or `resource`. `audio` goes to an agent that takes sound. In this turn's messages, any other type is refused, and so is a file or image without content. */

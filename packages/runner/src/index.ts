@@ -2,6 +2,7 @@ import "reflect-metadata";
 
 export type { AdmittedRun } from "./admission/admission.js";
 export { type CallerRules, strictestCeiling } from "./admission/caller-rules.js";
+export { commandIn } from "./admission/commands.js";
 export { type MinimumBoundary, minimumBoundarySchema } from "./admission/minimum-boundary.js";
 export type { RunOptions } from "./admission/run-options.js";
 export { isPattern } from "./call/permission/pattern.js";

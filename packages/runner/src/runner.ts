@@ -336,7 +336,7 @@ export class Runner {
     const run = container.resolve(Run);
     run.admitted();
     this.#runs.set(run.key, run);
-    this.#commands.begun(run.request, run);
+    this.#commands.begun(admitted, run);
     const reveal = container.resolve(tokens.services).hideSecrets(admitted.secrets);
     this.#memory.watch();
     void run.ended.then((failure) => {

@@ -4,6 +4,7 @@ import type { RunRequest, Warning } from "@ambit/core/contract";
 import type { Log, RunObserver } from "@ambit/core/plugin";
 import type { InjectionToken } from "tsyringe";
 import type { FairSlots } from "./lifetime/fair-slots.js";
+import type { ToolPolicies } from "./call/tools/tool-policies.js";
 import type { OwnedScope } from "./lifetime/scope.js";
 import type { RunLimits } from "./limits.js";
 import type {
@@ -21,6 +22,8 @@ export interface PlannedRun {
   readonly key: string;
   readonly request: RunRequest;
   readonly plan: AcceptedPlan;
+  /** What decides on calls of the request's own tools, besides their permissions. */
+  readonly toolPolicies: ToolPolicies;
   /** Every credential of the request: never log or return it. */
   readonly secrets: readonly string[];
   /** Parts of the request that have no effect, or another one than it seems. */

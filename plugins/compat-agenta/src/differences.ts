@@ -111,6 +111,6 @@ export const differences: readonly Difference[] = [
     about: "`controlCommandId`",
     there: "the platform admits the run first",
     here: "the runner calls no platform: it executes a command once, and repeats get the first run's result",
-    applies: ({ controlCommandId }) => controlCommandId !== undefined,
+    applies: (request) => "controlCommandId" in request,
   },
 ];

@@ -2,6 +2,8 @@ import { type Dialect, definePlugin } from "@ambit/core/plugin";
 import { z } from "zod";
 import { differences } from "./differences.js";
 import { foreignEnvironment } from "./environment.js";
+import { commandIdSchema, fields } from "./fields.js";
+import { gatewayPolicy } from "./gateway/gateway-policy.js";
 import { olderKeys } from "./request/older-forms.js";
 import { harnesses } from "./request/older-values.js";
 import { translate } from "./request/translate.js";
@@ -11,6 +13,11 @@ export const agenta: Dialect = {
   name: "agenta",
   translate,
   keys: olderKeys,
+  fields,
+  command: (request) => {
+    const { data: id } = commandIdSchema.safeParse(request.controlCommandId ?? request.control_command_id);
+    return id === undefined ? undefined : { field: "controlCommandId", id };
+  },
   harnesses,
   tokenHeaders: ["x-agenta-runner-token"],
   differences,
@@ -21,5 +28,8 @@ export default definePlugin({
   api: 1,
   config: z.strictObject({}),
   foreignEnvironment,
-  register: ({ add }) => add("dialect", agenta),
+  register: ({ add }) => {
+    add("dialect", agenta);
+    add("toolPolicy", gatewayPolicy);
+  },
 });

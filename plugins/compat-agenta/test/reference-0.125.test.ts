@@ -1,14 +1,18 @@
 import { onDisconnectOf } from "@ambit/core/contract";
 import { secretsOf } from "@ambit/runner";
 import { describe, expect, test } from "vitest";
+import { gatewayPolicy } from "../src/gateway/gateway-policy.js";
 import { golden, issuesOf, requestOf } from "./parsing.js";
 
 const sent = (name: string) => requestOf(golden(`reference-request-sdk-0.125-${name}`));
 
 describe("the newest SDK's requests keep their meaning", () => {
   test("a restriction of an integration, and one of a server's tool", () => {
-    const { gatewayPolicy, mcpServers } = sent("gateway-tools-approval");
-    expect(gatewayPolicy?.integrations.github?.tools.DELETE_REPO?.permission).toBe("deny");
+    const request = sent("gateway-tools-approval");
+    const { customTools, mcpServers } = request;
+    const decide = gatewayPolicy.forRun(request)?.decide;
+    const call = { integration: "github", tool: "DELETE_REPO", arguments: {} };
+    expect(customTools.map((tool) => decide?.(tool, call)?.kind)).toContain("denied");
     expect(mcpServers[0]?.policy).toMatchObject({
       permission: "allow",
       toolPermissions: { wipe: "deny" },

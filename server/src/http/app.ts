@@ -50,7 +50,7 @@ export function serverApp(context: ServerContext): Hono<HonoEnvironment> {
     ...context,
     cancellation: new TurnCancellation(runner),
     documentText: () => {
-      document ??= JSON.stringify(openApiDocument(context.version));
+      document ??= JSON.stringify(openApiDocument(context.version, runner.registry.requestSchema));
       return document;
     },
   };

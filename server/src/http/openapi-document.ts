@@ -1,13 +1,18 @@
-import type { JsonObject } from "@ambit/core/contract";
+import type { JsonObject, RunRequestSchema } from "@ambit/core/contract";
 import { wireSchemas } from "./route/json-schema.js";
 import { base } from "./route/responses.js";
 import { documentPath, operationOf, type Route } from "./route/route.js";
 import { webhooks } from "./route/webhooks.js";
 
-/** The OpenAPI 3.1 document of the server, made from its routes and from the schemas that validate. */
+/**
+ * The OpenAPI 3.1 document of the server, made from its routes and from the schemas that validate.
+ *
+ * @param request the schema of requests, with the fields of the loaded dialects.
+ */
 export function documentOf<Context, Exchange>(
   routes: readonly Route<Context, Exchange>[],
   version: string,
+  request: RunRequestSchema,
 ): JsonObject {
   return {
     openapi: "3.1.0",
@@ -29,7 +34,7 @@ export function documentOf<Context, Exchange>(
     ),
     webhooks: webhooks(),
     components: {
-      schemas: wireSchemas(base),
+      schemas: wireSchemas(base, request),
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer" },
         token: {

@@ -1,5 +1,5 @@
 import { limits } from "@ambit/core";
-import type { JsonObject } from "@ambit/core/contract";
+import { type JsonObject, type RunRequestSchema, runRequestSchema } from "@ambit/core/contract";
 import { planResponse } from "../plan-response.js";
 import { subscriptionStatus } from "../subscription-status.js";
 import { requireOperator } from "./caller/admit-caller.js";
@@ -188,7 +188,11 @@ export const routes: readonly HttpRoute[] = [
   },
 ];
 
-/** The OpenAPI 3.1 document of the server. */
-export function openApiDocument(version: string): JsonObject {
-  return documentOf(routes, version);
+/**
+ * The OpenAPI 3.1 document of the server.
+ *
+ * @param request the schema of requests, with the fields of the loaded dialects. Default: the contract alone.
+ */
+export function openApiDocument(version: string, request: RunRequestSchema = runRequestSchema): JsonObject {
+  return documentOf(routes, version, request);
 }

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import * as errors from "@ambit/core";
+import { runRequestSchema } from "@ambit/core/contract";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { describe, expect, it } from "vitest";
@@ -16,7 +17,8 @@ const client = fileURLToPath(new URL("../../../examples/python/client.py", impor
 
 const base = "https://ambit.invalid/";
 const ajv = addFormats.default(new Ajv2020({ strict: false }));
-for (const [name, schema] of Object.entries(wireSchemas(base))) ajv.addSchema(schema, `${base}${name}`);
+for (const [name, schema] of Object.entries(wireSchemas(base, runRequestSchema)))
+  ajv.addSchema(schema, `${base}${name}`);
 
 function expectFit(name: string, values: readonly string[]): void {
   const validate = ajv.getSchema(`${base}${name}`);

@@ -1,5 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { agenta } from "@ambit/compat-agenta";
+import { requestSchemaWith } from "@ambit/core/contract";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
@@ -11,7 +13,9 @@ import { openApiDocument } from "../../src/http/routes.js";
 const golden = (name: string): unknown =>
   JSON.parse(readFileSync(new URL(`../../../test/golden/${name}.json`, import.meta.url), "utf8"));
 
-const document = JSON.parse(JSON.stringify(openApiDocument("1.2.3")));
+/** As the default plugins extend it. */
+const request = requestSchemaWith([agenta.fields ?? {}]);
+const document = JSON.parse(JSON.stringify(openApiDocument("1.2.3", request)));
 
 test("the document is OpenAPI 3.1", async () => {
   const validator = new Validator();
@@ -129,7 +133,8 @@ const isSent: ReadonlySet<string> = new Set([
 describe("the server's responses match the schemas", () => {
   const base = "https://ambit.invalid/";
   const ajv = addFormats.default(new Ajv2020({ strict: false }));
-  for (const [name, schema] of Object.entries(wireSchemas(base))) ajv.addSchema(schema, `${base}${name}`);
+  for (const [name, schema] of Object.entries(wireSchemas(base, request)))
+    ajv.addSchema(schema, `${base}${name}`);
 
   test.each([
     ["RunRequest", "request-full"],
@@ -149,7 +154,7 @@ describe("the server's responses match the schemas", () => {
 
   test("a later version's fields fit at any depth of a response", () => {
     const closed: string[] = [];
-    const schemas = wireSchemas(base);
+    const schemas = wireSchemas(base, request);
     const names = Object.keys(schemas).filter((name) => !isSent.has(name));
     expect(names.length).toBeGreaterThan(20);
     for (const name of names) {

@@ -1,8 +1,10 @@
+import { agenta } from "@ambit/compat-agenta";
 import { describe, expect, it } from "vitest";
 import { commandKey } from "../../src/http/runs/run-body.js";
 
 describe("the key of a command", () => {
-  const keyOf = (controlCommandId: unknown) => commandKey({ controlCommandId }, { kind: "operator" });
+  const keyOf = (controlCommandId: unknown) =>
+    commandKey({ controlCommandId }, { kind: "operator" }, [agenta]);
 
   it("is the same for the same command, and another for another", () => {
     expect(keyOf("c".repeat(256))).toMatch(/^command:[0-9a-f]{64}$/);

@@ -12,6 +12,7 @@ const offers = {
   observer: (act) => ({ name: "faulty", observe: act }),
   store: (act) => ({ name: "faulty", open: act }),
   blobs: (act) => ({ name: "faulty", open: act }),
+  toolPolicy: (act) => ({ name: "faulty", issues: () => [], forRun: act }),
   dialect: (act) => ({ name: "faulty", keys: {}, translate: act }),
 };
 const actor = { name: "faulty", claims: [], touches: () => [], gaps: () => [], probe: async () => [] };
@@ -58,7 +59,7 @@ export default definePlugin({
       for (const [each, offer] of Object.entries(offers)) add(each, offer("no method"));
       return;
     }
-    const asynchronous = kind !== "observer" && kind !== "dialect";
+    const asynchronous = !["observer", "dialect", "toolPolicy"].includes(kind);
     const act = acts[fault] ?? acts.lying;
     const offer = offers[kind](asynchronous ? async () => act() : act);
     // The agent whose model a gateway carries.

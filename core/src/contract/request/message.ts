@@ -52,9 +52,5 @@ export const messageSchema = z.strictObject({
     .union([z.string(), z.array(contentBlockSchema)])
     .default("")
     .meta({ description: "Text, or a list of blocks. Default: empty." }),
-  displayContent: z.string().optional().meta({
-    effect: "informational",
-    description: "What a user interface shows in place of `content`. The agent never gets it.",
-  }),
 });
 export type Message = z.infer<typeof messageSchema>;

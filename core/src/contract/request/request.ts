@@ -17,7 +17,6 @@ import { reasoningEffortSchema } from "./model/reasoning-effort.js";
 import { outputsSchema } from "./outputs.js";
 import { runIdSchema } from "./run-id.js";
 import { harnessFileSchema, skillSchema } from "./skill.js";
-import { gatewayPolicySchema } from "./tools/gateway-policy.js";
 import { mcpServerSchema } from "./tools/mcp-server.js";
 import { permissionsSchema } from "./tools/permissions.js";
 import { toolCallbackSchema, toolSpecSchema } from "./tools/tool.js";
@@ -192,10 +191,6 @@ export const runRequestSchema = z.strictObject({
     .meta({
       description: `Credentials that the agent and its commands can read in their environment, at most ${limits.credentials}. The receipt names them; under \`sandboxPermission.secrets: "hidden"\` the run is refused.`,
     }),
-  gatewayPolicy: gatewayPolicySchema.optional().meta({
-    description:
-      "What the tools with the `callRef` `gateway.search` and `gateway.run` may find and run: the runner decides on each call, and adds the integration's connection and version to it. Such a tool without a policy is refused.",
-  }),
   permissions: permissionsSchema.default({ default: "allow_reads" }).meta({
     description: "Whether a call may run, when neither its tool nor its server says.",
   }),
@@ -226,35 +221,6 @@ export const runRequestSchema = z.strictObject({
     description:
       "Where the run's outcome and its questions are posted, signed by the Standard Webhooks specification. Needs a store, and a secret in the server's configuration.",
   }),
-  modelCapabilities: z
-    .strictObject({
-      inputModalities: z
-        .array(z.string())
-        .optional()
-        .meta({ effect: "informational", description: "`text`, `image`, …" }),
-    })
-    .optional()
-    .meta({
-      effect: "informational",
-      description: "What the platform knows about the model. Ambit asks the agent instead.",
-    }),
-  connection: z
-    .strictObject({
-      mode: z
-        .string()
-        .optional()
-        .meta({ effect: "informational", description: "How the platform resolved it." }),
-      slug: z.string().optional().meta({ effect: "informational", description: "Its name on the platform." }),
-    })
-    .optional()
-    .meta({
-      effect: "informational",
-      description: "The platform's own name for the connection that `modelConnection` was resolved from.",
-    }),
-  tools: z.array(z.string()).optional().meta({
-    effect: "informational",
-    description: "Names of built-in tools to enable. Agents bring their own; `permissions` decides on them.",
-  }),
   runContext: jsonObjectSchema.optional().meta({
     description:
       "The values that `$ctx.…` bindings of tools refer to; `project.id` is the project where `projectId` is absent. The model never sees them.",
@@ -263,21 +229,9 @@ export const runRequestSchema = z.strictObject({
     description:
       "The platform's id of the turn, which `POST /cancel` names. A run of a session begins with an event `turn` that has it. Default: the run's id.",
   }),
-  controlCommandId: z.string().min(1).max(256).optional().meta({
-    description:
-      "The command that this run carries out: at most one run per id and project begins within 30 minutes, or while a store keeps its run. A repeated request waits for the first one and gets its result.",
-  }),
   projectId: z.string().optional().meta({
     description:
       "Separates sessions with the same id by project, also for `POST /kill`. Default: `runContext.project.id`.",
-  }),
-  streamId: z
-    .string()
-    .optional()
-    .meta({ effect: "informational", description: "The platform's id of the stream." }),
-  effectiveParameters: z.unknown().optional().meta({
-    effect: "informational",
-    description: "The platform's own record of what it ran.",
   }),
 });
 export type RunRequest = z.infer<typeof runRequestSchema>;

@@ -1,8 +1,9 @@
-import type { Issue, JsonObject, RunRequest } from "../../contract/index.js";
+import type { DialectFields, Issue, JsonObject, RunRequest } from "../../contract/index.js";
 
 /**
  * Lets callers of another runner keep the requests that they know. It doesn't act in runs, so it claims nothing and isn't
- * planned: what it returns is validated like any request.
+ * planned: what it returns is validated like any request. What its own fields do beyond that, a tool policy of the same
+ * plugin does.
  */
 export interface Dialect {
   readonly name: string;
@@ -13,12 +14,31 @@ export interface Dialect {
    * request, `customTools[]`. They are suggested in place of a misspelt key.
    */
   readonly keys: Readonly<Record<string, readonly string[]>>;
+  /**
+   * Fields of its requests that stay in them: they are validated with the request, and part of the API's description. None
+   * carries a credential. Default: none.
+   */
+  readonly fields?: DialectFields;
+  /**
+   * The command that a request carries out, in any spelling of the dialect: at most one run per command and project begins
+   * within 30 minutes, or while a store keeps its run. A repeated request waits for the first one and gets its result.
+   * Undefined for a request without a command, or with one that is refused. Pure and synchronous. Default: no request has one.
+   */
+  command?(request: JsonObject): RequestedCommand | undefined;
   /** Other names of harnesses, each with the id that it means. Default: none. */
   readonly harnesses?: Readonly<Record<string, string>>;
   /** Headers, in lower case, that carry the server's token without a scheme. Default: none. */
   readonly tokenHeaders?: readonly string[];
   /** What its callers may rely on, and what happens here instead. Default: nothing. */
   readonly differences?: readonly Difference[];
+}
+
+/** A command of a platform that a request carries out. */
+export interface RequestedCommand {
+  /** The field that names it, for messages. */
+  readonly field: string;
+  /** At most 256 characters. */
+  readonly id: string;
 }
 
 /** What it doesn't know stays as it is, to be refused or ignored by its path. */

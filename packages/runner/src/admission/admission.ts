@@ -5,15 +5,17 @@ import {
   type BoundedRequest,
   boundedRequest,
   type Candidates,
+  callPure,
   lacksBackend,
   normaliseBoundary,
   type OwnSandbox,
   type Plan,
   planRun,
+  pluginReturns,
   RequestInvalid,
 } from "@ambit/core";
 import type { Issue, RunRequest, Warning, Webhook } from "@ambit/core/contract";
-import type { Dialect, Harness } from "@ambit/core/plugin";
+import type { Dialect, Harness, RequestedCommand, ToolPolicy } from "@ambit/core/plugin";
 import {
   classesNotAllowed,
   hasUnnamedTools,
@@ -23,7 +25,7 @@ import {
   unusedRules,
 } from "../call/permission/known-tools.js";
 import { isPattern } from "../call/permission/pattern.js";
-import { gatewayRoleOf } from "../call/tools/gateway/policy.js";
+import { ToolPolicies } from "../call/tools/tool-policies.js";
 import { secretsOf, tooManySecrets } from "../events/redaction/secrets.js";
 import {
   type CredentialRefreshService,
@@ -44,13 +46,18 @@ import {
   strictestCeiling,
   withoutSharedSession,
 } from "./caller-rules.js";
+import { commandIn } from "./commands.js";
 import { belowMinimum, type MinimumBoundary } from "./minimum-boundary.js";
 import type { RunOptions } from "./run-options.js";
 
 /** A request that may start: every actor in it covers what the boundary requires. */
 export interface AdmittedRun {
   readonly request: RunRequest;
+  /** What the request carries out at most once. Absent: a run of its own. */
+  readonly command?: RequestedCommand | undefined;
   readonly plan: AcceptedPlan;
+  /** What decides on calls of the request's own tools, besides their permissions. */
+  readonly toolPolicies: ToolPolicies;
   /** Every credential of the request: never log or return it. */
   readonly secrets: readonly string[];
   /** Parts of the request that have no effect, or another one than it seems. */
@@ -124,7 +131,6 @@ function plan(
   const { request } = asked;
   const issues = [
     ...ruleIssues(request),
-    ...gatewayIssues(request),
     ...(tooManySecrets(secrets) ?? []),
     ...issuesOfWebhook(request, webhookIssues),
     ...otherIssues,
@@ -160,6 +166,7 @@ export async function admit(
       ? rules.permissionCeiling
       : strictestCeiling(rules.permissionCeiling, caller.permissionCeiling);
   const others = [
+    ...toolPolicyIssues(request, registry.toolPolicies),
     ...(await promptIssues(request, rules)),
     ...workspaceIssues(asked, rules.workspaces),
     ...(rules.previews ?? noPreviews).issues(request),
@@ -180,7 +187,14 @@ export async function admit(
   if (request.sandbox !== undefined && !decided.accepted && lacksBackend(decided, own))
     decided = await planWith();
   if (decided.accepted)
-    return { request, plan: decided, secrets, warnings: [...warnings, ...warningsOf(request, decided)] };
+    return {
+      request,
+      command: commandIn(registry.dialects, request),
+      plan: decided,
+      toolPolicies: new ToolPolicies(registry.toolPolicies, request),
+      secrets,
+      warnings: [...warnings, ...warningsOf(request, decided)],
+    };
   if (decided.gaps.length === 0) throw new RequestInvalid(decided.issues);
   // What was missing may have been installed since an earlier process probed.
   if (isRestoredInPart) {
@@ -231,13 +245,10 @@ function ruleIssues({ permissions }: RunRequest): Issue[] {
   );
 }
 
-/** Without a policy, a tool of the gateway could run everything. */
-function gatewayIssues({ customTools, gatewayPolicy }: RunRequest): Issue[] {
-  return customTools.flatMap((tool, index) => {
-    if (gatewayRoleOf(tool) === undefined || gatewayPolicy !== undefined) return [];
-    const message = `'${tool.callRef}' needs a gatewayPolicy: without one, every tool behind it is denied`;
-    return [{ path: `customTools[${index}].callRef`, message }];
-  });
+function toolPolicyIssues(request: RunRequest, policies: readonly ToolPolicy[]): Issue[] {
+  return policies.flatMap((policy) =>
+    callPure(policy, "issues", pluginReturns.issues, () => policy.issues(request)),
+  );
 }
 
 /** Permissions that can't be enforced on an agent that doesn't ask before it uses its own tools: refused, not ignored. */

@@ -1,5 +1,6 @@
-import { AtCapacity, CommandExecuted } from "@ambit/core";
-import { projectOf, type RunRequest, type RunResult } from "@ambit/core/contract";
+import { AtCapacity, CommandExecuted, callPure, pluginReturns } from "@ambit/core";
+import { type JsonObject, projectOf, type RunRequest, type RunResult } from "@ambit/core/contract";
+import type { Dialect, RequestedCommand } from "@ambit/core/plugin";
 import { FairMap } from "../lifetime/memory/fair-map.js";
 import { sizeOf } from "../lifetime/memory/size.js";
 
@@ -24,20 +25,34 @@ interface Execution {
   readonly result: RunResult | undefined;
 }
 
-/** Begins at most one run for each `controlCommandId` of a project. In this process; a store does the same for all. */
+/** A request, and the command that it carries out; undefined where it has none. */
+interface Commanded {
+  readonly request: RunRequest;
+  readonly command?: RequestedCommand | undefined;
+}
+
+/** The command that a request carries out, in any spelling of these dialects. @throws PluginBrokeContract */
+export function commandIn(dialects: readonly Dialect[], request: JsonObject): RequestedCommand | undefined {
+  for (const dialect of dialects) {
+    const command = callPure(dialect, "command", pluginReturns.command, () => dialect.command?.(request));
+    if (command !== undefined) return command;
+  }
+  return undefined;
+}
+
+/** Begins at most one run for each command of a project. In this process; a store does the same for all. */
 export class Commands {
   readonly #commands = new Map<string, RememberedCommand>();
   readonly #ofProjects = new Map<string | undefined, number>();
   readonly #results = new FairMap<RunResult>(maxResultCharacters);
 
   /** @throws CommandExecuted for one that was begun before; AtCapacity */
-  require(request: RunRequest): void {
-    const key = keyOf(request);
-    if (key === undefined) return;
+  require({ request, command }: Commanded): void {
+    if (command === undefined) return;
+    const key = keyOf({ request, command });
     this.#forget(Date.now());
     const known = this.#commands.get(key);
-    if (known !== undefined)
-      throw new CommandExecuted(request.controlCommandId ?? "", this.#resultOf(key, known));
+    if (known !== undefined) throw new CommandExecuted(command, this.#resultOf(key, known));
     const own = this.#ofProjects.get(projectOf(request)) ?? 0;
     if (own >= maxCommands.perProject)
       throw new AtCapacity(`${own} commands of this project are remembered already: try again later.`);
@@ -45,9 +60,9 @@ export class Commands {
       throw new AtCapacity(`${maxCommands.total} commands are remembered already: try again later.`);
   }
 
-  begun(request: RunRequest, run: Execution): void {
-    const key = keyOf(request);
-    if (key === undefined) return;
+  begun({ request, command }: Commanded, run: Execution): void {
+    if (command === undefined) return;
+    const key = keyOf({ request, command });
     const project = projectOf(request);
     this.#ofProjects.set(project, (this.#ofProjects.get(project) ?? 0) + 1);
     this.#commands.set(key, { project, result: run.ended.then(() => this.#ended(key, run)) });
@@ -94,9 +109,6 @@ export class Commands {
   }
 }
 
-function keyOf(request: RunRequest): string | undefined {
-  const { controlCommandId } = request;
-  return controlCommandId === undefined
-    ? undefined
-    : JSON.stringify([projectOf(request) ?? null, controlCommandId]);
+function keyOf({ request, command }: Commanded & { readonly command: RequestedCommand }): string {
+  return JSON.stringify([projectOf(request) ?? null, command.id]);
 }

@@ -5,7 +5,6 @@ import { z } from "zod";
 const restricting = [
   "sandboxPermission",
   "permissions",
-  "gatewayPolicy",
   "modelConnection",
   "credentials",
   "sandboxCredentials",

@@ -7,7 +7,9 @@ import {
   maxIssues,
   mergeKnownShapes,
   type RunRequest,
+  type RunRequestSchema,
   readableIssues,
+  requestSchemaWith,
   runRequestSchema,
   type Warning,
 } from "@ambit/core/contract";
@@ -24,10 +26,8 @@ import { unusableContent } from "./turn-content.js";
 import { repeatedNames } from "./unique.js";
 import { validateRequest } from "./validate.js";
 
-const requestLevel = knownShapeOf(runRequestSchema);
-
-/** The operator's settings for reading requests. */
-export const contractSettingsSchema = contractSettings(requestLevel);
+/** The operator's settings for reading requests. They are read before the plugins, so without the fields of dialects. */
+export const contractSettingsSchema = contractSettings(knownShapeOf(runRequestSchema));
 export type ContractSettings = Readonly<z.output<typeof contractSettingsSchema>>;
 
 export type ParsedRunRequest =
@@ -35,27 +35,30 @@ export type ParsedRunRequest =
   | { readonly ok: true; readonly request: RunRequest; readonly warnings?: readonly Warning[] }
   | { readonly ok: false; readonly issues: Issue[] };
 
+const noDialects: readonly Dialect[] = [];
+
 /**
  * A parsed JSON body as a request, or everything that is wrong with its shape. An empty body (`undefined`, `null`)
  * is an empty request. Its meaning isn't checked here: a request without a message is valid.
  *
- * @param dialects translate it first, in their order. Default: none.
+ * @param dialects translate it first, in their order, and add fields to it. Default: none.
  * @throws PluginBrokeContract for a dialect that throws
  */
 export function parseRunRequest(
   body: unknown,
   { ignoredKeys }: Pick<ContractSettings, "ignoredKeys"> = contractSettingsSchema.parse({}),
-  dialects: readonly Dialect[] = [],
+  dialects: readonly Dialect[] = noDialects,
 ): ParsedRunRequest {
   const deep = pathBeyondDepth(body);
   // First, since the following steps recurse and would overflow the stack.
   if (deep !== undefined) return { ok: false, issues: [tooDeep(deep)] };
   const translated = translatedBy(dialects, body ?? {});
-  const rest = pruned(translated.body, requestLevel, new Set(ignoredKeys.map(ignoredPath)));
+  const wire = wireOf(dialects);
+  const rest = pruned(translated.body, wire.level, new Set(ignoredKeys.map(ignoredPath)));
   const paths = withinPathRoom(rest.body);
   const secrets = withinSecretRoom(paths.body);
   const candidate = withoutBlankSession(secrets.body);
-  const parsed = validateRequest(candidate);
+  const parsed = validateRequest(candidate, wire.schema, wire.level);
   const found = [
     ...translated.issues,
     ...rest.issues,
@@ -66,7 +69,7 @@ export function parseRunRequest(
   const messages = parsed.success ? withInlineContent(parsed.data.messages) : [];
   const shape = parsed.success
     ? [...unusableContent(messages), ...misshapenSchemas(parsed.data.customTools)]
-    : readableIssues(parsed.issues, { value: candidate, level: levelWith(dialects), path: [] });
+    : readableIssues(parsed.issues, { value: candidate, level: levelWith(wire.level, dialects), path: [] });
   if (parsed.success && found.length + shape.length === 0) {
     const request = { ...parsed.data, messages };
     return rest.warnings.length === 0
@@ -95,9 +98,27 @@ function translatedBy(dialects: readonly Dialect[], body: unknown): Translated {
   );
 }
 
+/** What requests in some dialects are validated with. */
+interface Wire {
+  readonly schema: RunRequestSchema;
+  readonly level: KnownShape | undefined;
+}
+
+const wires = new WeakMap<readonly Dialect[], Wire>();
+
+/** Made once for the dialects of a registry. */
+function wireOf(dialects: readonly Dialect[]): Wire {
+  const made = wires.get(dialects);
+  if (made !== undefined) return made;
+  const schema = requestSchemaWith(dialects.map(({ fields = {} }) => fields));
+  const wire = { schema, level: knownShapeOf(schema) };
+  wires.set(dialects, wire);
+  return wire;
+}
+
 /** Every key that a request may have, in any dialect: what a misspelt one is compared with. */
-function levelWith(dialects: readonly Dialect[]): KnownShape | undefined {
-  return withKeys(requestLevel, "", (place) => dialects.flatMap(({ keys }) => keys[place] ?? []));
+function levelWith(level: KnownShape | undefined, dialects: readonly Dialect[]): KnownShape | undefined {
+  return withKeys(level, "", (place) => dialects.flatMap(({ keys }) => keys[place] ?? []));
 }
 
 function withKeys(

@@ -1,42 +1,40 @@
 import {
-  harnessFileSchema,
   isJsonObject,
+  type KnownShape,
   knownShapeAt,
-  knownShapeOf,
   maxIssues,
-  mcpServerSchema,
-  messageSchema,
   type RunRequest,
-  runRequestSchema,
-  skillSchema,
-  toolSpecSchema,
+  type RunRequestSchema,
 } from "@ambit/core/contract";
 import type { z } from "zod";
 import { type Validation, validate } from "./windows.js";
 
-const requestLevel = knownShapeOf(runRequestSchema);
-
 /**
- * The same as `runRequestSchema.safeParse`, but long lists are validated entry by entry, and no further once there are
+ * The same as `schema.safeParse`, but long lists are validated entry by entry, and no further once there are
  * enough issues: zod collects all of them, and a body has room for a hundred thousand.
  */
-export function validateRequest(candidate: unknown): Validation<RunRequest> {
+export function validateRequest(
+  candidate: unknown,
+  schema: RunRequestSchema,
+  level: KnownShape | undefined,
+): Validation<RunRequest> {
   const issues: z.core.$ZodIssue[] = [];
   const frame: unknown = isJsonObject(candidate) ? { ...candidate } : candidate;
-  const take = <Entry extends z.ZodType>(key: keyof RunRequest, schema: Entry): z.output<Entry>[] => {
+  const take = <Entry extends z.ZodType>(key: keyof RunRequest, entry: Entry): z.output<Entry>[] => {
     const list = isJsonObject(frame) ? frame[key] : undefined;
     if (!isJsonObject(frame) || !Array.isArray(list)) return [];
     Object.assign(frame, { [key]: [] });
-    return validEntries(list, schema, key, issues);
+    return validEntries(list, entry, level, key, issues);
   };
+  const { shape } = schema;
   const lists = {
-    messages: take("messages", messageSchema),
-    customTools: take("customTools", toolSpecSchema),
-    mcpServers: take("mcpServers", mcpServerSchema),
-    skills: take("skills", skillSchema),
-    harnessFiles: take("harnessFiles", harnessFileSchema),
+    messages: take("messages", shape.messages.unwrap().element),
+    customTools: take("customTools", shape.customTools.unwrap().element),
+    mcpServers: take("mcpServers", shape.mcpServers.unwrap().element),
+    skills: take("skills", shape.skills.unwrap().element),
+    harnessFiles: take("harnessFiles", shape.harnessFiles.unwrap().element),
   };
-  const parsed = validate(runRequestSchema, frame, requestLevel);
+  const parsed = validate(schema, frame, level);
   if (!parsed.success) return { success: false, issues: [...issues, ...parsed.issues] };
   return issues.length > 0
     ? { success: false, issues }
@@ -46,6 +44,7 @@ export function validateRequest(candidate: unknown): Validation<RunRequest> {
 function validEntries<Entry extends z.ZodType>(
   list: readonly unknown[],
   schema: Entry,
+  requestLevel: KnownShape | undefined,
   key: string,
   issues: z.core.$ZodIssue[],
 ): z.output<Entry>[] {

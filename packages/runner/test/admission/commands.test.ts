@@ -1,10 +1,21 @@
 import { SandboxFailed } from "@ambit/core";
 import "reflect-metadata";
+import type { Dialect } from "@ambit/core/plugin";
 import { done, says } from "@ambit/fakes/harness";
 import { describe, expect, test, vi } from "vitest";
+import { z } from "zod";
 import { createWorld } from "../fakes/world.js";
 
-const command = { controlCommandId: "c-1", projectId: "p-1" };
+/** Its requests name their command in `commandId`. */
+const dialect: Dialect = {
+  name: "fake",
+  keys: {},
+  fields: { "": { commandId: z.string().optional() } },
+  translate: (request) => ({ request, issues: [] }),
+  command: ({ commandId }) =>
+    typeof commandId === "string" ? { field: "commandId", id: commandId } : undefined,
+};
+const command = { commandId: "c-1", projectId: "p-1" };
 const executed = { code: "command_executed" };
 
 describe("a command begins one run", () => {
@@ -14,6 +25,7 @@ describe("a command begins one run", () => {
       proceed = resolve;
     });
     const world = await createWorld({
+      dialect,
       script: async function* () {
         yield { type: "message", text: "sent" };
         await mayProceed;
@@ -31,7 +43,7 @@ describe("a command begins one run", () => {
   });
 
   test("of its project, and until half an hour after its end", async () => {
-    const world = await createWorld({ script: says("x") });
+    const world = await createWorld({ dialect, script: says("x") });
     await world.run(command);
     expect((await world.run({ ...command, projectId: "p-2" })).result.ok).toBe(true);
     const later = vi.spyOn(Date, "now").mockReturnValue(Date.now() + 31 * 60_000);
@@ -42,6 +54,7 @@ describe("a command begins one run", () => {
   test("unless that run ended before its agent could do anything", async () => {
     let isBroken = true;
     const world = await createWorld({
+      dialect,
       script: says("x"),
       sandbox: {
         onOpen: () => {

@@ -3,7 +3,14 @@ import { createSecretKey, type KeyObject } from "node:crypto";
 import type { AmbitError } from "@ambit/core";
 import { Registry } from "@ambit/core";
 import type { AgentEvent, RunResult, StreamRecord } from "@ambit/core/contract";
-import { definePlugin, type ModelGateway, type RunObserver, type ToolExecutor } from "@ambit/core/plugin";
+import {
+  type Dialect,
+  definePlugin,
+  type ModelGateway,
+  type RunObserver,
+  type ToolExecutor,
+  type ToolPolicy,
+} from "@ambit/core/plugin";
 import { FakeDelivery } from "@ambit/fakes/delivery";
 import { clientExecutor, FakeExecutor } from "@ambit/fakes/executor";
 import { type HarnessBehaviour, type Script, ScriptedHarness } from "@ambit/fakes/harness";
@@ -30,6 +37,8 @@ export interface WorldOptions {
   readonly observers?: readonly RunObserver[];
   readonly limits?: Partial<RunLimits>;
   readonly gateway?: ModelGateway;
+  readonly dialect?: Dialect;
+  readonly toolPolicies?: readonly ToolPolicy[];
   readonly ceiling?: PermissionCeiling;
   readonly hideSecrets?: HideSecrets;
   readonly freeMemory?: () => number;
@@ -74,6 +83,8 @@ export async function createWorld(options: WorldOptions = {}) {
       registrar.add("delivery", delivery);
       registrar.add("toolSource", toolSource);
       if (options.gateway !== undefined) registrar.add("gateway", options.gateway);
+      if (options.dialect !== undefined) registrar.add("dialect", options.dialect);
+      for (const policy of options.toolPolicies ?? []) registrar.add("toolPolicy", policy);
       for (const observer of options.observers ?? []) registrar.add("observer", observer);
     },
   });

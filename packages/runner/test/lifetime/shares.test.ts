@@ -5,6 +5,10 @@ import { Commands } from "../../src/admission/commands.js";
 import { RememberedAnswers } from "../../src/call/ask/remembered-answers.js";
 import { SessionSpending } from "../../src/model/session-spending.js";
 
+const commandOf = (projectId: string, id: string) => ({
+  request: requestOf(projectId, {}),
+  command: { field: "commandId", id },
+});
 const requestOf = (projectId: string, of: Partial<RunRequest>) => ({ projectId, ...of }) as RunRequest;
 
 test("a project that names many sessions loses its own spending, and no other project's", () => {
@@ -28,10 +32,10 @@ test("a project that uses many answers forgets its own, and no other project's",
 test("a project that sends many commands is refused, and no other project", () => {
   const commands = new Commands();
   const execution = { ended: new Promise(() => {}), stage: "started", result: undefined } as const;
-  const send = (project: string, controlCommandId: string) => {
-    const request = requestOf(project, { controlCommandId });
-    commands.require(request);
-    commands.begun(request, execution);
+  const send = (project: string, id: string) => {
+    const command = commandOf(project, id);
+    commands.require(command);
+    commands.begun(command, execution);
   };
   for (let index = 0; index < 5_000; index += 1) send("busy", String(index));
   expect(() => send("busy", "more")).toThrow(/of this project/);
@@ -40,15 +44,15 @@ test("a project that sends many commands is refused, and no other project", () =
 
 test("a project whose commands have large results loses its own, and no other project's", async () => {
   const commands = new Commands();
-  const execute = async (projectId: string, controlCommandId: string, output: string) => {
-    const request = requestOf(projectId, { controlCommandId });
-    const result: RunResult = { ok: true, runId: controlCommandId, output, events: [] };
-    commands.begun(request, { ended: Promise.resolve(), stage: "started", result });
-    return request;
+  const execute = async (projectId: string, id: string, output: string) => {
+    const command = commandOf(projectId, id);
+    const result: RunResult = { ok: true, runId: id, output, events: [] };
+    commands.begun(command, { ended: Promise.resolve(), stage: "started", result });
+    return command;
   };
-  const keptOf = async (request: RunRequest) => {
+  const keptOf = async (command: ReturnType<typeof commandOf>) => {
     try {
-      commands.require(request);
+      commands.require(command);
     } catch (error) {
       if (error instanceof CommandExecuted) return (await error.result)?.output?.length;
       throw error;
@@ -56,7 +60,7 @@ test("a project whose commands have large results loses its own, and no other pr
     return "not remembered";
   };
   const quiet = await execute("quiet", "c", "mine");
-  const busy: RunRequest[] = [];
+  const busy: ReturnType<typeof commandOf>[] = [];
   for (let index = 0; index < 20; index += 1)
     busy.push(await execute("busy", String(index), "x".repeat(1024 * 1024)));
   const [first, last] = [busy[0], busy.at(-1)];

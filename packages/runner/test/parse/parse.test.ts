@@ -51,7 +51,7 @@ describe("what parses", () => {
     ["an empty object", {}, {}],
     ["a blank session, as absent", { sessionId: " \t" }, {}],
     ["a session, untrimmed", { sessionId: " a " }, { sessionId: " a " }],
-    ["a null of an unknown name, as absent", { gatewayPolicy: null }, {}],
+    ["a null of an unknown name, as absent", { unknown: null }, {}],
     [
       "nulls, as absent",
       { sessionId: null, messages: null, toolCallback: null, sandboxPermission: null },
@@ -108,7 +108,6 @@ describe("what parses", () => {
       },
     ],
     ["the run's context", { runContext: { trace: { trace_id: null } } }],
-    ["effective parameters", { effectiveParameters: { session_id: null } }],
     [
       "a call's arguments and result",
       {

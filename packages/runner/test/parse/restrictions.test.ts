@@ -13,33 +13,24 @@ const paths = (body: object) => {
   return parsed.ok ? [] : parsed.issues.map(({ path }) => path);
 };
 
-test("the facts of a turn are in its prompt alone, and what a person sees instead isn't", () => {
+test("the facts of a turn are in its prompt alone", () => {
   const request = read({
     turnContext: "Facts of this turn: it is Monday.",
-    messages: [{ role: "user", content: "Say hello to Ada.", displayContent: "Hello?" }],
+    messages: [{ role: "user", content: "Say hello to Ada." }],
   });
   const prompt = JSON.stringify(composePrompt(request, false));
   expect(prompt).toContain("Facts of this turn");
   expect(prompt).toContain("Say hello to Ada.");
-  expect(prompt).not.toContain("Hello?");
   const next = { ...request, turnContext: undefined, messages: [...request.messages, ...request.messages] };
   expect(JSON.stringify(composePrompt(next, false))).not.toContain("Facts of this turn");
 });
 
-const policy = (tools: unknown, toolkitVersion = "1") => ({
-  gatewayPolicy: { integrations: { a: { provider: "p", connection: "c", toolkitVersion, tools } } },
-});
 const server = (policy: object) => ({
   mcpServers: [{ name: "a", connection: { type: "http", url: "https://a.example" }, policy }],
 });
 
 describe("what restricts or carries a credential is read whole, or refused", () => {
   test.each<[body: object, path: string]>([
-    [policy({ T: { permission: "maybe" } }), "gatewayPolicy.integrations.a.tools"],
-    [policy({ T: { permission: "ask", until: 1 } }), "gatewayPolicy.integrations.a.tools"],
-    [policy({ T: { permission: "ask" } }, "latest"), "gatewayPolicy.integrations.a.toolkitVersion"],
-    [policy({ T: { permission: "ask" } }, " "), "gatewayPolicy.integrations.a.toolkitVersion"],
-    [{ gatewayPolicy: { tier: 2, integrations: {} } }, "gatewayPolicy.tier"],
     [server({ toolPermissions: { a: "yes" } }), "mcpServers[0].policy.toolPermissions"],
     [server({ newToolPermission: "yes" }), "mcpServers[0].policy.newToolPermission"],
     [
@@ -54,8 +45,7 @@ describe("what restricts or carries a credential is read whole, or refused", () 
     expect(paths(body)).toContain(path);
   });
 
-  test("a null hint is unknown, and a denial of a tool named __proto__ isn't lost", () => {
-    expect(paths(policy({ T: { permission: "ask", readOnly: null } }))).toEqual([]);
+  test("a denial of a tool named __proto__ isn't lost", () => {
     const table = JSON.parse('{"__proto__": "deny"}') as object;
     expect(
       Object.keys(read(server({ toolPermissions: table })).mcpServers[0]?.policy?.toolPermissions ?? {}),

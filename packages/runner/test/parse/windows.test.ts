@@ -16,7 +16,6 @@ const web = { type: "http", url: "https://a.example" };
 
 /** A request with this entry in a list, or 10,000 of them. */
 const places: [path: string, request: (entries: unknown[], map: object) => object][] = [
-  ["tools[5000]", (entries) => ({ tools: entries })],
   [
     "mcpServers[0].connection.args[5000]",
     (args) => server({ connection: { type: "stdio", command: "x", args } }),
@@ -31,7 +30,6 @@ const places: [path: string, request: (entries: unknown[], map: object) => objec
   ],
   ["customTools[0].ephemeralArgs[5000]", (ephemeralArgs) => tool({ ephemeralArgs })],
   ["customTools[0].contextBindings.k5000", (_, contextBindings) => tool({ contextBindings })],
-  ["gatewayPolicy.integrations.k5000", (_, integrations) => ({ gatewayPolicy: { integrations } })],
   ["modelConnection.credentials[5000]", (credentials) => ({ modelConnection: { credentials } })],
   ["messages[0].content[5000]", (content) => ({ messages: [{ role: "user", content }] })],
   ["skills[0].files[5000]", (files) => ({ skills: [{ name: "a", description: "b", body: "c", files }] })],

@@ -1,4 +1,5 @@
-import { type KnownShape, knownShapeOf, runRequestSchema } from "@ambit/core/contract";
+import { type KnownShape, knownShapeOf, requestSchemaWith } from "@ambit/core/contract";
+import { fields } from "../fields.js";
 import { type OlderForm, olderForms } from "./older-forms.js";
 
 /** How to read a level, in any spelling. */
@@ -46,4 +47,4 @@ function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-export const requestReader = readerOf(knownShapeOf(runRequestSchema), "");
+export const requestReader = readerOf(knownShapeOf(requestSchemaWith([fields])), "");

@@ -9,10 +9,9 @@ import {
   type JsonObject,
   mcpServerSchema,
   messageSchema,
-  modelConnectionSchema,
   planResponseSchema,
+  type RunRequestSchema,
   receiptSchema,
-  runRequestSchema,
   runResultSchema,
   sandboxPermissionSchema,
   snapshotInfoSchema,
@@ -46,18 +45,18 @@ import {
 } from "../route-schemas.js";
 
 /** What callers send: fields with a default are optional. */
-const sent = {
-  RunRequest: runRequestSchema,
+const sentSchemas = (request: RunRequestSchema) => ({
+  RunRequest: request,
   KillRequest: killRequestSchema,
   CancelTurnRequest: cancelTurnRequestSchema,
   InteractionAnswer: interactionAnswerSchema,
-  Message: messageSchema,
+  Message: request.shape.messages.unwrap().element,
   ContentBlock: contentBlockSchema,
   ToolSpec: toolSpecSchema,
   McpServer: mcpServerSchema,
-  ModelConnection: modelConnectionSchema,
+  ModelConnection: request.shape.modelConnection.unwrap(),
   SandboxPermission: sandboxPermissionSchema,
-};
+});
 
 /** What callers get. */
 const returned = {
@@ -93,11 +92,15 @@ const returned = {
   ResultContentBlock: contentBlockSchema,
 };
 
-export type SchemaName = keyof typeof sent | keyof typeof returned;
+export type SchemaName = keyof ReturnType<typeof sentSchemas> | keyof typeof returned;
 
-/** JSON Schemas (2020-12) of everything on the wire, by name; they refer to each other below `base`. */
-export function wireSchemas(base: string): Readonly<Record<string, JsonObject>> {
-  return { ...converted(sent, "input", base), ...converted(returned, "output", base) };
+/**
+ * JSON Schemas (2020-12) of everything on the wire, by name; they refer to each other below `base`.
+ *
+ * @param request the schema of requests, with the fields of the loaded dialects.
+ */
+export function wireSchemas(base: string, request: RunRequestSchema): Readonly<Record<string, JsonObject>> {
+  return { ...converted(sentSchemas(request), "input", base), ...converted(returned, "output", base) };
 }
 
 function converted(

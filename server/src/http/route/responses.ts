@@ -11,7 +11,7 @@ export const failures = {
   402: "`budget_exceeded`: the run used more of its model than its budget.",
   403: "`unauthorized`: a web page of another site calls.",
   404: "`not_found`: there is no such route, run, session or question here, or its events are no longer kept.",
-  409: "`session_elsewhere`: another replica has the session; the message has its address. `command_executed`: the request's `controlCommandId` began a run before.",
+  409: "`session_elsewhere`: another replica has the session; the message has its address. `command_executed`: the request's command began a run before.",
   408: "`request_invalid`: the body arrived too slowly.",
   410: "`interaction_expired`: the question waited too long, or the agent withdrew it; the agent asks again if it must.",
   413: "`request_invalid`: the body is too large.",

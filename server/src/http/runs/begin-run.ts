@@ -52,7 +52,7 @@ export async function beginRun(
     runner.requireRoom();
   const body = await bodies.json(incoming, limits.bodyBytes);
   const isDetached = isAsync || asksToDetach(body);
-  const command = commandKey(body, caller);
+  const command = commandKey(body, caller, runner.registry.dialects);
   const id = named ?? command;
   // A command may be sent again with other facts around it.
   const repeated = id === command ? command : body;

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isJsonObject, projectOf, RequestInvalid, runIdSchema } from "@ambit/core";
-import { runRequestSchema } from "@ambit/core/contract";
+import type { Dialect } from "@ambit/core/plugin";
+import { commandIn } from "@ambit/runner";
 import type { Caller } from "../../tenants/caller.js";
 
 /** The run's id from a header. @throws RequestInvalid */
@@ -14,16 +15,13 @@ export function idempotencyKey({ headers }: IncomingMessage): string | undefined
   throw new RequestInvalid(messages);
 }
 
-const { controlCommandId: commandSchema } = runRequestSchema.shape;
-
 /**
- * The run's id for a `controlCommandId`, the same for every replica: a stored run of it is found again. Undefined where
- * there is none, or the request names its run.
+ * The id of the run for a request's command, the same for every replica: a stored run of it is found again. Undefined where
+ * the request has no command, or names its run.
  */
-export function commandKey(body: unknown, caller: Caller): string | undefined {
+export function commandKey(body: unknown, caller: Caller, dialects: readonly Dialect[]): string | undefined {
   if (!isJsonObject(body) || (body.runId ?? body.run_id) != null) return undefined;
-  // One that is too long to be hashed at once is refused with its request.
-  const { data: command } = commandSchema.safeParse(body.controlCommandId ?? body.control_command_id);
+  const command = commandIn(dialects, body);
   if (command === undefined) return undefined;
   const projectId = body.projectId ?? body.project_id;
   const runContext = body.runContext ?? body.run_context;
@@ -34,7 +32,7 @@ export function commandKey(body: unknown, caller: Caller): string | undefined {
           ...(typeof projectId === "string" ? { projectId } : {}),
           ...(isJsonObject(runContext) ? { runContext } : {}),
         });
-  const digest = createHash("sha256").update(JSON.stringify([project ?? null, command]));
+  const digest = createHash("sha256").update(JSON.stringify([project ?? null, command.id]));
   return `command:${digest.digest("hex")}`;
 }
 

@@ -69,14 +69,5 @@ export const modelConnectionSchema = z.strictObject({
     description:
       'A login for ChatGPT, for Pi, with `credentialMode: "runtime_provided"`. It is in a file of the sandbox, and the receipt names it: under `sandboxPermission.secrets: "hidden"` the run is refused. The token that renews it stays outside, since a renewed login can\'t be given back to the platform; so one that isn\'t valid for 10 more minutes is refused.',
   }),
-  customConnection: z.boolean().optional().meta({
-    effect: "informational",
-    description:
-      "Whether the model is served by the user's own endpoint: the platform's prices then don't apply.",
-  }),
-  protocol: z.string().optional().meta({
-    effect: "informational",
-    description: "A further API that the endpoint offers.",
-  }),
 });
 export type ModelConnection = z.infer<typeof modelConnectionSchema>;

@@ -39,12 +39,12 @@ export class CallPermissions {
     const rules = { permissions: this.#request.permissions, ceiling, known: this.#known };
     const door = permissionOf(call, rules, matches);
     const permission = door === "ask" && this.tools.isByCaller(tool) ? "allow" : door;
-    return strictest(permission, this.tools.gateway.permission(tool, input) ?? "allow");
+    return strictest(permission, this.tools.policies.permission(tool, input) ?? "allow");
   }
 
   /** What the model reads of a call that is denied. */
   denial({ name, tool, input }: CallSubject): string {
-    return this.tools.gateway.denial(tool, input) ?? `Tool '${name}' is denied by policy.`;
+    return this.tools.policies.denial(tool, input) ?? `Tool '${name}' is denied by policy.`;
   }
 
   /** Whether the user may have to be asked about a call that the agent reports, as far as its tool is known. */

@@ -32,9 +32,9 @@ import { type PlannedRun, tokens } from "../../tokens.js";
 import type { CallSubject } from "../values/call.js";
 import { ArgumentsChecker } from "./arguments/checker.js";
 import { needsCheck, ToolArguments } from "./arguments/tool-arguments.js";
-import { GatewayTools } from "./gateway/gateway-tools.js";
 import { ResultSecrets } from "./result-secrets.js";
 import { shortened } from "./shortened.js";
+import type { ToolPolicies } from "./tool-policies.js";
 
 /** `unsent`: the call wasn't made. `unknown`: it was made, and was stopped before its outcome was known. */
 export type CutOff = "unsent" | "unknown";
@@ -56,8 +56,7 @@ export class RunTools {
   readonly byName: ReadonlyMap<string, ToolSpec>;
   /** The user's MCP servers, by their names. */
   readonly servers: ReadonlyMap<string, McpServer>;
-  /** What the request's `gatewayPolicy` permits of its tools. */
-  readonly gateway: GatewayTools;
+  readonly policies: ToolPolicies;
   /** Keeps credentials out of what tools and MCP servers say to the agent. */
   readonly secrets: ResultSecrets;
   readonly #arguments: ToolArguments;
@@ -83,7 +82,7 @@ export class RunTools {
     this.byName = new Map(request.customTools.map((tool) => [tool.name, tool]));
     this.servers = new Map(request.mcpServers.map((server) => [server.name, server]));
     this.#executors = new Map(plan.executors.map(({ probed: { actor } }) => [actor.kind, actor]));
-    this.gateway = new GatewayTools(request);
+    this.policies = run.toolPolicies;
     this.secrets = new ResultSecrets(request);
     this.#arguments = new ToolArguments(checker);
   }
@@ -113,12 +112,12 @@ export class RunTools {
 
   /** Why a call of one of the request's own tools can't be made, for the model. */
   async problem(tool: ToolSpec, input: JsonObject, signal: AbortSignal): Promise<string | undefined> {
-    return this.gateway.problem(tool, input) ?? (await this.#arguments.problem(tool, input, signal));
+    return this.policies.problem(tool, input) ?? (await this.#arguments.problem(tool, input, signal));
   }
 
   /** What the user reads of a call besides its name and arguments. */
   details({ tool, input, files }: CallSubject): InteractionPayload {
-    return { ...this.gateway.details(tool, input), ...files, ...(tool?.render && { render: tool.render }) };
+    return { ...this.policies.details(tool, input), ...files, ...(tool?.render && { render: tool.render }) };
   }
 
   /**
@@ -137,7 +136,7 @@ export class RunTools {
       throw new PluginBrokeContract(`The plan has no executor for kind '${tool.kind}'.`);
     if (this.#runScope === undefined)
       throw new Error("A call was to be executed before its run was prepared.");
-    const call = { id, tool, arguments: input, context: this.gateway.context(tool, input) };
+    const call = { id, tool, arguments: input, context: this.policies.context(tool, input) };
     const timeoutMs = tool.timeoutMs ?? this.limits.toolMs;
     const trace = this.events.observation.trace({ id, name: tool.name });
     const scope = { ...this.#runScope, ...trace, ...this.#identity(id), timeoutMs };
@@ -147,9 +146,9 @@ export class RunTools {
       throw asPluginError(offerTitle(executor), error);
     });
     const outcome = checkedReturn(executor, "execute", pluginReturns.outcome, returned.outcome);
-    if (outcome.status === "parked") return { result: this.gateway.permitted(tool, outcome) };
+    if (outcome.status === "parked") return { result: this.policies.readable(tool, outcome) };
     const output = shortened(await this.secrets.hide(outcome.output));
-    return { result: this.gateway.permitted(tool, { ...outcome, output }), cut: returned.cut };
+    return { result: this.policies.readable(tool, { ...outcome, output }), cut: returned.cut };
   }
 
   #identity(callId: string): Pick<ToolScope, "idempotencyKey" | "fence" | "mayAct"> {

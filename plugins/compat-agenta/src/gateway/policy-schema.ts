@@ -1,7 +1,5 @@
+import { isJsonObject, limits, type Permission, permissionSchema } from "@ambit/core/contract";
 import { z } from "zod";
-import { isJsonObject } from "../../values/json.js";
-import { limits } from "../limits.js";
-import { type Permission, permissionSchema } from "./permissions.js";
 
 /** What one tool of an integration may do. */
 export interface GatewayTool {
@@ -14,7 +12,7 @@ function isTool(value: unknown): value is GatewayTool {
   if (!isJsonObject(value)) return false;
   const { permission, readOnly = null, ...unknown } = value;
   return (
-    permissionSchema.options.some((known) => known === permission) &&
+    permissionSchema.safeParse(permission).success &&
     (readOnly === null || typeof readOnly === "boolean") &&
     Object.keys(unknown).length === 0
   );
