@@ -1,6 +1,68 @@
-/** Requests that begin runs under one key, one after the other: each finds what the one before has begun. */
+import type { AtCapacity } from "@ambit/core";
+
+/**
+ * What is known of a request that is to begin a run. A fact is undefined until it has been looked at.
+ * @template Existing a run that another request began @template Running the run that this request began
+ */
+export interface RequestFacts<Existing, Running> {
+  /** Whether the caller only wants the run's address. Its run may wait in the queue. */
+  readonly isDetached: boolean;
+  /** Whether the caller named the run, by an idempotency key or a command. */
+  readonly isNamed: boolean;
+  /** The run that has the request's id already. */
+  readonly existing?: "none" | { readonly run: Existing; readonly isOfSameRequest: boolean };
+  /** Whether the caller's quota and the runner's slots allow one more run now, or why not. */
+  readonly capacity?: "free" | AtCapacity;
+  readonly attempt?: /** Another request took the project's last place meanwhile. */
+    | { readonly outcome: "over_quota"; readonly sessionId: string | undefined }
+    | { readonly outcome: "queued"; readonly runId: string }
+    | { readonly outcome: "running"; readonly run: Running };
+}
+
+/** What is done next with such a request. */
+export type NextStep<Existing, Running> =
+  | { readonly step: "look_up" | "check_capacity" | "start" | "queue" }
+  | { readonly step: "refuse_id" | "refuse_key" }
+  | { readonly step: "refuse_capacity"; readonly refusal: AtCapacity }
+  | { readonly step: "refuse_quota"; readonly sessionId: string | undefined }
+  | EndOfRequest<Existing, Running>;
+
+/** What a request gets that isn't refused. */
+export type EndOfRequest<Existing, Running> =
+  | { readonly step: "respond_existing"; readonly run: Existing }
+  | { readonly step: "accept_queued"; readonly runId: string }
+  | { readonly step: "begin"; readonly run: Running };
+
+/**
+ * A request that names a run which exists gets that run, whatever the capacity is. A detached one waits in the queue for what
+ * refuses any other. Pure.
+ */
+export function nextStep<Existing, Running>({
+  isDetached,
+  isNamed,
+  existing,
+  capacity,
+  attempt,
+}: RequestFacts<Existing, Running>): NextStep<Existing, Running> {
+  if (existing === undefined) return { step: "look_up" };
+  if (existing !== "none") {
+    if (!isNamed) return { step: "refuse_id" };
+    return existing.isOfSameRequest
+      ? { step: "respond_existing", run: existing.run }
+      : { step: "refuse_key" };
+  }
+  if (attempt?.outcome === "queued") return { step: "accept_queued", runId: attempt.runId };
+  if (attempt?.outcome === "running") return { step: "begin", run: attempt.run };
+  if (attempt?.outcome === "over_quota")
+    return isDetached ? { step: "queue" } : { step: "refuse_quota", sessionId: attempt.sessionId };
+  if (capacity === undefined) return { step: "check_capacity" };
+  if (capacity === "free") return { step: "start" };
+  return isDetached ? { step: "queue" } : { step: "refuse_capacity", refusal: capacity };
+}
+
+/** Requests that begin runs under one key, one after the other: each meets what the one before has begun. */
 export class Beginnings {
-  /** The last one of each key. */
+  /** The last request of each key. */
   readonly #last = new Map<string, Promise<unknown>>();
 
   /** Whether a request with this key is beginning its run. */
