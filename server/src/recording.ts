@@ -69,8 +69,11 @@ async function openRuns(ambit: Ambit, store: Store, address: string): Promise<Re
 /** Runs in the memory of this process, where no store is loaded. */
 export async function recordInMemory(ambit: Ambit, address: string): Promise<Recording> {
   const sealing = new Sealing(createSecretKey(randomBytes(keyBytes)));
+  // Imported where it is needed: a server with a store of another kind needs none of it.
+  const { openMemoryStore } = await import("@ambit/sql-store/memory");
   const runs = await RecordedRuns.openInMemory({
     ...optionsOf(ambit, sealing, address),
+    store: openMemoryStore(),
     settings: ambit.settings.memory,
   });
   ambit.runner.keepAnswersIn(runs.answers);

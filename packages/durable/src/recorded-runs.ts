@@ -8,10 +8,11 @@ import {
   recoveryOf,
 } from "./log/recorded-run.js";
 import { Recorder, takenOver } from "./log/recorder.js";
+import { RemoteProgress } from "./log/remote-progress.js";
 import type { Records } from "./log/run-log.js";
+import { requireKept, StoredLogs } from "./log/stored-log.js";
 import { retryWhileDown } from "./outage.js";
-import { memoryPlace, type Place, storedPlace } from "./place.js";
-import { BoundSessions } from "./replica/bound-sessions.js";
+import { BoundSessions, keyOf } from "./replica/bound-sessions.js";
 import { Lease, stopMs } from "./replica/lease.js";
 import { LeftOvers } from "./replica/left-overs.js";
 import { endedBy } from "./replica/lost-result.js";
@@ -26,6 +27,7 @@ import {
   type RunQuota,
   type Store,
   type StoredRun,
+  type StoredSession,
   type StoredSessionName,
 } from "./store/index.js";
 import { StoredAnswers } from "./stored-answers.js";
@@ -45,6 +47,13 @@ export interface RecordedRunsOptions extends Omit<DeliveriesOptions, "store"> {
   readonly onLost: (run: StoredRun) => void;
   /** Other replicas will soon take this one's runs and sessions. The runs are ended; ends the sandboxes. */
   readonly onLapse: () => void;
+}
+
+/** Where the runs are. */
+interface OpenedStore {
+  readonly store: Store;
+  /** Whether it outlives this process, and other replicas may have it too. */
+  readonly isShared: boolean;
 }
 
 /** Replicas couldn't read what others have encrypted. The message says what to set. */
@@ -68,9 +77,14 @@ export class RecordedRuns {
 
   /** For requests of callers: it answers in time, or rejects with StoreFailed. */
   readonly store: Store;
+  readonly #logs: StoredLogs;
 
-  private constructor(readonly options: RecordedRunsOptions & Place) {
-    const { store, settings, address, log, place } = options;
+  private constructor(readonly options: RecordedRunsOptions & OpenedStore) {
+    const { store, settings, address, log, place, isShared } = options;
+    this.#logs = new StoredLogs(
+      { store, settings, log, keepsLatest: !isShared },
+      new RemoteProgress(store, log),
+    );
     this.store = answering(store, settings.answerTimeoutMs, log);
     this.replica = newReplica(place);
     this.deliveries = new Deliveries(options);
@@ -94,20 +108,23 @@ export class RecordedRuns {
 
   /** Runs in a store. Takes this replica's lease. @throws Error when the store can't be reached. */
   static open(options: RecordedRunsOptions & { readonly store: Store }): Promise<RecordedRuns> {
-    return RecordedRuns.#open({ ...options, ...storedPlace(options) });
+    return RecordedRuns.#open({ ...options, isShared: true });
   }
 
-  /** Runs in memory, where there is no store. */
+  /** Runs in a store that ends with this process. */
   static openInMemory(
-    options: Omit<RecordedRunsOptions, "settings"> & { readonly settings: MemorySettings },
+    options: Omit<RecordedRunsOptions, "settings"> & {
+      readonly settings: MemorySettings;
+      readonly store: Store;
+    },
   ): Promise<RecordedRuns> {
     const { maxAgeMs, maxMiB, runMiB, queuedRuns } = options.settings;
     const kept = { maxAgeMs, maxMiB, runMiB, queuedRuns, interactionMs: maxAgeMs };
     const settings = storeSettingsSchema.parse(kept);
-    return RecordedRuns.#open({ ...options, settings, ...memoryPlace(options) });
+    return RecordedRuns.#open({ ...options, settings, isShared: false });
   }
 
-  static async #open(options: RecordedRunsOptions & Place): Promise<RecordedRuns> {
+  static async #open(options: RecordedRunsOptions & OpenedStore): Promise<RecordedRuns> {
     const runs = new RecordedRuns(options);
     // The process that listened here before has ended unless it announced that it drains: two can't listen at once.
     await options.store.supersede(placePrefix(options.place), runs.replica);
@@ -176,7 +193,7 @@ export class RecordedRuns {
       log: run.log,
       isAnnounced: announced !== undefined,
       source: { id: run.key, project, session, webhook },
-      runLog: this.options.logs.open(run.key, fence, announced),
+      runLog: this.#logs.open(run.key, fence, announced),
     });
     if (this.options.isShared) run.holdBy(this.#hold(run.key, recorder));
     this.#recorders.set(run.key, recorder);
@@ -185,6 +202,7 @@ export class RecordedRuns {
       this.#recorders.delete(run.key);
       if (recorder.failure !== undefined) this.#leftOvers.unstored(run.key, recorder.failure);
       if (webhook !== undefined) this.deliveries.runNow();
+      this.#retaining.runEnded();
     });
     return recorder;
   }
@@ -212,12 +230,27 @@ export class RecordedRuns {
 
   /** The run's records after this one, until its result. @throws NotFound, StoreFailed */
   follow(id: string, after: number, signal: AbortSignal): AsyncGenerator<Records, void, undefined> {
-    return this.options.logs.follow(id, after, signal);
+    return this.#logs.follow(id, after, signal);
   }
 
-  /** The number of its first event that can still be read: 1 in a store. */
-  firstEventOf(id: string): number {
-    return this.options.logs.firstOf(id);
+  /** @throws NotFound where the record after this one isn't kept any more; StoreFailed */
+  async requireKept(id: string, after: number, signal: AbortSignal): Promise<void> {
+    requireKept(id, await this.firstEventOf(id, signal), after);
+  }
+
+  /** The number of its first event that can still be read: 1, unless the run is in memory. @throws StoreFailed */
+  firstEventOf(id: string, signal?: AbortSignal): Promise<number> {
+    return this.#logs.firstOf(id, signal);
+  }
+
+  /** Open sessions of all replicas, the one that was used last first. @throws StoreFailed */
+  async openSessions(query: Parameters<Store["sessions"]>[0]): Promise<readonly StoredSession[]> {
+    const sessions = await this.store.sessions(query);
+    const { isShared, openSessions } = this.options;
+    if (isShared) return sessions;
+    // In memory, the row of a session that was closed is deleted a while later.
+    const isOpen = new Set(openSessions().map(keyOf));
+    return sessions.filter((session) => isOpen.has(keyOf(session)));
   }
 
   /** Ends a run early, on any replica; it still ends with its one result. @throws NotFound when it has ended */
@@ -256,7 +289,7 @@ export class RecordedRuns {
       if (run === undefined || run.state === "ended") return run;
       const failure = this.#recorders.get(id)?.failure ?? this.#leftOvers.failureOf(id);
       if (failure !== undefined) throw failure;
-      await this.options.logs.ended(id, signal);
+      await this.#logs.ended(id, signal);
     }
     return undefined;
   }

@@ -7,6 +7,8 @@ import { aboutExpiry } from "./webhooks/messages.js";
 
 /** Shortest and longest interval between two clean-ups, in milliseconds. */
 const everyMs = { min: 1_000, max: 60_000 };
+/** Milliseconds from the end of a run to the clean-up, where its store is in memory: a disk has room for a minute. */
+const afterEndMs = 100;
 
 /** Questions of one run that are read at a time, and characters of what any read questions hold. */
 const maxQuestions = 100;
@@ -18,36 +20,55 @@ const ended = eventRecord({ type: "data", name: "ambit.run_ended", data: {} });
 /** Deletes what has ended and is too old, or too much, and ends questions that waited too long. */
 export class Retaining {
   #timer: NodeJS.Timeout | undefined;
+  #afterEnd: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #isClosed = false;
 
   constructor(
-    readonly options: { readonly store: Store; readonly settings: StoreSettings; readonly log: Log },
+    readonly options: {
+      readonly store: Store;
+      readonly settings: StoreSettings;
+      readonly log: Log;
+      /** False: the store is in memory. */
+      readonly isShared: boolean;
+    },
   ) {}
 
   start(): void {
-    const { maxAgeMs, interactionMs } = this.options.settings;
-    const pauseMs = Math.max(everyMs.min, Math.min(everyMs.max, maxAgeMs, interactionMs));
-    this.#timer = setInterval(() => {
-      this.#looking ??= this.#look().finally(() => {
-        this.#looking = undefined;
-      });
-    }, pauseMs);
+    const { settings, isShared } = this.options;
+    const maxPauseMs = isShared ? everyMs.max : everyMs.min;
+    const pauseMs = Math.max(everyMs.min, Math.min(maxPauseMs, settings.maxAgeMs, settings.interactionMs));
+    this.#timer = setInterval(() => this.#lookNow(), pauseMs);
     this.#timer.unref();
+  }
+
+  runEnded(): void {
+    if (this.options.isShared || this.#isClosed) return;
+    this.#afterEnd ??= setTimeout(() => {
+      this.#afterEnd = undefined;
+      this.#lookNow();
+    }, afterEndMs).unref();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
+    clearTimeout(this.#afterEnd);
     await this.#looking;
   }
 
+  #lookNow(): void {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+  }
+
   async #look(): Promise<void> {
-    const { store, settings, log } = this.options;
+    const { store, settings, log, isShared } = this.options;
     try {
       await this.#expire();
       const { maxAgeMs, interactionMs, maxMiB } = settings;
-      const limits = { maxAgeMs, interactionMs, maxSize: maxMiB * 1_048_576 };
+      const limits = { maxAgeMs, interactionMs, maxSize: maxMiB * 1_048_576, isFair: !isShared };
       let { deleted, excess } = await store.retain(limits);
       // What is left waits for its users. The oldest of it ends first, with its event and webhook.
       while (excess > 0 && !this.#isClosed) {

@@ -56,10 +56,6 @@ export const memorySettingsSchema = z.strictObject({
   runMiB: z.int().positive().default(2).meta({
     description: "MiB of one run's latest events that readers can go back to; earlier ones are dropped.",
   }),
-  maxRunsPerProject: z.int().positive().default(1_000).meta({
-    description:
-      "Ended runs of one project; beyond, the one that ended first goes, and those with an open question last.",
-  }),
   queuedRuns: z
     .int()
     .nonnegative()

@@ -45,11 +45,15 @@ export interface StoredAnswersOptions {
 
 /** Users' answers, stored until a turn on any replica has used each once; the runner's ledger. */
 export class StoredAnswers {
-  /** @param asked the store for a caller who waits for it. */
+  readonly #maxCharacters: number;
+
+  /** @param answeringStore the store for a caller who waits for it. */
   constructor(
     readonly options: StoredAnswersOptions,
-    readonly asked: Pick<Store, "answer">,
-  ) {}
+    readonly answeringStore: Pick<Store, "answer">,
+  ) {
+    this.#maxCharacters = Math.min(maxCharacters, options.settings.maxMiB * 1_048_576);
+  }
 
   /**
    * Stores a caller's answer to an open question. @returns the state of one that isn't open; undefined if there is none.
@@ -57,7 +61,7 @@ export class StoredAnswers {
    */
   async answer(id: string, body: unknown): Promise<"kept" | InteractionState | undefined> {
     const sealed = await this.options.sealing.sealInTurns(id, body);
-    const question = await this.asked.answer(id, sealed, maxCharacters);
+    const question = await this.answeringStore.answer(id, sealed, this.#maxCharacters);
     if (question?.state === "open")
       throw new AtCapacity(
         "The answers to this run's questions take too much room: send a shorter one, or begin the next turn.",
@@ -110,7 +114,7 @@ export class StoredAnswers {
       if (question?.state !== "open") return;
       const body = question.kind === "user_approval" ? output : { output: output ?? null, isError };
       const sealed = await this.options.sealing.sealInTurns(id, body);
-      await this.options.store.answer(id, sealed, maxCharacters);
+      await this.options.store.answer(id, sealed, this.#maxCharacters);
     });
   }
 

@@ -10,6 +10,7 @@ import {
   type Statement,
   sqlStore,
 } from "@ambit/sql-store";
+import { sqliteDialect } from "@ambit/sql-store/sqlite";
 import type { Reply, WorkerRequest, WorkerSettings } from "./messages.js";
 
 interface Waiting {
@@ -30,9 +31,9 @@ export async function openSqlite(
 
 /** The worker with the database, and the pending requests to it. A worker that ends by itself is restarted. */
 class DatabaseThread implements Database {
-  readonly now = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
-  readonly lock = "";
-  readonly insertsInWith = false;
+  readonly now = sqliteDialect.now;
+  readonly lock = sqliteDialect.lock;
+  readonly insertsInWith = sqliteDialect.insertsInWith;
   readonly #waiting = new Map<number, Waiting>();
   #worker: Worker | undefined;
   #opening: Promise<unknown> | undefined;

@@ -1,16 +1,13 @@
 import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { Essential, Row, Statement } from "@ambit/sql-store";
 // Its own entry: the builder of statements isn't needed in this thread, and takes a while to load.
-import { migrationsFrom, schemaVersion } from "@ambit/sql-store/schema";
+import { SqliteConnection } from "@ambit/sql-store/sqlite";
 import type { WorkerSettings } from "./messages.js";
 import { Reserve } from "./reserve.js";
 
 /** Milliseconds that a statement waits for another process's transaction. */
 const busyMs = 10_000;
-/** Number of cached prepared statements. */
-const maxPrepared = 200;
 /** Pages of 4 KiB in its log before they are moved into the file, which waits for the disk. SQLite's own default is 1,000. */
 const checkpointPages = 4_000;
 /** Free pages that are given back to a full disk after each deletion. */
@@ -35,8 +32,7 @@ export function isFull(error: unknown): boolean {
 /** One open SQLite file, in the worker's thread. Every call blocks. */
 export class SqliteFile {
   readonly reserve: Reserve;
-  readonly #database: DatabaseSync;
-  readonly #prepared = new Map<string, StatementSync>();
+  readonly #connection: SqliteConnection;
 
   /** @throws Error for a file that can't be used, or has a newer schema. */
   constructor({ file, durability }: WorkerSettings) {
@@ -45,7 +41,7 @@ export class SqliteFile {
     closeSync(openSync(file, "a", 0o600));
     chmodSync(file, 0o600);
     this.reserve = new Reserve(file);
-    this.#database = new DatabaseSync(file, { timeout: busyMs });
+    this.#connection = new SqliteConnection(file, busyMs);
     try {
       this.#prepare(durability);
     } catch (error) {
@@ -79,7 +75,7 @@ export class SqliteFile {
   }
 
   #prepare(durability: WorkerSettings["durability"]): void {
-    this.#database.exec(`
+    this.#connection.execute(`
       PRAGMA auto_vacuum = INCREMENTAL;
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = ${durability === "power" ? "FULL" : "NORMAL"};
@@ -88,7 +84,7 @@ export class SqliteFile {
       PRAGMA wal_autocheckpoint = ${checkpointPages};
       PRAGMA journal_size_limit = 67108864;
     `);
-    this.#migrate();
+    this.#connection.migrate();
   }
 
   /** Moves the log into the file, and gives its room back. */
@@ -103,7 +99,7 @@ export class SqliteFile {
 
   #unlessFull(pragma: string): void {
     try {
-      this.#database.prepare(pragma).all();
+      this.#connection.run([{ text: pragma }]);
     } catch (error) {
       if (!isFull(this.#named(error))) throw error;
     }
@@ -118,55 +114,9 @@ export class SqliteFile {
 
   #transaction(statements: readonly Statement[]): Row[][] {
     try {
-      return this.#attempt(statements);
+      return this.#connection.run(statements);
     } catch (error) {
       throw this.#named(error);
     }
-  }
-
-  #attempt(statements: readonly Statement[]): Row[][] {
-    const [only] = statements;
-    if (only !== undefined && statements.length === 1) return [this.#all(only)];
-    this.#database.exec("BEGIN IMMEDIATE");
-    try {
-      const rows = statements.map((one) => this.#all(one));
-      this.#database.exec("COMMIT");
-      return rows;
-    } catch (error) {
-      // A full disk has already ended the transaction.
-      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
-      throw error;
-    }
-  }
-
-  #migrate(): void {
-    const versionOf = () => Number(this.#database.prepare("PRAGMA user_version").get()?.user_version ?? 0);
-    // Nothing is written, for which a full disk has no room.
-    if (versionOf() === schemaVersion) return;
-    this.#database.exec("BEGIN IMMEDIATE");
-    try {
-      const found = versionOf();
-      for (const { text } of migrationsFrom(found)) this.#database.exec(text);
-      this.#database.exec(`PRAGMA user_version = ${schemaVersion}`);
-      this.#database.exec("COMMIT");
-    } catch (error) {
-      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
-      this.#database.close();
-      throw error;
-    }
-  }
-
-  #all({ text, values = [] }: Statement): Row[] {
-    const named = Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]));
-    return this.#statement(text).all(named);
-  }
-
-  #statement(text: string): StatementSync {
-    const known = this.#prepared.get(text);
-    if (known !== undefined) return known;
-    if (this.#prepared.size >= maxPrepared) this.#prepared.clear();
-    const fresh = this.#database.prepare(text);
-    this.#prepared.set(text, fresh);
-    return fresh;
   }
 }

@@ -1,9 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
 import type { Reply, WorkerRequest, WorkerSettings } from "./messages.js";
 
-// node:sqlite is stable enough on every supported Node; its warning would appear at each start.
-process.removeAllListeners("warning");
-
 const settings: WorkerSettings = workerData;
 const reply = (message: Reply) => parentPort?.postMessage(message);
 // Not core's `messageOf`: core takes 90 ms of CPU to load, at each start of this thread.

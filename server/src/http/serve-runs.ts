@@ -20,7 +20,7 @@ export async function serveRuns(
   const recording =
     store === undefined ? await recordInMemory(ambit, address) : await recordInStore(ambit, store, address);
   const { runs, sealing } = recording;
-  const quotas = new SharedQuotas(runs.store, tenants.list);
+  const quotas = new SharedQuotas(runs, tenants.list);
   const { queuedRuns, maxMiB } = runs.options.settings;
   const limits = { queuedRuns, queuedBytes: maxMiB * 1_048_576 };
   const queue = new RunQueue({ runs, runner, sealing, tenants, quotas, log, limits });

@@ -1,5 +1,6 @@
 import { AtCapacity } from "@ambit/core";
-import type { RunQuota, Store } from "@ambit/durable/store";
+import type { RecordedRuns } from "@ambit/durable";
+import type { RunQuota } from "@ambit/durable/store";
 import type { Caller } from "./caller.js";
 import { waitFor } from "./quota-wait.js";
 import type { Tenant } from "./schema.js";
@@ -12,7 +13,7 @@ export class SharedQuotas {
   readonly #tenants: ReadonlyMap<string, Tenant>;
 
   constructor(
-    readonly store: Pick<Store, "usage" | "sessions">,
+    readonly runs: Pick<RecordedRuns, "store" | "openSessions">,
     tenants: readonly Tenant[],
   ) {
     // Of several tokens of a project, the first one counts.
@@ -26,7 +27,7 @@ export class SharedQuotas {
     const { concurrentRuns, runsPerMinute, usdPerDay } = limits;
     if (concurrentRuns === undefined && runsPerMinute === undefined && usdPerDay === undefined)
       return undefined;
-    const [used] = await this.store.usage([project]);
+    const [used] = await this.runs.store.usage([project]);
     const wait = used === undefined ? undefined : waitFor(used, limits);
     return wait && new AtCapacity(`The project has reached its quota: ${wait.why}.`, wait.ms);
   }
@@ -41,7 +42,7 @@ export class SharedQuotas {
   async #hasRoomFor(session: string | undefined, { project, limits }: Tenant): Promise<boolean> {
     const { sessions } = limits;
     if (sessions === undefined || session === undefined) return true;
-    const open = await this.store.sessions({ project, limit: sessions + 1 });
+    const open = await this.runs.openSessions({ project, limit: sessions + 1 });
     return open.length < sessions || open.some((one) => one.session === session);
   }
 
@@ -73,7 +74,7 @@ export class SharedQuotas {
    * under way, at last only those at their quota.
    */
   async excludedInTurn(): Promise<readonly (readonly string[])[]> {
-    const usage = await this.store.usage([...this.#tenants.keys()]);
+    const usage = await this.runs.store.usage([...this.#tenants.keys()]);
     const isFull = (one: (typeof usage)[number]) => {
       const limits = this.#tenants.get(one.project)?.limits;
       return limits !== undefined && waitFor(one, limits) !== undefined;

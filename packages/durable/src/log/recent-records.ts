@@ -34,9 +34,9 @@ export class RecentRecords {
     return this.#written;
   }
 
-  /** Characters that are kept, with the result's. */
-  get size(): number {
-    return this.#written - this.#dropped + (this.#result?.length ?? 0);
+  /** Characters that are no longer kept. */
+  get dropped(): number {
+    return this.#dropped;
   }
 
   /** The number of the first event that is kept. */

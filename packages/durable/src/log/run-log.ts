@@ -1,11 +1,11 @@
 import type { StreamRecord } from "@ambit/core/contract";
-import type { EventChunk, EventGroup, NewRun, RunEnd, Written } from "../store/index.js";
+import type { EventChunk, EventGroup, RunEnd, Written } from "../store/index.js";
 
 /** Stream records as NDJSON, with the number of the first one and their count. */
 export type Records = EventChunk;
 
 /** Events that are written together, with the questions that they ask and answer. */
-export type RecordGroup = Omit<EventGroup, "runId" | "fence" | "first">;
+export type RecordGroup = Omit<EventGroup, "runId" | "fence" | "first" | "dropped">;
 
 /** One run's records: one writer, and any number of readers, each at its own pace. */
 export interface RunLog {
@@ -26,18 +26,6 @@ export interface RunLog {
   runEnded(): void;
   /** Its writer writes nothing more. */
   close(): void;
-}
-
-/** The logs of the runs that callers of this process can read. */
-export interface RunLogs {
-  /** The log of a run that begins here. @param announced of its events, those that it has already. */
-  open(id: string, fence: number, announced: NewRun["announced"]): RunLog;
-  /** As the log's own `follow`, of a run anywhere. */
-  follow(id: string, after: number, signal: AbortSignal): AsyncGenerator<Records, void, undefined>;
-  /** The number of the first event of a run that can still be read. */
-  firstOf(id: string): number;
-  /** Resolves when the run may have ended, or the reader left. */
-  ended(id: string, signal: AbortSignal): Promise<void>;
 }
 
 /** The records of a page, parsed. */

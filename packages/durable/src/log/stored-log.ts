@@ -3,27 +3,39 @@ import { idOfRun } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { retryWhileDown } from "../outage.js";
 import type { StoreSettings } from "../settings.js";
-import type { NewRun, RunEnd, Store, StoredRun, Written } from "../store/index.js";
+import type { EventGroup, NewRun, RunEnd, Store, StoredRun, Written } from "../store/index.js";
 import { follow, type LogEnd, pageCharacters, type RecordSource } from "./follow.js";
+import { Pace, type PacedReader } from "./pace.js";
 import { RecentRecords } from "./recent-records.js";
 import type { RemoteProgress } from "./remote-progress.js";
-import type { RecordGroup, Records, RunLog, RunLogs } from "./run-log.js";
+import type { RecordGroup, Records, RunLog } from "./run-log.js";
 
+const mebibyte = 1_048_576;
 /** Characters of the latest events of a run here that its readers needn't ask the store for. */
-const maxRecentCharacters = 1_048_576;
+const maxRecentCharacters = mebibyte;
 
 export interface StoredLogsOptions {
   readonly store: Pick<Store, "append" | "finish" | "get" | "read">;
   readonly settings: Pick<StoreSettings, "retryTimeoutMs" | "runMiB">;
+  /**
+   * Whether a log keeps only the latest `runMiB` of its run, and paces the run by its first reader. Default: it keeps all, and
+   * a run that writes more than `runMiB` ends.
+   */
+  readonly keepsLatest?: boolean;
   readonly log: Log;
 }
 
+/** A log that is written here. */
+interface OpenLog {
+  readonly recent: RecentRecords;
+  readonly pace: Pace | undefined;
+}
+
 /** Logs in a store, of runs on all replicas. Waits for a store that can't be reached for a moment. */
-export class StoredLogs implements RunLogs {
-  /** Those that are written here. */
-  readonly #open = new Map<string, RecentRecords>();
+export class StoredLogs {
+  readonly #open = new Map<string, OpenLog>();
   /** Rows that are being read, for readers that ask for them at the same time: a result may be large. */
-  readonly #asked = new Map<string, Promise<StoredRun | undefined>>();
+  readonly #reading = new Map<string, Promise<StoredRun | undefined>>();
 
   /** @param remoteProgress progress of runs on other replicas. */
   constructor(
@@ -31,48 +43,77 @@ export class StoredLogs implements RunLogs {
     readonly remoteProgress: Pick<RemoteProgress, "beyond">,
   ) {}
 
+  /** The log of a run that begins here. @param announced of its events, those that it has already. */
   open(id: string, fence: number, announced: NewRun["announced"]): RunLog {
-    const recent = new RecentRecords(maxRecentCharacters);
+    const { keepsLatest, settings } = this.options;
+    const recent = new RecentRecords(keepsLatest ? settings.runMiB * mebibyte : maxRecentCharacters);
     if (announced !== undefined) recent.add({ first: 1, ...announced });
-    this.#open.set(id, recent);
+    const open = { recent, pace: keepsLatest ? new Pace(recent) : undefined };
+    this.#open.set(id, open);
     const close = () => {
-      if (this.#open.get(id) === recent) this.#open.delete(id);
+      if (this.#open.get(id) === open) this.#open.delete(id);
       recent.wake();
     };
-    return new StoredLog(this, id, fence, recent, close);
+    return new StoredLog(this, id, fence, open, close);
   }
 
-  follow(id: string, after: number, signal: AbortSignal): AsyncGenerator<Records, void, undefined> {
-    return follow(this.#source(id, signal), after, signal);
+  /** As the log's own `follow`, of a run anywhere. */
+  async *follow(id: string, after: number, signal: AbortSignal): AsyncGenerator<Records, void, undefined> {
+    const reader = this.#open.get(id)?.pace?.join(after);
+    try {
+      yield* follow(this.#source(id, signal, reader), after, signal);
+    } finally {
+      reader?.leave();
+    }
   }
 
-  firstOf(): number {
-    return 1;
+  /** The number of the first event of a run that can still be read. */
+  async firstOf(id: string, signal?: AbortSignal): Promise<number> {
+    const { keepsLatest, store } = this.options;
+    if (keepsLatest !== true) return 1;
+    const { recent } = this.#open.get(id) ?? {};
+    if (recent !== undefined) return recent.first;
+    const [oldest] = await this.retryWhileDown("read events", () => store.read(id, 0, 1), signal);
+    return oldest?.first ?? 1;
   }
 
+  /** Resolves when the run may have ended, or the reader left. */
   async ended(id: string, signal: AbortSignal): Promise<void> {
-    const recent = this.#open.get(id);
-    if (recent === undefined) return this.remoteProgress.beyond(id, Number.POSITIVE_INFINITY, signal);
-    while (recent.end === undefined && this.#open.get(id) === recent && !signal.aborted)
-      await recent.changed(signal);
+    const open = this.#open.get(id);
+    if (open === undefined) return this.remoteProgress.beyond(id, Number.POSITIVE_INFINITY, signal);
+    while (open.recent.end === undefined && this.#open.get(id) === open && !signal.aborted)
+      await open.recent.changed(signal);
   }
 
   /** @param signal of the one who waits. @throws StoreFailed */
-  retryWhileDown<Result>(what: string, act: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
+  retryWhileDown<Result>(what: string, act: () => Promise<Result>, signal?: AbortSignal): Promise<Result> {
     const { settings, log } = this.options;
     return retryWhileDown(what, settings.retryTimeoutMs, log, act, signal);
   }
 
-  #source(id: string, signal: AbortSignal): RecordSource {
-    const { store } = this.options;
-    const recent = () => this.#open.get(id);
+  #source(id: string, signal: AbortSignal, reader: PacedReader | undefined): RecordSource {
+    const recent = () => this.#open.get(id)?.recent;
     return {
-      read: (after) =>
-        recent()?.after(after, pageCharacters) ??
-        this.retryWhileDown("read events", () => store.read(id, after, pageCharacters), signal),
+      read: (after) => {
+        reader?.hasTaken(after);
+        return recent()?.after(after, pageCharacters) ?? this.#read(id, after, signal);
+      },
       end: (last) => recent()?.end ?? (recent() === undefined ? this.#endOf(id, last, signal) : undefined),
       more: (last) => recent()?.changed(signal) ?? this.remoteProgress.beyond(id, last, signal),
     };
+  }
+
+  /** @throws NotFound where the next record was dropped */
+  async #read(id: string, after: number, signal: AbortSignal): Promise<readonly Records[]> {
+    const { store } = this.options;
+    const page = await this.retryWhileDown(
+      "read events",
+      () => store.read(id, after, pageCharacters),
+      signal,
+    );
+    const [oldest] = page;
+    if (oldest !== undefined) requireKept(id, oldest.first, after);
+    return page;
   }
 
   /** The result, after all events before it were read. */
@@ -85,44 +126,71 @@ export class StoredLogs implements RunLogs {
   }
 
   #shared(id: string): Promise<StoredRun | undefined> {
-    const asked = this.#asked.get(id) ?? this.options.store.get(id).finally(() => this.#asked.delete(id));
-    this.#asked.set(id, asked);
-    return asked;
+    const reading =
+      this.#reading.get(id) ?? this.options.store.get(id).finally(() => this.#reading.delete(id));
+    this.#reading.set(id, reading);
+    return reading;
   }
 }
 
-/** Its readers get only what was committed. Only the store slows its writer. */
+/** @throws NotFound where the record after this one was dropped. @param first the first one that is kept */
+export function requireKept(id: string, first: number, after: number): void {
+  if (after + 1 >= first) return;
+  const fix = `continue with after=${first - 1}, or load a store, which keeps all of them`;
+  throw new NotFound(
+    `The events of run '${idOfRun(id)}' before number ${first} are no longer in memory: ${fix}.`,
+  );
+}
+
+/** Its readers get only what was committed. */
 class StoredLog implements RunLog {
+  /** Characters that the store has dropped. */
+  #droppedCharacters = 0;
+
   constructor(
     readonly logs: StoredLogs,
     readonly id: string,
     readonly fence: number,
-    readonly recent: RecentRecords,
+    readonly open: OpenLog,
     readonly close: () => void,
   ) {}
 
   async append(group: RecordGroup, signal: AbortSignal): Promise<Written | "full"> {
-    const { logs, id, fence, recent } = this;
+    const { logs, id, fence } = this;
+    const { recent, pace } = this.open;
     const { store, settings } = logs.options;
     const first = recent.last + 1;
-    const append = () => store.append({ runId: id, fence, first, ...group });
+    const append = () => store.append({ runId: id, fence, first, ...group, ...this.#dropped() });
     const written = await logs.retryWhileDown("keep events", append, signal);
     if (written === "fenced") return written;
+    this.#droppedCharacters = recent.dropped;
     recent.add({ first, count: group.count, text: group.text });
-    return recent.written > settings.runMiB * 1_048_576 ? "full" : written;
-  }
-
-  async end(end: RunEnd, signal: AbortSignal): Promise<Written> {
-    const { logs, id, fence, recent } = this;
-    const finish = () => logs.options.store.finish(id, fence, end);
-    const written = await logs.retryWhileDown("keep a result", finish, signal);
-    if (written === "written") recent.finish(end.result);
+    if (pace === undefined) return recent.written > settings.runMiB * mebibyte ? "full" : written;
+    await pace.room(signal);
     return written;
   }
 
-  runEnded(): void {}
+  async end(end: RunEnd, signal: AbortSignal): Promise<Written> {
+    const { logs, id, fence } = this;
+    const finish = () => logs.options.store.finish(id, fence, end);
+    const written = await logs.retryWhileDown("keep a result", finish, signal);
+    if (written === "written") this.open.recent.finish(end.result);
+    return written;
+  }
+
+  runEnded(): void {
+    this.open.pace?.runEnded();
+  }
 
   follow(after: number, signal: AbortSignal): AsyncGenerator<Records, void, undefined> {
     return this.logs.follow(this.id, after, signal);
+  }
+
+  /** Of a log that keeps the latest records only: those that its readers can't have any more. */
+  #dropped(): Pick<EventGroup, "dropped"> {
+    const { recent, pace } = this.open;
+    const characters = recent.dropped - this.#droppedCharacters;
+    if (pace === undefined || characters === 0) return {};
+    return { dropped: { before: recent.first, characters } };
   }
 }

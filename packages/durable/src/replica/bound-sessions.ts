@@ -9,6 +9,8 @@ import type { SessionUse, Store, StoredRun, StoredSessionName, TakeoverTime } fr
 
 export interface BoundSessionsOptions {
   readonly store: Store;
+  /** False: the store is in memory, and the runner doesn't say which sessions it has closed. */
+  readonly isShared: boolean;
   readonly settings: StoreSettings;
   /** The named sessions that are open here. */
   readonly openSessions: () => readonly StoredSessionName[];
@@ -58,7 +60,9 @@ export class BoundSessions {
   ): Promise<"bound" | "over_quota"> {
     if (session === undefined) return "bound";
     await this.options.requireLease();
-    const { settings, log, store } = this.options;
+    const { settings, log, store, isShared } = this.options;
+    // They must not count as open.
+    if (!isShared) await this.releaseClosed();
     const name = { project, session };
     const key = keyOf(name);
     const place = { ...name, replica: this.replica, sandbox };
@@ -170,4 +174,4 @@ export class BoundSessions {
 }
 
 const sealingName = (key: string) => `session ${key}`;
-const keyOf = ({ project, session }: StoredSessionName) => JSON.stringify([project ?? null, session]);
+export const keyOf = ({ project, session }: StoredSessionName) => JSON.stringify([project ?? null, session]);

@@ -140,6 +140,8 @@ export interface EventGroup {
   /** Ids of questions of the run that its agent took back: those that are open then are over. */
   readonly withdrawn?: readonly string[];
   readonly deliveries?: readonly NewDelivery[];
+  /** Earlier events that the log drops: it keeps the latest only. `characters`: of all of them together. Default: none. */
+  readonly dropped?: { readonly before: number; readonly characters: number };
 }
 
 export interface EventChunk {

@@ -54,6 +54,8 @@ export interface Retention {
   readonly maxAgeMs: number;
   /** Characters of all events and results; the oldest go first. */
   readonly maxSize: number;
+  /** Whether the oldest go first of the project that holds the most, which takes a look at all ended runs. Default false. */
+  readonly isFair?: boolean;
   /** A run is kept while a question of it is open, and this long after it asked one that is answered, but not used. */
   readonly interactionMs: number;
 }

@@ -1,6 +1,6 @@
 import { type EventGroup, type RunHead, statesBefore, type Written } from "@ambit/durable/store";
 import type { Database, Statement } from "../database.js";
-import { asText, clock, list, prepared, sql, statement } from "../query.js";
+import { asInteger, asText, clock, list, prepared, sql, statement } from "../query.js";
 import { headOf } from "../rows.js";
 import { addDelivery } from "../shared/deliveries.js";
 
@@ -24,15 +24,15 @@ const addChunk = prepared<"runId" | "fence" | "last" | "first" | "text">(
 
 /** Adds a group of events to its run's log. */
 export async function appendGroup(database: Database, group: EventGroup): Promise<Written> {
-  const { runId, fence, first, count, text } = group;
+  const { runId, fence, first, count, text, dropped } = group;
   const last = first + count - 1;
-  const others = questionsOf(database, group);
+  const others = [...questionsOf(database, group), ...(dropped === undefined ? [] : [drop(group, dropped)])];
   if (others.length === 0 && database.append !== undefined) {
     const written = await database.append({ runId, fence, first, last, text });
     if (written) return "written";
   }
   const rows = await database.run([
-    advance({ runId, fence, last, before: first - 1, size: text.length }),
+    advance({ runId, fence, last, before: first - 1, size: text.length - (dropped?.characters ?? 0) }),
     addChunk({ runId, fence, last, first, text }),
     ...others,
     selectHead({ id: runId }),
@@ -40,6 +40,13 @@ export async function appendGroup(database: Database, group: EventGroup): Promis
   if (rows[1]?.length === 1) return "written";
   const head = rows.at(-1)?.[0];
   return head !== undefined && isWritten(headOf(head), fence, last) ? "written" : "fenced";
+}
+
+function drop({ runId, fence }: EventGroup, { before }: NonNullable<EventGroup["dropped"]>): Statement {
+  return statement(
+    sql`DELETE FROM ambit_chunks WHERE run_id = ${runId} AND last_event < ${asInteger(before)}
+    AND EXISTS (SELECT 1 FROM ambit_runs WHERE ${owned(runId, fence)})`,
+  );
 }
 
 /** What these events ask, and whom they are sent to. */

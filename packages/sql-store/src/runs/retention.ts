@@ -33,7 +33,7 @@ export class RunRetention {
   }
 
   /** Deletes what has ended and is too old or too much; looks only at that. */
-  async retain({ maxAgeMs, maxSize, interactionMs }: Retention): Promise<Retained> {
+  async retain({ maxAgeMs, maxSize, interactionMs, isFair = false }: Retention): Promise<Retained> {
     if (performance.now() - this.#countedAt > dayMs) {
       await recount(this.database);
       this.#countedAt = performance.now();
@@ -45,7 +45,8 @@ export class RunRetention {
     let excess = 0;
     const surplus = await this.#deleteAll(async () => {
       excess = Math.max(0, (await keptSize(this.database)) - maxSize);
-      return excess > 0 ? oldest(excess, idle) : undefined;
+      if (excess === 0) return undefined;
+      return isFair ? oldestOfLargest(excess, idle) : oldest(excess, idle);
     });
     await this.#forget(maxAgeMs, interactionMs);
     await this.#scrub();
@@ -171,4 +172,17 @@ function oldest(excess: number, idle: Sql): Sql {
       FROM (SELECT id, size, ended_at FROM ambit_runs WHERE state = 'ended' AND ${idle}
         ORDER BY ended_at, id LIMIT ${constant(maxDeletedAtOnce)}) AS first_ended
     ) AS measured WHERE before_it < ${asInteger(excess)}`;
+}
+
+/**
+ * The same, each time of the project that holds the most. Counted from a project's newest run on, its oldest run comes last
+ * and stands for all that the project holds: so the runs with the largest sums are the ones to delete.
+ */
+function oldestOfLargest(excess: number, idle: Sql): Sql {
+  return sql`SELECT id FROM (
+      SELECT id, SUM(bytes) OVER (ORDER BY held DESC, id) - bytes AS before_it FROM (
+        SELECT id, ${sizeOfRun} AS bytes,
+          SUM(${sizeOfRun}) OVER (PARTITION BY project ORDER BY ended_at DESC, id DESC) AS held
+        FROM ambit_runs WHERE state = 'ended' AND ${idle}) AS summed
+    ) AS measured WHERE before_it < ${asInteger(excess)} LIMIT ${constant(maxDeletedAtOnce)}`;
 }

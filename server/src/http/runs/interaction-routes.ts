@@ -123,7 +123,7 @@ function closed(id: string, state: InteractionState | undefined): AmbitError {
 /** `GET /sessions` */
 export async function handleSessions({ server, exchange, query }: StoredRoute): Promise<Response> {
   const filter = projectFilter(query, callersProjects(exchange.incoming));
-  const found = await server.runs.store.sessions({ ...filter, limit: query.read(limit) });
+  const found = await server.runs.openSessions({ ...filter, limit: query.read(limit) });
   const sessions = found.map(({ session, project, sandbox, address, createdAt, usedAt }) => ({
     sessionId: session,
     projectId: project,

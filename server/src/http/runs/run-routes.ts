@@ -82,10 +82,13 @@ export async function handleEvents(route: StoredRoute): Promise<void> {
     outgoing.writeHead(204).end();
     return;
   }
+  const left = leftSignal(outgoing);
+  // Before the response begins.
+  await server.runs.requireKept(run.id, after, left);
   await context.readers.reading(
     run,
     () => {
-      const records = server.runs.follow(run.id, after, leftSignal(outgoing));
+      const records = server.runs.follow(run.id, after, left);
       return sendRecords(id, form, records, outgoing, context);
     },
     () => void outgoing.destroy(),

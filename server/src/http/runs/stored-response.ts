@@ -42,7 +42,7 @@ export async function sendStoredResult(
 }
 
 async function* eventsOf(runs: RecordedRuns, id: string, signal: AbortSignal): AsyncGenerator<AgentEvent> {
-  const first = runs.firstEventOf(id);
+  const first = await runs.firstEventOf(id, signal);
   if (first > 1) yield { type: "data", name: "truncated", data: { events: first - 1, characters: 0 } };
   for await (const records of runs.follow(id, first - 1, signal)) {
     for (const record of recordsIn(records)) if (record.kind === "event") yield record.event;
