@@ -33,6 +33,7 @@ export * from "./kinds/sandbox-layers.js";
 export * from "./kinds/store.js";
 export * from "./kinds/tool-policy.js";
 export * from "./kinds/tool-source.js";
+export * from "./line-splitter.js";
 export * from "./log.js";
 export * from "./loop-turns.js";
 export * from "./piece-end.js";

@@ -7,12 +7,11 @@ import {
   type Frame,
   frameLine,
   maxChunkBytes,
-  maxLineLength,
+  maxLineBytes,
   readLine,
   signalLine,
   streams,
 } from "../src/transport/frame.js";
-import { Lines } from "../src/transport/lines.js";
 import { firstWindow, GrowthBudget, largestWindow, ReceiveWindow } from "../src/transport/windows.js";
 
 const stream = fc.constantFrom(...Object.values(streams));
@@ -39,7 +38,7 @@ describe("a line of the bridge", () => {
     fc.assert(
       fc.property(side, count, count, stream, content, (from, number, channel, on, bytes) => {
         const line = dataLine(from, number + 1, channel, on, bytes);
-        expect(Buffer.byteLength(line)).toBeLessThan(maxLineLength);
+        expect(Buffer.byteLength(line)).toBeLessThan(maxLineBytes);
         expect(line.indexOf("\n")).toBe(line.length - 1);
         expect(line).not.toContain("\0");
         if (number === Number.MAX_SAFE_INTEGER) return;
@@ -123,35 +122,6 @@ describe("chunks of a stream", () => {
     );
     const noText = Buffer.alloc(100, 0x80);
     expect(chunkEnd(noText, 0, 10)).toBe(10);
-  });
-});
-
-describe("lines of a stream", () => {
-  it("are complete for any chunking", () => {
-    const text = fc.array(
-      fc.string({ unit: "grapheme", maxLength: 30 }).map((line) => line.replace(/[\r\n]/g, "")),
-    );
-    fc.assert(
-      fc.property(text, fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }), (given, sizes) => {
-        const bytes = Buffer.from(given.map((line) => `${line}\n`).join(""), "utf8");
-        const lines = new Lines(1_000);
-        const got: string[] = [];
-        for (let start = 0, at = 0; start < bytes.length; at += 1) {
-          const end = start + (sizes[at % sizes.length] ?? 1);
-          got.push(...lines.push(bytes.subarray(start, end)));
-          start = end;
-        }
-        expect(got).toEqual(given);
-      }),
-    );
-  });
-
-  it("are truncated at a limit", () => {
-    const lines = new Lines(100);
-    for (let piece = 0; piece < 1_000; piece++) expect(lines.push(Buffer.alloc(90, "x"))).toEqual([]);
-    const [rest, next] = lines.push(Buffer.from("\nnext\n"));
-    expect(rest?.length).toBeLessThanOrEqual(100);
-    expect(next).toBe("next");
   });
 });
 

@@ -2,6 +2,7 @@ import {
   isJsonObject,
   type JsonLimits,
   JsonTooLarge,
+  LineSplitter,
   messageJsonLimits,
   type PublishedTool,
   wholeWords,
@@ -10,7 +11,6 @@ import { inTurns, parseJsonInTurns, textInTurns } from "@ambit/json-turns";
 import { z } from "zod";
 import type { McpClientConfig } from "./config.js";
 import { KeptResults } from "./kept-results.js";
-import { LineSplitter } from "./line-splitter.js";
 import { NotJson } from "./lost.js";
 import { NotTaken, reduced } from "./reduced-message.js";
 
@@ -69,7 +69,10 @@ export class MessageGuard {
 
   /** Lines of a stdio server's output. Pushing one that is too long throws MessageRefused. */
   lines(): LineSplitter {
-    return new LineSplitter(this.#maxBytes, () => this.#refused(this.#tooLong()));
+    return new LineSplitter({
+      maxBytes: this.#maxBytes,
+      tooLong: () => this.#refused(this.#tooLong()),
+    });
   }
 
   /** The tools of all pages, one of each name. From now on only each message by itself is bounded. */

@@ -1,6 +1,6 @@
 import { parseBoundedJson } from "@ambit/core/contract";
+import { LineSplitter } from "@ambit/core/plugin";
 import { decodePayload, type Frame, type StreamId, streams } from "./frame.js";
-import { Lines } from "./lines.js";
 import type { Transport } from "./transport.js";
 import { firstWindow, type GrowthBudget, ReceiveWindow, windowAfter } from "./windows.js";
 
@@ -46,19 +46,22 @@ export class Channel {
   listener: ChannelListener = {};
   readonly #outgoing: PerStream<Outgoing> = [newOutgoing(), newOutgoing(), newOutgoing()];
   readonly #incoming: PerStream<ReceiveWindow>;
-  readonly #lines: Lines;
+  readonly #lines: LineSplitter;
   #writing: Promise<void> = Promise.resolve();
   #isClosed = false;
 
-  /** @param maxMessageLength characters of one accepted message. */
+  /** @param maxMessageBytes of one message. A longer one is read as text that isn't JSON. */
   constructor(
     readonly id: number,
-    maxMessageLength: number,
+    maxMessageBytes: number,
     private readonly transport: Transport,
     growth: GrowthBudget,
     private readonly forget: () => void,
   ) {
-    this.#lines = new Lines(maxMessageLength);
+    this.#lines = new LineSplitter({
+      maxBytes: maxMessageBytes,
+      standIn: (characters) => `[a message of ${characters} characters]`,
+    });
     this.#incoming = [new ReceiveWindow(growth), new ReceiveWindow(growth), new ReceiveWindow(growth)];
   }
 

@@ -4,7 +4,7 @@ import type { Transport } from "./transport.js";
 import { GrowthBudget } from "./windows.js";
 
 /**
- * Channels that the other side may have open, and characters of one of its messages: limits what it can make this side
+ * Channels that the other side may have open, and bytes of one of its messages: limits what it can make this side
  * buffer. The runner, which doesn't trust the guest daemon, expects short replies and connections.
  */
 const limits = {

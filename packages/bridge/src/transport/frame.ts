@@ -134,8 +134,8 @@ function isStreamId(value: unknown): value is StreamId {
 
 /** Bytes of a stream in one frame at most: as base64 they make a line of 15,020 characters, and a pipe takes 16,384. */
 export const maxChunkBytes = 11_264;
-/** Characters of a line. Longer ones are noise. */
-export const maxLineLength = 16_384;
+/** Bytes of a line. Longer ones are noise. */
+export const maxLineBytes = 16_384;
 /** Bytes of a text as JSON in a line. */
 const maxTextBytes = 15_800;
 

@@ -1,16 +1,16 @@
+import { LineSplitter } from "@ambit/core/plugin";
 import {
   chunkEnd,
   dataLine,
   type Frame,
   frameLine,
   maxChunkBytes,
-  maxLineLength,
+  maxLineBytes,
   type PipeSignal,
   readLine,
   type Side,
   signalLine,
 } from "./frame.js";
-import { Lines } from "./lines.js";
 import type { PipeEvent, PipeFormat, PipeReader } from "./pipe-format.js";
 import { ReliableTransport, type SequenceCoding } from "./reliable-transport.js";
 
@@ -36,8 +36,12 @@ export class LineFormat implements PipeFormat<string> {
   }
 
   newReader(): PipeReader {
-    const lines = new Lines(maxLineLength);
-    return { push: (bytes) => lines.push(bytes).map((text) => this.#eventOf(text)) };
+    const lines = new LineSplitter({
+      maxBytes: maxLineBytes,
+      standIn: (characters) => `[a line of ${characters} characters]`,
+    });
+    // A terminal on the way ends its lines with a carriage return too.
+    return { push: (bytes) => [...lines.push(bytes)].map((line) => this.#eventOf(line.replace(/\r$/, ""))) };
   }
 
   signal(signal: PipeSignal): string {

@@ -2,7 +2,7 @@ import { createServer, type Server } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
 import { addressesOfThisHost } from "../host-addresses.js";
 import { type EgressProxy, openEgressProxy } from "../proxy/proxy.js";
-import { LineReader, lineOf, maxToGateBytes } from "./lines.js";
+import { lineOf, MessageReader, maxToGateBytes } from "./lines.js";
 import { answers, type FromGate, type Question, type Served, type ToGate } from "./messages.js";
 import { RemoteCredentials } from "./remote-credentials.js";
 import { gateTls } from "./tls.js";
@@ -29,7 +29,7 @@ export interface GateProgramOptions {
  */
 export class GateProgram {
   readonly #options: GateProgramOptions;
-  readonly #reader: LineReader;
+  readonly #reader: MessageReader;
   readonly #questions = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   #asked = 0;
   #silence: NodeJS.Timeout | undefined;
@@ -41,7 +41,7 @@ export class GateProgram {
   constructor(options: GateProgramOptions) {
     this.#options = options;
     // The types are the runner's, which this program came with.
-    this.#reader = new LineReader(maxToGateBytes, (message) => this.#receive(message as ToGate));
+    this.#reader = new MessageReader(maxToGateBytes, (message) => this.#receive(message as ToGate));
   }
 
   /** Bytes of the runner. Ends the program for any that aren't understood. */

@@ -1,10 +1,10 @@
-import { LineReader, lineOf, maxMessageBytes } from "./lines.js";
+import { lineOf, MessageReader, maxMessageBytes } from "./lines.js";
 import type { RelaySettings } from "./messages.js";
 import { startRelay } from "./relay.js";
 
 const say = (message: object) => process.stdout.write(lineOf(message));
 let silence: NodeJS.Timeout | undefined;
-const reader = new LineReader(maxMessageBytes, (message) => {
+const reader = new MessageReader(maxMessageBytes, (message) => {
   // The type is the runner's, which this program came with.
   if (silence === undefined) void begin(message as RelaySettings);
   else say({ pong: true });

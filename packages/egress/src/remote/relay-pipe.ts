@@ -1,5 +1,5 @@
 import { messageOf, SandboxFailed } from "@ambit/core/plugin";
-import { LineReader, lineOf, maxMessageBytes } from "./lines.js";
+import { lineOf, MessageReader, maxMessageBytes } from "./lines.js";
 import { fromRelaySchema, type RelaySettings } from "./messages.js";
 import type { GatePipe } from "./remote-gate.js";
 
@@ -45,7 +45,7 @@ export async function openRelay({ pipe, settings, signal, onLost }: RelayOptions
     reject(signal.reason);
     void close().catch(() => undefined);
   };
-  const reader = new LineReader(maxMessageBytes, (message) => {
+  const reader = new MessageReader(maxMessageBytes, (message) => {
     const said = fromRelaySchema.parse(message);
     if ("pong" in said) return;
     if ("failed" in said) return lose(said.failed);

@@ -4,7 +4,7 @@ import { trustedBy } from "../credentials/upstream.js";
 import type { Lookup } from "../guarded-lookup.js";
 import { addressesOfThisHost } from "../host-addresses.js";
 import { reportsTo, type SessionProxyOptions } from "../proxy/session/session-proxy.js";
-import { LineReader, lineOf, maxMessageBytes } from "./lines.js";
+import { lineOf, MessageReader, maxMessageBytes } from "./lines.js";
 import { type FromGate, fromGateSchema, type Question, sentCredentials, type ToGate } from "./messages.js";
 
 /** A pipe to the gate's program, which has been given the program: such as a bridge's `BinaryPipe`. */
@@ -106,7 +106,9 @@ export class RemoteGate {
   }
 
   async #read(): Promise<void> {
-    const reader = new LineReader(maxMessageBytes, (message) => this.#receive(fromGateSchema.parse(message)));
+    const reader = new MessageReader(maxMessageBytes, (message) =>
+      this.#receive(fromGateSchema.parse(message)),
+    );
     try {
       for await (const bytes of this.#options.pipe.output) {
         if (this.#hasEnded) return;

@@ -10,7 +10,7 @@ import type { Log, NetworkBoundary, SandboxFailed } from "@ambit/core/plugin";
 import type { CredentialBroker } from "../../src/credentials/index.js";
 import type { EgressDecision, Lookup } from "../../src/proxy/index.js";
 import { type GatePipe, openRelay, RemoteGate, secretBytes } from "../../src/remote/index.js";
-import { LineReader } from "../../src/remote/lines.js";
+import { MessageReader } from "../../src/remote/lines.js";
 import { fromGateSchema } from "../../src/remote/messages.js";
 
 const INTERNET = "127.0.0.2";
@@ -25,7 +25,7 @@ function start(
   const child = spawn(process.execPath, [programAt(name)], { stdio: ["pipe", "pipe", "inherit"] });
   const { stdin, stdout } = child;
   stdin.on("error", () => undefined);
-  const reader = new LineReader(100_000, heard);
+  const reader = new MessageReader(100_000, heard);
   stdout.on("data", (bytes: Buffer) => reader.push(bytes));
   return {
     child,

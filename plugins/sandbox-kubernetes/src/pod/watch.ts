@@ -1,5 +1,5 @@
 import { setTimeout as after } from "node:timers/promises";
-import type { Log } from "@ambit/core/plugin";
+import { LineSplitter, type Log } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { Cluster } from "./cluster.js";
 import { type Pod, podSchema } from "./status.js";
@@ -94,18 +94,11 @@ export class PodWatch {
       signal,
     });
     response.socket.unref();
-    let line: Buffer[] = [];
-    let length = 0;
-    for await (const chunk of response) {
-      let rest: Buffer = chunk;
-      for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
-        this.#changed(Buffer.concat([...line, rest.subarray(0, end)]).toString("utf8"));
-        [line, length, rest] = [[], 0, rest.subarray(end + 1)];
-      }
-      line.push(rest);
-      length += rest.length;
-      if (length > maxLineBytes) throw new Error("an event of the API server is too long");
-    }
+    const lines = new LineSplitter({
+      maxBytes: maxLineBytes,
+      tooLong: () => new Error("an event of the API server is too long"),
+    });
+    for await (const chunk of response) for (const line of lines.push(chunk)) this.#changed(line);
   }
 
   /** @throws Error where the server wants pods to be listed again */

@@ -4,7 +4,7 @@ import { maxLineBytes, SnapshotError } from "./format.js";
 const wait = new Int32Array(new SharedArrayBuffer(4));
 const stdin = 0;
 
-/** Stdin, as lines and bytes. */
+/** Stdin, as lines and bytes. Not a `LineSplitter`: this program reads bytes between its lines, and waits for its input. */
 export class Input {
   readonly #buffer = Buffer.allocUnsafe(1_048_576);
   #at = 0;

@@ -1,8 +1,8 @@
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
-import { SmallPieces } from "@ambit/core/plugin";
+import { LineSplitter } from "@ambit/core/plugin";
 import { turnToRead } from "@ambit/json-turns";
 import type { JsonRecord } from "../json-reading.js";
-import { AgentMessageRefused, type HeldLine, type MessageIntake, type Taken } from "./message-intake.js";
+import { AgentMessageRefused, type MessageIntake, type Taken } from "./message-intake.js";
 
 /** The agent no longer reads its input. */
 export class InputClosed extends Error {
@@ -58,7 +58,7 @@ function incoming(
     refused = reason;
   };
   const held = options.intake.line((reason) => refuse(reason));
-  const lines = new TextLineSplitter(held);
+  const lines = new LineSplitter();
 
   const deliver = (
     line: string,
@@ -125,7 +125,9 @@ function incoming(
           if (!done) await turnToRead(value);
           if (refused !== undefined) return;
           let delivered = false;
-          for (const line of done ? lines.rest() : lines.push(value)) {
+          const complete = done ? [lines.end() ?? ""] : [...lines.push(value)];
+          held.hold(lines.openCharacters);
+          for (const line of complete) {
             if (line.trim() === "") continue;
             const reading = take(line);
             const { line: read, taken } = reading instanceof Promise ? await reading : reading;
@@ -178,41 +180,6 @@ function outgoing(
     close: () => writer.close(),
     abort: (reason) => writer.abort(reason),
   });
-}
-
-const lineFeed = 10;
-
-/** Splits decoded text at line feeds. A line may arrive in any number of pieces. */
-class TextLineSplitter {
-  readonly #decoder = new TextDecoder();
-  readonly #held: HeldLine;
-  /** Of a line without its end. */
-  readonly #small = new SmallPieces();
-  #open = "";
-
-  constructor(held: HeldLine) {
-    this.#held = held;
-  }
-
-  /** @throws AgentMessageRefused */
-  push(bytes: Uint8Array): readonly string[] {
-    const whole = bytes.includes(lineFeed) ? [...this.#small.end(), bytes] : this.#small.push(bytes);
-    const lines = whole.flatMap((piece) => this.#split(piece));
-    this.#held.hold(this.#open.length + this.#small.length);
-    return lines;
-  }
-
-  rest(): readonly string[] {
-    const lines = this.#small.end().flatMap((piece) => this.#split(piece));
-    return [...lines, this.#open + this.#decoder.decode()];
-  }
-
-  #split(bytes: Uint8Array): readonly string[] {
-    const pieces = this.#decoder.decode(bytes, { stream: true }).split("\n");
-    pieces[0] = this.#open + (pieces[0] ?? "");
-    this.#open = pieces.pop() ?? "";
-    return pieces;
-  }
 }
 
 /** The messages that the SDK accepts without an error response: a request, a notification or a response. */

@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import { SandboxFailed } from "@ambit/core/plugin";
+import { LineSplitter, SandboxFailed } from "@ambit/core/plugin";
 
 /** Bytes that a jail may send through its gate in all: a process number and one word. */
 const maxSentBytes = 64;
@@ -14,16 +14,13 @@ const maxBufferedBytes = 4096;
  */
 export async function* gateWords(gate: Readable): AsyncGenerator<string, undefined> {
   let sent = 0;
-  let text = "";
-  for await (const chunk of gate) {
-    const bytes = Buffer.from(chunk);
-    sent += bytes.length;
+  const lines = new LineSplitter();
+  for await (const chunk of gate as AsyncIterable<Buffer>) {
+    sent += chunk.length;
     if (sent > maxSentBytes) {
       throw new SandboxFailed("The jail's first program sent an unexpected message: nothing was run in it");
     }
-    const lines = (text + bytes.toString("latin1")).split("\n");
-    text = lines.pop() ?? "";
-    yield* lines;
+    yield* lines.push(chunk);
   }
 }
 
