@@ -34,6 +34,7 @@ const ofRequests = {
   setupCharacters: "Characters of one of them, and of a value in `environment.env`.",
   pullRequestLabels: "`labels` of a pull request.",
   outputGlobs: "`outputs.include`.",
+  setupInputs: "`environment.inputs`.",
   outputFiles: "Largest `outputs.maxFiles`.",
   outputBytes: "Largest `outputs.maxBytes`.",
   permissionRules: "`permissions.rules`.",

@@ -346,6 +346,36 @@ describe("ambit run with a prompt", () => {
     expect(first).toBeDefined();
   });
 
+  it("keeps what --setup made until one of its inputs changes", { timeout: 120_000 }, async () => {
+    const folder = await project();
+    writeFileSync(join(folder, "package.json"), '{ "name": "one" }');
+    writeFileSync(join(folder, "removed.txt"), "removed later");
+    const make = `mkdir made && cp package.json made/ && for f in a*.txt; do echo changed >> $f; done && date +%N > made/at && : ${randomUUID()}`;
+    const line = ["run", "--agent", "demo", "--folder", folder, "--setup", make, ...allowed, "--timeline"];
+    const found = async () => {
+      const { stdout, stderr } = await ambit([...line, "run cat made/at app.txt; ls"]);
+      expect(stderr).toContain("the setup is kept until package.json or a command of it changes");
+      const at = /got .*run(?: \(.*\))?: (\d+)/.exec(stdout)?.[1];
+      expect(at, stdout).toBeDefined();
+      return { at, stdout };
+    };
+    const first = await found();
+    // The folder's own files are as they are there, whatever the setup did to them.
+    expect(first.stdout).not.toContain("changed\n");
+    expect(first.stdout).toContain("removed.txt");
+    writeFileSync(join(folder, "app.txt"), "three\n");
+    rmSync(join(folder, "removed.txt"));
+    const second = await found();
+    expect(second.at).toBe(first.at);
+    expect(second.stdout).toContain("from the cache");
+    expect(second.stdout).toContain("three");
+    expect(second.stdout).not.toContain("removed.txt");
+    writeFileSync(join(folder, "package.json"), '{ "name": "two" }');
+    const third = await found();
+    expect(third.at).not.toBe(first.at);
+    expect(third.stdout).toContain("built now, kept");
+  });
+
   it("runs no configuration that an agent wrote into the folder", async () => {
     const folder = await project();
     const line = ["run", "--agent", "demo", "--folder", ".", "--network", "off", ...allowed];

@@ -172,7 +172,10 @@ export class Workspaces {
     }
     const openSetup = () => open(own);
     const run = { ...this.#beginning(request, own, options), sandbox, openSetup, fill, report, warn };
-    return begun ?? filledWith(request, await this.#environments.prepare(run));
+    const filled = begun ?? filledWith(request, await this.#environments.prepare(run));
+    const { inputs, prepareOnly } = request.environment ?? {};
+    // What is kept has no files of the sources then.
+    return inputs === undefined || prepareOnly ? filled : { ...filled, sources: await fill(sandbox) };
   }
 
   #beginning(

@@ -49,6 +49,11 @@ function program(): Command {
       collected,
     )
     .option("--setup-network <what>", "what --setup reaches, as --network (default: the same)")
+    .option(
+      "--setup-inputs <glob>",
+      "a file that --setup depends on (default: manifests and lockfiles, and what its commands name); may be repeated",
+      collected,
+    )
     .option("--network <what>", "off, on, or destinations: example.com,10.0.0.0/8:443 (default: off)")
     .option("--filesystem <mode>", "workspace, readonly, off or on (default: workspace)")
     .option("--memory <MiB>", "memory of everything that the run starts", positiveNumber)

@@ -113,11 +113,14 @@ describe("a repository's devcontainer.json", { timeout: 120_000 }, () => {
   });
 
   it("is refused by its field without a repository, and without anything to do", async () => {
-    const issues = async (environment: object) => {
-      const body = { ...demo("say hi"), sandboxPermission: closed, environment };
+    const issues = async (environment: object, workspace?: object) => {
+      const body = { ...demo("say hi"), sandboxPermission: closed, environment, workspace };
       return JSON.parse(await (await server.post("/plan", body)).text()).failure?.issues;
     };
     expect(await issues({ devcontainer: {} })).toMatchObject([{ path: "environment.devcontainer" }]);
+    expect(await issues({ setup: ["true"], inputs: ["*.lock"] }, { sources: [git("app")] })).toMatchObject([
+      { path: "environment.inputs", message: expect.stringContaining("of type files") },
+    ]);
     expect(await issues({})).toMatchObject([{ path: "environment.setup" }]);
   });
 });

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { environmentValueSchema } from "../values/environment.js";
+import { workspaceGlobSchema } from "../values/workspace-glob.js";
 import { workspacePathSchema } from "../values/workspace-path.js";
 import { setupCredentialSchema } from "./boundary/credentials.js";
 import { sandboxPermissionSchema } from "./boundary/sandbox-permission.js";
@@ -52,6 +53,14 @@ export const environmentSchema = z.strictObject({
     )
     .default({})
     .meta({ description: "Variables of the commands, in plain text. The agent doesn't get them." }),
+  inputs: z
+    .array(workspaceGlobSchema)
+    .min(1)
+    .max(limits.setupInputs)
+    .optional()
+    .meta({
+      description: `Of the files in \`workspace.sources\`, those that the setup depends on, as globs such as \`**/package-lock.json\`, at most ${limits.setupInputs}. What was prepared is used again until one of them changes, and only what the commands made is kept: files of the sources are always as this request has them. All sources must be of type \`files\`. Default: every file counts.`,
+    }),
   credentials: z
     .array(setupCredentialSchema)
     .max(limits.credentials)

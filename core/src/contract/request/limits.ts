@@ -15,6 +15,7 @@ export const limits = {
   sparsePaths: 256,
   imageCharacters: 512,
   setupCommands: 32,
+  setupInputs: 64,
   /** Characters of a command, or of a variable's value. */
   setupCharacters: 32_768,
   pullRequestLabels: 100,

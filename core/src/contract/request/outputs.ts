@@ -1,21 +1,13 @@
 import { z } from "zod";
+import { workspaceGlobSchema } from "../values/workspace-glob.js";
 import { gitOutputSchema } from "./git-output.js";
 import { limits } from "./limits.js";
-
-const globSchema = z
-  .string()
-  .min(1)
-  .max(256)
-  .regex(/^[^\0\\]*$/, "must use / between folders, without NUL or backslash")
-  .refine((glob) => !glob.startsWith("/") && !glob.split("/").includes(".."), {
-    error: "must be relative to the workspace, without '..'",
-  });
 
 /** What leaves the workspace when the run ends or pauses. */
 export const outputsSchema = z
   .strictObject({
     include: z
-      .array(globSchema)
+      .array(workspaceGlobSchema)
       .max(limits.outputGlobs)
       .default([])
       .meta({

@@ -16,6 +16,7 @@ import { environmentKey, systemOf } from "./key.js";
 import { Layers, type LayersOfRun } from "./layers.js";
 import type { ReportSetup } from "./report.js";
 import { usedSecrets, withoutSecrets } from "./search.js";
+import { removeSources } from "./source-files.js";
 import { readSystem } from "./system.js";
 
 export interface EnvironmentsOptions {
@@ -218,6 +219,7 @@ export class Environments {
       const signal = AbortSignal.any([run.signal, late]);
       try {
         await this.#runCommands(run, setup, signal);
+        if (run.request.environment?.inputs !== undefined) await removeSources(setup, run.request, signal);
         const builtAt = Date.now();
         const secrets = usedSecrets(run.request);
         const facts = await packSnapshot(

@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import type { RunRequest, Source } from "@ambit/core/contract";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
+import { globsOf } from "../inside/globs.js";
+import { placeOf } from "../sources/place.js";
 
 /** Counted up when what is kept changes its form or meaning. */
 const version = 3;
@@ -19,9 +21,10 @@ export interface KeyFacts {
 
 /** Names everything that decides what setup commands can make. No credential is part of it. Pure. */
 export function environmentKey({ request, boundary, backend, system, commits }: KeyFacts): string {
-  const { setup = [], env = {}, devcontainer } = request.environment ?? {};
+  const { setup = [], env = {}, devcontainer, inputs } = request.environment ?? {};
+  const isInput = inputs && globsOf(inputs).matches;
   const sources = (request.workspace?.sources ?? []).map((source, index) =>
-    identityOf(source, commits.get(index)),
+    identityOf(source, commits.get(index), isInput),
   );
   const { network, filesystem, resources } = boundary;
   const facts = [
@@ -34,11 +37,17 @@ export function environmentKey({ request, boundary, backend, system, commits }: 
     { network, filesystem, resources },
     // Its contents are the commit's.
     ...(devcontainer === undefined ? [] : [devcontainer]),
+    // What is kept is another thing then: without the files of the sources.
+    ...(inputs === undefined ? [] : ["inputs"]),
   ];
   return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
 }
 
-function identityOf(source: Source, commit: string | undefined): unknown {
+function identityOf(
+  source: Source,
+  commit: string | undefined,
+  isInput: ((path: string) => boolean) | undefined,
+): unknown {
   switch (source.type) {
     case "git": {
       // The credential doesn't decide what comes in, and the name of the branch only what `.git` says of it.
@@ -51,8 +60,11 @@ function identityOf(source: Source, commit: string | undefined): unknown {
       if (data !== undefined) return { ...rest, data: createHash("sha256").update(data).digest("hex") };
       return url === undefined ? rest : { ...rest, url: withoutSignature(url) };
     }
-    case "files":
-      return { ...source, files: createHash("sha256").update(JSON.stringify(source.files)).digest("hex") };
+    case "files": {
+      const place = placeOf(source);
+      const files = source.files.filter(({ path }) => isInput?.(place + path) ?? true);
+      return { ...source, files: createHash("sha256").update(JSON.stringify(files)).digest("hex") };
+    }
   }
 }
 

@@ -38,6 +38,12 @@ export function environmentIssues(request: Asked): readonly Issue[] {
       path: "environment.devcontainer",
       message: "needs exactly one git source in workspace.sources, whose file it is",
     });
+  if (environment.inputs !== undefined && (workspace?.sources ?? []).some(({ type }) => type !== "files"))
+    issues.push({
+      path: "environment.inputs",
+      message:
+        "needs all of workspace.sources to be of type files: a git source counts by its commit, and an archive by its digest. Leave it out",
+    });
   const own = environment.boundary?.filesystem;
   if (
     own !== undefined &&
@@ -65,10 +71,15 @@ function withoutSetup({
   env,
   credentials,
   boundary,
+  inputs,
   prepareOnly,
 }: EnvironmentRequest): readonly Issue[] {
   const isForCommands =
-    Object.keys(env).length > 0 || credentials.length > 0 || boundary !== undefined || prepareOnly;
+    Object.keys(env).length > 0 ||
+    credentials.length > 0 ||
+    boundary !== undefined ||
+    inputs !== undefined ||
+    prepareOnly;
   if (image !== undefined && !isForCommands) return [];
   const message =
     "must have a command, unless there is a devcontainer or nothing but an image: the other fields are for commands";

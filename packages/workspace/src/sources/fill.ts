@@ -4,6 +4,7 @@ import type { Source, SourceReceipt } from "@ambit/core/contract";
 import { type FileEntry, loopTurns, type Sandbox } from "@ambit/core/plugin";
 import type { LeftOut, SourceEntry } from "./entry.js";
 import { ArchiveDamaged } from "./format-reading.js";
+import { placeOf } from "./place.js";
 import type { PreparedSource } from "./prepared.js";
 import { sourceFailed } from "./source-error.js";
 import { TarHeaderTooLong } from "./tar-headers.js";
@@ -97,6 +98,7 @@ class Places {
 /** One source on its way into the workspace. */
 class Filling {
   readonly #hash = createHash("sha256");
+  readonly #place: string;
   readonly #paths = new Set<string>();
   readonly #omitted: { path: string; reason: LeftOut["reason"] }[] = [];
   #entries: FileEntry[] = [];
@@ -110,7 +112,9 @@ class Filling {
     readonly sandbox: Pick<Sandbox, "workspace" | "writeFiles">,
     readonly left: { files: number; bytes: number },
     readonly places: Places,
-  ) {}
+  ) {
+    this.#place = placeOf(source);
+  }
 
   async add(entry: SourceEntry | LeftOut): Promise<void> {
     if ("leftOut" in entry) {
@@ -120,7 +124,7 @@ class Filling {
     const { path, content, executable } = entry;
     if (this.#paths.has(path)) throw sourceFailed(this.index, "invalid", `has '${path}' twice`);
     this.#paths.add(path);
-    const both = this.places.add(this.#below + path);
+    const both = this.places.add(this.#place + path);
     if (both !== undefined)
       throw sourceFailed(
         this.index,
@@ -138,15 +142,10 @@ class Filling {
     this.left.files -= 1;
     this.left.bytes -= content.length;
     if (this.left.files < 0 || this.left.bytes < 0) throw tooLarge(this.index);
-    this.#entries.push({ path: `${this.sandbox.workspace}/${this.#below}${path}`, content, executable });
+    this.#entries.push({ path: `${this.sandbox.workspace}/${this.#place}${path}`, content, executable });
     this.#waiting += content.length;
     await loopTurns.take(content.length);
     if (this.#waiting >= batch.bytes || this.#entries.length >= batch.files) await this.#write();
-  }
-
-  /** Where its files go in the workspace; empty, or with a slash at the end. */
-  get #below(): string {
-    return this.source.into === undefined ? "" : `${this.source.into.replace(/\/+$/, "")}/`;
   }
 
   async end(): Promise<SourceReceipt> {

@@ -15,6 +15,7 @@ import { InPlace } from "./in-place/in-place.js";
 import { keyVariables } from "./model-connection.js";
 import { type CopiedRepository, copiedRepository } from "./repository.js";
 import { type ByHandOptions, requestByHand, withoutCredentials } from "./request.js";
+import { setupInputsOf } from "./setup-inputs.js";
 import { skillFrom } from "./skill-folder.js";
 import { showChanges, takeBack } from "./take-back.js";
 import { requireWritable, writeOwn } from "./writable.js";
@@ -60,6 +61,7 @@ const byHandOptions = [
   "include",
   "setup",
   "setupNetwork",
+  "setupInputs",
 ] as const;
 
 /** Whether the command line describes the run itself, so that its argument is the prompt. Pure. */
@@ -91,8 +93,7 @@ export class ByHand {
     const { prompt, options, terminal } = this;
     if (this.#folder === undefined) requireFolder(options);
     if (options.patch !== undefined) await requireWritable("--patch", options.patch);
-    if (options.setupNetwork !== undefined && options.setup === undefined)
-      throw new ConfigurationInvalid("--setup-network", ["has no effect without --setup: leave it out"]);
+    requireSetup(options);
     const guarded = await this.#inPlace?.prepare();
     const files = this.#folder === undefined || guarded !== undefined ? [] : await this.#copy(this.#folder);
     if (options.resume === true)
@@ -103,6 +104,7 @@ export class ByHand {
       options,
       earlier: this.#earlier,
       files,
+      setupInputs: this.#setupInputs(files),
       gitUser: this.#repository?.user,
       guarded,
       skills,
@@ -194,6 +196,18 @@ export class ByHand {
     return files;
   }
 
+  /** Says what a setup is kept for. @throws ConfigurationInvalid for globs that name no file */
+  #setupInputs(files: readonly FolderFile[]): readonly string[] | undefined {
+    const { setup, setupInputs } = this.options;
+    if (setup === undefined) return undefined;
+    const paths = files.map(({ path }) => path);
+    const inputs = setupInputsOf(paths, setup, setupInputs);
+    if (inputs === undefined) return undefined;
+    const named = list(inputs.paths);
+    process.stderr.write(`ambit: the setup is kept until ${named} or a command of it changes\n`);
+    return inputs.globs;
+  }
+
   /** What the command line does about a failure, where its own words don't say it. Undefined: nothing more. Pure. */
   fixFor(failure: RunResult["failure"]): string | undefined {
     const { agent, model, network = "off", setupNetwork = network } = this.options;
@@ -276,6 +290,14 @@ function requireFolder({ apply, patch, include }: ByHandRunOptions): void {
   const option = patch !== undefined ? "--patch" : apply === true ? "--apply" : undefined;
   if (option !== undefined)
     throw new ConfigurationInvalid(option, ["needs --folder, whose files the run's changes are for"]);
+}
+
+function requireSetup({ setup, setupNetwork, setupInputs }: ByHandRunOptions): void {
+  if (setup !== undefined) return;
+  const option =
+    setupNetwork !== undefined ? "--setup-network" : setupInputs === undefined ? undefined : "--setup-inputs";
+  if (option !== undefined)
+    throw new ConfigurationInvalid(option, ["has no effect without --setup: leave it out"]);
 }
 
 function list(paths: readonly string[]): string {

@@ -26,6 +26,8 @@ export interface ByHandOptions {
   readonly setup?: readonly string[];
   /** What they reach, as `network`. Default: the same. */
   readonly setupNetwork?: string;
+  /** Globs of the folder's files that they depend on. Default: manifests and lockfiles, and what the commands name. */
+  readonly setupInputs?: readonly string[];
 }
 
 type RequestInput = z.input<typeof runRequestSchema>;
@@ -46,6 +48,8 @@ export interface ByHandRequest {
   /** What was said in earlier runs. */
   readonly earlier: readonly Message[];
   readonly files: readonly FolderFile[];
+  /** Globs of those that the setup depends on. Default: all. */
+  readonly setupInputs?: readonly string[] | undefined;
   /** What can't be changed, or reached, in the workspace. Default: nothing more than the backend protects. */
   readonly guarded?: GuardedPaths | undefined;
   /** Who makes commits inside. */
@@ -62,7 +66,8 @@ function guardedMode({ readable, denied }: GuardedPaths): object {
 
 /** The request that these words make. It is validated like any other. Pure. */
 export function requestByHand(asked: ByHandRequest): ByHandBody {
-  const { prompt, options, earlier, files, guarded, gitUser, skills, environment, waitMs } = asked;
+  const { prompt, options, earlier, files, guarded, gitUser, skills, environment, waitMs, setupInputs } =
+    asked;
   const { agent, sandbox, model, filesystem = "workspace", secrets, memory, permissions } = options;
   const modelConnection = modelConnectionFrom(environment, agent, model);
   return {
@@ -88,6 +93,7 @@ export function requestByHand(asked: ByHandRequest): ByHandBody {
       : {
           environment: {
             setup: [...options.setup],
+            inputs: setupInputs === undefined ? undefined : [...setupInputs],
             boundary: { network: networkOf(options.setupNetwork ?? options.network ?? "off") },
           },
         }),
