@@ -1,6 +1,9 @@
 /** The fix for a jail that can't be opened, by bubblewrap's message. The first match applies. */
 import { messageOf } from "@ambit/core/plugin";
 
+const containerFlags =
+  "--security-opt seccomp=unconfined --security-opt systempaths=unconfined --security-opt apparmor=unconfined";
+
 const fixes: readonly (readonly [words: RegExp, fix: string])[] = [
   [/bubblewrap isn't installed/, "apt install bubblewrap"],
   [/has no namespaces/, "run Ambit on Linux, or name a sandbox that doesn't need this host"],
@@ -11,7 +14,12 @@ const fixes: readonly (readonly [words: RegExp, fix: string])[] = [
   [/Can't mount proc|mount proc/, "in Docker add --security-opt systempaths=unconfined"],
   [
     /No permissions to create new namespace|Creating new namespace failed|pivot_root|make \/ slave/,
-    "in Docker add --security-opt seccomp=unconfined --security-opt systempaths=unconfined --security-opt apparmor=unconfined; elsewhere allow user namespaces (kernel.unprivileged_userns_clone=1, user.max_user_namespaces > 0)",
+    `in Docker add ${containerFlags}; elsewhere allow user namespaces (kernel.unprivileged_userns_clone=1, user.max_user_namespaces > 0)`,
+  ],
+  [
+    // Root's own program, for a session whose files lie where only root reaches them.
+    /unshare: unshare failed/,
+    `in Docker add --cap-add SYS_ADMIN ${containerFlags}; elsewhere give root CAP_SYS_ADMIN`,
   ],
   [/userIds.records/, "set sandbox-local's userIds.records to a folder that all runners of this host share"],
   [/Programs can't be started from/, "set sandbox-local's dataFolder to a file system without noexec"],

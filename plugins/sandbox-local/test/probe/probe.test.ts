@@ -161,6 +161,7 @@ describe("the fix depends on bubblewrap's message", () => {
     ["bubblewrap isn't installed", "apt install bubblewrap"],
     ["bwrap: No permissions to create new namespace", "seccomp=unconfined"],
     ["bwrap: Creating new namespace failed: Operation not permitted", "seccomp=unconfined"],
+    ["The jail can't be opened: unshare: unshare failed: Operation not permitted", "--cap-add SYS_ADMIN"],
     ["bwrap: Can't mount proc on /newroot/proc: Operation not permitted", "systempaths=unconfined"],
     ["bwrap: pivot_root: Operation not permitted", "seccomp=unconfined"],
     ["bwrap: setting up uid map: Permission denied", "AppArmor"],

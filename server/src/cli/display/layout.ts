@@ -51,6 +51,11 @@ export function cut(text: string, columns: number): string {
   return `${shown}…`;
 }
 
+/** `1 token`, `2,400 tokens`. Pure. */
+export function counted(count: number, noun: string): string {
+  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 /** The columns of the widest text. Pure. */
 export function widest(texts: readonly string[]): number {
   return Math.max(0, ...texts.map((text) => stringWidth(text)));

@@ -10,7 +10,7 @@ import { printable } from "../../logging/printable.js";
 import { changeLine } from "./change-line.js";
 import { colors } from "./colors.js";
 import { duration } from "./duration.js";
-import { columnsOf, padded, wrapped } from "./layout.js";
+import { columnsOf, counted, padded, wrapped } from "./layout.js";
 import { receiptLines } from "./receipt-lines.js";
 import { shortId } from "./short-id.js";
 
@@ -68,7 +68,7 @@ export class Timeline {
         const label = event.denied === true ? "denied" : failed ? "failed" : "got";
         const { name, begun } = this.#calls.get(event.id) ?? { name: "tool", begun: now };
         const took = now - begun < noticeableMs ? "" : ` (${duration(now - begun)})`;
-        const text = `${name}${took}: ${shortened(event.output ?? "")}`;
+        const text = `${name}${took}: ${shortened(withoutName(event.output ?? "", name))}`;
         const changes = (event.changes ?? []).map((change) =>
           line("changes", changeLine(change), colors.green),
         );
@@ -120,7 +120,9 @@ export class Timeline {
     const line = (label: string, text: string, color = colors.cyan) => this.#line(now, label, text, color);
     const { failure, usage } = result;
     const tokens =
-      usage === undefined ? "" : ` · ${count(usage.input)} tokens in, ${count(usage.output)} tokens out`;
+      usage === undefined
+        ? ""
+        : ` · ${counted(usage.input ?? 0, "token")} in, ${counted(usage.output ?? 0, "token")} out`;
     const ending = result.ok
       ? line("ends", `${result.stopReason ?? "well"}${tokens}`, colors.green)
       : line(
@@ -209,11 +211,15 @@ function answerText({ kind, payload = {} }: AgentEventOf<"interaction_response">
     ...others
   }: Readonly<Record<string, unknown>> = payload;
   if (typeof approved === "boolean") return `${String(toolName)}: ${approved ? "allowed" : "denied"}`;
+  // A client tool's output follows as the result of its call.
+  if (output === undefined && Object.keys(others).length === 0) return String(toolName);
   return `${String(toolName)}: ${shortened(output ?? others)}`;
 }
 
-function count(tokens = 0): string {
-  return tokens.toLocaleString("en");
+/** What went wrong, without the beginning that says again whose result it is. */
+function withoutName(output: unknown, name: string): unknown {
+  if (typeof output !== "string" || !output.startsWith(`Tool '${name}' `)) return output;
+  return output.slice(`Tool '${name}' `.length).replace(/^failed: /, "");
 }
 
 function shortened(value: unknown): string {

@@ -2,7 +2,7 @@ import type { AttackRow, CapabilityReport, Verdict, VerifyReport } from "@ambit/
 import { printableLine } from "../../logging/printable.js";
 import { colors } from "./colors.js";
 import type { ReportOptions } from "./doctor-report.js";
-import { cut, marks, padded, widest, wrapped } from "./layout.js";
+import { counted, cut, marks, padded, widest, wrapped } from "./layout.js";
 
 /** Why a verdict on an attack shows nothing, though nothing is wrong. */
 const meanings: Partial<Record<Verdict, string>> = {
@@ -53,7 +53,7 @@ function verdict({ backend, capabilities }: VerifyReport, columns: number): stri
       `${backend} guarantees nothing on this host, and refuses every boundary.`,
       columns,
     );
-  const what = `${attacks} attacks worked without the guard and failed in ${backend}`;
+  const what = `${counted(attacks, "attack")} worked without the guard and failed in ${backend}`;
   return headline(true, `${what}: ${counts.join(", ")}.`, columns);
 }
 
@@ -98,7 +98,7 @@ function outcomeOf({ attacks }: CapabilityReport): string {
   for (const { verdict: seen } of attacks) counts.set(seen, (counts.get(seen) ?? 0) + 1);
   const { proven = 0, ...others } = Object.fromEntries(counts);
   const rest = Object.entries(others).map(([name, count]) => `${count} ${name}`);
-  return [`${proven} attacks failed`, ...rest].join(", ");
+  return [`${counted(proven, "attack")} failed`, ...rest].join(", ");
 }
 
 function nameOf({ id }: AttackRow): string {

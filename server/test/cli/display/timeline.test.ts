@@ -163,6 +163,29 @@ describe("Timeline", () => {
     ).toEqual(["denied", "failed"]);
   });
 
+  it("names a tool once, and counts one token as one", () => {
+    const output = "Tool 'book' failed: the platform could not be reached.";
+    expect(
+      printed([
+        { type: "tool_call", id: "1", name: "book", input: {} },
+        { type: "tool_result", id: "1", isError: true, output },
+        { type: "interaction_response", id: "a", kind: "client_tool", payload: { toolName: "seat" } },
+      ]),
+    ).toEqual([
+      "   0.00 s  calls    book {}",
+      "   0.01 s  failed   book: the platform could not be reached.",
+      "   0.02 s  answer   seat",
+    ]);
+    const result: RunResult = {
+      ok: true,
+      runId: "r",
+      events: [],
+      stopReason: "end_turn",
+      usage: { input: 2_400, output: 1 },
+    };
+    expect(plain(new Timeline(0).result(result, 0))).toContain("end_turn · 2,400 tokens in, 1 token out");
+  });
+
   it("ends a refusal with every gap and its fix", () => {
     const gap = {
       actor: "local",
