@@ -164,21 +164,21 @@ describe("the idle clock is paused while the agent waits for the runner", () => 
   test("during a tool call", async () => {
     const executor = new FakeExecutor({
       execute: async () => {
-        await new Promise((resolve) => setTimeout(resolve, 150));
+        await new Promise((resolve) => setTimeout(resolve, 800));
         return { status: "completed", output: "late" };
       },
     });
     const world = await createWorld({
       executors: [executor],
       script: calls("look_up"),
-      limits: { idleMs: 50, firstResponseMs: 50 },
+      limits: { idleMs: 400, firstResponseMs: 400 },
     });
     expect((await world.run({ customTools: [tool] })).result).toMatchObject({ ok: true });
   });
 
   test("while the reader is behind", async () => {
     const world = await createWorld({
-      limits: { idleMs: 60 },
+      limits: { idleMs: 400 },
       script: async function* () {
         for (let index = 0; index < 2_000; index += 1) yield { type: "message", text: "x" };
         yield done;
@@ -187,7 +187,7 @@ describe("the idle clock is paused while the agent waits for the runner", () => 
     const run = await world.admit({});
     const records = run.records();
     await records.next();
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await new Promise((resolve) => setTimeout(resolve, 800));
     let last = await records.next();
     for (let next = last; next.done !== true; next = await records.next()) last = next;
     expect(last.value).toMatchObject({ kind: "result", result: { ok: true } });
