@@ -103,7 +103,7 @@ export class Runner {
           await loopTurns.take(formCharactersOf(admitted.secrets));
           this.#refuseWhileDraining();
           this.#requireNewId(admitted.request.runId, options);
-          this.#commands.require(admitted.request);
+          this.#commands.require(admitted);
           return this.#begin(admitted, options, () => free());
         } catch (error) {
           free();
