@@ -39,7 +39,10 @@ async function startServer() {
     AMBIT_SQLITE_FILE: join(folder, "runs.sqlite"),
     AMBIT_BLOBS_FOLDER: join(folder, "blobs"),
   };
-  const args = [join(root, "server/bin/ambit.mjs"), "serve"];
+  // The client's models are those of the contract, without the fields of another platform's dialect.
+  const config = join(folder, "ambit.config.json");
+  writeFileSync(config, JSON.stringify({ extends: "defaults", without: ["@ambit/compat-agenta"] }));
+  const args = [join(root, "server/bin/ambit.mjs"), "--config", config, "serve"];
   const child = spawn(process.execPath, args, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
   /** @type {PromiseWithResolvers<string>} */
   const listening = Promise.withResolvers();

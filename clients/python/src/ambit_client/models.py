@@ -447,6 +447,13 @@ RunRequestEnvironmentEnvAdditionalProperty = TypeAliasType(
 )
 
 
+class RunRequestEnvironmentInput(RootModel[str]):
+    model_config = ConfigDict(
+        regex_engine="python-re",
+    )
+    root: Annotated[str, Field(max_length=256, min_length=1, pattern='^[^\\0\\\\]*$')]
+
+
 class RunRequestEnvironmentCredentialHost(RootModel[str]):
     model_config = ConfigDict(
         regex_engine="python-re",
@@ -1051,35 +1058,6 @@ class RunRequestSandboxCredential(BaseModel):
     """
 
 
-class RunRequestGatewayPolicyIntegrations(BaseModel):
-    model_config = ConfigDict(
-        extra='forbid',
-        populate_by_name=True,
-    )
-    provider: Annotated[str, Field(pattern='\\S')]
-    connection: Annotated[str, Field(pattern='\\S')]
-    toolkit_version: Annotated[str, Field(alias='toolkitVersion', pattern='\\S')]
-    tools: Any
-
-
-class RunRequestGatewayPolicy(BaseModel):
-    """
-    What the tools with the `callRef` `gateway.search` and `gateway.run` may find and run: the runner decides on each call, and adds the integration's connection and version to it. Such a tool without a policy is refused.
-    """
-
-    model_config = ConfigDict(
-        extra='forbid',
-        populate_by_name=True,
-    )
-    integrations: dict[
-        Annotated[str, StringConstraints(pattern=r'\S')],
-        RunRequestGatewayPolicyIntegrations,
-    ]
-    """
-    By the integration's name: `{provider, connection, toolkitVersion, tools: {NAME: {permission, readOnly}}}`. A tool that isn't named is denied. The agent never sees it.
-    """
-
-
 class RunRequestPermissionsRule(BaseModel):
     model_config = ConfigDict(
         extra='forbid',
@@ -1289,40 +1267,6 @@ class RunRequestWebhook(BaseModel):
     ] = None
     """
     What is sent: `run.finished`, `run.failed`, `interaction.requested`, `interaction.expired`. Default: all of them. A paused run has finished, with the `stopReason` `paused`.
-    """
-
-
-class RunRequestModelCapabilities(BaseModel):
-    """
-    What the platform knows about the model. Ambit asks the agent instead.
-    """
-
-    model_config = ConfigDict(
-        extra='forbid',
-        populate_by_name=True,
-    )
-    input_modalities: Annotated[list[str] | None, Field(alias='inputModalities')] = None
-    """
-    `text`, `image`, …
-    """
-
-
-class RunRequestConnection(BaseModel):
-    """
-    The platform's own name for the connection that `modelConnection` was resolved from.
-    """
-
-    model_config = ConfigDict(
-        extra='forbid',
-        populate_by_name=True,
-    )
-    mode: str | None = None
-    """
-    How the platform resolved it.
-    """
-    slug: str | None = None
-    """
-    Its name on the platform.
     """
 
 
@@ -1926,14 +1870,6 @@ class ModelConnection(BaseModel):
     subscription: dict[str, Any] | None = None
     """
     A login for ChatGPT, for Pi, with `credentialMode: "runtime_provided"`. It is in a file of the sandbox, and the receipt names it: under `sandboxPermission.secrets: "hidden"` the run is refused. The token that renews it stays outside, since a renewed login can't be given back to the platform; so one that isn't valid for 10 more minutes is refused.
-    """
-    custom_connection: Annotated[bool | None, Field(alias='customConnection')] = None
-    """
-    Whether the model is served by the user's own endpoint: the platform's prices then don't apply.
-    """
-    protocol: str | None = None
-    """
-    A further API that the endpoint offers.
     """
 
 
@@ -3523,6 +3459,12 @@ class RunRequestEnvironment(BaseModel):
     """
     Variables of the commands, in plain text. The agent doesn't get them.
     """
+    inputs: Annotated[
+        list[RunRequestEnvironmentInput] | None, Field(max_length=64, min_length=1)
+    ] = None
+    """
+    Of the files in `workspace.sources`, those that the setup depends on, as globs such as `**/package-lock.json`, at most 64. What was prepared is used again until one of them changes, and only what the commands made is kept: files of the sources are always as this request has them. All sources must be of type `files`. Default: every file counts.
+    """
     credentials: Annotated[
         list[RunRequestEnvironmentCredential] | None, Field(max_length=32)
     ] = None
@@ -3555,10 +3497,6 @@ class Message(BaseModel):
     content: str | list[ContentBlock] | None = None
     """
     Text, or a list of blocks. Default: empty.
-    """
-    display_content: Annotated[str | None, Field(alias='displayContent')] = None
-    """
-    What a user interface shows in place of `content`. The agent never gets it.
     """
 
 
@@ -3636,10 +3574,6 @@ class ResultMessage(BaseModel):
     content: str | list[ResultContentBlock]
     """
     Text, or a list of blocks. Default: empty.
-    """
-    display_content: Annotated[str | None, Field(alias='displayContent')] = None
-    """
-    What a user interface shows in place of `content`. The agent never gets it.
     """
 
 
@@ -3791,12 +3725,6 @@ class RunRequest(BaseModel):
     """
     Credentials that the agent and its commands can read in their environment, at most 32. The receipt names them; under `sandboxPermission.secrets: "hidden"` the run is refused.
     """
-    gateway_policy: Annotated[
-        RunRequestGatewayPolicy | None, Field(alias='gatewayPolicy')
-    ] = None
-    """
-    What the tools with the `callRef` `gateway.search` and `gateway.run` may find and run: the runner decides on each call, and adds the integration's connection and version to it. Such a tool without a policy is refused.
-    """
     permissions: RunRequestPermissions | None = None
     """
     Whether a call may run, when neither its tool nor its server says.
@@ -3837,20 +3765,6 @@ class RunRequest(BaseModel):
     """
     Where the run's outcome and its questions are posted, signed by the Standard Webhooks specification. Needs a store, and a secret in the server's configuration.
     """
-    model_capabilities: Annotated[
-        RunRequestModelCapabilities | None, Field(alias='modelCapabilities')
-    ] = None
-    """
-    What the platform knows about the model. Ambit asks the agent instead.
-    """
-    connection: RunRequestConnection | None = None
-    """
-    The platform's own name for the connection that `modelConnection` was resolved from.
-    """
-    tools: list[str] | None = None
-    """
-    Names of built-in tools to enable. Agents bring their own; `permissions` decides on them.
-    """
     run_context: Annotated[dict[str, Any] | None, Field(alias='runContext')] = None
     """
     The values that `$ctx.…` bindings of tools refer to; `project.id` is the project where `projectId` is absent. The model never sees them.
@@ -3859,25 +3773,9 @@ class RunRequest(BaseModel):
     """
     The platform's id of the turn, which `POST /cancel` names. A run of a session begins with an event `turn` that has it. Default: the run's id.
     """
-    control_command_id: Annotated[
-        str | None, Field(alias='controlCommandId', max_length=256, min_length=1)
-    ] = None
-    """
-    The command that this run carries out: at most one run per id and project begins within 30 minutes, or while a store keeps its run. A repeated request waits for the first one and gets its result.
-    """
     project_id: Annotated[str | None, Field(alias='projectId')] = None
     """
     Separates sessions with the same id by project, also for `POST /kill`. Default: `runContext.project.id`.
-    """
-    stream_id: Annotated[str | None, Field(alias='streamId')] = None
-    """
-    The platform's id of the stream.
-    """
-    effective_parameters: Annotated[Any | None, Field(alias='effectiveParameters')] = (
-        None
-    )
-    """
-    The platform's own record of what it ran.
     """
 
 
