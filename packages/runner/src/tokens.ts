@@ -4,7 +4,6 @@ import type { RunRequest, Warning } from "@ambit/core/contract";
 import type { Log, RunObserver } from "@ambit/core/plugin";
 import type { InjectionToken } from "tsyringe";
 import type { FairSlots } from "./lifetime/fair-slots.js";
-import type { ToolPolicies } from "./call/tools/tool-policies.js";
 import type { OwnedScope } from "./lifetime/scope.js";
 import type { RunLimits } from "./limits.js";
 import type {
@@ -14,6 +13,7 @@ import type {
   PreviewService,
   WorkspaceService,
 } from "./operator.js";
+import type { ToolPolicies } from "./tool-policies.js";
 
 /** A run that may start, as its collaborators know it. */
 export interface PlannedRun {

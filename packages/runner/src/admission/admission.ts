@@ -25,7 +25,6 @@ import {
   unusedRules,
 } from "../call/permission/known-tools.js";
 import { isPattern } from "../call/permission/pattern.js";
-import { ToolPolicies } from "../call/tools/tool-policies.js";
 import { secretsOf, tooManySecrets } from "../events/redaction/secrets.js";
 import {
   type CredentialRefreshService,
@@ -38,6 +37,7 @@ import {
 import { inCallersTrace } from "../parse/callers-trace.js";
 import { type ContractSettings, parseRunRequest } from "../parse/parse.js";
 import { promptOf } from "../parse/prompt.js";
+import { ToolPolicies } from "../tool-policies.js";
 import { issuesOfWebhook, refreshIssues } from "./callback-issues.js";
 import {
   type CallerRules,

@@ -29,12 +29,12 @@ import { RightToAct } from "../../lifetime/right-to-act.js";
 import type { OwnedScope } from "../../lifetime/scope.js";
 import type { RunLimits } from "../../limits.js";
 import { type PlannedRun, tokens } from "../../tokens.js";
+import type { ToolPolicies } from "../../tool-policies.js";
 import type { CallSubject } from "../values/call.js";
 import { ArgumentsChecker } from "./arguments/checker.js";
 import { needsCheck, ToolArguments } from "./arguments/tool-arguments.js";
 import { ResultSecrets } from "./result-secrets.js";
 import { shortened } from "./shortened.js";
-import type { ToolPolicies } from "./tool-policies.js";
 
 /** `unsent`: the call wasn't made. `unknown`: it was made, and was stopped before its outcome was known. */
 export type CutOff = "unsent" | "unknown";
