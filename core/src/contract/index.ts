@@ -33,7 +33,7 @@ export {
   sourceSchema,
 } from "./request/workspace.js";
 export * from "./result/actor-description.js";
-export { eventDescriptions } from "./result/event-descriptions.js";
+export * from "./result/event-traits.js";
 export * from "./result/events.js";
 export * from "./result/failure.js";
 export * from "./result/outputs.js";

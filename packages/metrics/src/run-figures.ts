@@ -37,45 +37,13 @@ export class RunFigures implements RunObservation {
   }
 
   happened(event: AgentEvent): void {
-    switch (event.type) {
-      case "boundary_decision": {
-        const { allowed, count } = event;
-        this.record({ counter: "decisions", by: count, labels: { allowed: String(allowed) } });
-        break;
-      }
-      case "tool_call":
-        if (this.#calls.size < maxOpenCalls && !this.#calls.has(event.id))
-          this.#calls.set(event.id, performance.now());
-        break;
-      case "tool_result":
-        this.#returned(event);
-        break;
-      case "turn":
-      case "message":
-      case "thought":
-      case "message_start":
-      case "message_delta":
-      case "message_end":
-      case "thought_start":
-      case "thought_delta":
-      case "thought_end":
-      case "tool_output":
-      case "interaction_request":
-      case "interaction_response":
-      case "interaction_expired":
-      case "mode":
-      case "commands":
-      case "configuration":
-      case "data":
-      case "file":
-      case "usage":
-      case "mcp_server_failed":
-      case "error":
-      case "done":
-        break;
-      default:
-        event satisfies never;
-    }
+    if (event.type === "boundary_decision") {
+      const { allowed, count } = event;
+      this.record({ counter: "decisions", by: count, labels: { allowed: String(allowed) } });
+    } else if (event.type === "tool_call") {
+      if (this.#calls.size < maxOpenCalls && !this.#calls.has(event.id))
+        this.#calls.set(event.id, performance.now());
+    } else if (event.type === "tool_result") this.#returned(event);
   }
 
   callRenamed(from: string, to: string): void {

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { AtCapacity, messageOf, RunCancelled, StoreFailed, toAmbitError } from "@ambit/core";
-import type { AgentEvent, AgentEventOf, RunResult } from "@ambit/core/contract";
+import { type AgentEvent, type AgentEventOf, isAbout, type RunResult } from "@ambit/core/contract";
 import { type Log, loopTurns } from "@ambit/core/plugin";
 import { jsonInTurns } from "@ambit/json-turns";
 import type { NewDelivery, NewInteraction } from "../store/index.js";
@@ -128,6 +128,7 @@ export class Recorder {
 
   /** Questions are also kept separately, in the same group. */
   #note(event: AgentEvent, { asked, withdrawn, deliveries }: Questions): void {
+    if (!isAbout(event, "question")) return;
     switch (event.type) {
       case "interaction_request":
         asked.push({ id: event.id, kind: event.kind, payload: JSON.stringify(event.payload ?? {}) });
@@ -138,28 +139,6 @@ export class Recorder {
         if (this.#questionsSent <= maxQuestions) deliveries.push(...aboutExpiry(this.options.source, event));
         break;
       case "interaction_response":
-      case "turn":
-      case "message":
-      case "thought":
-      case "message_start":
-      case "message_delta":
-      case "message_end":
-      case "thought_start":
-      case "thought_delta":
-      case "thought_end":
-      case "tool_call":
-      case "tool_output":
-      case "tool_result":
-      case "boundary_decision":
-      case "mode":
-      case "commands":
-      case "configuration":
-      case "data":
-      case "file":
-      case "usage":
-      case "mcp_server_failed":
-      case "error":
-      case "done":
         break;
       default:
         event satisfies never;

@@ -1,5 +1,13 @@
 import { HarnessFailed } from "@ambit/core";
-import type { AgentEvent, Usage } from "@ambit/core/contract";
+import {
+  type AgentEvent,
+  type EventWith,
+  eventTraits,
+  isOutput,
+  isPart,
+  traitsOf,
+  type Usage,
+} from "@ambit/core/contract";
 import { pieceEnd } from "@ambit/core/plugin";
 import { sizeOf } from "../lifetime/memory/size.js";
 
@@ -52,56 +60,20 @@ export class TurnRecord {
 
   add(event: AgentEvent): void {
     this.hasOutput ||= isOutput(event);
-    switch (event.type) {
-      case "message_start":
-      case "thought_start":
-        this.#requireRoom(event.id);
-        this.#open.set(event.id, {
-          type: event.type === "message_start" ? "message" : "thought",
-          text: new JoinedText(),
-        });
-        return;
-      case "message_delta":
-      case "thought_delta":
-        this.#addText(event.id, event.delta);
-        return;
-      case "message_end":
-      case "thought_end":
-        this.#endBlock(event.id);
-        return;
-      case "tool_output":
-        // The call's result has the whole output.
-        return;
-      case "message":
-        this.#addBlock({ type: "message", text: this.#fitting(event.text) });
-        return;
-      case "usage": {
-        const { type: _type, ...usage } = event;
-        this.usage = usage;
-        break;
-      }
-      case "done":
-        this.stopReason = event.stopReason;
-        break;
-      case "turn":
-      case "thought":
-      case "tool_call":
-      case "tool_result":
-      case "interaction_request":
-      case "interaction_response":
-      case "interaction_expired":
-      case "boundary_decision":
-      case "mode":
-      case "commands":
-      case "configuration":
-      case "data":
-      case "file":
-      case "mcp_server_failed":
-      case "error":
-        break;
-      default:
-        event satisfies never;
-    }
+    if (isPart(event, "start")) this.#startBlock(event);
+    // A call's result has the whole output of its command.
+    else if (event.type === "tool_output") return;
+    else if (isPart(event, "delta")) this.#addText(event.id, event.delta);
+    else if (event.type === "message_end" || event.type === "thought_end") this.#endBlock(event.id);
+    else if (event.type === "message") this.#addBlock({ ...event, text: this.#fitting(event.text) });
+    else this.#addWhole(event);
+  }
+
+  #addWhole(event: AgentEvent): void {
+    if (event.type === "usage") {
+      const { type: _type, ...usage } = event;
+      this.usage = usage;
+    } else if (event.type === "done") this.stopReason = event.stopReason;
     this.#keep(event);
   }
 
@@ -110,9 +82,10 @@ export class TurnRecord {
     return [...this.#open].map(([id, { type }]) => ({ type: `${type}_end` as const, id }));
   }
 
-  #requireRoom(id: string): void {
-    if (this.#open.size < maxOpenBlocks && id.length <= maxIdLength) return;
-    throw new HarnessFailed(`The agent started more than ${maxOpenBlocks} texts without ending them.`);
+  #startBlock({ type, id }: EventWith<{ part: "start" }>): void {
+    if (this.#open.size >= maxOpenBlocks || id.length > maxIdLength)
+      throw new HarnessFailed(`The agent started more than ${maxOpenBlocks} texts without ending them.`);
+    this.#open.set(id, { type: eventTraits[type].block, text: new JoinedText() });
   }
 
   #addText(id: string, delta: string): void {
@@ -139,11 +112,10 @@ export class TurnRecord {
 
   #keep(event: AgentEvent): void {
     if (!this.keepsEvents) return;
-    // A caller can't continue without these, so they are always carried.
-    const isNeeded = event.type === "interaction_request" || event.type === "done";
+    const isRequired = traitsOf(event).isRequired === true;
     // Many small values are short as JSON, and take a hundred times as much in memory.
     const size = sizeOf(event);
-    if (size > this.#room && !isNeeded) {
+    if (size > this.#room && !isRequired) {
       this.#room = 0;
       this.#markGap();
       this.#leftOut.events += 1;
@@ -191,40 +163,5 @@ class JoinedText {
 
   toString(): string {
     return [...this.#joined, ...this.#pieces].join("");
-  }
-}
-
-function isOutput(event: AgentEvent): boolean {
-  switch (event.type) {
-    case "message":
-      return event.text.trim() !== "";
-    case "message_delta":
-      return event.delta.trim() !== "";
-    case "data":
-      return event.transient !== true;
-    case "file":
-    case "tool_call":
-    case "tool_result":
-    case "interaction_request":
-    case "interaction_response":
-      return true;
-    case "turn":
-    case "thought":
-    case "message_start":
-    case "message_end":
-    case "thought_start":
-    case "thought_delta":
-    case "thought_end":
-    case "tool_output":
-    case "interaction_expired":
-    case "boundary_decision":
-    case "mode":
-    case "commands":
-    case "configuration":
-    case "usage":
-    case "mcp_server_failed":
-    case "error":
-    case "done":
-      return false;
   }
 }

@@ -11,7 +11,13 @@ import {
   PluginBrokeContract,
   toAmbitError,
 } from "@ambit/core";
-import type { AgentEvent, AgentEventOf, ContentBlock, Usage } from "@ambit/core/contract";
+import {
+  type AgentEvent,
+  type AgentEventOf,
+  type ContentBlock,
+  isAbout,
+  type Usage,
+} from "@ambit/core/contract";
 import { type Agent, loopTurnSize, loopTurns, pieceEnd, type Sandbox, type Turn } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { CallEvents } from "../call/reports/call-events.js";
@@ -198,42 +204,16 @@ export class AgentTurn {
 
   /** @returns what to wait for before the next event; undefined while the reader keeps up. */
   #pass(event: PassedEvent): Promise<void> | undefined {
-    switch (event.type) {
-      case "usage": {
-        const { type: _type, ...usage } = event;
-        this.#usage = { ...this.#usage, ...usage };
-        return undefined;
-      }
-      case "tool_call":
-      case "tool_output":
-      case "tool_result": {
-        let room: Promise<void> | undefined;
-        for (const completed of this.callEvents.complete(event)) room = this.events.push(completed) ?? room;
-        this.deadlines.setOpenCall(this.callEvents.openCall);
-        return room;
-      }
-      case "turn":
-      case "message":
-      case "thought":
-      case "message_start":
-      case "message_delta":
-      case "message_end":
-      case "thought_start":
-      case "thought_delta":
-      case "thought_end":
-      case "interaction_request":
-      case "interaction_response":
-      case "interaction_expired":
-      case "boundary_decision":
-      case "mode":
-      case "commands":
-      case "configuration":
-      case "data":
-      case "file":
-      case "mcp_server_failed":
-      case "error":
-        return this.events.push(event);
+    if (event.type === "usage") {
+      const { type: _type, ...usage } = event;
+      this.#usage = { ...this.#usage, ...usage };
+      return undefined;
     }
+    if (!isAbout(event, "call")) return this.events.push(event);
+    let room: Promise<void> | undefined;
+    for (const completed of this.callEvents.complete(event)) room = this.events.push(completed) ?? room;
+    this.deadlines.setOpenCall(this.callEvents.openCall);
+    return room;
   }
 
   /**

@@ -227,7 +227,17 @@ describe("Redactor", () => {
   });
 
   test("enumerated values of the contract stay readable, even if a secret equals one", () => {
-    const redactor = new Redactor(["done", "message", "user_approval", "tool_result"]);
+    const redactor = new Redactor(["done", "message", "user_approval", "tool_result", "handshake_rejected"]);
+    const expired = { type: "interaction_expired", id: "i", kind: "user_approval" } as const;
+    expect(redactor.event(expired)).toEqual([expired]);
+    expect(
+      redactor.event({
+        type: "mcp_server_failed",
+        serverName: "done",
+        reasonCode: "handshake_rejected",
+        message: "no",
+      }),
+    ).toMatchObject([{ serverName: "[redacted]", reasonCode: "handshake_rejected" }]);
     expect(redactor.event({ type: "done", stopReason: "done" })).toEqual([
       { type: "done", stopReason: "[redacted]" },
     ]);

@@ -98,48 +98,13 @@ export class RunTrace implements RunObservation {
   }
 
   happened(event: AgentEvent): void {
-    switch (event.type) {
-      case "tool_call":
-        this.#calls.called(event);
-        break;
-      case "tool_result":
-        this.#calls.returned(event);
-        break;
-      case "boundary_decision":
-        this.#current.happened("ambit.boundary.decision", ofDecision(event));
-        break;
-      case "interaction_request":
-        this.#calls.asked(event);
-        break;
-      case "interaction_response":
-        this.#calls.answered(event);
-        break;
-      case "interaction_expired":
-        this.#calls.withdrawn(event);
-        break;
-      case "turn":
-      case "message":
-      case "thought":
-      case "message_start":
-      case "message_delta":
-      case "message_end":
-      case "thought_start":
-      case "thought_delta":
-      case "thought_end":
-      case "tool_output":
-      case "mode":
-      case "commands":
-      case "configuration":
-      case "data":
-      case "file":
-      case "usage":
-      case "mcp_server_failed":
-      case "error":
-      case "done":
-        break;
-      default:
-        event satisfies never;
-    }
+    if (event.type === "tool_call") this.#calls.called(event);
+    else if (event.type === "tool_result") this.#calls.returned(event);
+    else if (event.type === "boundary_decision")
+      this.#current.happened("ambit.boundary.decision", ofDecision(event));
+    else if (event.type === "interaction_request") this.#calls.asked(event);
+    else if (event.type === "interaction_response") this.#calls.answered(event);
+    else if (event.type === "interaction_expired") this.#calls.withdrawn(event);
   }
 
   modelCalled(model: string): ModelExchange | undefined {

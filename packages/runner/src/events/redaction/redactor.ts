@@ -1,5 +1,5 @@
 import { HarnessFailed } from "@ambit/core";
-import type { AgentEvent } from "@ambit/core/contract";
+import { type AgentEvent, type EventWith, eventTraits, isPart, traitsOf } from "@ambit/core/contract";
 import { loopTurnSize, loopTurns } from "@ambit/core/plugin";
 import type { Automaton } from "@ambit/secret-forms";
 import { sizeOf } from "../../lifetime/memory/size.js";
@@ -11,8 +11,19 @@ const mark = "[redacted]";
 /** Texts whose end may be held back at the same time. */
 const maxBlocks = 256;
 
-/** The block of a call's output: its id may be a text's too. */
-const outputOf = (id: string) => `output ${id}`;
+const deltaTypes = { message: "message_delta", thought: "thought_delta", output: "tool_output" } as const;
+
+/** A call's id may be a text's too. */
+function blockOf(event: EventWith<{ part: "delta" }> | EventWith<{ part: "end" }>): string {
+  return eventTraits[event.type].block === "output" ? `output ${event.id}` : event.id;
+}
+
+/** The fields that are sent as they are. */
+function enumeratedIn(event: AgentEvent): object {
+  const { enumerated } = traitsOf(event);
+  const values = Object.entries(event).filter(([key]) => key === "type" || key === enumerated);
+  return Object.fromEntries(values);
+}
 
 /** Removes known secrets from texts, values and streams, in every form that `formsOf` returns. */
 export class Redactor {
@@ -136,52 +147,16 @@ export class Redactor {
    */
   event(event: AgentEvent): readonly AgentEvent[] {
     if (this.#automaton === undefined) return [event];
-    switch (event.type) {
-      case "message_delta":
-      case "thought_delta": {
-        const delta = this.#block(event.id, this.#automaton).push(event.delta);
-        return delta === "" ? [] : [{ ...event, id: this.text(event.id), delta }];
-      }
-      case "tool_output": {
-        const delta = this.#block(outputOf(event.id), this.#automaton).push(event.delta);
-        return delta === "" ? [] : [{ ...event, id: this.text(event.id), delta }];
-      }
-      case "tool_result": {
-        const redacted = Object.assign(this.value(event), { type: event.type });
-        const delta = this.#ended(outputOf(event.id));
-        return delta === "" ? [redacted] : [{ type: "tool_output", id: redacted.id, delta }, redacted];
-      }
-      case "message_end":
-      case "thought_end": {
-        const id = this.text(event.id);
-        const delta = this.#ended(event.id);
-        const end = { ...event, id };
-        if (delta === "") return [end];
-        return [{ type: event.type === "message_end" ? "message_delta" : "thought_delta", id, delta }, end];
-      }
-      case "interaction_request":
-      case "interaction_response":
-        // An enumerated value is no secret, even if one has the same text.
-        return [{ ...this.value(event), type: event.type, kind: event.kind }];
-      case "turn":
-      case "message":
-      case "thought":
-      case "message_start":
-      case "thought_start":
-      case "tool_call":
-      case "interaction_expired":
-      case "boundary_decision":
-      case "mode":
-      case "commands":
-      case "configuration":
-      case "data":
-      case "file":
-      case "usage":
-      case "mcp_server_failed":
-      case "error":
-      case "done":
-        return [Object.assign(this.value(event), { type: event.type })];
+    if (isPart(event, "delta")) {
+      const delta = this.#block(blockOf(event), this.#automaton).push(event.delta);
+      return delta === "" ? [] : [{ ...event, id: this.text(event.id), delta }];
     }
+    const redacted = Object.assign(this.value(event), enumeratedIn(event));
+    if (!isPart(event, "end")) return [redacted];
+    const delta = this.#ended(blockOf(event));
+    if (delta === "") return [redacted];
+    const { block } = eventTraits[event.type];
+    return [{ type: deltaTypes[block], id: this.text(event.id), delta }, redacted];
   }
 
   /** The end of a text that was held back. */

@@ -4,7 +4,9 @@ import {
   type AgentEventIterator,
   AmbitError,
   HarnessFailed,
+  isPart,
   type Turn,
+  textOf,
 } from "@ambit/core/plugin";
 import { inputReported } from "../calls/await-input.js";
 import {
@@ -20,7 +22,6 @@ import type { MessageReceiver } from "../wire/connection.js";
 import type { ActiveTurnOptions, Stop } from "./active-turn-options.js";
 import { CancelGrace } from "./cancel-grace.js";
 import { EventQueue } from "./event-queue.js";
-import { eventWeight, isDelta } from "./event-weight.js";
 import { ContentCount, contentKind } from "./late-messages.js";
 import { promptContent, traceMeta } from "./prompt-content.js";
 import { turnFailure, withoutTools } from "./turn-failure.js";
@@ -349,8 +350,8 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
 
   #emit(event: AgentEvent, weight = 0): void {
     // Once it was stopped, the agent's output is read even without a consumer, so that it doesn't pile up.
-    if (this.#stop !== undefined && this.#queue.full && isDelta(event)) return;
-    this.#queue.push(event, eventWeight(event) + weight);
+    if (this.#stop !== undefined && this.#queue.full && isPart(event, "delta")) return;
+    this.#queue.push(event, eventSize(event) + weight);
     if (this.#stop === undefined || this.#gaveUp || !this.#queue.overfull) return;
     // It was told to end, and sends ever more.
     this.#gaveUp = true;
@@ -362,4 +363,10 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
 function named(call: JsonRecord, { sessionId }: JsonRecord): JsonRecord {
   const id = textAt(call, "toolCallId");
   return id === undefined ? call : { ...call, toolCallId: `${String(sessionId)}/${id}` };
+}
+
+/** About how many characters an event keeps in memory, in addition to its tool call or data. Pure. */
+function eventSize(event: AgentEvent): number {
+  const { length } = textOf(event);
+  return length === 0 ? 256 : 64 + length;
 }
