@@ -39,6 +39,7 @@ export * from "./loop-turns.js";
 export * from "./piece-end.js";
 export * from "./plugin-abort.js";
 export * from "./question-state.js";
+export * from "./read-text.js";
 export * from "./scope.js";
 export * from "./small-pieces.js";
 export * from "./trace-context.js";
