@@ -50,7 +50,8 @@ export class TurnRecord {
     return this.#events;
   }
 
-  add(event: AgentEvent): void {
+  /** @param size of the event, in characters that it takes in memory */
+  add(event: AgentEvent, size = sizeOf(event)): void {
     this.hasOutput ||= isOutput(event);
     switch (event.type) {
       case "message_start":
@@ -102,7 +103,7 @@ export class TurnRecord {
       default:
         event satisfies never;
     }
-    this.#keep(event);
+    this.#keep(event, size);
   }
 
   /** The events that would end the open blocks. */
@@ -137,12 +138,10 @@ export class TurnRecord {
     if (this.keepsEvents) this.#events.push(event);
   }
 
-  #keep(event: AgentEvent): void {
+  #keep(event: AgentEvent, size: number): void {
     if (!this.keepsEvents) return;
     // A caller can't continue without these, so they are always carried.
     const isNeeded = event.type === "interaction_request" || event.type === "done";
-    // Many small values are short as JSON, and take a hundred times as much in memory.
-    const size = sizeOf(event);
     if (size > this.#room && !isNeeded) {
       this.#room = 0;
       this.#markGap();
