@@ -35,7 +35,6 @@ export * from "./kinds/tool-policy.js";
 export * from "./kinds/tool-source.js";
 export * from "./line-splitter.js";
 export * from "./log.js";
-export * from "./loop-turns.js";
 export * from "./piece-end.js";
 export * from "./plugin-abort.js";
 export * from "./question-state.js";

@@ -80,7 +80,7 @@ export async function publishTools(
       };
       const call = (made: PublishedCall) =>
         outsideOffers(() => router.route((calls) => calls.callMcpTool(publication, made)));
-      return { ...publication, tools: await withoutSecrets(publication, publishing), call };
+      return { ...publication, tools: withoutSecrets(publication, publishing), call };
     }),
   );
   const publications: Publication[] = await Promise.all(connecting);
