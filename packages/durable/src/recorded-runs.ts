@@ -363,7 +363,7 @@ export class RecordedRuns {
 
   async #forward(runId: string, interactionId: string, answer: string): Promise<void> {
     const recorder = this.#recorders.get(runId);
-    const body = recorder === undefined ? undefined : await this.answers.unsealed(interactionId, answer);
+    const body = recorder === undefined ? undefined : this.answers.unsealed(interactionId, answer);
     if (body === undefined) return;
     try {
       recorder?.run.answer(interactionId, body.value);

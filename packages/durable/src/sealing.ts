@@ -7,15 +7,10 @@ import {
   type KeyObject,
   randomBytes,
 } from "node:crypto";
-import { loopTurns, pieceEnd } from "@ambit/core/plugin";
-import { jsonInTurns, storedJsonInTurns } from "@ambit/json-turns";
 import type { ReplicaKeys } from "./store/index.js";
 
 const algorithm = "aes-256-gcm";
 const sizes = { key: 32, nonce: 12, tag: 16 } as const;
-/** Characters of a large value that are encrypted, decoded or digested in one step: a multiple of base64's four. */
-const pieceLength = 65_536;
-
 /** What is derived from one key. */
 interface DerivedKey {
   readonly sealing: Buffer;
@@ -86,60 +81,14 @@ export class Sealing {
     throw failure;
   }
 
-  /** `seal` for what a caller sent, which may be large: in turns of the event loop. */
-  async sealInTurns(id: string, request: unknown): Promise<string> {
-    const nonce = randomBytes(sizes.nonce);
-    const cipher = createCipheriv(algorithm, this.#newest.sealing, nonce).setAAD(Buffer.from(id));
-    const encrypted: Buffer[] = [];
-    for await (const piece of piecesOf(await jsonInTurns(request)))
-      encrypted.push(cipher.update(piece, "utf8"));
-    encrypted.push(cipher.final());
-    const bytes = Buffer.concat([nonce, cipher.getAuthTag(), ...encrypted]);
-    const texts: string[] = [];
-    // Base64 makes four characters of three bytes.
-    const length = (pieceLength / 4) * 3;
-    for (let at = 0; at < bytes.length; at += length) {
-      texts.push(bytes.toString("base64", at, at + length));
-      await loopTurns.take(pieceLength);
-    }
-    return texts.join("");
-  }
-
-  /** `unseal` in turns of the event loop. @throws Error for data sealed with another key */
-  async unsealInTurns(id: string, sealed: string): Promise<unknown> {
-    const decoded: Buffer[] = [];
-    for await (const piece of piecesOf(sealed)) decoded.push(Buffer.from(piece, "base64"));
-    const bytes = Buffer.concat(decoded);
-    let failure: unknown;
-    for (const { sealing } of this.#keys) {
-      const decipher = openedWith(sealing, id, bytes);
-      const decoder = new TextDecoder();
-      let text = "";
-      for (let at = sizes.nonce + sizes.tag; at < bytes.length; at += pieceLength) {
-        text += decoder.decode(decipher.update(bytes.subarray(at, at + pieceLength)), { stream: true });
-        await loopTurns.take(pieceLength);
-      }
-      try {
-        // Before this, nothing of it can be trusted.
-        decipher.final();
-      } catch (error) {
-        failure ??= error;
-        continue;
-      }
-      return await storedJsonInTurns(text + decoder.decode());
-    }
-    throw failure;
-  }
-
-  /** Equal for equal requests, and reveals nothing about them. In turns of the event loop. */
-  digest(request: unknown): Promise<string> {
+  /** Equal for equal requests, and reveals nothing about them. */
+  digest(request: unknown): string {
     return digestWith(this.#newest, request);
   }
 
-  /** Whether it is the digest of this request, with any of the keys. In turns of the event loop. */
-  async isDigestOf(digest: string, request: unknown): Promise<boolean> {
-    for (const key of this.#keys) if ((await digestWith(key, request)) === digest) return true;
-    return false;
+  /** Whether it is the digest of this request, with any of the keys. */
+  isDigestOf(digest: string, request: unknown): boolean {
+    return this.#keys.some((key) => digestWith(key, request) === digest);
   }
 }
 
@@ -149,17 +98,6 @@ function openedWith(key: Buffer, id: string, bytes: Buffer): DecipherGCM {
     .setAuthTag(bytes.subarray(sizes.nonce, sizes.nonce + sizes.tag));
 }
 
-async function digestWith({ naming }: DerivedKey, request: unknown): Promise<string> {
-  const digest = createHmac("sha256", naming);
-  for await (const piece of piecesOf(await jsonInTurns(request))) digest.update(piece);
-  return digest.digest("base64url");
-}
-
-async function* piecesOf(text: string): AsyncGenerator<string, void, undefined> {
-  for (let at = 0; at < text.length; ) {
-    const piece = text.slice(at, pieceEnd(text, at + pieceLength));
-    at += piece.length;
-    yield piece;
-    await loopTurns.take(piece.length);
-  }
+function digestWith({ naming }: DerivedKey, request: unknown): string {
+  return createHmac("sha256", naming).update(JSON.stringify(request)).digest("base64url");
 }

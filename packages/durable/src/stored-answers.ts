@@ -60,7 +60,7 @@ export class StoredAnswers {
    * @throws AtCapacity where the answers to its run's questions are larger than what the next turn may read
    */
   async answer(id: string, body: unknown): Promise<"kept" | InteractionState | undefined> {
-    const sealed = await this.options.sealing.sealInTurns(id, body);
+    const sealed = this.options.sealing.seal(id, body);
     const question = await this.answeringStore.answer(id, sealed, this.#maxCharacters);
     if (question?.state === "open")
       throw new AtCapacity(
@@ -100,7 +100,7 @@ export class StoredAnswers {
   /** Undefined for one sealed with another key, too. */
   async read({ id }: Question) {
     const [found] = await this.#interactions({ id, holds: true, limit: 1, without: ["payload"] });
-    const body = found?.answer === undefined ? undefined : await this.unsealed(id, found.answer);
+    const body = found?.answer === undefined ? undefined : this.unsealed(id, found.answer);
     if (found === undefined || body === undefined) return undefined;
     if (found.state === "answered") return { answer: answerOf(found.kind, body.value) };
     const outcome = outcomeSchema.safeParse(body.value);
@@ -113,7 +113,7 @@ export class StoredAnswers {
       const [question] = await this.#interactions({ id, limit: 1, without: ["payload", "answer"] });
       if (question?.state !== "open") return;
       const body = question.kind === "user_approval" ? output : { output: output ?? null, isError };
-      const sealed = await this.options.sealing.sealInTurns(id, body);
+      const sealed = this.options.sealing.seal(id, body);
       await this.options.store.answer(id, sealed, this.#maxCharacters);
     });
   }
@@ -133,7 +133,7 @@ export class StoredAnswers {
   ): Promise<void> {
     const stored: StoredSettlement =
       settlement.step === "spend"
-        ? { step: "spend", outcome: await this.#sealed(id, settlement.outcome) }
+        ? { step: "spend", outcome: this.#sealed(id, settlement.outcome) }
         : settlement;
     const { store } = this.options;
     await this.#attempt("settle an answer", () => store.settleAnswer(id, run, stored));
@@ -147,9 +147,9 @@ export class StoredAnswers {
   async withdraw(): Promise<void> {}
 
   /** An answer that was given on another replica. Undefined for one sealed with another key. */
-  async unsealed(id: string, answer: string): Promise<{ readonly value: unknown } | undefined> {
+  unsealed(id: string, answer: string): { readonly value: unknown } | undefined {
     try {
-      return { value: await this.options.sealing.unsealInTurns(id, answer) };
+      return { value: this.options.sealing.unseal(id, answer) };
     } catch (error) {
       const hint = "do all replicas have the same interactions.keyFile?";
       this.options.log.error({ error: messageOf(error) }, `an answer can't be read: ${hint}`);
@@ -158,9 +158,9 @@ export class StoredAnswers {
   }
 
   /** Undefined for one that is too long to be kept. */
-  async #sealed(id: string, outcome: Outcome | undefined): Promise<string | undefined> {
+  #sealed(id: string, outcome: Outcome | undefined): string | undefined {
     if (outcome === undefined || outcome.output.length > maxOutcome) return undefined;
-    const sealed = await this.options.sealing.sealInTurns(id, outcome);
+    const sealed = this.options.sealing.seal(id, outcome);
     return sealed.length > 2 * maxOutcome ? undefined : sealed;
   }
 

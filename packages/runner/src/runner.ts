@@ -11,7 +11,7 @@ import {
   RunCancelled,
 } from "@ambit/core";
 import { type Failure, type Issue, idOfRun, projectOf, runKey } from "@ambit/core/contract";
-import { type LocalConnection, loopTurns, type RunnerState } from "@ambit/core/plugin";
+import type { LocalConnection, RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
 import { type AdmissionRules, type AdmittedRun, admit } from "./admission/admission.js";
 import { Commands } from "./admission/commands.js";
@@ -23,7 +23,6 @@ import { ArgumentsChecker } from "./call/tools/arguments/checker.js";
 import type { AnswerLedger } from "./call/values/answer-ledger.js";
 import { composeRun, composeRunner } from "./compose.js";
 import { closeActors, notifyRefused, type RefusedRequest } from "./events/observers.js";
-import { formCharactersOf } from "./events/redaction/secrets.js";
 import { freeMemory } from "./lifetime/memory/free-memory.js";
 import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
 import { callPlugin } from "./lifetime/plugin-error.js";
@@ -100,7 +99,6 @@ export class Runner {
       admit: async (body, options) => {
         try {
           const admitted = await this.plan(body, options);
-          await loopTurns.take(formCharactersOf(admitted.secrets));
           this.#refuseWhileDraining();
           this.#requireNewId(admitted.request.runId, options);
           this.#commands.require(admitted);

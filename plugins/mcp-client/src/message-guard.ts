@@ -5,9 +5,10 @@ import {
   LineSplitter,
   messageJsonLimits,
   type PublishedTool,
+  parseCountedJson,
+  readText,
   wholeWords,
 } from "@ambit/core/plugin";
-import { inTurns, parseJsonInTurns, textInTurns } from "@ambit/json-turns";
 import { z } from "zod";
 import type { McpClientConfig } from "./config.js";
 import { KeptResults } from "./kept-results.js";
@@ -27,8 +28,7 @@ export class MessageRefused extends Error {
 }
 
 /**
- * Bounds what the messages of one MCP server cost, before the SDK parses them: each is read and parsed in turns of the event
- * loop, and the SDK gets what it needs of it.
+ * Bounds what the messages of one MCP server cost, before the SDK parses them: the SDK gets what it needs of each.
  */
 export class MessageGuard {
   /** Called with the id of each request that the server has answered, before the SDK gets the answer. */
@@ -90,11 +90,11 @@ export class MessageGuard {
   }
 
   /** What the SDK may parse in place of this text; undefined if it isn't JSON. @throws MessageRefused */
-  async admit(text: string): Promise<string | undefined> {
+  admit(text: string): string | undefined {
     try {
-      const { value, values } = await parseJsonInTurns(text, this.#limits);
+      const { value, values } = parseCountedJson(text, this.#limits);
       this.#listingValues = this.#listed(values);
-      const { message, tools } = await reduced(value, (output) => this.#outputs.keep(output));
+      const { message, tools } = reduced(value, (output) => this.#outputs.keep(output));
       if (isJsonObject(value) && value.method === undefined) this.onAnswer(value.id);
       if (tools === undefined || this.#listingValues === undefined) return JSON.stringify(message);
       return JSON.stringify(this.#isRepeated(tools, message) ? withoutCursor(message) : message);
@@ -136,9 +136,9 @@ export class MessageGuard {
   async #document(
     body: ReadableStream<Uint8Array>,
   ): Promise<{ readonly text: string; readonly message: string | undefined }> {
-    const { text, isWhole } = await textInTurns(body, this.#maxBytes);
+    const { text, isWhole } = await readText(body, this.#maxBytes);
     if (!isWhole) throw this.#refused(this.#tooLong());
-    return { text, message: await this.admit(text) };
+    return { text, message: this.admit(text) };
   }
 
   /** Server-sent events, each passed on once it is complete. Their lines end with a line feed. */
@@ -147,7 +147,7 @@ export class MessageGuard {
     try {
       for await (const event of this.#completeEvents(body)) {
         const data = dataOf(event);
-        const admitted = data === "" ? [] : [`data: ${(await this.admit(data)) ?? notJson(data)}`];
+        const admitted = data === "" ? [] : [`data: ${this.admit(data) ?? notJson(data)}`];
         const others = event.filter((line) => !isData(line));
         yield encoder.encode(`${[...admitted, ...others].join("\n")}\n`);
       }
@@ -161,7 +161,7 @@ export class MessageGuard {
     const lines = this.lines();
     let event: string[] = [];
     let size = 0;
-    for await (const chunk of inTurns(body)) {
+    for await (const chunk of body) {
       for (const ended of lines.push(chunk)) {
         const line = ended.endsWith("\r") ? ended.slice(0, -1) : ended;
         event.push(line);

@@ -1,5 +1,4 @@
 import { isJsonObject, type JsonObject, type PublishedTool } from "@ambit/core/plugin";
-import { jsonInTurns } from "@ambit/json-turns";
 
 /** What the SDK gets in place of a message, and what was taken out of it. */
 export interface Reduced {
@@ -23,13 +22,13 @@ const maxPassedValues = 2_000;
 const maxPassedCharacters = 1_048_576;
 
 /**
- * A message without what costs the SDK much: its schemas take 10 to 100 µs for each tool, property and block of content,
- * all in one turn of the event loop. A list's tools are taken out, and a result's content becomes what `kept` returns for
+ * A message without what costs the SDK much: its schemas take 10 to 100 µs for each tool, property and block of content.
+ * A list's tools are taken out, and a result's content becomes what `kept` returns for
  * its text. Any other message is passed on as it is, or not at all if it is large.
  *
  * @throws NotTaken
  */
-export async function reduced(message: unknown, kept: (text: string) => string): Promise<Reduced> {
+export function reduced(message: unknown, kept: (text: string) => string): Reduced {
   const result = isJsonObject(message) ? message.result : undefined;
   if (!isJsonObject(message) || !isJsonObject(result)) return { message: passed(message) };
   if (Array.isArray(result.tools)) {
@@ -41,7 +40,7 @@ export async function reduced(message: unknown, kept: (text: string) => string):
   }
   if (!Array.isArray(result.content) && result.structuredContent === undefined)
     return { message: passed(message) };
-  const content = [{ type: "text", text: kept(await textOf(result)) }];
+  const content = [{ type: "text", text: kept(textOf(result)) }];
   return { message: { ...message, result: { ...plainOf(result), content } } };
 }
 
@@ -82,11 +81,11 @@ function plainOf(result: JsonObject): JsonObject {
 }
 
 /** A result's text. Other content is replaced by its description; structured content replaces missing text. */
-async function textOf({ content = [], structuredContent }: JsonObject): Promise<string> {
+function textOf({ content = [], structuredContent }: JsonObject): string {
   if (!Array.isArray(content)) throw new NotTaken("sent a result whose content isn't a list");
   const texts = content.map(textOfBlock);
   if (texts.length > 0 || structuredContent === undefined) return texts.join("\n");
-  return await jsonInTurns(structuredContent);
+  return JSON.stringify(structuredContent);
 }
 
 function textOfBlock(block: unknown): string {

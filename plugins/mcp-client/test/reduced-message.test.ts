@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { configSchema } from "../src/config.js";
 import { MessageGuard } from "../src/message-guard.js";
@@ -33,7 +32,7 @@ describe("what the SDK gets of an MCP message", () => {
     ["nothing", { content: [] }, ""],
   ])("of %s is a key, whose text is kept", async (_what, result, output) => {
     const one = guard();
-    const passed = JSON.parse((await one.admit(answer({ ...result, isError: true }))) ?? "");
+    const passed = JSON.parse(one.admit(answer({ ...result, isError: true })) ?? "");
     const [{ text: key }] = passed.result.content;
     expect(passed).toEqual({
       jsonrpc: "2.0",
@@ -44,24 +43,14 @@ describe("what the SDK gets of an MCP message", () => {
     expect(one.outputOf(key)).toBeUndefined();
   });
 
-  it("is small and comes in turns of the event loop, however large the result", async () => {
+  it("is small, however large the result", () => {
     const structuredContent = Object.fromEntries(
       Array.from({ length: 45_000 }, (_, at) => [`key ${at}`, at]),
     );
-    const text = answer({ content: [], structuredContent });
     const one = guard();
-    let turns = 0;
-    let isOver = false;
-    const others = (async () => {
-      for (; !isOver; turns += 1) await nextTurn();
-    })();
-    const passed = await one.admit(text);
-    isOver = true;
-    await others;
+    const passed = one.admit(answer({ content: [], structuredContent }));
     expect(passed?.length).toBeLessThan(200);
     expect(one.outputOf("1")).toBe(JSON.stringify(structuredContent));
-    // One piece of 65,536 characters in each turn, to parse it and again to write it.
-    expect(turns).toBeGreaterThan(text.length / 65_536);
   });
 
   it("has no tools but those that ask for headers", async () => {
@@ -71,13 +60,13 @@ describe("what the SDK gets of an MCP message", () => {
       { name: "a", description: "d", inputSchema, annotations: { readOnlyHint: true } },
       { name: "b", inputSchema: header },
     ];
-    const passed = JSON.parse((await one.admit(answer({ tools, nextCursor: "2" }))) ?? "");
+    const passed = JSON.parse(one.admit(answer({ tools, nextCursor: "2" })) ?? "");
     expect(passed.result).toEqual({ tools: [tools[1]], nextCursor: "2" });
     expect(one.listed()).toEqual([
       { name: "a", description: "d", inputSchema, readOnly: true },
       { name: "b", inputSchema: header },
     ]);
-    await one.admit(answer({ tools }));
+    one.admit(answer({ tools }));
     expect(one.listed(), "listed again").toEqual([]);
   });
 
@@ -101,14 +90,14 @@ describe("what the SDK gets of an MCP message", () => {
     ],
   ])("isn't %s", async (_what, result, why) => {
     const one = guard();
-    await expect(one.admit(answer(result))).rejects.toThrow(why);
+    expect(() => one.admit(answer(result))).toThrow(why);
     expect(one.refusal?.message).toContain(why);
   });
 
   it("keeps the outputs that nothing waits for up to a limit", async () => {
     const one = new MessageGuard(configSchema.parse({ maxMessageBytes: 1_000 }));
     for (let at = 0; at < 100; at += 1)
-      await one.admit(answer({ content: [{ type: "text", text: "x".repeat(500) }] }));
+      one.admit(answer({ content: [{ type: "text", text: "x".repeat(500) }] }));
     const kept = Array.from({ length: 100 }, (_, at) => one.outputOf(String(at + 1)));
     expect(kept.filter((text) => text !== undefined)).toHaveLength(3);
     expect(kept.at(-1)).toBeDefined();

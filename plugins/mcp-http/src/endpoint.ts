@@ -1,5 +1,11 @@
-import { type FetchHandler, JsonTooLarge, type Log, type Publication } from "@ambit/core/plugin";
-import { parseJsonInTurns, textInTurns } from "@ambit/json-turns";
+import {
+  type FetchHandler,
+  JsonTooLarge,
+  type Log,
+  type Publication,
+  parseBoundedJson,
+  readText,
+} from "@ambit/core/plugin";
 import {
   createMcpHandler,
   hostHeaderValidationResponse,
@@ -70,11 +76,11 @@ export function openEndpoint(publication: Publication, config: McpHttpConfig, lo
 async function serve(mcp: McpHttpHandler, request: Request): Promise<Response> {
   // The SDK rejects a body that isn't declared as JSON without reading it.
   if (!isJsonContentType(request.headers.get("content-type"))) return await mcp.fetch(request);
-  const { text, isWhole } = await textInTurns(request.body, maxRequestBytes);
+  const { text, isWhole } = await readText(request.body, maxRequestBytes);
   if (!isWhole) return problem(413, `The request is longer than ${maxRequestBytes} bytes.`);
   let parsedBody: unknown;
   try {
-    parsedBody = (await parseJsonInTurns(text)).value;
+    parsedBody = parseBoundedJson(text);
   } catch (error) {
     if (error instanceof JsonTooLarge) return problem(413, `The request ${error.message}.`);
     return problem(400, "Parse error: the body is not JSON.", {}, PARSE_ERROR);

@@ -1,8 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import { StringDecoder } from "node:string_decoder";
-import { JsonTooLarge } from "@ambit/core/contract";
-import { loopTurns, SmallPieces } from "@ambit/core/plugin";
-import { parseJsonInTurns, turnToRead } from "@ambit/json-turns";
+import { JsonTooLarge, parseBoundedJson } from "@ambit/core/contract";
+import { KeptText } from "@ambit/core/plugin";
 import { malformed } from "../parse-json.js";
 import { HttpRefusal } from "./response/refusal.js";
 
@@ -20,8 +18,8 @@ export interface BodyLimits {
 const parsedFactor = 6;
 
 /**
- * What one body may hold: it bounds what checking it costs, since it is parsed in turns of the event loop. The levels bound only
- * the parser; the request's own limit names the field.
+ * What one body may hold: it bounds what parsing and checking it cost. The levels bound only the parser; the request's own
+ * limit names the field.
  */
 const jsonLimits = { maxValues: 100_000, maxDepth: 8_192 };
 
@@ -58,10 +56,7 @@ export class Bodies {
     if (!/\S/.test(text)) return {};
     this.requireMemory(text.length * parsedFactor);
     try {
-      const { value } = await parseJsonInTurns(text, { ...jsonLimits, maxLength: limitBytes });
-      // To check what was parsed takes as long again.
-      await loopTurns.take(text.length);
-      return value;
+      return parseBoundedJson(text, { ...jsonLimits, maxLength: limitBytes });
     } catch (error) {
       if (error instanceof JsonTooLarge)
         throw new HttpRefusal(413, `The body ${error.message}: send less.`, "request_invalid");
@@ -71,15 +66,8 @@ export class Bodies {
 
   #read(incoming: IncomingMessage, limitBytes: number): Promise<string> {
     return new Promise((resolve, reject) => {
-      const decoder = new StringDecoder("utf8");
-      const pieces = new SmallPieces();
-      const texts: string[] = [];
-      const decode = (whole: readonly Uint8Array[]) => {
-        for (const one of whole) texts.push(decoder.write(one));
-      };
-      let isOver = false;
+      const text = new KeptText();
       const end = (settle: () => void) => {
-        isOver = true;
         clearTimeout(timer);
         incoming.off("data", take).off("end", whole).off("error", fail).off("close", onDisconnect).pause();
         // Later errors of an abandoned body are ignored.
@@ -91,21 +79,13 @@ export class Bodies {
       };
       const fail = (error: Error) => end(() => reject(error));
       const onDisconnect = () => fail(new Error("the caller left in the middle of its request"));
-      const whole = () =>
-        end(() => {
-          decode(pieces.end());
-          resolve(texts.join("") + decoder.end());
-        });
+      const whole = () => end(() => resolve(text.take()));
       const take = (chunk: Buffer) => {
         reading.bytes += chunk.length;
         this.#bytes += chunk.length;
         if (reading.bytes > limitBytes) return fail(tooLarge(limitBytes));
-        decode(pieces.push(chunk));
+        text.push(chunk);
         this.#makeRoom();
-        const turn = isOver ? undefined : turnToRead(chunk);
-        if (turn === undefined) return;
-        incoming.pause();
-        void turn.then(() => isOver || incoming.resume());
       };
       const reading: Reading = { bytes: 0, cut: () => fail(tooSlow(this.limits.bodyMs)) };
       const timer = setTimeout(reading.cut, this.limits.bodyMs);

@@ -64,29 +64,6 @@ describe("a slow body", () => {
   });
 });
 
-it("a large body is read in turns of the event loop, however fast it arrives", async () => {
-  const incoming = new IncomingMessage(new Socket());
-  const piece = Buffer.alloc(65_536, "x");
-  const pieces = 64;
-  incoming.push('"');
-  for (let count = 0; count < pieces; count += 1) incoming.push(piece);
-  incoming.push('"');
-  incoming.push(null);
-  const unread: number[] = [];
-  let isOver = false;
-  const turns = (async () => {
-    for (; !isOver; await nextTurn()) unread.push(incoming.readableLength);
-  })();
-  const limits = { atOnce: 10, totalBytes: 1e9, bodyMs: 60_000 };
-  const value = await new Bodies(limits, () => {}).json(incoming, 1e9);
-  isOver = true;
-  await turns;
-  expect(value).toBe("x".repeat(pieces * piece.length));
-  // In no turn of the loop more than four pieces, and what there was already.
-  const perTurn = unread.map((bytes, at) => (unread[at - 1] ?? bytes) - bytes);
-  expect(Math.max(...perTurn)).toBeLessThanOrEqual(6 * piece.length);
-});
-
 it("a body of single bytes takes no more memory than its bytes", async () => {
   setFlagsFromString("--expose-gc");
   const collect: () => void = runInNewContext("gc");

@@ -4,11 +4,9 @@ import { importsOf, type SourceFile } from "./source-file.js";
 const publicCore = /^@ambit\/core(\/(contract|plugin))?$/;
 /** What runner and broker search for secrets with; it rests on nothing. */
 const secretForms = "@ambit/secret-forms";
-/** What all use that read or write large JSON; it rests on core. */
-const jsonTurns = "@ambit/json-turns";
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins =
-  /^@ambit\/(core(\/(contract|plugin))?|attacks(\/(inside|probe|standard-probe|system-calls))?|backend-kit(\/(http|safe-fs|system-call-filter))?|bridge|durable\/store|egress(\/(client|credentials|dispatcher|proxy|remote))?|json-turns|metrics|sql-store(\/(memory|schema|sqlite))?|workspace\/blobs|sandbox-image|agent-[\w-]+)$/;
+  /^@ambit\/(core(\/(contract|plugin))?|attacks(\/(inside|probe|standard-probe|system-calls))?|backend-kit(\/(http|safe-fs|system-call-filter))?|bridge|durable\/store|egress(\/(client|credentials|dispatcher|proxy|remote))?|metrics|sql-store(\/(memory|schema|sqlite))?|workspace\/blobs|sandbox-image|agent-[\w-]+)$/;
 /** What the tests of a plugin may import in addition. A dialect's read whole requests as the runner does. */
 const publicToTests =
   /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|docker-engine|test-cluster|otlp-receiver|test-postgres|runner|fakes\/[\w-]+)$/;
@@ -77,7 +75,6 @@ export function packageImports(files: readonly SourceFile[]): string[] {
       !isOurs(specifier) ||
       specifier === `@ambit/${name}` ||
       specifier === secretForms ||
-      specifier === jsonTurns ||
       (place === "test" && publicToPackageTests.test(specifier)) ||
       allowed.test(specifier)
     );

@@ -12,9 +12,9 @@ export interface JsonLimits {
 }
 
 /**
- * For one message of a tool or a server. To parse the most expensive one (every key of every object different) takes 20 to
- * 40 ms, an ordinary one less than 10: a large one is parsed in turns of the event loop (`@ambit/json-turns`). A worker thread
- * saves nothing: to copy the result back takes the event loop longer than to parse it.
+ * For one message of a tool or a server. To count and parse the most expensive one (every key of every object different)
+ * takes about 50 ms of the event loop, an ordinary one less than 10. A worker thread saves nothing: to copy the result back
+ * takes the event loop longer than to parse it.
  */
 export const messageJsonLimits: JsonLimits = {
   maxLength: 8 * 1024 * 1024,
@@ -55,9 +55,17 @@ export interface JsonSize {
  * @throws JsonTooLarge before anything is parsed, or a SyntaxError
  */
 export function parseBoundedJson(text: string, limits: JsonLimits = messageJsonLimits): unknown {
-  requireJsonWithin(text, limits);
+  return parseCountedJson(text, limits).value;
+}
+
+/** The same, with what the text holds. @throws JsonTooLarge before anything is parsed, or a SyntaxError */
+export function parseCountedJson(
+  text: string,
+  limits: JsonLimits = messageJsonLimits,
+): { readonly value: unknown } & JsonSize {
+  const size = requireJsonWithin(text, limits);
   const value: unknown = JSON.parse(text);
-  return value;
+  return { value, ...size };
 }
 
 const code = {
@@ -77,91 +85,53 @@ const code = {
  *
  * @throws JsonTooLarge
  */
-export function requireJsonWithin(text: string, limits: JsonLimits): JsonSize {
-  const count = new JsonCount(text, limits);
-  count.scan(text.length);
-  return count.size;
+function requireJsonWithin(text: string, { maxLength, maxValues, maxDepth }: JsonLimits): JsonSize {
+  if (text.length > maxLength) throw new JsonTooLarge("maxLength", maxLength);
+  // Every value but the outermost follows a comma, a colon, or the beginning of a list or object.
+  let values = 1;
+  let members = 0;
+  let strings = 0;
+  let depth = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    switch (text.charCodeAt(at)) {
+      case code.quote:
+        strings += 1;
+        // More than the other marks allow, so it isn't JSON; skipping each costs more than a character.
+        if (strings > maxValues) throw new JsonTooLarge("maxValues", maxValues);
+        at = endOfString(text, at + 1);
+        continue;
+      case code.openList:
+      case code.openObject:
+        values += 1;
+        depth += 1;
+        if (depth > maxDepth) throw new JsonTooLarge("maxDepth", maxDepth);
+        break;
+      case code.closeList:
+      case code.closeObject:
+        depth -= 1;
+        break;
+      case code.colon:
+        members += 1;
+        values += 1;
+        break;
+      case code.comma:
+        values += 1;
+        break;
+      default:
+        continue;
+    }
+    if (values > maxValues) throw new JsonTooLarge("maxValues", maxValues);
+  }
+  return { values, members };
 }
 
-/** The same count in several steps, for a text that takes too long in one. */
-export class JsonCount {
-  // Every value but the outermost follows a comma, a colon, or the beginning of a list or object.
-  #values = 1;
-  #members = 0;
-  #strings = 0;
-  #depth = 0;
-  /** The next character. */
-  #at = 0;
-  /** Where the open string began; -1 outside strings. */
-  #string = -1;
-
-  /** @throws JsonTooLarge */
-  constructor(
-    readonly text: string,
-    readonly limits: JsonLimits,
-  ) {
-    if (text.length > limits.maxLength) throw new JsonTooLarge("maxLength", limits.maxLength);
+/** @returns the index of the closing quote of the string whose content begins there; the end of a text without one */
+function endOfString(text: string, from: number): number {
+  for (let at = text.indexOf('"', from); at !== -1; at = text.indexOf('"', at + 1)) {
+    let first = at;
+    while (first > from && text.charCodeAt(first - 1) === code.backslash) first -= 1;
+    // An odd number of backslashes escapes the quote.
+    if ((at - first) % 2 === 0) return at;
   }
-
-  /** What was counted so far. */
-  get size(): JsonSize {
-    return { values: this.#values, members: this.#members };
-  }
-
-  /** Counts on, about as far as this character. @throws JsonTooLarge */
-  scan(until: number): void {
-    const { text } = this;
-    const { maxValues, maxDepth } = this.limits;
-    const end = Math.min(until, text.length);
-    let [values, members, depth, at] = [this.#values, this.#members, this.#depth, this.#at];
-    if (this.#string !== -1) at = this.#endString(at, end);
-    for (; at < end; at += 1) {
-      switch (text.charCodeAt(at)) {
-        case code.quote:
-          this.#strings += 1;
-          // More than the other marks allow, so it isn't JSON; skipping each costs more than a character.
-          if (this.#strings > maxValues) throw new JsonTooLarge("maxValues", maxValues);
-          this.#string = at + 1;
-          at = this.#endString(at + 1, end) - 1;
-          continue;
-        case code.openList:
-        case code.openObject:
-          values += 1;
-          depth += 1;
-          if (depth > maxDepth) throw new JsonTooLarge("maxDepth", maxDepth);
-          break;
-        case code.closeList:
-        case code.closeObject:
-          depth -= 1;
-          break;
-        case code.colon:
-          members += 1;
-          values += 1;
-          break;
-        case code.comma:
-          values += 1;
-          break;
-        default:
-          continue;
-      }
-      if (values > maxValues) throw new JsonTooLarge("maxValues", maxValues);
-    }
-    [this.#values, this.#members, this.#depth, this.#at] = [values, members, depth, at];
-  }
-
-  /** Skips the open string. @returns the index behind its closing quote, or where the next step goes on. */
-  #endString(from: number, end: number): number {
-    const { text } = this;
-    for (let at = text.indexOf('"', from); at !== -1; at = text.indexOf('"', at + 1)) {
-      let first = at;
-      while (first > this.#string && text.charCodeAt(first - 1) === code.backslash) first -= 1;
-      // An odd number of backslashes escapes the quote.
-      if ((at - first) % 2 === 0) {
-        this.#string = -1;
-        return at + 1;
-      }
-      if (at >= end) return at + 1;
-    }
-    return text.length;
-  }
+  return text.length;
 }

@@ -1,8 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { AtCapacity, messageOf, RunCancelled, StoreFailed, toAmbitError } from "@ambit/core";
 import { type AgentEvent, type AgentEventOf, isAbout, type RunResult } from "@ambit/core/contract";
-import { type Log, loopTurns } from "@ambit/core/plugin";
-import { jsonInTurns } from "@ambit/json-turns";
+import type { Log } from "@ambit/core/plugin";
 import type { NewDelivery, NewInteraction } from "../store/index.js";
 import { aboutEnd, aboutExpiry, aboutQuestion, type MessageSource } from "../webhooks/messages.js";
 import { type RecordedRun, textOf } from "./recorded-run.js";
@@ -13,9 +12,6 @@ import type { RecordGroup, RunLog } from "./run-log.js";
  * nearly as much for few events as for many. An event that comes alone is written immediately.
  */
 const gathering = { events: 16, characters: 65_536, timeoutMs: 2 };
-
-/** Characters of a group in which no event is large: about what may wait for it in the run. */
-const maxOrdinaryCharacters = 2 * gathering.characters;
 
 /** Questions of one run that are sent to its webhook at most: an agent can ask any number. */
 const maxQuestions = 100;
@@ -105,10 +101,6 @@ export class Recorder {
     const { run, runLog, log } = this.options;
     try {
       const group = this.#groupOf(events);
-      const { length } = group.text;
-      // What was made of a large event is written in another turn of the event loop.
-      if (length > maxOrdinaryCharacters) await loopTurns.take(length);
-      if (this.#isLost) return;
       const written = await runLog.append(group, this.#lost.signal);
       if (written === "fenced") this.lose(new RunCancelled(takenOver));
       else if (written === "full")
@@ -159,7 +151,7 @@ export class Recorder {
 
   async #finish(result: RunResult): Promise<boolean> {
     const { runLog, source } = this.options;
-    const text = await jsonInTurns({ ...result, events: [] });
+    const text = JSON.stringify({ ...result, events: [] });
     const end = {
       result: text,
       session: result.sessionId,

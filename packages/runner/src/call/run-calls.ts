@@ -30,7 +30,6 @@ import type { InteractionKind } from "./values/answer.js";
 import type { KnownOutcome } from "./values/answer-ledger.js";
 import type { AnswerUse } from "./values/answer-use.js";
 import { type Call, type CallSubject, subjectOf } from "./values/call.js";
-import { isLarge, prepareDigest } from "./values/input-digest.js";
 import { unsettledTexts } from "./values/unsettled.js";
 
 /** What became of a call. `parked`: it waits for the user. */
@@ -149,7 +148,6 @@ export class RunCalls {
     using asking = this.#asking();
     this.#open += 1;
     try {
-      if (isLarge(input)) await this.#prepare({ input });
       const call = this.calls.claim(
         question.toolCallId,
         subjectOf(question, this.tools.byName, this.tools.servers),
@@ -245,7 +243,6 @@ export class RunCalls {
     const release = this.deadlines.hold();
     this.#open += 1;
     try {
-      if (isLarge(made.arguments)) await this.#prepare({ input: made.arguments });
       return await step();
     } catch (error) {
       this.scope.abort(asPluginError(who, error));
@@ -261,12 +258,6 @@ export class RunCalls {
     if (result.status === "parked") return this.#fulfil(result.interaction, call, made.signal);
     const outcome = { output: result.output, isError: result.status === "failed" };
     return { outcome, data: result.status === "completed" ? result.data : undefined, cut };
-  }
-
-  /** Large arguments are read in turns of the event loop. */
-  async #prepare(call: { readonly input: unknown }): Promise<void> {
-    await prepareDigest(call.input);
-    await this.events.redactor.prepare(call);
   }
 
   async #fulfil(kind: InteractionKind, call: Call, signal: AbortSignal): Promise<CallResult> {

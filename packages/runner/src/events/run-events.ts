@@ -68,9 +68,10 @@ export class RunEvents {
   }
 
   #keep(safe: AgentEvent): Promise<void> | undefined {
-    this.record.add(safe);
+    const size = sizeOf(safe);
+    this.record.add(safe, size);
     this.observation.happened(safe);
-    return this.#channel.push(safe, sizeOf(safe));
+    return this.#channel.push(safe, size);
   }
 
   /** The approximate number of characters held here. */
@@ -115,8 +116,8 @@ export class RunEvents {
   }
 
   /** The agent's whole output. Redacted again as a whole, since its blocks were redacted separately. */
-  output(): Promise<string> {
-    return this.redactor.longText(this.record.output);
+  output(): string {
+    return this.redactor.text(this.record.output);
   }
 
   /** For the run's one reader: all events that wait for it. */

@@ -58,7 +58,8 @@ export class TurnRecord {
     return this.#events;
   }
 
-  add(event: AgentEvent): void {
+  /** @param size of the event, in characters that it takes in memory */
+  add(event: AgentEvent, size = sizeOf(event)): void {
     this.hasOutput ||= isOutput(event);
     if (isPart(event, "start")) this.#startBlock(event);
     // A call's result has the whole output of its command.
@@ -66,15 +67,15 @@ export class TurnRecord {
     else if (isPart(event, "delta")) this.#addText(event.id, event.delta);
     else if (event.type === "message_end" || event.type === "thought_end") this.#endBlock(event.id);
     else if (event.type === "message") this.#addBlock({ ...event, text: this.#fitting(event.text) });
-    else this.#addWhole(event);
+    else this.#addWhole(event, size);
   }
 
-  #addWhole(event: AgentEvent): void {
+  #addWhole(event: AgentEvent, size: number): void {
     if (event.type === "usage") {
       const { type: _type, ...usage } = event;
       this.usage = usage;
     } else if (event.type === "done") this.stopReason = event.stopReason;
-    this.#keep(event);
+    this.#keep(event, size);
   }
 
   /** The events that would end the open blocks. */
@@ -110,11 +111,9 @@ export class TurnRecord {
     if (this.keepsEvents) this.#events.push(event);
   }
 
-  #keep(event: AgentEvent): void {
+  #keep(event: AgentEvent, size: number): void {
     if (!this.keepsEvents) return;
     const isRequired = traitsOf(event).isRequired === true;
-    // Many small values are short as JSON, and take a hundred times as much in memory.
-    const size = sizeOf(event);
     if (size > this.#room && !isRequired) {
       this.#room = 0;
       this.#markGap();

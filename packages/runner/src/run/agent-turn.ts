@@ -11,24 +11,16 @@ import {
   PluginBrokeContract,
   toAmbitError,
 } from "@ambit/core";
-import {
-  type AgentEvent,
-  type AgentEventOf,
-  type ContentBlock,
-  isAbout,
-  type Usage,
-} from "@ambit/core/contract";
-import { type Agent, loopTurnSize, loopTurns, pieceEnd, type Sandbox, type Turn } from "@ambit/core/plugin";
+import { type AgentEvent, type ContentBlock, isAbout, type Usage } from "@ambit/core/contract";
+import type { Agent, Sandbox, Turn } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { CallEvents } from "../call/reports/call-events.js";
 import { isWithoutResult } from "../call/reports/results.js";
 import { RunCalls } from "../call/run-calls.js";
-import { prepareDigest } from "../call/values/input-digest.js";
 import { RunEvents } from "../events/run-events.js";
 import { readBounded } from "../lifetime/bounded.js";
 import { Deadlines } from "../lifetime/deadlines.js";
 import { LinkedAbort, unlessAborted } from "../lifetime/linked-abort.js";
-import { sizeOf } from "../lifetime/memory/size.js";
 import { Pause } from "../lifetime/pause.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
@@ -146,9 +138,6 @@ export class AgentTurn {
           stopReason = event.stopReason;
           return undefined;
         }
-        const size = sizeOf(event);
-        const turn = loopTurns.take(size);
-        if (turn !== undefined || size > loopTurnSize) return this.#passLater(event, who, turn);
         requireShallow(event, who);
         const room = this.#pass(event);
         return room === undefined ? undefined : this.#waitFor(room);
@@ -176,30 +165,6 @@ export class AgentTurn {
       path: "harness",
       message: `The agent ended its turn before ${calls} had a result: what was called may have run.`,
     });
-  }
-
-  /** Others are served before this event, and while a large one is read. */
-  async #passLater(event: PassedEvent, who: string, turn: Promise<void> | undefined): Promise<void> {
-    await turn;
-    requireShallow(event, who);
-    if (event.type === "message_delta" || event.type === "thought_delta") return this.#passPieces(event);
-    if (event.type === "tool_call") await prepareDigest(event.input);
-    const release = await this.events.redactor.prepare(event);
-    const room = this.#pass(event);
-    release();
-    if (room !== undefined) await this.#waitFor(room);
-  }
-
-  /** A long text as several deltas: each is redacted, stored and sent in a turn of the event loop. */
-  async #passPieces(event: AgentEventOf<"message_delta"> | AgentEventOf<"thought_delta">): Promise<void> {
-    const { delta } = event;
-    for (let at = 0; at < delta.length; ) {
-      const end = pieceEnd(delta, at + loopTurnSize);
-      const room = this.#pass({ ...event, delta: delta.slice(at, end) });
-      if (room !== undefined) await this.#waitFor(room);
-      if (end < delta.length) await loopTurns.take(loopTurnSize);
-      at = end;
-    }
   }
 
   /** @returns what to wait for before the next event; undefined while the reader keeps up. */

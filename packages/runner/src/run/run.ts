@@ -202,7 +202,7 @@ export class Run {
     const outcome = {
       runId: this.id,
       events,
-      output: await events.output(),
+      output: events.output(),
       progress,
       failure: failureOf(end),
       outputs: outputs.receipt,

@@ -1,6 +1,6 @@
 import { toAmbitError } from "@ambit/core";
 import type { OutputsReceipt } from "@ambit/core/contract";
-import { type Log, loopTurns, type Sandbox } from "@ambit/core/plugin";
+import type { Log, Sandbox } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../events/run-events.js";
 import type { OwnedScope } from "../lifetime/scope.js";
@@ -70,8 +70,6 @@ export class WorkspaceOutputs {
         const { path, size, sha256 } = file;
         const url = fileUrl(this.run.id, path);
         this.events.emit({ type: "file", url, mediaType: "application/octet-stream", path, size, sha256 });
-        // Others are served meanwhile.
-        await loopTurns.take(url.length);
       }
       if (end.how === "completed" && this.run.request.outputs?.git !== undefined)
         await this.#push(workspace, receipt);

@@ -98,7 +98,7 @@ class Checkout {
     const given = isRoot ? this.source.sparse : undefined;
     const sparse = given && new Sparse(given);
     const { listed, changes, ...about } = await this.#fetch(git, { url, below, want }, sparse);
-    const entries = await treeEntries(listed);
+    const entries = treeEntries(listed);
     const wanted = sparse === undefined ? entries : await this.#fetchContents(git, entries, changes, sparse);
     const { digests: inLfs } = await this.#withinLimits(git, wanted);
     const links = this.source.submodules ? linksIn(wanted) : new Map<string, string>();
@@ -188,7 +188,7 @@ class Checkout {
     const wanted = all.filter(({ path }) => sparse.has(path));
     if (wanted.length > this.left.files) throw this.#failed("too_large", `${wanted.length} files`);
     const read = all.filter(({ path }) => isReadFromIndex(path));
-    const changed = changes === undefined ? [] : await changedContents(changes);
+    const changed = changes === undefined ? [] : changedContents(changes);
     const ids = new Set([...[...wanted, ...read].map(({ id }) => id), ...changed]);
     const args = [
       ...["-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"],
@@ -206,7 +206,7 @@ class Checkout {
     const ids = small.map(({ id }) => `${id}\n`).join("");
     const most = (small.length + 1) * (maxPointerBytes + 128);
     const reading = { args: ["cat-file", "--batch"], input: ids, maxOutput: most };
-    return await lfsContentsIn((await this.#succeed(git.run([reading]))).stdout);
+    return lfsContentsIn((await this.#succeed(git.run([reading]))).stdout);
   }
 
   /**

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { StoreFailed } from "@ambit/core";
-import type { JsonLimits } from "@ambit/core/contract";
-import { parseJsonInTurns, textInTurns } from "@ambit/json-turns";
+import { type JsonLimits, parseBoundedJson } from "@ambit/core/contract";
+import { readText } from "@ambit/core/plugin";
 import type { Blob, Blobs } from "../blobs/blobs.js";
 import { looksSealed } from "../blobs/sealing.js";
 import { blobNames, manifestSchema, type OutputsManifest } from "./manifest.js";
@@ -29,15 +29,14 @@ export class KeptOutputs {
   static async of(owner: string, blobs: Blobs): Promise<KeptOutputs | undefined> {
     const found = await blobs.get(owner, blobNames.manifest);
     if (found === undefined) return undefined;
-    const { text, isWhole } = await textInTurns(found.content, manifestLimits.maxLength);
+    const { text, isWhole } = await readText(found.content, manifestLimits.maxLength);
     if (!isWhole) throw new Error("the manifest of a run's outputs is too large");
     if (looksSealed(text)) {
       const message =
         "The run's files are encrypted: turn workspace.encrypt on in the server's configuration.";
       throw new StoreFailed(message, { retryable: false });
     }
-    const { value } = await parseJsonInTurns(text, manifestLimits);
-    const manifest = manifestSchema.parse(value);
+    const manifest = manifestSchema.parse(parseBoundedJson(text, manifestLimits));
     return new KeptOutputs(blobs, owner, manifest, text.length);
   }
 

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import { isAmbitError, messageOf, OutputsFailed } from "@ambit/core";
 import type { GitSource, OutputsReceipt, OutputsRequest } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
-import { jsonInTurns } from "@ambit/json-turns";
 import type { Blobs } from "../blobs/blobs.js";
 import { stateOf } from "../inside/state.js";
 import { gitPatch, type PatchedFile } from "../patch/git-patch.js";
@@ -186,7 +185,7 @@ export class RunOutputs {
       }
       const patch = outputs.patch ? await this.#keepPatch(blobs, changes, spool, signal) : undefined;
       const manifest: OutputsManifest = { version: 1, createdAt: Date.now(), files, patch };
-      await blobs.put(owner, blobNames.manifest, one(await jsonInTurns(manifest)));
+      await blobs.put(owner, blobNames.manifest, one(JSON.stringify(manifest)));
       if (patch === undefined) return receipt;
       return { ...receipt, patch: { ...patch, complete, changes: changes.map(changeOf) } };
     } catch (error) {

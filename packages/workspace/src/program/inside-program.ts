@@ -1,8 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { delimiter, dirname } from "node:path";
-import { type Command, loopTurnSize, loopTurns, type Sandbox } from "@ambit/core/plugin";
-import { jsonPieces } from "@ambit/json-turns";
+import type { Command, Sandbox } from "@ambit/core/plugin";
 
 /**
  * Reads the program and its wish from stdin, and leaves the rest of it to the program: no file of it is in the sandbox, where
@@ -28,25 +27,8 @@ export async function stdinOf(name: InsideProgram, wish: object): Promise<readon
   const program = programs.get(name) ?? readFile(require.resolve(name));
   programs.set(name, program);
   const text = await program;
-  const asked = await bytesInTurns(jsonPieces(wish));
-  const length = asked.reduce((sum, { length: bytes }) => sum + bytes, 0);
-  return [Buffer.from(`${text.length} ${length}\n`), text, ...asked];
-}
-
-/** The pieces as bytes, made in turns of the event loop. */
-async function bytesInTurns(pieces: Iterable<string>): Promise<Buffer[]> {
-  const made: Buffer[] = [];
-  let [texts, size]: [string[], number] = [[], 0];
-  for (const piece of pieces) {
-    texts.push(piece);
-    size += Math.max(piece.length, 16);
-    if (size < loopTurnSize) continue;
-    await loopTurns.take(size);
-    made.push(Buffer.from(texts.join("")));
-    [texts, size] = [[], 0];
-  }
-  made.push(Buffer.from(texts.join("")));
-  return made;
+  const asked = Buffer.from(JSON.stringify(wish));
+  return [Buffer.from(`${text.length} ${asked.length}\n`), text, asked];
 }
 
 /** The program's process: the agent's user, with none of its variables. */

@@ -1,7 +1,6 @@
 import { messageOf, SnapshotFailed } from "@ambit/core";
-import type { JsonLimits } from "@ambit/core/contract";
+import { type JsonLimits, parseBoundedJson } from "@ambit/core/contract";
 import { KeptPieces } from "@ambit/core/plugin";
-import { parseJsonInTurns } from "@ambit/json-turns";
 import { type ExportHeader, exportSchema, maxHeaderBytes } from "./manifest.js";
 
 /** Of the header: 1,000 digests. What has more is refused before it is parsed, since its complaint would be as long. */
@@ -30,13 +29,13 @@ export async function readExported(
       yield rest;
       yield* { [Symbol.asyncIterator]: () => iterator };
     };
-    return { header: await headerIn(line), archive: archive() };
+    return { header: headerIn(line), archive: archive() };
   }
 }
 
-async function headerIn(line: string): Promise<ExportHeader> {
+function headerIn(line: string): ExportHeader {
   try {
-    return exportSchema.parse((await parseJsonInTurns(line, headerLimits)).value);
+    return exportSchema.parse(parseBoundedJson(line, headerLimits));
   } catch (cause) {
     throw notExported(messageOf(cause).slice(0, 200), cause);
   }

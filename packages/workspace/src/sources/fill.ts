@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { SourceFailed } from "@ambit/core";
 import type { Source, SourceReceipt } from "@ambit/core/contract";
-import { type FileEntry, loopTurns, type Sandbox } from "@ambit/core/plugin";
+import type { FileEntry, Sandbox } from "@ambit/core/plugin";
 import type { LeftOut, SourceEntry } from "./entry.js";
 import { ArchiveDamaged } from "./format-reading.js";
 import { placeOf } from "./place.js";
@@ -144,7 +144,6 @@ class Filling {
     if (this.left.files < 0 || this.left.bytes < 0) throw tooLarge(this.index);
     this.#entries.push({ path: `${this.sandbox.workspace}/${this.#place}${path}`, content, executable });
     this.#waiting += content.length;
-    await loopTurns.take(content.length);
     if (this.#waiting >= batch.bytes || this.#entries.length >= batch.files) await this.#write();
   }
 

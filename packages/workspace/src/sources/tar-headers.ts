@@ -1,11 +1,8 @@
 import { Transform } from "node:stream";
-import { loopTurns } from "@ambit/core/plugin";
 
 /** A block of an archive: headers begin at its multiples. */
 const block = 512;
 const kilobyte = 1_024;
-/** Bytes that are read in one turn of the event loop. */
-const pieceBytes = 64 * kilobyte;
 
 /**
  * Bytes of what an archive says of a file beside its header, by its type: names (`L`, `K`) and attributes (`x`) of the next
@@ -22,22 +19,19 @@ const maxBytes: ReadonlyMap<string, number> = new Map([
 export class TarHeaderTooLong extends Error {}
 
 /**
- * Passes a tar archive on in turns of the event loop, and fails before a header that is too long. It looks at every block, not
+ * Passes a tar archive on, and fails before a header that is too long. It looks at every block, not
  * only where this header or that says the next one begins: the reader of the archive may read their sizes differently.
  */
 export function boundedHeaders(): Transform {
   let rest: Buffer = Buffer.alloc(0);
   return new Transform({
-    async transform(chunk: Buffer, _encoding, done) {
+    transform(chunk: Buffer, _encoding, done) {
       const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
       const whole = bytes.length - (bytes.length % block);
       rest = bytes.subarray(whole);
-      for (let at = 0; at < whole; at += pieceBytes) {
-        const piece = bytes.subarray(at, Math.min(at + pieceBytes, whole));
-        await loopTurns.take(piece.length);
-        if (hasTooLong(piece)) return done(new TarHeaderTooLong());
-        this.push(piece);
-      }
+      const blocks = bytes.subarray(0, whole);
+      if (hasTooLong(blocks)) return done(new TarHeaderTooLong());
+      if (whole > 0) this.push(blocks);
       done();
     },
     flush(done) {

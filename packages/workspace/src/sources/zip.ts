@@ -1,6 +1,5 @@
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
-import { loopTurns } from "@ambit/core/plugin";
 import { type Entry, fromRandomAccessReaderPromise, getFileNameLowLevel, RandomAccessReader } from "yauzl";
 import type { ArchiveBytes } from "./archive-bytes.js";
 import { type LeftOut, maxNameLength, pathOf, type SourceEntry } from "./entry.js";
@@ -28,8 +27,6 @@ export async function* zipEntries(
   try {
     for await (const entry of reading.each(zip.eachEntry())) {
       const { generalPurposeBitFlag, fileNameRaw, extraFields, uncompressedSize } = entry;
-      // Others are served meanwhile: an archive can list any number of what is left out.
-      await loopTurns.take(fileNameRaw.length + 64);
       const name = await reading.one(() =>
         getFileNameLowLevel(generalPurposeBitFlag, fileNameRaw, extraFields, true),
       );

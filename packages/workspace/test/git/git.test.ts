@@ -61,28 +61,17 @@ test("a submodule is a path and a URL; other settings of .gitmodules don't count
   expect(submodulesIn(listed)).toEqual([{ path: "vendor/a", url: "../a" }]);
 });
 
-test("a list of a tree is read, and anything else refused", async () => {
+test("a list of a tree is read, and anything else refused", () => {
   const listed = `100644 blob ${id}      12\tsrc/a b.txt\x00160000 commit ${id}       -\tvendor\x00`;
-  expect(await treeEntries(Buffer.from(listed))).toEqual([
+  expect(treeEntries(Buffer.from(listed))).toEqual([
     { mode: "100644", type: "blob", id, size: 12, path: "src/a b.txt" },
     { mode: "160000", type: "commit", id, size: 0, path: "vendor" },
   ]);
   for (const other of ["x\0", listed.slice(0, -1), `100644 tree ${id} 1\ta\0`])
-    await expect(treeEntries(Buffer.from(other))).rejects.toThrow("a list of a tree");
+    expect(() => treeEntries(Buffer.from(other))).toThrow("a list of a tree");
 });
 
-test("a long list of a tree doesn't hold the event loop", async () => {
-  const listed = Buffer.from(`100644 blob ${id} 1\t${"a".repeat(300)}\0`.repeat(20_000));
-  let turns = 0;
-  const counting = setInterval(() => {
-    turns += 1;
-  }, 0);
-  expect(await treeEntries(listed)).toHaveLength(20_000);
-  clearInterval(counting);
-  expect(turns).toBeGreaterThan(10);
-});
-
-test("every file that git LFS takes for a pointer counts with its size", async () => {
+test("every file that git LFS takes for a pointer counts with its size", () => {
   const pointer = (version: string, size: number) =>
     `version ${version}\noid sha256:${"0".repeat(64)}\nsize ${size}\n`;
   const contents = [
@@ -93,11 +82,11 @@ test("every file that git LFS takes for a pointer counts with its size", async (
     "",
   ];
   const printed = contents.map((content) => `${id} blob ${content.length}\n${content}\n`).join("");
-  expect(await lfsContentsIn(Buffer.from(printed))).toEqual({
+  expect(lfsContentsIn(Buffer.from(printed))).toEqual({
     bytes: 321,
     digests: new Set(["0".repeat(64)]),
   });
-  await expect(lfsContentsIn(Buffer.from(`${id} missing\n`))).rejects.toThrow("can't be read");
+  expect(() => lfsContentsIn(Buffer.from(`${id} missing\n`))).toThrow("can't be read");
 });
 
 const unused = () => Promise.reject(new Error("no request is sent"));

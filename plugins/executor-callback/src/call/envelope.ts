@@ -1,5 +1,10 @@
-import { type JsonObject, JsonTooLarge, messageJsonLimits, type ToolOutcome } from "@ambit/core/plugin";
-import { jsonInTurns, parseJsonInTurns } from "@ambit/json-turns";
+import {
+  type JsonObject,
+  JsonTooLarge,
+  messageJsonLimits,
+  parseBoundedJson,
+  type ToolOutcome,
+} from "@ambit/core/plugin";
 import { readPath } from "./json-path.js";
 
 /** The body of a callback's POST. @param context what the runner adds, beside what the model wrote */
@@ -13,19 +18,18 @@ export function envelopeOf(id: string, callRef: string, given: unknown, context?
  * anything else, and the body itself when there is none. `STATUS_CODE_ERROR` is the tool's failure, whatever else
  * the response holds: a model that sees a success would build on it.
  */
-export async function outcomeOfEnvelope(
+export function outcomeOfEnvelope(
   toolName: string,
   body: string,
   maxValues: number = messageJsonLimits.maxValues,
-): Promise<ToolOutcome> {
-  const answer = await parse(body, maxValues);
+): ToolOutcome {
+  const answer = parse(body, maxValues);
   if (answer instanceof JsonTooLarge) {
     const output = `Tool '${toolName}' failed: its answer ${answer.message} (executor-callback's maxAnswerValues). Request less: filter, paginate or summarise.`;
     return { status: "failed", output };
   }
   const content = readPath(answer, "call.data.content");
-  const text =
-    typeof content === "string" ? content : content == null ? undefined : await jsonInTurns(content);
+  const text = typeof content === "string" ? content : content == null ? undefined : JSON.stringify(content);
   if (readPath(answer, "call.status.code") !== "STATUS_CODE_ERROR") {
     return { status: "completed", output: text ?? body };
   }
@@ -35,9 +39,9 @@ export async function outcomeOfEnvelope(
   return { status: "failed", output: `Tool '${toolName}' failed${because}${details}` };
 }
 
-async function parse(body: string, maxValues: number): Promise<unknown> {
+function parse(body: string, maxValues: number): unknown {
   try {
-    return (await parseJsonInTurns(body, { ...messageJsonLimits, maxLength: body.length, maxValues })).value;
+    return parseBoundedJson(body, { ...messageJsonLimits, maxLength: body.length, maxValues });
   } catch (error) {
     // Not JSON, so not an envelope: the body itself is the result.
     return error instanceof JsonTooLarge ? error : undefined;

@@ -1,8 +1,7 @@
 import type { IncomingMessage } from "node:http";
-import { type Boundary, messageOf, type ToolScope, type UpstreamProxy } from "@ambit/core/plugin";
+import { type Boundary, messageOf, readText, type ToolScope, type UpstreamProxy } from "@ambit/core/plugin";
 import { AddressRefused, type Lookup, whyForbidden } from "@ambit/egress";
 import { HttpClient } from "@ambit/egress/client";
-import { textInTurns } from "@ambit/json-turns";
 import { LRUCache } from "lru-cache";
 import type { CallbackConfig } from "../config.js";
 import { type CallbackResponse, NotSent, type Posting } from "./posting.js";
@@ -40,7 +39,7 @@ export class Outbound {
   }
 
   /**
-   * Sends a call, and reads its answer in turns of the event loop. Never follows a redirect.
+   * Sends a call, and reads its answer. Never follows a redirect.
    *
    * @param mayAct asked last, before a request leaves: the process may have been stopped while it connected.
    * @throws AddressRefused before a connection is made, NotSent; else the error of the connection or the signal.
@@ -95,14 +94,14 @@ async function readAnswer(response: IncomingMessage, maxAnswerBytes: number): Pr
     response.destroy();
     return { kind: "too_long" };
   }
-  const { text, isWhole } = await textInTurns(response, maxAnswerBytes);
+  const { text, isWhole } = await readText(response, maxAnswerBytes);
   return isWhole ? { kind: "answered", body: text } : { kind: "too_long" };
 }
 
 async function readRejection(response: IncomingMessage): Promise<string> {
   const late = setTimeout(() => response.destroy(), rejectionWaitMs);
   try {
-    return (await textInTurns(response, maxErrorBodyBytes)).text;
+    return (await readText(response, maxErrorBodyBytes)).text;
   } catch (error) {
     return `(its text could not be read: ${messageOf(error)})`;
   } finally {

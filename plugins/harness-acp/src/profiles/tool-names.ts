@@ -1,4 +1,4 @@
-import { loopTurnSize, parseBoundedJson } from "@ambit/core/plugin";
+import { parseBoundedJson } from "@ambit/core/plugin";
 import type { ToolCallView, ToolIdentity } from "./profile.js";
 
 /**
@@ -39,13 +39,9 @@ export function inputInWords({ text, textInput }: Pick<ToolCallView, "text" | "t
 /** White space before it, at most. */
 const maxIndent = 256;
 
-export function beginsAsInput(text: string): boolean {
-  return text.slice(0, maxIndent).trimStart().startsWith("{");
-}
-
-/** Of a text that takes no more than a turn of the event loop; undefined of a longer one. */
+/** The JSON object that a text is. */
 export function readInput(text: string): unknown {
-  if (text.length > loopTurnSize || !beginsAsInput(text)) return undefined;
+  if (!text.slice(0, maxIndent).trimStart().startsWith("{")) return undefined;
   try {
     return parseBoundedJson(text);
   } catch {

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Exit, Process } from "@ambit/core/plugin";
-import { inTurns } from "@ambit/json-turns";
 import {
   deserializeMessage,
   type JSONRPCMessage,
@@ -86,11 +85,11 @@ export class SandboxStdioTransport implements Transport {
 
   async #read(): Promise<void> {
     const lines = this.guard.lines();
-    for await (const chunk of inTurns(this.process.stdout)) {
+    for await (const chunk of this.process.stdout) {
       for (const line of lines.push(chunk)) {
         if (line.trim() === "") continue;
         // Stray output isn't counted: it may look like anything.
-        const admitted = line.trimStart().startsWith("{") ? await this.guard.admit(line) : undefined;
+        const admitted = line.trimStart().startsWith("{") ? this.guard.admit(line) : undefined;
         if (admitted === undefined) this.guard.noteStray(line);
         else this.#receive(admitted);
       }

@@ -1,5 +1,4 @@
-import { type JsonLimits, KeptPieces, loopTurns } from "@ambit/core/plugin";
-import { turnToRead } from "@ambit/json-turns";
+import { type JsonLimits, KeptPieces } from "@ambit/core/plugin";
 import type { HeldShare } from "./held-bytes.js";
 import { NotStrict, strictJson } from "./strict-json.js";
 
@@ -54,17 +53,14 @@ export async function readBody(
     }
     if (!held.take(part.length)) throw new BodyRefused(429, "too many requests are being received");
     parts.push(part);
-    await turnToRead(part);
   }
   if (size === 0) return undefined;
-  await loopTurns.take(size);
-  signal.throwIfAborted();
   const { requestBytes, requestValues } = limits;
-  return await bodyIn(parts.take(), { maxLength: requestBytes, maxValues: requestValues, maxDepth });
+  return bodyIn(parts.take(), { maxLength: requestBytes, maxValues: requestValues, maxDepth });
 }
 
-async function bodyIn(bytes: Buffer, limits: JsonLimits): Promise<ReadBody> {
-  const value = await documentIn(bytes, limits);
+function bodyIn(bytes: Buffer, limits: JsonLimits): ReadBody {
+  const value = documentIn(bytes, limits);
   for (const key of Object.keys(value)) {
     // Some servers read keys without regard to case, and then one of the two.
     const read = key.normalize("NFKC").toLowerCase();
@@ -83,9 +79,9 @@ async function bodyIn(bytes: Buffer, limits: JsonLimits): Promise<ReadBody> {
   };
 }
 
-async function documentIn(bytes: Buffer, limits: JsonLimits): Promise<Readonly<Record<string, unknown>>> {
+function documentIn(bytes: Buffer, limits: JsonLimits): Readonly<Record<string, unknown>> {
   try {
-    const value = await strictJson(bytes, limits);
+    const value = strictJson(bytes, limits);
     if (isObject(value)) return value;
   } catch (error) {
     if (error instanceof NotStrict) throw new BodyRefused(400, `its body ${error.message}`);

@@ -1,5 +1,4 @@
 import type { Readable } from "node:stream";
-import { loopTurns } from "@ambit/core/plugin";
 import type { StreamReplacer } from "@ambit/egress";
 
 export interface RelayOptions {
@@ -48,8 +47,6 @@ export function relay(
         try {
           for (;;) {
             const { done, value } = await pieces.next();
-            const turn = done === true ? undefined : loopTurns.take(value.length);
-            if (turn !== undefined) await turn;
             if (isLeft && done !== true) onBytes(value);
             if (isLeft || isOver) return;
             const passed = done === true ? replacer.end() : replacer.push(value);
@@ -83,7 +80,6 @@ async function drained(
       const { done, value } = await pieces.next();
       if (done === true) return "whole";
       size += value.length;
-      await loopTurns.take(value.length);
       onBytes(value);
     }
   } catch {

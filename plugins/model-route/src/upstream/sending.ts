@@ -1,7 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { ModelExchange, ModelUsage } from "@ambit/core/plugin";
 import { Replacements, replaceIn, replacementsFor, StreamReplacer } from "@ambit/egress";
-import { jsonInTurns } from "@ambit/json-turns";
 import { priceOf } from "../models.js";
 import type { Authorization, ModelOperation, SignedRequest } from "../protocols/protocol.js";
 import { passedHeaders, passedResponseHeaders } from "../request/headers.js";
@@ -63,7 +62,7 @@ export class Sending {
     let answer: IncomingMessage;
     let credential: Readonly<Record<string, string>>;
     try {
-      const content = await this.#content(sent);
+      const content = this.#content(sent);
       const headers = this.#headers(sent, content);
       const method = sent.request.method;
       const unsigned = { method, url, headers, body: content };
@@ -116,11 +115,11 @@ export class Sending {
   }
 
   /** Composed of what was decided on, never the agent's own text. */
-  async #content({ operation, body }: Sent): Promise<Buffer | undefined> {
+  #content({ operation, body }: Sent): Buffer | undefined {
     if (body === undefined || operation.kind === "list") return undefined;
     const asksForUsage =
       this.#options.config.requestStreamUsage && operation.path.endsWith("/chat/completions");
-    return Buffer.from(await jsonInTurns(asksForUsage ? askingForUsage(body) : body.value));
+    return Buffer.from(JSON.stringify(asksForUsage ? askingForUsage(body) : body.value));
   }
 
   #headers({ request }: Sent, content: Buffer | undefined): Record<string, string> {

@@ -98,7 +98,7 @@ async function spawnWith(
       {
         commandLines: bubblewrapArguments(jail),
         launcher: [],
-        inheritable: await inheritableDescriptors(),
+        inheritable: inheritableDescriptors(),
         expected: { shared: session.network === "shared" ? ["net"] : [], seccomp: filtered },
       },
       {

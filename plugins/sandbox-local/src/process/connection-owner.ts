@@ -2,8 +2,8 @@ import { readdir, readFile, readlink } from "node:fs/promises";
 import { isIPv4, isIPv6 } from "node:net";
 import { endianness } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import { codeOf, type LocalConnection, loopTurns } from "@ambit/core/plugin";
-import { costOfOne, markArgument, markOn, readStat } from "./marked-processes.js";
+import { codeOf, type LocalConnection } from "@ambit/core/plugin";
+import { markArgument, markOn, readStat } from "./marked-processes.js";
 import { ownSessions } from "./own-sessions.js";
 
 /** The kernel's data on a socket: its owner and its inode. */
@@ -142,7 +142,6 @@ export class ConnectionOwners {
   }
 }
 
-/** In turns of the event loop: a host may have thousands of processes. */
 async function everyProcess(): Promise<readonly HostProcess[]> {
   const marker = markArgument("");
   const all: HostProcess[] = [];
@@ -151,8 +150,6 @@ async function everyProcess(): Promise<readonly HostProcess[]> {
     const unknown: number[] = [];
     for (const pid of look) {
       if (!Number.isInteger(pid) || pid === process.pid) continue;
-      const turn = loopTurns.take(costOfOne);
-      if (turn !== undefined) await turn;
       const stat = readStat(pid);
       if (stat === undefined) continue;
       const mark = stat.state === "Z" || stat.isKernelThread ? "unmarked" : markOn(pid, marker);

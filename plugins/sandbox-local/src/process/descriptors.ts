@@ -1,26 +1,16 @@
 import { readdirSync } from "node:fs";
-import { loopTurns } from "@ambit/core/plugin";
 import { readBeginning } from "./read-beginning.js";
 
 const closeOnExec = 0o2000000;
 
-/** What reading one descriptor costs, in the characters of {@link loopTurns}. */
-const costOfOne = 1_024;
-
 /**
  * Descriptors of this process that a child would inherit: neither Node nor bubblewrap closes those that the runner's
- * parent left open. Read again for each spawn, in turns of the event loop: callers may hold thousands open.
+ * parent left open. Read again for each spawn.
  */
-export async function inheritableDescriptors(): Promise<readonly number[]> {
+export function inheritableDescriptors(): readonly number[] {
   if (process.platform !== "linux") return [];
-  const inheritable: number[] = [];
-  for (const descriptor of readdirSync("/proc/self/fdinfo").map(Number)) {
-    if (descriptor <= 2) continue;
-    const turn = loopTurns.take(costOfOne);
-    if (turn !== undefined) await turn;
-    if (isInheritable(descriptor)) inheritable.push(descriptor);
-  }
-  return inheritable;
+  const descriptors = readdirSync("/proc/self/fdinfo").map(Number);
+  return descriptors.filter((descriptor) => descriptor > 2 && isInheritable(descriptor));
 }
 
 function isInheritable(descriptor: number): boolean {

@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import { loopTurns } from "@ambit/core/plugin";
 import { readBeginning } from "./read-beginning.js";
 import { signal } from "./signal.js";
 
@@ -38,7 +37,7 @@ export async function killMarked(mark: string, options: MarkedOptions = {}): Pro
   const killed = new Set<number>();
   let look: Look | undefined = "all";
   for (let round = 0; round < 50; round++) {
-    const found = await findMarked(mark, options, look);
+    const found = findMarked(mark, options, look);
     look = nextLook(found);
     if (look === undefined) break;
     for (const pid of found.marked) {
@@ -70,19 +69,13 @@ export function nextLook({ marked, unknown }: Found): Look | undefined {
   return unknown.length > 0 ? unknown : undefined;
 }
 
-/** What reading one process costs, in the characters of {@link loopTurns}. */
-export const costOfOne = 2_048;
-
-/** In turns of the event loop: a host may have thousands of processes. */
-async function findMarked(mark: string, { group, since = 0 }: MarkedOptions, look: Look): Promise<Found> {
+function findMarked(mark: string, { group, since = 0 }: MarkedOptions, look: Look): Found {
   if (process.platform !== "linux") return { marked: [], unknown: [] };
   const marker = markArgument(mark);
   const marked: number[] = [];
   const unknown: number[] = [];
   for (const pid of look === "all" ? readdirSync("/proc").map(Number) : look) {
     if (!Number.isInteger(pid) || pid === process.pid) continue;
-    const turn = loopTurns.take(costOfOne);
-    if (turn !== undefined) await turn;
     const stat = readStat(pid);
     if (stat === undefined || stat.state === "Z" || stat.started < since || stat.isKernelThread) continue;
     const seen = stat.group === group ? "marked" : markOn(pid, marker);

@@ -39,7 +39,7 @@ export async function watchOver(runnerKey: string, folder: string): Promise<void
   if (process.platform !== "linux") return; // There is no /proc to search.
   const devNull = openSync("/dev/null", "r+");
   try {
-    const inheritable = await inheritableDescriptors();
+    const inheritable = inheritableDescriptors();
     const child = spawn(
       "/bin/sh",
       ["-c", script, "ambit-watch", markerVariable, runnerKey, await realpath(folder)],

@@ -47,9 +47,7 @@ export async function spawnUnconfined(command: Command, place: UnconfinedPlace):
           [markerVariable]: place.mark,
         },
         detached: true,
-        stdio: [
-          ...descriptorTable(["pipe", "pipe", "pipe"] as const, await inheritableDescriptors(), devNull),
-        ],
+        stdio: [...descriptorTable(["pipe", "pipe", "pipe"] as const, inheritableDescriptors(), devNull)],
       },
       "session",
     );

@@ -2,7 +2,6 @@ import type { Server, ServerResponse } from "node:http";
 import { isIPv6, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { AtCapacity } from "@ambit/core";
-import { loopTurns } from "@ambit/core/plugin";
 import { isLoopback } from "../caller/loopback.js";
 import { endParsingWith } from "./parsed-requests.js";
 import type { ConnectionShares } from "./shares.js";
@@ -82,7 +81,6 @@ export class Connections {
   }
 
   #opened(socket: Socket): void {
-    loopTurns.arrived();
     endParsingWith(socket);
     const peer = peerOf(socket.remoteAddress);
     const connection: Connection = { socket, peer, owner: undefined, requests: 0 };

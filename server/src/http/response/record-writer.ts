@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { loopTurns, pieceEnd } from "@ambit/core/plugin";
+import { pieceEnd } from "@ambit/core/plugin";
 
 /** Characters that are handed to the connection at a time. */
 const partLength = 65_536;
@@ -30,8 +30,6 @@ export class RecordWriter {
     for (let start = 0; start < text.length; ) {
       const part = text.slice(start, pieceEnd(text, start + partLength));
       start += part.length;
-      const turn = loopTurns.take(part.length);
-      if (turn !== undefined) await turn;
       const room = this.write(part);
       if (room !== undefined) await room;
     }

@@ -1,5 +1,4 @@
 import type { CommandExecuted } from "@ambit/core";
-import { jsonInTurns } from "@ambit/json-turns";
 import { failedBy } from "../../failed-result.js";
 import type { Exchange, ServerContext } from "../server-context.js";
 import { leftSignal } from "./left-signal.js";
@@ -32,7 +31,7 @@ export async function sendCommand(
   const gone = new Promise<undefined>((resolve) => left.addEventListener("abort", () => resolve(undefined)));
   const result = await Promise.race([executed.result, gone]);
   const record = result === undefined ? refused(executed) : ({ kind: "result", result } as const);
-  const text = framed(form, await jsonInTurns(record), 1);
+  const text = framed(form, JSON.stringify(record), 1);
   const wasRead = unread.hold(text.length, readerOf(outgoing));
   await writer.writeInParts(text).finally(wasRead);
   writer.end();

@@ -1,6 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { loopTurns } from "@ambit/core/plugin";
-import { jsonPieces } from "@ambit/json-turns";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { RecordWriter } from "./record-writer.js";
 
 /** Characters of a larger body that are handed to the connection at a time. */
@@ -45,7 +44,7 @@ export function endsWithHeaders(response: ServerResponse): boolean {
 export async function sendLargeJson(
   response: ServerResponse,
   status: number,
-  body: unknown,
+  body: object,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   let text = "";
@@ -60,10 +59,35 @@ export async function sendLargeJson(
     }
     await writer.write(text);
     // A connection that takes everything reports that within the same turn of the event loop.
-    await loopTurns.take(partLength);
+    await nextTurn();
     text = "";
   }
   if (writer === undefined) return send(response, status, "application/json", text, headers);
   void writer.write(text);
   writer.end();
+}
+
+/**
+ * The JSON of a body, whose lists are written item by item: the events of a run's result may have tens of megabytes. Pure.
+ * For plain data: `toJSON` isn't called.
+ */
+export function* jsonPieces(body: object): Generator<string, void, undefined> {
+  let separator = "{";
+  for (const [key, value] of Object.entries(body)) {
+    if (value === undefined) continue;
+    yield `${separator}${JSON.stringify(key)}:`;
+    if (Array.isArray(value)) yield* listPieces(value);
+    else yield JSON.stringify(value);
+    separator = ",";
+  }
+  yield separator === "{" ? "{}" : "}";
+}
+
+function* listPieces(list: readonly unknown[]): Generator<string, void, undefined> {
+  let separator = "[";
+  for (const item of list) {
+    yield `${separator}${JSON.stringify(item) ?? "null"}`;
+    separator = ",";
+  }
+  yield separator === "[" ? "[]" : "]";
 }

@@ -106,7 +106,7 @@ async function readAttempt(
   const id = named ?? command;
   // A command may be sent again with other facts around it.
   const repeated = id === command ? command : body;
-  const digest = id === undefined ? "" : await server.sealing.digest(repeated);
+  const digest = id === undefined ? "" : server.sealing.digest(repeated);
   const key = id === undefined ? undefined : keyOf(id);
   const keepsEvents = form === "json" && !isDetached;
   return {
@@ -177,7 +177,7 @@ async function existingRun(
 ): Promise<Facts["existing"]> {
   const { sealing } = server;
   const isOfSameRequest =
-    id !== undefined && (run.digest === digest || (await sealing.isDigestOf(run.digest, repeated)));
+    id !== undefined && (run.digest === digest || sealing.isDigestOf(run.digest, repeated));
   return { run, isOfSameRequest };
 }
 

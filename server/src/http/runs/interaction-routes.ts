@@ -8,7 +8,6 @@ import {
   RequestInvalid,
   SessionElsewhere,
 } from "@ambit/core";
-import { loopTurns } from "@ambit/core/plugin";
 import type { InteractionsResponse, SessionsResponse } from "@ambit/durable";
 import type { InteractionState, StoredInteraction } from "@ambit/durable/store";
 import { pathBeyondDepth, readAnswer } from "@ambit/runner";
@@ -55,19 +54,15 @@ export async function handleInteractions(route: StoredRoute): Promise<void> {
   const length = found.reduce((sum, { payload }) => sum + payload.length, 0);
   const wasRead = context.unread.hold(length, readerOf(outgoing));
   try {
-    const interactions: InteractionsResponse["interactions"][number][] = [];
-    for (const one of found) interactions.push(await interactionInfo(one));
+    const interactions = found.map(interactionInfo);
     await sendLargeJson(outgoing, 200, { interactions } satisfies InteractionsResponse);
   } finally {
     wasRead();
   }
 }
 
-async function interactionInfo(
-  one: StoredInteraction,
-): Promise<InteractionsResponse["interactions"][number]> {
+function interactionInfo(one: StoredInteraction): InteractionsResponse["interactions"][number] {
   const { id, runId, session, project, kind, payload, state, createdAt } = one;
-  await loopTurns.take(payload.length);
   return {
     id,
     runId: idOfRun(runId),

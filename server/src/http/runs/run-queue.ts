@@ -79,7 +79,7 @@ export class RunQueue {
     // Not sealed for a queue that is full anyway: sealing a large one takes a while.
     const full = await this.#whyFull(project, 0);
     if (full !== undefined) throw new AtCapacity(full);
-    const sealedRequest = await sealing.sealInTurns(key, { body, project, token, trace } satisfies Queued);
+    const sealedRequest = sealing.seal(key, { body, project, token, trace } satisfies Queued);
     const queued = {
       ...runs.newRun({ key, request, plan }, digest),
       state: "queued" as const,
@@ -191,9 +191,7 @@ export class RunQueue {
       return;
     }
     try {
-      const { body, trace, ...sender } = queuedSchema.parse(
-        await sealing.unsealInTurns(id, claim.sealedRequest),
-      );
+      const { body, trace, ...sender } = queuedSchema.parse(sealing.unseal(id, claim.sealedRequest));
       const caller = this.#callerOf(sender);
       const options = {
         keepsEvents: false,

@@ -41,7 +41,7 @@ export async function handleRunInfo(route: StoredRoute): Promise<void> {
         : await route.server.runs.store.deliveries({ runId: key, limit: maxDeliveries });
     const info = {
       ...summaryOf(run),
-      result: await resultOf(run),
+      result: resultOf(run),
       ...(deliveries === undefined ? {} : { deliveries: deliveries.map(deliveryInfo) }),
     } satisfies RunInfo;
     await sendLargeJson(outgoing, 200, info);

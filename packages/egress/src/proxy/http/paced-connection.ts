@@ -1,19 +1,26 @@
 import type { Server } from "node:http";
 import { createServer, type Server as Listener, type Socket } from "node:net";
 import { Duplex } from "node:stream";
-import { loopTurns } from "@ambit/core/plugin";
+import { setImmediate as nextTurn } from "node:timers/promises";
 
 /** Line ends that are read in one step: HTTP's parser handles a chunk, or a line of a header, for each. */
 const maxLines = 128;
-/** What a line end counts of a turn of the event loop: to handle a chunk takes some microseconds. */
-const cost = 128;
 
 const lineEnd = Buffer.from("\r\n");
 
+/** Resolves when all connections that waited before have had their turn. */
+let lastTurn = Promise.resolve();
+
+/** A turn of the event loop for one connection alone, in the order in which they wait. */
+function turnForOne(): Promise<void> {
+  lastTurn = lastTurn.then(() => nextTurn());
+  return lastTurn;
+}
+
 /**
  * A client's connection as Node's HTTP server gets it. Node reads 64 KiB of each connection in one turn of the event loop, which
- * can be 10,000 chunks of a single byte, and up to 2 MiB in a row: here, what has very many lines is read in turns that all
- * connections share. The rest passes as it comes.
+ * can be 10,000 chunks of a single byte, and up to 2 MiB in a row: here, what has very many lines is read a part in each
+ * turn, of one connection. The rest passes as it comes.
  */
 export class PacedConnection extends Duplex {
   readonly #socket: Socket;
@@ -104,9 +111,9 @@ export class PacedConnection extends Duplex {
     this.#pass(end);
   };
 
-  /** Passes on the first bytes of what is held, when it is their turn, and then those after them. */
+  /** Passes on the first bytes of what is held, and in the next turn those after them. */
   #pass(end: number): void {
-    const go = () => {
+    void turnForOne().then(() => {
       const held = this.#held;
       if (held === undefined || this.destroyed) return;
       const rest = held.subarray(end);
@@ -115,10 +122,7 @@ export class PacedConnection extends Duplex {
       if (this.#held !== undefined) this.#pass(linesEnd(rest));
       else if (this.#hasEnded) this.push(null);
       else if (!this.isPaused()) this.#socket.resume();
-    };
-    const turn = loopTurns.take(maxLines * cost);
-    if (turn === undefined) setImmediate(go);
-    else void turn.then(go);
+    });
   }
 
   readonly #end = (): void => {

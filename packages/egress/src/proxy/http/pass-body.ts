@@ -1,10 +1,10 @@
 import type { Readable, Writable } from "node:stream";
-import { loopTurns, SmallPieces } from "@ambit/core/plugin";
+import { SmallPieces } from "@ambit/core/plugin";
 
 /** Bytes below which a piece counts as small. */
 const smallBytes = 1_024;
-/** Small pieces of one body that are read one after the other; and what each counts of a turn of the event loop. */
-const [maxBurst, cost] = [128, 128];
+/** Small pieces of one body that are read in one turn of the event loop. */
+const maxBurst = 128;
 
 /**
  * Passes a body on with backpressure, and ends `to` with it. The sender chooses its chunks: what comes in small ones is put
@@ -31,8 +31,7 @@ export function passBody(from: Readable, to: Writable): void {
   };
   const schedule = () => {
     isScheduled = true;
-    const turn = burst < maxBurst ? undefined : loopTurns.take(burst * cost);
-    setImmediate(() => (turn === undefined ? nextTurn() : void turn.then(nextTurn)));
+    setImmediate(nextTurn);
   };
   const take = (piece: Buffer) => {
     write(small.push(piece));

@@ -147,7 +147,7 @@ export class RunTools {
     });
     const outcome = checkedReturn(executor, "execute", pluginReturns.outcome, returned.outcome);
     if (outcome.status === "parked") return { result: this.policies.readable(tool, outcome) };
-    const output = shortened(await this.secrets.hide(outcome.output));
+    const output = shortened(this.secrets.hide(outcome.output));
     return { result: this.policies.readable(tool, { ...outcome, output }), cut: returned.cut };
   }
 
@@ -174,7 +174,7 @@ export class RunTools {
       (signal) =>
         publication.call({ ...made, ...this.events.observation.trace({ id, name: made.name }), signal }),
     );
-    const output = shortened(await this.secrets.hide(outcome.output));
+    const output = shortened(this.secrets.hide(outcome.output));
     return { outcome: { output, isError: "status" in outcome || outcome.isError }, cut };
   }
 

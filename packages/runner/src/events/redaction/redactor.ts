@@ -1,8 +1,6 @@
 import { HarnessFailed } from "@ambit/core";
 import { type AgentEvent, type EventWith, eventTraits, isPart, traitsOf } from "@ambit/core/contract";
-import { loopTurnSize, loopTurns } from "@ambit/core/plugin";
 import type { Automaton } from "@ambit/secret-forms";
-import { sizeOf } from "../../lifetime/memory/size.js";
 import { automatonFor } from "./shared-automaton.js";
 import { StreamRedactor } from "./stream.js";
 
@@ -32,10 +30,6 @@ export class Redactor {
   #automaton: Automaton | undefined;
   /** One per open block: its text comes in pieces. */
   readonly #blocks = new Map<string, StreamRedactor>();
-  /** Large values that were redacted already, by the original. */
-  #prepared = new WeakMap<object, unknown>();
-  /** The same for long texts, until they have been passed on. */
-  readonly #preparedTexts = new Map<string, string>();
 
   constructor(secrets: readonly string[]) {
     this.hide(secrets);
@@ -50,8 +44,6 @@ export class Redactor {
     const automaton = automatonFor([...this.#secrets]);
     this.#automaton = automaton;
     for (const block of this.#blocks.values()) block.follow(automaton);
-    this.#prepared = new WeakMap();
-    this.#preparedTexts.clear();
   }
 
   /** Whether there is anything to hide. */
@@ -61,79 +53,8 @@ export class Redactor {
 
   text(text: string): string {
     if (this.#automaton === undefined || text === "") return text;
-    const prepared = text.length > loopTurnSize ? this.#preparedTexts.get(text) : undefined;
-    if (prepared !== undefined) return prepared;
     const redactor = new StreamRedactor(this.#automaton, mark);
     return redactor.push(text) + redactor.end();
-  }
-
-  /** The same for a text of any length, in turns of the event loop. */
-  async longText(text: string): Promise<string> {
-    if (this.#automaton === undefined || text.length <= loopTurnSize) return this.text(text);
-    const redactor = new StreamRedactor(this.#automaton, mark);
-    const parts: string[] = [];
-    for (let at = 0; at < text.length; at += loopTurnSize) {
-      await loopTurns.take(loopTurnSize);
-      parts.push(redactor.push(text.slice(at, at + loopTurnSize)));
-    }
-    return [...parts, redactor.end()].join("");
-  }
-
-  /**
-   * Redacts the large values of a value in turns of the event loop: `value`, `text` and `event` return them at once then.
-   * Their depth is limited. Resolves with what releases the long texts among them.
-   */
-  async prepare(value: object): Promise<() => void> {
-    const texts: string[] = [];
-    for (const inner of Object.values(value)) {
-      if (typeof inner === "string" && inner.length > loopTurnSize) {
-        const automaton = this.#automaton;
-        const redacted = await this.longText(inner);
-        // Other secrets may have been added meanwhile.
-        if (this.#automaton === automaton) this.#preparedTexts.set(inner, redacted);
-        texts.push(inner);
-      } else if (typeof inner === "object" && inner !== null) await this.#prepareLarge(inner);
-    }
-    return () => {
-      for (const text of texts) this.#preparedTexts.delete(text);
-    };
-  }
-
-  async #prepareLarge(value: object): Promise<void> {
-    if (
-      this.#automaton === undefined ||
-      this.#prepared.has(value) ||
-      sizeOf(value, loopTurnSize) <= loopTurnSize
-    )
-      return;
-    const automaton = this.#automaton;
-    const redacted = await this.#largeValue(value, { left: 0 });
-    // Other secrets may have been added meanwhile.
-    if (this.#automaton === automaton) this.#prepared.set(value, redacted);
-  }
-
-  /** @param room what is left of a turn of the event loop. */
-  async #largeValue(value: object, room: { left: number }): Promise<unknown> {
-    const entries: [string, unknown][] = [];
-    for (const [key, inner] of Object.entries(value)) {
-      const size = sizeOf(inner, loopTurnSize);
-      if (size > loopTurnSize) {
-        entries.push([key, await this.#large(inner, room)]);
-        continue;
-      }
-      if (room.left < size) {
-        await loopTurns.take(loopTurnSize);
-        room.left = loopTurnSize;
-      }
-      room.left -= size;
-      entries.push([key, this.#redacted(inner)]);
-    }
-    return Array.isArray(value) ? entries.map(([, inner]) => inner) : this.#object(entries);
-  }
-
-  async #large(value: unknown, room: { left: number }): Promise<unknown> {
-    if (typeof value === "string") return this.longText(value);
-    return typeof value === "object" && value !== null ? this.#largeValue(value, room) : value;
   }
 
   /** The same value with every string in it redacted; the value itself when there is nothing to hide. */
@@ -179,13 +100,9 @@ export class Redactor {
   #redacted(value: unknown): unknown {
     if (typeof value === "string") return this.text(value);
     if (typeof value !== "object" || value === null) return value;
-    const prepared = this.#prepared.get(value);
-    if (prepared !== undefined) return prepared;
     if (Array.isArray(value)) return value.map((item) => this.#redacted(item));
-    return this.#object(Object.entries(value).map(([key, inner]) => [key, this.#redacted(inner)]));
-  }
-
-  #object(entries: readonly (readonly [string, unknown])[]): object {
-    return Object.fromEntries(entries.map(([key, inner]) => [this.text(key), inner]));
+    return Object.fromEntries(
+      Object.entries(value).map(([key, inner]) => [this.text(key), this.#redacted(inner)]),
+    );
   }
 }

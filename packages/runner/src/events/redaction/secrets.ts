@@ -124,14 +124,6 @@ function haveLongForms(secrets: readonly string[]): boolean {
   });
 }
 
-/** About how many characters the forms of a secret have together, for each of its own. */
-const formsPerCharacter = 16;
-
-/** About how many characters all forms of the secrets have: what it costs to begin a search for them. */
-export function formCharactersOf(secrets: readonly string[]): number {
-  return charactersOf(secrets) * formsPerCharacter;
-}
-
 const charactersOf = (texts: readonly string[]) => texts.reduce((sum, { length }) => sum + length, 0);
 
 function inHeaders(headers: Readonly<Record<string, string>>): string[] {

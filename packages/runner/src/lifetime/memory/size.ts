@@ -4,10 +4,10 @@ import { isJsonObject } from "@ambit/core/contract";
 const nodeCost = 16;
 
 /**
- * The approximate number of characters that a JSON value takes in memory. Iterative, since its depth is unbounded.
- * @param max counting ends at a list or object in which there are more than that.
+ * The approximate number of characters that a JSON value takes in memory: many small values are short as JSON, and take a
+ * hundred times as much. Iterative, since its depth is unbounded.
  */
-export function sizeOf(value: unknown, max = Number.POSITIVE_INFINITY): number {
+export function sizeOf(value: unknown): number {
   let size = nodeCost + sizeOfScalar(value);
   if (typeof value !== "object" || value === null) return size;
   // Called for every event. Most are flat, and need no stack.
@@ -15,7 +15,6 @@ export function sizeOf(value: unknown, max = Number.POSITIVE_INFINITY): number {
   for (let next: object | undefined = value; next !== undefined; next = open?.pop()) {
     if (Array.isArray(next)) {
       for (const item of next) {
-        if (size > max) return size;
         size += sizeOfScalar(item);
         if (typeof item !== "object" || item === null) continue;
         open ??= [];
@@ -23,7 +22,6 @@ export function sizeOf(value: unknown, max = Number.POSITIVE_INFINITY): number {
       }
     } else if (isJsonObject(next)) {
       for (const key in next) {
-        if (size > max) return size;
         const inner = next[key];
         size += key.length + sizeOfScalar(inner);
         if (typeof inner !== "object" || inner === null) continue;

@@ -80,7 +80,7 @@ export async function publishTools(
       };
       const call = (made: PublishedCall) =>
         outsideOffers(() => router.route((calls) => calls.callMcpTool(publication, made)));
-      return { ...publication, tools: await withoutSecrets(publication, publishing), call };
+      return { ...publication, tools: withoutSecrets(publication, publishing), call };
     }),
   );
   const publications: Publication[] = await Promise.all(connecting);
@@ -97,11 +97,11 @@ export async function publishTools(
 }
 
 /** The tools of a publication without the credentials that their texts repeat. */
-async function withoutSecrets(
+function withoutSecrets(
   { name, tools }: Publication,
   { secrets, events }: PublishingRun,
-): Promise<readonly PublishedTool[]> {
-  const hidden = await secrets.hideInTools(tools);
+): readonly PublishedTool[] {
+  const hidden = secrets.hideInTools(tools);
   const usable = hidden.filter((tool) => tool !== undefined);
   if (usable.length < tools.length) {
     const message = `The server '${name}' lists tools with a credential of this request in their names. They are left out: ${tools.length - usable.length}.`;

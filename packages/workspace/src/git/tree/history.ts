@@ -1,8 +1,5 @@
-import { loopTurnSize, loopTurns } from "@ambit/core/plugin";
 import type { GitCommand } from "../program/script.js";
 
-/** Changes that are read in one turn of the event loop. */
-const changesPerTurn = 1_024;
 const submoduleMode = "160000";
 const nothing = "000000";
 
@@ -23,9 +20,9 @@ const change = /^:(\d{6}) (\d{6}) ([0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f]{40}|[0-9
  *
  * @throws Error for anything else than such a list
  */
-export async function changedContents(listed: Buffer): Promise<ReadonlySet<string>> {
+export function changedContents(listed: Buffer): ReadonlySet<string> {
   const ids = new Set<string>();
-  for (let at = 0, read = 1; at < listed.length; read += 1) {
+  for (let at = 0; at < listed.length; ) {
     const end = listed.indexOf(0, at);
     const next = listed.indexOf(0, end + 1);
     const [, before, after, old, fresh] = change.exec(listed.toString("latin1", at, Math.max(at, end))) ?? [];
@@ -40,7 +37,6 @@ export async function changedContents(listed: Buffer): Promise<ReadonlySet<strin
     if (before !== nothing && before !== submoduleMode) ids.add(old);
     if (after !== nothing && after !== submoduleMode) ids.add(fresh);
     at = next + 1;
-    if (read % changesPerTurn === 0) await loopTurns.take(loopTurnSize);
   }
   return ids;
 }

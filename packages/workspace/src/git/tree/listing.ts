@@ -1,8 +1,3 @@
-import { loopTurnSize, loopTurns } from "@ambit/core/plugin";
-
-/** Entries that are read in one turn of the event loop. */
-const entriesPerTurn = 256;
-
 /** A file of a commit's tree, as `git ls-tree -r -z --long` names it. */
 export interface TreeEntry {
   readonly mode: string;
@@ -17,7 +12,7 @@ export interface TreeEntry {
 const line = /^(\d{6}) (blob|commit) ([0-9a-f]{40}|[0-9a-f]{64})(?: +(\d+|-))?\t(.+)$/s;
 
 /** @throws Error for anything else than such a list */
-export async function treeEntries(listed: Buffer): Promise<readonly TreeEntry[]> {
+export function treeEntries(listed: Buffer): readonly TreeEntry[] {
   const entries: TreeEntry[] = [];
   for (let at = 0; at < listed.length; ) {
     const end = listed.indexOf(0, at);
@@ -32,7 +27,6 @@ export async function treeEntries(listed: Buffer): Promise<readonly TreeEntry[]>
       throw new Error("a list of a tree that can't be read");
     entries.push({ mode, type, id, size: Number(size === "-" ? 0 : (size ?? 0)), path });
     at = end + 1;
-    if (entries.length % entriesPerTurn === 0) await loopTurns.take(loopTurnSize);
   }
   return entries;
 }
@@ -53,10 +47,10 @@ export interface LfsContents {
  * @param contents as `git cat-file --batch` prints blobs.
  * @throws Error for anything else
  */
-export async function lfsContentsIn(contents: Buffer): Promise<LfsContents> {
+export function lfsContentsIn(contents: Buffer): LfsContents {
   const digests = new Set<string>();
   let bytes = 0;
-  for (let at = 0, read = 1; at < contents.length; read += 1) {
+  for (let at = 0; at < contents.length; ) {
     const end = contents.indexOf("\n", at);
     const [, size] = /^[0-9a-f]+ blob (\d+)$/.exec(contents.toString("latin1", at, Math.max(at, end))) ?? [];
     if (size === undefined) throw new Error("contents of files that can't be read");
@@ -67,7 +61,6 @@ export async function lfsContentsIn(contents: Buffer): Promise<LfsContents> {
       if (digest !== undefined) digests.add(digest);
     }
     at = end + 1 + Number(size) + 1;
-    if (read % entriesPerTurn === 0) await loopTurns.take(loopTurnSize);
   }
   return { bytes, digests };
 }

@@ -1,12 +1,4 @@
-import {
-  type JsonLimits,
-  JsonTooLarge,
-  loopTurnSize,
-  loopTurns,
-  requireJsonWithin,
-} from "@ambit/core/plugin";
-import { parseJsonInTurns } from "@ambit/json-turns";
-import { readTextInput } from "../calls/text-input.js";
+import { type JsonLimits, JsonTooLarge, parseCountedJson } from "@ambit/core/plugin";
 import { isRecord, type JsonRecord } from "../json-reading.js";
 import type { DriverLimits } from "../limits.js";
 
@@ -79,35 +71,20 @@ export class MessageIntake {
     };
   }
 
-  /**
-   * A line as a message; undefined if it isn't one. A long one is counted and parsed in turns of the event loop.
-   * @throws AgentMessageRefused, also as a rejection
-   */
-  take(line: string): Promise<Taken | undefined> | Taken | undefined {
+  /** A line as a message; undefined if it isn't one. @throws AgentMessageRefused */
+  take(line: string): Taken | undefined {
     // A banner or a log line that a program printed to stdout may look like anything, and isn't counted.
-    const isNoise = !line.trimStart().startsWith("{");
-    if (!isNoise && line.length > loopTurnSize) return this.#takeLong(line);
-    const turn = loopTurns.take(Math.min(line.length, loopTurnSize));
-    if (isNoise) return turn?.then(() => undefined);
-    return turn === undefined ? this.#taken(line) : turn.then(() => this.#taken(line));
-  }
-
-  #taken(line: string): Taken | undefined {
+    if (!line.trimStart().startsWith("{")) return undefined;
     try {
-      const { values } = requireJsonWithin(line, this.#json);
-      return takenOf(JSON.parse(line), line, values);
+      const { value, values } = parseCountedJson(line, this.#json);
+      return isRecord(value)
+        ? { message: value, size: Math.max(line.length, values * charactersPerValue) }
+        : undefined;
     } catch (error) {
-      return refusedOrNothing(error);
-    }
-  }
-
-  async #takeLong(line: string): Promise<Taken | undefined> {
-    try {
-      const { value, values } = await parseJsonInTurns(line, this.#json);
-      if (isRecord(value)) await readTextInput(value);
-      return takenOf(value, line, values);
-    } catch (error) {
-      return refusedOrNothing(error);
+      // What isn't JSON is reported by the caller.
+      if (error instanceof SyntaxError) return undefined;
+      if (!(error instanceof JsonTooLarge)) throw error;
+      throw new AgentMessageRefused(`sent a message that ${error.message}`, { cause: error });
     }
   }
 
@@ -135,16 +112,4 @@ export class MessageIntake {
       `sent a message that holds more than ${this.#json.maxLength.toLocaleString("en")} characters`,
     );
   }
-}
-
-function takenOf(message: unknown, line: string, values: number): Taken | undefined {
-  const size = Math.max(line.length, values * charactersPerValue);
-  return isRecord(message) ? { message, size } : undefined;
-}
-
-/** What isn't JSON is reported by the caller. @throws AgentMessageRefused */
-function refusedOrNothing(error: unknown): undefined {
-  if (error instanceof SyntaxError) return undefined;
-  if (!(error instanceof JsonTooLarge)) throw error;
-  throw new AgentMessageRefused(`sent a message that ${error.message}`, { cause: error });
 }

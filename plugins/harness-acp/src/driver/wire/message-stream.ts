@@ -1,6 +1,5 @@
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
 import { LineSplitter } from "@ambit/core/plugin";
-import { turnToRead } from "@ambit/json-turns";
 import type { JsonRecord } from "../json-reading.js";
 import { AgentMessageRefused, type MessageIntake, type Taken } from "./message-intake.js";
 
@@ -84,19 +83,13 @@ function incoming(
   };
 
   /** A program may print a log text without its line feed: the message that follows is on the same line. */
-  const take = (line: string): Promise<ReadLine> | ReadLine => {
-    const whole = options.intake.take(line);
-    if (whole instanceof Promise) return whole.then((taken) => afterText(line, taken));
-    return afterText(line, whole);
-  };
-  const afterText = (line: string, taken: Taken | undefined): Promise<ReadLine> | ReadLine => {
+  const take = (line: string): ReadLine => {
+    const taken = options.intake.take(line);
     const at = taken === undefined ? line.indexOf(messageHead, 1) : -1;
     if (at === -1) return { line, taken };
     options.onNoise(line.slice(0, at));
     const message = line.slice(at);
-    const second = options.intake.take(message);
-    if (second instanceof Promise) return second.then((again) => ({ line: message, taken: again }));
-    return { line: message, taken: second };
+    return { line: message, taken: options.intake.take(message) };
   };
 
   let drainTimer: NodeJS.Timeout | undefined;
@@ -122,15 +115,13 @@ function incoming(
         for (;;) {
           await options.room();
           const { value, done } = await reader.read();
-          if (!done) await turnToRead(value);
           if (refused !== undefined) return;
           let delivered = false;
           const complete = done ? [lines.end() ?? ""] : [...lines.push(value)];
           held.hold(lines.openCharacters);
           for (const line of complete) {
             if (line.trim() === "") continue;
-            const reading = take(line);
-            const { line: read, taken } = reading instanceof Promise ? await reading : reading;
+            const { line: read, taken } = take(line);
             if (deliver(read, taken, controller)) delivered = true;
           }
           if (done) {

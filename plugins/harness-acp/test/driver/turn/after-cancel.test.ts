@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { endTurn, fakeAgent } from "../../support/fake-agent.js";
 import { failureOf, turnOf } from "../../support/runs.js";
@@ -11,7 +12,8 @@ describe("an agent that sends without end", () => {
       onPrompt: async ({ update, signal }) => {
         await update({ sessionUpdate: "telepathy" });
         await new Promise((resolve) => signal.addEventListener("abort", resolve));
-        for (; sent < 1_000; sent += 1) await update(noise);
+        // As from a pipe: what an agent sends arrives in a turn of the event loop.
+        for (; sent < 1_000; sent += 1) await update(noise).then(() => nextTurn());
         return endTurn;
       },
       limits: { cancelMs: 60_000, messageCharacters: 500_000 },

@@ -1,4 +1,5 @@
-import { loopTurns, type ModelProtocol } from "@ambit/core/plugin";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { ModelProtocol } from "@ambit/core/plugin";
 import { messages } from "./anthropic.js";
 import { chat } from "./chat.js";
 import { converse } from "./converse.js";
@@ -21,15 +22,12 @@ export async function beyondModel(
 ): Promise<string | undefined> {
   const form = formOf(protocol, path);
   for (const part of partsOf(body)) {
-    if (part !== body) await loopTurns.take(costOfPart);
+    if (part !== body) await nextTurn();
     const beyond = beyondIn(form, part);
     if (beyond !== undefined) return beyond;
   }
   return undefined;
 }
-
-/** What a part costs, in the characters of {@link loopTurns}. */
-const costOfPart = 32_768;
 
 /** Of one part, or of a whole request. Pure. */
 export function beyondIn(form: Form, part: unknown): string | undefined {
