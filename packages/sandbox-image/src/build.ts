@@ -28,7 +28,7 @@ export async function buildSandboxImage(
     // In a user namespace mmdebstrap reads it as another user.
     await chmod(folder, 0o755);
     const node = await installNode(folder, signal);
-    const env = { ...process.env, SOURCE_DATE_EPOCH: String(sourceDate) };
+    const env = { SOURCE_DATE_EPOCH: String(sourceDate) };
     await runProgram("mmdebstrap", debianArguments(recipe, node, unfinished), { env, signal });
     await rename(unfinished, archive);
   } finally {

@@ -1,12 +1,12 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
+import { execa } from "execa";
 
 /** In characters: enough of a program's last words for an error. */
 const maxExcerptLength = 4_000;
 
 export interface BuildProgramOptions {
   readonly cwd?: string;
-  readonly env?: NodeJS.ProcessEnv;
+  /** Added to this process's own. */
+  readonly env?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -17,22 +17,27 @@ export async function runProgram(
   { cwd, env, signal }: BuildProgramOptions = {},
 ): Promise<void> {
   signal?.throwIfAborted();
-  const child = spawn(program, argv, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
-  let excerpt = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8").on("data", (text: string) => {
-      excerpt = (excerpt + text).slice(-maxExcerptLength);
-    });
-  }
-  // It removes its own temporary folders before it ends.
-  const end = () => child.kill("SIGTERM");
-  signal?.addEventListener("abort", end);
-  try {
-    const [code, killedBy] = await once(child, "close");
-    signal?.throwIfAborted();
-    if (code !== 0)
-      throw new Error(`${program} failed (${killedBy ?? `exit code ${code}`}):\n${excerpt.trim()}`);
-  } finally {
-    signal?.removeEventListener("abort", end);
-  }
+  const {
+    failed,
+    all,
+    signal: endedBy,
+    exitCode,
+    cause,
+  } = await execa(program, argv, {
+    cwd,
+    env,
+    stdin: "ignore",
+    all: true,
+    reject: false,
+    // It removes its own temporary folders before it ends, which may take long.
+    cancelSignal: signal,
+    forceKillAfterDelay: false,
+  });
+  signal?.throwIfAborted();
+  // It couldn't be started.
+  if (exitCode === undefined && endedBy === undefined && cause !== undefined) throw cause;
+  if (failed)
+    throw new Error(
+      `${program} failed (${endedBy ?? `exit code ${exitCode}`}):\n${all.slice(-maxExcerptLength).trim()}`,
+    );
 }

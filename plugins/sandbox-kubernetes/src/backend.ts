@@ -24,10 +24,8 @@ import {
 } from "@ambit/core/plugin";
 import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
-import { claims } from "./claims.js";
+import { claims, exempt, gateGaps } from "./claims.js";
 import type { KubernetesConfig } from "./config.js";
-import { exempt } from "./exempt.js";
-import { gateGaps } from "./gate-gaps.js";
 import type { ClusterAccess } from "./open/access.js";
 import type { PodOverrides } from "./open/overrides.js";
 import type { Trouble } from "./pod/status.js";

@@ -1,5 +1,5 @@
-import { execFile } from "node:child_process";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { execa } from "execa";
 import { type ParseError, parse, printParseErrorCode, stripComments } from "jsonc-parser";
 
 /** JSON that may have comments. @throws SyntaxError, as `JSON.parse` does */
@@ -30,11 +30,8 @@ export function whyNotJson(text: string): string {
 export async function syntaxErrorPlace(file: string): Promise<string | undefined> {
   const program = `import(${JSON.stringify(pathToFileURL(file).href)})`;
   const args = ["--input-type=module", "--eval", program];
-  const printed = await new Promise<string>((resolve) => {
-    execFile(process.execPath, args, { env: {}, timeout: 10_000 }, (_error, _stdout, stderr) =>
-      resolve(stderr),
-    );
-  });
+  const options = { env: {}, extendEnv: false, stdin: "ignore", timeout: 10_000, reject: false } as const;
+  const { stderr: printed } = await execa(process.execPath, args, options);
   const [, place = "", line] = /^(file:\S+|\/.*):(\d+)\n/m.exec(printed) ?? [];
   if (line === undefined) return undefined;
   return `${place.startsWith("file:") ? fileURLToPath(place) : place}:${line}`;

@@ -1,9 +1,6 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { chmod, copyFile, mkdir, mkdtemp, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { HarnessFailed, type Installation } from "@ambit/core/plugin";
 import { z } from "zod";
@@ -129,16 +126,21 @@ async function assertPinned(folder: string, pin: string, { id, title }: Profile)
 /** Runs no install scripts. */
 async function npmInstall(folder: string, progress: (line: string) => void): Promise<void> {
   const args = ["install", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--workspaces=false"];
-  const npm = spawn("npm", args, { cwd: folder, stdio: ["ignore", "ignore", "pipe"] });
-  const lines = createInterface({ input: npm.stderr });
-  lines.on("line", progress);
-  try {
-    const [code] = await once(npm, "close");
-    if (code !== 0) throw new HarnessFailed(`npm ended with exit code ${code}: see its output above.`);
-  } catch (error) {
-    if (error instanceof HarnessFailed) throw error;
-    throw new HarnessFailed("npm could not be started: install it with Node.js, and have it on the PATH.", {
-      cause: error,
-    });
-  }
+  // Loaded where it is needed: a server starts without it.
+  const { execa } = await import("execa");
+  const npm = execa("npm", args, {
+    cwd: folder,
+    stdin: "ignore",
+    stdout: "ignore",
+    buffer: false,
+    reject: false,
+  });
+  for await (const line of npm.iterable({ from: "stderr" })) progress(line);
+  const { failed, exitCode, cause } = await npm;
+  if (!failed) return;
+  if (exitCode !== undefined)
+    throw new HarnessFailed(`npm ended with exit code ${exitCode}: see its output above.`);
+  throw new HarnessFailed("npm could not be started: install it with Node.js, and have it on the PATH.", {
+    cause,
+  });
 }

@@ -1,5 +1,11 @@
 import { readFileSync } from "node:fs";
-import { type SeccompArchitecture, tableAddress, withTable } from "@ambit/attacks/system-calls";
+import {
+  allowedCalls,
+  type SeccompArchitecture,
+  syscallNumber,
+  tableAddress,
+  withTable,
+} from "@ambit/attacks/system-calls";
 
 /** An argument of a step: a number, a pointer to bytes or to 64-bit words, or what an earlier step left. */
 export type Argument =
@@ -12,7 +18,7 @@ export type Argument =
 
 /** A system call that must succeed, or the test of the user namespace's map in the buffer. */
 export interface Step {
-  /** The call's number on this machine, or `test`. */
+  /** The call's number on this machine, or the test. */
   readonly call: number | "user namespace test";
   readonly arguments: readonly Argument[];
   /** One line, without its end, for the program's output if the step fails. */
@@ -63,3 +69,19 @@ function wordsOf(values: readonly bigint[]): Buffer {
   });
   return words;
 }
+
+/** A system call's number on a machine. @throws Error when none is known */
+export function callIn(architecture: SeccompArchitecture, name: string): number {
+  const allowed = allowedCalls.find((call) => call.name === name)?.numbers[architecture];
+  const number = allowed ?? (isRuled(name) ? syscallNumber(name, architecture) : undefined);
+  if (number === undefined) throw new Error(`no number of the system call ${name} is known`);
+  return number;
+}
+
+/** A pointer to a text, which ends with NUL. Pure. */
+export const text = (content: string): Argument => ({ bytes: Buffer.from(`${content}\0`) });
+
+/** Calls that the program makes before the filter is loaded, which allows them with some arguments or never. */
+const ruledCalls = ["unshare", "mount", "ioctl", "socket"] as const;
+const isRuled = (name: string): name is (typeof ruledCalls)[number] =>
+  ruledCalls.some((ruled) => ruled === name);

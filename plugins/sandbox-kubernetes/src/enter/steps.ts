@@ -8,11 +8,17 @@ import {
   seccompRules,
   setIdRules,
 } from "@ambit/backend-kit/system-call-filter";
-import { callIn, text } from "./calls.js";
-import { bind, noDevices, noPrograms, noSuid, readOnly, remount } from "./flags.js";
-import { type Step, stepsProgram } from "./program.js";
-import type { PodShape } from "./shape.js";
-import { userNamespaceTest } from "./user-namespace.js";
+import { callIn, type Step, stepsProgram, text } from "./program.js";
+
+/**
+ * - `user-namespace`: root inside has no rights on the node, so the pod may have the rights with which the guest daemon leaves
+ *   the pod's network, and processes are hidden from each other.
+ * - `baseline`: a container without such rights. Its network is closed by the cluster's policies alone.
+ */
+export type PodShape = "user-namespace" | "baseline";
+
+/** MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND of linux/mount.h. */
+const [readOnly, noSuid, noDevices, noPrograms, remount, bind] = [1, 2, 4, 8, 32, 4096] as const;
 
 /** Capabilities that only this program uses: what it starts can never have them again. */
 const ownRights = { SYS_ADMIN: 21, NET_ADMIN: 12, SETPCAP: 8 } as const;
@@ -134,3 +140,76 @@ function interfaceRequest(name: string, flags: number): Buffer {
   request.writeUInt16LE(flags, interfaceNameBytes);
   return request;
 }
+
+/** What is mounted over the image of a pod in the shape `user-namespace`, by the pod itself. Paths are absolute. */
+export interface PodMounts {
+  /** Folders that keep the image's content and can be written: what is written is the container's, on the node's disk. */
+  readonly onDisk: readonly string[];
+  /** Empty folders in memory. `mode` in octal. */
+  readonly inMemory: readonly { readonly path: string; readonly sizeMb: number; readonly mode: string }[];
+  /** Files at other places. */
+  readonly files: readonly { readonly from: string; readonly to: string }[];
+}
+
+/** Lets root make folders in the image that the runtime mounted read-only. Pure. */
+export function openingSteps(architecture: SeccompArchitecture): readonly Step[] {
+  return [
+    ...userNamespaceTest(architecture),
+    {
+      call: callIn(architecture, "mount"),
+      // Flags that the runtime has set can't be taken away, and more of them do no harm.
+      arguments: [0, text("/"), 0, remount | bind | noSuid | noDevices],
+      failure: "/ can't be mounted with the right to write",
+    },
+  ];
+}
+
+/** Makes the mounts. The entering program gives them their flags, and closes the image. Pure. */
+export function mountingSteps(
+  architecture: SeccompArchitecture,
+  { onDisk, inMemory, files }: PodMounts,
+): readonly Step[] {
+  const call = callIn(architecture, "mount");
+  return [
+    ...onDisk.map((path) => ({
+      call,
+      arguments: [text(path), text(path), 0, bind],
+      failure: `${path} can't be mounted with what the image has there`,
+    })),
+    ...inMemory.map(({ path, sizeMb, mode }) => ({
+      call,
+      arguments: [
+        ...[text("tmpfs"), text(path), text("tmpfs"), noSuid | noDevices],
+        text(`size=${sizeMb}m,mode=${mode}`),
+      ],
+      failure: `${path} can't be mounted with a size in memory`,
+    })),
+    ...files.map(({ from, to }) => ({
+      call,
+      arguments: [text(from), text(to), 0, bind],
+      failure: `${to} can't be mounted with another file`,
+    })),
+  ];
+}
+
+/** AT_FDCWD, O_CLOEXEC. */
+const [currentFolder, closeOnExecute] = [-100, 0o200_0000];
+
+/** Ends a program whose root is the node's. Pure. */
+const userNamespaceTest = (architecture: SeccompArchitecture): readonly Step[] => [
+  {
+    call: callIn(architecture, "openat"),
+    arguments: [currentFolder, text("/proc/self/uid_map"), closeOnExecute],
+    failure: "/proc/self/uid_map can't be opened",
+  },
+  {
+    call: callIn(architecture, "read"),
+    arguments: ["last result", "buffer", 128],
+    failure: "/proc/self/uid_map can't be read",
+  },
+  {
+    call: "user namespace test",
+    arguments: [],
+    failure: "this pod has no user namespace of its own: its node ignores hostUsers",
+  },
+];

@@ -2,7 +2,7 @@ import { type DialTarget, type Ownership, quietLog, type SandboxOrder } from "@a
 import { type Log, messageOf, SandboxFailed } from "@ambit/core/plugin";
 import { asSandboxFailed } from "../api/failure.js";
 import type { KubernetesConfig } from "../config.js";
-import type { PodShape } from "../enter/shape.js";
+import type { PodShape } from "../enter/steps.js";
 import { ReplicaLease } from "../lifetime/lease.js";
 import type { Policy } from "../network/policies.js";
 import { isSessionPolicy, policiesIn } from "../network/session-policies.js";

@@ -1,7 +1,7 @@
 import type { Ownership, Shape } from "@ambit/backend-kit";
 import type { FirstCommand } from "@ambit/bridge";
 import type { Evidence, Log } from "@ambit/core/plugin";
-import type { PodShape } from "../enter/shape.js";
+import type { PodShape } from "../enter/steps.js";
 import { enteringCommand, enteringProgramName } from "../pod/holder.js";
 import { manifestOf } from "../pod/manifest.js";
 import type { LeaseReference } from "../pod/placement.js";

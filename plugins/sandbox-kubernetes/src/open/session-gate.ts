@@ -13,7 +13,7 @@ import {
 } from "@ambit/egress/remote";
 import { asSandboxFailed } from "../api/failure.js";
 import type { KubernetesConfig } from "../config.js";
-import type { PodShape } from "../enter/shape.js";
+import type { PodShape } from "../enter/steps.js";
 import { reviewPolicies, whyNotClosed } from "../network/policies.js";
 import { policiesIn, SessionPolicies } from "../network/session-policies.js";
 import type { Cluster } from "../pod/cluster.js";

@@ -5,8 +5,7 @@ import { ExecStream } from "../api/exec-stream.js";
 import { isGone } from "../api/failure.js";
 import { Api } from "../api/requests.js";
 import type { KubernetesConfig } from "../config.js";
-import { StartingPods } from "./starting-pods.js";
-import { type Pod, podSchema } from "./status.js";
+import { type Pod, podSchema, type Trouble } from "./status.js";
 
 const listMetadata = z
   .object({ resourceVersion: z.string().catch(""), continue: z.string().catch("") })
@@ -101,3 +100,19 @@ export class Cluster {
 
 /** The name belongs to a pod with another uid. */
 const isOther = (error: unknown) => error instanceof Error && "status" in error && error.status === 409;
+
+/** What keeps pods from starting, as far as the cluster has said. */
+class StartingPods {
+  readonly #troubles = new Map<string, Trouble>();
+
+  /** @param trouble undefined: nothing does, or the pod runs or was given up. */
+  note(pod: string, trouble: Trouble | undefined): void {
+    if (trouble === undefined) this.#troubles.delete(pod);
+    else this.#troubles.set(pod, trouble);
+  }
+
+  /** The first of them. */
+  get trouble(): Trouble | undefined {
+    return this.#troubles.values().next().value;
+  }
+}

@@ -1,7 +1,7 @@
 import type { Ownership } from "@ambit/backend-kit";
 import type { V1Pod } from "@kubernetes/client-node";
 import type { KubernetesConfig } from "../config.js";
-import type { PodShape } from "../enter/shape.js";
+import type { PodShape } from "../enter/steps.js";
 import { pollSeconds, waitUntilIdle, wholeSeconds } from "./idle.js";
 import { gateLabels, gateName } from "./labels.js";
 import { type LeaseReference, metadataOf, placementOf } from "./placement.js";

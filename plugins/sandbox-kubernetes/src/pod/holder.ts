@@ -1,7 +1,12 @@
 import type { SeccompArchitecture } from "@ambit/attacks/system-calls";
-import { mountingSteps, openingSteps, type PodMounts } from "../enter/mounts.js";
 import { stepsProgram } from "../enter/program.js";
-import { type Entering, enteringProgram } from "../enter/steps.js";
+import {
+  type Entering,
+  enteringProgram,
+  mountingSteps,
+  openingSteps,
+  type PodMounts,
+} from "../enter/steps.js";
 import { pollSeconds, waitUntilIdle, wholeSeconds } from "./idle.js";
 import { hiddenFolder, hostsFile, messageFile, ownHosts, scratchFolders } from "./mounts.js";
 

@@ -1,7 +1,7 @@
 import type { Shape } from "@ambit/backend-kit";
 import { imageStore } from "@ambit/egress/credentials";
 import type { KubernetesConfig } from "../config.js";
-import type { PodMounts } from "../enter/mounts.js";
+import type { PodMounts } from "../enter/steps.js";
 
 /** The runtime writes a container's last message here: no user but root may enter the folder. */
 export const hiddenFolder = "/dev/.ambit";

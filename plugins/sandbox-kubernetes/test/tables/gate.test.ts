@@ -1,6 +1,6 @@
 import { probeSpec } from "@ambit/backend-kit";
 import { describe, expect, it } from "vitest";
-import { gateGaps } from "../../src/gate-gaps.js";
+import { gateGaps } from "../../src/claims.js";
 import { whyNotShown } from "../../src/gate-trial.js";
 import { configSchema } from "../../src/index.js";
 import { policySchema, reviewPolicies, whyNotClosed } from "../../src/network/policies.js";

@@ -1,6 +1,6 @@
 import { probeSpec, shapeOf } from "@ambit/backend-kit";
 import { describe, expect, it } from "vitest";
-import type { PodShape } from "../../src/enter/shape.js";
+import type { PodShape } from "../../src/enter/steps.js";
 import { configSchema } from "../../src/index.js";
 import { mountsOf } from "../../src/pod/mounts.js";
 import { podOf } from "../support/manifests.js";

@@ -78,7 +78,7 @@ async function gitsList(folder: string, ...which: readonly string[]): Promise<re
     const stdout = await readGit(folder, ["ls-files", "-z", "--others", "--exclude-standard", ...which]);
     return [...new Set(stdout.split("\0").filter((path) => path !== ""))].sort();
   } catch (error) {
-    if (codeOf(error) === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER")
+    if (error instanceof Error && "isMaxBuffer" in error && error.isMaxBuffer === true)
       throw new ConfigurationInvalid(folder, ["has too many files: name a folder below it"]);
     const said = error instanceof Error && "stderr" in error ? String(error.stderr) : "";
     if (codeOf(error) === "ENOENT" || /^fatal: not a git repository \(or any/m.test(said)) return undefined;

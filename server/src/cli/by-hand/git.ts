@@ -1,5 +1,3 @@
-import { execFile } from "node:child_process";
-
 /** Bytes of what git prints. */
 const maxBytes = 64 * 1024 * 1024;
 
@@ -14,27 +12,25 @@ export interface GitOptions {
 
 /**
  * Runs a command of the user's git that only reads their repository. Nothing that the repository configures is run.
- * @returns what it prints. @throws Error with `code`, and with `stderr` in English
+ * @returns what it prints. @throws ExecaError with `stderr` in English
  */
 export async function readGit(
   folder: string,
   args: readonly string[],
-  { input = "", timeoutMs = 0 }: GitOptions = {},
+  { input = "", timeoutMs }: GitOptions = {},
 ): Promise<string> {
   const argv = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-C", folder, ...args];
-  // Its words say whether this is a repository.
-  const env = { ...process.env, ...withoutFetching, LC_ALL: "C" };
-  return await new Promise((resolve, reject) => {
-    const child = execFile(
-      "git",
-      argv,
-      { maxBuffer: maxBytes, encoding: "utf8", env, timeout: timeoutMs },
-      (error, stdout, stderr) =>
-        error === null ? resolve(stdout) : reject(Object.assign(error, { stdout, stderr })),
-    );
-    // It may end before it has read all.
-    child.stdin?.on("error", () => undefined).end(input);
+  // Loaded where it is needed: most commands start without it.
+  const { execa } = await import("execa");
+  const { stdout } = await execa("git", argv, {
+    // Its words say whether this is a repository.
+    env: { ...withoutFetching, LC_ALL: "C" },
+    input,
+    maxBuffer: maxBytes,
+    timeout: timeoutMs,
+    stripFinalNewline: false,
   });
+  return stdout;
 }
 
 /** The same without the last line break; undefined where git fails. */

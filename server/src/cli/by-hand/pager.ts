@@ -1,5 +1,3 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
@@ -22,18 +20,21 @@ export async function showInPager(
   const pager = environment.PAGER ?? "less";
   if (pager === "" || pager === "cat" || process.platform === "win32") return false;
   // With what git gives `less`: it shows colours, and leaves a short text on the screen.
-  const child = spawn("/bin/sh", ["-c", pager], {
+  const { execa } = await import("execa");
+  const shown = execa("/bin/sh", ["-c", pager], {
     env: { LESS: "FRX", ...environment },
-    stdio: ["pipe", "inherit", "inherit"],
-    signal,
+    extendEnv: false,
+    stdin: "pipe",
+    stdout: "inherit",
+    stderr: "inherit",
+    reject: false,
+    cancelSignal: signal,
+    // Ctrl-C is the pager's, and the command's own handlers'.
+    cleanup: false,
   });
-  const ended = once(child, "close").then(
-    ([code]) => code,
-    () => undefined,
-  );
   // It needn't read all of it.
-  await pipeline(Readable.from(lines), child.stdin).catch(() => undefined);
-  const code = await ended;
+  await pipeline(Readable.from(lines), shown.stdin).catch(() => undefined);
+  const { exitCode: code } = await shown;
   // A shell's way to say that there is no such program.
   return code !== 127 && code !== 126;
 }

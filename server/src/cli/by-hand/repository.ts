@@ -61,7 +61,7 @@ async function gitEntries(folder: string, temporary: string): Promise<readonly L
   const packing = { input, timeoutMs: packTimeoutMs };
   const digests = await readGit(folder, [...argv, join(temporary, "pack")], packing).catch(
     (error: unknown) => {
-      if (error instanceof Error && "killed" in error && error.killed === true) return undefined;
+      if (error instanceof Error && "timedOut" in error && error.timedOut === true) return undefined;
       throw error;
     },
   );
