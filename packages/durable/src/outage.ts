@@ -1,15 +1,15 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf, StoreFailed } from "@ambit/core";
 import { type Log, unlessAborted } from "@ambit/core/plugin";
+import pRetry from "p-retry";
 
-const firstPauseMs = 50;
-const maxPauseMs = 2_000;
+/** Milliseconds between two attempts: at first, doubled each time, and at most. */
+const pauseMs = { first: 50, max: 2_000 } as const;
 
 /**
  * Retries until it succeeds, for a database that restarts or a disk that is temporarily full. Logs the first failure, so
  * that many who wait don't fill the log.
  * @param signal of the one who waits: nothing is waited for or retried for a reader that has left.
- * @throws StoreFailed after `retryTimeoutMs`, or when the signal aborts.
+ * @throws StoreFailed after `retryTimeoutMs`, when the signal aborts, and at once for a TypeError, which is a fault of the store.
  */
 export async function retryWhileDown<Result>(
   what: string,
@@ -18,22 +18,24 @@ export async function retryWhileDown<Result>(
   act: () => Promise<Result>,
   signal?: AbortSignal,
 ): Promise<Result> {
-  const begun = performance.now();
-  let hasFailed = false;
-  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, maxPauseMs)) {
-    try {
-      return await (signal === undefined ? act() : unlessAborted(signal, act));
-    } catch (cause) {
-      if (signal?.aborted === true || performance.now() - begun + pauseMs > retryTimeoutMs) {
-        // It says what is wrong, and what to do.
-        if (cause instanceof StoreFailed) throw cause;
-        throw new StoreFailed(`The store could not ${what}; the runner's log has the cause.`, { cause });
-      }
-      const message = `the store could not ${what}: trying again`;
-      if (hasFailed) log.debug({ error: messageOf(cause) }, message);
-      else log.warn({ error: messageOf(cause) }, message);
-      hasFailed = true;
-      await sleep(pauseMs, undefined, { ref: false, signal }).catch(() => undefined);
-    }
+  try {
+    return await pRetry(() => (signal === undefined ? act() : unlessAborted(signal, act)), {
+      retries: Number.POSITIVE_INFINITY,
+      minTimeout: pauseMs.first,
+      maxTimeout: pauseMs.max,
+      maxRetryTime: retryTimeoutMs,
+      unref: true,
+      ...(signal === undefined ? {} : { signal }),
+      shouldRetry: ({ error, attemptNumber }) => {
+        if (signal?.aborted === true) return false;
+        const message = `the store could not ${what}: trying again`;
+        log[attemptNumber === 1 ? "warn" : "debug"]({ error: messageOf(error) }, message);
+        return true;
+      },
+    });
+  } catch (cause) {
+    // It says what is wrong, and what to do.
+    if (cause instanceof StoreFailed) throw cause;
+    throw new StoreFailed(`The store could not ${what}; the runner's log has the cause.`, { cause });
   }
 }
