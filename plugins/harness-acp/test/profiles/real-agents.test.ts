@@ -1,7 +1,10 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { claude } from "../../src/profiles/claude.js";
 import { opencode } from "../../src/profiles/opencode.js";
 import { pi } from "../../src/profiles/pi.js";
+import type { Profile } from "../../src/profiles/profile.js";
 import { qwen } from "../../src/profiles/qwen.js";
 import { AgentStage, isInstalled, isTested } from "../support/agent-stage.js";
 import { eventsOf, ofType, textOf, turnOf } from "../support/runs.js";
@@ -72,3 +75,54 @@ describe.each(tested.map((profile) => ({ id: profile.id, profile })))(
     });
   },
 );
+
+/** Ambit doesn't offer Claude Code's subagents: with them, its questions would be these. */
+const withSubagents: Profile = {
+  ...claude,
+  prepare: (preparation) => {
+    const prepared = claude.prepare(preparation);
+    const { options } = Object(prepared.sessionMeta).claudeCode;
+    options.tools = [...options.tools, "Agent"];
+    return prepared;
+  },
+};
+
+for (const profile of tested.filter(({ id }) => id === "claude"))
+  it.each(["allow", "deny"] as const)(
+    "a subagent of Claude Code asks for its command, and the end of one that gets %s reaches the turn",
+    { timeout: 60_000 },
+    async (answer) => {
+      const stage = await AgentStage.open(profile);
+      try {
+        const start = async (of: Profile) => {
+          const { agent, scope } = await stage.start({}, of);
+          const call = { description: "d", prompt: "[[shell touch made]]", subagent_type: "general-purpose" };
+          const turn = turnOf({
+            prompt: `[[call Agent ${JSON.stringify(call)}]]`,
+            answer: async ({ toolName }) => (toolName === "Bash" ? answer : "allow"),
+          });
+          const events = await eventsOf(agent, turn);
+          await scope.close();
+          return { questions: turn.questions, results: ofType(events, "tool_result") };
+        };
+        const isOffered = () => stage.model.requests.some(({ toolNames }) => toolNames.includes("Agent"));
+        await start(claude);
+        expect(isOffered()).toBe(false);
+
+        const { questions, results } = await start(withSubagents);
+        expect(isOffered()).toBe(true);
+        expect(questions).toMatchObject([
+          { toolName: "Agent" },
+          { toolName: "Bash", toolClass: "shell", input: { command: "touch made" } },
+        ]);
+        const [asked, command] = questions.map(({ toolCallId }) => toolCallId);
+        expect(results.map(({ id, isError = false }) => ({ id, isError }))).toEqual([
+          { id: command, isError: answer === "deny" },
+          { id: asked, isError: false },
+        ]);
+        expect(existsSync(join(stage.sandbox.workspace, "made"))).toBe(answer === "allow");
+      } finally {
+        await stage.close();
+      }
+    },
+  );

@@ -1,4 +1,4 @@
-import { realpath } from "node:fs/promises";
+import { realpath, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type AgentEventOf, messageOf, type RunResult } from "@ambit/core";
 import type { Message } from "@ambit/core/contract";
@@ -132,10 +132,6 @@ export class ByHand {
     const given = this.#folder;
     if (given === undefined)
       throw new ConfigurationInvalid("--in-place", ["needs --folder, the folder that the run works in"]);
-    if (process.getuid?.() === 0)
-      throw new ConfigurationInvalid("--in-place", [
-        "can't be used by root: as root, each session has a user of its own, who may not write your files: run ambit as the folder's owner, or leave --in-place out",
-      ]);
     const conflicting = [
       ["--include", options.include !== undefined, "everything in the folder is there"],
       ["--setup", options.setup !== undefined, "run its command in the folder yourself"],
@@ -153,6 +149,8 @@ export class ByHand {
     const folder = await realpath(given).catch((cause: unknown) => {
       throw new ConfigurationInvalid(given, ["can't be read: name a folder that is there"], { cause });
     });
+    if (process.getuid?.() === 0)
+      throw new ConfigurationInvalid("--in-place", [rootRefused(folder, (await stat(folder)).uid)]);
     this.#inPlace = new InPlace(folder);
     return folder;
   }
@@ -281,6 +279,15 @@ export class ByHand {
       throw new ConfigurationInvalid(option, ["needs --folder, whose last run it continues"]);
     return Conversation.of(this.#folder);
   }
+}
+
+/** Files that the agent makes there would be the session's user's, and the folder's own would have to be given to it. Pure. */
+export function rootRefused(folder: string, owner: number): string {
+  const fix =
+    owner === 0
+      ? `leave --in-place out, to work on a copy whose changes you apply; or give ${folder} to an ordinary user (chown -R) and run ambit as that user`
+      : `run ambit as the folder's owner: sudo -u '#${owner}' ambit run …; or leave --in-place out, to work on a copy`;
+  return `can't be used by root: as root, each session has a user of its own, who may not write your files: ${fix}`;
 }
 
 /** @throws ConfigurationInvalid for what would have no effect without a folder */

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { ByHand, type ByHandRunOptions } from "../../../src/cli/by-hand/by-hand.js";
+import { ByHand, type ByHandRunOptions, rootRefused } from "../../../src/cli/by-hand/by-hand.js";
 
 const issue = { path: "modelConnection.credentials", message: "needs a key: give it here" };
 
@@ -28,4 +28,11 @@ it("says where a setup without a network gets one", () => {
   expect(fix({ setup: ["npm ci"] })).toContain("--setup-network names the hosts");
   expect(fix({ setup: ["npm ci"], network: "example.com" })).toBeUndefined();
   expect(fix({ setup: ["npm ci"], setupNetwork: "example.com" })).toBeUndefined();
+});
+
+it("says how root gets the folder itself as the workspace", () => {
+  expect(rootRefused("/srv/app", 1000)).toContain("as the folder's owner: sudo -u '#1000' ambit run");
+  expect(rootRefused("/srv/app", 0)).toMatch(
+    /leave --in-place out, .* or give \/srv\/app to an ordinary user/,
+  );
 });
