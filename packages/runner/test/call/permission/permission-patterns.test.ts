@@ -21,9 +21,9 @@ const nested = (value: unknown, levels: number): unknown =>
   levels === 0 ? value : nested([value], levels - 1);
 
 test("the beginning of a text is found as fast behind any white space and invisible characters", () => {
-  // A hundred, each of four million parts if they were read one by one.
+  // Ten, each of four million parts if they were read one by one.
   const long = `${" \u200b".repeat(2_000_000)}rm\u200b \u200b -rf`;
-  const { heads, complete } = textsIn({ steps: Array.from({ length: 100 }, () => long) });
+  const { heads, complete } = textsIn({ steps: Array.from({ length: 10 }, () => long) });
   expect(complete).toBe(true);
   expect(new Set(heads.map((text) => text.slice(0, 6)))).toEqual(new Set(["rm -rf"]));
 });
